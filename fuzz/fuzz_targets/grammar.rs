@@ -1,4 +1,5 @@
-//! The lexer and the grammar of SQL: any text, as one of a client and as one that the catalog keeps. Positions are inside of it.
+//! The lexer and the grammar of SQL: any text, as one of a client and as one that the catalog keeps. Positions are
+//! inside of it.
 #![no_main]
 
 use logstead_sql_parse::grammar;

@@ -1,5 +1,6 @@
-//! `logstead bench` without the server around it, quick to build; the papers' mechanisms in virtual time (`papers [WORKERS
-//! [TRANSACTIONS [EXECUTE_NS [LOOK_NS]]]]`); and two ways to steal log (`stealing DIRECTORY [SECONDS [REPEAT]]`).
+//! `logstead bench` without the server around it, quick to build; the papers' mechanisms in virtual time (`papers
+//! [WORKERS [TRANSACTIONS [EXECUTE_NS [LOOK_NS]]]]`); and two ways to steal log (`stealing DIRECTORY [SECONDS
+//! [REPEAT]]`).
 
 use std::io::Write;
 use std::process::ExitCode;

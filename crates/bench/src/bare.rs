@@ -1,7 +1,7 @@
 //! Appends with nothing around them: what a commit's latency is compared with.
 //!
-//! So many threads as there are workers append blocks of one size, one after the other, each to a file or a lane of its own, or, if
-//! workers share a lane, as many at a time to each lane. A latency is that of one append.
+//! So many threads as there are workers append blocks of one size, one after the other, each to a file or a lane of its
+//! own, or, if workers share a lane, as many at a time to each lane. A latency is that of one append.
 //!
 //! Does not: make entries, headers or checksums; read back what it wrote.
 

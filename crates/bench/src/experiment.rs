@@ -1,7 +1,7 @@
 //! Comparisons by name, as the papers make them: which cells each of them runs.
 //!
-//! Every experiment gives its figures beside a yardstick of the same run (a bare append, the naive variant, the other protocols): only
-//! ratios of one run mean anything. Models of cloud storage are simulated in real time.
+//! Every experiment gives its figures beside a yardstick of the same run (a bare append, the naive variant, the other
+//! protocols): only ratios of one run mean anything. Models of cloud storage are simulated in real time.
 //!
 //! Does not: run, or judge, anything.
 
@@ -24,8 +24,8 @@ const QUICK_RUN_SECONDS: (f64, f64) = (0.3, 2.0);
 const RUN_SECONDS: f64 = 10.0;
 /// Workers on simulated homes, as in the paper.
 const SIMULATED_WORKERS: usize = 16;
-/// Their sessions: enough to keep every lane in flight, too few to keep the cores of a small machine busy, since latency would
-/// then tell of the cores.
+/// Their sessions: enough to keep every lane in flight, too few to keep the cores of a small machine busy, since
+/// latency would then tell of the cores.
 const SIMULATED_IN_FLIGHT: usize = 8;
 /// The same for TPC-C, whose transactions are larger.
 const SIMULATED_IN_FLIGHT_TPCC: usize = 4;
@@ -282,8 +282,8 @@ impl Builder {
     }
 }
 
-/// Each worker a lane of its own, tracking by the horizon, flushes when the buffer is full or time is up, whole rows in the log: what
-/// the papers' optimizations are added to.
+/// Each worker a lane of its own, tracking by the horizon, flushes when the buffer is full or time is up, whole rows in
+/// the log: what the papers' optimizations are added to.
 fn naive() -> Vec<Setting> {
     vec![
         Setting::Protocol(ProtocolKind::GroupedLanes),

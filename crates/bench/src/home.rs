@@ -1,7 +1,7 @@
 //! Opens the home that a run's log goes to.
 //!
-//! Invariant: a run never writes among somebody's files. A directory given by a user must be empty, or not there; in a bucket a run writes
-//! below a prefix of its own.
+//! Invariant: a run never writes among somebody's files. A directory given by a user must be empty, or not there; in a
+//! bucket a run writes below a prefix of its own.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -93,8 +93,8 @@ pub(crate) fn open(home: &Home, run: Option<usize>, env: &Env) -> Result<LogHome
     })
 }
 
-/// Removes what a run left in its directory or its buckets, and says what it could not. Directories stay, empty: they cost nothing, and are
-/// in nobody's way.
+/// Removes what a run left in its directory or its buckets, and says what it could not. Directories stay, empty: they
+/// cost nothing, and are in nobody's way.
 pub(crate) fn remove(home: &Home, run: Option<usize>, env: &Env) -> Vec<String> {
     let dir = match home {
         Home::Local(dir) => dir,

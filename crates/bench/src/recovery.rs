@@ -1,8 +1,8 @@
 //! How long it takes to come back: a log is written, dropped as it is, and opened again.
 //!
 //! 1. YCSB's rows are loaded, then so many of them updated: the log's tail. Every update is acknowledged.
-//! 2. The engine is dropped without any farewell and opened again on the same directory. The index is made again (it is not in the log),
-//!    one row is read, and transactions run as before.
+//! 2. The engine is dropped without any farewell and opened again on the same directory. The index is made again (it is
+//!    not in the log), one row is read, and transactions run as before.
 //! 3. YCSB's conditions are checked on what came back: every acknowledged update is there, once.
 //!
 //! The run's own figures are those of the transactions after recovery.

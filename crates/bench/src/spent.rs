@@ -1,7 +1,7 @@
 //! What a run asked its home for, in requests and in dollars, and the processor's time that the process took.
 //!
-//! Dollars are by the built-in price list, for every request of the run, its warm-up included. A home that charges for nothing has no such
-//! figures, and one that is in no list has no dollars.
+//! Dollars are by the built-in price list, for every request of the run, its warm-up included. A home that charges for
+//! nothing has no such figures, and one that is in no list has no dollars.
 
 use std::collections::BTreeMap;
 

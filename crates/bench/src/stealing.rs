@@ -1,10 +1,10 @@
-//! Two ways to take along what other workers have logged: ours, which moves a lane's buffer under both lanes' locks, and
-//! LeanStore's, which copies it and claims it by a compare-and-swap ([`CursorBuffer`]).
+//! Two ways to take along what other workers have logged: ours, which moves a lane's buffer under both lanes' locks,
+//! and LeanStore's, which copies it and claims it by a compare-and-swap ([`CursorBuffer`]).
 //!
 //! Nothing around them but what decides when: workers spend some time, log an entry, and at the end of each transaction
-//! write a flush unit, their own or together with what they rob. Latency is from the push to the moment at which the worker, which looks after each
-//! transaction, finds the entry hardened. Both ways write blocks with headers and checksums to the same kind of home,
-//! each worker its own lane in its own thread.
+//! write a flush unit, their own or together with what they rob. Latency is from the push to the moment at which the
+//! worker, which looks after each transaction, finds the entry hardened. Both ways write blocks with headers and
+//! checksums to the same kind of home, each worker its own lane in its own thread.
 //!
 //! Does not: acknowledge, or make a log that recovery could read.
 

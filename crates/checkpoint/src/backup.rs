@@ -17,8 +17,9 @@
 //! - The stamp is changed by compare and swap from what was read, and names the manifest of whoever may still store
 //!   one: it is only added to, but by the one whose manifest is there, and by that one only if nobody has added
 //!   anything since it did.
-//! - Nothing is removed before the manifest is stored: what a server that was started on the backup has left under numbers that the source uses, too,
-//!   may as well be what another backup has just copied. It is compared with the source's, and a backup whose objects have no place is refused.
+//! - Nothing is removed before the manifest is stored: what a server that was started on the backup has left under
+//!   numbers that the source uses, too, may as well be what another backup has just copied. It is compared with the
+//!   source's, and a backup whose objects have no place is refused.
 //! - What one removes, nobody else takes for there: segments and sides of epochs that ended with the manifest it
 //!   replaced, and objects whose numbers are below its checkpoint's and that this does not need. No later checkpoint of
 //!   the source needs them: it has what the ones before it have, and new numbers. An object above may be what another

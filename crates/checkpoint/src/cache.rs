@@ -1,11 +1,12 @@
 //! Nodes of the directory in memory, loaded when they are first needed.
 //!
-//! Invariant: a node is in the cache under the reference it was read or written with, and objects never change, so a cached node is never stale. Nodes are in
-//! two generations; when the young one has filled half the room, the old one is dropped and the young one becomes old. What is used
-//! stays: a node that is found in the old one moves to the young.
+//! Invariant: a node is in the cache under the reference it was read or written with, and objects never change, so a
+//! cached node is never stale. Nodes are in two generations; when the young one has filled half the room, the old one
+//! is dropped and the young one becomes old. What is used stays: a node that is found in the old one moves to the
+//! young.
 //!
-//! Nodes that a checkpoint has written lie one behind the other, in the order of their keys: who reads several of them, at a start say, gets the next ones with the
-//! same request.
+//! Nodes that a checkpoint has written lie one behind the other, in the order of their keys: who reads several of them,
+//! at a start say, gets the next ones with the same request.
 
 use crate::error::CheckpointError;
 use crate::error::damaged;
@@ -107,7 +108,8 @@ impl Nodes {
         Some(node)
     }
 
-    /// What is at a place that is the root of a directory. A fork is not kept here: the directory does that, as long as it is there itself.
+    /// What is at a place that is the root of a directory. A fork is not kept here: the directory does that, as long as
+    /// it is there itself.
     pub(crate) fn root(&self, at: &PageRef) -> Result<Root, CheckpointError> {
         if self.cached(at).is_some() {
             return Ok(Root::Node);
@@ -156,7 +158,8 @@ impl Nodes {
         {
             return Ok(node);
         }
-        // Somebody else reads ahead, or what was read is not right: another copy may be, and otherwise this tells what is wrong.
+        // Somebody else reads ahead, or what was read is not right: another copy may be, and otherwise this tells what
+        // is wrong.
         let mut bytes = Vec::new();
         read_frame(&*self.objects, at, what, &mut bytes)?;
         node::decode(&bytes, expected, &mut Vec::new()).map_err(|why| damaged(what(), at, why))

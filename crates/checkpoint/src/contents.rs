@@ -1,7 +1,7 @@
 //! What lies in an object: the keys of its pages, by the headers of its frames alone, from the first to the last.
 //!
-//! Objects are frames one behind the other. What a header says is checked by the header's own checksum; payloads are passed over. Keys of pages that nobody refers to any more are among
-//! them: whoever asks looks in the directory.
+//! Objects are frames one behind the other. What a header says is checked by the header's own checksum; payloads are
+//! passed over. Keys of pages that nobody refers to any more are among them: whoever asks looks in the directory.
 //!
 //! Does not: know what is alive, or check payloads.
 

@@ -1,14 +1,16 @@
 //! Copying a checkpoint from one home to another: the objects that its record names, and the record.
 //!
-//! Every frame that is copied is checked first, with the checksums inside it; where the source has several copies, any that is good is taken. So a
-//! copy is never worse than what it was made of, and damage is told when there still is something else to copy.
+//! Every frame that is copied is checked first, with the checksums inside it; where the source has several copies, any
+//! that is good is taken. So a copy is never worse than what it was made of, and damage is told when there still is
+//! something else to copy.
 //!
 //! Invariants:
 //! - The record is stored last: where it lies, everything that it names lies too, whole and durable.
-//! - It may be cut short anywhere and called again: an object that is there with its length is not copied again (homes show whole objects only).
+//! - It may be cut short anywhere and called again: an object that is there with its length is not copied again (homes
+//!   show whole objects only).
 //!
-//! Does not: write a manifest, or know whose objects are in the target already. Numbers of objects mean something within one database only, so the caller makes
-//! sure that the target holds objects of no other one.
+//! Does not: write a manifest, or know whose objects are in the target already. Numbers of objects mean something
+//! within one database only, so the caller makes sure that the target holds objects of no other one.
 
 use crate::directory::Directory;
 use crate::error::CheckpointError;
@@ -33,8 +35,8 @@ pub struct CopyStats {
     pub found: u64,
 }
 
-/// Copies the checkpoint whose record is the object `object` with this checksum, under the same numbers: objects first, then the record. `record` is
-/// what [`Record::read`] gave for it.
+/// Copies the checkpoint whose record is the object `object` with this checksum, under the same numbers: objects first,
+/// then the record. `record` is what [`Record::read`] gave for it.
 pub fn copy_checkpoint(
     from: &Arc<dyn ImmutableObjects>,
     (object, crc): (ObjectId, u32),
@@ -138,7 +140,8 @@ fn is_intact(bytes: &[u8]) -> bool {
     true
 }
 
-/// The slow way, for an object that is whole nowhere: each frame that the record needs of it, from whichever copy has it. What nobody needs may be damaged.
+/// The slow way, for an object that is whole nowhere: each frame that the record needs of it, from whichever copy has
+/// it. What nobody needs may be damaged.
 fn mended(
     from: &Arc<dyn ImmutableObjects>,
     record: &Record,

@@ -1,16 +1,20 @@
 //! The directory: a copy-on-write B-tree from page keys to chains.
 //!
-//! Owns: looking up, scanning, and making the next directory out of this one and the changes of a checkpoint. Nodes are frames in the same
-//! objects as pages; they are read when they are first needed and cached ([`cache`](crate::cache)).
+//! Owns: looking up, scanning, and making the next directory out of this one and the changes of a checkpoint. Nodes are
+//! frames in the same objects as pages; they are read when they are first needed and cached ([`cache`](crate::cache)).
 //!
 //! Invariants:
-//! - A directory never changes: [`Directory::apply`] writes the nodes that differ, from the leaves up, and gives another directory with another
-//!   root. The old one stays valid as long as its objects are there, so a checkpoint that fails leaves it as it was.
+//! - A directory never changes: [`Directory::apply`] writes the nodes that differ, from the leaves up, and gives
+//!   another directory with another root. The old one stays valid as long as its objects are there, so a checkpoint
+//!   that fails leaves it as it was.
 //! - `apply` tells how many bytes of every object it has begun or ceased to use ([`DirectoryUpdate::live`]). Their sum
 //!   over all checkpoints is what an object's live bytes are, which is what collection goes by.
-//! - A node that weighs less than a quarter of what it may joins a neighbour under the same parent, so a directory from which most was removed is small again.
-//! - A node that cannot be read stays where it is; what is to be changed under it lies over the tree, until it can ([`crate::fork`]).
-//! - What lies at its root, a node or a fork, is told alike as long as a directory is there. Before that is known nothing can be changed.
+//! - A node that weighs less than a quarter of what it may joins a neighbour under the same parent, so a directory from
+//!   which most was removed is small again.
+//! - A node that cannot be read stays where it is; what is to be changed under it lies over the tree, until it can
+//!   ([`crate::fork`]).
+//! - What lies at its root, a node or a fork, is told alike as long as a directory is there. Before that is known
+//!   nothing can be changed.
 //!
 //! Does not: know which objects exist, or publish anything.
 
@@ -41,8 +45,8 @@ pub type LiveChanges = BTreeMap<ObjectId, i64>;
 pub struct Directory {
     nodes: Arc<Nodes>,
     root: Option<PageRef>,
-    /// Once they are known they stay: who makes changes out of what was looked up, and [`Directory::apply`] later on, have to go by the same fork, though it cannot be read
-    /// any more by then, or could not be before.
+    /// Once they are known they stay: who makes changes out of what was looked up, and [`Directory::apply`] later on,
+    /// have to go by the same fork, though it cannot be read any more by then, or could not be before.
     layers: Arc<OnceLock<Layers>>,
 }
 
@@ -124,7 +128,8 @@ impl Directory {
         self.nodes.bytes()
     }
 
-    /// What it consists of. An error if that was never known and the root cannot be read: it may be a fork, of which nobody knows what it says then.
+    /// What it consists of. An error if that was never known and the root cannot be read: it may be a fork, of which
+    /// nobody knows what it says then.
     fn layers(&self) -> Result<&Layers, CheckpointError> {
         if let Some(known) = self.layers.get() {
             return Ok(known);
@@ -185,8 +190,9 @@ impl Directory {
         }
     }
 
-    /// The same for who is to write a page behind it: where it cannot be looked up, one that begins below. What is written behind that
-    /// counts over whatever there is in the tree. An error while it is not known what lies over the tree: it may say that the page is gone, or lies elsewhere.
+    /// The same for who is to write a page behind it: where it cannot be looked up, one that begins below. What is
+    /// written behind that counts over whatever there is in the tree. An error while it is not known what lies over the
+    /// tree: it may say that the page is gone, or lies elsewhere.
     pub fn get_to_change(&self, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
         match self.get_in(self.layers()?, key) {
             Err(error) if error.is_unreadable() => Ok(Some(Chain::below())),
@@ -215,7 +221,8 @@ impl Directory {
         }
     }
 
-    /// The tiles of an index in ascending order, from the one that a fence begins, or the next, on: where each begins, and its chain. Ends after an error.
+    /// The tiles of an index in ascending order, from the one that a fence begins, or the next, on: where each begins,
+    /// and its chain. Ends after an error.
     pub fn tiles(
         &self,
         table: TableId,
@@ -238,9 +245,9 @@ impl Directory {
         })
     }
 
-    /// Where some tiles of an index begin that begin above `low` and below `high`: those by which a node on the way to `low` tells its children apart, or
-    /// all of them, if it is a leaf. So a node of each level is read at most, however many tiles there are. No place but those of one tile gives an
-    /// exact division without places.
+    /// Where some tiles of an index begin that begin above `low` and below `high`: those by which a node on the way to
+    /// `low` tells its children apart, or all of them, if it is a leaf. So a node of each level is read at most,
+    /// however many tiles there are. No place but those of one tile gives an exact division without places.
     pub fn divide(
         &self,
         table: TableId,
@@ -350,8 +357,8 @@ impl Directory {
         Ok(None)
     }
 
-    /// Appends what [`Directory::apply`] has to do for a new tile: it takes the place of every tile that begins within it. Tiles of an index go by their order, so
-    /// the changes come in order too.
+    /// Appends what [`Directory::apply`] has to do for a new tile: it takes the place of every tile that begins within
+    /// it. Tiles of an index go by their order, so the changes come in order too.
     pub fn replace_tile(
         &self,
         key: PageKey,
@@ -378,8 +385,9 @@ impl Directory {
         Ok(())
     }
 
-    /// The pages that have bytes in one of these objects, in order. Looks at the directory's entries if they are not more than `entries_max`; else
-    /// reads the objects, and looks up the pages that are named there: what that costs does not grow with the directory.
+    /// The pages that have bytes in one of these objects, in order. Looks at the directory's entries if they are not
+    /// more than `entries_max`; else reads the objects, and looks up the pages that are named there: what that costs
+    /// does not grow with the directory.
     pub fn keys_in(
         &self,
         objects: &BTreeSet<ObjectId>,

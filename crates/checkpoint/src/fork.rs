@@ -1,28 +1,38 @@
 //! What could not be put into the directory because nodes of it cannot be read: a second layer over its root.
 //!
-//! A node that cannot be read hides where the pages lie that it names, and who wants one of them is told. It does not keep a checkpoint from being taken: what that has to change under the
-//! node lies in a *fork*, the root of such a directory. It refers to the root of the tree below, which goes on naming the node that cannot be read, and holds the changes themselves. A lookup
-//! asks the fork first. Every checkpoint tries again to put all of it into the tree; when the node can be read there is no fork any more.
+//! A node that cannot be read hides where the pages lie that it names, and who wants one of them is told. It does not
+//! keep a checkpoint from being taken: what that has to change under the node lies in a *fork*, the root of such a
+//! directory. It refers to the root of the tree below, which goes on naming the node that cannot be read, and holds the
+//! changes themselves. A lookup asks the fork first. Every checkpoint tries again to put all of it into the tree; when
+//! the node can be read there is no fork any more.
 //!
-//! A fork lies over a tree, never over another fork. So it has to be known what a directory's root is, and, if it is a fork, what that says, before anything is changed: a root that cannot be read
-//! *might* be a fork. As long as that is not known no checkpoint is taken, the last one and the log behind it stay, and who asks for a checkpoint is told why. Once it is known it stays
-//! so for as long as the directory is there ([`Directory`](crate::Directory) keeps it): a node at the root that becomes unreadable is hidden like any other, and what was looked up
-//! and what is changed later are of the same fork.
+//! A fork lies over a tree, never over another fork. So it has to be known what a directory's root is, and, if it is a
+//! fork, what that says, before anything is changed: a root that cannot be read *might* be a fork. As long as that is
+//! not known no checkpoint is taken, the last one and the log behind it stay, and who asks for a checkpoint is told
+//! why. Once it is known it stays so for as long as the directory is there ([`Directory`](crate::Directory) keeps it):
+//! a node at the root that becomes unreadable is hidden like any other, and what was looked up and what is changed
+//! later are of the same fork.
 //!
 //! # Why nothing is lost
 //!
-//! - *No reference is dropped.* A node that cannot be read keeps its place in its parent, and none of the pages it names counts as used no more, until it has been read and they have been replaced. So
-//!   no object with any of them is removed, and what the node says is there when it can be read again.
-//! - *Every change is stored.* A change goes into the tree or into the fork, none anywhere else: the checkpoint holds all that was committed below its CSN, like any other, and the log before its starts may
-//!   go. If the fork would be too large for a frame the checkpoint is not taken, and then nothing of the log goes.
-//! - *Nothing old comes back.* What the fork says of a page takes the place of what the tree says, also that it is gone: a chain that begins below is refused there. What was written behind a chain that nobody could look up is a chain
-//!   that begins *below* ([`Chain::below`]): it counts over whatever the tree has, and is put behind that as soon as it is known. Until then its own pages can be read, and a slot that they do not
-//!   tell of is one that cannot be read.
-//! - *Nothing counts twice.* Who looked a chain up while the node could be read may put it here when it cannot be any more. Of it only the pages that were written behind what was looked up lie over the tree, wherever
-//!   the others were moved to meanwhile: the tree goes on naming these where they were.
+//! - *No reference is dropped.* A node that cannot be read keeps its place in its parent, and none of the pages it
+//!   names counts as used no more, until it has been read and they have been replaced. So no object with any of them is
+//!   removed, and what the node says is there when it can be read again.
+//! - *Every change is stored.* A change goes into the tree or into the fork, none anywhere else: the checkpoint holds
+//!   all that was committed below its CSN, like any other, and the log before its starts may go. If the fork would be
+//!   too large for a frame the checkpoint is not taken, and then nothing of the log goes.
+//! - *Nothing old comes back.* What the fork says of a page takes the place of what the tree says, also that it is
+//!   gone: a chain that begins below is refused there. What was written behind a chain that nobody could look up is a
+//!   chain that begins *below* ([`Chain::below`]): it counts over whatever the tree has, and is put behind that as soon
+//!   as it is known. Until then its own pages can be read, and a slot that they do not tell of is one that cannot be
+//!   read.
+//! - *Nothing counts twice.* Who looked a chain up while the node could be read may put it here when it cannot be any
+//!   more. Of it only the pages that were written behind what was looked up lie over the tree, wherever the others were
+//!   moved to meanwhile: the tree goes on naming these where they were.
 //!
-//! Payload: the reference to the root of the tree below (as in a node), varint number of entries, and for each its key as in a node and its chain as in a leaf. A chain whose base lies in object 0 is special:
-//! at offset 0 it begins below, at offset 1 the page is gone. Keys grow.
+//! Payload: the reference to the root of the tree below (as in a node), varint number of entries, and for each its key
+//! as in a node and its chain as in a leaf. A chain whose base lies in object 0 is special: at offset 0 it begins
+//! below, at offset 1 the page is gone. Keys grow.
 
 use crate::frame::{self, Encoder, FrameError, FrameKind};
 use crate::node::{put_chain, put_key, read_chain, read_key};
@@ -122,7 +132,8 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    /// Nobody writes one: that its entries count over those of the other, also where these say that a page is gone, is told nowhere.
+    /// Nobody writes one: that its entries count over those of the other, also where these say that a page is gone, is
+    /// told nowhere.
     #[test]
     fn a_fork_over_another_one_is_refused() {
         let home = LogHome::from(MemoryHome::new(1 << 20));
@@ -163,7 +174,8 @@ mod tests {
         drop(stored);
     }
 
-    /// A page is looked up while the tree can be read, and changed when it cannot be any more: what the tree goes on naming does not count twice.
+    /// A page is looked up while the tree can be read, and changed when it cannot be any more: what the tree goes on
+    /// naming does not count twice.
     #[test]
     fn a_page_that_was_looked_up_before_counts_once() {
         let memory = MemoryHome::new(1 << 20);
@@ -179,7 +191,8 @@ mod tests {
         let mut chain: Option<Chain> = None;
         let mut kept = Vec::new();
         let mut of_tree = 0;
-        // The second and the third come while the tree, which is in the first object, cannot be read; the third was looked up while it could be.
+        // The second and the third come while the tree, which is in the first object, cannot be read; the third was
+        // looked up while it could be.
         for (csn, was_looked_up) in [(1, true), (2, true), (3, true), (4, false)] {
             let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
             let page = writer.put(&[csn as u8; 200]).expect("written");
@@ -231,8 +244,9 @@ mod tests {
         drop(kept);
     }
 
-    /// Pages are moved, and others written behind them, while the tree can be read; when all of it is put into the directory it cannot be read any more. What was written counts over what the
-    /// tree says, once. What was moved lies where the tree says, which goes on naming it there: the move is for nothing.
+    /// Pages are moved, and others written behind them, while the tree can be read; when all of it is put into the
+    /// directory it cannot be read any more. What was written counts over what the tree says, once. What was moved lies
+    /// where the tree says, which goes on naming it there: the move is for nothing.
     #[test]
     fn what_was_written_behind_moved_pages_counts_and_these_count_once() {
         for (of_tree, over, is_folded) in
@@ -249,7 +263,8 @@ mod tests {
         }
     }
 
-    /// One case of it: a base and a part with so many deltas of the tree, and others over it; the set of pages that are moved; how many are written.
+    /// One case of it: a base and a part with so many deltas of the tree, and others over it; the set of pages that are
+    /// moved; how many are written.
     fn moves(of_tree: usize, over: usize, is_folded: bool, moved: usize, written: usize) {
         let case = format!("{of_tree} {over} {is_folded} {moved:b} {written}");
         let memory = MemoryHome::new(1 << 20);

@@ -1,8 +1,10 @@
-//! Checking a home's checkpoints offline: every record, node and page, every checksum and reference, and the counts that go by them.
+//! Checking a home's checkpoints offline: every record, node and page, every checksum and reference, and the counts
+//! that go by them.
 //!
 //! Goes on behind damage: everything that can be read is checked, and everything that cannot is named.
 //!
-//! Does not: read the log (`log verify` does), look into rows and entries (crate `sql` compares them), or repair anything.
+//! Does not: read the log (`log verify` does), look into rows and entries (crate `sql` compares them), or repair
+//! anything.
 
 use crate::cache::{Nodes, Root};
 use crate::directory::{Directory, LiveChanges};
@@ -88,7 +90,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Checks the checkpoint that the manifest names, and all that its record keeps. An error is one of the home's: damage is in the report.
+/// Checks the checkpoint that the manifest names, and all that its record keeps. An error is one of the home's: damage
+/// is in the report.
 pub fn fsck(
     home: &LogHome,
     database: DatabaseId,
@@ -204,7 +207,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Do some tiles of the index lie over the tree? Then those in the tree are not all that there are, and their order tells nothing.
+    /// Do some tiles of the index lie over the tree? Then those in the tree are not all that there are, and their order
+    /// tells nothing.
     fn is_partly_over(&self, (table, index): (TableId, IndexId)) -> bool {
         let low = Vec::new();
         let prefix = PageKey::Leaf { table, index, low }.encode();

@@ -1,12 +1,14 @@
 //! Records that this process reads: they stay until it lets go of them, whatever retention and pins say.
 //!
-//! That is for reads of the past, which begin and end by the thousand: a pin would cost a change of a named thing each, and one that a crash left behind would hold its
-//! record for ever. A hold is a line in memory. After a crash it is gone, and what only it kept is found like any other orphan.
+//! That is for reads of the past, which begin and end by the thousand: a pin would cost a change of a named thing each,
+//! and one that a crash left behind would hold its record for ever. A hold is a line in memory. After a crash it is
+//! gone, and what only it kept is found like any other orphan.
 //!
 //! # Why nothing is removed that is held (T8)
 //!
-//! Both sides meet at one mutex. Who removes decides under it which records stay: newest, kept, pinned, and held at that moment. From then on no other record can be held
-//! ([`Holds::hold`] gives nothing). So a record is either held before that decision, and stays, or never held after it.
+//! Both sides meet at one mutex. Who removes decides under it which records stay: newest, kept, pinned, and held at
+//! that moment. From then on no other record can be held ([`Holds::hold`] gives nothing). So a record is either held
+//! before that decision, and stays, or never held after it.
 //!
 //! Does not: outlive the process, or know what a record holds.
 
@@ -59,7 +61,8 @@ impl Holds {
         state.held.is_empty() && state.released.is_empty()
     }
 
-    /// The decision which records stay: `stay` gets those that are held. No others can be held from here on. Gives those that were let go of since the last time.
+    /// The decision which records stay: `stay` gets those that are held. No others can be held from here on. Gives
+    /// those that were let go of since the last time.
     pub(crate) fn decide(&self, stay: &mut BTreeMap<ObjectId, u32>) -> BTreeMap<ObjectId, u32> {
         let mut state = self.0.lock();
         let held = state.held.iter();

@@ -1,20 +1,23 @@
-//! Checkpoints: pages of rows in immutable objects, the directory that finds them, and the record that names a whole one.
+//! Checkpoints: pages of rows in immutable objects, the directory that finds them, and the record that names a whole
+//! one.
 //!
 //! The way of a checkpoint, from the rows of a chunk to what recovery reads:
-//! 1. [`ChunkWriter`] makes pages of the rows that changed, or of all rows of a chunk ([`Chain::is_due_for_merge`]), each of them a
-//!    [`frame`]: compressed, checksummed, with its key inside;
+//! 1. [`ChunkWriter`] makes pages of the rows that changed, or of all rows of a chunk ([`Chain::is_due_for_merge`]),
+//!    each of them a [`frame`]: compressed, checksummed, with its key inside;
 //!    [`LeafWriter`] does the same for the tiles of indexes;
-//! 2. [`ObjectWriter`] collects frames into objects of up to 64 MiB and stores them, at no more bytes per second than [`Pace`] allows;
-//! 3. [`Directory::apply`] writes the nodes of the directory that differ, and tells what came into use and went out of it;
+//! 2. [`ObjectWriter`] collects frames into objects of up to 64 MiB and stores them, at no more bytes per second than
+//!    [`Pace`] allows;
+//! 3. [`Directory::apply`] writes the nodes of the directory that differ, and tells what came into use and went out of
+//!    it;
 //! 4. a [`Record`] names the root, the objects, and where the log is needed from; the manifest names the record.
 //!
-//! Back again: [`Directory::scan`] gives the chunks, [`PageReader::chunk`] their rows, each slot once; [`Directory::tiles`] and [`PageReader::leaf`] do so for
-//! indexes.
+//! Back again: [`Directory::scan`] gives the chunks, [`PageReader::chunk`] their rows, each slot once;
+//! [`Directory::tiles`] and [`PageReader::leaf`] do so for indexes.
 //!
 //! What servers of before have left is made anew when a server starts: [`Upgrade`].
 //!
-//! Everything that is read is untrusted: a flipped bit anywhere is found and named, and what is read in another's place is not taken for it.
-//! Formats are pinned in docs/format.md.
+//! Everything that is read is untrusted: a flipped bit anywhere is found and named, and what is read in another's place
+//! is not taken for it. Formats are pinned in docs/format.md.
 //!
 //! Does not: know tables, versions or transactions (crate `engine`), or when a checkpoint is due.
 #![forbid(unsafe_code)]

@@ -1,7 +1,8 @@
-//! Pins: checkpoints that stay until somebody says otherwise. Restore points made by hand, and those that branches begin at.
+//! Pins: checkpoints that stay until somebody says otherwise. Restore points made by hand, and those that branches
+//! begin at.
 //!
-//! All of a home's pins are one small named thing, so that every home has them: it is changed by compare and swap, also by who does not run the server. A text
-//! of lines, sorted, the last one the CRC-32C of what is before it:
+//! All of a home's pins are one small named thing, so that every home has them: it is changed by compare and swap, also
+//! by who does not run the server. A text of lines, sorted, the last one the CRC-32C of what is before it:
 //!
 //! ```text
 //! logstead pins 1
@@ -12,16 +13,17 @@
 //!
 //! # Pins that are lost
 //!
-//! A home has no pins before the first is made, and keeps the list, if only an empty one, from then on. Each record says whether there was a list when it was published
-//! ([`Record::has_pins`]). So a list that is missing later is an error ([`PinsError::Lost`]), not a list of nothing: else the next collection would remove all that was
-//! pinned.
+//! A home has no pins before the first is made, and keeps the list, if only an empty one, from then on. Each record
+//! says whether there was a list when it was published ([`Record::has_pins`]). So a list that is missing later is an
+//! error ([`PinsError::Lost`]), not a list of nothing: else the next collection would remove all that was pinned.
 //!
 //! # Why nothing is removed that is pinned (T8)
 //!
-//! Who pins does it in this order ([`pin_point`]): 1. choose a record that the manifest leads to; 2. add the pin; 3. read the manifest again: if it does not lead to the
-//! record any more, choose another. Who removes does it in this order ([`Publisher`](crate::Publisher)): 1. publish a record that does not keep the one to be
-//! dropped; 2. read the pins; 3. remove what no record names that is newest, kept or pinned. If step 3 of the first still saw the record, then step 1 of the second came after
-//! it, so its step 2 sees the pin.
+//! Who pins does it in this order ([`pin_point`]): 1. choose a record that the manifest leads to; 2. add the pin; 3.
+//! read the manifest again: if it does not lead to the record any more, choose another. Who removes does it in this
+//! order ([`Publisher`](crate::Publisher)): 1. publish a record that does not keep the one to be dropped; 2. read the
+//! pins; 3. remove what no record names that is newest, kept or pinned. If step 3 of the first still saw the record,
+//! then step 1 of the second came after it, so its step 2 sees the pin.
 //!
 //! Does not: know what a branch is made of, or remove anything.
 
@@ -293,8 +295,9 @@ impl Pins {
         }
     }
 
-    /// Changes the pins of a home, durably: gives what `change` gave, or its error, which changes nothing. It is called again if somebody else was faster. After an error of
-    /// the home the change may have been made or not; repeating it does no harm.
+    /// Changes the pins of a home, durably: gives what `change` gave, or its error, which changes nothing. It is called
+    /// again if somebody else was faster. After an error of the home the change may have been made or not; repeating it
+    /// does no harm.
     pub fn change<T, E: From<PinsError>>(
         names: &dyn NamedValues,
         mut change: impl FnMut(&mut Pins) -> Result<T, E>,
@@ -374,7 +377,8 @@ impl Point {
     }
 }
 
-/// Everything that can be gone back to, by CSN: what the manifest's checkpoint keeps, it itself, and what was pinned by hand.
+/// Everything that can be gone back to, by CSN: what the manifest's checkpoint keeps, it itself, and what was pinned by
+/// hand.
 pub fn points(home: &LogHome, manifest: &Manifest) -> Result<Vec<Point>, CheckpointError> {
     // In this order: a record says of what was there before it.
     let (mut points, had_pins) = led_to(home, manifest)?;
@@ -383,7 +387,8 @@ pub fn points(home: &LogHome, manifest: &Manifest) -> Result<Vec<Point>, Checkpo
     Ok(points)
 }
 
-/// The same of the newest manifest, which `manifest` reads. What is missing because there is a newer one by now is looked for there.
+/// The same of the newest manifest, which `manifest` reads. What is missing because there is a newer one by now is
+/// looked for there.
 pub fn points_of_now<E: From<CheckpointError>>(
     home: &LogHome,
     manifest: impl Fn() -> Result<Manifest, E>,
@@ -391,7 +396,8 @@ pub fn points_of_now<E: From<CheckpointError>>(
     as_of_now(manifest, |manifest| points(home, manifest))
 }
 
-/// The records that a manifest leads to: the newest, and what that keeps. And whether the home had pins when the newest was published.
+/// The records that a manifest leads to: the newest, and what that keeps. And whether the home had pins when the newest
+/// was published.
 fn led_to(home: &LogHome, manifest: &Manifest) -> Result<(Vec<Point>, bool), CheckpointError> {
     let Some(checkpoint) = &manifest.checkpoint else {
         return Ok((Vec::new(), false));
@@ -427,8 +433,8 @@ pub enum RecoveryTarget {
     Named(String),
 }
 
-/// Chooses among points that are sorted by CSN. Where clocks went back, a later CSN counts for more than a later time: it is the state that the database had last
-/// while the clock showed no more than the time that was asked for.
+/// Chooses among points that are sorted by CSN. Where clocks went back, a later CSN counts for more than a later time:
+/// it is the state that the database had last while the clock showed no more than the time that was asked for.
 pub fn choose<'p>(points: &'p [Point], which: &RecoveryTarget) -> Option<&'p Point> {
     let newest_first = || points.iter().rev();
     match which {
@@ -440,8 +446,9 @@ pub fn choose<'p>(points: &'p [Point], which: &RecoveryTarget) -> Option<&'p Poi
     }
 }
 
-/// Pins a point, by the order that keeps it from being removed meanwhile; see the module's documentation. `manifest` reads the manifest; `pin` makes the pin, or refuses it
-/// for what is pinned already. `None`: there is no such point, and nothing was changed.
+/// Pins a point, by the order that keeps it from being removed meanwhile; see the module's documentation. `manifest`
+/// reads the manifest; `pin` makes the pin, or refuses it for what is pinned already. `None`: there is no such point,
+/// and nothing was changed.
 pub fn pin_point<E>(
     home: &LogHome,
     which: &RecoveryTarget,

@@ -1,23 +1,29 @@
 //! Publishing checkpoints, and removing what no checkpoint needs any more.
 //!
-//! A checkpoint becomes the newest one in one step: the manifest is changed, by compare and swap, to name its record. Everything that the record
-//! names is durable before. So whatever happens on the way, the manifest names a whole checkpoint: the one before or the new one.
+//! A checkpoint becomes the newest one in one step: the manifest is changed, by compare and swap, to name its record.
+//! Everything that the record names is durable before. So whatever happens on the way, the manifest names a whole
+//! checkpoint: the one before or the new one.
 //!
 //! What is removed (T8), and why nothing is removed that is needed:
-//! - *Dropped*: records that were newest or kept, and that are neither any more; and the objects that they name. A server that takes over later begins with the record that
-//!   dropped them, or a newer one, and so never comes back to them.
-//! - *Unpinned*: records that were pinned ([`Pins`]) and are no more, likewise; and those that this process has read ([`Holds`]) and reads no more.
-//! - *Given up*: objects that this server made for checkpoints that failed before anybody tried to name them. If a publication
-//!   failed, they are removed after the next one that succeeds, for only then is it known that the manifest names none of them. The [`Ledger`] has the numbers.
+//! - *Dropped*: records that were newest or kept, and that are neither any more; and the objects that they name. A
+//!   server that takes over later begins with the record that dropped them, or a newer one, and so never comes back to
+//!   them.
+//! - *Unpinned*: records that were pinned ([`Pins`]) and are no more, likewise; and those that this process has read
+//!   ([`Holds`]) and reads no more.
+//! - *Given up*: objects that this server made for checkpoints that failed before anybody tried to name them. If a
+//!   publication failed, they are removed after the next one that succeeds, for only then is it known that the manifest
+//!   names none of them. The [`Ledger`] has the numbers.
 //! - *Orphans*: objects of earlier epochs, found once by listing: what servers before left when they
-//!   crashed. Servers of earlier epochs cannot publish any more (their compare and swap fails), and objects of this and later epochs are never
-//!   taken for orphans.
+//!   crashed. Servers of earlier epochs cannot publish any more (their compare and swap fails), and objects of this and
+//!   later epochs are never taken for orphans.
 //!
-//! And of all these only what no record names that stays: the newest one, those it keeps, those that are pinned, and those that this process reads. The pins are read after the publication that dropped something and
-//! before anything is removed; whoever pins a record looks after that whether the manifest still leads to it. While a record that stays cannot be read, nothing is removed.
+//! And of all these only what no record names that stays: the newest one, those it keeps, those that are pinned, and
+//! those that this process reads. The pins are read after the publication that dropped something and before anything is
+//! removed; whoever pins a record looks after that whether the manifest still leads to it. While a record that stays
+//! cannot be read, nothing is removed.
 //!
-//! While it is in doubt whether a publication succeeded, both checkpoints stay: what the new one needs is either needed by the one before or a
-//! doubtful number of the ledger. A server that was overtaken removes nothing.
+//! While it is in doubt whether a publication succeeded, both checkpoints stay: what the new one needs is either needed
+//! by the one before or a doubtful number of the ledger. A server that was overtaken removes nothing.
 //!
 //! Does not: write pages, know when a checkpoint is due, truncate the log, or pin anything.
 
@@ -42,8 +48,9 @@ const SCANNED_MAX: usize = 1 << 17;
 
 /// Where the newest checkpoint is named.
 pub trait Head: Send {
-    /// Names this checkpoint instead of the one before, by compare and swap. [`HomeError::Misuse`]: it was refused, nothing has changed.
-    /// [`HomeError::Conflict`] and [`HomeError::Fenced`]: another server has taken over. After another error nobody knows whether it is named.
+    /// Names this checkpoint instead of the one before, by compare and swap. [`HomeError::Misuse`]: it was refused,
+    /// nothing has changed. [`HomeError::Conflict`] and [`HomeError::Fenced`]: another server has taken over. After
+    /// another error nobody knows whether it is named.
     fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError>;
 }
 
@@ -124,8 +131,8 @@ pub struct Publisher<H> {
 }
 
 impl<H: Head> Publisher<H> {
-    /// The publisher of the epoch that this server alone writes in, which the recovery mark has made its own; reads the record of `newest`, from
-    /// the manifest.
+    /// The publisher of the epoch that this server alone writes in, which the recovery mark has made its own; reads the
+    /// record of `newest`, from the manifest.
     pub fn open(
         home: LogHome,
         head: H,
@@ -200,7 +207,8 @@ impl<H: Head> Publisher<H> {
         records
     }
 
-    /// What the next checkpoint had better store anew, so that objects with few live bytes, or many small ones, go away.
+    /// What the next checkpoint had better store anew, so that objects with few live bytes, or many small ones, go
+    /// away.
     pub fn to_rewrite(
         &self,
         directory: &Directory,
@@ -212,8 +220,9 @@ impl<H: Head> Publisher<H> {
         Ok(Rewrites { objects, keys })
     }
 
-    /// Publishes a checkpoint whose pages and nodes are stored: `applied` to the directory of the newest one. `keep` says which older records
-    /// stay. After an error the newest checkpoint is the one before, or it is not known which of both; the next one settles that.
+    /// Publishes a checkpoint whose pages and nodes are stored: `applied` to the directory of the newest one. `keep`
+    /// says which older records stay. After an error the newest checkpoint is the one before, or it is not known which
+    /// of both; the next one settles that.
     pub fn publish(
         &mut self,
         new: NewCheckpoint,
@@ -281,7 +290,8 @@ impl<H: Head> Publisher<H> {
                 self.overtaken = true;
                 return Err(CheckpointError::Overtaken);
             }
-            // Where a lease says who may write, its loss is told as such: others may have been faster than an answer of ours.
+            // Where a lease says who may write, its loss is told as such: others may have been faster than an answer of
+            // ours.
             Err(HomeError::Conflict(_)) if !self.home.capabilities().leased => {
                 self.overtaken = true;
                 return Err(CheckpointError::Overtaken);
@@ -519,8 +529,8 @@ impl<H: Head> Publisher<H> {
         Ok(())
     }
 
-    /// What can be gone back to, by CSN, as it was when a collection or [`Publisher::look_at_pins`] last looked, each with its objects and the bytes it needs of them if its record
-    /// was read.
+    /// What can be gone back to, by CSN, as it was when a collection or [`Publisher::look_at_pins`] last looked, each
+    /// with its objects and the bytes it needs of them if its record was read.
     pub fn points(&self) -> Vec<(Point, Option<(u64, u64)>)> {
         let mut points: Vec<Point> = self.to_keep().into_iter().map(Point::unnamed).collect();
         if let Some(newest) = points.last_mut() {

@@ -1,8 +1,8 @@
 //! Reading pages back: one frame by its reference, and whole chunks with as few requests as their places allow.
 //!
 //! Invariants:
-//! - What is handed out was checked: checksums of frame and reference, key, every length. What is not right is an error that names object,
-//!   offset and page.
+//! - What is handed out was checked: checksums of frame and reference, key, every length. What is not right is an error
+//!   that names object, offset and page.
 //! - A reader's memory is bounded: windows of at most [`WINDOW_BYTES_MAX`], a page, a row.
 
 mod windows;
@@ -28,7 +28,8 @@ fn other_checksum() -> FormatError {
     FormatError::new("a frame with another checksum than the reference to it", 36)
 }
 
-/// Looks for a frame that is damaged, or was cut, in each copy that the home has of its object. True: it is in `into`, as it was written.
+/// Looks for a frame that is damaged, or was cut, in each copy that the home has of its object. True: it is in `into`,
+/// as it was written.
 fn read_other_copy(objects: &dyn ObjectReader, at: &PageRef, into: &mut Vec<u8>) -> bool {
     into.resize(at.len as usize, 0);
     let Some(copies) = objects.object_copies() else {
@@ -57,8 +58,8 @@ fn damage_of(objects: &dyn ObjectReader, bytes: &[u8], at: &PageRef) -> Option<F
     }
 }
 
-/// Reads the bytes of a frame into `into`, whole, and compares its checksum with the reference's; where the home has several copies, any
-/// that is good. The frame itself is not checked yet.
+/// Reads the bytes of a frame into `into`, whole, and compares its checksum with the reference's; where the home has
+/// several copies, any that is good. The frame itself is not checked yet.
 pub(crate) fn read_frame(
     objects: &dyn ObjectReader,
     at: &PageRef,
@@ -80,7 +81,8 @@ pub(crate) fn read_frame(
     }
 }
 
-/// The chain of a chunk whose pages in the objects of `leave` are stored anew, byte by byte, so that these objects can go.
+/// The chain of a chunk whose pages in the objects of `leave` are stored anew, byte by byte, so that these objects can
+/// go.
 pub fn move_pages(
     chain: &Chain,
     leave: &BTreeSet<ObjectId>,
@@ -112,7 +114,8 @@ pub struct Reads {
     pub pages: u64,
 }
 
-/// Puts a change over a row, and what comes of it in place of what is in the buffer; or says why it does not fit. Never trusts either.
+/// Puts a change over a row, and what comes of it in place of what is in the buffer; or says why it does not fit. Never
+/// trusts either.
 pub type Merge = fn(row: &[u8], change: &[u8], into: &mut Vec<u8>) -> Result<(), &'static str>;
 
 /// Which pages of a chain have a row, and what was changed of it: the oldest and the newest of them.
@@ -158,7 +161,8 @@ pub struct PageReader {
     merge: Option<Merge>,
 }
 
-/// The pages of a chain, from the newest back to the first that could not be read, of a chunk of which some could not. Numbered from the oldest, the base, which is 0.
+/// The pages of a chain, from the newest back to the first that could not be read, of a chunk of which some could not.
+/// Numbered from the oldest, the base, which is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewerPages {
     /// They are those from this one on. No row, or change of one, is in it or in newer ones in part only.
@@ -183,20 +187,22 @@ impl PageReader {
         }
     }
 
-    /// One that can read chunks with changes that were written where older pages were damaged. Others can do so as long as they want none of these rows.
+    /// One that can read chunks with changes that were written where older pages were damaged. Others can do so as long
+    /// as they want none of these rows.
     #[must_use]
     pub fn merging(mut self, merge: Merge) -> PageReader {
         self.merge = Some(merge);
         self
     }
 
-    /// After a chunk was read, or only a part of it because of an error: the slots of which is known what they are, a bit each. Those of them that were not
-    /// visited are empty.
+    /// After a chunk was read, or only a part of it because of an error: the slots of which is known what they are, a
+    /// bit each. Those of them that were not visited are empty.
     pub fn known(&self) -> u64 {
         self.known.first_word()
     }
 
-    /// Where the rows lie of the chunk that was read last; after an error those in slots that are [known](PageReader::known).
+    /// Where the rows lie of the chunk that was read last; after an error those in slots that are
+    /// [known](PageReader::known).
     pub fn spans(&self) -> Box<Spans> {
         Box::new(Spans(self.spans))
     }
@@ -224,7 +230,8 @@ impl PageReader {
         }
     }
 
-    /// Reads pages that will be asked for next, several at once where they lie together, `bytes_max` in all at most. They are used until [`PageReader::forget_ahead`].
+    /// Reads pages that will be asked for next, several at once where they lie together, `bytes_max` in all at most.
+    /// They are used until [`PageReader::forget_ahead`].
     pub fn read_ahead(&mut self, pages: Vec<PageRef>, bytes_max: usize) {
         let PageReader {
             objects,
@@ -316,7 +323,8 @@ impl PageReader {
         assembly.finish().map_err(|why| bad(&chain.base(), why))
     }
 
-    /// Visits the rows of a chunk, each slot at most once, in no order. After an error what was visited counts only if the slot is [known](PageReader::known).
+    /// Visits the rows of a chunk, each slot at most once, in no order. After an error what was visited counts only if
+    /// the slot is [known](PageReader::known).
     pub fn chunk(
         &mut self,
         key: &PageKey,
@@ -342,7 +350,8 @@ impl PageReader {
         })
     }
 
-    /// Visits the rows of a chunk like [`PageReader::chunk`], with the bytes of those alone that are wanted: nothing is put together for the others.
+    /// Visits the rows of a chunk like [`PageReader::chunk`], with the bytes of those alone that are wanted: nothing is
+    /// put together for the others.
     pub fn rows(
         &mut self,
         key: &PageKey,
@@ -353,7 +362,8 @@ impl PageReader {
         self.rows_of(ChunkSize::Of64, key, chain, wanted, visit)
     }
 
-    /// Visits one row of a chunk, if it has it, and reads the pages alone that have it: `spans` are those of the same chain.
+    /// Visits one row of a chunk, if it has it, and reads the pages alone that have it: `spans` are those of the same
+    /// chain.
     pub fn row(
         &mut self,
         key: &PageKey,
@@ -422,7 +432,8 @@ impl PageReader {
         let mut changes: Vec<Change> = Vec::new();
         let mut merged = [Vec::new(), Vec::new()];
         let merge = self.merge;
-        // A row that is met for the first time, in pages that begin at the one that has it, with what has been changed since.
+        // A row that is met for the first time, in pages that begin at the one that has it, with what has been changed
+        // since.
         let mut met = |slot, csn, row: &[u8], changes: &[Change], mut span: Span| {
             let newest = changes.iter().find(|change| change.slot == slot);
             span.newest = newest.map_or(span.newest, |change| change.page);

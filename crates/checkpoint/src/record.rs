@@ -1,15 +1,19 @@
-//! The checkpoint record: everything that belongs to one checkpoint, in one small object. The manifest names the newest.
+//! The checkpoint record: everything that belongs to one checkpoint, in one small object. The manifest names the
+//! newest.
 //!
-//! A record is a frame; its key is the database id and the record's own object, both u64 big endian, so that a record that is read in another's
-//! place is found. Its CSN is the checkpoint's. Payload, all numbers varints unless said otherwise:
-//! format (3; 1 or 2 where chunks have 1,024 slots), epoch, i64 (little endian) microseconds since 2000-01-01 at which it was taken, number of roots (0 or 1) and the root's
-//! reference; number of tables and for each its number and the end of its row ids; number of objects and for each its number, size and live bytes; number of
-//! lanes and for each lane, segment, offset, block and u32 checksum; number of kept records and for each object, u32 checksum, CSN and i64 time;
-//! and, but for format 1, which has none, number of indexes and for each its table, its number and the u64 (little endian) that says how its keys are made;
-//! and last, in format 3 only and only if it is so, a 1: the home had a list of pins.
+//! A record is a frame; its key is the database id and the record's own object, both u64 big endian, so that a record
+//! that is read in another's place is found. Its CSN is the checkpoint's. Payload, all numbers varints unless said
+//! otherwise: format (3; 1 or 2 where chunks have 1,024 slots), epoch, i64 (little endian) microseconds since
+//! 2000-01-01 at which it was taken, number of roots (0 or 1) and the root's reference; number of tables and for each
+//! its number and the end of its row ids; number of objects and for each its number, size and live bytes; number of
+//! lanes and for each lane, segment, offset, block and u32 checksum; number of kept records and for each object, u32
+//! checksum, CSN and i64 time; and, but for format 1, which has none, number of indexes and for each its table, its
+//! number and the u64 (little endian) that says how its keys are made; and last, in format 3 only and only if it is so,
+//! a 1: the home had a list of pins.
 //!
-//! Invariants: tables, indexes, objects, lanes and kept records are in ascending order, each there once; an object has at least one live byte and not more than its
-//! size; every page and node that the root leads to lies in one of the objects; the record's own object is in no list of its own.
+//! Invariants: tables, indexes, objects, lanes and kept records are in ascending order, each there once; an object has
+//! at least one live byte and not more than its size; every page and node that the root leads to lies in one of the
+//! objects; the record's own object is in no list of its own.
 
 use crate::error::CheckpointError;
 use crate::error::{damaged, unread};
@@ -38,7 +42,8 @@ pub struct TableInfo {
     pub rid_end: u64,
 }
 
-/// An index of a checkpoint: its tiles have an entry for each row of its table that the checkpoint holds and that has a key, and perhaps more.
+/// An index of a checkpoint: its tiles have an entry for each row of its table that the checkpoint holds and that has a
+/// key, and perhaps more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexInfo {
     /// The storage of its table.
@@ -195,8 +200,8 @@ impl Record {
         Ok(record)
     }
 
-    /// Reads the record of a database, of which the manifest says the object and its checksum. Where the home has several copies, any
-    /// that is good.
+    /// Reads the record of a database, of which the manifest says the object and its checksum. Where the home has
+    /// several copies, any that is good.
     pub fn read(
         objects: &dyn ObjectReader,
         database: DatabaseId,

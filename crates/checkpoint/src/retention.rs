@@ -1,12 +1,13 @@
 //! Which of the checkpoints before the newest are kept as restore points, by time.
 //!
-//! - One becomes a restore point when a newer one is published and the newest restore point is older than the interval. So what a point stands for
-//!   reaches up to the next one, also where nothing happened for a long time.
-//! - Beyond an hour they are thinned: one for ten intervals. One stays if the next one is that much younger than the last that stayed: so what was newest for a long time stays.
+//! - One becomes a restore point when a newer one is published and the newest restore point is older than the interval.
+//!   So what a point stands for reaches up to the next one, also where nothing happened for a long time.
+//! - Beyond an hour they are thinned: one for ten intervals. One stays if the next one is that much younger than the
+//!   last that stayed: so what was newest for a long time stays.
 //! - Those older than the retention go.
 //!
-//! Clocks go back. A point counts as at most as old as any point after it makes it, and none is younger than now: so they are in order again, whatever the clock said
-//! when they were taken.
+//! Clocks go back. A point counts as at most as old as any point after it makes it, and none is younger than now: so
+//! they are in order again, whatever the clock said when they were taken.
 //!
 //! Pure: times and points in, points out.
 
@@ -43,7 +44,8 @@ fn micros(time: Duration) -> i64 {
 }
 
 impl Retention {
-    /// Of these, by CSN, the last of which has been the newest until now: those that stay. `now` in microseconds since 2000-01-01 00:00 UTC.
+    /// Of these, by CSN, the last of which has been the newest until now: those that stay. `now` in microseconds since
+    /// 2000-01-01 00:00 UTC.
     pub fn choose(&self, points: &[RetainedRecord], now: i64) -> BTreeSet<ObjectId> {
         let mut stay = BTreeSet::new();
         let Some((newest, kept)) = points.split_last() else {
@@ -145,7 +147,8 @@ mod tests {
 
     #[test]
     fn what_was_newest_for_long_is_kept() {
-        // The database was idle from 40 to 4000: what it was then is the state of all that time. It stays so when it is old enough to be thinned.
+        // The database was idle from 40 to 4000: what it was then is the state of all that time. It stays so when it is
+        // old enough to be thinned.
         let kept = run(retention(60, 100_000), [0, 20, 40, 4000, 4002]);
         assert_eq!(kept, [0, 40, 4000]);
     }

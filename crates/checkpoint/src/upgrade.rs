@@ -1,25 +1,28 @@
-//! Making the newest checkpoint anew when a server starts that divides rows otherwise: pages of chunks with 1,024 slots, of formats 1 and 2,
-//! become pages of chunks with [`CHUNK_SLOTS`].
+//! Making the newest checkpoint anew when a server starts that divides rows otherwise: pages of chunks with 1,024
+//! slots, of formats 1 and 2, become pages of chunks with [`CHUNK_SLOTS`].
 //!
-//! It says the same: CSN, epoch, time, tables, indexes, places in the log and kept records are those of the old record; tiles of indexes stay where they are. So
-//! the log behind it is replayed as before, and the manifest names the new record, instead of the old one, by one compare and swap, which is the caller's.
-//! Until then nothing has changed: a crash leaves the old one in force, also for who has an older server, and what was stored is removed by the next attempt, or as orphans by the
-//! life that follows.
+//! It says the same: CSN, epoch, time, tables, indexes, places in the log and kept records are those of the old record;
+//! tiles of indexes stay where they are. So the log behind it is replayed as before, and the manifest names the new
+//! record, instead of the old one, by one compare and swap, which is the caller's. Until then nothing has changed: a
+//! crash leaves the old one in force, also for who has an older server, and what was stored is removed by the next
+//! attempt, or as orphans by the life that follows.
 //!
 //! Invariants:
-//! - *Numbers.* Objects are of the epoch that wrote last, which has no server any more, and have counters from 2^31 on, which no server reaches.
-//!   So they are orphans like others if no record names them ([`crate::publish`]), and in a branch they are the branch's own. Each attempt has counters
-//!   of its own, for ever ([`attempt`]).
-//! - *Two attempts at one home.* Any step may be the last one for hours, and go on after another server has taken the lease. An attempt takes its numbers,
-//!   then looks whether the home is still its own, and removes only what has lower numbers. Had a later one begun before that look, it would have
-//!   failed; if one begins after it, it has higher numbers. So what is removed belongs to attempts that were overtaken before they published anything, and is
-//!   named by nobody; and nothing is removed for any other reason, whatever fails. That two store in one place cannot happen.
-//! - *Memory.* One chunk's rows, old ([`ONE_PASS_BYTES`]) or new, and what a directory may cache. A chunk that is larger is read once for each of
-//!   the chunks that it becomes.
-//! - *Damage.* A page that cannot be read is an error that names it, and nothing is published: who has the old server can still use the rest.
+//! - *Numbers.* Objects are of the epoch that wrote last, which has no server any more, and have counters from 2^31 on,
+//!   which no server reaches. So they are orphans like others if no record names them ([`crate::publish`]), and in a
+//!   branch they are the branch's own. Each attempt has counters of its own, for ever ([`attempt`]).
+//! - *Two attempts at one home.* Any step may be the last one for hours, and go on after another server has taken the
+//!   lease. An attempt takes its numbers, then looks whether the home is still its own, and removes only what has lower
+//!   numbers. Had a later one begun before that look, it would have failed; if one begins after it, it has higher
+//!   numbers. So what is removed belongs to attempts that were overtaken before they published anything, and is named
+//!   by nobody; and nothing is removed for any other reason, whatever fails. That two store in one place cannot happen.
+//! - *Memory.* One chunk's rows, old ([`ONE_PASS_BYTES`]) or new, and what a directory may cache. A chunk that is
+//!   larger is read once for each of the chunks that it becomes.
+//! - *Damage.* A page that cannot be read is an error that names it, and nothing is published: who has the old server
+//!   can still use the rest.
 //!
-//! Records that are kept or pinned stay as they are: they are read in their own size ([`PageReader::chunk_of`]), copied as they are, and made anew
-//! when a server starts on what was restored, or branched, from them.
+//! Records that are kept or pinned stay as they are: they are read in their own size ([`PageReader::chunk_of`]), copied
+//! as they are, and made anew when a server starts on what was restored, or branched, from them.
 //!
 //! Does not: change a manifest, or know who else may write.
 
@@ -42,8 +45,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Numbers that an attempt takes for as many bytes of the old record as a full object has. Pages with fewer rows compress worse, and small rows that compress
-/// well by a factor of about 20, headers and directory included.
+/// Numbers that an attempt takes for as many bytes of the old record as a full object has. Pages with fewer rows
+/// compress worse, and small rows that compress well by a factor of about 20, headers and directory included.
 const NUMBERS_PER_OBJECT: u64 = 64;
 /// And these, however small the record is.
 const NUMBERS_MIN: u64 = 1_024;
@@ -86,7 +89,8 @@ pub struct Upgrade {
 }
 
 impl Upgrade {
-    /// Reads the record of the newest checkpoint; `None`: it is in the format of today. To be called with the right to write, before the log is replayed.
+    /// Reads the record of the newest checkpoint; `None`: it is in the format of today. To be called with the right to
+    /// write, before the log is replayed.
     pub fn of(
         home: &LogHome,
         database: DatabaseId,
@@ -105,8 +109,9 @@ impl Upgrade {
         &self.record
     }
 
-    /// Stores it in the format of today. `epoch` is the one that wrote last, as the manifest has it that names the checkpoint; `is_ours` fails unless that
-    /// manifest is still the newest and this server's to change. `progress` is called for each chunk.
+    /// Stores it in the format of today. `epoch` is the one that wrote last, as the manifest has it that names the
+    /// checkpoint; `is_ours` fails unless that manifest is still the newest and this server's to change. `progress` is
+    /// called for each chunk.
     pub fn store(
         &self,
         epoch: Epoch,
@@ -130,7 +135,8 @@ impl Upgrade {
         )
     }
 
-    /// Removes what attempts that were cut short have left, those with counters below `end`: it takes room that is needed.
+    /// Removes what attempts that were cut short have left, those with counters below `end`: it takes room that is
+    /// needed.
     fn clear(&self, epoch: Epoch, end: u32) -> Result<(), CheckpointError> {
         let (pins, _) = Pins::read(self.home.names.as_ref())?;
         let earlier = COUNTER_MIN..end;

@@ -1,5 +1,5 @@
-//! Two backups into one home at the same time, as a bucket allows: whatever each of them does between any two requests of the other one, one of them is the new backup,
-//! whole, and the next one goes on from it.
+//! Two backups into one home at the same time, as a bucket allows: whatever each of them does between any two requests
+//! of the other one, one of them is the new backup, whole, and the next one goes on from it.
 
 mod rig;
 
@@ -199,8 +199,8 @@ fn of_two_backups_at_once_one_is_there_and_the_next_goes_on_from_it() {
     assert!(lost > 10 && won > 10, "{lost} {won}");
 }
 
-/// A backup of a newer checkpoint has died and left objects. While the first one, of an older checkpoint, still removes what it does not need, the third one
-/// takes what was left for copied: it stays.
+/// A backup of a newer checkpoint has died and left objects. While the first one, of an older checkpoint, still removes
+/// what it does not need, the third one takes what was left for copied: it stays.
 #[test]
 fn what_another_backup_takes_for_copied_is_not_removed() {
     let mut found = 0;
@@ -245,7 +245,8 @@ fn what_another_backup_takes_for_copied_is_not_removed() {
     assert!(found > 20, "{found}");
 }
 
-/// Who lists restore points has read the manifest, and then the server takes a checkpoint and removes the record that it named.
+/// Who lists restore points has read the manifest, and then the server takes a checkpoint and removes the record that
+/// it named.
 #[test]
 fn restore_points_are_looked_for_again_where_a_newer_checkpoint_leads() {
     let source = Source::new();

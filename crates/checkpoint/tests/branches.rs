@@ -1,4 +1,5 @@
-//! Branches and restores, with crashes at every single request of either home, while the parent goes on and removes what no record names any more.
+//! Branches and restores, with crashes at every single request of either home, while the parent goes on and removes
+//! what no record names any more.
 
 mod rig;
 
@@ -423,7 +424,8 @@ fn a_branch_goes_its_own_way_and_has_branches_of_its_own() {
     let a = world.branch("a");
     let mut in_a = Server::open(&a);
     in_a.checkpoint(0xaa);
-    // Ids of the branch's own objects and of those that the parent makes meanwhile are the same, and mean different things.
+    // Ids of the branch's own objects and of those that the parent makes meanwhile are the same, and mean different
+    // things.
     let mut server = Server::open(&world.parent);
     let pin = of(&a, "b").unwrap();
     let of_parent: Arc<dyn ObjectReader> = a.objects.clone();

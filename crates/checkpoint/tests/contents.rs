@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 const CHUNKS: u64 = 400;
 
-/// Chunks with deltas, large rows in pieces, tiles of several pages, replaced and removed pages; in objects of all sizes.
+/// Chunks with deltas, large rows in pieces, tiles of several pages, replaced and removed pages; in objects of all
+/// sizes.
 fn database() -> (LogHome, Directory) {
     let home = home();
     let ledger = Arc::new(Ledger::new(Epoch(1)));

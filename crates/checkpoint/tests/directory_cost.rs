@@ -116,8 +116,9 @@ struct Cost {
     page_bytes: u64,
 }
 
-/// Runs so many checkpoints that change one row each of `changed` chunks anywhere: the costs of the one that has everything, of the first behind it,
-/// which has deltas alone, and of the last, when some chunks are written whole each time.
+/// Runs so many checkpoints that change one row each of `changed` chunks anywhere: the costs of the one that has
+/// everything, of the first behind it, which has deltas alone, and of the last, when some chunks are written whole each
+/// time.
 fn costs(changed: u64, rounds: u64) -> (Cost, Cost, Cost) {
     let home: LogHome = home();
     let random = SimRandom::new(changed);

@@ -1,4 +1,5 @@
-//! A directory some of whose nodes cannot be read, against a map: what is changed meanwhile counts at once, nothing of the rest is lost, and nothing that is gone comes back.
+//! A directory some of whose nodes cannot be read, against a map: what is changed meanwhile counts at once, nothing of
+//! the rest is lost, and nothing that is gone comes back.
 
 mod rig;
 
@@ -462,7 +463,8 @@ fn forked(what: What) -> (World, u64) {
     (world, hidden)
 }
 
-/// A fork that was known once is known as long as its directory is there: what is changed on top of it does not depend on whether it can be read again just then.
+/// A fork that was known once is known as long as its directory is there: what is changed on top of it does not depend
+/// on whether it can be read again just then.
 #[test]
 fn what_is_changed_over_a_fork_does_not_depend_on_reading_it_again() {
     let (mut world, hidden) = forked(What::Whole);
@@ -494,7 +496,8 @@ fn nothing_is_changed_while_a_fork_cannot_be_read() {
     world.mend();
 }
 
-/// What a fork says is gone does not come back below what is written later, neither while the fork cannot be read nor by who has not asked it.
+/// What a fork says is gone does not come back below what is written later, neither while the fork cannot be read nor
+/// by who has not asked it.
 #[test]
 fn what_a_fork_says_is_gone_does_not_come_back_below_a_delta() {
     let (mut world, gone) = forked(What::Gone);

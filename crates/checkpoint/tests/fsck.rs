@@ -311,7 +311,8 @@ fn tiles_that_do_not_fit_together_are_found() {
     }
 }
 
-/// What lies over the tree because a leaf of the directory could not be read is checked with it: when the leaf can be read again nothing is wrong, though the tiles in the tree alone have a gap.
+/// What lies over the tree because a leaf of the directory could not be read is checked with it: when the leaf can be
+/// read again nothing is wrong, though the tiles in the tree alone have a gap.
 #[test]
 fn what_lies_over_the_tree_is_as_whole_as_the_tree() {
     const TILES: u32 = 1_500;

@@ -24,7 +24,8 @@ fn step() -> impl Strategy<Value = BTreeMap<u16, Option<usize>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// A chunk is what its base and deltas make of it, whatever is cut: pages of 100 bytes, pieces of rows, objects of 1,000 bytes.
+    /// A chunk is what its base and deltas make of it, whatever is cut: pages of 100 bytes, pieces of rows, objects of
+    /// 1,000 bytes.
     #[test]
     fn a_chunk_is_what_was_written_last(steps in proptest::collection::vec(step(), 1..6)) {
         let home = home();
@@ -398,7 +399,8 @@ fn read_chain(
     (found, read, reader.known())
 }
 
-/// A change that is longer than some pages is pieces; what is wanted of it is put together, and damage of one of them is told.
+/// A change that is longer than some pages is pieces; what is wanted of it is put together, and damage of one of them
+/// is told.
 #[test]
 fn a_long_change_is_cut_in_pieces() {
     let home = home();
@@ -452,7 +454,8 @@ fn a_long_change_is_cut_in_pieces() {
     assert_eq!(known, 1 << 9);
 }
 
-/// Changes of rows are put over what older pages have, the oldest first; without those pages what newer ones say is known, and nothing else.
+/// Changes of rows are put over what older pages have, the oldest first; without those pages what newer ones say is
+/// known, and nothing else.
 #[test]
 fn changes_count_when_the_pages_below_them_can_be_read() {
     let home = home();

@@ -1,4 +1,5 @@
-//! Tiles of indexes: written and read back, cut anywhere, replaced by tiles with other fences, and damaged at every bit.
+//! Tiles of indexes: written and read back, cut anywhere, replaced by tiles with other fences, and damaged at every
+//! bit.
 
 mod rig;
 
@@ -100,7 +101,8 @@ proptest! {
         }
     }
 
-    /// Any tiling over any other: what is read is what the last one to cover it said, and every fence is the next one's.
+    /// Any tiling over any other: what is read is what the last one to cover it said, and every fence is the next
+    /// one's.
     #[test]
     fn tiles_take_the_place_of_tiles(
         steps in proptest::collection::vec(

@@ -1,18 +1,20 @@
 //! LeanStore's log buffer (Autonomous Commit §3.4): others take along what it holds without a lock. To compare with
-//! [`Lane::steal`](logstead_wal::Lane::steal), which moves a buffer under both lanes' locks; nothing that ships uses it.
+//! [`Lane::steal`](logstead_wal::Lane::steal), which moves a buffer under both lanes' locks; nothing that ships uses
+//! it.
 //!
-//! One worker pushes. Whoever wants to write what is there copies the words from the *clean* cursor to the *dirty* one, then claims them
-//! by a compare-and-swap of the clean cursor: if that fails somebody else has, and the copy is dropped. Claims may be
-//! written in any order; the *hardened* cursor passes them in theirs (the paper's parking lot): a claim that is written leaves its
-//! end at its place, and whoever finds the place of the hardened cursor filled moves on over it.
+//! One worker pushes. Whoever wants to write what is there copies the words from the *clean* cursor to the *dirty* one,
+//! then claims them by a compare-and-swap of the clean cursor: if that fails somebody else has, and the copy is
+//! dropped. Claims may be written in any order; the *hardened* cursor passes them in theirs (the paper's parking lot):
+//! a claim that is written leaves its end at its place, and whoever finds the place of the hardened cursor filled moves
+//! on over it.
 //!
 //! Why it is right:
 //! - Cursors only grow, so a compare-and-swap that succeeds says that the clean cursor stood still during the copy. The
 //!   pusher uses a word again only when it has hardened, which is after its claim: so the copy is whole.
 //! - A place is used again only when its claim has hardened, so what an earlier round has left there is at or below the
 //!   hardened cursor and says nothing.
-//! - Who has written a claim leaves its end, then looks at the hardened cursor; who moves that looks at the place where it is
-//!   now. All of it is sequentially consistent, so one of the two sees the other, and nobody is forgotten.
+//! - Who has written a claim leaves its end, then looks at the hardened cursor; who moves that looks at the place where
+//!   it is now. All of it is sequentially consistent, so one of the two sees the other, and nobody is forgotten.
 //!
 //! Does not: know entries, blocks or homes.
 
@@ -85,8 +87,8 @@ impl<W: AtomicWord> CursorBuffer<W> {
         self.dirty.load().saturating_sub(clean)
     }
 
-    /// Hands out copies of all words that nobody has claimed, and claims them; nothing if there are none, more than `most`, or
-    /// somebody else was quicker: then what was handed out is to be forgotten.
+    /// Hands out copies of all words that nobody has claimed, and claims them; nothing if there are none, more than
+    /// `most`, or somebody else was quicker: then what was handed out is to be forgotten.
     pub fn claim(&self, most: u64, mut copy: impl FnMut(u64)) -> Option<CursorClaim> {
         let start = self.clean.load();
         let end = self.dirty.load();
@@ -158,7 +160,8 @@ mod tests {
     use loom::sync::Arc;
     use loom::sync::atomic::AtomicU64 as LoomU64;
 
-    /// Every word says which it is. Two take along what one pushes, in a buffer that is used again: whatever they claim is whole.
+    /// Every word says which it is. Two take along what one pushes, in a buffer that is used again: whatever they claim
+    /// is whole.
     #[test]
     fn what_is_claimed_is_what_was_pushed() {
         loom::model(|| {
@@ -187,8 +190,8 @@ mod tests {
         });
     }
 
-    /// Claims written side by side: when all have been, the cursor is behind them, and never before its time. Two in every order of
-    /// steps, three in many.
+    /// Claims written side by side: when all have been, the cursor is behind them, and never before its time. Two in
+    /// every order of steps, three in many.
     #[test]
     fn nobody_is_forgotten_whatever_order_writes_end_in() {
         use shuttle::sync::atomic::AtomicU64 as ShuttleU64;

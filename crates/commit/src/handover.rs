@@ -1,15 +1,16 @@
 //! What locks hand over: whom their next holder depends on.
 //!
-//! Locks are free at pre-commit, before what their holder did is durable (early lock release). Where something was written, the next
-//! holder meets the version and depends on its writer. A lock under which nothing was written leaves no version behind: who gives it back
-//! notes its CSN here, and who takes it looks here.
+//! Locks are free at pre-commit, before what their holder did is durable (early lock release). Where something was
+//! written, the next holder meets the version and depends on its writer. A lock under which nothing was written leaves
+//! no version behind: who gives it back notes its CSN here, and who takes it looks here.
 //!
-//! One word per mode at a place that the lock's hash gives: nothing is allocated or freed, however many locks there are. It has the
-//! newest CSN that was noted there, and whether others are meant that may not be Committed either: then it stands for everything up to it.
-//! Two locks that share a place make the next holder of one depend on the former of the other, too: it may wait longer, never too short.
+//! One word per mode at a place that the lock's hash gives: nothing is allocated or freed, however many locks there
+//! are. It has the newest CSN that was noted there, and whether others are meant that may not be Committed either: then
+//! it stands for everything up to it. Two locks that share a place make the next holder of one depend on the former of
+//! the other, too: it may wait longer, never too short.
 //!
-//! Invariant: who gives back notes first, and who takes looks last. So of all holders before it whose lock conflicts with its own, the
-//! taker is told, or they are Committed.
+//! Invariant: who gives back notes first, and who takes looks last. So of all holders before it whose lock conflicts
+//! with its own, the taker is told, or they are Committed.
 
 use std::sync::atomic::AtomicU64;
 
@@ -20,7 +21,8 @@ use crate::word::AtomicWord;
 
 /// Modes that a lock may have: strengths of a row's.
 const MODES: usize = 4;
-/// Places of the server's; a power of two. With as many locks given back per flush as this, every other one would find itself alone.
+/// Places of the server's; a power of two. With as many locks given back per flush as this, every other one would find
+/// itself alone.
 const PLACES: usize = 4096;
 /// The lowest bit of a word: the CSN above it is not alone.
 const SEVERAL: u64 = 1;

@@ -153,8 +153,8 @@ impl CommitOptions {
         }
     }
 
-    /// Lanes in use change at runtime: then one is opened for each worker, and used are at first as many as `workers_per_lane`
-    /// says.
+    /// Lanes in use change at runtime: then one is opened for each worker, and used are at first as many as
+    /// `workers_per_lane` says.
     pub fn moves_lanes(&self) -> bool {
         self.adapt.lanes && self.timing && self.protocol == ProtocolKind::GroupedLanes
     }

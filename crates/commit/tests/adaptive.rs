@@ -1,5 +1,6 @@
-//! Adaptive against fixed, on the model of S3 Express in virtual time: clients in a closed loop over the real path, lanes and home.
-//! The same seeds give the same run, so what is counted is asserted: appends (money), and how long commits took.
+//! Adaptive against fixed, on the model of S3 Express in virtual time: clients in a closed loop over the real path,
+//! lanes and home. The same seeds give the same run, so what is counted is asserted: appends (money), and how long
+//! commits took.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -324,8 +325,8 @@ fn one_client_waits_for_its_append_only() {
     assert_eq!(all.lanes_in_use, 1);
 }
 
-/// Beside the fixed numbers of lanes there are: nobody has a much better median, and who has a lane for each worker pays
-/// for several times as many appends.
+/// Beside the fixed numbers of lanes there are: nobody has a much better median, and who has a lane for each worker
+/// pays for several times as many appends.
 #[test]
 fn many_clients_cost_fewer_appends_and_hardly_any_time() {
     for model in [EXPRESS, "s3standard"] {
@@ -346,8 +347,8 @@ fn many_clients_cost_fewer_appends_and_hardly_any_time() {
     }
 }
 
-/// The home becomes five times as slow and quick again, with clients coming and going: what waits follows, and nobody is
-/// forgotten on the way.
+/// The home becomes five times as slow and quick again, with clients coming and going: what waits follows, and nobody
+/// is forgotten on the way.
 #[test]
 fn latency_and_load_change_and_nobody_is_forgotten() {
     let mut world = World::new(EXPRESS, &adaptive(EXPRESS), 8, 1);

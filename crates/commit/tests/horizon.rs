@@ -1,4 +1,5 @@
-//! What the commit path has the lanes record: a log that has lost what was acknowledged tells so, whichever lane it was in, and no other log does.
+//! What the commit path has the lanes record: a log that has lost what was acknowledged tells so, whichever lane it was
+//! in, and no other log does.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -223,7 +224,8 @@ fn a_lane_that_is_used_no_more_is_held_to_it_too() {
     assert!(found.contains("CSN 3,"), "{found}");
 }
 
-/// A block records what was published when it was sealed, and that is as far as everything was durable: never its own entries.
+/// A block records what was published when it was sealed, and that is as far as everything was durable: never its own
+/// entries.
 #[test]
 fn blocks_record_the_horizon_of_their_sealing() {
     let machine = Machine::new();
@@ -242,7 +244,8 @@ fn blocks_record_the_horizon_of_their_sealing() {
     }
 }
 
-/// Who has drawn and not pushed holds back what the others record, and so a crash that takes his entry leaves no gap below that.
+/// Who has drawn and not pushed holds back what the others record, and so a crash that takes his entry leaves no gap
+/// below that.
 #[test]
 fn who_is_between_draw_and_push_holds_the_recorded_horizon_back() {
     let machine = Machine::new();

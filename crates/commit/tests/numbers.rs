@@ -1,4 +1,5 @@
-//! Where CSNs end: who would draw one is refused, before anything is promised; what was drawn is acknowledged, and reading goes on.
+//! Where CSNs end: who would draw one is refused, before anything is promised; what was drawn is acknowledged, and
+//! reading goes on.
 
 use std::sync::Arc;
 

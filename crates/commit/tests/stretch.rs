@@ -1,5 +1,5 @@
-//! Between `reserved` and the entry in its lane (T12): what has been taken before, what the horizon does meanwhile, and whom a
-//! worker that loses the processor there holds up.
+//! Between `reserved` and the entry in its lane (T12): what has been taken before, what the horizon does meanwhile, and
+//! whom a worker that loses the processor there holds up.
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
@@ -111,8 +111,8 @@ impl World {
 
 const RECORD: &[u8] = &[7; 10];
 
-/// Whoever computes the horizon while an entry goes into its lane does not pass its CSN. The lane asks the time in the middle of the
-/// push, and the path after it.
+/// Whoever computes the horizon while an entry goes into its lane does not pass its CSN. The lane asks the time in the
+/// middle of the push, and the path after it.
 #[test]
 fn t12_the_horizon_stands_until_the_entry_is_in_its_lane() {
     for tracking in Tracking::ALL {
@@ -141,8 +141,8 @@ fn t12_the_horizon_stands_until_the_entry_is_in_its_lane() {
     }
 }
 
-/// Every worker takes room, then every worker draws, and nothing becomes durable: no more CSNs are drawn than the commit ring has
-/// words, or one would stand for two of them.
+/// Every worker takes room, then every worker draws, and nothing becomes durable: no more CSNs are drawn than the
+/// commit ring has words, or one would stand for two of them.
 #[test]
 fn t12_no_more_csns_are_ahead_of_the_horizon_than_the_commit_ring_holds() {
     for (limit, workers) in [(64, 2), (100, 3), (1, 16), (200, 16)] {
@@ -203,9 +203,9 @@ impl Wake for Told {
     }
 }
 
-/// A worker has drawn and loses the processor before its entry is in its lane: the horizon stands still for everybody, as it must.
-/// But in `exact` who has drawn later is acknowledged all the same, whoever it depends on by name; the modes that ask the horizon
-/// wait.
+/// A worker has drawn and loses the processor before its entry is in its lane: the horizon stands still for everybody,
+/// as it must. But in `exact` who has drawn later is acknowledged all the same, whoever it depends on by name; the
+/// modes that ask the horizon wait.
 #[test]
 fn who_stands_between_draw_and_push_holds_up_no_acknowledgment_by_name() {
     // In `gsn` whoever hardens something looks into every lane, and waits for each.

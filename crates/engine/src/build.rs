@@ -58,8 +58,8 @@ struct Found<'g> {
 }
 
 impl Found<'_> {
-    /// The candidate is in the way, or is not as it must be: wait if that is not settled, else give `error`. `None`: the
-    /// row has changed meanwhile and is to be looked at again.
+    /// The candidate is in the way, or is not as it must be: wait if that is not settled, else give `error`. `None`:
+    /// the row has changed meanwhile and is to be looked at again.
     fn unless_in_flight(
         &self,
         table: &Table,
@@ -67,8 +67,8 @@ impl Found<'_> {
         guard: &Guard,
         error: WriteError,
     ) -> Option<WriteError> {
-        // A blocker made after a rollback to a savepoint would wait for a waking that was. And a row that has given up its
-        // key since it was looked at is no duplicate of the one that took it.
+        // A blocker made after a rollback to a savepoint would wait for a waking that was. And a row that has given up
+        // its key since it was looked at is no duplicate of the one that took it.
         let error = match &self.in_flight {
             Some(writer) => WriteError::Blocked(Blocker::outcome(writer.clone())),
             None => error,
@@ -88,8 +88,9 @@ enum Step {
 const BUILT_ENTRY_BYTES: usize = 48;
 
 impl Txn {
-    /// Fills an index that [`Engine::create_index`](crate::Engine::create_index) has just attached. For who has the table
-    /// to itself, and blocks on what is not in memory: with writers about use [`Txn::build_index_step`], which can go on after it was blocked.
+    /// Fills an index that [`Engine::create_index`](crate::Engine::create_index) has just attached. For who has the
+    /// table to itself, and blocks on what is not in memory: with writers about use [`Txn::build_index_step`], which
+    /// can go on after it was blocked.
     pub fn build_index(
         &mut self,
         table: &Arc<Table>,
@@ -106,16 +107,18 @@ impl Txn {
         }
     }
 
-    /// A step of filling an index that [`Engine::create_index`](crate::Engine::create_index) has attached: up to `budget`
-    /// rows, from row number `next` (at first 0) on, which it moves. True if there are more. Needs no table lock:
-    /// writers go on between and during the steps, and maintain the index themselves. Once a step has given false, every
-    /// snapshot, older ones included, finds all it sees through the index, and a unique index holds every key once.
+    /// A step of filling an index that [`Engine::create_index`](crate::Engine::create_index) has attached: up to
+    /// `budget` rows, from row number `next` (at first 0) on, which it moves. True if there are more. Needs no table
+    /// lock: writers go on between and during the steps, and maintain the index themselves. Once a step has given
+    /// false, every snapshot, older ones included, finds all it sees through the index, and a unique index holds every
+    /// key once.
     ///
     /// On [`WriteError::Blocked`] a unique key is in question that a transaction in flight decides about, on
     /// [`WriteError::Absent`] something is not in memory: wait, then
     /// call again with `next` as it is; what was done before stays done. On [`WriteError::Unique`] and
     /// [`WriteError::NoKey`] the index cannot be made: detach it with
-    /// [`Engine::drop_index`](crate::Engine::drop_index), as after any other error, and when the transaction rolls back.
+    /// [`Engine::drop_index`](crate::Engine::drop_index), as after any other error, and when the transaction rolls
+    /// back.
     ///
     /// While a unique index is being built, writers are held to it: a write that makes a duplicate fails with
     /// [`WriteError::Unique`], though the index may yet come to nothing (as with PostgreSQL's CREATE INDEX

@@ -50,8 +50,8 @@ pub struct EngineOptions {
     pub memory_bytes: u64,
     /// How the right to write is taken, at homes that no kernel's lock keeps.
     pub lease: LeaseOptions,
-    /// Threads that load the checkpoint and apply the log at the start; 0 stands for as many as there are cores, 1 for the calling one
-    /// alone.
+    /// Threads that load the checkpoint and apply the log at the start; 0 stands for as many as there are cores, 1 for
+    /// the calling one alone.
     pub replay_threads: usize,
     /// The most that checkpoints write in a second; 0 stands for no limit.
     pub checkpoint_bandwidth_bytes: u64,
@@ -59,8 +59,8 @@ pub struct EngineOptions {
     pub retention: logstead_checkpoint::Retention,
     /// Threads that bring in what is not in memory; 0: who waits for it does.
     pub fault_threads: usize,
-    /// For tests of those who call: one in so many operations, by chance that is the same every time, finds absent what is
-    /// there. 0: none. Heeded only where debug assertions are.
+    /// For tests of those who call: one in so many operations, by chance that is the same every time, finds absent what
+    /// is there. 0: none. Heeded only where debug assertions are.
     pub absent_one_in: u32,
 }
 
@@ -285,7 +285,8 @@ impl Engine {
     /// The handle of a worker, to be used on that worker's thread.
     ///
     /// # Panics
-    /// If there is no such worker, or its handle is in use: two threads that draw as one worker would break the horizon.
+    /// If there is no such worker, or its handle is in use: two threads that draw as one worker would break the
+    /// horizon.
     pub fn worker(&self, id: WorkerId) -> Worker {
         let taken = &self.0.workers_taken[usize::from(id.0)];
         assert!(
@@ -316,8 +317,8 @@ impl Engine {
             .clone()
     }
 
-    /// A new temporary table: what is written to it is neither logged nor in checkpoints. It is for one session, whose transactions come
-    /// one after the other; see [`Table::is_temporary`]. Nobody else may have used the number.
+    /// A new temporary table: what is written to it is neither logged nor in checkpoints. It is for one session, whose
+    /// transactions come one after the other; see [`Table::is_temporary`]. Nobody else may have used the number.
     pub fn create_temporary_table(&self, id: TableId) -> Arc<Table> {
         let workers = self.worker_count();
         self.0
@@ -338,8 +339,8 @@ impl Engine {
         self.0.tables.read().values().cloned().collect()
     }
 
-    /// Forgets a table. Its memory is free when those who still have it are done with it; garbage collection lets go of it
-    /// by itself.
+    /// Forgets a table. Its memory is free when those who still have it are done with it; garbage collection lets go of
+    /// it by itself.
     pub fn drop_table(&self, id: TableId) {
         if let Some(table) = self.0.tables.write().remove(&id) {
             table.mark_dropped();
@@ -400,16 +401,17 @@ impl Engine {
         self.0.path.acknowledged(awaits)
     }
 
-    /// A lock of the caller's own, of which `hash` tells the name, is about to be given back by whoever has committed `csn`, and all that this
-    /// depends on; it was held in `mode`, one of four. The engine's own locks need no such call.
+    /// A lock of the caller's own, of which `hash` tells the name, is about to be given back by whoever has committed
+    /// `csn`, and all that this depends on; it was held in `mode`, one of four. The engine's own locks need no such
+    /// call.
     pub fn hand_over(&self, hash: u64, mode: usize, csn: Csn) {
         let path = &self.0.path;
         let by = PriorLockHolder::By(csn);
         self.0.callers_handed_over.note(hash, mode, by, &**path);
     }
 
-    /// What was done by those who gave the lock back, held in `mode`, as far as it is not Committed: asked once the lock is had. Whoever has it
-    /// now depends on that, and is not told before that it has it.
+    /// What was done by those who gave the lock back, held in `mode`, as far as it is not Committed: asked once the
+    /// lock is had. Whoever has it now depends on that, and is not told before that it has it.
     pub fn handed_over(&self, hash: u64, mode: usize) -> CommitWait {
         let path = &self.0.path;
         match self.0.callers_handed_over.from(hash, mode, &**path) {

@@ -1,44 +1,54 @@
 //! Keeping what is in memory within the budget: who is evicted, when, and who waits for room.
 //!
-//! Owns: the evictor's thread, the clock's hands that go round all chunks and all leaves of indexes, and the queue of those who wait for memory
-//! ([`room`]). Whether a row may go at all is told by its chunk ([`crate::version`]), a leaf by its tree; how they come back by [`crate::fault`].
+//! Owns: the evictor's thread, the clock's hands that go round all chunks and all leaves of indexes, and the queue of
+//! those who wait for memory ([`room`]). Whether a row may go at all is told by its chunk ([`crate::version`]), a leaf
+//! by its tree; how they come back by [`crate::fault`].
 //!
-//! The rule: the thread begins when more than [`HIGH_PERCENT`] of the budget without its reserve is used, and ends below [`LOW_PERCENT`]. Rows go one by
-//! one: one that somebody has looked for since the hand came by last is passed over once (second chance), unless somebody waits and nothing else can
-//! go; its neighbours go. Leaves go in proportion to what they take.
+//! The rule: the thread begins when more than [`HIGH_PERCENT`] of the budget without its reserve is used, and ends
+//! below [`LOW_PERCENT`]. Rows go one by one: one that somebody has looked for since the hand came by last is passed
+//! over once (second chance), unless somebody waits and nothing else can go; its neighbours go. Leaves go in proportion
+//! to what they take.
 //!
 //! # Who waits
 //!
 //! Who finds no memory waits, parked. The rules:
-//! - *In order.* There are two lines, one for what may come from the reserve and one for the rest. In each the oldest is served first, however
-//!   large it is, and who comes while somebody waits in it waits too. So a large want does not starve; small ones wait as long as it does.
-//! - *What is granted is kept.* Its bytes are charged from that moment on, until who waited takes them (a transaction with its next write, a load
-//!   row by row) or ends. Nothing is granted twice.
-//! - *What cannot be is refused at once* (53200): more than the whole limit. A load never is: what was in memory fits again, so one
-//!   load at a time goes on without having been granted anything, if what it reads fits into what is left, the reserve included. It does so
-//!   without waiting while a wait is known to be in vain: a load was refused, and since then nothing was evicted, no checkpoint was published, and
-//!   what is used did not become less. So a statement that holds more than fits (a DELETE of everything) comes to its 53200 soon, and those who only read
-//!   do not wait behind each of its loads.
-//! - *Patience is each want's own.* A round is in vain for it if nothing was evicted, nothing that was evicted is still to be freed, no load is
-//!   under way (what it brings can go), and no checkpoint can help: one that began after the want came has ended, or the last one
-//!   failed. After [`PATIENCE_ROUNDS`] of those the oldest of a line is refused, alone: the transaction that ends of it may be all the
-//!   others wait for. One of a transaction that itself holds most of the budget, in what it has written and not committed, is refused after the first: a checkpoint does not make room of that, and rounds and checkpoints
-//!   over so many rows take long. When hardly anything is left beside it, it gets nothing more that is absent either. And nobody waits longer than a minute ([`Engine::set_memory_wait`]), whatever happens: a checkpoint may hang.
+//! - *In order.* There are two lines, one for what may come from the reserve and one for the rest. In each the oldest
+//!   is served first, however large it is, and who comes while somebody waits in it waits too. So a large want does not
+//!   starve; small ones wait as long as it does.
+//! - *What is granted is kept.* Its bytes are charged from that moment on, until who waited takes them (a transaction
+//!   with its next write, a load row by row) or ends. Nothing is granted twice.
+//! - *What cannot be is refused at once* (53200): more than the whole limit. A load never is: what was in memory fits
+//!   again, so one load at a time goes on without having been granted anything, if what it reads fits into what is
+//!   left, the reserve included. It does so without waiting while a wait is known to be in vain: a load was refused,
+//!   and since then nothing was evicted, no checkpoint was published, and what is used did not become less. So a
+//!   statement that holds more than fits (a DELETE of everything) comes to its 53200 soon, and those who only read do
+//!   not wait behind each of its loads.
+//! - *Patience is each want's own.* A round is in vain for it if nothing was evicted, nothing that was evicted is still
+//!   to be freed, no load is under way (what it brings can go), and no checkpoint can help: one that began after the
+//!   want came has ended, or the last one failed. After [`PATIENCE_ROUNDS`] of those the oldest of a line is refused,
+//!   alone: the transaction that ends of it may be all the others wait for. One of a transaction that itself holds most
+//!   of the budget, in what it has written and not committed, is refused after the first: a checkpoint does not make
+//!   room of that, and rounds and checkpoints over so many rows take long. When hardly anything is left beside it, it
+//!   gets nothing more that is absent either. And nobody waits longer than a minute ([`Engine::set_memory_wait`]),
+//!   whatever happens: a checkpoint may hang.
 //!
 //! # Checkpoints
 //!
-//! What was changed can go when a checkpoint has it. The evictor takes none itself, for it would be away meanwhile: it asks whoever takes them
-//! ([`Checkpointer`]), who pauses after failures, and goes on sweeping and serving; it is woken when one ends. For somebody who waits one is taken
-//! at once; without, not more often than every second. An engine without a thread for checkpoints gets one when the evictor first asks.
+//! What was changed can go when a checkpoint has it. The evictor takes none itself, for it would be away meanwhile: it
+//! asks whoever takes them ([`Checkpointer`]), who pauses after failures, and goes on sweeping and serving; it is woken
+//! when one ends. For somebody who waits one is taken at once; without, not more often than every second. An engine
+//! without a thread for checkpoints gets one when the evictor first asks.
 //!
 //! # The marks
 //!
-//! Above the high mark there is room for what all workers may take before they look at the account again ([`ALLOWANCE_BYTES_MAX`](crate::ALLOWANCE_BYTES_MAX) each), for
-//! sorts and other statements' memory, and for the chunks that are just being loaded. Between the marks lies what one round takes out: a tenth of the
-//! budget, so that rounds are rare and a chunk that was just brought is not the next to go; and not more, since everything below the
+//! Above the high mark there is room for what all workers may take before they look at the account again
+//! ([`ALLOWANCE_BYTES_MAX`](crate::ALLOWANCE_BYTES_MAX) each), for sorts and other statements' memory, and for the
+//! chunks that are just being loaded. Between the marks lies what one round takes out: a tenth of the budget, so that
+//! rounds are rare and a chunk that was just brought is not the next to go; and not more, since everything below the
 //! low mark is cache that would have to be read again.
 //!
-//! What was evicted still counts until no guard protects it any more. How much that may be is known (`pending`), and is not evicted twice.
+//! What was evicted still counts until no guard protects it any more. How much that may be is known (`pending`), and is
+//! not evicted twice.
 
 mod room;
 #[cfg(test)]
@@ -76,7 +86,8 @@ const FREE_LOOKS: u32 = 50;
 /// Rounds in vain, with a pause between, before a want counts as hopeless.
 const PATIENCE_ROUNDS: u32 = 20;
 const PATIENCE: Duration = Duration::from_millis(25);
-/// Without anybody who waits the pause doubles so often, to less than two seconds: looking at chunks that all stay is work for nothing.
+/// Without anybody who waits the pause doubles so often, to less than two seconds: looking at chunks that all stay is
+/// work for nothing.
 const PAUSE_DOUBLED_MAX: u32 = 6;
 
 /// What eviction has done.
@@ -243,7 +254,8 @@ fn sweep_leaves(inner: &EngineInner, indexes: &[(TableKey, Arc<Index>)], wanted:
     found
 }
 
-/// Evicts rows and leaves, in proportion to what they take, until `wanted` bytes were. `urgent`: if nothing goes, also what has been used.
+/// Evicts rows and leaves, in proportion to what they take, until `wanted` bytes were. `urgent`: if nothing goes, also
+/// what has been used.
 fn round(inner: &EngineInner, wanted: u64, urgent: bool) -> Round {
     let mut indexes = Vec::new();
     let mut in_leaves = 0;
@@ -297,7 +309,8 @@ fn free(room: &Room) {
 }
 
 impl Engine {
-    /// Evicts every row that may go now, and tells of how many chunks nothing is left. For tests, and for `evict_always`.
+    /// Evicts every row that may go now, and tells of how many chunks nothing is left. For tests, and for
+    /// `evict_always`.
     pub fn evict_all(&self) -> u64 {
         let found = sweep(self.inner(), u64::MAX, 1, false);
         Guard::pin().flush();
@@ -322,15 +335,16 @@ impl Engine {
     }
 }
 
-/// Keeps memory within the budget until it is dropped, which waits for the round under way, and for a checkpoint if the engine has no
-/// [`Checkpointer`] of its own.
+/// Keeps memory within the budget until it is dropped, which waits for the round under way, and for a checkpoint if the
+/// engine has no [`Checkpointer`] of its own.
 pub struct Evictor {
     room: Arc<Room>,
     thread: Option<JoinHandle>,
 }
 
 impl Evictor {
-    /// Starts the thread. One for an engine. `always`: evicts all the time whatever can be evicted, to show what that breaks.
+    /// Starts the thread. One for an engine. `always`: evicts all the time whatever can be evicted, to show what that
+    /// breaks.
     pub fn start(engine: &Engine, always: bool) -> std::io::Result<Evictor> {
         let room = Arc::clone(&engine.inner().room);
         let engine = engine.clone();
@@ -360,8 +374,9 @@ impl Drop for Evictor {
     }
 }
 
-/// Whether a round is worth its work while somebody waits. One looks at every chunk there is; where what is in memory has changed and waits for a checkpoint, that would be
-/// done every [`PATIENCE`] for nothing, on a core that the checkpoint could use.
+/// Whether a round is worth its work while somebody waits. One looks at every chunk there is; where what is in memory
+/// has changed and waits for a checkpoint, that would be done every [`PATIENCE`] for nothing, on a core that the
+/// checkpoint could use.
 #[derive(Debug, Default)]
 struct Sweeps {
     /// What there was when the last one found nothing.
@@ -370,7 +385,8 @@ struct Sweeps {
     left_out: u32,
 }
 
-/// After so many rounds that were left out one is made all the same: snapshots end and garbage is collected without a word.
+/// After so many rounds that were left out one is made all the same: snapshots end and garbage is collected without a
+/// word.
 const LEFT_OUT_MAX: u32 = 3;
 
 impl Sweeps {

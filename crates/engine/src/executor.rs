@@ -4,8 +4,8 @@
 //! moment when no task is ready; who flushes then is its protocol's affair ([`logstead_commit::protocol`]).
 //!
 //! Invariants:
-//! - The thread parks only when no task is ready and the commit path has been told so since: a commit that is waited for is
-//!   always on its way, or the path wakes the thread.
+//! - The thread parks only when no task is ready and the commit path has been told so since: a commit that is waited
+//!   for is always on its way, or the path wakes the thread.
 //! - A task is polled only after it was woken; a wake during its own poll is not lost.
 //!
 //! Does not: read the clock. Who needs timers looks after them in the `turn` given to [`Executor::run_with`].
@@ -30,7 +30,8 @@ use crate::worker::Worker;
 const IDLE_WEIGHT: u64 = 8;
 /// Polls between two rounds of garbage collection while tasks are ready.
 const COLLECT_POLLS: u32 = 64;
-/// Rows looked at by one step of collection, and steps of a round at most: a round is what ready tasks wait for, one or two milliseconds.
+/// Rows looked at by one step of collection, and steps of a round at most: a round is what ready tasks wait for, one or
+/// two milliseconds.
 const COLLECT_ROWS: usize = 256;
 const COLLECT_STEPS: usize = 4;
 /// Pause between two questions to the commit path of one who goes on by itself.
@@ -207,8 +208,8 @@ impl Executor {
         self.flush_rest();
     }
 
-    /// Runs `future` and all tasks until `future` is ready, and gives what it gave. Tasks that have not ended go on with
-    /// the next call.
+    /// Runs `future` and all tasks until `future` is ready, and gives what it gave. Tasks that have not ended go on
+    /// with the next call.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         let waker = Waker::from(self.root.clone());

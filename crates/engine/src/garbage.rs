@@ -4,9 +4,9 @@
 //! ones (T1). What such a single old snapshot still sees is set aside under that snapshot and looked at again when it
 //! is gone. Rows that are updated often are pruned by their writers in passing.
 //!
-//! A step costs what it looks at, however much waits: rows that are released stay where they are, in order, until they are looked at; none is
-//! held anew but for what a look has found. What waits is a bit in a word of 64 neighbours, so neither a step nor a dropped table ever
-//! moves a large table of single rows.
+//! A step costs what it looks at, however much waits: rows that are released stay where they are, in order, until they
+//! are looked at; none is held anew but for what a look has found. What waits is a bit in a word of 64 neighbours, so
+//! neither a step nor a dropped table ever moves a large table of single rows.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -283,8 +283,8 @@ fn csn_of(version: VersionRef<'_>) -> Option<Csn> {
 /// Versions unlinked in one step, still readable under the guard.
 type Dropped<'g> = SmallVec<[VersionRef<'g>; 8]>;
 
-/// Single snapshots that each keep a version of a row: it is looked at again when one of them is gone. `NEXT_STEP` if one must
-/// wait for time to pass.
+/// Single snapshots that each keep a version of a row: it is looked at again when one of them is gone. `NEXT_STEP` if
+/// one must wait for time to pass.
 type KeptBy = SmallVec<[u64; 4]>;
 
 /// Unlinks what the bounds allow below the newest version. Tells whether some index key may be gone with it, and which
@@ -406,8 +406,8 @@ fn collect_row(
     {
         kept_by.push(single);
     }
-    // Of a row that is looked at for the first time, what superseded a version that must wait comes later itself. Of one
-    // that is looked at again it may have been.
+    // Of a row that is looked at for the first time, what superseded a version that must wait comes later itself. Of
+    // one that is looked at again it may have been.
     kept_by.retain(|single| is_again || *single != NEXT_STEP);
     kept_by
 }

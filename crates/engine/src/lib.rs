@@ -3,9 +3,9 @@
 //! The life of a write:
 //! 1. [`Txn::insert`], [`Txn::update`], [`Txn::delete`] install an uncommitted version at the top of the row's chain
 //!    (which is the row lock), maintain the indexes, and append a record to the transaction's own buffer.
-//! 2. [`Txn::precommit`] takes room in the worker's lane, then the lane's lock, sets the transaction Committing, draws its
-//!    CSN, copies the entry into the lane, and flips it to Precommitted: its versions are visible and its row locks free, before
-//!    anything is durable.
+//! 2. [`Txn::precommit`] takes room in the worker's lane, then the lane's lock, sets the transaction Committing, draws
+//!    its CSN, copies the entry into the lane, and flips it to Precommitted: its versions are visible and its row locks
+//!    free, before anything is durable.
 //! 3. [`Worker::flush`] writes the lane's block; the home's completion moves the lane's lowest CSN, the horizon is
 //!    computed again, and [`Engine::acknowledged`] wakes who waited for it. Only then does a client hear of it.
 //! 4. [`Worker::collect_garbage`] unlinks what no snapshot can see and the horizon has passed.
@@ -13,10 +13,10 @@
 //! Invariants:
 //! - A snapshot sees exactly the transactions whose CSN is below it (T4).
 //! - Nothing is collected or used again before what superseded it is below the horizon (T1).
-//! - What rows, indexes and buffers take stays within one budget; beyond it writes fail, and reads, deletes, rollback and
-//!   collection go on (see [`Memory`]).
-//! - No operation blocks: where another transaction is in the way, the caller gets a [`Blocker`] to await, and where something
-//!   is not in memory an [`Absent`].
+//! - What rows, indexes and buffers take stays within one budget; beyond it writes fail, and reads, deletes, rollback
+//!   and collection go on (see [`Memory`]).
+//! - No operation blocks: where another transaction is in the way, the caller gets a [`Blocker`] to await, and where
+//!   something is not in memory an [`Absent`].
 //!
 //! It knows no SQL, types or names: rows are columns of bytes, indexes get their keys from a [`KeyExtractor`]. It knows
 //! no runtime: whoever waits is a [`std::task::Waker`].
@@ -116,10 +116,10 @@
 //! # }
 //! ```
 //!
-//! A transaction that wants a row that another one holds gets [`WriteError::Blocked`]: it awaits the [`Blocker`], looks at
-//! the row again, and writes again. One that needs what is not in memory gets [`Absent`], a read too: it awaits that and begins
-//! the operation again; without a memory limit it never does. `examples/embedded.rs` shows that, several tasks on several workers, and a log on a
-//! disk that is opened again.
+//! A transaction that wants a row that another one holds gets [`WriteError::Blocked`]: it awaits the [`Blocker`], looks
+//! at the row again, and writes again. One that needs what is not in memory gets [`Absent`], a read too: it awaits that
+//! and begins the operation again; without a memory limit it never does. `examples/embedded.rs` shows that, several
+//! tasks on several workers, and a log on a disk that is opened again.
 #![deny(unsafe_code)]
 
 mod absent;

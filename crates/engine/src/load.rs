@@ -1,23 +1,26 @@
 //! Reading rows back from the newest published checkpoint: single ones, or all of a chunk.
 //!
-//! Which checkpoint: the newest published one, looked up after the rows were found absent. It has them, for only such rows are evicted, and nothing is
-//! changed in one that is absent; a newer one has the same ([`crate::version`]). If the objects are gone while they are read, because a newer one was published, they are read
-//! again from that.
+//! Which checkpoint: the newest published one, looked up after the rows were found absent. It has them, for only such
+//! rows are evicted, and nothing is changed in one that is absent; a newer one has the same ([`crate::version`]). If
+//! the objects are gone while they are read, because a newer one was published, they are read again from that.
 //!
-//! A chunk that the log behind the checkpoint has changed, and that nobody has read since the start, comes in with its tail over its pages
-//! ([`crate::pending`]): at least the rows that the tail has touched.
+//! A chunk that the log behind the checkpoint has changed, and that nobody has read since the start, comes in with its
+//! tail over its pages ([`crate::pending`]): at least the rows that the tail has touched.
 //!
-//! Everything read was checked: checksums, keys and lengths by crate `checkpoint`, here that rows are rows and older than their checkpoint. What is
-//! damaged, or cannot be read, is told by object, offset and chunk, and not served; other chunks are, and so are rows of that chunk whose newest state is in a newer page. Slots of which only the
-//! damaged page, or an older one, could tell what they are count as rows that are absent, until they can be read ([`Rows::doubts`]). Of a chunk that cannot be read no insert gets a free row number
-//! until it has been read.
+//! Everything read was checked: checksums, keys and lengths by crate `checkpoint`, here that rows are rows and older
+//! than their checkpoint. What is damaged, or cannot be read, is told by object, offset and chunk, and not served;
+//! other chunks are, and so are rows of that chunk whose newest state is in a newer page. Slots of which only the
+//! damaged page, or an older one, could tell what they are count as rows that are absent, until they can be read
+//! ([`Rows::doubts`]). Of a chunk that cannot be read no insert gets a free row number until it has been read.
 //!
-//! Memory: a load asks for room before it reads, for what it brings: what the chunk's absent rows took on average when they were evicted, or, if that was not in this life, a
-//! guess from its pages' compressed length. What it is granted is charged until rows take its place. A guess that was too low is raised and asked for anew,
-//! unless there is room. A load that is refused goes on all the same when no other such load is under way, as long as what it
-//! reads fits into what is left, the reserve included: what was in memory fits again, and who wants to delete a row must have it first.
-//! Only what does not fit then fails (53200). What is read ahead takes what nobody waits for, or nothing. A page that is being read is not counted, nor the pages of a
-//! run that is read ahead (half a megabyte for each thread that is at one).
+//! Memory: a load asks for room before it reads, for what it brings: what the chunk's absent rows took on average when
+//! they were evicted, or, if that was not in this life, a guess from its pages' compressed length. What it is granted
+//! is charged until rows take its place. A guess that was too low is raised and asked for anew, unless there is room. A
+//! load that is refused goes on all the same when no other such load is under way, as long as what it reads fits into
+//! what is left, the reserve included: what was in memory fits again, and who wants to delete a row must have it first.
+//! Only what does not fit then fails (53200). What is read ahead takes what nobody waits for, or nothing. A page that
+//! is being read is not counted, nor the pages of a run that is read ahead (half a megabyte for each thread that is at
+//! one).
 
 mod chunk;
 mod places;
@@ -49,7 +52,8 @@ use places::Places;
 const UNPACKED: u64 = 3;
 /// A guess is at most this part of what may be used.
 const GUESS_PART: u64 = 4;
-/// How often, and how many times, it is looked whether a checkpoint is through with a chunk of which slots are to become free.
+/// How often, and how many times, it is looked whether a checkpoint is through with a chunk of which slots are to
+/// become free.
 const WRITTEN_AGAIN: Duration = Duration::from_millis(10);
 const WRITTEN_LOOKS_MAX: u32 = 500;
 /// What is read of pages at once for chunks that are read ahead, at most.
@@ -190,7 +194,8 @@ impl ChunkLoader {
                 Next::Pass => continue,
                 Next::Leave => break,
             }
-            // Not before one is to be brought: nothing may be wanted any more, and who leaves the run at once would have it read again.
+            // Not before one is to be brought: nothing may be wanted any more, and who leaves the run at once would
+            // have it read again.
             if !std::mem::replace(&mut is_read, true)
                 && let Some(chunks @ [_, _, ..]) = rest.get(at..)
             {
@@ -212,7 +217,8 @@ impl ChunkLoader {
         reader.forget_ahead();
     }
 
-    /// Has the reader read the pages of several chunks at once, as far as they lie together. What cannot be read is read again by who needs it.
+    /// Has the reader read the pages of several chunks at once, as far as they lie together. What cannot be read is
+    /// read again by who needs it.
     fn read_ahead(&self, rows: &Rows, chunks: &[(u64, SlotSet)], reader: &mut PageReader) {
         let directory = self.newest.of(rows).directory;
         let mut pages = Vec::new();
@@ -228,8 +234,8 @@ impl ChunkLoader {
         reader.read_ahead(pages, READ_AHEAD_BYTES_MAX);
     }
 
-    /// Brings rows of a chunk, those of them that are not there; and those that its tail has touched, if it has one. Those beside what is needed only if they are
-    /// a small part of the memory. Tells how much they take.
+    /// Brings rows of a chunk, those of them that are not there; and those that its tail has touched, if it has one.
+    /// Those beside what is needed only if they are a small part of the memory. Tells how much they take.
     fn load(
         &self,
         rows: &Rows,
@@ -406,8 +412,8 @@ impl ChunkLoader {
         }
     }
 
-    /// Slots of a chunk are needed that turn out to be free, and a checkpoint that is writing it counts them as rows: blocks until it is through, and reads nothing meanwhile. `looks`: how
-    /// often was looked before, and afterwards.
+    /// Slots of a chunk are needed that turn out to be free, and a checkpoint that is writing it counts them as rows:
+    /// blocks until it is through, and reads nothing meanwhile. `looks`: how often was looked before, and afterwards.
     fn wait_until_written(
         &self,
         rows: &Rows,
@@ -640,7 +646,8 @@ impl Loader for Loads {
     }
 }
 
-/// Is there room for what nobody has asked for? Below the evictor's low mark, three quarters of the budget without its reserve.
+/// Is there room for what nobody has asked for? Below the evictor's low mark, three quarters of the budget without its
+/// reserve.
 pub(crate) fn has_plenty(memory: &Memory) -> bool {
     let limit = memory.budget_bytes() - memory.reserve_bytes();
     memory.left_bytes(false) > limit / 4
@@ -648,8 +655,8 @@ pub(crate) fn has_plenty(memory: &Memory) -> bool {
 
 /// What comes in the background, so that few have to wait for it.
 impl Engine {
-    /// Brings in what is absent, table by table, lowest rows first, as long as there is room below the evictor's marks and `go_on` says so. Blocks:
-    /// for threads of their own. What is damaged is left, and told to who needs it.
+    /// Brings in what is absent, table by table, lowest rows first, as long as there is room below the evictor's marks
+    /// and `go_on` says so. Blocks: for threads of their own. What is damaged is left, and told to who needs it.
     pub fn bring_all(&self, go_on: impl Fn() -> bool) -> Result<(), FaultError> {
         let inner = self.inner();
         let mut tables = self.tables();
@@ -733,7 +740,8 @@ pub struct ChunkCounts {
     pub all: u64,
     /// How many of them are in memory.
     pub present: u64,
-    /// How many of the others were changed by the log behind the checkpoint that this life began with: they come in with its records.
+    /// How many of the others were changed by the log behind the checkpoint that this life began with: they come in
+    /// with its records.
     pub with_tails: u64,
 }
 

@@ -1,19 +1,26 @@
 //! The past: the database as a restore point has it, for transactions that only read.
 //!
-//! A [`Past`] is a set of tables that stand beside those of the present. All of their rows and all leaves of their indexes are absent at first, and come like anything that is absent, but
-//! from the point's own record ([`Newest::of`]): the same loader threads, the same memory budget, the same evictor. Ordinary transactions read them.
+//! A [`Past`] is a set of tables that stand beside those of the present. All of their rows and all leaves of their
+//! indexes are absent at first, and come like anything that is absent, but from the point's own record
+//! ([`Newest::of`]): the same loader threads, the same memory budget, the same evictor. Ordinary transactions read
+//! them.
 //!
 //! Invariants:
-//! - *What is in it never changes.* A write is refused ([`WriteError::Past`](crate::WriteError::Past)), no checkpoint and no collector knows its tables, and what is read takes nothing out of its
-//!   indexes. So everything in it can be evicted at any time, and is the same when it comes back.
-//! - *Every snapshot sees all of it, and nothing else.* Its rows were written below its CSN, which the horizon had reached when the checkpoint was published; a snapshot of this life is at or above that. So
-//!   which snapshot reads it does not matter, none is kept for it, and nothing that is read there is waited for.
-//! - *It stays while somebody has it.* Its record is held ([`logstead_checkpoint::Holds`]) from before it is looked at until the last [`Arc`] is dropped, whatever retention does, and though its name be
-//!   dropped. What it needs is removed by the next collection after that; after a crash by the first one of the next life.
+//! - *What is in it never changes.* A write is refused ([`WriteError::Past`](crate::WriteError::Past)), no checkpoint
+//!   and no collector knows its tables, and what is read takes nothing out of its indexes. So everything in it can be
+//!   evicted at any time, and is the same when it comes back.
+//! - *Every snapshot sees all of it, and nothing else.* Its rows were written below its CSN, which the horizon had
+//!   reached when the checkpoint was published; a snapshot of this life is at or above that. So which snapshot reads it
+//!   does not matter, none is kept for it, and nothing that is read there is waited for.
+//! - *It stays while somebody has it.* Its record is held ([`logstead_checkpoint::Holds`]) from before it is looked at
+//!   until the last [`Arc`] is dropped, whatever retention does, and though its name be dropped. What it needs is
+//!   removed by the next collection after that; after a crash by the first one of the next life.
 //!
-//! All sessions at one point share one. When nobody uses it any more it is kept for [`KEPT`]; under want of memory it goes at once.
+//! All sessions at one point share one. When nobody uses it any more it is kept for [`KEPT`]; under want of memory it
+//! goes at once.
 //!
-//! An index that the record does not list, or with keys that are made in another way today, is not there: who plans must do without.
+//! An index that the record does not list, or with keys that are made in another way today, is not there: who plans
+//! must do without.
 //!
 //! Does not: know the catalog. Who opens one reads that from its tables and keeps it with it ([`Past::note`]).
 
@@ -38,8 +45,9 @@ use crate::index::{Index, KeyExtractor};
 use crate::memory::Memory;
 use crate::table::Table;
 
-/// A past that nobody uses stays open for so long: who looks at it by hand, or through a pool of connections, comes back within a minute, and would have its catalog and
-/// pages read again. Longer would keep the space of a point that was dropped for no good reason.
+/// A past that nobody uses stays open for so long: who looks at it by hand, or through a pool of connections, comes
+/// back within a minute, and would have its catalog and pages read again. Longer would keep the space of a point that
+/// was dropped for no good reason.
 const KEPT: Duration = Duration::from_secs(60);
 
 /// Where pasts are read from.
@@ -126,7 +134,8 @@ impl Past {
         tables.flat_map(|opened| opened.tables.values().map(|table| &table.table))
     }
 
-    /// Says how an index of a table is made; it comes with [`Past::indexed`]. False: the point does not have it so that it can be used.
+    /// Says how an index of a table is made; it comes with [`Past::indexed`]. False: the point does not have it so that
+    /// it can be used.
     pub fn define_index(
         &self,
         table: TableId,
@@ -288,8 +297,8 @@ impl Pasts {
 }
 
 impl Engine {
-    /// The database as of a restore point, or of the newest checkpoint, to be read beside the present: the newest that fits. None: there is no such point any more. Asks nobody and reads
-    /// nothing; see [`Past::opened`].
+    /// The database as of a restore point, or of the newest checkpoint, to be read beside the present: the newest that
+    /// fits. None: there is no such point any more. Asks nobody and reads nothing; see [`Past::opened`].
     pub fn past(&self, which: &RecoveryTarget) -> Option<Arc<Past>> {
         let inner = self.inner();
         let pasts = &inner.pasts;
@@ -333,7 +342,8 @@ impl Engine {
         self.inner().pasts.closed.load(Ordering::Acquire)
     }
 
-    /// Closes the pasts that nobody uses any more, if that has been so for a minute. A server's threads do so by themselves.
+    /// Closes the pasts that nobody uses any more, if that has been so for a minute. A server's threads do so by
+    /// themselves.
     pub fn tidy_pasts(&self) {
         let inner = self.inner();
         inner.pasts.tidy(inner.env.clock.as_ref(), false);

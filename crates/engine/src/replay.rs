@@ -1,16 +1,18 @@
 //! Bringing tables back from the newest checkpoint and the log behind it.
 //!
-//! Of the checkpoint nothing is read but its record: the chunks that it has are there, and absent. Survivors of the log are dealt out by chunk to parts,
-//! in CSN order, each with a thread of its own ([`part`]) that keeps what concerns a chunk of the checkpoint for who brings that in
-//! ([`crate::pending`]): a row's records stay in CSN order behind its page, whatever the threads do. So a start takes time for the log behind the
-//! checkpoint, not for the data, nor for how many chunks the log has touched.
-//! Nobody else can reach a chunk until all records are
-//! applied, so a row has one version at any time, stamped with the CSN that wrote it; slots that end up empty are free. The other chunks come when somebody
-//! needs them ([`crate::fault`]), and in the background as long as there is room ([`Engine::bring_all`]).
+//! Of the checkpoint nothing is read but its record: the chunks that it has are there, and absent. Survivors of the log
+//! are dealt out by chunk to parts, in CSN order, each with a thread of its own ([`part`]) that keeps what concerns a
+//! chunk of the checkpoint for who brings that in ([`crate::pending`]): a row's records stay in CSN order behind its
+//! page, whatever the threads do. So a start takes time for the log behind the checkpoint, not for the data, nor for
+//! how many chunks the log has touched. Nobody else can reach a chunk until all records are
+//! applied, so a row has one version at any time, stamped with the CSN that wrote it; slots that end up empty are free.
+//! The other chunks come when somebody needs them ([`crate::fault`]), and in the background as long as there is room
+//! ([`Engine::bring_all`]).
 //!
-//! Memory: a thread has at most [`BATCHES_QUEUED`] batches before it, and who deals out waits. What the log has changed must fit
-//! in the budget, and does if the budget is what it was: the life before, which could not evict it either, had it in memory, or what the log before it said of it. What does not fit is not held: from there on
-//! rows are only counted, so that the refusal can say how much they need. Nothing is written to a log that is refused.
+//! Memory: a thread has at most [`BATCHES_QUEUED`] batches before it, and who deals out waits. What the log has changed
+//! must fit in the budget, and does if the budget is what it was: the life before, which could not evict it either, had
+//! it in memory, or what the log before it said of it. What does not fit is not held: from there on rows are only
+//! counted, so that the refusal can say how much they need. Nothing is written to a log that is refused.
 
 mod part;
 
@@ -222,8 +224,8 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
         Ok(())
     }
 
-    /// Nobody can go back once a checkpoint is made anew: refused, unless the budget has room for what there is of each chunk, also of one that is not in
-    /// memory, and as much again for rows.
+    /// Nobody can go back once a checkpoint is made anew: refused, unless the budget has room for what there is of each
+    /// chunk, also of one that is not in memory, and as much again for rows.
     fn has_room_for(&self, upgrade: &Upgrade) -> Result<(), RecoveryError> {
         let tables = &upgrade.record().tables;
         let needed: u64 = tables.iter().map(|info| absent_bytes(info.rid_end)).sum();
@@ -362,7 +364,8 @@ impl<'scope, 's: 'scope> Survivors for Replay<'scope, '_, 's> {
     }
 }
 
-/// The lanes' buffers take no more than one part in so many of the memory budget, as far as fewer blocks in flight allow.
+/// The lanes' buffers take no more than one part in so many of the memory budget, as far as fewer blocks in flight
+/// allow.
 const BUFFERS_SHARE: u64 = 16;
 
 /// Opens the log, replays it, and makes the engine over its new lanes.

@@ -1,25 +1,25 @@
 //! Which snapshots are in use: what garbage collection must keep.
 //!
-//! A worker publishes a lower bound of its snapshots (`rest`), and of those that last it publishes each by itself, exactly:
-//! such a single snapshot keeps only what it itself sees, and versions between it and everybody else are collected. There
-//! is room for [`SINGLES_MAX`] singles; beyond, the oldest of the others is the bound.
+//! A worker publishes a lower bound of its snapshots (`rest`), and of those that last it publishes each by itself,
+//! exactly: such a single snapshot keeps only what it itself sees, and versions between it and everybody else are
+//! collected. There is room for [`SINGLES_MAX`] singles; beyond, the oldest of the others is the bound.
 //!
 //! Invariant: at any moment every snapshot in use is in a slot of its worker, or at or above its worker's `rest`, or
 //! pinned, or at or
 //! above the CSN counter as whoever computes [`Bounds`] has read it. For:
 //! - Taking one publishes the counter as `rest` (unless a lower bound stands already), then reads the counter again and
-//!   uses that; computing bounds reads the counter first and `rest` after. Either the publication is seen, or the snapshot
-//!   is at or above the counter that was read.
-//! - A snapshot is put in a slot before `rest` is raised over it; bounds read `rest` before the slots. It stays in that slot
-//!   until it is released: one that moved could be missed in both.
+//!   uses that; computing bounds reads the counter first and `rest` after. Either the publication is seen, or the
+//!   snapshot is at or above the counter that was read.
+//! - A snapshot is put in a slot before `rest` is raised over it; bounds read `rest` before the slots. It stays in that
+//!   slot until it is released: one that moved could be missed in both.
 //! - One that is handed on is pinned while its worker still has it, until nobody uses it; bounds read the pins after
 //!   all workers.
 //!
 //! A snapshot that a transaction of one worker hands to transactions of others is pinned besides
 //! ([`SnapshotPins`](crate::snapshot_pins::SnapshotPins)).
 //!
-//! Most snapshots end soon: they cost a store when taken and one when released. Now and then ([`Snapshots::publish`]) the
-//! worker puts those that are still there in slots and raises the bound.
+//! Most snapshots end soon: they cost a store when taken and one when released. Now and then ([`Snapshots::publish`])
+//! the worker puts those that are still there in slots and raises the bound.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -354,8 +354,8 @@ mod tests {
         assert_eq!(bounds.droppable(Csn(12), Csn(15)), Ok(()));
     }
 
-    /// In every order in which bounds are computed while snapshots are taken, put in slots and released: no bounds allow to
-    /// drop what a snapshot in use sees.
+    /// In every order in which bounds are computed while snapshots are taken, put in slots and released: no bounds
+    /// allow to drop what a snapshot in use sees.
     #[test]
     fn bounds_never_pass_over_a_snapshot_in_use() {
         use std::sync::{Arc, Mutex};
@@ -485,8 +485,8 @@ mod tests {
         });
     }
 
-    /// Many old snapshots of one worker keep one version each, those that find no slot keep all that is younger; each that
-    /// goes makes room, whatever the order.
+    /// Many old snapshots of one worker keep one version each, those that find no slot keep all that is younger; each
+    /// that goes makes room, whatever the order.
     #[test]
     fn many_old_snapshots_keep_one_version_each() {
         let horizon = Horizon::new(1, Csn(10));

@@ -1,15 +1,16 @@
 //! Table locks, held to the end of the transaction or until it rolls back to a savepoint before.
 //!
 //! Weak ones (what statements take) cost one atomic addition on a counter of the worker's own and one look at a
-//! flag. Strong ones (what DDL and LOCK TABLE take) raise the flag, which sends everybody else to the mutex, and add up the
-//! counters. One side publishes then looks, so does the other: one of them sees the other.
+//! flag. Strong ones (what DDL and LOCK TABLE take) raise the flag, which sends everybody else to the mutex, and add up
+//! the counters. One side publishes then looks, so does the other: one of them sees the other.
 //!
 //! A lock that cannot be had is an *intent*: it keeps the flag up, so that new weak locks queue behind it
 //! (those who hold a lock of the table already do not, or they would wait for themselves).
 //!
-//! Locks are free at pre-commit, before what their holder did is durable. So whoever gives one back leaves its CSN, by mode, before anybody
-//! can take a lock that conflicts, and who takes one looks at what was left once it has it: weak ones are left on the worker's own
-//! counters, where only strong ones are looking for them, strong ones under the mutex. One CSN stands for all up to it.
+//! Locks are free at pre-commit, before what their holder did is durable. So whoever gives one back leaves its CSN, by
+//! mode, before anybody can take a lock that conflicts, and who takes one looks at what was left once it has it: weak
+//! ones are left on the worker's own counters, where only strong ones are looking for them, strong ones under the
+//! mutex. One CSN stands for all up to it.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::Waker;
@@ -21,8 +22,8 @@ use parking_lot::Mutex;
 use crate::tree::interleave::point;
 use crate::txn_id::TxnId;
 
-/// How a table is locked: PostgreSQL's eight modes, weakest first. The first three are weak: statements take them, and they
-/// never conflict among each other.
+/// How a table is locked: PostgreSQL's eight modes, weakest first. The first three are weak: statements take them, and
+/// they never conflict among each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TableLock {
     /// Rows are read (ACCESS SHARE).
@@ -191,7 +192,8 @@ pub(crate) struct TableLocks {
     weak: Box<[CachePadded<Weak>]>,
     /// How many hold or intend a strong lock.
     strong_count: AtomicU32,
-    /// The newest that committed and gave a strong lock back: tells who takes a weak one whether to look under the mutex.
+    /// The newest that committed and gave a strong lock back: tells who takes a weak one whether to look under the
+    /// mutex.
     strong_left: AtomicU64,
     strong: Mutex<Strong>,
 }
@@ -306,9 +308,9 @@ impl TableLocks {
         }
     }
 
-    /// The newest of those that had a conflicting lock before, if they have committed anything that is not durable: asked by who has
-    /// `lock` now, who depends on everything up to it. Below the horizon everything is durable, so a strong lock that was had long ago costs
-    /// those who read and write no look under the mutex.
+    /// The newest of those that had a conflicting lock before, if they have committed anything that is not durable:
+    /// asked by who has `lock` now, who depends on everything up to it. Below the horizon everything is durable, so a
+    /// strong lock that was had long ago costs those who read and write no look under the mutex.
     #[inline]
     pub(crate) fn handed_over(&self, lock: TableLock, horizon: impl Fn() -> Csn) -> Option<Csn> {
         if !lock.is_strong() {

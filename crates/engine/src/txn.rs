@@ -54,8 +54,8 @@ pub enum Isolation {
     /// At the first statement; a row changed since fails the transaction that wants to change it.
     RepeatableRead,
     /// As REPEATABLE READ; and those committed could have run one after the other. The commit of one that would break
-    /// that fails with [`CommitError::Serialization`](crate::CommitError::Serialization). Tables with numbers below 16384,
-    /// the system catalog, are left out.
+    /// that fails with [`CommitError::Serialization`](crate::CommitError::Serialization). Tables with numbers below
+    /// 16384, the system catalog, are left out.
     Serializable,
 }
 
@@ -203,7 +203,8 @@ pub struct Txn {
     pub(crate) room_asked: logstead_wal::RoomRequest,
     /// Memory it has waited for, kept for its next write.
     pub(crate) granted: RefCell<Option<Charge>>,
-    /// About what its writes take in memory until it ends: nothing of that is in a checkpoint before, so none of it can be evicted.
+    /// About what its writes take in memory until it ends: nothing of that is in a checkpoint before, so none of it can
+    /// be evicted.
     pub(crate) held_bytes: Cell<u64>,
     /// How often it was given memory that it had waited for since its last write.
     pub(crate) grants: Cell<u32>,
@@ -298,7 +299,8 @@ impl Txn {
         self.isolation
     }
 
-    /// Lets the transaction use the memory budget's reserve: for work that frees memory, or that a start cannot do without.
+    /// Lets the transaction use the memory budget's reserve: for work that frees memory, or that a start cannot do
+    /// without.
     pub fn use_memory_reserve(&mut self) {
         self.uses_reserve = true;
     }
@@ -317,7 +319,8 @@ impl Txn {
         self.look_again();
     }
 
-    /// The statement goes on with what is committed by now, in READ COMMITTED; what it wrote, and what statements inside of it wrote, it still does not see.
+    /// The statement goes on with what is committed by now, in READ COMMITTED; what it wrote, and what statements
+    /// inside of it wrote, it still does not see.
     #[inline]
     pub fn look_again(&mut self) {
         self.pass_turn();
@@ -386,8 +389,8 @@ impl Txn {
         }
     }
 
-    /// What a statement that begins now would see in READ COMMITTED, whatever the transaction's level: for checks that must
-    /// not miss what was committed since. Statements before this one count as seen.
+    /// What a statement that begins now would see in READ COMMITTED, whatever the transaction's level: for checks that
+    /// must not miss what was committed since. Statements before this one count as seen.
     pub fn latest_view(&mut self) -> View {
         let (snapshot, from) = self.latest_snapshot();
         View {
@@ -398,8 +401,8 @@ impl Txn {
         }
     }
 
-    /// The statement whose view was taken goes on, after others that were run inside of it: it sees what it saw, and writes as itself again. What they wrote it neither sees nor writes over
-    /// ([`WriteError::Overtaken`]).
+    /// The statement whose view was taken goes on, after others that were run inside of it: it sees what it saw, and
+    /// writes as itself again. What they wrote it neither sees nor writes over ([`WriteError::Overtaken`]).
     pub fn resume_view(&mut self, mut view: View) {
         self.pass_turn();
         self.swap_view(&mut view);
@@ -515,9 +518,10 @@ impl Txn {
         }
     }
 
-    /// Takes out an entry that has led to nothing with its key, if it is a surplus one ([`crate::index`]): the row is gone, or it
-    /// has nothing but the committed version that the statement `seen`. Such are left where whoever unlinked the version they
-    /// were for found their leaf absent, and where a checkpoint has them of work that came to nothing.
+    /// Takes out an entry that has led to nothing with its key, if it is a surplus one ([`crate::index`]): the row is
+    /// gone, or it has nothing but the committed version that the statement `seen`. Such are left where whoever
+    /// unlinked the version they were for found their leaf absent, and where a checkpoint has them of work that came to
+    /// nothing.
     #[cold]
     fn tidy(
         &self,
@@ -549,15 +553,15 @@ impl Txn {
         new_key.clear();
         new_key.extend_from_slice(key);
         Index::complete(new_key, rid);
-        // As the collector does: what the chain holds is looked at again under the leaf's lock. A version that comes with the
-        // key later brings its entry later.
+        // As the collector does: what the chain holds is looked at again under the leaf's lock. A version that comes
+        // with the key later brings its entry later.
         index.remove_if(new_key, || {
             !chain_has_key(&index.rows, rid, index, key, other_key, guard)
         });
     }
 
-    /// Finds the row's newest version and whether this transaction, which read `base`, may lock it with `want` as far as
-    /// versions are concerned: shared locks are looked at when the lock is taken.
+    /// Finds the row's newest version and whether this transaction, which read `base`, may lock it with `want` as far
+    /// as versions are concerned: shared locks are looked at when the lock is taken.
     pub(crate) fn target<'g>(
         &mut self,
         table: &Arc<Table>,
@@ -683,7 +687,8 @@ impl Txn {
         }
     }
 
-    /// Locks a table until the transaction ends or rolls back to a savepoint before. A lock that covers what is held already is an upgrade.
+    /// Locks a table until the transaction ends or rolls back to a savepoint before. A lock that covers what is held
+    /// already is an upgrade.
     #[inline]
     pub fn lock_table(&mut self, table: &Arc<Table>, lock: TableLock) -> Result<(), WriteError> {
         let id = self.id;

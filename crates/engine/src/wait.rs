@@ -4,11 +4,11 @@
 //! whose wait closes a cycle is the victim. Only transactions that wait are in the graph, with the table locks they
 //! hold, so taking a lock costs the graph nothing.
 //!
-//! Who waits for a row stands in its queue, and still does when it is woken to try again: it has the *turn* until it has
-//! the row, or turns to something else (see `row_lock`). A transaction has one turn at most.
+//! Who waits for a row stands in its queue, and still does when it is woken to try again: it has the *turn* until it
+//! has the row, or turns to something else (see `row_lock`). A transaction has one turn at most.
 //!
-//! An edge of the graph from one who waits for a row is what stands against it in the row at the moment of the search, not
-//! what did when it was blocked: the row may have gone to another since, who woke nobody. No cycle is missed: edges
+//! An edge of the graph from one who waits for a row is what stands against it in the row at the moment of the search,
+//! not what did when it was blocked: the row may have gone to another since, who woke nobody. No cycle is missed: edges
 //! come up when somebody waits, who then searches, or when somebody takes a lock, who does not wait at that moment and
 //! searches when he does. None is found that is not there: a transaction in the graph gives nothing back before it
 //! has left it, which takes the graph's mutex.
@@ -198,7 +198,8 @@ impl LockWait<'_> {
             Cause::Row { row, holder } => {
                 let again = self.txn.queue_for(row, cx.waker());
                 holder.note_row(&row.table, row.rid);
-                // What was in the way may have gone before it was told of us; another obstacle is one we are not noted with.
+                // What was in the way may have gone before it was told of us; another obstacle is one we are not noted
+                // with.
                 if !row.obstacles(id).contains(&holder.id()) {
                     row.table.row_locks.shard(row.rid).try_now(row.rid, id);
                     return true;
@@ -305,9 +306,9 @@ impl Txn {
         again
     }
 
-    /// Gives up the place in a row's queue that a wait for the row has left to the transaction: the next one tries. Whoever
-    /// does not try again after a wait, or after [`WriteError::Changed`](crate::WriteError::Changed), calls it; the
-    /// beginning and the end of a statement do too.
+    /// Gives up the place in a row's queue that a wait for the row has left to the transaction: the next one tries.
+    /// Whoever does not try again after a wait, or after [`WriteError::Changed`](crate::WriteError::Changed), calls it;
+    /// the beginning and the end of a statement do too.
     #[inline]
     pub fn pass_turn(&mut self) {
         if self.turn.is_some() {
@@ -365,7 +366,8 @@ pub struct Waiting {
     pub waiter: TxnId,
     /// The lock of a table that it waits for; none if it is a row that it waits for.
     pub table: Option<(TableId, TableLock)>,
-    /// Who is in the way, as far as the engine knows: of those that hold a lock of the table that goes with others of its kind it knows only who waits, too.
+    /// Who is in the way, as far as the engine knows: of those that hold a lock of the table that goes with others of
+    /// its kind it knows only who waits, too.
     pub blockers: Vec<TxnId>,
 }
 
@@ -403,8 +405,8 @@ impl WaitGraph {
         id: TxnId,
         cause: &Cause,
     ) -> SmallVec<[TxnId; 4]> {
-        // A wait that is over but not yet left waits for nobody. One for a table lock is over when its waiter was woken, not
-        // when something was released: releases that only concern strong locks leave the others parked.
+        // A wait that is over but not yet left waits for nobody. One for a table lock is over when its waiter was
+        // woken, not when something was released: releases that only concern strong locks leave the others parked.
         let (table, lock) = match cause {
             Cause::Row { row, .. } => return row.obstacles(id),
             Cause::Outcome { writer, releases } => {

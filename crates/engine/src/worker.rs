@@ -293,8 +293,8 @@ impl Worker {
         self.0.inner().path.at_rest(self.0.id);
     }
 
-    /// Nothing is ready to run on this worker; see [`CommitPath::idle`](logstead_commit::CommitPath::idle). May write the
-    /// log in this thread. Answers when to call again, if nothing happens before.
+    /// Nothing is ready to run on this worker; see [`CommitPath::idle`](logstead_commit::CommitPath::idle). May write
+    /// the log in this thread. Answers when to call again, if nothing happens before.
     pub fn idle(&self, alone: bool, average_idle_ns: Option<u64>) -> Option<Duration> {
         self.0.inner().path.idle(self.0.id, alone, average_idle_ns)
     }
@@ -310,8 +310,8 @@ impl Worker {
         self.0.inner().path.set_kick(self.0.id, kick);
     }
 
-    /// Writes what the worker's lane holds: in this thread, or by the lane's writer. Lanes that it has left with something in
-    /// them are written too, by their writers; the answer is about its own.
+    /// Writes what the worker's lane holds: in this thread, or by the lane's writer. Lanes that it has left with
+    /// something in them are written too, by their writers; the answer is about its own.
     pub fn flush(&self, mode: FlushMode) -> FlushOutcome {
         let path = &self.0.inner().path;
         for left in path.lanes_of(self.0.id).skip(1) {

@@ -1,5 +1,5 @@
-//! Between `reserved` and the entry in its lane nothing is allocated and nothing freed (T12): the global allocator looks whether
-//! the worker has `reserved` published.
+//! Between `reserved` and the entry in its lane nothing is allocated and nothing freed (T12): the global allocator
+//! looks whether the worker has `reserved` published.
 #![allow(unsafe_code, reason = "a watching allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -22,7 +22,8 @@ use logstead_types::{IndexId, TableId, WorkerId};
 struct Watching;
 
 thread_local! {
-    /// Whose first worker is watched, and how often memory was asked for or given back while it had `reserved` published.
+    /// Whose first worker is watched, and how often memory was asked for or given back while it had `reserved`
+    /// published.
     static WATCHED: Cell<Option<&'static CommitPath>> = const { Cell::new(None) };
     static WHILE_RESERVED: Cell<u64> = const { Cell::new(0) };
 }
@@ -186,7 +187,8 @@ impl Stretch {
     }
 }
 
-/// T12: from `reserved` to the entry in its lane nothing is allocated and nothing freed, by whatever way a transaction commits.
+/// T12: from `reserved` to the entry in its lane nothing is allocated and nothing freed, by whatever way a transaction
+/// commits.
 #[test]
 fn t12_memory_is_neither_asked_for_nor_given_back_while_reserved_is_published() {
     let found = RefCell::new(Vec::new());

@@ -1,7 +1,7 @@
 //! What a bare durable write takes, by way of writing, size and number in flight, on idle and on busy cores.
 //!
-//! `cargo run --release -p logstead-home --example ways [DIR]` writes into a new directory in DIR (or here) and prints a
-//! table. Ways are tried in turn, several rounds of each, because a device changes its pace within seconds.
+//! `cargo run --release -p logstead-home --example ways [DIR]` writes into a new directory in DIR (or here) and prints
+//! a table. Ways are tried in turn, several rounds of each, because a device changes its pace within seconds.
 
 use logstead_env::{Buffer, Env, Instant, core_count};
 use logstead_home::{InlineAppends, IoMethod, LaneAppends, LocalHome, LocalOptions, Position};

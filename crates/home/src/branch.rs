@@ -1,9 +1,11 @@
 //! A branch's home: lanes, named values and objects of its own, over objects of the home that it branched from.
 //!
-//! Objects whose epoch is not above the one in which the branch began are the parent's: they are read there, and never stored or removed by the branch. Everything else
-//! is its own. So nothing that a branch does can touch its parent: not its lanes, not its manifest, not its objects.
+//! Objects whose epoch is not above the one in which the branch began are the parent's: they are read there, and never
+//! stored or removed by the branch. Everything else is its own. So nothing that a branch does can touch its parent: not
+//! its lanes, not its manifest, not its objects.
 //!
-//! Invariant: the parent is only read, without taking its kernel's lock or its lease. What a branch needs of it stays because it is pinned there.
+//! Invariant: the parent is only read, without taking its kernel's lock or its lease. What a branch needs of it stays
+//! because it is pinned there.
 //!
 //! Does not: know pins or records.
 

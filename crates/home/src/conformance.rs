@@ -414,8 +414,9 @@ impl AppendedBlock {
     }
 }
 
-/// One life of a lane whose log is truncated while it runs: segments are removed as soon as all of their appends have completed, the one
-/// after that in flight. `before` is what this function gave for the life before, on the same home; lives count from 0.
+/// One life of a lane whose log is truncated while it runs: segments are removed as soon as all of their appends have
+/// completed, the one after that in flight. `before` is what this function gave for the life before, on the same home;
+/// lives count from 0.
 pub fn check_trimmed_life(
     home: &LogHome,
     step: &dyn Fn() -> bool,

@@ -9,8 +9,8 @@ use std::fmt;
 /// Largest object that a home takes.
 pub const OBJECT_BYTES_MAX: usize = 64 << 20;
 
-/// Number of an immutable object: the epoch of the server that makes it, and a counter. A server that was overtaken never
-/// meets a later one's numbers.
+/// Number of an immutable object: the epoch of the server that makes it, and a counter. A server that was overtaken
+/// never meets a later one's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ObjectId(pub u64);
 

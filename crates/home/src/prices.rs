@@ -1,9 +1,10 @@
 //! The price list: what providers charge, in dollars, as a data file that users may replace line by line.
 //!
-//! Its format is told at its head (`prices.txt`, the built-in one). A line's name is a [`HomeUsage::provider`](crate::HomeUsage::provider).
+//! Its format is told at its head (`prices.txt`, the built-in one). A line's name is a
+//! [`HomeUsage::provider`](crate::HomeUsage::provider).
 //!
-//! Invariants: a list that was read is complete and every price in it is a number that is not negative; a provider that is not listed has no
-//! price, which is not the same as costing nothing.
+//! Invariants: a list that was read is complete and every price in it is a number that is not negative; a provider that
+//! is not listed has no price, which is not the same as costing nothing.
 
 use crate::usage::{RequestKind, Usage};
 use std::sync::Arc;

@@ -245,7 +245,8 @@ fn it_stays_within_its_size_and_keeps_what_is_used() {
     assert!(file.unwrap().len().unwrap() <= 2 * (4096 + BLOCK as u64));
 }
 
-/// An emptied store in which a number came up again: what the reader finds wrong it asks for past the cache, and that counts from then on.
+/// An emptied store in which a number came up again: what the reader finds wrong it asks for past the cache, and that
+/// counts from then on.
 #[test]
 fn whoever_finds_damage_is_given_the_stores_bytes() {
     let machine = Machine::new();

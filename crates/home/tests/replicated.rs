@@ -1,4 +1,5 @@
-//! The home of homes: the conformance suite over children of every kind, what is acknowledged when, and who may be a member.
+//! The home of homes: the conformance suite over children of every kind, what is acknowledged when, and who may be a
+//! member.
 
 use logstead_env::{Buffer, Clock, Env, SimClock};
 use logstead_home::simulated::{Fault, FaultRates, Model, SimulatedOptions};
@@ -396,7 +397,8 @@ fn lists_that_do_not_fit_are_refused_with_the_reason() {
     assert!(refused(&fresh, WriteConcern::Majority).contains("a new log needs all"));
 }
 
-/// One member's record is damaged, in whatever way: a majority goes on, nothing is written there, and once it is emptied it is filled again.
+/// One member's record is damaged, in whatever way: a majority goes on, nothing is written there, and once it is
+/// emptied it is filled again.
 #[test]
 fn a_damaged_record_of_one_member_refuses_no_start() {
     type Damage = fn(&[u8]) -> Vec<u8>;

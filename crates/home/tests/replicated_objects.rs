@@ -1,4 +1,5 @@
-//! Immutable objects of a home of homes: who must have one, who may be asked, who is completed, and trims while a server runs.
+//! Immutable objects of a home of homes: who must have one, who may be asked, who is completed, and trims while a
+//! server runs.
 
 use logstead_env::{Env, SimClock};
 use logstead_home::simulated::{Model, SimulatedOptions};

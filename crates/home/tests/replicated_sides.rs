@@ -1,4 +1,5 @@
-//! Side segments of a home of homes, on children that are object stores: who has one whole, and what happens to what is not.
+//! Side segments of a home of homes, on children that are object stores: who has one whole, and what happens to what is
+//! not.
 
 use logstead_env::{Buffer, Env};
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};

@@ -1,8 +1,9 @@
 //! The conformance suite, and opening and refusing, against real object stores on this machine.
 //!
-//! `./test` installs the stores and names them in E2E_AZURITE, E2E_VERSITYGW and E2E_MOTO, with the Python in E2E_PYTHON that runs
-//! `tests/e2e/objectstores.py`, which starts them. Without these variables a test is skipped and says so; with E2E_OBJECT_STORES, which
-//! `./test` sets, that is a failure. The development bucket runs in the test itself, always.
+//! `./test` installs the stores and names them in E2E_AZURITE, E2E_VERSITYGW and E2E_MOTO, with the Python in
+//! E2E_PYTHON that runs `tests/e2e/objectstores.py`, which starts them. Without these variables a test is skipped and
+//! says so; with E2E_OBJECT_STORES, which `./test` sets, that is a failure. The development bucket runs in the test
+//! itself, always.
 //!
 //! Credentials come from the environment, as a server's do: each suite runs in a process of its own, this same program.
 

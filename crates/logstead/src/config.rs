@@ -1,8 +1,9 @@
 //! Where settings come from: command line, then environment, then file, then default.
 //!
 //! Owns: the command line (made from the settings' table) and the merge. Invariant: every value in a [`Config`] is
-//! canonical, and an unknown name or a bad value is an error that names the setting and where it came from. Only an unknown
-//! name in the environment is none: others put variables there that begin as ours do (Kubernetes for each Service).
+//! canonical, and an unknown name or a bad value is an error that names the setting and where it came from. Only an
+//! unknown name in the environment is none: others put variables there that begin as ours do (Kubernetes for each
+//! Service).
 
 use crate::system_file;
 use clap::{Arg, ArgAction, ArgMatches, Command};

@@ -1,4 +1,5 @@
-//! `logstead fsck` on databases whose pages are all sound, and whose indexes do not fit their rows: the program itself says what is wrong.
+//! `logstead fsck` on databases whose pages are all sound, and whose indexes do not fit their rows: the program itself
+//! says what is wrong.
 
 #[path = "../../sql/tests/rig/script.rs"]
 mod script;
@@ -279,7 +280,8 @@ fn said_of(name: &str, change: impl FnOnce(&Pages) -> Box<Change>) -> String {
     make(&dir, &STATEMENTS);
     let (said, is_clean) = fsck(&dir, &[]);
     assert!(is_clean, "{said}");
-    // Both indexes of the table, the seven of the catalog's own tables, and those of large objects: two in each of four databases.
+    // Both indexes of the table, the seven of the catalog's own tables, and those of large objects: two in each of four
+    // databases.
     assert!(said.contains("indexes: 17 indexes with "), "{said}");
     assert!(
         said.contains(", 0 indexes to be made from rows; 0 damages"),

@@ -1,5 +1,6 @@
-//! Statements from text to rows: parser, planner, catalog, executor and engine together, on a log in memory. What they give
-//! is compared with PostgreSQL 15's answers, recorded in `executor/expected.txt` by running `executor/statements.sql`.
+//! Statements from text to rows: parser, planner, catalog, executor and engine together, on a log in memory. What they
+//! give is compared with PostgreSQL 15's answers, recorded in `executor/expected.txt` by running
+//! `executor/statements.sql`.
 
 use logstead_engine::{Checkpointer, Engine, EngineOptions, Evictor, Isolation, Worker};
 use logstead_env::Env;
@@ -230,8 +231,8 @@ fn statements_answer_as_postgresql_does() {
     compare(&Session::new());
 }
 
-/// Every operation of the engine may find that something is not in memory, waits for it and is begun again: that shows in no
-/// answer, in no sequence, and in no count.
+/// Every operation of the engine may find that something is not in memory, waits for it and is begun again: that shows
+/// in no answer, in no sequence, and in no count.
 #[test]
 fn statements_answer_the_same_whatever_is_not_in_memory() {
     for absent_one_in in [2, 3, 7] {

@@ -1,7 +1,7 @@
 //! One lane's tail is lost, another lane's is not: what survives rests on nothing that is gone.
 //!
-//! Two workers with a lane each. Whatever the first one does after the setup is never flushed; the second one's lane is, and then
-//! the machine crashes.
+//! Two workers with a lane each. Whatever the first one does after the setup is never flushed; the second one's lane
+//! is, and then the machine crashes.
 
 #[path = "rig/script.rs"]
 mod script;
@@ -270,7 +270,8 @@ fn ddl_that_waited_is_answered_when_what_it_tells_of_is_durable() {
     });
 }
 
-/// T10: the same of what no lock of a table hands over: a function that a block has called is replaced, and the new one is lost.
+/// T10: the same of what no lock of a table hands over: a function that a block has called is replaced, and the new one
+/// is lost.
 #[test]
 fn t10_a_block_does_not_survive_the_function_it_used() {
     run(async || {
@@ -297,8 +298,9 @@ fn t10_a_block_does_not_survive_the_function_it_used() {
     });
 }
 
-/// T10: what a block does under a schema that became so after its transaction began rests on that schema, though it reads none of
-/// the catalog's rows: its plan was made from the catalog in memory. Here a constraint is dropped, and the drop is lost.
+/// T10: what a block does under a schema that became so after its transaction began rests on that schema, though it
+/// reads none of the catalog's rows: its plan was made from the catalog in memory. Here a constraint is dropped, and
+/// the drop is lost.
 #[test]
 fn t10_a_block_does_not_survive_the_schema_it_used() {
     let statements = [
@@ -351,8 +353,8 @@ fn t10_a_block_does_not_survive_the_schema_it_used() {
     assert!(survived.is_empty(), "{}", survived.join("\n"));
 }
 
-/// Is it answered only when both lanes are durable? `told` is what the first lane has told nobody of yet; the statement and what comes
-/// before it in its block are the second lane's.
+/// Is it answered only when both lanes are durable? `told` is what the first lane has told nobody of yet; the statement
+/// and what comes before it in its block are the second lane's.
 async fn answer_waits_for_the_first_lane(machine: &Machine, told: &str, block: &[&'static str]) {
     machine.ask(0, told).await;
     let answered = Rc::new(Cell::new(false));
@@ -384,7 +386,8 @@ async fn answer_waits_for_the_first_lane(machine: &Machine, told: &str, block: &
     assert!(last.contains("2350"), "{told}: {said:?}");
 }
 
-/// T15: an error tells of rows as an answer does. Behind a savepoint the transaction goes on after it, and outside of a block it ends.
+/// T15: an error tells of rows as an answer does. Behind a savepoint the transaction goes on after it, and outside of a
+/// block it ends.
 #[test]
 fn t15_an_error_behind_a_savepoint_waits_for_the_rows_it_tells_of() {
     let setup = "create table p(n int primary key); create table c(n int references p); \
@@ -471,7 +474,8 @@ fn of_asynchronous_commits_the_last_ones_are_lost() {
     });
 }
 
-/// Another server has taken over, or the log's home is gone: the server is about to end, and clients hear what they hear of any server that ends.
+/// Another server has taken over, or the log's home is gone: the server is about to end, and clients hear what they
+/// hear of any server that ends.
 #[test]
 fn who_ends_a_transaction_after_the_log_has_failed_is_told_that_the_server_goes() {
     run(async || {

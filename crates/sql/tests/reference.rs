@@ -1,5 +1,5 @@
-//! The reference tables in `docs/reference` are what the code says: settings from their table, `logstead_*` views from the
-//! catalog. The meaning of the views' columns is in `reference/views.txt`, which has to name all of them.
+//! The reference tables in `docs/reference` are what the code says: settings from their table, `logstead_*` views from
+//! the catalog. The meaning of the views' columns is in `reference/views.txt`, which has to name all of them.
 //!
 //! `LOGSTEAD_UPDATE_REFERENCE=1 cargo test --workspace --locked --test reference` writes the files anew.
 

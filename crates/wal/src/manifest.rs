@@ -24,15 +24,18 @@
 //! - An epoch's lanes are in the manifest before its first block is written, so every block lies in a span that the
 //!   manifest names.
 //! - A mark settles its epoch for good: entries at or above `first_unaccounted` survive only by the rule of
-//!   [`recovery`](crate::recovery), evaluated over exactly the blocks inside the spans; what lies behind a span's end is
-//!   never read again (Aurora's truncation ranges).
-//! - Where a loss of data was accepted, the mark names the first CSN that may depend on it: no entry from there on survives.
-//! - Marks are in the order of their epochs; each one's `base` is the `next` of the one before, the first one's is the checkpoint's
-//!   CSN, or 1.
-//! - **The checkpoint** holds all that survived below its CSN. Of its epoch, each lane is read from its start on, where every entry at
-//!   or above that CSN lies; earlier epochs are not read at all and have no marks. Its CSN and its starts never go back.
-//! - The line `lease` says who may write, at homes that no kernel's lock keeps (see [`lease`](crate::lease)); others have none. No two
-//!   states of a manifest with such a line are equal: its owner never writes a number of `renewals` twice.
+//!   [`recovery`](crate::recovery), evaluated over exactly the blocks inside the spans; what lies behind a span's end
+//!   is never read again (Aurora's truncation ranges).
+//! - Where a loss of data was accepted, the mark names the first CSN that may depend on it: no entry from there on
+//!   survives.
+//! - Marks are in the order of their epochs; each one's `base` is the `next` of the one before, the first one's is the
+//!   checkpoint's CSN, or 1.
+//! - **The checkpoint** holds all that survived below its CSN. Of its epoch, each lane is read from its start on, where
+//!   every entry at or above that CSN lies; earlier epochs are not read at all and have no marks. Its CSN and its
+//!   starts never go back.
+//! - The line `lease` says who may write, at homes that no kernel's lock keeps (see [`lease`](crate::lease)); others
+//!   have none. No two states of a manifest with such a line are equal: its owner never writes a number of `renewals`
+//!   twice.
 
 mod text;
 
@@ -42,15 +45,16 @@ use logstead_env::ProcessIdentity;
 use logstead_home::{ObjectId, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 
-/// The newest format this code reads. It is written only where there is a checkpoint: what has none can be read by everybody.
+/// The newest format this code reads. It is written only where there is a checkpoint: what has none can be read by
+/// everybody.
 pub const FORMAT_VERSION: u32 = 2;
 /// The format of a manifest without a checkpoint.
 pub const FORMAT_VERSION_WITHOUT_CHECKPOINT: u32 = 1;
 
 /// The name under which the home keeps the manifest.
 pub const NAME: &str = "manifest";
-/// How often a manifest that does not decode is read again before it counts as damaged: an answer that something in between cut
-/// short looks the same.
+/// How often a manifest that does not decode is read again before it counts as damaged: an answer that something in
+/// between cut short looks the same.
 pub(crate) const LOOKS: u32 = 4;
 
 /// Where a lane begins in the present epoch.
@@ -127,8 +131,8 @@ pub struct Start {
     pub previous_header_crc: u32,
 }
 
-/// Epochs of which a part was given up when a loss was accepted, and whose marks a checkpoint has made superfluous: their side
-/// segments are not removed, so that an expert may look.
+/// Epochs of which a part was given up when a loss was accepted, and whose marks a checkpoint has made superfluous:
+/// their side segments are not removed, so that an expert may look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AbandonedEpochs {
     /// First of them.
@@ -293,7 +297,8 @@ impl Manifest {
         self.discarded.iter().any(covers)
     }
 
-    /// True if the epoch was given up, in part or as a whole, when a loss was accepted: its side segments are kept like its segments.
+    /// True if the epoch was given up, in part or as a whole, when a loss was accepted: its side segments are kept like
+    /// its segments.
     pub fn is_evidence(&self, epoch: Epoch) -> bool {
         let covers = |gone: &AbandonedEpochs| (gone.first_epoch..=gone.last_epoch).contains(&epoch);
         let marks = self.marks.iter();

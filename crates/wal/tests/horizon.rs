@@ -113,7 +113,8 @@ fn a_lanes_last_acknowledged_block_that_is_lost_is_named() {
     }
 }
 
-/// A crash left a lane's last block whole, but not all of the zeros behind it, up to which it was written: the block is durable, and the start completes it.
+/// A crash left a lane's last block whole, but not all of the zeros behind it, up to which it was written: the block is
+/// durable, and the start completes it.
 #[test]
 fn a_block_whose_padding_is_torn_is_whole() {
     for lane in 0..LANES {

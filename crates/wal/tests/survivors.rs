@@ -383,8 +383,8 @@ fn acknowledged_survives_survivors_are_closed_and_annulled_stays_annulled() {
     assert!(!tame, "{dropped} dropped, {holes} with holes: too tame");
 }
 
-/// Crashes at every I/O of recovery, of the recovery after that, and so on: the database is the same, and so it is after
-/// more work and more crashes.
+/// Crashes at every I/O of recovery, of the recovery after that, and so on: the database is the same, and so it is
+/// after more work and more crashes.
 #[test]
 fn nested_crashes_of_recovery_give_the_same_database() {
     let mut crashes = 0;

@@ -1,5 +1,5 @@
-//! A home that keeps nothing and takes as long as a model says: a worker's own write has the worker sleep, what is handed over is
-//! completed by a thread of its own.
+//! A home that keeps nothing and takes as long as a model says: a worker's own write has the worker sleep, what is
+//! handed over is completed by a thread of its own.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

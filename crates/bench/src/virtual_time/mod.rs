@@ -1,14 +1,15 @@
 //! Many workers on a machine that has few cores: the engine and its commit path in virtual time.
 //!
-//! Owns a discrete-event model of workers, not of the protocols: every transaction runs in the engine, and what flushes,
-//! steals and acknowledges is the code that ships. What is modelled is what time that takes. A worker is a thread; one of them runs at a time
-//! (`scheduler`), and only where it spends time does another get its turn: executing, looking through desks, robbing, waiting for its own
-//! write, or for something to do. The prices are inputs ([`Prices`]), measured on a real machine.
+//! Owns a discrete-event model of workers, not of the protocols: every transaction runs in the engine, and what
+//! flushes, steals and acknowledges is the code that ships. What is modelled is what time that takes. A worker is a
+//! thread; one of them runs at a time (`scheduler`), and only where it spends time does another get its turn:
+//! executing, looking through desks, robbing, waiting for its own write, or for something to do. The prices are inputs
+//! ([`Prices`]), measured on a real machine.
 //!
 //! Limits: there is no contention for latches, cache lines or memory bandwidth but what the prices say on average; a
-//! transaction is atomic, so transactions never meet in a row lock; the home's writers and whoever completes their appends cost no
-//! worker anything; the operating system never interrupts. So ratios between ways of committing mean something where
-//! they come from counts (looks, appends, waits), and nothing where they would come from contention.
+//! transaction is atomic, so transactions never meet in a row lock; the home's writers and whoever completes their
+//! appends cost no worker anything; the operating system never interrupts. So ratios between ways of committing mean
+//! something where they come from counts (looks, appends, waits), and nothing where they would come from contention.
 //!
 //! Invariant: the same options give the same figures.
 

@@ -29,9 +29,11 @@ pub struct DirectoryUpdate {
 }
 
 impl Directory {
-    /// Makes the directory with these changes, sorted by key, each key once: a new chain, or none any more. Only nodes that differ are written, as of
-    /// `csn`, and those that lie in objects of `leave`. A node that cannot be read stays as it is, and what was to be changed under it lies over the tree, where an
-    /// [`apply`](Directory::apply) of the directory that is made finds it, and tries again. A root that cannot be read, and is not known to be a node, is an error.
+    /// Makes the directory with these changes, sorted by key, each key once: a new chain, or none any more. Only nodes
+    /// that differ are written, as of `csn`, and those that lie in objects of `leave`. A node that cannot be read stays
+    /// as it is, and what was to be changed under it lies over the tree, where an [`apply`](Directory::apply) of the
+    /// directory that is made finds it, and tries again. A root that cannot be read, and is not known to be a node, is
+    /// an error.
     pub fn apply(
         &self,
         changes: &[(PageKey, Option<Chain>)],
@@ -57,7 +59,8 @@ impl Directory {
                 for (key, chain) in changes {
                     let is_below = |chain: Option<&Chain>| chain.is_some_and(Chain::is_below);
                     let above = all.insert(key, chain);
-                    // Who made the changes knew what lay over the tree. Where that has nothing to do with the tree any more, nothing begins there.
+                    // Who made the changes knew what lay over the tree. Where that has nothing to do with the tree any
+                    // more, nothing begins there.
                     if is_below(chain) && above.is_some_and(|above| !is_below(above)) {
                         let why = "a change that does not know what lies over the tree";
                         return Err(CheckpointError::Misuse(why));
@@ -218,8 +221,10 @@ impl Apply<'_, '_> {
         }
     }
 
-    /// A change as it is to lie over the tree; nothing if none needs to. Who made it may have looked up what the tree says while that could be read: the tree goes on naming those pages where they were, and they must not count
-    /// twice, wherever they were moved to, which can wait. What was written behind them lies in no other place, and must count.
+    /// A change as it is to lie over the tree; nothing if none needs to. Who made it may have looked up what the tree
+    /// says while that could be read: the tree goes on naming those pages where they were, and they must not count
+    /// twice, wherever they were moved to, which can wait. What was written behind them lies in no other place, and
+    /// must count.
     fn beside(
         &self,
         key: &KeyBytes,
@@ -279,7 +284,8 @@ impl Apply<'_, '_> {
         Ok(Some((at, Arc::new(fork))))
     }
 
-    /// The entries that a node at a place is to have; `None`: it stays as and where it is. Otherwise its place counts as free.
+    /// The entries that a node at a place is to have; `None`: it stays as and where it is. Otherwise its place counts
+    /// as free.
     fn changed(
         &mut self,
         at: &PageRef,
@@ -300,7 +306,8 @@ impl Apply<'_, '_> {
         Ok(entries)
     }
 
-    /// The page that a chunk has which the tree does not know: what was written behind it, when that could not be told, is all there is.
+    /// The page that a chunk has which the tree does not know: what was written behind it, when that could not be told,
+    /// is all there is.
     fn empty_base(&mut self, key: &KeyBytes) -> Result<Option<Chain>, CheckpointError> {
         let Ok(key @ PageKey::Rows { .. }) = PageKey::decode(key) else {
             return Ok(None);
@@ -391,7 +398,8 @@ impl Apply<'_, '_> {
         Ok(Some(Entries::Inner(self.pack(level - 1, out)?)))
     }
 
-    /// Writes the new nodes of a row of neighbours, small ones joined and large ones cut. Gives first key and place of each.
+    /// Writes the new nodes of a row of neighbours, small ones joined and large ones cut. Gives first key and place of
+    /// each.
     fn pack(
         &mut self,
         level: u8,

@@ -25,7 +25,8 @@ impl Directory {
         }
     }
 
-    /// The pages of a table, or of an index. What lies under nodes that cannot be read is passed over, and then it is told why: there may be more.
+    /// The pages of a table, or of an index. What lies under nodes that cannot be read is passed over, and then it is
+    /// told why: there may be more.
     pub fn keys_of(
         &self,
         owner: Owner,
@@ -51,7 +52,8 @@ impl Directory {
         Ok((keys, why.map(|(_, why)| why)))
     }
 
-    /// The tables, and indexes, that have pages; and why some may be missing, if so. A node of each level is read for each.
+    /// The tables, and indexes, that have pages; and why some may be missing, if so. A node of each level is read for
+    /// each.
     pub fn owners(&self) -> Result<(Vec<Owner>, Option<CheckpointError>), CheckpointError> {
         let mut found = Vec::new();
         let mut why = None;

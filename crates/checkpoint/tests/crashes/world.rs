@@ -183,7 +183,8 @@ impl World {
         }
     }
 
-    /// A start: finds the newest checkpoint, which must be the last that was published or one that was tried since, and reads it.
+    /// A start: finds the newest checkpoint, which must be the last that was published or one that was tried since, and
+    /// reads it.
     pub(super) fn open(&mut self) -> Result<Server, CheckpointError> {
         self.epoch += 1;
         let found = head(&self.home)?;
@@ -224,7 +225,8 @@ impl World {
         })
     }
 
-    /// Everything that the newest record and what it keeps name is there and whole; nothing is missing, nothing is wrong.
+    /// Everything that the newest record and what it keeps name is there and whole; nothing is missing, nothing is
+    /// wrong.
     pub(super) fn check(&self, server: &Server) -> Result<BTreeSet<ObjectId>, CheckpointError> {
         let found = head(&self.home)?;
         let report = fsck(&self.home, DATABASE, found.as_ref().map(|(head, _)| head))?;
@@ -438,7 +440,8 @@ impl World {
         Ok(())
     }
 
-    /// One life: some checkpoints; everything is checked after each of them if `is_checked`. Ends with the first error of a machine that has stopped.
+    /// One life: some checkpoints; everything is checked after each of them if `is_checked`. Ends with the first error
+    /// of a machine that has stopped.
     pub(super) fn live(
         &mut self,
         checkpoints: u64,

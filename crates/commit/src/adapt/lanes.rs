@@ -1,8 +1,8 @@
 //! How many lanes are used: trials, and what they have taught.
 //!
-//! Invariants: `floor <= lanes <= ceiling` for whatever is tried; between two changes of the load `floor` only rises and `ceiling`
-//! only falls, and every trial that is taken back moves one of them. A number of lanes that was left for more, because
-//! commits waited too long, lies below `floor` from then on. So trials end.
+//! Invariants: `floor <= lanes <= ceiling` for whatever is tried; between two changes of the load `floor` only rises
+//! and `ceiling` only falls, and every trial that is taken back moves one of them. A number of lanes that was left for
+//! more, because commits waited too long, lies below `floor` from then on. So trials end.
 
 use super::{AGAIN, Measurements, Millis};
 
@@ -39,7 +39,8 @@ pub(super) struct LaneRule {
     /// Periods in a row in which commits waited too long, and in which they did not.
     long: u32,
     short: u32,
-    /// The load for which `floor` and `ceiling` were found: commits under way, by a hundred, and the latency of appends.
+    /// The load for which `floor` and `ceiling` were found: commits under way, by a hundred, and the latency of
+    /// appends.
     load: Option<(u64, u64)>,
     changed: u32,
 }

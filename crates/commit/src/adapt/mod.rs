@@ -1,30 +1,31 @@
-//! How many lanes are in use, and how long and for how much a flush waits: as latency and load want it. A pure controller:
-//! a period's measurements in, decisions out, each with its reason. (Milliscale leaves it as future work.)
+//! How many lanes are in use, and how long and for how much a flush waits: as latency and load want it. A pure
+//! controller: a period's measurements in, decisions out, each with its reason. (Milliscale leaves it as future work.)
 //!
 //! Goals, in order: a commit takes little more than one append; then as few appends as possible, which are money.
 //!
 //! *Lanes in use.* Rule: the fewest at which commits wait for their block less than half of an append on average. Where
-//! a lane has one append in flight at a time, a commit that just misses one waits for the whole of it; more lanes let it leave
-//! earlier, fewer make fuller blocks. Waits of more than that, twice in a row: twice as many lanes, on trial. Less, four times in
-//! a row: half as many, on trial. A trial that brings nothing (more lanes, and the wait hardly shorter: it is not lanes that
-//! commits wait for) or costs too much (fewer lanes, and the wait is too long) is taken back.
+//! a lane has one append in flight at a time, a commit that just misses one waits for the whole of it; more lanes let
+//! it leave earlier, fewer make fuller blocks. Waits of more than that, twice in a row: twice as many lanes, on trial.
+//! Less, four times in a row: half as many, on trial. A trial that brings nothing (more lanes, and the wait hardly
+//! shorter: it is not lanes that commits wait for) or costs too much (fewer lanes, and the wait is too long) is taken
+//! back.
 //!
-//! *Flush unit.* Rule: blocks that are as full as the unit allows, in lanes that are always busy, may become twice as large,
-//! unless the larger are known to take twice as long; full blocks that take half as long again as small ones, in lanes that
-//! are mostly idle, become half as large.
+//! *Flush unit.* Rule: blocks that are as full as the unit allows, in lanes that are always busy, may become twice as
+//! large, unless the larger are known to take twice as long; full blocks that take half as long again as small ones, in
+//! lanes that are mostly idle, become half as large.
 //!
-//! *Buffer.* Rule: a flush unit, and as much again as may come while that is given to the home; at least half of what was
-//! allocated.
+//! *Buffer.* Rule: a flush unit, and as much again as may come while that is given to the home; at least half of what
+//! was allocated.
 //!
 //! *Flush timeout and gather delay.* Rule: half and an eighth of what a small append takes, as
-//! [`CommitOptions::defaults_for`](crate::CommitOptions::defaults_for) has it of the expected latency; followed when they are off by
-//! a quarter.
+//! [`CommitOptions::defaults_for`](crate::CommitOptions::defaults_for) has it of the expected latency; followed when
+//! they are off by a quarter.
 //!
 //! Why it is stable. A number of lanes that was found too small for the load, or no better than fewer, is remembered
 //! and not tried again: what may be tried shrinks with each trial, so under a constant load there are finitely many.
-//! What is remembered is forgotten when the load (commits in the system at a time: Little's law, which does not depend on the
-//! number of lanes) or the latency of appends has become another, twice in a row, by a factor. For the unit, the way
-//! down begins at less than half the busyness at which the way up begins. The latency is smoothed, and the slowest
+//! What is remembered is forgotten when the load (commits in the system at a time: Little's law, which does not depend
+//! on the number of lanes) or the latency of appends has become another, twice in a row, by a factor. For the unit, the
+//! way down begins at less than half the busyness at which the way up begins. The latency is smoothed, and the slowest
 //! append of a period does not count.
 //!
 //! What it never does: leave its [`Bounds`]; touch what was set by hand; read a clock, wait or do I/O; bear on

@@ -37,15 +37,16 @@ impl CommitPath {
         self.acknowledge_all(worker..worker + 1);
     }
 
-    /// The same of several workers: all of them count as busy before the first is woken, which might be done and flush their
-    /// lane before the last one has its turn here.
+    /// The same of several workers: all of them count as busy before the first is woken, which might be done and flush
+    /// their lane before the last one has its turn here.
     pub(super) fn acknowledge_all(&self, workers: impl Iterator<Item = usize>) {
         let mut woken = Woken::new();
         for worker in workers {
             let before = woken.len();
             self.look_through_desk(worker, &mut woken);
             if woken.len() > before {
-                // It has something to do, even if its thread has not woken up yet: the lane's next flush may wait for it.
+                // It has something to do, even if its thread has not woken up yet: the lane's next flush may wait for
+                // it.
                 self.seats[worker].idle.store(false, Ordering::SeqCst);
             }
         }

@@ -1,7 +1,8 @@
 //! What is measured for the controller (see [`crate::adapt`]), and what it decides put in force.
 //!
-//! Invariants: one thread at a time looks, and nobody waits for it; a period has at least [`APPENDS_MIN`] appends and lasts
-//! [`PERIOD_NS`], so a server at rest decides nothing. Looks come after a hardening has been told to everybody who waited for it.
+//! Invariants: one thread at a time looks, and nobody waits for it; a period has at least [`APPENDS_MIN`] appends and
+//! lasts [`PERIOD_NS`], so a server at rest decides nothing. Looks come after a hardening has been told to everybody
+//! who waited for it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -88,8 +88,8 @@ impl CommitPath {
         let number = usize::from(worker.0);
         self.busy(worker);
         let lane = pushed.lane;
-        // Somebody's flush has hardened the entry already, perhaps while `reserved` held back the horizon, or before the
-        // transaction was in its queue. Who did that was told what it could see then; nobody else looks again.
+        // Somebody's flush has hardened the entry already, perhaps while `reserved` held back the horizon, or before
+        // the transaction was in its queue. Who did that was told what it could see then; nobody else looks again.
         if self.lanes[lane].hardened() >= pushed.end {
             self.advance_horizon();
             if self.tracking.is_by_page() {
@@ -132,8 +132,8 @@ impl CommitPath {
         }
     }
 
-    /// A worker follows the lanes in use, and is rid of those where nothing of it is left: from its own thread, between two
-    /// transactions. Where it pushes to from now on.
+    /// A worker follows the lanes in use, and is rid of those where nothing of it is left: from its own thread, between
+    /// two transactions. Where it pushes to from now on.
     #[inline]
     pub(super) fn adopt(&self, worker: usize) -> usize {
         if self.mapping.moves() {
@@ -158,9 +158,9 @@ impl CommitPath {
             && self.options.protocol == crate::protocol::ProtocolKind::Autonomous
     }
 
-    /// The worker has no session ready to run; `alone`: nobody of it is in the middle of something, so that its thread may
-    /// wait for the device; `average_idle_ns`: how long it has been idle lately, if that is known. May write the log in this
-    /// thread. Answers when to call again, if nothing happens before.
+    /// The worker has no session ready to run; `alone`: nobody of it is in the middle of something, so that its thread
+    /// may wait for the device; `average_idle_ns`: how long it has been idle lately, if that is known. May write the
+    /// log in this thread. Answers when to call again, if nothing happens before.
     pub fn idle(
         &self,
         worker: WorkerId,
@@ -220,8 +220,8 @@ impl CommitPath {
                     } else {
                         FlushMode::Handoff
                     });
-                    // All of it has hardened between the look and now: a round that has just begun would wait for ever for
-                    // the lane to say so again.
+                    // All of it has hardened between the look and now: a round that has just begun would wait for ever
+                    // for the lane to say so again.
                     if outcome == FlushOutcome::Clean {
                         self.tell_hardened(lane);
                     }

@@ -1,50 +1,55 @@
 //! The commit path of one engine: from pre-commit to acknowledgment.
 //!
 //! 1. [`CommitPath::room`]: place for the entry in lane, home, allowance, queue and commit ring (T12).
-//! 2. [`CommitPath::enter`]: the lane's lock is taken; then [`CommitPath::draw`]: `reserved` is published, the CSN drawn.
-//! 3. [`CommitPath::push`]: the entry goes into the lane, `reserved` is cleared, the lock given back; the transaction object goes into
-//!    the worker's queue.
+//! 2. [`CommitPath::enter`]: the lane's lock is taken; then [`CommitPath::draw`]: `reserved` is published, the CSN
+//!    drawn.
+//! 3. [`CommitPath::push`]: the entry goes into the lane, `reserved` is cleared, the lock given back; the transaction
+//!    object goes into the worker's queue.
 //! 4. [`CommitPath::precommitted`], after the versions are visible: the protocol is told, and flushes, steals or
 //!    acknowledges in the worker's thread as it sees fit; [`CommitPath::idle`] when the worker has nothing else to do.
-//! 5. A lane hardens: the horizon moves, the protocol is told, desks are looked through. A hardened transaction that its
-//!    tracking mode lets pass is set in the commit ring, and those who waited for it go on: clients are woken,
+//! 5. A lane hardens: the horizon moves, the protocol is told, desks are looked through. A hardened transaction that
+//!    its tracking mode lets pass is set in the commit ring, and those who waited for it go on: clients are woken,
 //!    transactions that depend on it are judged again.
 //!
 //! # While `reserved` is published (T12)
 //!
-//! The horizon stands still for everybody from the draw until the entry is in its lane. So what may be held up is done before or
-//! after, and the order is in the types: a push needs an [`Entrance`] and consumes the reservation.
+//! The horizon stands still for everybody from the draw until the entry is in its lane. So what may be held up is done
+//! before or after, and the order is in the types: a push needs an [`Entrance`] and consumes the reservation.
 //!
-//! - *Before*: room; certification, and waking those who waited for its outcome; the lane's lock; memory for the entry's head and
-//!   for lists, and the pages of the buffer that the entry fills.
-//! - *Between*: one `fetch_add`, the entry's head, a copy and a checksum of at most a quarter of a lane's buffer, some stores. No lock is
-//!   taken, no memory asked for or given back. One lock is given back: the certifier's mutex of a SERIALIZABLE transaction,
-//!   which must cover the draw and shall not cover the copy. That may wake one thread by a system call; it waits for nothing.
-//! - *After*: the lane's lock is given back, what certification has left is freed, the queue is filled, versions become visible.
+//! - *Before*: room; certification, and waking those who waited for its outcome; the lane's lock; memory for the
+//!   entry's head and for lists, and the pages of the buffer that the entry fills.
+//! - *Between*: one `fetch_add`, the entry's head, a copy and a checksum of at most a quarter of a lane's buffer, some
+//!   stores. No lock is taken, no memory asked for or given back. One lock is given back: the certifier's mutex of a
+//!   SERIALIZABLE transaction, which must cover the draw and shall not cover the copy. That may wake one thread by a
+//!   system call; it waits for nothing.
+//! - *After*: the lane's lock is given back, what certification has left is freed, the queue is filled, versions become
+//!   visible.
 //!
-//! So the horizon stands still for longer than that only if the worker's own thread loses the processor just there: for a
-//! slice or two of the scheduler's. It is nobody else's: who waits for a lock that a thread without a processor holds has not
-//! drawn. What such a slice costs:
+//! So the horizon stands still for longer than that only if the worker's own thread loses the processor just there: for
+//! a slice or two of the scheduler's. It is nobody else's: who waits for a lock that a thread without a processor holds
+//! has not drawn. What such a slice costs:
 //!
-//! - In `exact` no acknowledgment waits but those with a floor (changes of the schema, more than 32 predecessors). In `dsn` those wait
-//!   that depend on anything that is not yet below the horizon, in `horizon` all. In `gsn` all do that need other lanes: whoever
-//!   hardens something raises every empty lane under its lock.
-//! - Its lane stands still, for the lock is held: others that push there wait before their draws, a flush waits, thieves pass by.
+//! - In `exact` no acknowledgment waits but those with a floor (changes of the schema, more than 32 predecessors). In
+//!   `dsn` those wait that depend on anything that is not yet below the horizon, in `horizon` all. In `gsn` all do that
+//!   need other lanes: whoever hardens something raises every empty lane under its lock.
+//! - Its lane stands still, for the lock is held: others that push there wait before their draws, a flush waits,
+//!   thieves pass by.
 //! - Who meets its rows waits for the outcome (T4), leaving the processor now and then.
-//! - Versions above the horizon stay in memory; and when as many CSNs are drawn as the commit ring has room for, which is meant for
-//!   more than a tenth of a second at a million commits per second, writers wait for room.
+//! - Versions above the horizon stay in memory; and when as many CSNs are drawn as the commit ring has room for, which
+//!   is meant for more than a tenth of a second at a million commits per second, writers wait for room.
 //!
-//! It cannot be bounded further from here: a thread does not know when it loses the processor, priorities against that need rights
-//! that a server should not have, and others could end the push in its place only if the entry were complete before its CSN is
-//! known. With a core for each worker it happens when something else wants the machine.
+//! It cannot be bounded further from here: a thread does not know when it loses the processor, priorities against that
+//! need rights that a server should not have, and others could end the push in its place only if the entry were
+//! complete before its CSN is known. With a core for each worker it happens when something else wants the machine.
 //!
 //! # Invariants
 //!
 //! - Nothing is set in the commit ring that is not hardened and Committed by its mode's rule.
-//! - Every hardened transaction not yet Committed lies in a desk's heap or is registered with a predecessor, and whoever
-//!   moves what it waits for finds it there (T13).
+//! - Every hardened transaction not yet Committed lies in a desk's heap or is registered with a predecessor, and
+//!   whoever moves what it waits for finds it there (T13).
 //! - No lock is held while the home is called or a waker is.
-//! - What lanes are told to record as the horizon ([`HorizonSource`](logstead_wal::HorizonSource)) is one that was computed: nothing is published before.
+//! - What lanes are told to record as the horizon ([`HorizonSource`](logstead_wal::HorizonSource)) is one that was
+//!   computed: nothing is published before.
 //!
 //! Does not: know rows or sessions, or read the clock but for timing and time-outs.
 
@@ -109,7 +114,8 @@ struct Seat {
     kick: RwLock<Option<WakeFn>>,
     /// State of its random numbers.
     dice: AtomicU64,
-    /// Commits since somebody looked that have hardened, and for how long they had waited for their blocks to be sealed.
+    /// Commits since somebody looked that have hardened, and for how long they had waited for their blocks to be
+    /// sealed.
     commits: AtomicU64,
     wait_ns: AtomicU64,
 }
@@ -441,8 +447,8 @@ impl CommitPath {
         Ok(Admission { room, lane })
     }
 
-    /// Has `waker` woken once when there may be room in this lane: register first, then ask again. A second refusal may have
-    /// another reason: see [`CommitPath::poll_room`].
+    /// Has `waker` woken once when there may be room in this lane: register first, then ask again. A second refusal may
+    /// have another reason: see [`CommitPath::poll_room`].
     fn wait_room(&self, lane: usize, waker: &Waker) {
         if self.is_far_ahead() {
             self.mark.notify(waker);
@@ -472,7 +478,8 @@ impl CommitPath {
         asked: &mut RoomRequest,
         waker: &Waker,
     ) -> Poll<Result<Admission, NoRoom>> {
-        // One lane all the time: who is refused registers where it was refused. The commit ring, the allowance, or the buffer and the home: after as many refusals all of them are waited for.
+        // One lane all the time: who is refused registers where it was refused. The commit ring, the allowance, or the
+        // buffer and the home: after as many refusals all of them are waited for.
         for _ in 0..4 {
             match self.room_in(worker, lane, bytes, asked) {
                 Err(NoRoom::Full) => self.wait_room(lane, waker),
@@ -482,8 +489,8 @@ impl CommitPath {
         Poll::Pending
     }
 
-    /// As many CSNs are ahead of the horizon as the commit ring holds. Others may draw between this look and the draw, each
-    /// once.
+    /// As many CSNs are ahead of the horizon as the commit ring holds. Others may draw between this look and the draw,
+    /// each once.
     fn is_far_ahead(&self) -> bool {
         let ahead = self.horizon.counter().0 + self.shape.workers as u64;
         ahead >= self.horizon.get().0 + self.ring.capacity()
@@ -495,17 +502,18 @@ impl CommitPath {
         self.horizon.draw(worker)
     }
 
-    /// Takes the lane's lock for a transaction that has everything else it needs, and drops dependencies that have become
-    /// Committed. Between this and the push the caller draws the CSN, and does nothing that fails, allocates, waits or
-    /// takes long: the lane stands still meanwhile. May wait for the lock, so it comes before the state is Committing, which
-    /// others wait for, too.
+    /// Takes the lane's lock for a transaction that has everything else it needs, and drops dependencies that have
+    /// become Committed. Between this and the push the caller draws the CSN, and does nothing that fails, allocates,
+    /// waits or takes long: the lane stands still meanwhile. May wait for the lock, so it comes before the state is
+    /// Committing, which others wait for, too.
     #[inline]
     pub fn enter(&self, place: Admission, collected: &mut DependencySet) -> Entrance<'_> {
         collected.prune(self);
         self.entered(place.lane, self.lanes[place.lane].enter(place.room))
     }
 
-    /// The same for who holds a lock that others want, and so must not wait: gives the place back if somebody has the lane's lock.
+    /// The same for who holds a lock that others want, and so must not wait: gives the place back if somebody has the
+    /// lane's lock.
     pub fn try_enter(
         &self,
         place: Admission,
@@ -527,11 +535,13 @@ impl CommitPath {
         }
     }
 
-    /// Puts the entry of a transaction into its lane, clears `reserved`, gives back the lane's lock, and puts the transaction
-    /// into its worker's queue. Does not fail, wait or do I/O; up to the clearing it takes no lock and does not allocate.
+    /// Puts the entry of a transaction into its lane, clears `reserved`, gives back the lane's lock, and puts the
+    /// transaction into its worker's queue. Does not fail, wait or do I/O; up to the clearing it takes no lock and does
+    /// not allocate.
     ///
-    /// The transaction comes into the queue after the horizon may have passed its CSN: who hardens its entry before may not find
-    /// it there, so [`CommitPath::precommitted`] looks again. Nobody depends on it yet: its versions are not visible.
+    /// The transaction comes into the queue after the horizon may have passed its CSN: who hardens its entry before may
+    /// not find it there, so [`CommitPath::precommitted`] looks again. Nobody depends on it yet: its versions are not
+    /// visible.
     pub fn push(
         &self,
         worker: WorkerId,
@@ -609,7 +619,8 @@ impl CommitPath {
         }
     }
 
-    /// Nothing is acknowledged any more, and the hook is called: the log cannot be written, or it is somebody else's now.
+    /// Nothing is acknowledged any more, and the hook is called: the log cannot be written, or it is somebody else's
+    /// now.
     pub fn fail(&self, failure: LogFailed) {
         self.mark.fail(failure.clone());
         self.gsn_mark.fail(failure.clone());

@@ -1,19 +1,20 @@
 //! Autonomous commit (Autonomous Commit §3): every worker flushes its own log and acknowledges its group.
 //!
-//! Rule: at the end of a transaction a worker whose lane holds a flush unit writes it itself; one whose lane holds less, but
-//! a unit together with the lanes of its steal group, robs them and writes it all. Two things are done in one of two ways, the paper's
-//! and ours, which is the default because it was measured to be the better one (docs/benchmarks.md):
+//! Rule: at the end of a transaction a worker whose lane holds a flush unit writes it itself; one whose lane holds
+//! less, but a unit together with the lanes of its steal group, robs them and writes it all. Two things are done in one
+//! of two ways, the paper's and ours, which is the default because it was measured to be the better one
+//! (docs/benchmarks.md):
 //!
 //! | | ours | the paper's |
 //! |---|---|---|
 //! | [`AckTiming`] | the group concerned, whenever a block has hardened | at the end of one transaction in log2(workers), by chance; and whoever is idle |
 //! | [`ForceCommit`] | an idle worker flushes and acknowledges at once | with the probability average idle time / 50 us; refused, it asks again |
 //!
-//! Why it is right: stolen bytes stay unhardened for their owner until the thief's write and all earlier claims are durable
-//! (T14). Nobody is forgotten when the dice never fall: a worker that becomes idle says so first and then looks at what has
-//! hardened, and who hardens something says so first and then looks who is idle; so one of the two acknowledges. A
-//! worker that is refused to commit by force is not asleep: it asks again after the longest idle time that is a matter of chance, and
-//! what has passed by then counts.
+//! Why it is right: stolen bytes stay unhardened for their owner until the thief's write and all earlier claims are
+//! durable (T14). Nobody is forgotten when the dice never fall: a worker that becomes idle says so first and then looks
+//! at what has hardened, and who hardens something says so first and then looks who is idle; so one of the two
+//! acknowledges. A worker that is refused to commit by force is not asleep: it asks again after the longest idle time
+//! that is a matter of chance, and what has passed by then counts.
 
 use super::{AckTiming, Action, Actions, Event, ForceCommit, ProtocolConfig};
 

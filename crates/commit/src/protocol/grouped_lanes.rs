@@ -2,10 +2,10 @@
 //!
 //! The only one whose workers may change lanes: it asks nothing about which workers a lane has (see `mapping`).
 //!
-//! Rule: a lane is flushed when it holds a flush unit or its oldest entry has waited for the timeout, and when its workers
-//! have nothing else to do. The flush after a completed one waits a moment for the workers that it has just set free, as long
-//! as one of them is at work: two workers that share a lane would otherwise take turns, each waiting for the
-//! other's append and its own. Why it is right: whoever is told to ask again does, and a completed flush rouses the
+//! Rule: a lane is flushed when it holds a flush unit or its oldest entry has waited for the timeout, and when its
+//! workers have nothing else to do. The flush after a completed one waits a moment for the workers that it has just set
+//! free, as long as one of them is at work: two workers that share a lane would otherwise take turns, each waiting for
+//! the other's append and its own. Why it is right: whoever is told to ask again does, and a completed flush rouses the
 //! lane when bytes are left; so bytes never lie in a lane whose workers all sleep.
 
 use super::{Action, Actions, Event, LaneView, ProtocolConfig};

@@ -7,11 +7,11 @@
 //! | `autonomous` | each worker for itself and those it robs, at the flush unit | each worker for its group, now and then |
 //! | `grouped-lanes` | each lane for itself, at the flush unit or a timeout | after every flush, the lane's workers |
 //!
-//! One rule for all of them: when a worker has no session ready to run, what its lane holds is on its way to storage, or
-//! somebody is told when it will be. A lone client therefore waits for one flush and never for a timeout.
+//! One rule for all of them: when a worker has no session ready to run, what its lane holds is on its way to storage,
+//! or somebody is told when it will be. A lone client therefore waits for one flush and never for a timeout.
 //!
-//! What a protocol decides is never a matter of correctness: flushing early, late or twice, and acknowledging more often
-//! than needed, only costs time. What may be acknowledged is judged elsewhere ([`crate::Tracking`]).
+//! What a protocol decides is never a matter of correctness: flushing early, late or twice, and acknowledging more
+//! often than needed, only costs time. What may be acknowledged is judged elsewhere ([`crate::Tracking`]).
 
 mod autonomous;
 mod group;
@@ -235,8 +235,8 @@ pub enum Action {
 /// What is to be done, in order.
 pub type Actions = SmallVec<[Action; 4]>;
 
-/// Numbers that the protocols go by, in force when something happens. Those of workers and groups are fixed. Where lanes
-/// are in use as the load wants it, lanes by worker mean nothing here; only `grouped-lanes` runs there.
+/// Numbers that the protocols go by, in force when something happens. Those of workers and groups are fixed. Where
+/// lanes are in use as the load wants it, lanes by worker mean nothing here; only `grouped-lanes` runs there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProtocolConfig {
     /// Workers.
@@ -298,8 +298,8 @@ impl ProtocolConfig {
         self.lane_of(workers.start)..self.lane_of(workers.end - 1) + 1
     }
 
-    /// Is a lane worth a flush while sessions are ready? What has waited for a block in flight is not late yet when that has
-    /// completed: those whom it has set free may want to go along.
+    /// Is a lane worth a flush while sessions are ready? What has waited for a block in flight is not late yet when
+    /// that has completed: those whom it has set free may want to go along.
     fn is_due(&self, lane: &LaneView) -> bool {
         let waited_ns = lane.waited_ns.min(lane.since_hardened_ns);
         lane.unflushed_bytes > 0

@@ -1,8 +1,8 @@
 //! Rounds over all lanes: what `group` and `pipelined` have in common.
 //!
-//! Rule: a round flushes what every lane holds when it begins, waits for all of it, then acknowledges everybody. Who wants
-//! one while one runs gets the next. Invariants: whenever bytes are wanted durable and no round runs, one is asked for; what
-//! hardens without a round (a full buffer is flushed by who finds it full) is acknowledged then.
+//! Rule: a round flushes what every lane holds when it begins, waits for all of it, then acknowledges everybody. Who
+//! wants one while one runs gets the next. Invariants: whenever bytes are wanted durable and no round runs, one is
+//! asked for; what hardens without a round (a full buffer is flushed by who finds it full) is acknowledged then.
 
 use super::{Action, Actions, Event, ProtocolConfig};
 

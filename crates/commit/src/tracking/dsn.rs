@@ -1,9 +1,9 @@
 //! Record-level tracking by the newest predecessor (Milliscale §4.3).
 //!
-//! Rule: acknowledged when hardened and its DSN is below the horizon; the floor in its entry is its DSN. Why it is right:
-//! everything it read or overwrote has a CSN of at most its DSN, and the horizon passes a CSN only when all up to it are
-//! durable; recovery then finds every CSN up to the floor accounted for, and all of those survive, because their own
-//! dependencies have smaller CSNs still.
+//! Rule: acknowledged when hardened and its DSN is below the horizon; the floor in its entry is its DSN. Why it is
+//! right: everything it read or overwrote has a CSN of at most its DSN, and the horizon passes a CSN only when all up
+//! to it are durable; recovery then finds every CSN up to the floor accounted for, and all of those survive, because
+//! their own dependencies have smaller CSNs still.
 //!
 //! What is false about it: a CSN below the DSN that has nothing to do with the transaction may hold it back.
 

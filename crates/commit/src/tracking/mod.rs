@@ -1,9 +1,9 @@
-//! When is a hardened transaction Committed, and what does its entry say? Four answers, of one shape; and a fifth that is wrong, to
-//! compare with.
+//! When is a hardened transaction Committed, and what does its entry say? Four answers, of one shape; and a fifth that
+//! is wrong, to compare with.
 //!
-//! On storage all of them write a floor and a list: an entry survives a crash only if every CSN on the list survives, and
-//! every CSN up to the floor is accounted for. A mode is right if a transaction it acknowledges survives by that rule. All
-//! of [`Tracking::ALL`] are; [`Tracking::LeanStore`] is not, and only benchmarks may ask for it.
+//! On storage all of them write a floor and a list: an entry survives a crash only if every CSN on the list survives,
+//! and every CSN up to the floor is accounted for. A mode is right if a transaction it acknowledges survives by that
+//! rule. All of [`Tracking::ALL`] are; [`Tracking::LeanStore`] is not, and only benchmarks may ask for it.
 //!
 //! Pure: no clock, no disk, no state.
 
@@ -32,8 +32,9 @@ pub enum Tracking {
     /// Record level, by name: no false dependency at all.
     #[default]
     Exact,
-    /// LeanStore's rule to the letter: **can lose what it has acknowledged** (see `tracking/leanstore.rs`). For comparisons:
-    /// an engine refuses it unless [`CommitOptions::may_lose`](crate::CommitOptions::may_lose) says that nobody minds.
+    /// LeanStore's rule to the letter: **can lose what it has acknowledged** (see `tracking/leanstore.rs`). For
+    /// comparisons: an engine refuses it unless [`CommitOptions::may_lose`](crate::CommitOptions::may_lose) says that
+    /// nobody minds.
     LeanStore,
 }
 

@@ -1,14 +1,15 @@
-//! The commit path, explored: interleavings of a few workers, a home and the background thread, over the real path, the real
-//! lanes and the real recovery, and a crash after every step of each.
+//! The commit path, explored: interleavings of a few workers, a home and the background thread, over the real path, the
+//! real lanes and the real recovery, and a crash after every step of each.
 //!
-//! Judged after every step: whatever is Committed, and whatever a client has been told, survives a crash there, whichever
-//! appends in flight are lost, torn or have landed; survivors have all they truly depend on, which the model knows by itself;
-//! in `exact` nobody waits for nothing. Judged at the end of each run, when nobody can go on: everybody was told.
+//! Judged after every step: whatever is Committed, and whatever a client has been told, survives a crash there,
+//! whichever appends in flight are lost, torn or have landed; survivors have all they truly depend on, which the model
+//! knows by itself; in `exact` nobody waits for nothing. Judged at the end of each run, when nobody can go on:
+//! everybody was told.
 //!
-//! Covered by default: every protocol, way of tracking, queue, and one and two workers per lane; all runs that deviate at
-//! most once from the default order (see `explorer`), and some by chance. `LOGSTEAD_MODEL=full` takes all that deviate at
-//! most twice, and more by chance. What happens between two atomic operations of a lane or a queue is not covered here: that
-//! is for the models beside them.
+//! Covered by default: every protocol, way of tracking, queue, and one and two workers per lane; all runs that deviate
+//! at most once from the default order (see `explorer`), and some by chance. `LOGSTEAD_MODEL=full` takes all that
+//! deviate at most twice, and more by chance. What happens between two atomic operations of a lane or a queue is not
+//! covered here: that is for the models beside them.
 
 mod explorer;
 mod home;
@@ -32,7 +33,8 @@ const PAIR: &[&[Script]] = &[
     &[script(&[0], &[2]), script(&[0, 2], &[])],
 ];
 
-/// A transaction after one of its own worker, which is after one of the other: local, and not safe when it has hardened.
+/// A transaction after one of its own worker, which is after one of the other: local, and not safe when it has
+/// hardened.
 const BEHIND: &[&[Script]] = &[
     &[script(&[], &[0])],
     &[script(&[0], &[2]), script(&[2], &[3])],
@@ -179,8 +181,8 @@ macro_rules! explored {
     )*};
 }
 
-/// Workers change lanes while they have something in the old ones: at any moment, and with any outcome of what is in flight.
-/// Only with `grouped-lanes`: elsewhere lanes are fixed.
+/// Workers change lanes while they have something in the old ones: at any moment, and with any outcome of what is in
+/// flight. Only with `grouped-lanes`: elsewhere lanes are fixed.
 mod remapped {
     use super::*;
 

@@ -1,9 +1,10 @@
-//! A tiny world over the real commit path: workers run scripted transactions over a few records, a home completes appends,
-//! the background thread leads rounds, and after every step the world is judged as if the machine stopped there.
+//! A tiny world over the real commit path: workers run scripted transactions over a few records, a home completes
+//! appends, the background thread leads rounds, and after every step the world is judged as if the machine stopped
+//! there.
 //!
-//! A record is the newest transaction that wrote it; the model keeps for each transaction what it truly depends on. Steps
-//! of a transaction: run (take row locks, cover what is read and overwritten), draw, push, become visible, tell the path,
-//! ask to be acknowledged. The path itself comes to points where it reads its clock or begins a write.
+//! A record is the newest transaction that wrote it; the model keeps for each transaction what it truly depends on.
+//! Steps of a transaction: run (take row locks, cover what is read and overwritten), draw, push, become visible, tell
+//! the path, ask to be acknowledged. The path itself comes to points where it reads its clock or begins a write.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -444,8 +445,8 @@ impl World {
         let mut records = vec![0; self.setup.record_bytes];
         records[..4].copy_from_slice(&number.to_le_bytes());
         let body = PushBody::Inline(&records);
-        // The server takes the lane's lock before it draws, and others can do less while somebody has drawn. What may happen here
-        // is more than what may happen there.
+        // The server takes the lane's lock before it draws, and others can do less while somebody has drawn. What may
+        // happen here is more than what may happen there.
         let pushed = self.call(|path| {
             let entrance = path.enter(place, &mut collected);
             path.push(id, entrance, (csn, reservation), &mut collected, body, 0)

@@ -1,4 +1,5 @@
-//! What is read ahead comes before it is looked for, once, with few requests; it stays until it was passed, and is little.
+//! What is read ahead comes before it is looked for, once, with few requests; it stays until it was passed, and is
+//! little.
 
 use std::future::Future;
 use std::pin::pin;
@@ -277,7 +278,8 @@ fn a_walk_over_an_index_reads_its_rows_ahead() {
             }
         }
     }
-    // Batches of 4, 16, 64 and 128 entries, each of which misses its first row, and once more when that was evicted again.
+    // Batches of 4, 16, 64 and 128 entries, each of which misses its first row, and once more when that was evicted
+    // again.
     assert!(misses <= 8, "{misses} misses for {rows} rows");
     assert!(place.engine.eviction_stats().rows_loaded < 300);
     drop(cursor);

@@ -1,7 +1,7 @@
 //! What the next checkpoint is taken from: the newest that was published, and the means to publish another.
 //!
-//! Invariant: the directory is that of the newest checkpoint that is known to be published. Whoever brings chunks back, or evicts them, has the same
-//! one ([`Newest`]), from the moment of publication on.
+//! Invariant: the directory is that of the newest checkpoint that is known to be published. Whoever brings chunks back,
+//! or evicts them, has the same one ([`Newest`]), from the moment of publication on.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,9 +32,11 @@ pub(crate) struct Base {
     newest: Arc<Newest>,
     /// Of the last one, for the next.
     pub(super) buffers: Buffers,
-    /// Tables, and indexes, that are gone and of whose pages some are still named, because a node of the directory could not be read.
+    /// Tables, and indexes, that are gone and of whose pages some are still named, because a node of the directory
+    /// could not be read.
     hidden: BTreeSet<Owner>,
-    /// All that the directory has pages of was named by a checkpoint that this life has published, or was found and removed: an earlier life may have left some for the same reason.
+    /// All that the directory has pages of was named by a checkpoint that this life has published, or was found and
+    /// removed: an earlier life may have left some for the same reason.
     has_looked: bool,
 }
 
@@ -77,15 +79,16 @@ impl Others {
 /// The newest published checkpoint, for those who do not take any.
 pub(crate) struct Newest {
     stored: Mutex<Stored>,
-    /// A checkpoint of this life is published, and the log's tails that it has are gone: one that is still there is of a table that was dropped before.
+    /// A checkpoint of this life is published, and the log's tails that it has are gone: one that is still there is of
+    /// a table that was dropped before.
     has_tails: AtomicBool,
 }
 
 /// A published checkpoint.
 #[derive(Clone)]
 pub(crate) struct Stored {
-    /// How many this life has published before it. Not even the CSN tells two apart: the first checkpoint of a life may have that of the one
-    /// that was loaded, if nobody has committed since.
+    /// How many this life has published before it. Not even the CSN tells two apart: the first checkpoint of a life may
+    /// have that of the one that was loaded, if nobody has committed since.
     pub(crate) publication: u64,
     /// It holds what was committed below this.
     pub(crate) csn: Csn,
@@ -115,13 +118,14 @@ impl Newest {
         self.has_tails.store(true, Ordering::SeqCst);
     }
 
-    /// Is a tail that is found after this in no checkpoint, and never will be? Its table was dropped before the first checkpoint of this life.
+    /// Is a tail that is found after this in no checkpoint, and never will be? Its table was dropped before the first
+    /// checkpoint of this life.
     pub(crate) fn has_tails(&self) -> bool {
         self.has_tails.load(Ordering::SeqCst)
     }
 
-    /// Where the chunks of these rows, and the leaves of their indexes, are read from: the newest as of now, or, if they are of the past, what they were made from. The one place that
-    /// decides it.
+    /// Where the chunks of these rows, and the leaves of their indexes, are read from: the newest as of now, or, if
+    /// they are of the past, what they were made from. The one place that decides it.
     pub(crate) fn of(&self, rows: &Rows) -> Stored {
         rows.past().cloned().unwrap_or_else(|| self.get())
     }
@@ -197,7 +201,8 @@ impl Base {
             Ok(()) => {}
             // Of a newer server, what else it has written is not known here.
             Err(error @ PagesError::Pins(PinsError::Newer(_))) => return Err(error),
-            // What is pinned stays: nothing is removed until they can be read. Whoever runs the server hears of it now, not with a checkpoint that removes something.
+            // What is pinned stays: nothing is removed until they can be read. Whoever runs the server hears of it now,
+            // not with a checkpoint that removes something.
             Err(error) => tracing::warn!(
                 "restore points and branches cannot be looked up, nothing that a checkpoint leaves behind is removed until they can: {error}"
             ),
@@ -292,8 +297,8 @@ impl Base {
         Ok(moves)
     }
 
-    /// The first checkpoint of a life makes room before it begins: one that an earlier life did not finish left objects behind. What
-    /// fails is tried again after it.
+    /// The first checkpoint of a life makes room before it begins: one that an earlier life did not finish left objects
+    /// behind. What fails is tried again after it.
     pub(super) fn remove_orphans(&mut self) {
         if !self.publisher.has_listed() {
             // An error is told by the collection after the checkpoint, if it lasts.
@@ -361,7 +366,8 @@ impl Base {
         self.directory.replace_tile(key, high, chain, changes)
     }
 
-    /// What the start has loaded of an index, if its keys are made like that: nothing once this life has published a checkpoint of its own.
+    /// What the start has loaded of an index, if its keys are made like that: nothing once this life has published a
+    /// checkpoint of its own.
     pub(crate) fn stored_index(&self, table: TableId, index: IndexId, keys: u64) -> Option<Stored> {
         let record = &self.publisher.newest()?.record;
         let info = record.index(table, index)?;
@@ -436,8 +442,8 @@ impl Base {
         self.publisher.points()
     }
 
-    /// Removes what only records before the newest named, and the log before its places. What fails is tried again after
-    /// the next one.
+    /// Removes what only records before the newest named, and the log before its places. What fails is tried again
+    /// after the next one.
     pub(super) fn collect(&mut self, report: &mut CheckpointReport) {
         match self.publisher.collect() {
             Ok(collected) => report.objects_removed = collected.removed,

@@ -1,33 +1,37 @@
 //! Checkpoints of rows: what recovery loads instead of reading the whole log.
 //!
 //! The steps of one ([`Engine::checkpoint`]):
-//! 1. Each lane's place is noted, then the CSN counter S as a published snapshot, with the tables there are. Lanes are flushed.
-//! 2. When the horizon has reached S, everything below it is Committed: the checkpoint holds nothing else. Until then nobody
-//!    writes, and nobody but this thread waits.
-//! 3. Chunks that have changed since the checkpoint before are written, without locks ([`walk`]): their changed rows as a delta page, or the
-//!    whole chunk where that is better (the quarter rule). What has not changed is named, not copied.
-//!    Then the leaves of indexes that have changed become tiles ([`tiles`]).
-//! 4. The directory is made anew where it differs, the objects are stored, and the record is published by one compare and swap of the manifest.
+//! 1. Each lane's place is noted, then the CSN counter S as a published snapshot, with the tables there are. Lanes are
+//!    flushed.
+//! 2. When the horizon has reached S, everything below it is Committed: the checkpoint holds nothing else. Until then
+//!    nobody writes, and nobody but this thread waits.
+//! 3. Chunks that have changed since the checkpoint before are written, without locks ([`walk`]): their changed rows as
+//!    a delta page, or the whole chunk where that is better (the quarter rule). What has not changed is named, not
+//!    copied. Then the leaves of indexes that have changed become tiles ([`tiles`]).
+//! 4. The directory is made anew where it differs, the objects are stored, and the record is published by one compare
+//!    and swap of the manifest.
 //! 5. What only the record before named is removed, and the log from before the noted places.
 //!
 //! Invariants:
-//! - A checkpoint holds exactly the rows that are visible at S, and the log from the noted places holds every entry at or above S: an
-//!   entry that was pushed before a place was noted had drawn a CSN before S was read.
-//! - A transaction never waits for a checkpoint: it takes no lock that transactions take, but for the list of tables, for a moment, once.
-//! - Until it is published a checkpoint has changed nothing. A checkpoint that fails anywhere leaves the one before in force, and its
-//!   chunks are looked at again.
+//! - A checkpoint holds exactly the rows that are visible at S, and the log from the noted places holds every entry at
+//!   or above S: an entry that was pushed before a place was noted had drawn a CSN before S was read.
+//! - A transaction never waits for a checkpoint: it takes no lock that transactions take, but for the list of tables,
+//!   for a moment, once.
+//! - Until it is published a checkpoint has changed nothing. A checkpoint that fails anywhere leaves the one before in
+//!   force, and its chunks are looked at again.
 //! - While it is under way, garbage collection keeps what it sees, like for any other old snapshot (T6).
 //!
 //! # Dropped tables
 //!
-//! [`Engine::drop_table`] is called when the drop is Precommitted, not yet durable; if it is lost in a crash the table must be there
-//! again. A checkpoint at S needs a table's rows unless its drop is below S:
-//! - S is read under the lock of the list of tables, together with the list. A table that is missing there was dropped from the list before S
-//!   was read, hence its drop's CSN, drawn before, is below S. And the checkpoint is published only when the horizon has reached S, hence when the
-//!   drop is durable: nobody needs the table's rows any more.
-//! - A table that is dropped later is in the list, and its rows are kept by it until the checkpoint is through, also if that holds
-//!   them a little longer than necessary. Its collector has let go of it, so nothing is unlinked in it.
-//! - A table whose making was rolled back, or that nothing names at a start, never had, or has no more, rows that anybody may need.
+//! [`Engine::drop_table`] is called when the drop is Precommitted, not yet durable; if it is lost in a crash the table
+//! must be there again. A checkpoint at S needs a table's rows unless its drop is below S:
+//! - S is read under the lock of the list of tables, together with the list. A table that is missing there was dropped
+//!   from the list before S was read, hence its drop's CSN, drawn before, is below S. And the checkpoint is published
+//!   only when the horizon has reached S, hence when the drop is durable: nobody needs the table's rows any more.
+//! - A table that is dropped later is in the list, and its rows are kept by it until the checkpoint is through, also if
+//!   that holds them a little longer than necessary. Its collector has let go of it, so nothing is unlinked in it.
+//! - A table whose making was rolled back, or that nothing names at a start, never had, or has no more, rows that
+//!   anybody may need.
 //!
 //! So the directory loses the pages of every table that is not in the list, and of no other.
 //!
@@ -74,7 +78,8 @@ pub use thread::{CheckpointListener, Checkpointer};
 pub(crate) use tiles::NOT_RESTORED;
 pub(crate) use under_way::UnderWay;
 
-/// How often lanes are flushed again while a checkpoint waits for them: what a lane holds back must not hold it back for long.
+/// How often lanes are flushed again while a checkpoint waits for them: what a lane holds back must not hold it back
+/// for long.
 const FLUSH_AGAIN: Duration = Duration::from_millis(20);
 
 /// What is written between two rests: half a millisecond, about.
@@ -84,8 +89,8 @@ const SLICE_CHUNKS: usize = 64;
 pub(crate) struct Checkpoints {
     /// What the next one is taken from; nothing while one is being taken.
     base: Mutex<Option<Base>>,
-    /// Indexes are being taken from the loaded checkpoint: until the start is through none is taken, for it would not have those that
-    /// nobody has asked for yet, and their tiles would go. Read and written under the lock of `base`.
+    /// Indexes are being taken from the loaded checkpoint: until the start is through none is taken, for it would not
+    /// have those that nobody has asked for yet, and their tiles would go. Read and written under the lock of `base`.
     starting: AtomicBool,
     /// Held by who takes one from beginning to end.
     turn: Mutex<()>,
@@ -155,15 +160,16 @@ impl Checkpoints {
 }
 
 impl Engine {
-    /// Takes a checkpoint of now: every transaction that was acknowledged before the call is in it. Blocks until it is published,
-    /// first until one that is under way is through: for threads of their own, never for a worker's. If nothing has changed
-    /// since the one before, nothing is written.
+    /// Takes a checkpoint of now: every transaction that was acknowledged before the call is in it. Blocks until it is
+    /// published, first until one that is under way is through: for threads of their own, never for a worker's. If
+    /// nothing has changed since the one before, nothing is written.
     pub fn checkpoint(&self) -> Result<CheckpointReport, CheckpointError> {
         self.checkpoint_resting(|_| {})
     }
 
-    /// The same; between slices of its walk `rest` is told how long the last one took, and may wait, so that transactions have the machine for themselves in
-    /// between. It is not asked while somebody waits for this checkpoint, or the next one.
+    /// The same; between slices of its walk `rest` is told how long the last one took, and may wait, so that
+    /// transactions have the machine for themselves in between. It is not asked while somebody waits for this
+    /// checkpoint, or the next one.
     fn checkpoint_resting(
         &self,
         rest: impl FnMut(Duration),
@@ -237,7 +243,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Has a checkpoint taken soon by the thread that takes them, as soon as it may if `at_once`. False: there is no such thread.
+    /// Has a checkpoint taken soon by the thread that takes them, as soon as it may if `at_once`. False: there is no
+    /// such thread.
     pub(crate) fn ask_for_checkpoint(&self, at_once: bool) -> bool {
         let asked = self.inner().checkpoints.asked.lock().clone();
         if let Some(thread) = &asked {
@@ -251,7 +258,8 @@ impl Engine {
         self.inner().checkpoints.stats.lock().clone()
     }
 
-    /// The pages that the start has read to restore indexes ([`Engine::restore_index`]), and the bytes it has read for that.
+    /// The pages that the start has read to restore indexes ([`Engine::restore_index`]), and the bytes it has read for
+    /// that.
     pub fn start_reads(&self) -> (u64, u64) {
         let reads = self.inner().checkpoints.start_reads.lock();
         (reads.pages, reads.bytes)

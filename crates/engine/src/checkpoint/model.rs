@@ -1,5 +1,6 @@
-//! A chunk between writers, readers, a collector, checkpoints, an evictor and loaders of single rows, under shuttle: in whatever order they meet, every
-//! snapshot sees what was committed below it, a checkpoint holds exactly that, and at the end every byte is freed.
+//! A chunk between writers, readers, a collector, checkpoints, an evictor and loaders of single rows, under shuttle: in
+//! whatever order they meet, every snapshot sees what was committed below it, a checkpoint holds exactly that, and at
+//! the end every byte is freed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

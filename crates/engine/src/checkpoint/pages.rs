@@ -1,8 +1,9 @@
-//! Reading single pages of the newest checkpoint, or of the one that a past is read from ([`Newest::of`]), while the server runs: how what is absent comes back.
+//! Reading single pages of the newest checkpoint, or of the one that a past is read from ([`Newest::of`]), while the
+//! server runs: how what is absent comes back.
 //!
-//! A page that is looked for in the newest directory may be gone a moment later, because a newer checkpoint was published meanwhile and its
-//! objects were collected. So what cannot be read is looked for again, as long as there is a newer checkpoint each time. What then cannot be read
-//! is damaged, and is never served.
+//! A page that is looked for in the newest directory may be gone a moment later, because a newer checkpoint was
+//! published meanwhile and its objects were collected. So what cannot be read is looked for again, as long as there is
+//! a newer checkpoint each time. What then cannot be read is damaged, and is never served.
 
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ impl Pages {
         PageReader::new(self.home.objects.clone())
     }
 
-    /// Brings the leaf of an index that begins at `low` into memory, if it is absent; or finds out where leaves begin, if it stands for several.
+    /// Brings the leaf of an index that begins at `low` into memory, if it is absent; or finds out where leaves begin,
+    /// if it stands for several.
     pub(crate) fn load_leaf(
         &self,
         table: TableId,

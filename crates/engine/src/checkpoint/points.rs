@@ -1,10 +1,11 @@
 //! Restore points: made and dropped by hand, and listed.
 //!
-//! One is made in the turn of checkpoints: no other is published, and nothing is removed, between the checkpoint and its pin. A server that was overtaken meanwhile finds out when it
-//! reads the manifest again.
+//! One is made in the turn of checkpoints: no other is published, and nothing is removed, between the checkpoint and
+//! its pin. A server that was overtaken meanwhile finds out when it reads the manifest again.
 //!
-//! A point is one moment, whoever reads it beside this server (a branch, `restore --point`, AS OF): it is a checkpoint's record, which holds what is below its CSN and nothing
-//! else, and was published when the horizon had reached that. No reader of a point reads the log.
+//! A point is one moment, whoever reads it beside this server (a branch, `restore --point`, AS OF): it is a
+//! checkpoint's record, which holds what is below its CSN and nothing else, and was published when the horizon had
+//! reached that. No reader of a point reads the log.
 //!
 //! What its caller knows is there: every transaction that was acknowledged before the call.
 
@@ -73,7 +74,8 @@ impl Engine {
         })
     }
 
-    /// Takes a checkpoint and keeps it under a name, until [`Engine::drop_restore_point`]. Blocks like [`Engine::checkpoint`].
+    /// Takes a checkpoint and keeps it under a name, until [`Engine::drop_restore_point`]. Blocks like
+    /// [`Engine::checkpoint`].
     pub fn create_restore_point(&self, name: &str) -> Result<(), RestorePointError> {
         if name.is_empty() || name.len() > PIN_NAME_BYTES_MAX {
             return Err(RestorePointError::Name);
@@ -108,7 +110,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets go of a restore point that was made by hand. What only it needed is removed, now or after the next checkpoint.
+    /// Lets go of a restore point that was made by hand. What only it needed is removed, now or after the next
+    /// checkpoint.
     pub fn drop_restore_point(&self, name: &str) -> Result<(), RestorePointError> {
         let checkpoints = &self.inner().checkpoints;
         let _turn = checkpoints.turn();
@@ -127,8 +130,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Everything that can be gone back to, by CSN: restore points made by hand or kept by time, and the newest checkpoint. Asks nobody: what others pin shows after the next
-    /// checkpoint.
+    /// Everything that can be gone back to, by CSN: restore points made by hand or kept by time, and the newest
+    /// checkpoint. Asks nobody: what others pin shows after the next checkpoint.
     pub fn restore_points(&self) -> Vec<RestorePoint> {
         self.inner().checkpoints.points.lock().0.clone()
     }

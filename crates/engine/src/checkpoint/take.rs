@@ -1,8 +1,8 @@
 //! Taking one checkpoint, step by step; [`Engine::checkpoint`] takes all of them.
 //!
-//! What is taken is a value that gives everything back when it is dropped: the snapshot, the turn, and the marks of all chunks from
-//! which it took something, unless it was published. So whatever fails, wherever, the next one begins from the last that was
-//! published and misses nothing.
+//! What is taken is a value that gives everything back when it is dropped: the snapshot, the turn, and the marks of all
+//! chunks from which it took something, unless it was published. So whatever fails, wherever, the next one begins from
+//! the last that was published and misses nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,11 +28,12 @@ use crate::snapshots::Snapshots;
 use crate::table::Table;
 use crate::version::{CHUNK_SLOTS, Chunk, Guard, NoSlots, SlotSet};
 
-/// Rows of a chunk that take more than this are copied before they are written: a page may be full in the middle of them, and then the
-/// home is waited for, which nobody does under a guard.
+/// Rows of a chunk that take more than this are copied before they are written: a page may be full in the middle of
+/// them, and then the home is waited for, which nobody does under a guard.
 pub(super) const COPIED_BYTES_MIN: usize = logstead_checkpoint::PAGE_BYTES / 2;
 
-/// Of so many chunks older pages are read together, where they are needed, and so much of them: as much as a scan's runs ([`crate::load`]).
+/// Of so many chunks older pages are read together, where they are needed, and so much of them: as much as a scan's
+/// runs ([`crate::load`]).
 const AHEAD_CHUNKS: u64 = 64;
 const AHEAD_BYTES_MAX: u64 = 512 << 10;
 
@@ -59,8 +60,8 @@ type Named = (PageKey, Option<Chain>);
 /// The most that each of them keeps.
 const BUFFER_BYTES_MAX: usize = 8 << 20;
 
-/// What a checkpoint fills, in memory that the one before has used: what is fresh has to be cleared first, which took a third of a checkpoint's time
-/// with pages of a few hundred bytes. Empty in between.
+/// What a checkpoint fills, in memory that the one before has used: what is fresh has to be cleared first, which took a
+/// third of a checkpoint's time with pages of a few hundred bytes. Empty in between.
 #[derive(Default)]
 pub(super) struct Buffers {
     object: Vec<u8>,
@@ -101,7 +102,8 @@ pub struct Checkpoint {
     /// For rows that are absent, and whose chunk is written anew.
     pub(super) reader: PageReader,
     row: Vec<u8>,
-    /// Brings in chunks that the log behind the checkpoint before has changed and that are to be written whole, in the first one of a life.
+    /// Brings in chunks that the log behind the checkpoint before has changed and that are to be written whole, in the
+    /// first one of a life.
     pub(super) loads: Option<PageReader>,
     pub(super) changes: Vec<Change>,
     /// What becomes of them, filled at the end.
@@ -132,8 +134,8 @@ impl How {
 }
 
 impl Engine {
-    /// Begins a checkpoint of now: everything that commits from here on is in the next one. [`CheckpointError::Busy`] while another one is
-    /// being taken. Nobody waits for it but who calls.
+    /// Begins a checkpoint of now: everything that commits from here on is in the next one. [`CheckpointError::Busy`]
+    /// while another one is being taken. Nobody waits for it but who calls.
     pub fn begin_checkpoint(&self) -> Result<Checkpoint, CheckpointError> {
         let inner = self.inner();
         let base = {
@@ -143,8 +145,8 @@ impl Engine {
         };
         let mut base = base.ok_or(CheckpointError::Busy)?;
         let lap = inner.env.clock.monotonic();
-        // Before the CSN: whatever is pushed behind these places later has drawn, or will draw, any CSN; what was pushed
-        // before them has drawn one below the counter as it is read next.
+        // Before the CSN: whatever is pushed behind these places later has drawn, or will draw, any CSN; what was
+        // pushed before them has drawn one below the counter as it is read next.
         let path = &inner.path;
         let starts = path.lanes().iter().map(|lane| lane.log_start()).collect();
         let mut snapshots = Snapshots::default();
@@ -234,8 +236,8 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Writes up to `budget` chunks, and then leaves of indexes, that have changed. True if there are more. It is durable by then
-    /// ([`Checkpoint::is_durable`]): what is written is committed.
+    /// Writes up to `budget` chunks, and then leaves of indexes, that have changed. True if there are more. It is
+    /// durable by then ([`Checkpoint::is_durable`]): what is written is committed.
     pub fn walk(&mut self, budget: usize) -> Result<bool, CheckpointError> {
         let durable = self.is_durable()?;
         assert!(durable, "a checkpoint holds committed rows alone");
@@ -282,7 +284,8 @@ impl Checkpoint {
         self.walk_indexes(budget - written)
     }
 
-    /// Looks at a chunk, writes what has changed, and moves pages out of objects that are to go. False: there was nothing to write.
+    /// Looks at a chunk, writes what has changed, and moves pages out of objects that are to go. False: there was
+    /// nothing to write.
     fn write_chunk(
         &mut self,
         table_at: usize,
@@ -343,7 +346,8 @@ impl Checkpoint {
                 Some(chain) if is_moved && !due => self.move_pages(chain).ok(),
                 _ => None,
             };
-            // Pages that cannot be moved as they are, because they are damaged, are written anew from what is in memory.
+            // Pages that cannot be moved as they are, because they are damaged, are written anew from what is in
+            // memory.
             let older = if due || (is_moved && moved.is_none()) {
                 self.older_rows(&key, chain.as_ref(), &absent)
             } else {
@@ -387,8 +391,9 @@ impl Checkpoint {
         Ok(true)
     }
 
-    /// Has the readers read the older pages that chunks from the `first` on will need, several at once where they lie together. What comes of it is a guess: what is needed
-    /// and was not read is read by itself. Gives the first chunk that was not looked at.
+    /// Has the readers read the older pages that chunks from the `first` on will need, several at once where they lie
+    /// together. What comes of it is a guess: what is needed and was not read is read by itself. Gives the first chunk
+    /// that was not looked at.
     fn read_ahead(&mut self, table: &Table, first: u64) -> u64 {
         let end = table.rows.chunk_end().min(first + AHEAD_CHUNKS);
         // Of chunks that are brought in; and of others.
@@ -468,8 +473,8 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// The rows of a chunk that are absent, as far as they can be read. Damage is told to whoever needs one, not by checkpoints: the chunk's changes are
-    /// written behind what it has.
+    /// The rows of a chunk that are absent, as far as they can be read. Damage is told to whoever needs one, not by
+    /// checkpoints: the chunk's changes are written behind what it has.
     fn older_rows(&mut self, key: &PageKey, chain: Option<&Chain>, absent: &SlotSet) -> Found {
         match chain {
             _ if absent.is_empty() => Found::All(OlderRows::default()),
@@ -478,8 +483,8 @@ impl Checkpoint {
         }
     }
 
-    /// Moves the pages of a chunk that is not in memory. What cannot be moved, because it is damaged or cannot be read now, stays where it is, and so
-    /// does its object.
+    /// Moves the pages of a chunk that is not in memory. What cannot be moved, because it is damaged or cannot be read
+    /// now, stays where it is, and so does its object.
     fn move_absent(
         &mut self,
         table_at: usize,
@@ -513,7 +518,8 @@ impl Checkpoint {
         Ok(moved)
     }
 
-    /// Writes a chunk's page, or pages if it is large. Nothing if older rows cannot be read that were before: what was written of it is for nothing.
+    /// Writes a chunk's page, or pages if it is large. Nothing if older rows cannot be read that were before: what was
+    /// written of it is for nothing.
     fn write_pages(
         &mut self,
         key: PageKey,
@@ -631,7 +637,8 @@ impl Checkpoint {
         }
     }
 
-    /// Names what was written as the newest checkpoint, and removes what nothing needs any more. All chunks were walked.
+    /// Names what was written as the newest checkpoint, and removes what nothing needs any more. All chunks were
+    /// walked.
     pub fn publish(mut self) -> Result<CheckpointReport, CheckpointError> {
         assert!(!self.walk(1)?, "a checkpoint is of all chunks");
         self.report.took.walking = self.lap();

@@ -1,24 +1,28 @@
 //! What a checkpoint finds of a chunk: the rows visible at its CSN, without a lock.
 //!
-//! Which chunks it looks at. Whoever installs a version marks the chunk afterwards. A checkpoint clears the mark before it
-//! looks, and sets it again if it meets a version that it does not see. So **a chunk without the mark holds nothing that the
-//! last checkpoint which looked there, or an earlier one, has not written**, but for versions whose mark is about to be set:
-//! - Let v be installed and S the CSN of a checkpoint that sees v. Its writer had set the mark before it committed, so the mark
-//!   was set when S was drawn up, unless an earlier checkpoint R cleared it in between.
-//! - If R cleared it (or found it clear, which only another checkpoint makes it), v was in its chain already, whether the writer
-//!   set the mark or found it set. R looked at the chain after that: either it saw v, and wrote it, or it did not, and set the
-//!   mark again.
+//! Which chunks it looks at. Whoever installs a version marks the chunk afterwards. A checkpoint clears the mark before
+//! it looks, and sets it again if it meets a version that it does not see. So **a chunk without the mark holds nothing
+//! that the last checkpoint which looked there, or an earlier one, has not written**, but for versions whose mark is
+//! about to be set:
+//! - Let v be installed and S the CSN of a checkpoint that sees v. Its writer had set the mark before it committed, so
+//!   the mark was set when S was drawn up, unless an earlier checkpoint R cleared it in between.
+//! - If R cleared it (or found it clear, which only another checkpoint makes it), v was in its chain already, whether
+//!   the writer set the mark or found it set. R looked at the chain after that: either it saw v, and wrote it, or it
+//!   did not, and set the mark again.
 //!
 //! A checkpoint that fails sets the marks again of all chunks from which it took something.
 //!
-//! From the moment in which its mark is cleared until the checkpoint is published, or has failed, a chunk is WRITING, and is not evicted
-//! ([`crate::version`]), nor is any row of it. A chunk with the mark is not absent as a whole, but for those of which the log behind the checkpoint before has a tail ([`super::tail`]). So what a checkpoint has to write is in memory: a row that is
-//! absent has not changed since the newest published checkpoint, which has it. It counts as present and unchanged: a delta
-//! passes it over, and a chunk that is written whole has it from the older pages. It may come back meanwhile, and is found as it was then.
+//! From the moment in which its mark is cleared until the checkpoint is published, or has failed, a chunk is WRITING,
+//! and is not evicted ([`crate::version`]), nor is any row of it. A chunk with the mark is not absent as a whole, but
+//! for those of which the log behind the checkpoint before has a tail ([`super::tail`]). So what a checkpoint has to
+//! write is in memory: a row that is absent has not changed since the newest published checkpoint, which has it. It
+//! counts as present and unchanged: a delta passes it over, and a chunk that is written whole has it from the older
+//! pages. It may come back meanwhile, and is found as it was then.
 //!
-//! Which rows it finds. The CSN S is a published snapshot: no version that it sees is unlinked. A writer is Committing before
-//! it draws, so who is met Running or rolled back has no CSN below S; who is met Committing may have one, though the horizon has
-//! passed S (its entry may be durable before its thread has told so), and is waited for, as readers do: a few instructions.
+//! Which rows it finds. The CSN S is a published snapshot: no version that it sees is unlinked. A writer is Committing
+//! before it draws, so who is met Running or rolled back has no CSN below S; who is met Committing may have one, though
+//! the horizon has passed S (its entry may be durable before its thread has told so), and is waited for, as readers do:
+//! a few instructions.
 //!
 //! Does not: read or write anything outside memory, or know of pages.
 
@@ -176,15 +180,16 @@ mod tests {
 
     const WRITER: &str = "writer";
 
-    /// A checkpoint looks at more slots than anybody writes: it gives the turn away now and then only, so that others do something
-    /// in the middle of it.
+    /// A checkpoint looks at more slots than anybody writes: it gives the turn away now and then only, so that others
+    /// do something in the middle of it.
     fn meet() {
         if thread::current().name() == Some(WRITER) || thread_rng().gen_range(0..20) == 0 {
             thread::yield_now();
         }
     }
 
-    /// One transaction on a row: installs (if nobody else has the row), and commits, rolls back, or leaves it to `later`.
+    /// One transaction on a row: installs (if nobody else has the row), and commits, rolls back, or leaves it to
+    /// `later`.
     fn write(chunk: &Chunk, horizon: &Horizon, id: u64, slot: usize, kind: Kind, commits: bool) {
         let guard = Guard::pin();
         let head = chunk.head(slot, &guard).expect("nobody evicts");

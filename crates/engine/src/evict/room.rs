@@ -1,10 +1,10 @@
 //! The queue of those who wait for memory; see [`super`] for the rules.
 //!
 //! Invariants:
-//! - A want is settled once. One that is granted has its bytes charged to the account from that moment on, until whoever waited takes what it
-//!   asked for, or gives up.
-//! - Of one line the oldest is granted first, and nobody is admitted who did not wait while somebody waits: `waiting` tells, for those
-//!   who do not want to lock.
+//! - A want is settled once. One that is granted has its bytes charged to the account from that moment on, until
+//!   whoever waited takes what it asked for, or gives up.
+//! - Of one line the oldest is granted first, and nobody is admitted who did not wait while somebody waits: `waiting`
+//!   tells, for those who do not want to lock.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -89,7 +89,8 @@ struct State {
     ended: u64,
     /// The last one failed, so nothing is known to come of the next.
     failing: bool,
-    /// What was used when one of the other line was refused; nothing could be evicted since, and no checkpoint was published.
+    /// What was used when one of the other line was refused; nothing could be evicted since, and no checkpoint was
+    /// published.
     hopeless_at: Option<u64>,
 }
 
@@ -104,7 +105,8 @@ impl State {
     }
 }
 
-/// What makes it likely that something can go that could not before: checkpoints that have ended, loads that have brought something.
+/// What makes it likely that something can go that could not before: checkpoints that have ended, loads that have
+/// brought something.
 pub(super) type ReclaimProgress = (u64, u64);
 
 /// A table among those of the present, whose number is 0, and of pasts.
@@ -117,8 +119,8 @@ pub(super) struct ClockHands {
     pub(super) leaf: (TableKey, IndexId),
 }
 
-/// What the load of one chunk that nobody waits for may bring: counted as read ahead from the moment in which it is granted, or many loads at once would each find that there is little.
-/// Dropped, it is given back.
+/// What the load of one chunk that nobody waits for may bring: counted as read ahead from the moment in which it is
+/// granted, or many loads at once would each find that there is little. Dropped, it is given back.
 pub(crate) struct AheadShare<'r> {
     room: &'r Room,
     bytes: Cell<u64>,
@@ -176,8 +178,9 @@ impl Drop for AheadShare<'_> {
     }
 }
 
-/// A transaction that holds more than this part of the budget without its reserve is not worth waiting for: what could go, or be saved so that it can, is less than what it has
-/// written already. Its first wait that brings nothing is its last.
+/// A transaction that holds more than this part of the budget without its reserve is not worth waiting for: what could
+/// go, or be saved so that it can, is less than what it has written already. Its first wait that brings nothing is its
+/// last.
 const MOST_PERCENT: u64 = LOW_PERCENT;
 /// Less than this part of it is hardly anything: the evictor begins long before, so it found nothing.
 const LITTLE_PART: u64 = 64;
@@ -350,8 +353,8 @@ impl Room {
         want
     }
 
-    /// Is hardly anything left, because of one that holds so much that cannot go? What it still wants, be it only to be looked at, would drive out what it has just looked at, and so on, at the pace
-    /// of waits.
+    /// Is hardly anything left, because of one that holds so much that cannot go? What it still wants, be it only to be
+    /// looked at, would drive out what it has just looked at, and so on, at the pace of waits.
     pub(crate) fn is_used_up_by(&self, held: u64) -> bool {
         let limit = self.limit(false);
         held > self.mark(MOST_PERCENT) && self.memory.left_bytes(false) < limit / LITTLE_PART
@@ -537,7 +540,8 @@ impl Room {
         InLoad(Arc::clone(self))
     }
 
-    /// Waits until there is something to do, but not longer than `again`, if that is all there is to do (`always`). False: it is over.
+    /// Waits until there is something to do, but not longer than `again`, if that is all there is to do (`always`).
+    /// False: it is over.
     pub(super) fn wait(&self, again: Duration, always: bool) -> bool {
         let mut state = self.state.lock();
         loop {
@@ -553,8 +557,8 @@ impl Room {
         }
     }
 
-    /// Lets others do something about it: the collector, transactions that end, a checkpoint. The longer, the more rounds were in vain, unless
-    /// somebody waits. A kick says nothing new.
+    /// Lets others do something about it: the collector, transactions that end, a checkpoint. The longer, the more
+    /// rounds were in vain, unless somebody waits. A kick says nothing new.
     pub(super) fn pause(&self, in_vain: u32) {
         let mut state = self.state.lock();
         let waited = state.some_wait();

@@ -1,9 +1,9 @@
 //! Handing row locks over: whom the next holder of a row depends on.
 //!
-//! Row locks are free at pre-commit. Who changed the row has left a version, which tells. Who only locked it leaves nothing in the row, and
-//! notes its CSN with the row's number and the lock's strength, before anybody can take the row ([`logstead_commit::Handovers`]). Who takes a
-//! lock looks for all strengths that conflict with it, once it has it. The table says first whether anybody has left something at all:
-//! where rows are only changed, that is one load.
+//! Row locks are free at pre-commit. Who changed the row has left a version, which tells. Who only locked it leaves
+//! nothing in the row, and notes its CSN with the row's number and the lock's strength, before anybody can take the row
+//! ([`logstead_commit::Handovers`]). Who takes a lock looks for all strengths that conflict with it, once it has it.
+//! The table says first whether anybody has left something at all: where rows are only changed, that is one load.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -36,8 +36,9 @@ impl RowLocks {
         Csn(self.handed_newest.load(Ordering::SeqCst))
     }
 
-    /// Somebody leaves a lock with this CSN. What is stored is the last CSN of its stretch of [`STRETCH`], so that most who come find it there and
-    /// leave the word alone, which all workers read. Whoever looks because of that for a lock with a higher CSN finds none.
+    /// Somebody leaves a lock with this CSN. What is stored is the last CSN of its stretch of [`STRETCH`], so that most
+    /// who come find it there and leave the word alone, which all workers read. Whoever looks because of that for a
+    /// lock with a higher CSN finds none.
     fn handed(&self, csn: Csn) {
         let newest = csn.0 | (STRETCH - 1);
         if self.handed_newest.load(Ordering::SeqCst) < newest {

@@ -1,5 +1,5 @@
-//! The order of a hand-over: who gives a lock back notes first, who takes one looks last. So whatever comes between two steps of the one, the
-//! other is told.
+//! The order of a hand-over: who gives a lock back notes first, who takes one looks last. So whatever comes between two
+//! steps of the one, the other is told.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

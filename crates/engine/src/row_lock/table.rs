@@ -1,14 +1,14 @@
 //! A table's shared row locks and the queues of those who wait for rows.
 //!
-//! Both are kept by row, in shards with a mutex each, made when the first is needed: a table whose rows nobody shares or
-//! waits for pays a pointer. A lock costs its bucket, some 25 bytes; what a bulk of locks had allocated is given back
-//! when they go.
+//! Both are kept by row, in shards with a mutex each, made when the first is needed: a table whose rows nobody shares
+//! or waits for pays a pointer. A lock costs its bucket, some 25 bytes; what a bulk of locks had allocated is given
+//! back when they go.
 //!
 //! The queue. Who is blocked enters it behind those who came before, but before all who hold nothing of the row if it
-//! holds something itself: nobody gets past it otherwise. It notes the row with the transaction that is in its way. When
-//! that one gives locks back, the *first* of the queue is woken and tries again; so the row goes to who waited longest.
-//! A newcomer that finds the row free takes it: waiting in line for somebody who still has to wake up would make busy
-//! rows slower, and the queue keeps its order.
+//! holds something itself: nobody gets past it otherwise. It notes the row with the transaction that is in its way.
+//! When that one gives locks back, the *first* of the queue is woken and tries again; so the row goes to who waited
+//! longest. A newcomer that finds the row free takes it: waiting in line for somebody who still has to wake up would
+//! make busy rows slower, and the queue keeps its order.
 //!
 //! Why nobody is forgotten:
 //! - Who was woken and leaves the queue, with the lock or without, wakes the first; if all the others conflict with the

@@ -135,8 +135,8 @@ impl<'a> Place for Locking<'a, '_> {
 }
 
 impl Txn {
-    /// Locks a row in its version `base`, until the transaction ends or rolls back to a savepoint before. Not logged, and
-    /// readers look through it. For [`RowLock::KeyShare`] the row may have changed since, if not its keys in unique
+    /// Locks a row in its version `base`, until the transaction ends or rolls back to a savepoint before. Not logged,
+    /// and readers look through it. For [`RowLock::KeyShare`] the row may have changed since, if not its keys in unique
     /// indexes.
     pub fn lock_row(
         &mut self,

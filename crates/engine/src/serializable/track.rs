@@ -313,11 +313,12 @@ impl Txn {
 
     /// Enters the lane, sets the transaction Committing and draws its CSN, after certification if it is SERIALIZABLE.
     ///
-    /// In this order: who waits for the lane's lock is still Running, so nobody waits for it; and who takes a snapshot above
-    /// the CSN meets nothing that is Running any more (T4).
+    /// In this order: who waits for the lane's lock is still Running, so nobody waits for it; and who takes a snapshot
+    /// above the CSN meets nothing that is Running any more (T4).
     ///
-    /// The certifier's mutex is for all SERIALIZABLE transactions, so nobody waits for a lane while he has it. Who finds his lane busy gives the mutex back, waits
-    /// for the lane, and comes again with its lock: whoever has the mutex by then only tries lanes.
+    /// The certifier's mutex is for all SERIALIZABLE transactions, so nobody waits for a lane while he has it. Who
+    /// finds his lane busy gives the mutex back, waits for the lane, and comes again with its lock: whoever has the
+    /// mutex by then only tries lanes.
     pub(crate) fn draw<'e, 'w>(
         &mut self,
         engine: &'e EngineInner,
@@ -398,7 +399,8 @@ impl Txn {
         CommitError::Serialization
     }
 
-    /// What the transaction leaves behind, and how many indexes had been attached to each table when its keys were made.
+    /// What the transaction leaves behind, and how many indexes had been attached to each table when its keys were
+    /// made.
     fn write_set<'w>(&self, work: &'w Work, guard: &Guard) -> (WriteSet, SeenIndexes<'w>) {
         let buffers = &work.buffers;
         let mut writes = WriteSet::new();

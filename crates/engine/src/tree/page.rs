@@ -1,8 +1,8 @@
 //! Pages, and how they are read.
 //!
 //! A page is a header and words. From the front grow the slots, one word each and in the order of their entries; from
-//! the back grows the heap. All entries of a page begin with its *prefix*, kept once at the very end of the heap. A slot
-//! is
+//! the back grows the heap. All entries of a page begin with its *prefix*, kept once at the very end of the heap. A
+//! slot is
 //!
 //! ```text
 //! | head: 32 | offset: 16 | length: 16 |
@@ -10,13 +10,13 @@
 //!
 //! `head` is the first four bytes after the prefix (with zeros behind, if there are fewer), so that most comparisons
 //! are of integers; `length` counts the bytes after the prefix, and those that are not in the head are in the heap
-//! at `offset`. An entry longer than [`INLINE_BYTES_MAX`] is a *blob*, kept outside the page: its slot has a head, the flag
-//! [`BLOB`] and, for an offset, its number in the page's table of blobs.
+//! at `offset`. An entry longer than [`INLINE_BYTES_MAX`] is a *blob*, kept outside the page: its slot has a head, the
+//! flag [`BLOB`] and, for an offset, its number in the page's table of blobs.
 //!
 //! A page covers the entries from its low fence to below its high fence; no fence means no end. The pages of a level
 //! are a chain by their fences: the high fence of one is the low fence of the next, so a walk finds its way by
-//! looking for the fence, and there are no links to keep right. In an inner page entries are separators: link `i` leads to
-//! what is below separator `i` and not below separator `i - 1`.
+//! looking for the fence, and there are no links to keep right. In an inner page entries are separators: link `i` leads
+//! to what is below separator `i` and not below separator `i - 1`.
 //!
 //! Bytes are kept in words, the first one highest, and every word is an atomic: who reads without a lock may get
 //! anything, and the functions here make no more of it than a wrong answer. The answer counts only after

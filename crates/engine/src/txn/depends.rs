@@ -28,8 +28,8 @@ pub(crate) fn cover_chunk(
 }
 
 impl Txn {
-    /// What the transaction has read or overwritten that is not Committed yet. An answer, or an error that tells of rows
-    /// (T15), waits for it.
+    /// What the transaction has read or overwritten that is not Committed yet. An answer, or an error that tells of
+    /// rows (T15), waits for it.
     pub fn awaits(&self) -> CommitWait {
         self.engine().path.awaits(&self.deps)
     }
@@ -67,8 +67,8 @@ impl Txn {
         }
     }
 
-    /// What those did who had its locks before, as far as it meets nothing else of theirs, since this was asked last. An answer waits for it, in the
-    /// middle of a transaction, too: that a lock is had is acted upon elsewhere.
+    /// What those did who had its locks before, as far as it meets nothing else of theirs, since this was asked last.
+    /// An answer waits for it, in the middle of a transaction, too: that a lock is had is acted upon elsewhere.
     #[inline]
     pub fn take_handed_over(&mut self) -> CommitWait {
         std::mem::take(&mut self.handed_over)

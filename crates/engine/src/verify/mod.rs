@@ -1,24 +1,31 @@
 //! Stored indexes against stored rows, offline: does every row of a checkpoint have its entry in every index of it?
 //!
-//! A checkpoint's tiles hold the entry of each row that the checkpoint holds and that has a key, and perhaps more ([`crate::checkpoint`], T11). So, for each index:
+//! A checkpoint's tiles hold the entry of each row that the checkpoint holds and that has a key, and perhaps more
+//! ([`crate::checkpoint`], T11). So, for each index:
 //! - a row with a key that has no entry is damage: reads by the index do not find it;
 //! - two rows with one key in a unique index are damage;
 //! - entries that lead to no row, or to one with another key, are surplus: legal, and counted.
 //!
 //! How, table by table:
-//! 1. All entries of its indexes are read in the order of keys. That of each becomes a record: row, index, a hash of the key. In a unique index neighbours with
-//!    one key are given a number in common as well, so that it is known afterwards which of them were *the same* key.
-//! 2. The records are sorted by row ([`sorted`]): what does not fit in memory goes to scratch files, about 12 bytes for each entry.
-//! 3. Rows are read in their order and the two are compared as they come, like the two sides of a merge join. What is missing is read a second time to be named.
+//! 1. All entries of its indexes are read in the order of keys. That of each becomes a record: row, index, a hash of
+//!    the key. In a unique index neighbours with one key are given a number in common as well, so that it is known
+//!    afterwards which of them were *the same* key.
+//! 2. The records are sorted by row ([`sorted`]): what does not fit in memory goes to scratch files, about 12 bytes for
+//!    each entry.
+//! 3. Rows are read in their order and the two are compared as they come, like the two sides of a merge join. What is
+//!    missing is read a second time to be named.
 //!
-//! The hash has 64 bits. A row that lacks its entry passes for sound only if there is a surplus entry *of the same row in the same index* whose key has the
-//! same hash: one in 2^64 for each such entry. Nothing else goes by hashes: that two rows have one key is found where the entries lie side by side.
+//! The hash has 64 bits. A row that lacks its entry passes for sound only if there is a surplus entry *of the same row
+//! in the same index* whose key has the same hash: one in 2^64 for each such entry. Nothing else goes by hashes: that
+//! two rows have one key is found where the entries lie side by side.
 //!
 //! Invariants:
 //! - Memory is bounded at any size: [`RECORDS_MAX`] records, a chunk's keys as hashes, a tile.
-//! - Where a page cannot be read nothing is said of what it holds. An index of which a tile is lost is not compared, and that is said.
+//! - Where a page cannot be read nothing is said of what it holds. An index of which a tile is lost is not compared,
+//!   and that is said.
 //!
-//! Does not: find damaged pages by itself (`logstead_checkpoint::fsck` does, this is for what that has passed), or look into the log, which has no entries.
+//! Does not: find damaged pages by itself (`logstead_checkpoint::fsck` does, this is for what that has passed), or look
+//! into the log, which has no entries.
 
 mod sorted;
 
@@ -72,7 +79,8 @@ pub struct IndexReport {
     pub entries: u64,
     /// Entries of no row, or of one with another key.
     pub surplus: u64,
-    /// Indexes of the checkpoint that were not compared because a start makes them anew from rows: what is stored of them is not used.
+    /// Indexes of the checkpoint that were not compared because a start makes them anew from rows: what is stored of
+    /// them is not used.
     pub not_used: u64,
     /// What is wrong, the first thousand.
     pub damage: Vec<String>,
@@ -163,8 +171,8 @@ impl<'c> StoredRows<'c> {
         Ok(())
     }
 
-    /// Of the indexes that its catalog names those that the checkpoint has, and that a start would use: the others, or what is stored of them, are made
-    /// anew from rows. By table.
+    /// Of the indexes that its catalog names those that the checkpoint has, and that a start would use: the others, or
+    /// what is stored of them, are made anew from rows. By table.
     pub fn in_use<'i>(
         &self,
         indexes: &'i [StoredIndex],

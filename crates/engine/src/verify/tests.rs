@@ -234,7 +234,8 @@ fn a_row_without_its_entry_is_named() {
     }
 }
 
-/// A row that came without entries, where there was none and behind all others; and one that has the entry of another key only.
+/// A row that came without entries, where there was none and behind all others; and one that has the entry of another
+/// key only.
 #[test]
 fn a_row_that_no_entry_leads_to_is_named() {
     for records_max in MEMORIES {

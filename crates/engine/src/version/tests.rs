@@ -1,5 +1,5 @@
-//! Version chains under shuttle: a scheduler takes the turn wherever threads can meet, in thousands of orders. The memory
-//! account tells at the end whether everything was freed, and freed once.
+//! Version chains under shuttle: a scheduler takes the turn wherever threads can meet, in thousands of orders. The
+//! memory account tells at the end whether everything was freed, and freed once.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -202,8 +202,8 @@ fn two_installers_one_wins() {
     });
 }
 
-/// Two snapshots see what they see, whatever others install, commit and stamp, and whatever two collectors unlink between
-/// and around them meanwhile.
+/// Two snapshots see what they see, whatever others install, commit and stamp, and whatever two collectors unlink
+/// between and around them meanwhile.
 #[test]
 fn readers_find_their_versions_while_others_commit_stamp_and_prune() {
     explore(|chunk| {
@@ -335,8 +335,8 @@ fn undo_meets_a_collector_and_the_next_writer() {
     });
 }
 
-/// A deleted row is buried and its slot used again, while one that has read the tombstone wants to install above it: either
-/// the row stays, or the installation fails. It never ends up above a row that it has not read.
+/// A deleted row is buried and its slot used again, while one that has read the tombstone wants to install above it:
+/// either the row stays, or the installation fails. It never ends up above a row that it has not read.
 #[test]
 fn burying_and_reuse_meet_who_has_read_the_tombstone() {
     explore(|chunk| {
@@ -569,7 +569,8 @@ fn what_is_stale_is_not_brought() {
     );
 }
 
-/// A page may be older than the slots that were dropped after it was looked up: which slots are empty is known better here.
+/// A page may be older than the slots that were dropped after it was looked up: which slots are empty is known better
+/// here.
 #[test]
 fn slots_that_are_made_anew_are_as_the_newest_checkpoint_has_them() {
     let guard = Guard::pin();

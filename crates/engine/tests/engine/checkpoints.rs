@@ -301,8 +301,8 @@ fn a_changed_row_does_not_rewrite_its_chunk() {
     assert!(before == place.rows());
 }
 
-/// Rows that compress well: a delta with one of them takes more than a quarter of their page, and is written all the same, four times. Then
-/// the chunk is written whole.
+/// Rows that compress well: a delta with one of them takes more than a quarter of their page, and is written all the
+/// same, four times. Then the chunk is written whole.
 #[test]
 fn changes_of_rows_that_compress_well_do_not_rewrite_their_chunk() {
     let place = Place::new();
@@ -411,8 +411,8 @@ fn a_checkpoint_among_old_snapshots_and_running_writers() {
     assert!(before == place.rows());
 }
 
-/// While a checkpoint is taken, transactions commit between any two of its steps, and rows are collected: it has what was
-/// there at its CSN, and the next one the rest.
+/// While a checkpoint is taken, transactions commit between any two of its steps, and rows are collected: it has what
+/// was there at its CSN, and the next one the rest.
 #[test]
 fn transactions_go_on_between_the_steps_of_a_checkpoint() {
     for seed in 0..20 {
@@ -541,8 +541,8 @@ fn a_failed_checkpoint_leaves_the_one_before() {
     assert!(before == place.rows());
 }
 
-/// The drop of a table is not durable when the engine hears of it: a checkpoint from before still has the table, and a crash brings
-/// both back. Once it is durable, nothing of the table stays.
+/// The drop of a table is not durable when the engine hears of it: a checkpoint from before still has the table, and a
+/// crash brings both back. Once it is durable, nothing of the table stays.
 #[test]
 fn a_dropped_table_is_in_checkpoints_until_its_drop_is_durable() {
     let place = Place::new();
@@ -673,8 +673,8 @@ fn a_database_larger_than_memory_starts_and_serves() {
     }
 }
 
-/// A start does not read pages, so a damaged one does not stop it. Whoever needs it is told what is damaged; everything else is
-/// served, and nothing is changed by that.
+/// A start does not read pages, so a damaged one does not stop it. Whoever needs it is told what is damaged; everything
+/// else is served, and nothing is changed by that.
 #[test]
 fn a_damaged_page_is_told_to_who_needs_it() {
     const CHUNK: u64 = 64;

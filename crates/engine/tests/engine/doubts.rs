@@ -160,7 +160,8 @@ fn update(place: &Place, rid: u64, balance: i64) {
     place.collect();
 }
 
-/// A free slot that is known to be free is used, though the chunk that it lies in has gone and cannot be read any more; its other rows are there when it can be.
+/// A free slot that is known to be free is used, though the chunk that it lies in has gone and cannot be read any more;
+/// its other rows are there when it can be.
 #[test]
 fn inserts_do_not_need_pages_that_cannot_be_read() {
     for by_flip in [true, false] {
@@ -190,8 +191,8 @@ fn inserts_do_not_need_pages_that_cannot_be_read() {
     }
 }
 
-/// A chunk of which a part could be read when it came first has slots that may hold rows or be free. When all of it can be read, those are free again that were; it can be
-/// scanned, written, saved and evicted like any other.
+/// A chunk of which a part could be read when it came first has slots that may hold rows or be free. When all of it can
+/// be read, those are free again that were; it can be scanned, written, saved and evicted like any other.
 #[test]
 fn a_chunk_is_whole_again_when_it_can_be_read() {
     for (by_flip, with_tail) in [(true, false), (false, false), (true, true), (false, true)] {
@@ -248,8 +249,8 @@ fn a_chunk_is_whole_again_when_it_can_be_read() {
     }
 }
 
-/// A page can be read again while a checkpoint is writing its chunk, in which slots turn out to be free: its rows come at once, and who wants one of these slots waits, and reads it
-/// a few times.
+/// A page can be read again while a checkpoint is writing its chunk, in which slots turn out to be free: its rows come
+/// at once, and who wants one of these slots waits, and reads it a few times.
 #[test]
 fn a_chunk_that_is_whole_again_does_not_wait_for_a_checkpoint() {
     let world = World::new();
@@ -297,8 +298,9 @@ fn a_chunk_that_is_whole_again_does_not_wait_for_a_checkpoint() {
     assert_eq!((rows.len() as u64, rows[&10]), (CHUNK, 1_011));
 }
 
-/// A page under what the log has changed cannot be read, or a change of one of its rows is longer than any page: the checkpoint has all the same what the log says, names what it could not
-/// read, and the log may go. When the page can be read, it is all there.
+/// A page under what the log has changed cannot be read, or a change of one of its rows is longer than any page: the
+/// checkpoint has all the same what the log says, names what it could not read, and the log may go. When the page can
+/// be read, it is all there.
 #[test]
 fn a_checkpoint_goes_on_where_a_page_cannot_be_read() {
     const LONG: usize = 40 << 20;
@@ -355,7 +357,8 @@ fn a_checkpoint_goes_on_where_a_page_cannot_be_read() {
     assert!(row.expect("there").bytes.bytes() == &long[..], "all of it");
 }
 
-/// The last chunk, which new row numbers lie in, cannot be read: that is found out once, and not again for each of its row numbers.
+/// The last chunk, which new row numbers lie in, cannot be read: that is found out once, and not again for each of its
+/// row numbers.
 #[test]
 fn a_last_chunk_that_cannot_be_read_is_tried_once() {
     const ROWS: u64 = 40;
@@ -382,8 +385,8 @@ fn a_last_chunk_that_cannot_be_read_is_tried_once() {
     assert_eq!(scan(&place).expect("read").len() as u64, CHUNK + 3);
 }
 
-/// A row is changed all the time in a chunk of which the oldest page cannot be read: its pages do not become more and more, and what they say of other rows, changed, deleted, or changed
-/// by the log alone, stays.
+/// A row is changed all the time in a chunk of which the oldest page cannot be read: its pages do not become more and
+/// more, and what they say of other rows, changed, deleted, or changed by the log alone, stays.
 #[test]
 fn deltas_over_a_page_that_cannot_be_read_do_not_pile_up() {
     for by_flip in [true, false] {
@@ -438,8 +441,9 @@ fn deltas_over_a_page_that_cannot_be_read_do_not_pile_up() {
     }
 }
 
-/// Nodes of the pages' directory cannot be read under which the log has changed rows, and under which new ones come: the checkpoint has all of that, names the damage, and the log may go. What
-/// the nodes name is there when they can be read again.
+/// Nodes of the pages' directory cannot be read under which the log has changed rows, and under which new ones come:
+/// the checkpoint has all of that, names the damage, and the log may go. What the nodes name is there when they can be
+/// read again.
 #[test]
 fn a_checkpoint_goes_on_where_a_node_of_the_directory_cannot_be_read() {
     const CHUNKS: u64 = 200;
@@ -507,7 +511,8 @@ fn a_checkpoint_goes_on_where_a_node_of_the_directory_cannot_be_read() {
     assert_eq!(scan(&place), Ok(expected));
 }
 
-/// A table is dropped of whose pages some cannot be found: those that can go at once, the others when they can be found, in whatever life that is.
+/// A table is dropped of whose pages some cannot be found: those that can go at once, the others when they can be
+/// found, in whatever life that is.
 #[test]
 fn the_pages_of_a_dropped_table_go_when_they_can_be_found() {
     const CHUNKS: u64 = 200;
@@ -547,8 +552,8 @@ fn the_pages_of_a_dropped_table_go_when_they_can_be_found() {
     assert_eq!(engine.checkpoint_stats().last_damage, None);
 }
 
-/// The root of the pages' directory cannot be read from the start on: it may be a fork, so checkpoints fail and the log stays, which has what has changed. What is known of the directory
-/// once stays known.
+/// The root of the pages' directory cannot be read from the start on: it may be a fork, so checkpoints fail and the log
+/// stays, which has what has changed. What is known of the directory once stays known.
 #[test]
 fn no_checkpoint_is_taken_while_a_root_that_was_never_read_cannot_be() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! Chunks that leave memory and come back: what may go (T6), that what comes back is what went, that nobody is told otherwise, and
-//! that a table larger than the memory budget works.
+//! Chunks that leave memory and come back: what may go (T6), that what comes back is what went, that nobody is told
+//! otherwise, and that a table larger than the memory budget works.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -217,7 +217,8 @@ fn what_is_evicted_comes_back_as_it_was() {
     assert_eq!((stats.chunks_evicted, stats.chunks_loaded), (4, 4));
 }
 
-/// Who waits for a chunk finds it, whatever his worker does first: where few chunks fit they would go round for ever otherwise.
+/// Who waits for a chunk finds it, whatever his worker does first: where few chunks fit they would go round for ever
+/// otherwise.
 #[test]
 fn what_is_waited_for_stays_until_who_waits_has_come_back() {
     let place = Place::saved(CHUNK);
@@ -281,7 +282,8 @@ fn an_old_snapshot_keeps_its_versions_in_memory() {
     assert_eq!(place.balance(&mut txn, 6), None);
 }
 
-/// T6: who has read a row before its chunk went, and writes after it has come back, meets what others have written meanwhile.
+/// T6: who has read a row before its chunk went, and writes after it has come back, meets what others have written
+/// meanwhile.
 #[test]
 fn a_later_writer_meets_who_was_quicker() {
     let place = Place::saved(CHUNK);
@@ -307,8 +309,8 @@ fn a_later_writer_meets_who_was_quicker() {
     assert_eq!(place.balance(&mut txn, 6), Some(300));
 }
 
-/// T6: two SERIALIZABLE transactions that each read what the other writes are not both let through because the chunk went and came back
-/// between.
+/// T6: two SERIALIZABLE transactions that each read what the other writes are not both let through because the chunk
+/// went and came back between.
 #[test]
 fn serializable_holds_over_evictions() {
     let place = Place::saved(2 * CHUNK);
@@ -538,8 +540,8 @@ pub(crate) fn of_bytes(key: i64, balance: i64, bytes: usize, filling: u8) -> Vec
     builder.finish().to_vec()
 }
 
-/// A table several times the memory budget, with an evictor that takes checkpoints when it needs them: every write and read waits for its turn
-/// and none is refused.
+/// A table several times the memory budget, with an evictor that takes checkpoints when it needs them: every write and
+/// read waits for its turn and none is refused.
 #[test]
 fn a_table_larger_than_memory_is_written_and_read() {
     const BUDGET: u64 = 12 << 20;
@@ -597,7 +599,8 @@ fn a_table_larger_than_memory_is_written_and_read() {
     drop(evictor);
 }
 
-/// Rows of one chunk that do not fit in memory together: a scan, and who reads one after the other, gets them one by one.
+/// Rows of one chunk that do not fit in memory together: a scan, and who reads one after the other, gets them one by
+/// one.
 #[test]
 fn a_chunk_larger_than_memory_is_read() {
     const BUDGET: u64 = 16 << 20;

@@ -1,5 +1,5 @@
-//! What locks hand over: their next holder depends on what the former one did, wherever that was, and is not told before that is durable.
-//! Nobody flushes here but the tests themselves.
+//! What locks hand over: their next holder depends on what the former one did, wherever that was, and is not told
+//! before that is durable. Nobody flushes here but the tests themselves.
 
 use std::sync::Arc;
 

@@ -168,8 +168,8 @@ fn an_account_returns_to_where_it_was() {
         assert!(memory.used_bytes() > settled, "rows count");
         collect_until(&worker, |used| used <= settled)
     };
-    // Buffers and lists of free row numbers stay. If only the tombstones of each round were not given back, that would be
-    // more after thirty.
+    // Buffers and lists of free row numbers stay. If only the tombstones of each round were not given back, that would
+    // be more after thirty.
     let settled = memory.used_bytes() + (256 << 10);
     for _ in 0..30 {
         let used = cycle(settled);

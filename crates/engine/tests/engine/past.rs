@@ -1,4 +1,5 @@
-//! Reads of the past: that they show what was there then, whatever has become of it since; what they hold, and for how long.
+//! Reads of the past: that they show what was there then, whatever has become of it since; what they hold, and for how
+//! long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -333,7 +334,8 @@ fn an_index_that_was_not_there_is_not_there() {
     assert!(past.indexed(TABLE).is_ok());
 }
 
-/// Checkpoints that are not kept by anything else stay while they are read, and go when nobody has done so for a minute.
+/// Checkpoints that are not kept by anything else stay while they are read, and go when nobody has done so for a
+/// minute.
 #[test]
 fn what_is_read_stays_and_then_goes() {
     let place = Place::new();

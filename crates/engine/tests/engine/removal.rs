@@ -1,4 +1,5 @@
-//! What goes when a checkpoint is published: objects, by moving what is left in them, those of lives that ended in the middle of one, and the log before it; and nothing else.
+//! What goes when a checkpoint is published: objects, by moving what is left in them, those of lives that ended in the
+//! middle of one, and the log before it; and nothing else.
 
 use logstead_engine::{Guard, Isolation, Present, Rid, RowBuilder};
 use logstead_home::ObjectId;
@@ -6,7 +7,8 @@ use logstead_home::ObjectId;
 use crate::checkpoints::{Place, TABLES, row};
 use crate::world::{commit, number};
 
-/// Objects with few live bytes go by moving their pages as they are: chunks of which little has changed are not written whole for that.
+/// Objects with few live bytes go by moving their pages as they are: chunks of which little has changed are not written
+/// whole for that.
 #[test]
 fn compaction_moves_deltas_and_rewrites_no_chunks() {
     const CHUNKS: u64 = 12;
@@ -38,7 +40,8 @@ fn compaction_moves_deltas_and_rewrites_no_chunks() {
     assert!(before == place.rows());
 }
 
-/// A life that ends in the middle of a checkpoint leaves objects behind: the next one's first checkpoint removes them before it needs room.
+/// A life that ends in the middle of a checkpoint leaves objects behind: the next one's first checkpoint removes them
+/// before it needs room.
 #[test]
 fn orphans_are_removed_before_the_first_checkpoint_needs_room() {
     let place = Place::new();
@@ -60,8 +63,8 @@ fn orphans_are_removed_before_the_first_checkpoint_needs_room() {
     next.publish().expect("published");
 }
 
-/// Objects that only a replaced record names go; of what the present one needs nothing does, however often (T8). A record that was
-/// given up before it was published leaves nothing either, in the end.
+/// Objects that only a replaced record names go; of what the present one needs nothing does, however often (T8). A
+/// record that was given up before it was published leaves nothing either, in the end.
 #[test]
 fn objects_of_replaced_checkpoints_go_and_no_others() {
     let place = Place::new();
@@ -156,7 +159,8 @@ fn the_log_before_a_checkpoint_goes() {
     assert!(before == place.rows());
 }
 
-/// Whatever the sizes of transactions, the home holds no more than what is live and what was written since the checkpoint before the last one.
+/// Whatever the sizes of transactions, the home holds no more than what is live and what was written since the
+/// checkpoint before the last one.
 #[test]
 fn large_transactions_take_no_more_room_than_twice_the_distance_between_checkpoints() {
     const LARGE: usize = 200_000;

@@ -191,7 +191,8 @@ fn points_are_kept_by_time() {
     assert!((13..=17).contains(&most), "{most}");
 }
 
-/// A list of pins that a newer server wrote: this one is not started on it, as little as anybody else reads it, for what else it must not touch is not known.
+/// A list of pins that a newer server wrote: this one is not started on it, as little as anybody else reads it, for
+/// what else it must not touch is not known.
 #[test]
 fn pins_of_a_newer_server_stop_a_start() {
     let place = Place::new(Retention::default());

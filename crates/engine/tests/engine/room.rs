@@ -1,4 +1,5 @@
-//! Who waits for memory, with an evictor at work: what is served in the end, what is refused, and how many checkpoints that takes.
+//! Who waits for memory, with an evictor at work: what is served in the end, what is refused, and how many checkpoints
+//! that takes.
 
 use std::future::Future;
 use std::pin::pin;
@@ -143,7 +144,8 @@ fn a_checkpoint_that_hangs_keeps_nobody_from_being_served_or_refused() {
         while other.collect_garbage(10_000) {}
         block_on(wait).expect("is served");
     }
-    // Somebody's guard may let go of what the other had by and by: who waits for that is served, and refused when there is no more.
+    // Somebody's guard may let go of what the other had by and by: who waits for that is served, and refused when there
+    // is no more.
     place.engine.set_memory_wait(Duration::from_millis(200));
     exhaust(&place, &mut waits);
     assert_eq!(memory.objects_under_way(), 1, "it still hangs");

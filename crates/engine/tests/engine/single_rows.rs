@@ -1,5 +1,5 @@
-//! Rows that leave memory and come back one by one: what a miss brings, what a row in use keeps, and that checkpoints have rows that are
-//! absent while they are taken.
+//! Rows that leave memory and come back one by one: what a miss brings, what a row in use keeps, and that checkpoints
+//! have rows that are absent while they are taken.
 
 use logstead_engine::{
     Absent, FaultError, FlushMode, Guard, LogHome, MemoryHome, Rid, Row, RowLock, Txn,
@@ -165,7 +165,8 @@ fn a_row_in_use_keeps_itself_alone() {
     assert_eq!((rows[&1], rows[&3], rows[&4]), (200, 300, 100));
 }
 
-/// A chunk is written in deltas and anew while most of its rows are absent. Nothing comes into memory for that, and nothing is lost.
+/// A chunk is written in deltas and anew while most of its rows are absent. Nothing comes into memory for that, and
+/// nothing is lost.
 #[test]
 fn checkpoints_have_rows_that_are_absent() {
     // As they are, copied one by one, and in pieces.
@@ -268,7 +269,8 @@ fn contents(place: &Place, count: u64) -> Vec<Vec<u8>> {
     (0..count).map(&mut read).collect()
 }
 
-/// Damage of rows that are absent is told to who needs one. It does not stop checkpoints, which go on to write what has changed.
+/// Damage of rows that are absent is told to who needs one. It does not stop checkpoints, which go on to write what has
+/// changed.
 #[test]
 fn damaged_rows_that_are_absent_do_not_stop_checkpoints() {
     let (memory, home) = home();

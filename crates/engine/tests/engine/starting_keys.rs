@@ -1,4 +1,5 @@
-//! Keys that the log has changed behind the checkpoint: a start makes them of what the log says, without the rows ([restore](logstead_engine::Engine::restore_index)).
+//! Keys that the log has changed behind the checkpoint: a start makes them of what the log says, without the rows
+//! ([restore](logstead_engine::Engine::restore_index)).
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -207,7 +208,8 @@ impl Place {
     }
 }
 
-/// One column of a key changes, or a column that no key is made of, several times; the start reads nothing of it, if it is told which they are.
+/// One column of a key changes, or a column that no key is made of, several times; the start reads nothing of it, if it
+/// is told which they are.
 #[test]
 fn keys_that_the_log_has_changed_are_made_without_their_rows() {
     for index in [TOLD, UNTOLD] {
@@ -246,7 +248,8 @@ fn keys_that_the_log_has_changed_are_made_without_their_rows() {
     }
 }
 
-/// Two indexes share a column, and one that only the other has changes: the record says nothing of the keys of the one, or all of it, whichever comes first.
+/// Two indexes share a column, and one that only the other has changes: the record says nothing of the keys of the one,
+/// or all of it, whichever comes first.
 #[test]
 fn keys_of_indexes_that_share_columns_are_made_without_their_rows() {
     for indexes in [[TOLD, BESIDE], [BESIDE, TOLD]] {
@@ -271,8 +274,8 @@ fn keys_of_indexes_that_share_columns_are_made_without_their_rows() {
     }
 }
 
-/// A transaction has written before the index was there, and commits behind the checkpoint that has it: what the log says is not enough, and the chunks are brought in, on
-/// one thread or on several.
+/// A transaction has written before the index was there, and commits behind the checkpoint that has it: what the log
+/// says is not enough, and the chunks are brought in, on one thread or on several.
 #[test]
 fn a_key_of_which_the_log_says_a_part_is_made_of_its_row() {
     for threads in [0, 4] {

@@ -1,5 +1,5 @@
-//! Starts: what is read before the first query, and what the log says of chunks that are not read ([pending]); crashes before and behind
-//! the first checkpoint of a life.
+//! Starts: what is read before the first query, and what the log says of chunks that are not read ([pending]); crashes
+//! before and behind the first checkpoint of a life.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -60,8 +60,8 @@ fn nth(model: &Model, at: usize) -> Rid {
     *model.keys().nth(at).expect("so many")
 }
 
-/// What the tail of each test does to rows all over the table: new values, new keys, keys that moved from one row to another, deletions, rows
-/// that are there for the first time, and again.
+/// What the tail of each test does to rows all over the table: new values, new keys, keys that moved from one row to
+/// another, deletions, rows that are there for the first time, and again.
 fn tail(place: &Place, model: &mut Model, rows: usize, round: i64) {
     let new = round * 1_000_000;
     let rids: Vec<Rid> = (0..12).map(|at| nth(model, at * rows / 12)).collect();
@@ -89,8 +89,8 @@ fn tail(place: &Place, model: &mut Model, rows: usize, round: i64) {
     place.flush();
 }
 
-/// The time until a start serves follows from the log's tail alone: with an equal one it reads the same, however many rows there are and however
-/// many chunks the tail has touched.
+/// The time until a start serves follows from the log's tail alone: with an equal one it reads the same, however many
+/// rows there are and however many chunks the tail has touched.
 #[test]
 fn a_start_reads_no_more_of_more_rows() {
     let mut reads = Vec::new();
@@ -129,7 +129,8 @@ fn a_start_reads_no_more_of_more_rows() {
     assert!(reads[1].2 <= reads[0].2 + 4, "{reads:?}");
 }
 
-/// A crash among chunks of which some have come in, and some of these have changed again: the log still has all of it, as often as it happens.
+/// A crash among chunks of which some have come in, and some of these have changed again: the log still has all of it,
+/// as often as it happens.
 #[test]
 fn a_crash_before_the_first_checkpoint_finds_the_tail_again() {
     let mut place = Place::new();
@@ -178,8 +179,8 @@ fn the_first_checkpoint_takes_what_is_not_read_along() {
     place.verify(&model);
 }
 
-/// Rows that come in, change and go while the first checkpoint writes what the log says of their chunks, before it looks at them, behind that, and when it is
-/// published.
+/// Rows that come in, change and go while the first checkpoint writes what the log says of their chunks, before it
+/// looks at them, behind that, and when it is published.
 #[test]
 fn rows_change_while_their_tail_is_written() {
     for moment in 0..3 {
@@ -226,7 +227,8 @@ fn rows_change_while_their_tail_is_written() {
     }
 }
 
-/// Rows that were changed in the tail are found under their new keys and not under the old ones, whatever comes in first.
+/// Rows that were changed in the tail are found under their new keys and not under the old ones, whatever comes in
+/// first.
 #[test]
 fn rows_of_the_tail_are_found_by_their_keys() {
     let place = Place::new();
@@ -258,7 +260,8 @@ fn rows_of_the_tail_are_found_by_their_keys() {
     place.verify(&model);
 }
 
-/// A key that a row of the tail has is taken, and one that it has given up is free, though the row's chunk was never read.
+/// A key that a row of the tail has is taken, and one that it has given up is free, though the row's chunk was never
+/// read.
 #[test]
 fn unique_keys_of_the_tail_are_taken() {
     let place = Place::new();
@@ -295,7 +298,8 @@ fn unique_keys_of_the_tail_are_taken() {
     assert!(freed >= 3, "{freed}");
 }
 
-/// Random work, chunks and leaves that come in one by one or not at all, checkpoints that come to nothing or not, and crashes: all is there each time.
+/// Random work, chunks and leaves that come in one by one or not at all, checkpoints that come to nothing or not, and
+/// crashes: all is there each time.
 #[test]
 fn random_lives_lose_nothing() {
     let (mut kept, mut first_checkpoints) = (0, 0);
@@ -333,8 +337,8 @@ fn random_lives_lose_nothing() {
     );
 }
 
-/// A tile is damaged for which entries of the log wait: the checkpoint is taken all the same, and the next start builds the index from rows, as long as one of them
-/// was taken in that state.
+/// A tile is damaged for which entries of the log wait: the checkpoint is taken all the same, and the next start builds
+/// the index from rows, as long as one of them was taken in that state.
 #[test]
 fn a_damaged_tile_under_the_tail_costs_no_checkpoint() {
     const ROWS: i64 = 2_000;

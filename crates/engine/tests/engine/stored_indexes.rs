@@ -1,4 +1,5 @@
-//! Indexes in checkpoints: what comes back of them after a crash, with the log behind it (T11); which ones do not; what a start reads.
+//! Indexes in checkpoints: what comes back of them after a crash, with the log behind it (T11); which ones do not; what
+//! a start reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -387,8 +388,8 @@ pub(crate) fn values(row: RowRef<'_>) -> (i64, i64) {
     (value(0), value(1))
 }
 
-/// T11: checkpoints that walk among splits, merges, evictions, rolled back and collected work, with crashes in between. After each every row
-/// has its entry in every index, and the unique ones still refuse keys that are taken.
+/// T11: checkpoints that walk among splits, merges, evictions, rolled back and collected work, with crashes in between.
+/// After each every row has its entry in every index, and the unique ones still refuse keys that are taken.
 #[test]
 fn t11_every_row_is_in_every_index_after_any_crash() {
     let (mut restored, mut evicted, mut published, mut tiles) = (0, 0, 0, 0);

@@ -1,5 +1,5 @@
-//! What the log behind the checkpoint says of absent chunks, where memory is small beside it: starts that need no more than the life before had, and
-//! first checkpoints that need no room for what the log has changed ([pending]).
+//! What the log behind the checkpoint says of absent chunks, where memory is small beside it: starts that need no more
+//! than the life before had, and first checkpoints that need no room for what the log has changed ([pending]).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -93,8 +93,8 @@ fn assert_balances(place: &Place, balance: impl Fn(u64) -> i64) {
     }
 }
 
-/// Some rows of every chunk were changed, more than an eighth of the budget, and all chunks together are larger than memory: the rows that were in
-/// memory before the crash are all that is needed after it.
+/// Some rows of every chunk were changed, more than an eighth of the budget, and all chunks together are larger than
+/// memory: the rows that were in memory before the crash are all that is needed after it.
 #[test]
 fn a_start_needs_what_the_life_before_had_changed() {
     let (memory, home) = home();
@@ -109,8 +109,8 @@ fn a_start_needs_what_the_life_before_had_changed() {
     assert_balances(&place, |rid| if is_changed(rid) { 7 } else { 0 });
 }
 
-/// One life after the other changes rows that the next one does not read, a few bytes of each: together they are more than memory holds, and no
-/// checkpoint needs them there.
+/// One life after the other changes rows that the next one does not read, a few bytes of each: together they are more
+/// than memory holds, and no checkpoint needs them there.
 #[test]
 fn a_first_checkpoint_needs_no_room_for_what_the_log_has_changed() {
     let (memory, home) = home();
@@ -159,8 +159,8 @@ fn delete(place: &Place, rid: u64) {
     place.collect();
 }
 
-/// A damaged page costs the rows that are there alone. What the log says of others in its chunk is in the next checkpoint, and so are all other chunks; what it has changed
-/// of lost ones counts when the page is whole again.
+/// A damaged page costs the rows that are there alone. What the log says of others in its chunk is in the next
+/// checkpoint, and so are all other chunks; what it has changed of lost ones counts when the page is whole again.
 #[test]
 fn a_damaged_page_under_a_tail_costs_its_own_rows() {
     const NEW: i64 = 9_000;
@@ -254,7 +254,8 @@ fn a_damaged_page_under_a_tail_costs_its_own_rows() {
     }
 }
 
-/// A table is dropped before a checkpoint has what the log says of it: who still has it is told so, and does not wait for a checkpoint that never comes.
+/// A table is dropped before a checkpoint has what the log says of it: who still has it is told so, and does not wait
+/// for a checkpoint that never comes.
 #[test]
 fn a_row_of_a_dropped_table_is_not_waited_for() {
     let (memory, home) = home();
@@ -271,7 +272,8 @@ fn a_row_of_a_dropped_table_is_not_waited_for() {
     }
 }
 
-/// The pages under what the log has changed, and of rows that are absent of chunks that are written whole, are read together where they lie together.
+/// The pages under what the log has changed, and of rows that are absent of chunks that are written whole, are read
+/// together where they lie together.
 #[test]
 fn a_checkpoint_reads_older_pages_together() {
     const CHUNKS: u64 = 128;

@@ -1,11 +1,13 @@
 //! A cache of immutable objects' blocks on this machine's disk: for homes whose reads are requests.
 //!
-//! Objects never change, so a block that was read or stored once is as good as the store's. What the cache gives back is checked against its own
-//! checksum; what it cannot know (an object of the same number in a store that was emptied and filled again) is found by the reader's checks, who then
-//! asks again with [`ObjectCopies::read_object_copy`], which goes past the cache and drops what was in it.
+//! Objects never change, so a block that was read or stored once is as good as the store's. What the cache gives back
+//! is checked against its own checksum; what it cannot know (an object of the same number in a store that was emptied
+//! and filled again) is found by the reader's checks, who then asks again with [`ObjectCopies::read_object_copy`],
+//! which goes past the cache and drops what was in it.
 //!
 //! Invariants:
-//! - Whatever happens to the cache (damage, a full disk, an I/O error, another process that uses it) costs time only: it is never the reason for an error.
+//! - Whatever happens to the cache (damage, a full disk, an I/O error, another process that uses it) costs time only:
+//!   it is never the reason for an error.
 //! - However many ask for a block at once, the store is asked once.
 //! - Blocks that follow one another and are missing are asked for in one request.
 //! - The lanes, side segments and named values of the home are not cached: a server reads them once, at its start.
@@ -21,7 +23,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bytes of a block: large enough that a miss is worth a request, small enough that a page does not bring much that nobody wants.
+/// Bytes of a block: large enough that a miss is worth a request, small enough that a page does not bring much that
+/// nobody wants.
 const BLOCK_BYTES: usize = 256 << 10;
 /// The most that is asked for in one request: what readers of pages ask for at most.
 const REQUEST_BYTES_MAX: usize = 4 << 20;
@@ -211,7 +214,8 @@ impl ObjectCache {
         })
     }
 
-    /// Reads blocks that follow one another from the store, in one request, stores them and tells whoever waits; their bytes.
+    /// Reads blocks that follow one another from the store, in one request, stores them and tells whoever waits; their
+    /// bytes.
     fn fetch(&self, begun: &Begun<'_>) -> Result<Vec<u8>, HomeError> {
         let Some((first, _)) = begun.flights.first() else {
             return Ok(Vec::new());

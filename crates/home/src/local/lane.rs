@@ -5,8 +5,8 @@
 //! - `next` has the number after `current`'s.
 //! - Who asks for room hears of a full disk only what an attempt found that began after they asked first
 //!   ([`RoomRequest`]): attempts are
-//!   numbered in the order in which they begin, over all lanes. That outcome is kept while the next attempt is under way, so
-//!   nobody who has waited for one waits for another, however many come and ask.
+//!   numbered in the order in which they begin, over all lanes. That outcome is kept while the next attempt is under
+//!   way, so nobody who has waited for one waits for another, however many come and ask.
 //! - The listener is called without the lock.
 
 use super::ALIGNMENT;
@@ -34,8 +34,8 @@ pub(super) struct LaneFiles {
     /// The lane's own thread, if the way of writing has one.
     writer: Option<Queue<Write>>,
     order: Arc<Order>,
-    /// Files that may still be written to: the present segment, those before it whose last appends may be in flight, and
-    /// the next.
+    /// Files that may still be written to: the present segment, those before it whose last appends may be in flight,
+    /// and the next.
     open: Mutex<Vec<Segment>>,
 }
 
@@ -56,8 +56,8 @@ enum Next {
     Preparing { attempt: u64 },
     /// It is there.
     Ready { size_bytes: u64 },
-    /// The last attempt found the disk full. Those who waited for it hear so; who comes later starts another one, because space
-    /// may have been freed.
+    /// The last attempt found the disk full. Those who waited for it hear so; who comes later starts another one,
+    /// because space may have been freed.
     DiskFull,
     /// The last attempt failed otherwise; there will be no other.
     Failed(HomeError),

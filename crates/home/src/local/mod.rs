@@ -71,7 +71,8 @@ pub struct LocalOptions {
     pub segment_size_bytes_min: u64,
     /// The most that is kept of the disk for what frees room; at most an eighth of the disk. See `reserve`.
     pub reserve_bytes_max: u64,
-    /// Background threads write and prepare. Without them (tests that count every I/O) everything happens in the caller.
+    /// Background threads write and prepare. Without them (tests that count every I/O) everything happens in the
+    /// caller.
     pub threads: bool,
     /// How to write.
     pub way: IoMethod,

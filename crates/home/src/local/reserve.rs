@@ -1,21 +1,23 @@
 //! Room on the disk that is kept for what frees room, so that a full disk has a way out from within.
 //!
-//! What a full disk needs is a checkpoint: behind it side segments, segments and objects go that nobody needs any more. A checkpoint writes before
-//! anything is removed, at most about what the log holds that no checkpoint covers. So three limits are kept:
+//! What a full disk needs is a checkpoint: behind it side segments, segments and objects go that nobody needs any more.
+//! A checkpoint writes before anything is removed, at most about what the log holds that no checkpoint covers. So three
+//! limits are kept:
 //!
 //! 1. Who writes more ([`LaneAppends::is_short_of_space`](crate::LaneAppends::is_short_of_space)) is refused while
 //!    less is free than the *reserve* and what lies in side segments together: as much as those hold the next
 //!    checkpoint may have to write.
-//! 2. Segments, and side segments of transactions that began before, end at half of the reserve (side segments again with what they hold): deletes and
-//!    dropped tables go into those.
+//! 2. Segments, and side segments of transactions that began before, end at half of the reserve (side segments again
+//!    with what they hold): deletes and dropped tables go into those.
 //! 3. Objects of checkpoints, and the manifest, may use all of it. Spare segments give way to them.
 //!
-//! The reserve is [`LocalOptions::reserve_bytes_max`](super::LocalOptions::reserve_bytes_max), or an eighth of a smaller disk. It is no file: what others
-//! write to the same disk may use it up.
+//! The reserve is [`LocalOptions::reserve_bytes_max`](super::LocalOptions::reserve_bytes_max), or an eighth of a
+//! smaller disk. It is no file: what others write to the same disk may use it up.
 //!
 //! Invariants:
 //! - `side_bytes` is what was written of side segments that are there, unfinished ones included.
-//! - `short` is true if the last look found too little; a look follows everything that takes much room, and every question while it is true.
+//! - `short` is true if the last look found too little; a look follows everything that takes much room, and every
+//!   question while it is true.
 
 use super::Shared;
 use super::paths::Paths;

@@ -1,12 +1,12 @@
 //! Making segments, of nothing or of segments that nobody needs any more.
 //!
-//! A trimmed segment may be kept as a *spare* of its lane. Renamed, it is the lane's next segment: nothing is written and
-//! nothing allocated for it, which halves what a long-running log writes and makes a start quick.
+//! A trimmed segment may be kept as a *spare* of its lane. Renamed, it is the lane's next segment: nothing is written
+//! and nothing allocated for it, which halves what a long-running log writes and makes a start quick.
 //!
 //! Invariants:
 //! - A segment has its name only after all of it is written (zeros, or what it held as another segment) and durable.
-//! - A spare goes from name to name by renames within its directory, which become durable in order: before the new name is
-//!   used it is durable, and then the old one is gone for good.
+//! - A spare goes from name to name by renames within its directory, which become durable in order: before the new name
+//!   is used it is durable, and then the old one is gone for good.
 //! - Spares are few, and give way when the disk fills up.
 //!
 //! Why stale bytes do no harm: see *Recycled segments* at [`LaneSegments`](crate::LaneSegments).

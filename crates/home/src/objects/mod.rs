@@ -10,8 +10,8 @@
 //!
 //! Invariants:
 //! - `Ok` is told only of bytes that the provider has said to hold, or that were read back.
-//! - Whatever has a name is made by *create* or *put if absent*, and no name is used twice: segment numbers begin anew, higher,
-//!   with each epoch.
+//! - Whatever has a name is made by *create* or *put if absent*, and no name is used twice: segment numbers begin anew,
+//!   higher, with each epoch.
 //! - After [`LaneSegments::fence`], no other writer's append to that lane is told to have succeeded, ever.
 //!
 //! Does not: know blocks, or decide who may write (the lease in the manifest does).
@@ -58,13 +58,14 @@ const APPEND_BYTES_PREFERRED: usize = 512 << 10;
 /// How an object home works.
 #[derive(Clone, Debug)]
 pub struct ObjectOptions {
-    /// Size at which a segment is left for the next one. Each costs a few requests to make, to list and to remove; and what is no
-    /// longer needed is removed segment by segment, so up to one for each lane is kept that is not.
+    /// Size at which a segment is left for the next one. Each costs a few requests to make, to list and to remove; and
+    /// what is no longer needed is removed segment by segment, so up to one for each lane is kept that is not.
     pub segment_size_bytes_max: u64,
-    /// Appends after which a segment is left; an appendable object's may be fewer, if its provider says so. For plain segments, where
-    /// each is an object to be listed.
+    /// Appends after which a segment is left; an appendable object's may be fewer, if its provider says so. For plain
+    /// segments, where each is an object to be listed.
     pub appends_per_segment_max: u64,
-    /// How long an append of the preferred size takes; if nobody has measured it, what the provider's kind is known for.
+    /// How long an append of the preferred size takes; if nobody has measured it, what the provider's kind is known
+    /// for.
     pub append_latency_us: Option<u32>,
     /// The first pause before a request is repeated, and the longest.
     pub pause_min: Duration,

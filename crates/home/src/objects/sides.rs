@@ -3,12 +3,13 @@
 //! Invariants:
 //! - The last object is written after all parts, and removed before them: where it is, the side segment is whole.
 //! - A part has one writer and one content, so writing it again does no harm.
-//! - Something of the writer is on its way as long as it holds bytes that are not written: whoever waits for its backlog waits
-//!   for something.
-//! - Who waits for the end is told exactly once, whatever moment the home is closed at, and without the writer's lock held.
+//! - Something of the writer is on its way as long as it holds bytes that are not written: whoever waits for its
+//!   backlog waits for something.
+//! - Who waits for the end is told exactly once, whatever moment the home is closed at, and without the writer's lock
+//!   held.
 //!
-//! What a server leaves that stops half way is listed like a whole one, so that the next recovery removes it; reading it says that it
-//! is missing.
+//! What a server leaves that stops half way is listed like a whole one, so that the next recovery removes it; reading
+//! it says that it is missing.
 
 use super::io::{Core, closed, failed};
 use super::names;
@@ -223,8 +224,8 @@ struct State {
     spares: Vec<Vec<u8>>,
     failed: Option<HomeError>,
     given_up: bool,
-    /// Set by `finish`, taken when nothing is on its way any more. Parts that a home drops when it is closed never come back: then this
-    /// goes with the last of them, and tells that.
+    /// Set by `finish`, taken when nothing is on its way any more. Parts that a home drops when it is closed never come
+    /// back: then this goes with the last of them, and tells that.
     done: Option<Done>,
 }
 
@@ -291,7 +292,8 @@ impl ObjectSide {
     }
 }
 
-/// What is to be begun once the writer's lock is free: a home that is closed drops it at once, and who is told of that may do anything.
+/// What is to be begun once the writer's lock is free: a home that is closed drops it at once, and who is told of that
+/// may do anything.
 #[derive(Default)]
 struct Work {
     parts: Vec<(u32, Vec<u8>)>,

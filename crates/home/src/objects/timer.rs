@@ -1,4 +1,5 @@
-//! How time passes for requests that wait: by the clock, or by hand in tests, which thus wait for nothing and depend on no machine's speed.
+//! How time passes for requests that wait: by the clock, or by hand in tests, which thus wait for nothing and depend on
+//! no machine's speed.
 
 use parking_lot::Mutex;
 use std::fmt;

@@ -194,7 +194,8 @@ pub(super) struct Waits {
     pub(super) grace: Duration,
 }
 
-/// Asks each child that `ask` makes a job for, and waits for all of them as `waits` says; `enough` tells when enough have answered.
+/// Asks each child that `ask` makes a job for, and waits for all of them as `waits` says; `enough` tells when enough
+/// have answered.
 pub(super) fn ask_each<T: Send + 'static>(
     children: &[Arc<Child>],
     env: &Env,

@@ -1,12 +1,12 @@
 //! Immutable objects on several children.
 //!
 //! Invariants:
-//! - When a put has succeeded, every child that is still up has the object: `needed` members at least. A child that failed, or was much
-//!   slower than the others, is left out, as for appends. So a member that is recorded as complete has every object that was
-//!   acknowledged, but for what the last server put after it had failed; and among the members that a start needs there is
-//!   one that has all.
-//! - Before copies count ([`Inner::settle_members`]), each child that is up has every object of those members. What only a child that
-//!   was away still has was removed meanwhile, or never acknowledged: it is not copied to the others.
+//! - When a put has succeeded, every child that is still up has the object: `needed` members at least. A child that
+//!   failed, or was much slower than the others, is left out, as for appends. So a member that is recorded as complete
+//!   has every object that was acknowledged, but for what the last server put after it had failed; and among the
+//!   members that a start needs there is one that has all.
+//! - Before copies count ([`Inner::settle_members`]), each child that is up has every object of those members. What
+//!   only a child that was away still has was removed meanwhile, or never acknowledged: it is not copied to the others.
 //! - A read that fails is no reason to leave a child out: another one is asked, and from then on before it.
 //! - Objects go through threads of their own: a large one never keeps the lease's requests waiting.
 //!
@@ -178,7 +178,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Copies an object to a child from the first of its holders that can be read. A child that cannot store it is left out.
+    /// Copies an object to a child from the first of its holders that can be read. A child that cannot store it is left
+    /// out.
     fn copy_object(
         &self,
         holders: &[usize],

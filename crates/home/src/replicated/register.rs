@@ -1,7 +1,9 @@
-//! Drives the register of [`quorum`](super::quorum): its actions are requests to the children, their answers its events.
+//! Drives the register of [`quorum`](super::quorum): its actions are requests to the children, their answers its
+//! events.
 //!
-//! The children's records lie under the name `manifest`, where a home of one child has its manifest: so neither is taken for
-//! the other. One proposal at a time; requests that an earlier one has left open are heard when they are answered.
+//! The children's records lie under the name `manifest`, where a home of one child has its manifest: so neither is
+//! taken for the other. One proposal at a time; requests that an earlier one has left open are heard when they are
+//! answered.
 
 use super::child::{Answers, Child, no_answer};
 use super::quorum::{Action, Ballot, Event, Outcome, Proposer, Record, Rules, Voters, is_quorum};
@@ -35,8 +37,8 @@ pub(super) struct Register {
     /// The member that each child is, and the tag of its record as last read or written.
     seen: Vec<(u64, Option<Tag>)>,
     proposer: Proposer<State>,
-    /// The tags that our last change of the lease may have given it: more than one after answers that were lost. What was read
-    /// does not count: it may be another server's.
+    /// The tags that our last change of the lease may have given it: more than one after answers that were lost. What
+    /// was read does not count: it may be another server's.
     lease_tags: Vec<u64>,
     tell: mpsc::Sender<(usize, Answer)>,
     told: mpsc::Receiver<(usize, Answer)>,
@@ -67,7 +69,8 @@ impl Rules<State> for Change<'_> {
     fn voters(&self, value: Option<&State>) -> Vec<Voters> {
         match value {
             Some(state) => sets_of(state, &self.ids),
-            // The first value takes them all: so no child comes into two homes. In a place of its own there is no other home to come into.
+            // The first value takes them all: so no child comes into two homes. In a place of its own there is no other
+            // home to come into.
             None => (0..self.ids.len())
                 .filter(|&child| self.purpose != OpenPurpose::NewPlace || self.ids[child] != 0)
                 .map(|child| vec![Some(child)])
@@ -219,8 +222,8 @@ impl Register {
         }
     }
 
-    /// The value. One read per child where they agree; else the newest is made to be chosen first, or, where nothing may be changed, it is
-    /// the value if a quorum has answered.
+    /// The value. One read per child where they agree; else the newest is made to be chosen first, or, where nothing
+    /// may be changed, it is the value if a quorum has answered.
     pub(super) fn get(&mut self) -> Result<Option<State>, HomeError> {
         let ids = self.ids();
         let answers = super::child::ask_each(
@@ -331,7 +334,8 @@ fn agreed(answers: &Answers<Kept>, ids: &[u64]) -> Option<State> {
     })
 }
 
-/// The newest accepted value, if a quorum of its voters has answered: it is at least as new as any that was chosen before they were asked.
+/// The newest accepted value, if a quorum of its voters has answered: it is at least as new as any that was chosen
+/// before they were asked.
 fn newest(answers: &Answers<Kept>, ids: &[u64]) -> Option<State> {
     newest_if(answers, ids, |_, _| true)
 }

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::mpsc;
 
-/// Bytes of a side segment that are copied at once. No home puts two pieces of this size together, so copies of one side segment have the same
-/// parts, whoever makes them and however fast.
+/// Bytes of a side segment that are copied at once. No home puts two pieces of this size together, so copies of one
+/// side segment have the same parts, whoever makes them and however fast.
 const PIECE_BYTES: usize = crate::side_segments::SIDE_PART_BYTES;
 /// Bytes that a copy in progress may have under way.
 const BACKLOG_BYTES_MAX: usize = 16 << 20;
@@ -181,7 +181,8 @@ impl Inner {
         Ok(bytes.len())
     }
 
-    /// The same. A child that fails is left out, as by other reads of the log; one that lacks it, or has it damaged, is not.
+    /// The same. A child that fails is left out, as by other reads of the log; one that lacks it, or has it damaged, is
+    /// not.
     pub(super) fn get_side_copy(
         &self,
         child: usize,
@@ -200,7 +201,8 @@ impl Inner {
         result
     }
 
-    /// Puts a good copy where a damaged one is. A child that dies between the two steps lacks it, and the next start copies it.
+    /// Puts a good copy where a damaged one is. A child that dies between the two steps lacks it, and the next start
+    /// copies it.
     pub(super) fn replace_side(
         &self,
         damaged: usize,
@@ -239,8 +241,8 @@ impl Inner {
         answer.unwrap_or_else(|| Err(no_answer("asking one of the log's homes")))
     }
 
-    /// Which children that are up have all of a side segment. What was written or removed in part only is listed too, and is missing when
-    /// it is read.
+    /// Which children that are up have all of a side segment. What was written or removed in part only is listed too,
+    /// and is missing when it is read.
     pub(super) fn has_side(&self, lane: LaneId, id: u64) -> Result<Vec<(usize, bool)>, HomeError> {
         self.list("looking for a side segment", move |home| {
             match home.sides.get_side(lane, id, 0, &mut []) {
@@ -252,7 +254,8 @@ impl Inner {
         })
     }
 
-    /// Copies a side segment to a child from the first of its holders that has all of it. A child that fails is left out.
+    /// Copies a side segment to a child from the first of its holders that has all of it. A child that fails is left
+    /// out.
     pub(super) fn copy_side(
         &self,
         holders: &[usize],

@@ -122,8 +122,8 @@ impl Kept {
     }
 }
 
-/// The named thing in the record of one of several homes, for who reads that one by itself. The outer `None`: it is no such record, or a
-/// damaged one.
+/// The named thing in the record of one of several homes, for who reads that one by itself. The outer `None`: it is no
+/// such record, or a damaged one.
 pub fn named_in_record(record: &[u8], name: &str) -> Option<Option<Vec<u8>>> {
     let kept = Kept::decode(record).ok()?;
     let state = kept.record.accepted.map(|(_, state)| state);

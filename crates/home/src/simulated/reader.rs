@@ -1,10 +1,10 @@
 //! The service as another machine sees it: for tests that read a home beside the simulated machine that writes there.
 //!
-//! Its requests take no time, never fail, and go on when the machine has stopped. Before each of them it calls who watches it, so that a test
-//! can let the machine take steps between any two.
+//! Its requests take no time, never fail, and go on when the machine has stopped. Before each of them it calls who
+//! watches it, so that a test can let the machine take steps between any two.
 //!
-//! What the machine has under way may be there already when somebody else looks: appends whose replies have not arrived are stored before some of the requests,
-//! whole or, on block devices, in part.
+//! What the machine has under way may be there already when somebody else looks: appends whose replies have not arrived
+//! are stored before some of the requests, whole or, on block devices, in part.
 //!
 //! Does not: write to lanes or side segments, remove anything, or draw from the machine's random numbers.
 
@@ -32,9 +32,9 @@ pub struct ReaderBeside {
 }
 
 impl SimulatedHome {
-    /// The same service for another machine. `before` is called ahead of each request; `seed` decides what of appends under way is there already; without one, nothing is. `leased`: the
-    /// home says that it has no kernel's lock ([`HomeCapabilities::leased`]), so that readers expect a server beside
-    /// them.
+    /// The same service for another machine. `before` is called ahead of each request; `seed` decides what of appends
+    /// under way is there already; without one, nothing is. `leased`: the home says that it has no kernel's lock
+    /// ([`HomeCapabilities::leased`]), so that readers expect a server beside them.
     pub fn reader_beside(
         &self,
         seed: Option<u64>,

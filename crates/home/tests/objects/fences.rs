@@ -48,8 +48,8 @@ fn t3_a_fence_reaches_the_active_object_with_and_without_a_successor() {
     }
 }
 
-/// The active object is full and its successor is there: the old writer's next append goes into the successor, which is where the
-/// fence must be too; and as long as the active one has room, there.
+/// The active object is full and its successor is there: the old writer's next append goes into the successor, which is
+/// where the fence must be too; and as long as the active one has room, there.
 #[test]
 fn t3_a_fence_reaches_the_successor_that_is_open_ahead() {
     for count in BLOCKS / 2..=BLOCKS {
@@ -117,7 +117,8 @@ fn t3_the_old_writer_is_faster_than_the_fence_in_its_object() {
     }
 }
 
-/// The old writer's request for its next segment is in the network while the lane is fenced, and lands when that is done.
+/// The old writer's request for its next segment is in the network while the lane is fenced, and lands when that is
+/// done.
 #[test]
 fn t3_a_delayed_create_comes_too_late() {
     for bucket in &rig::every_kind()[..2] {
@@ -132,7 +133,8 @@ fn t3_a_delayed_create_comes_too_late() {
     }
 }
 
-/// The same, and the new server has removed meanwhile whatever lies behind the lane's end: the tombstone must outlive that.
+/// The same, and the new server has removed meanwhile whatever lies behind the lane's end: the tombstone must outlive
+/// that.
 #[test]
 fn t8_fences_outlive_the_segments_they_shut() {
     for bucket in &rig::every_kind()[..2] {
@@ -170,8 +172,8 @@ fn t8_fences_outlive_the_segments_they_shut() {
     }
 }
 
-/// The old writer's create is late; it looks, finds nothing, and is about to try again. The first one lands, the new server fences the
-/// object and removes it; then the second one lands.
+/// The old writer's create is late; it looks, finds nothing, and is about to try again. The first one lands, the new
+/// server fences the object and removes it; then the second one lands.
 #[test]
 fn t8_a_segment_that_was_made_and_never_written_leaves_its_fence() {
     const NEXT: &str = "0000000100000001";
@@ -221,7 +223,8 @@ fn t3_an_object_is_fenced_although_one_answer_denies_it() {
     }
 }
 
-/// The old writer finds its append refused, and before it looks why, the new server has removed the segment, fence and all.
+/// The old writer finds its append refused, and before it looks why, the new server has removed the segment, fence and
+/// all.
 #[test]
 fn t8_an_object_that_is_gone_when_we_look_was_another_one_s() {
     let bucket = rig::plain();
@@ -353,7 +356,8 @@ fn t3_a_half_made_segment_is_shut() {
     is_shut(old, &theirs, BLOCKS);
 }
 
-/// T2: an append in flight leaves a hole; later ones of its lane have been stored and are not told, and the fence goes into the hole.
+/// T2: an append in flight leaves a hole; later ones of its lane have been stored and are not told, and the fence goes
+/// into the hole.
 #[test]
 fn t2_holes_in_plain_lanes_hold_back_what_lies_behind_them() {
     for before in 0..BLOCKS + 2 {
@@ -476,7 +480,8 @@ fn t3_a_fence_while_the_old_writer_writes_as_fast_as_it_can() {
             let (chain, written) = std::thread::scope(|scope| {
                 let writing = scope.spawn(|| {
                     let mut written = round % BLOCKS;
-                    // A real one ends when it cannot renew its lease; in a plain lane nothing else makes it slower than the fence.
+                    // A real one ends when it cannot renew its lease; in a plain lane nothing else makes it slower than
+                    // the fence.
                     while written < 500 && old.write(100).is_ok() {
                         written += 1;
                     }
@@ -492,8 +497,8 @@ fn t3_a_fence_while_the_old_writer_writes_as_fast_as_it_can() {
     }
 }
 
-/// Fences stay for ever, so there are more of them with every start: listing lanes asks for none of them where blocks tell, and a listing of
-/// segments for each once.
+/// Fences stay for ever, so there are more of them with every start: listing lanes asks for none of them where blocks
+/// tell, and a listing of segments for each once.
 #[test]
 fn fences_that_pile_up_cost_little() {
     const STARTS: u64 = 40;

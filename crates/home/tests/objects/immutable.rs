@@ -142,7 +142,8 @@ fn reads_that_are_cut_or_lost_are_repeated() {
     assert_eq!(bucket.plans(), 0);
 }
 
-/// A put that was on its way when its server died lands whenever it likes: whole, and under a number that no later server uses.
+/// A put that was on its way when its server died lands whenever it likes: whole, and under a number that no later
+/// server uses.
 #[test]
 fn t14_a_put_that_is_late_brings_back_what_was_meant() {
     let bucket = rig::plain();

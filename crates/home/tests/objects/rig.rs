@@ -193,8 +193,8 @@ pub(crate) struct Chain {
     pub(crate) end: Position,
 }
 
-/// Reads a lane as recovery does: block after block, here or at the start of the next segment; and makes sure that no block is
-/// there twice.
+/// Reads a lane as recovery does: block after block, here or at the start of the next segment; and makes sure that no
+/// block is there twice.
 pub(crate) fn chain(home: &ObjectHome, writer: u32, first_segment: u64) -> Chain {
     let segments: Vec<(u64, Vec<u8>)> = home
         .list_segments(LANE)

@@ -57,8 +57,8 @@ fn crossing_the_limit_costs_no_pause() {
     }
 }
 
-/// A fence reaches the last two objects and the next name: so the one after the next is not made before the first append into the
-/// next has completed, however small segments are and however much room is asked for.
+/// A fence reaches the last two objects and the next name: so the one after the next is not made before the first
+/// append into the next has completed, however small segments are and however much room is asked for.
 #[test]
 fn t3_no_more_than_one_segment_is_ahead_of_the_appends() {
     // One block per segment.

@@ -1,8 +1,8 @@
-//! Everything goes wrong at random, for thousands of appends over many lives of a server; each life is ended by another process that
-//! takes the lane over at a random moment, with the old one dead, or alive and writing.
+//! Everything goes wrong at random, for thousands of appends over many lives of a server; each life is ended by another
+//! process that takes the lane over at a random moment, with the old one dead, or alive and writing.
 //!
-//! Judged after each life: what was told to be appended is there, once, in order; and once the fence has returned, whatever
-//! the old writer is told was there already.
+//! Judged after each life: what was told to be appended is there, once, in order; and once the fence has returned,
+//! whatever the old writer is told was there already.
 
 use super::rig::{self, LANE, Writer};
 use logstead_env::{Random, SimRandom};

@@ -75,8 +75,8 @@ fn of_two_that_change_a_thing_one_is_told_of_a_conflict() {
 
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// A change whose answer does not come within the limit is looked for and made again, with twice the time; the lost request does
-/// nothing when it arrives at last, or it was the one that did it.
+/// A change whose answer does not come within the limit is looked for and made again, with twice the time; the lost
+/// request does nothing when it arrives at last, or it was the one that did it.
 #[test]
 fn a_change_without_an_answer_is_settled_when_its_time_is_over() {
     for arrives in [false, true] {
@@ -124,7 +124,8 @@ fn a_change_without_an_answer_is_settled_when_its_time_is_over() {
     }
 }
 
-/// Two of three stores lose the write of a register: it goes on when the limit is over, not when the home's patience is.
+/// Two of three stores lose the write of a register: it goes on when the limit is over, not when the home's patience
+/// is.
 #[test]
 fn a_replicated_home_limits_the_requests_of_its_children() {
     let buckets = [rig::plain(), rig::plain(), rig::plain()];
@@ -264,8 +265,8 @@ fn a_side_segment_that_fails_leaves_nothing() {
     }
 }
 
-/// T8: what a process that died half way has left is nobody's, and the next recovery can see it and remove it; what is being written
-/// now is not seen.
+/// T8: what a process that died half way has left is nobody's, and the next recovery can see it and remove it; what is
+/// being written now is not seen.
 #[test]
 fn t8_orphans_of_the_dead_are_listed_and_removed_and_those_under_way_are_not() {
     let bucket = rig::plain();
@@ -298,7 +299,8 @@ fn t8_orphans_of_the_dead_are_listed_and_removed_and_those_under_way_are_not() {
     assert!(next.list_sides(LANE).expect("lists").is_empty());
 }
 
-/// Who waits for a side segment is told once, whatever its writer was waiting for when the home was closed; also after it was.
+/// Who waits for a side segment is told once, whatever its writer was waiting for when the home was closed; also after
+/// it was.
 #[test]
 fn whoever_waits_for_a_side_segment_hears_that_the_home_was_closed() {
     // A part under way and more behind it, the last object under way, and nothing: closed before the end was asked for.

@@ -1,7 +1,9 @@
-//! The disk fills at any write: a server with its log on a local disk, and one session, in one thread and on simulated files; others fill the disk from some operation on.
+//! The disk fills at any write: a server with its log on a local disk, and one session, in one thread and on simulated
+//! files; others fill the disk from some operation on.
 //!
-//! What was acknowledged is there, what was refused is not, and nothing is wrong but for want of room; who removes something finds room, as far as others leave the reserve;
-//! and when others have gone the server goes on. Behind each checkpoint no more is on the disk than is live and twice what was written between two of them.
+//! What was acknowledged is there, what was refused is not, and nothing is wrong but for want of room; who removes
+//! something finds room, as far as others leave the reserve; and when others have gone the server goes on. Behind each
+//! checkpoint no more is on the disk than is live and twice what was written between two of them.
 
 use logstead_home::LogHome;
 use std::path::Path;
@@ -108,7 +110,8 @@ impl Machine {
         true
     }
 
-    /// Live bytes, and twice the distance of checkpoints: what was written since the one before the last, with segments that are made before they are written.
+    /// Live bytes, and twice the distance of checkpoints: what was written since the one before the last, with segments
+    /// that are made before they are written.
     fn space_is_bounded(&mut self, report: &CheckpointReport) {
         let distance = self.written.0.max(self.written.1) + 2 * SEGMENT_BYTES_MAX;
         let surplus = self.files.used().saturating_sub(report.bytes_live);
@@ -131,7 +134,8 @@ impl Machine {
         done
     }
 
-    /// A life in which others fill the disk, but for `left` bytes, from the operation on that has this number; how many operations there were.
+    /// A life in which others fill the disk, but for `left` bytes, from the operation on that has this number; how many
+    /// operations there were.
     fn run(mut self, at: u64, left: u64) -> (u64, Outcomes) {
         self.files.filled_by_others_at(at, left);
         let life = self.start();
@@ -252,7 +256,8 @@ fn others_leave_the_reserve_and_a_little() {
     );
 }
 
-/// A checkpoint that would put small objects together, and has no room for both, is taken without that; where there is room it is made up for.
+/// A checkpoint that would put small objects together, and has no room for both, is taken without that; where there is
+/// room it is made up for.
 #[test]
 fn a_checkpoint_without_room_to_compact_is_taken_all_the_same() {
     let mut machine = Machine::new(1);

@@ -1,4 +1,5 @@
-//! Aggregates that users have made: what `pg_aggregate` knows of one. Name, arguments, result and rights are its [`Routine`](super::routine::Routine)'s.
+//! Aggregates that users have made: what `pg_aggregate` knows of one. Name, arguments, result and rights are its
+//! [`Routine`](super::routine::Routine)'s.
 
 use logstead_sql_types::value::Oid;
 

@@ -1,9 +1,10 @@
-//! What is said of relations, their columns and their indexes that nothing here follows, but that is told and dumped as it was said:
-//! REPLICA IDENTITY, SET STATISTICS, SET STORAGE, SET COMPRESSION, collations and operator classes by name.
+//! What is said of relations, their columns and their indexes that nothing here follows, but that is told and dumped as
+//! it was said: REPLICA IDENTITY, SET STATISTICS, SET STORAGE, SET COMPRESSION, collations and operator classes by
+//! name.
 //!
-//! Owns: how these are kept. They stand among a relation's storage parameters (`name=value`) under names that no storage parameter
-//! has: a mark, the attribute's name, and the number of the column that it is of. So whatever keeps, copies and forgets storage
-//! parameters does it with these too, and the stored form of relations is what it was.
+//! Owns: how these are kept. They stand among a relation's storage parameters (`name=value`) under names that no
+//! storage parameter has: a mark, the attribute's name, and the number of the column that it is of. So whatever keeps,
+//! copies and forgets storage parameters does it with these too, and the stored form of relations is what it was.
 //!
 //! Invariant: what is not said is not kept; the value that holds by default is what is not said.
 

@@ -1,7 +1,8 @@
 //! What a transaction has changed in the catalog: a list that makes the next snapshot out of whichever is current.
 //!
-//! Invariant: each change touches one object only, so that the lists of two transactions that commit at the same time may be
-//! applied in either order (the same object cannot be in both: its table lock or its catalog row was held to the end).
+//! Invariant: each change touches one object only, so that the lists of two transactions that commit at the same time
+//! may be applied in either order (the same object cannot be in both: its table lock or its catalog row was held to the
+//! end).
 
 use super::database::Database;
 use super::depend::{self, Dependent};
@@ -28,7 +29,8 @@ pub enum Change {
     PutSchema(Arc<Schema>),
     /// A schema dropped.
     DropSchema(Oid),
-    /// A table or sequence made or replaced. The indexes listed in a *replaced* table are ignored: they have changes of their own.
+    /// A table or sequence made or replaced. The indexes listed in a *replaced* table are ignored: they have changes of
+    /// their own.
     PutRelation(Arc<Relation>),
     /// A table or sequence dropped, with its indexes.
     DropRelation(Oid),
@@ -52,7 +54,8 @@ pub enum Change {
     Comment((Oid, Oid, i32), Option<Arc<str>>),
     /// A database made or replaced. All databases know of each other.
     PutDatabase(Arc<Database>),
-    /// What is in a database that was made just before, copied from its template; what all databases share in it counts for nothing.
+    /// What is in a database that was made just before, copied from its template; what all databases share in it counts
+    /// for nothing.
     FillDatabase(Arc<Catalog>),
     /// A database dropped, with all that is in it.
     DropDatabase(Oid),

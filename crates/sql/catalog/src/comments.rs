@@ -1,6 +1,7 @@
 //! COMMENT ON: the texts, by object.
 //!
-//! Invariant: [`Comments::parts`] names exactly the keys of the texts, so that the comments of an object that goes are found without the others.
+//! Invariant: [`Comments::parts`] names exactly the keys of the texts, so that the comments of an object that goes are
+//! found without the others.
 
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::Oid;

@@ -1,17 +1,24 @@
-//! What is computed of rows for indexes: the values of index expressions and predicates that call functions which users have made.
+//! What is computed of rows for indexes: the values of index expressions and predicates that call functions which users
+//! have made.
 //!
-//! Keys of an index are made by the engine, whenever an entry is put in, judged or taken out, under locks, at a start, while logs are verified: where no session is that could
-//! run such a function, and where there may be no catalog to find it in. And who replaces a function must not change the key of a row that is there. So the
-//! value of such an expression is computed once, when the row is written, by the statement that writes it, and *stands in the row*: in a column that nobody sees. To everybody
-//! but those who write rows the column is a dropped one, so nothing names it, and no catalogue shows more than that; to those who write rows it is a generated one.
+//! Keys of an index are made by the engine, whenever an entry is put in, judged or taken out, under locks, at a start,
+//! while logs are verified: where no session is that could run such a function, and where there may be no catalog to
+//! find it in. And who replaces a function must not change the key of a row that is there. So the value of such an
+//! expression is computed once, when the row is written, by the statement that writes it, and *stands in the row*: in a
+//! column that nobody sees. To everybody but those who write rows the column is a dropped one, so nothing names it, and
+//! no catalogue shows more than that; to those who write rows it is a generated one.
 //!
 //! Invariants:
-//! - `IndexDef::computed` says where the values are. A column that is both dropped and generated belongs to one index; its `default` is what it is computed from.
-//! - Who may write rows of the table knows the column: it is added with the table locked alone, and every row has its value before the index is attached.
-//! - An index with a predicate has keys of those rows alone that it holds: the expression of a key is not evaluated for others.
+//! - `IndexDef::computed` says where the values are. A column that is both dropped and generated belongs to one index;
+//!   its `default` is what it is computed from.
+//! - Who may write rows of the table knows the column: it is added with the table locked alone, and every row has its
+//!   value before the index is attached.
+//! - An index with a predicate has keys of those rows alone that it holds: the expression of a key is not evaluated for
+//!   others.
 //! - Versions from before have no value, or another index's: who reads with a snapshot from before the index is told
 //!   so (40001) instead of finding too little.
-//! - Keys never change by themselves: whoever replaces a function finds rows by the values that they were written with, until REINDEX computes them anew.
+//! - Keys never change by themselves: whoever replaces a function finds rows by the values that they were written with,
+//!   until REINDEX computes them anew.
 
 use super::routine::named_in;
 use super::{Column, IndexDef, IndexKey, Relation};
@@ -40,7 +47,8 @@ pub fn wanted(index: &IndexDef) -> Vec<Option<(String, SqlType)>> {
     keys.chain([held]).collect()
 }
 
-/// Adds to a relation the columns in which rows hold what is computed for an index, and notes where they are. False if nothing is.
+/// Adds to a relation the columns in which rows hold what is computed for an index, and notes where they are. False if
+/// nothing is.
 pub fn add_columns(relation: &mut Relation, index: &mut IndexDef) -> bool {
     let wanted = wanted(index);
     if wanted.iter().all(Option::is_none) {

@@ -1,11 +1,12 @@
 //! Databases: catalogs beside each other in one server.
 //!
-//! Every stored object but databases, roles and what is said of these belongs to one database: its row's key begins with the database's
-//! OID. So each database has a [`Catalog`](super::Catalog) of its own, a session reads no other, and nothing has to be filtered. All
-//! databases share the engine, the log, roles, and the list of databases itself ([`Databases`]), which is in each catalog.
+//! Every stored object but databases, roles and what is said of these belongs to one database: its row's key begins
+//! with the database's OID. So each database has a [`Catalog`](super::Catalog) of its own, a session reads no other,
+//! and nothing has to be filtered. All databases share the engine, the log, roles, and the list of databases itself
+//! ([`Databases`]), which is in each catalog.
 //!
-//! Two databases are always there to make others from, as in PostgreSQL: `template0` and `template1`. What is in the one that another is made
-//! from is in that one, too (`ddl::copy_database`).
+//! Two databases are always there to make others from, as in PostgreSQL: `template0` and `template1`. What is in the
+//! one that another is made from is in that one, too (`ddl::copy_database`).
 
 use logstead_sql_types::value::Oid;
 use std::collections::BTreeMap;

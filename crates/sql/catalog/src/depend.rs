@@ -1,15 +1,18 @@
-//! Which objects refer to an object: what DDL asks before it changes or drops one, as PostgreSQL asks `pg_depend` by its index.
+//! Which objects refer to an object: what DDL asks before it changes or drops one, as PostgreSQL asks `pg_depend` by
+//! its index.
 //!
-//! Owns: [`Dependents`], the objects of a catalog by what their definitions refer to: relations, types and routines by number, sequences of defaults, primary
-//! keys that a GROUP BY relies on, and the schema that an object is in.
+//! Owns: [`Dependents`], the objects of a catalog by what their definitions refer to: relations, types and routines by
+//! number, sequences of defaults, primary keys that a GROUP BY relies on, and the schema that an object is in.
 //!
 //! Invariants:
-//! - It follows from the definitions alone. Whoever puts an object into a catalog, or takes one out, brings it up to date: [`Catalog::put_relation`] and
-//!   `Change::apply`.
-//! - It names at least what refers to an object. How it refers, and whether that is in the way, is for whoever asks to judge from the definition.
+//! - It follows from the definitions alone. Whoever puts an object into a catalog, or takes one out, brings it up to
+//!   date: [`Catalog::put_relation`] and `Change::apply`.
+//! - It names at least what refers to an object. How it refers, and whether that is in the way, is for whoever asks to
+//!   judge from the definition.
 //! - A type stands for the array over it, too: nothing refers to the array.
 //!
-//! Does not: hold foreign keys, which plans ask for as well ([`Catalog::referencing`]), or roles, which are told of with the rights.
+//! Does not: hold foreign keys, which plans ask for as well ([`Catalog::referencing`]), or roles, which are told of
+//! with the rights.
 
 use super::routine::{Routine, named_in};
 use super::trigger::Trigger;
@@ -229,7 +232,8 @@ impl Catalog {
         triggers
     }
 
-    /// Relations with columns of a type, of arrays over it, or of what such values are parts of, through whatever types; oldest first.
+    /// Relations with columns of a type, of arrays over it, or of what such values are parts of, through whatever
+    /// types; oldest first.
     pub fn relations_holding(&self, ty: Oid) -> Vec<&Arc<Relation>> {
         let mut seen = HashSet::from([ty]);
         let mut due = vec![ty];

@@ -1,8 +1,10 @@
-//! Who uses which database: what keeps a database from being dropped, renamed or copied under somebody, and somebody from entering one that is.
+//! Who uses which database: what keeps a database from being dropped, renamed or copied under somebody, and somebody
+//! from entering one that is.
 //!
-//! Invariants: a session is in its database from before it looks at its catalog until it has let go of everything; a database is closed
-//! only while nobody is in it, but for who copies the one that it is in itself, and while it is closed nobody enters. Who has entered looks
-//! again whether the database is still there. Those who copy a database close it beside each other, who drops or renames it alone.
+//! Invariants: a session is in its database from before it looks at its catalog until it has let go of everything; a
+//! database is closed only while nobody is in it, but for who copies the one that it is in itself, and while it is
+//! closed nobody enters. Who has entered looks again whether the database is still there. Those who copy a database
+//! close it beside each other, who drops or renames it alone.
 
 use logstead_sql_types::value::Oid;
 use parking_lot::Mutex;
@@ -79,7 +81,8 @@ impl InUse {
             .map_or(0, |found| found.sessions)
     }
 
-    /// Closes a database for everybody who comes, unless somebody is in it, or has closed it for what does not go beside this.
+    /// Closes a database for everybody who comes, unless somebody is in it, or has closed it for what does not go
+    /// beside this.
     pub fn close(self: &Arc<Self>, database: Oid, closing: Closing) -> Option<Closed> {
         let mut all = self.0.lock();
         let found = all.entry(database).or_default();

@@ -1,7 +1,7 @@
 //! What an index is: its keys, its predicate, how it is spelled.
 //!
-//! Expressions are kept as text, as CHECK conditions are: normal form, types explicit, so that they mean the same whenever
-//! they are read. `index_keys` binds them.
+//! Expressions are kept as text, as CHECK conditions are: normal form, types explicit, so that they mean the same
+//! whenever they are read. `index_keys` binds them.
 
 use super::Relation;
 use super::attributes::{self, Attribute};
@@ -40,8 +40,8 @@ pub struct IndexDef {
     pub include: Vec<usize>,
     /// WHERE: rows for which it is not true are not in the index.
     pub predicate: Option<String>,
-    /// Where rows hold what is computed of them for this index: a position of the table for each key column, then one for the predicate. Empty if no
-    /// expression of it calls a function that users have made (`catalog::computed`).
+    /// Where rows hold what is computed of them for this index: a position of the table for each key column, then one
+    /// for the predicate. Empty if no expression of it calls a function that users have made (`catalog::computed`).
     pub computed: Vec<Option<usize>>,
     /// Why it is not kept: at the start its text could not be read. Not stored, but found at each start. Nothing is
     /// planned with such an index; rows are

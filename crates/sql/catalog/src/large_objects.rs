@@ -1,12 +1,14 @@
 //! Large objects in the catalog: where a database keeps them, and what shows whose they are.
 //!
-//! Owns: the two relations of a database that are named like system relations and have rows in the engine: `pg_largeobject`, the pages, and
-//! `logstead_large_objects`, which objects there are. Their rows are written as those of any table: transactions, the log, checkpoints, branches and backups
-//! know nothing of them. Owners, privileges and comments are in the catalog's own books, with those of all other objects; `pg_largeobject_metadata` is a
-//! view of both.
+//! Owns: the two relations of a database that are named like system relations and have rows in the engine:
+//! `pg_largeobject`, the pages, and `logstead_large_objects`, which objects there are. Their rows are written as those
+//! of any table: transactions, the log, checkpoints, branches and backups know nothing of them. Owners, privileges and
+//! comments are in the catalog's own books, with those of all other objects; `pg_largeobject_metadata` is a view of
+//! both.
 //!
 //! Invariants:
-//! - Every database has both relations from the beginning, and their storages have numbers that follow from the database's: nothing is stored about them.
+//! - Every database has both relations from the beginning, and their storages have numbers that follow from the
+//!   database's: nothing is stored about them.
 //! - They begin and end with the database.
 
 use super::start::{attach_index, build_index};
@@ -123,7 +125,8 @@ pub fn put(catalog: &mut Catalog) {
     }
 }
 
-/// Makes the storages of a database that begins now, and gives their numbers. Those of databases that are stored are made at the start, with all others.
+/// Makes the storages of a database that begins now, and gives their numbers. Those of databases that are stored are
+/// made at the start, with all others.
 pub fn make_storages(
     system: &SystemCatalog,
     engine: &Engine,

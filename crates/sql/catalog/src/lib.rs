@@ -231,8 +231,8 @@ pub struct Relation {
     pub shared_names: SharedNames,
 }
 
-/// Names of columns that many hold, made when they are first asked for. Nothing depends on them: who clones a relation is about to change it, so
-/// the clone makes its own.
+/// Names of columns that many hold, made when they are first asked for. Nothing depends on them: who clones a relation
+/// is about to change it, so the clone makes its own.
 #[derive(Debug, Default)]
 pub struct SharedNames(OnceLock<Box<[Arc<str>]>>);
 
@@ -313,7 +313,8 @@ pub struct Column {
     pub default: Option<String>,
     /// GENERATED ... AS IDENTITY: `Some(true)` ALWAYS, `Some(false)` BY DEFAULT.
     pub identity: Option<bool>,
-    /// GENERATED ALWAYS AS (...) STORED: `default` is computed from every row that is written, and nobody else writes it.
+    /// GENERATED ALWAYS AS (...) STORED: `default` is computed from every row that is written, and nobody else writes
+    /// it.
     pub generated: bool,
     /// The sequence owned by this column (serial, identity).
     pub sequence: Option<Oid>,
@@ -382,8 +383,8 @@ impl Catalog {
         })
     }
 
-    /// What `find` finds in a schema, or in the first that has it of those searched: the session's temporary one and pg_catalog, each
-    /// unless the path names it, then those of the path.
+    /// What `find` finds in a schema, or in the first that has it of those searched: the session's temporary one and
+    /// pg_catalog, each unless the path names it, then those of the path.
     fn find_in<T>(
         &self,
         schema: Option<&str>,
@@ -465,7 +466,8 @@ impl Catalog {
         self.relations.get(&table)?.columns.get(position)?.domain
     }
 
-    /// Where a relation's rows are: in the present, or in the past that this is the catalog of. Whoever uses that has it open.
+    /// Where a relation's rows are: in the present, or in the past that this is the catalog of. Whoever uses that has
+    /// it open.
     pub fn table(&self, storage: TableId, engine: &Engine) -> Option<Arc<Table>> {
         match &self.past {
             None => engine.table(storage),
@@ -520,7 +522,8 @@ impl Catalog {
         }
     }
 
-    /// Takes a relation and its indexes out, the type of its rows excepted. One of this number that comes in its place refers to `refers`.
+    /// Takes a relation and its indexes out, the type of its rows excepted. One of this number that comes in its place
+    /// refers to `refers`.
     fn take_relation(&mut self, oid: Oid, refers: &BTreeSet<Oid>) {
         let dependent = depend::Dependent::Relation(oid);
         let Some(old) = self.relations.remove(&oid) else {
@@ -577,7 +580,8 @@ impl Catalog {
         }
     }
 
-    /// OID of a relation, a composite type as one, or an index by name; `schema` None searches `path` as [`Catalog::relation`] does.
+    /// OID of a relation, a composite type as one, or an index by name; `schema` None searches `path` as
+    /// [`Catalog::relation`] does.
     pub fn object_by_name(&self, schema: Option<&str>, name: &str, path: &[String]) -> Option<Oid> {
         self.find_in(schema, path, |schema| {
             let known = self.names.get(&(schema.oid, name.to_owned())).copied();
@@ -658,7 +662,8 @@ impl Column {
         self.domain.map_or(self.ty, SqlType::of)
     }
 
-    /// Does a row hold a value of it? Of a dropped column it does if an index has the value computed (`catalog::computed`).
+    /// Does a row hold a value of it? Of a dropped column it does if an index has the value computed
+    /// (`catalog::computed`).
     #[inline]
     pub fn is_stored(&self) -> bool {
         !self.dropped || self.generated
@@ -704,8 +709,8 @@ impl Relation {
         }
     }
 
-    /// Names and types of the columns that a row of it has as a value; none of what has no type of rows: sequences, and the system's own
-    /// relations.
+    /// Names and types of the columns that a row of it has as a value; none of what has no type of rows: sequences, and
+    /// the system's own relations.
     pub fn row_shape(&self) -> Option<Shape> {
         if matches!(self.kind, RelationKind::Sequence(_)) {
             return None;

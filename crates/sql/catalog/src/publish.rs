@@ -1,6 +1,7 @@
 //! From what a transaction has changed to the snapshots that others see: one for each database.
 //!
-//! Invariant: what all databases share (roles, the databases themselves, what is said of these) is the same in all of them.
+//! Invariant: what all databases share (roles, the databases themselves, what is said of these) is the same in all of
+//! them.
 
 use super::change::{Change, is_shared_class};
 use super::database::{Database, Databases};

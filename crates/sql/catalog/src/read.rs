@@ -1,8 +1,10 @@
 //! The stored catalog, read: from the rows of the catalog's own tables to what each database has.
 //!
-//! Owns: [`Rows`], everything stored, and [`Catalogs`], what it means. Who reads says where rows come from: the engine at a start, or a checkpoint's pages.
+//! Owns: [`Rows`], everything stored, and [`Catalogs`], what it means. Who reads says where rows come from: the engine
+//! at a start, or a checkpoint's pages.
 //!
-//! Invariants: all that is read is checked; what does not decode is an error (XX001), what nothing refers to is named as such.
+//! Invariants: all that is read is checked; what does not decode is an error (XX001), what nothing refers to is named
+//! as such.
 //!
 //! Does not: make tables or indexes in an engine (`store` does), or change a row.
 
@@ -167,7 +169,8 @@ impl Rows {
         // By database, made for the first comment on a constraint.
         let mut constraints: HashMap<Oid, HashSet<Oid>> = HashMap::new();
         let mut comments = self.take(stored::COMMENTS);
-        // What is said of databases and roles was once kept with the database where it was said: what was said since goes over it.
+        // What is said of databases and roles was once kept with the database where it was said: what was said since
+        // goes over it.
         comments.sort_by_key(|(_, row)| row.key.database == 0);
         for (rid, row) in comments {
             rids.insert((stored::COMMENTS, row.key.database, row.oid), rid);

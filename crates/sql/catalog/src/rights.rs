@@ -1,14 +1,16 @@
 //! Who owns what, and who was given which privilege on it.
 //!
-//! Owns: [`RightsBook`], what a catalog snapshot knows of owners, privileges and default privileges, and [`AclChecker`], which answers from it what a role may do.
-//! Only what differs from how objects are made is kept: an object that is not in the book belongs to the bootstrap superuser and has what its kind has by
-//! default. So databases of builds that knew no owners read the same.
+//! Owns: [`RightsBook`], what a catalog snapshot knows of owners, privileges and default privileges, and
+//! [`AclChecker`], which answers from it what a role may do. Only what differs from how objects are made is kept: an
+//! object that is not in the book belongs to the bootstrap superuser and has what its kind has by default. So databases
+//! of builds that knew no owners read the same.
 //!
 //! Invariants:
 //! - What is not known to be allowed is refused.
 //! - A superuser may do everything, whatever is in the book.
 //!
-//! Does not: change anything (`ddl::grant` and `ddl::owners` do), or say what a statement needs (`bind::access`, `ddl::permit`).
+//! Does not: change anything (`ddl::grant` and `ddl::owners` do), or say what a statement needs (`bind::access`,
+//! `ddl::permit`).
 
 use super::database::{TEMPLATE0, TEMPLATE1};
 use super::store::PUBLIC as PUBLIC_SCHEMA;
@@ -334,7 +336,8 @@ impl AclChecker<'_> {
         self.is_sessions(class, object) || self.members.has_privileges_of(role, owner)
     }
 
-    /// Do the policies of a table hold for the role? If so, whether it is the owner's, who is subject to them by FORCE alone.
+    /// Do the policies of a table hold for the role? If so, whether it is the owner's, who is subject to them by FORCE
+    /// alone.
     pub fn is_secured_for(&self, role: Oid, relation: &Relation) -> Option<bool> {
         let security = &relation.security;
         if !security.enabled || self.members.bypasses_policies(role) {
@@ -550,7 +553,8 @@ pub fn unknown_past(relation: &Relation) -> SqlError {
     ))
 }
 
-/// Which catalog's rights count for what is planned with `planned`: those of the present, whatever is read. What is there no more is its owner's then.
+/// Which catalog's rights count for what is planned with `planned`: those of the present, whatever is read. What is
+/// there no more is its owner's then.
 pub fn allow_in_past(
     access: &Access,
     role: Oid,

@@ -1,6 +1,8 @@
-//! Functions and procedures that users have made: what the catalog knows of them, and how they are looked up and printed.
+//! Functions and procedures that users have made: what the catalog knows of them, and how they are looked up and
+//! printed.
 //!
-//! Owns: [`Routine`] and [`Routines`], a catalog's list of them. Who calls one binds its body itself (`bind::routine`); bodies are kept as they were written.
+//! Owns: [`Routine`] and [`Routines`], a catalog's list of them. Who calls one binds its body itself (`bind::routine`);
+//! bodies are kept as they were written.
 //!
 //! Invariants: within a schema no two have one name and the same input types; an OID never changes its kind.
 
@@ -235,7 +237,8 @@ impl Routine {
         format!("{name}({})", types.join(","))
     }
 
-    /// Its arguments as `pg_get_function_arguments` prints them, with defaults, or as `pg_get_function_identity_arguments` does. `shown` prints a stored text.
+    /// Its arguments as `pg_get_function_arguments` prints them, with defaults, or as
+    /// `pg_get_function_identity_arguments` does. `shown` prints a stored text.
     pub fn arguments_text(&self, identity: bool, shown: &dyn Fn(&str) -> String) -> String {
         let mut out = String::new();
         for (number, arg) in self.args.iter().enumerate() {
@@ -367,7 +370,8 @@ impl Routine {
 /// Begins the name of a function that is its number.
 const NUMBER_MARK: char = '\u{3}';
 
-/// How a text that is kept names a function: by its number, with the name that it was called by, after which columns are called.
+/// How a text that is kept names a function: by its number, with the name that it was called by, after which columns
+/// are called.
 pub fn kept_name(routine: Oid, name: &str) -> String {
     quote_ident(&kept_ident(routine, name))
 }
@@ -522,9 +526,9 @@ impl Routines {
 }
 
 impl Catalog {
-    /// Functions and procedures of a name that a call may mean, those of earlier schemas first: of those with the same input types only the first is in sight. Those of
-    /// the session's temporary schema are never found by a bare name. With each comes the place of its schema on the path; pg_catalog's own
-    /// stands at the place that comes second.
+    /// Functions and procedures of a name that a call may mean, those of earlier schemas first: of those with the same
+    /// input types only the first is in sight. Those of the session's temporary schema are never found by a bare name.
+    /// With each comes the place of its schema on the path; pg_catalog's own stands at the place that comes second.
     pub fn routines_named(
         &self,
         schema: Option<&str>,

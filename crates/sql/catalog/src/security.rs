@@ -1,9 +1,11 @@
 //! Row security: which rows of a table a role sees and may write.
 //!
-//! A policy's conditions are kept as a view's query is (`catalog::view`): `SELECT (condition) FROM` the policy's own table, which is source 0. So tables and columns
-//! may be renamed, and what a condition names are its dependencies, without code of its own.
+//! A policy's conditions are kept as a view's query is (`catalog::view`): `SELECT (condition) FROM` the policy's own
+//! table, which is source 0. So tables and columns may be renamed, and what a condition names are its dependencies,
+//! without code of its own.
 //!
-//! Invariant: the policies of a table change only under its Exclusive lock, in the table's own row: who runs a plan that was made with them holds the table.
+//! Invariant: the policies of a table change only under its Exclusive lock, in the table's own row: who runs a plan
+//! that was made with them holds the table.
 
 use super::View;
 use crate::role::acl::PUBLIC;

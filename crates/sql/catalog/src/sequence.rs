@@ -2,9 +2,10 @@
 //!
 //! Owns: the state of every sequence and `nextval` / `setval` / `currval` / `lastval`.
 //!
-//! Invariant: every value handed out lies at or before the *logged* state, written by a small transaction of its own that logs
-//! `LOG_AHEAD` values ahead: a crash skips values but never repeats one that a client saw, because the caller adds the log
-//! record's CSN to its dependencies. The state belongs to the sequence's storage: RESTART makes a new storage, so it rolls back.
+//! Invariant: every value handed out lies at or before the *logged* state, written by a small transaction of its own
+//! that logs `LOG_AHEAD` values ahead: a crash skips values but never repeats one that a client saw, because the caller
+//! adds the log record's CSN to its dependencies. The state belongs to the sequence's storage: RESTART makes a new
+//! storage, so it rolls back.
 
 use super::stored::{SEQUENCES, encode_sequence};
 use super::{Catalog, Column, Relation, RelationKind, SequenceDef};
@@ -227,7 +228,8 @@ pub struct SequenceSession {
 }
 
 impl SequenceSession {
-    /// The next value. `told` hears of the CSN that the session's answer depends on, an error that no value is left included.
+    /// The next value. `told` hears of the CSN that the session's answer depends on, an error that no value is left
+    /// included.
     pub fn nextval(
         &mut self,
         store: &super::store::CatalogStore,

@@ -1,11 +1,13 @@
 //! What ANALYZE finds out of a table: how many rows, and of each column which values.
 //!
-//! Owns: [`TableStatistics`] and how a column's are made from a sample, by PostgreSQL's rules (`compute_scalar_stats`): the most common values, the
-//! bounds of a histogram over the rest, how many different values there are, how far rows stand in the column's order.
+//! Owns: [`TableStatistics`] and how a column's are made from a sample, by PostgreSQL's rules (`compute_scalar_stats`):
+//! the most common values, the bounds of a histogram over the rest, how many different values there are, how far rows
+//! stand in the column's order.
 //!
 //! Invariants:
 //! - Statistics are guesses: nothing but the choice of a plan may depend on them.
-//! - A column's are of the type that it had: whoever uses them asks [`TableStatistics::column`], which gives none if the type is another today.
+//! - A column's are of the type that it had: whoever uses them asks [`TableStatistics::column`], which gives none if
+//!   the type is another today.
 //!
 //! Does not: read rows (`ddl::analyze`), store (`stored_statistics`) or use them (`plan::estimate`).
 
@@ -147,8 +149,8 @@ fn has_order(ty: Oid) -> bool {
     !matches!(element, oid::JSON | oid::XML | oid::VOID) && !record::is_record(element)
 }
 
-/// The statistics of one column: `cells` are its values in the sample's rows, in their order in the table, which has `rows` rows; `target` is how many values are
-/// kept.
+/// The statistics of one column: `cells` are its values in the sample's rows, in their order in the table, which has
+/// `rows` rows; `target` is how many values are kept.
 pub fn of_column(
     position: usize,
     ty: Oid,
@@ -306,7 +308,8 @@ fn distinct(
     }
 }
 
-/// How many of the commonest values are so much commoner than the rest that the sample is to be trusted (PostgreSQL's `analyze_mcv_list`).
+/// How many of the commonest values are so much commoner than the rest that the sample is to be trusted (PostgreSQL's
+/// `analyze_mcv_list`).
 fn worth_keeping(
     tracked: &[&Group],
     distinct: f64,

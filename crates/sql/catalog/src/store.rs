@@ -1,14 +1,16 @@
 //! The catalog in the engine: its own tables, loading them at start, the current snapshot of each database.
 //!
-//! Owns: [`CatalogStore`]: the object tables and their name indexes, OID allocation, the published snapshots, the states of
-//! sequences. DDL writes objects through ordinary transactions (`ddl`); `publish` puts what they changed into the snapshots.
+//! Owns: [`CatalogStore`]: the object tables and their name indexes, OID allocation, the published snapshots, the
+//! states of sequences. DDL writes objects through ordinary transactions (`ddl`); `publish` puts what they changed into
+//! the snapshots.
 //!
 //! Invariants:
-//! - A snapshot is published when its transaction is Precommitted and before its table locks are released, so whoever waited for
-//!   the lock finds it. It carries that transaction's CSN: users add it to their dependencies (T10).
+//! - A snapshot is published when its transaction is Precommitted and before its table locks are released, so whoever
+//!   waited for the lock finds it. It carries that transaction's CSN: users add it to their dependencies (T10).
 //! - An OID is given out only below a logged bound: none is used twice, whatever crashes.
-//! - At start every storage that no relation refers to is dropped; every index comes from the checkpoint with the log behind it, or is built again from rows
-//!   (`Engine::restore_index` says when). What is stored and no relation names is forgotten.
+//! - At start every storage that no relation refers to is dropped; every index comes from the checkpoint with the log
+//!   behind it, or is built again from rows (`Engine::restore_index` says when). What is stored and no relation names
+//!   is forgotten.
 
 use super::change::Change;
 use super::in_use::InUse;
@@ -236,7 +238,8 @@ impl CatalogStore {
         *self.tariff.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tariff);
     }
 
-    /// Says what the start has read, for `logstead_recovery`, to which comes what indexes needed. The first call counts.
+    /// Says what the start has read, for `logstead_recovery`, to which comes what indexes needed. The first call
+    /// counts.
     pub fn set_recovery(&self, mut report: RecoveryReport) {
         let (pages, bytes) = self.engine.start_reads();
         report.checkpoint_pages += pages;
@@ -359,7 +362,8 @@ impl CatalogStore {
         Ok(true)
     }
 
-    /// Stores what a new database, or one of a build without roles, lacks: the roles that are always there, and the secret.
+    /// Stores what a new database, or one of a build without roles, lacks: the roles that are always there, and the
+    /// secret.
     fn make_roles(&self, worker: &Worker) -> Result<()> {
         let table = self.table(ROLES)?;
         let mut missing: Vec<_> = Roles::default()

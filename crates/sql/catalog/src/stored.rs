@@ -1,10 +1,11 @@
 //! The stored form of catalog objects: what the rows of the catalog's own tables hold.
 //!
 //! Owns: the row layout of those tables and the encoding of definitions. A definition begins with the format's version;
-//! reading checks everything, since a log may come from another build: a definition that does not read is XX001, never a panic.
+//! reading checks everything, since a log may come from another build: a definition that does not read is XX001, never
+//! a panic.
 //!
-//! Row of an object: database, namespace, name, OID, definition. The first three are the key of the table's unique index, so
-//! that two transactions that create one name meet there.
+//! Row of an object: database, namespace, name, OID, definition. The first three are the key of the table's unique
+//! index, so that two transactions that create one name meet there.
 
 use super::{
     Action, Column, Constraint, ConstraintKind, ForeignKey, IndexColumn, IndexDef, IndexKey,
@@ -18,7 +19,8 @@ use logstead_types::{IndexId, SqlState, TableId};
 
 /// Version of the definitions written by this build.
 const FORMAT: u8 = 2;
-/// Version of definitions with something that builds that know only [`FORMAT`] would misunderstand: they refuse them. Generated columns.
+/// Version of definitions with something that builds that know only [`FORMAT`] would misunderstand: they refuse them.
+/// Generated columns.
 const FORMAT_GENERATED: u8 = 3;
 /// Version of definitions whose columns say of which domain they are. 4 is that of types, which are no relations.
 const FORMAT_DOMAINS: u8 = 5;

@@ -1,7 +1,7 @@
 //! The stored form of databases: a row each, by (0, 0, name).
 //!
-//! One that is as it was made without options has the definition that all had when there was nothing to say of them. Builds of that time
-//! read no more of a row than its name and OID: to them a database is open to everybody.
+//! One that is as it was made without options has the definition that all had when there was nothing to say of them.
+//! Builds of that time read no more of a row than its name and OID: to them a database is open to everybody.
 
 use super::database::Database;
 use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};

@@ -9,8 +9,8 @@ use logstead_sql_types::error::Result;
 use logstead_types::TableId;
 use std::sync::Arc;
 
-/// Every index of every database, and those of the catalog's own tables: how their keys are made, and what they are called. `read` calls
-/// what it is given with each row of the table that it names, as of one moment.
+/// Every index of every database, and those of the catalog's own tables: how their keys are made, and what they are
+/// called. `read` calls what it is given with each row of the table that it names, as of one moment.
 pub fn stored_indexes(
     system: &SystemCatalog,
     read: impl FnMut(TableId, &mut EachRow<'_>) -> Result<()>,
@@ -47,7 +47,8 @@ fn of_database(
             indexes.push(StoredIndex {
                 table: relation.storage,
                 index: index.storage,
-                // What a deferrable constraint lets stand twice is judged before a commit: here is only what is committed.
+                // What a deferrable constraint lets stand twice is judged before a commit: here is only what is
+                // committed.
                 unique: index.unique,
                 name: format!(
                     "database \"{}\" table {}.{} index {}",

@@ -1,7 +1,8 @@
 //! The stored form of owners, privileges and default privileges.
 //!
-//! A row for each object that has an owner or privileges other than it was made with, by (database, class, object); one for each default privilege, by
-//! (database, `pg_default_acl`, role, schema and kind). Databases themselves are told of under database 0, as all share them.
+//! A row for each object that has an owner or privileges other than it was made with, by (database, class, object); one
+//! for each default privilege, by (database, `pg_default_acl`, role, schema and kind). Databases themselves are told of
+//! under database 0, as all share them.
 
 use super::rights::{DefaultKey, PG_DEFAULT_ACL, Rights};
 use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};

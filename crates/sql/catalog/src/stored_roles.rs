@@ -18,7 +18,8 @@ pub(super) const SECRET_BYTES: usize = 32;
 /// A row of the roles' table.
 pub(super) enum StoredRole {
     Role(Box<Role>),
-    /// There are owners and privileges: a build that does not know them would forget them, and cannot read this row either.
+    /// There are owners and privileges: a build that does not know them would forget them, and cannot read this row
+    /// either.
     HasRights,
     /// What roles that are not there are asked is made from it.
     Secret([u8; SECRET_BYTES]),
@@ -79,7 +80,8 @@ pub(super) fn encode_secret(secret: [u8; SECRET_BYTES]) -> ObjectRow {
     }
 }
 
-/// The row that says that there are owners and privileges. A build without them takes it for a role of a format that it does not know.
+/// The row that says that there are owners and privileges. A build without them takes it for a role of a format that it
+/// does not know.
 pub fn encode_has_rights() -> ObjectRow {
     ObjectRow {
         key: ObjectKey {

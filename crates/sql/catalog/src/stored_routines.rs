@@ -1,5 +1,6 @@
-//! The stored form of functions and procedures. As types are ([`super::stored_types`]), they are rows of the relations' table under names of their own: a name with the
-//! numbers of its input types, so that two transactions that make one function meet. Builds without functions refuse the database.
+//! The stored form of functions and procedures. As types are ([`super::stored_types`]), they are rows of the relations'
+//! table under names of their own: a name with the numbers of its input types, so that two transactions that make one
+//! function meet. Builds without functions refuse the database.
 
 use super::aggregate::{Aggregate, AggregateKind, Computation, FinalModify};
 use super::routine::{ArgMode, Argument, Language, Parallel, Routine, RoutineBody};

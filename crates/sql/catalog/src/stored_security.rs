@@ -1,5 +1,5 @@
-//! The stored form of row security: the end of a table's definition, in a format that builds without row security do not read. They refuse the database
-//! instead of showing everybody all rows.
+//! The stored form of row security: the end of a table's definition, in a format that builds without row security do
+//! not read. They refuse the database instead of showing everybody all rows.
 
 use super::security::{Policy, RowSecurity};
 use super::stored::{Reader, Writer, corrupt, read_view, write_view};

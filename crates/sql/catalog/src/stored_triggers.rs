@@ -1,5 +1,6 @@
-//! The stored form of triggers. As functions are ([`super::stored_routines`]), they are rows of the relations' table under names of their own: the trigger's, in a
-//! namespace that is the table's number. Builds without triggers refuse the database instead of writing rows that no trigger has seen.
+//! The stored form of triggers. As functions are ([`super::stored_routines`]), they are rows of the relations' table
+//! under names of their own: the trigger's, in a namespace that is the table's number. Builds without triggers refuse
+//! the database instead of writing rows that no trigger has seen.
 
 use super::Timing;
 use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt, read_view, write_view};
@@ -8,8 +9,8 @@ use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 use std::sync::Arc;
 
-/// Set in the namespace of a trigger's row: both bits, of which types have the one and functions the other. Builds that know no triggers take the row for a
-/// type's, in a format that they do not read.
+/// Set in the namespace of a trigger's row: both bits, of which types have the one and functions the other. Builds that
+/// know no triggers take the row for a type's, in a format that they do not read.
 const TRIGGER_NAMESPACE: Oid = 3 << 30;
 /// Version of the definitions of triggers. No format of a type's row.
 const FORMAT: u8 = 11;

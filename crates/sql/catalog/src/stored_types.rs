@@ -1,5 +1,6 @@
-//! The stored form of users' types. They are rows of the relations' table, beside their schema's relations but under names of
-//! their own, and their definitions have a format that builds without such types do not read: those refuse the database.
+//! The stored form of users' types. They are rows of the relations' table, beside their schema's relations but under
+//! names of their own, and their definitions have a format that builds without such types do not read: those refuse the
+//! database.
 
 use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
 use logstead_sql_types::error::Result;

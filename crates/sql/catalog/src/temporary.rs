@@ -1,13 +1,16 @@
 //! Temporary objects: tables, sequences, views, indexes and functions that one session has for itself.
 //!
-//! They live in a schema of the session, `pg_temp_N`, which is in no stored catalog: nothing of them is logged, and nothing is there
-//! after the session. What the session sees is the current catalog with them laid over it ([`TempObjects::over`]); others see the catalog
-//! without. DDL works on them as on any object, in the transaction's own list of changes (`ddl`), but writes no rows of the
-//! catalog; when the transaction becomes visible the list is divided: what is of temporary objects goes here, the rest is published.
+//! They live in a schema of the session, `pg_temp_N`, which is in no stored catalog: nothing of them is logged, and
+//! nothing is there after the session. What the session sees is the current catalog with them laid over it
+//! ([`TempObjects::over`]); others see the catalog without. DDL works on them as on any object, in the transaction's
+//! own list of changes (`ddl`), but writes no rows of the catalog; when the transaction becomes visible the list is
+//! divided: what is of temporary objects goes here, the rest is published.
 //!
 //! Invariants:
-//! - An object is temporary if and only if its schema is ([`Relation::is_temporary`]): no other schema's name begins so, since the prefix is reserved.
-//! - A temporary table's storage is a temporary one of the engine, whose rows are not logged either; a temporary sequence's state is in memory.
+//! - An object is temporary if and only if its schema is ([`Relation::is_temporary`]): no other schema's name begins
+//!   so, since the prefix is reserved.
+//! - A temporary table's storage is a temporary one of the engine, whose rows are not logged either; a temporary
+//!   sequence's state is in memory.
 //! - When the session ends, in whatever way, its storages go: dropping this drops them.
 //!
 //! Not done here: objects of other sessions are not to be seen in `pg_class`, as they are in PostgreSQL.
@@ -58,8 +61,8 @@ struct TypeUse {
     stored: bool,
 }
 
-/// The users' types that committed temporary objects use, by the sessions' schemas: no session sees another's objects, and a type must not go
-/// while one is of it.
+/// The users' types that committed temporary objects use, by the sessions' schemas: no session sees another's objects,
+/// and a type must not go while one is of it.
 #[derive(Default)]
 pub struct TypesInUse(Mutex<HashMap<String, Vec<TypeUse>>>);
 

@@ -1,10 +1,12 @@
 //! Triggers: functions that are called when rows of a table or view are written.
 //!
-//! Owns: [`Trigger`] and [`Triggers`], a catalog's list of them. WHEN is kept as a policy's condition is: `SELECT (condition) FROM` the table twice, as `old` and as
-//! `new`, sources 0 and 1. So tables and columns may be renamed, and what it names are its dependencies.
+//! Owns: [`Trigger`] and [`Triggers`], a catalog's list of them. WHEN is kept as a policy's condition is: `SELECT
+//! (condition) FROM` the table twice, as `old` and as `new`, sources 0 and 1. So tables and columns may be renamed, and
+//! what it names are its dependencies.
 //!
 //! Invariants:
-//! - The triggers of a table change only under its Exclusive lock: who runs a plan that was made with them holds the table.
+//! - The triggers of a table change only under its Exclusive lock: who runs a plan that was made with them holds the
+//!   table.
 //! - Those of one table are in the order of their names, which is the order in which they fire.
 //! - A catalog without triggers has an empty map, and nobody who plans for a table looks further than that.
 

@@ -11,8 +11,8 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;
 
-/// The type that a type name of the grammar means, with its modifier. It may be a domain, which no expression's type ever is:
-/// see [`user::base_type`].
+/// The type that a type name of the grammar means, with its modifier. It may be a domain, which no expression's type
+/// ever is: see [`user::base_type`].
 pub fn sql_type(data_type: &ast::DataType) -> Result<SqlType> {
     if let T::Array(definition) = data_type {
         let inner = match definition {
@@ -265,7 +265,8 @@ fn custom(name: &str, quoted: bool) -> Option<Oid> {
     }
 }
 
-/// The types behind `information_schema`'s domains. Nobody is asked whether a value is one of a domain's: what the views give is.
+/// The types behind `information_schema`'s domains. Nobody is asked whether a value is one of a domain's: what the
+/// views give is.
 fn of_standard(name: &str) -> Option<Oid> {
     match name {
         "cardinal_number" => Some(oid::INT4),

@@ -1,11 +1,13 @@
 //! A view's definition as it is kept.
 //!
-//! The query is kept as it was written, except that every table it reads is named by number: [`ViewSource`] says what the
-//! number means and which columns the table had, under which names, when the view was made. Whoever reads the query sees the
-//! table so: it may be renamed, moved, get more columns or other names for them, and the view still means the same
-//! (`bind::view` does that). So nothing has to be rewritten when a table changes, and `*` and NATURAL JOIN mean what they meant.
+//! The query is kept as it was written, except that every table it reads is named by number: [`ViewSource`] says what
+//! the number means and which columns the table had, under which names, when the view was made. Whoever reads the query
+//! sees the table so: it may be renamed, moved, get more columns or other names for them, and the view still means the
+//! same (`bind::view` does that). So nothing has to be rewritten when a table changes, and `*` and NATURAL JOIN mean
+//! what they meant.
 //!
-//! Invariant: a source's relation exists, and its columns in `used` are not dropped: they are dependencies (`ddl::dependents`).
+//! Invariant: a source's relation exists, and its columns in `used` are not dropped: they are dependencies
+//! (`ddl::dependents`).
 
 use super::Relation;
 use logstead_sql_parse as parse;
@@ -32,8 +34,9 @@ pub struct View {
     tree: OnceLock<Arc<ast::Query>>,
 }
 
-/// A table that a view reads, as it was when the view was made. Or something that it depends on and does not read: a relation that a constant names
-/// (`'s'::regclass`), which has no columns then, or a primary key that its GROUP BY relies on, which has no name either.
+/// A table that a view reads, as it was when the view was made. Or something that it depends on and does not read: a
+/// relation that a constant names (`'s'::regclass`), which has no columns then, or a primary key that its GROUP BY
+/// relies on, which has no name either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewSource {
     /// The table, view or sequence; or the constraint.

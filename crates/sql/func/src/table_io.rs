@@ -1,4 +1,5 @@
-//! The functions that read types from text and print them, as far as SQL may call them: `uuid_in(cstring)`, `uuid_out(uuid)`, `point_send(point)`.
+//! The functions that read types from text and print them, as far as SQL may call them: `uuid_in(cstring)`,
+//! `uuid_out(uuid)`, `point_send(point)`.
 
 use super::Volatility::{Immutable, Stable};
 use super::numbers::bad_args;

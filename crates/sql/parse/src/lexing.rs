@@ -1,5 +1,5 @@
-//! From text to the tokens of one statement each, with what the grammar library's tokenizer does not do as PostgreSQL does: literals that
-//! go on in the next line, `U&` with its own escape character, letters right behind a number.
+//! From text to the tokens of one statement each, with what the grammar library's tokenizer does not do as PostgreSQL
+//! does: literals that go on in the next line, `U&` with its own escape character, letters right behind a number.
 
 use super::lexer::Lexer;
 use super::position::{Walk, byte_of, token_error};
@@ -123,8 +123,8 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
     Ok(statements)
 }
 
-/// Blanks the `U&` in front of literals, of which the library's tokenizer refuses what PostgreSQL takes: pairs of surrogates, and backslashes where
-/// UESCAPE names another character. Gives where those literals begin.
+/// Blanks the `U&` in front of literals, of which the library's tokenizer refuses what PostgreSQL takes: pairs of
+/// surrogates, and backslashes where UESCAPE names another character. Gives where those literals begin.
 fn without_unicode_marks(text: Cow<'_, str>) -> (Cow<'_, str>, Vec<usize>) {
     use super::operators::{
         comment, comment_length, dollar_length, has_escapes, is_of_name, quoted_length,
@@ -164,8 +164,8 @@ fn without_unicode_marks(text: Cow<'_, str>) -> (Cow<'_, str>, Vec<usize>) {
     (Cow::Owned(blanked), found)
 }
 
-/// 0A000 for names that begin as those do by which texts that the catalog keeps name functions, types and tables by number: who writes one
-/// would get at an object without being asked for the right to its schema.
+/// 0A000 for names that begin as those do by which texts that the catalog keeps name functions, types and tables by
+/// number: who writes one would get at an object without being asked for the right to its schema.
 pub(super) fn refuse_marks(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
     let marked = |token: &&TokenWithSpan| match &token.token {
         Token::Word(word) => word.value.starts_with(|c: char| c < '\t'),

@@ -1,11 +1,11 @@
 //! From text to statements: SQL, and the bodies of functions in PL/pgSQL ([`plpgsql`]).
 //!
-//! Owns: the wrapper around the grammar library: splitting a text into statements, PostgreSQL's syntax errors and positions,
-//! bounded nesting, and small rewrites of tokens for PostgreSQL syntax that the library does not know (`rewrite`).
-//! Does not look at the catalog: a [`Parsed`] is good for ever and may be cached by text.
+//! Owns: the wrapper around the grammar library: splitting a text into statements, PostgreSQL's syntax errors and
+//! positions, bounded nesting, and small rewrites of tokens for PostgreSQL syntax that the library does not know
+//! (`rewrite`). Does not look at the catalog: a [`Parsed`] is good for ever and may be cached by text.
 //!
-//! Beside the wrapper stands PostgreSQL's grammar itself, ours: [`lexer`], [`ast`] and [`grammar`]. The server does not use
-//! it yet.
+//! Beside the wrapper stands PostgreSQL's grammar itself, ours: [`lexer`], [`ast`] and [`grammar`]. The server does not
+//! use it yet.
 //!
 //! Invariant: whatever the text, parsing, walking and dropping the tree uses a bounded amount of stack.
 

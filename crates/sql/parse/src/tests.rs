@@ -87,7 +87,8 @@ fn depth_is_bounded() {
     );
 }
 
-/// Whoever goes through a tree stays on the session's stack: what binds a part of it meanwhile asks how much is left of that one.
+/// Whoever goes through a tree stays on the session's stack: what binds a part of it meanwhile asks how much is left of
+/// that one.
 #[test]
 fn whoever_visits_a_tree_stays_on_the_stack() {
     use logstead_fiber::{on_stack, stack_depth};

@@ -1,7 +1,8 @@
 //! What follows from conditions that OR joins.
 //!
-//! What all arms say is said beside the OR: `(a.x = b.x AND p) OR (a.x = b.x AND q)` joins by `a.x = b.x`. And if every arm says something of one item alone, so
-//! does the OR: `(a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4)` narrows a to `a.x = 1 OR a.x = 3`. PostgreSQL does both.
+//! What all arms say is said beside the OR: `(a.x = b.x AND p) OR (a.x = b.x AND q)` joins by `a.x = b.x`. And if every
+//! arm says something of one item alone, so does the OR: `(a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4)` narrows a to
+//! `a.x = 1 OR a.x = 3`. PostgreSQL does both.
 
 use super::index_path::conjuncts;
 use super::walk;

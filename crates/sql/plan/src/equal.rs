@@ -1,7 +1,7 @@
 //! What follows from equalities: a column that equals a column that equals a constant equals it, too.
 //!
-//! `a.x = b.x AND a.x = 5` is read as `a.x = 5 AND b.x = 5`: both items are narrowed, and nothing is left to be joined by. PostgreSQL's equivalence classes do the
-//! same.
+//! `a.x = b.x AND a.x = 5` is read as `a.x = 5 AND b.x = 5`: both items are narrowed, and nothing is left to be joined
+//! by. PostgreSQL's equivalence classes do the same.
 
 use super::scan::plain_column;
 use super::walk;

@@ -1,5 +1,5 @@
-//! Costs, and what is assumed where nothing is known. Costs are in PostgreSQL's unit (one sequential page read) scaled to rows in memory; only their
-//! order matters.
+//! Costs, and what is assumed where nothing is known. Costs are in PostgreSQL's unit (one sequential page read) scaled
+//! to rows in memory; only their order matters.
 
 use super::Plan;
 use logstead_sql_catalog::Relation;
@@ -35,8 +35,8 @@ const SPILLED: f64 = 0.01;
 /// Starting the inner side of a loop over.
 pub(crate) const REWIND: f64 = 0.02;
 
-/// Rows of a stored table of which nothing is known but `rows`, what is in it today: a small one will not stay so, and plans are kept while tables
-/// grow. As in PostgreSQL it is taken to have ten pages.
+/// Rows of a stored table of which nothing is known but `rows`, what is in it today: a small one will not stay so, and
+/// plans are kept while tables grow. As in PostgreSQL it is taken to have ten pages.
 pub(crate) fn rows_unknown(table: &Relation, rows: f64) -> f64 {
     const PAGES: usize = 10;
     const PAGE_BYTES: usize = 8_168;

@@ -170,7 +170,8 @@ pub struct Subquery {
     pub ty: SqlType,
     /// Not 0: copies with this number are one subquery, which is run once for a row.
     pub shared: usize,
-    /// It stands for an expression, as the call of a function does: whoever groups by what is in it means its rows' own.
+    /// It stands for an expression, as the call of a function does: whoever groups by what is in it means its rows'
+    /// own.
     pub call: bool,
 }
 

@@ -11,7 +11,8 @@ use logstead_sql_func::Comparison;
 use logstead_sql_types::error::Result;
 
 impl Binder<'_> {
-    /// Turns outer joins whose filled side a condition refuses into inner ones, semi joins with one partner at most too, and inner ones into list items.
+    /// Turns outer joins whose filled side a condition refuses into inner ones, semi joins with one partner at most
+    /// too, and inner ones into list items.
     pub(super) fn flatten(
         &mut self,
         items: Vec<From>,
@@ -173,8 +174,8 @@ impl Binder<'_> {
         })
     }
 
-    /// Whether a semi join may be an inner one: it may stand anywhere then, and so may what is asked of its left rows. A subquery there is asked about
-    /// as few rows as before only if these are looked up.
+    /// Whether a semi join may be an inner one: it may stand anywhere then, and so may what is asked of its left rows.
+    /// A subquery there is asked about as few rows as before only if these are looked up.
     fn may_be_inner(
         &mut self,
         left: &FromList,

@@ -1,7 +1,8 @@
-//! Conditions that are bound in two forms, as a correlated subquery and as a join with grouped rows (`bind::grouped`): which one costs less.
+//! Conditions that are bound in two forms, as a correlated subquery and as a join with grouped rows (`bind::grouped`):
+//! which one costs less.
 //!
-//! The subquery runs once for each combination of outer values (`exec::subquery` keeps what it gave), by index where there is one; the groups are
-//! computed once, all of them.
+//! The subquery runs once for each combination of outer values (`exec::subquery` keeps what it gave), by index where
+//! there is one; the groups are computed once, all of them.
 
 use super::join::Unit;
 use super::{estimate, walk};
@@ -14,8 +15,8 @@ use logstead_sql_types::error::Result;
 const ASKED_AGAIN: f64 = 0.02;
 
 impl Binder<'_> {
-    /// Takes out the items of groups that cost more than the subqueries that they stand for, and puts those back as conditions; gives those that are about no
-    /// item of the list.
+    /// Takes out the items of groups that cost more than the subqueries that they stand for, and puts those back as
+    /// conditions; gives those that are about no item of the list.
     pub(super) fn choose_grouped(
         &mut self,
         units: &mut Vec<Unit>,

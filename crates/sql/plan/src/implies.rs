@@ -1,13 +1,14 @@
 //! Does a query's WHERE imply a partial index's predicate?
 //!
-//! Owns a small prover in the spirit of PostgreSQL's predtest: it says yes only if every row that makes all the conditions
-//! true makes the predicate true. "No" means that it found no proof.
+//! Owns a small prover in the spirit of PostgreSQL's predtest: it says yes only if every row that makes all the
+//! conditions true makes the predicate true. "No" means that it found no proof.
 //!
 //! The rules, for conditions C that are all true and a predicate P:
 //! 1. P is one of C, or an AND of what C implies, or an OR of which C implies an arm.
 //! 2. A condition is an OR (IN and = ANY of constants are ORs of equalities): each arm, with the rest of C, implies P.
 //! 3. `x op1 c1` implies `x op2 c2` if the constants say so: x > 10 implies x > 5, x = 7 implies x <> 8.
-//! 4. `x IS NOT NULL` follows from a condition that cannot be true where x is NULL: a strict operator or function over x.
+//! 4. `x IS NOT NULL` follows from a condition that cannot be true where x is NULL: a strict operator or function over
+//!    x.
 
 use super::scan::same_bytes;
 use super::walk;

@@ -1,11 +1,12 @@
 //! Index paths: which conditions and which order an index answers.
 //!
-//! A *target* is something an index can have as a key: a column of the FROM item (numbered by its position) or an expression
-//! of one of its indexes (numbered from the table's width on). Conditions are read once, as comparisons of targets; then each
-//! index takes those of its key columns: equalities from the first column on, then a range on the next.
+//! A *target* is something an index can have as a key: a column of the FROM item (numbered by its position) or an
+//! expression of one of its indexes (numbered from the table's width on). Conditions are read once, as comparisons of
+//! targets; then each index takes those of its key columns: equalities from the first column on, then a range on the
+//! next.
 //!
-//! Invariant: an index is used only if it has an entry for every row that the conditions let through. A partial one is used
-//! only if they imply its predicate ([`implies`](super::implies)).
+//! Invariant: an index is used only if it has an entry for every row that the conditions let through. A partial one is
+//! used only if they imply its predicate ([`implies`](super::implies)).
 
 mod indexable;
 
@@ -99,7 +100,8 @@ pub(super) fn conjuncts(expr: Expr, out: &mut Vec<Expr>) {
 }
 
 impl Binder<'_> {
-    /// Whether an index answers equalities on some of the item's columns: rows per lookup and its cost. For join planning.
+    /// Whether an index answers equalities on some of the item's columns: rows per lookup and its cost. For join
+    /// planning.
     pub(crate) fn index_lookup(
         &mut self,
         rel: usize,
@@ -238,8 +240,8 @@ impl Binder<'_> {
             } else {
                 candidate.cost + estimate::sort(total)
             };
-            // An index that answers an equality beats reading everything whatever the table's size is today: the plan is
-            // kept while the table grows.
+            // An index that answers an equality beats reading everything whatever the table's size is today: the plan
+            // is kept while the table grows.
             let equality = !candidate.range.equal.is_empty();
             let better = cost < best_cost || (best.is_none() && equality);
             if better {
@@ -427,8 +429,8 @@ fn leading(path: &Path, at: usize, pairs: &[(usize, Expr)]) -> Vec<Expr> {
         .collect()
 }
 
-/// Whether an index scan gives the wanted order, and then whether backwards. Several values of a column are looked up in the
-/// index's order, so only columns with one value are fixed.
+/// Whether an index scan gives the wanted order, and then whether backwards. Several values of a column are looked up
+/// in the index's order, so only columns with one value are fixed.
 fn order_of(path: &Path, item: &Item<'_>, range: &KeyRange, wish: &Wish) -> Option<bool> {
     if wish.order.is_empty() {
         return None;

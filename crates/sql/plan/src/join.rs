@@ -324,7 +324,8 @@ impl Binder<'_> {
         self.join_sides(kind, left, right, on, wish)
     }
 
-    /// The left side of a join in the order wished for, if an index gives it, the join keeps it, and few rows are taken.
+    /// The left side of a join in the order wished for, if an index gives it, the join keeps it, and few rows are
+    /// taken.
     fn in_order(&mut self, kind: JoinKind, left: &Planned, wish: &Wish) -> Result<Option<Planned>> {
         let (Some(again), false) = (
             &left.again,

@@ -1,11 +1,13 @@
 //! Classes of equal columns among the conditions of a join: what follows from equalities.
 //!
-//! `a.x = b.x AND b.x = c.x` says `a.x = c.x`, too. With it items can be joined that no condition names together, so that what is small is joined first.
+//! `a.x = b.x AND b.x = c.x` says `a.x = c.x`, too. With it items can be joined that no condition names together, so
+//! that what is small is joined first.
 //!
 //! Invariants:
-//! - What follows is never asked beside a condition of its class that was written: where it is left out, the others say the same.
-//! - Wherever items with columns of one class are joined, at least one condition of the class is judged: all columns of a class are equal in every
-//!   set of items that was joined.
+//! - What follows is never asked beside a condition of its class that was written: where it is left out, the others say
+//!   the same.
+//! - Wherever items with columns of one class are joined, at least one condition of the class is judged: all columns of
+//!   a class are equal in every set of items that was joined.
 
 use super::join_order::Edge;
 use super::walk;
@@ -47,8 +49,8 @@ pub(super) fn judged(lines: &[Line], left: u32, right: u32) -> Vec<usize> {
     found
 }
 
-/// The share of rows that all lines within a set let through. Those of a class say the same again and again: as many count as it takes to hold its
-/// columns together, the most selective ones.
+/// The share of rows that all lines within a set let through. Those of a class say the same again and again: as many
+/// count as it takes to hold its columns together, the most selective ones.
 pub(super) fn share_within(lines: &[Line], set: u32) -> f64 {
     let within = |line: &&Line| line.mask & !set == 0;
     let plain = lines.iter().filter(within).filter(|l| l.class.is_none());

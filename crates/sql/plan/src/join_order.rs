@@ -1,18 +1,20 @@
 //! In which order items are joined, and how.
 //!
-//! Up to [`SEARCHED_MAX`] items every order is looked at that joins by conditions (dynamic programming over sets of items, bushy ones too); beyond, the
-//! cheapest next join is taken each time. The search works with estimates alone; the plan is made once, from what it finds.
+//! Up to [`SEARCHED_MAX`] items every order is looked at that joins by conditions (dynamic programming over sets of
+//! items, bushy ones too); beyond, the cheapest next join is taken each time. The search works with estimates alone;
+//! the plan is made once, from what it finds.
 //!
 //! Invariants:
 //! - A condition is judged where the last of its items joins, once.
 //! - An item that needs columns of others (LATERAL) stands on the right of them.
 //! - Rows of a set do not depend on the order in which it was joined.
-//! - What follows from equalities (`a = b AND b = c`: `a = c`) is a condition, too, so that items can be joined that no condition names together. It is
-//!   judged only where no other of its class is: wherever items with columns of a class are joined, one condition of the class at least is.
+//! - What follows from equalities (`a = b AND b = c`: `a = c`) is a condition, too, so that items can be joined that no
+//!   condition names together. It is judged only where no other of its class is: wherever items with columns of a class
+//!   are joined, one condition of the class at least is.
 //!
-//! Where an order of rows is wished for, the cheapest way to have a set in this order is looked for beside the cheapest way at all: a table
-//! that an index gives in the order, and others looked up for each of its rows. It is for LIMIT: who takes all rows is served as well by a sort or a
-//! merge join, which the join made last looks at (`join`).
+//! Where an order of rows is wished for, the cheapest way to have a set in this order is looked for beside the cheapest
+//! way at all: a table that an index gives in the order, and others looked up for each of its rows. It is for LIMIT:
+//! who takes all rows is served as well by a sort or a merge join, which the join made last looks at (`join`).
 
 use super::join::{JoinsAllowed, Unit, off};
 use super::join_classes::{Line, add_what_follows, equality, judged, share_within};
@@ -103,7 +105,8 @@ struct Entry {
     method: Method,
 }
 
-/// What the search has found: by set of items, the cheapest way to join it, and the cheapest one that gives the order wished for.
+/// What the search has found: by set of items, the cheapest way to join it, and the cheapest one that gives the order
+/// wished for.
 struct Found {
     best: Vec<Option<Entry>>,
     ordered: Vec<Option<Entry>>,

@@ -1,7 +1,7 @@
 //! How deep a plan is, and on how much stack it is run.
 //!
-//! Nodes and expressions are run, shown and dropped by functions that call themselves. A plan of more than [`SHALLOW`] levels gets a stack of its own for
-//! that ([`logstead_sql_parse::on_enough_stack`]).
+//! Nodes and expressions are run, shown and dropped by functions that call themselves. A plan of more than [`SHALLOW`]
+//! levels gets a stack of its own for that ([`logstead_sql_parse::on_enough_stack`]).
 
 use super::{Plan, walk};
 use crate::expr::{Expr, Subquery};

@@ -1,10 +1,11 @@
 //! Merge joins: in which order, and what they cost beside a hash join.
 //!
-//! Both sides have to come sorted by the keys. A side does so already (it is a merge join itself, or a loop over such a side), or by an index,
-//! or it is sorted. Which key comes first is free: the orders worth looking at are those that somebody gives, or wants above.
+//! Both sides have to come sorted by the keys. A side does so already (it is a merge join itself, or a loop over such a
+//! side), or by an index, or it is sorted. Which key comes first is free: the orders worth looking at are those that
+//! somebody gives, or wants above.
 //!
-//! What a merge join gives is sorted by its keys, which saves the sort of an ORDER BY, a DISTINCT ON or a window above, and lets
-//! LIMIT end it early.
+//! What a merge join gives is sorted by its keys, which saves the sort of an ORDER BY, a DISTINCT ON or a window above,
+//! and lets LIMIT end it early.
 
 use super::build::sort;
 use super::scan::{Planned, Wanted, Wish};

@@ -58,7 +58,8 @@ pub(crate) struct Wish {
     pub limit: Option<f64>,
 }
 
-/// A subquery's columns that nobody asks for are not computed, unless computing them does something: one that fails fails nothing.
+/// A subquery's columns that nobody asks for are not computed, unless computing them does something: one that fails
+/// fails nothing.
 fn leave_out(plan: &mut Plan, used: &[bool]) {
     let width = plan.columns.len();
     if width != used.len() {
@@ -160,8 +161,8 @@ fn asking(plan: Plan, asked: Vec<(usize, Expr)>) -> Plan {
 }
 
 impl Binder<'_> {
-    /// Reads FROM item `rel` under `conditions` (all of them about this item alone, or about columns that an enclosing row
-    /// gives: those only answer through an index, see `lateral`).
+    /// Reads FROM item `rel` under `conditions` (all of them about this item alone, or about columns that an enclosing
+    /// row gives: those only answer through an index, see `lateral`).
     pub(crate) fn scan(
         &mut self,
         rel: usize,

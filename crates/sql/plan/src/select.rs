@@ -211,8 +211,8 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, mut select: Select) -> Result
             .into_iter()
             .map(|o| layout.resolve(o.expr))
             .collect();
-        // LIMIT stays below the projection only for locks' sake: rows beyond it must not be locked; either way is the same
-        // to the client.
+        // LIMIT stays below the projection only for locks' sake: rows beyond it must not be locked; either way is the
+        // same to the client.
         if ties {
             plan = build::limit_with_ties(plan, limit_expr, offset, tied);
             return Ok(project(plan, exprs, columns));

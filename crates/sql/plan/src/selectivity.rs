@@ -1,7 +1,7 @@
 //! What share of rows a condition lets through.
 //!
-//! With statistics as PostgreSQL reckons from most common values and a histogram, without them by the constants of `estimate`. A share is a guess: nothing
-//! but the choice of a plan depends on it.
+//! With statistics as PostgreSQL reckons from most common values and a histogram, without them by the constants of
+//! `estimate`. A share is a guess: nothing but the choice of a plan depends on it.
 
 mod variable;
 
@@ -411,8 +411,8 @@ impl Binder<'_> {
         prefix_share * share.min(1.0)
     }
 
-    /// Tries a condition over one column on what is known of it: the share of all rows among common values, the share of the histogram's bounds,
-    /// and how far the latter is to be trusted.
+    /// Tries a condition over one column on what is known of it: the share of all rows among common values, the share
+    /// of the histogram's bounds, and how far the latter is to be trusted.
     fn tried(&self, condition: &Expr, known: &ColumnStatistics) -> Option<((f64, f64), f64)> {
         let Expr::Call { function, args, ty } = condition else {
             return None;

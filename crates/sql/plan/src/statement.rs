@@ -78,7 +78,8 @@ pub struct Planned {
     pub volatile: bool,
     /// Writes nothing and locks no rows (nextval and the like count as writing).
     pub read_only: bool,
-    /// A table with row security is read or written: the plan is for the role that it was made for, and for `row_security` as it was.
+    /// A table with row security is read or written: the plan is for the role that it was made for, and for
+    /// `row_security` as it was.
     pub role_matters: bool,
     /// Literals were read with the session's clock, time zone or search path: not to be shared between sessions.
     pub session_dependent: bool,
@@ -122,8 +123,8 @@ pub fn plan_statement(
     planned(binder, plan, command)
 }
 
-/// Plans an UPDATE of all rows of a table that computes what stands at these positions for indexes, and nothing else. Nobody's rights to the table are
-/// asked; those to the functions are.
+/// Plans an UPDATE of all rows of a table that computes what stands at these positions for indexes, and nothing else.
+/// Nobody's rights to the table are asked; those to the functions are.
 pub fn plan_computed(
     table: &Arc<Relation>,
     positions: &[usize],

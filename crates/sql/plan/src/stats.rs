@@ -48,8 +48,8 @@ pub enum NodeDetail {
     },
 }
 
-/// A node's inputs, in the order in which statistics list them: a node comes before its inputs (pre-order). WITH: definition,
-/// recursive term, body. Subqueries inside expressions are not listed.
+/// A node's inputs, in the order in which statistics list them: a node comes before its inputs (pre-order). WITH:
+/// definition, recursive term, body. Subqueries inside expressions are not listed.
 pub fn children(plan: &Plan) -> Vec<&Plan> {
     match &plan.node {
         Node::OneRow

@@ -1,4 +1,5 @@
-//! Aggregates that users have made, as plans call them: their functions bound over a row of the state and what is given to it.
+//! Aggregates that users have made, as plans call them: their functions bound over a row of the state and what is given
+//! to it.
 
 use crate::expr::Expr;
 use crate::walk;
@@ -28,7 +29,8 @@ pub struct Transitions {
     pub initial: Datum,
     /// The state without what was added first, over the same row.
     pub inverse: Option<Expr>,
-    /// The result, over a row of the state, the direct arguments, and as many NULLs as it has arguments for the types' sake; without it the state is the result.
+    /// The result, over a row of the state, the direct arguments, and as many NULLs as it has arguments for the types'
+    /// sake; without it the state is the result.
     pub finish: Option<Expr>,
     /// How many NULLs.
     pub extra: usize,

@@ -125,8 +125,8 @@ pub(crate) fn children_mut(expr: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
     }
 }
 
-/// Every expression of a plan with how many rows deeper than the plan itself it is evaluated (lateral right sides; not the
-/// plans of subqueries, which the expression walks enter).
+/// Every expression of a plan with how many rows deeper than the plan itself it is evaluated (lateral right sides; not
+/// the plans of subqueries, which the expression walks enter).
 pub fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usize)) {
     // One walk for both: the mutable one is told apart by the type system only.
     let range = |range: &KeyRange, f: &mut dyn FnMut(&Expr, usize)| {
@@ -488,7 +488,8 @@ pub fn any(expr: &Expr, test: &dyn Fn(&Expr) -> bool) -> bool {
     found
 }
 
-/// Says the same of every row: it reads none of its columns and calls no volatile function. PostgreSQL's pseudoconstant clause.
+/// Says the same of every row: it reads none of its columns and calls no volatile function. PostgreSQL's pseudoconstant
+/// clause.
 fn is_one_time(condition: &Expr) -> bool {
     /// Does an expression that lies `depth` rows below read a column of the row?
     fn reads(expr: &Expr, depth: usize) -> bool {
@@ -510,8 +511,8 @@ fn is_one_time(condition: &Expr) -> bool {
     !reads(condition, 0) && !is_volatile(condition)
 }
 
-/// Can a filter over `input` be asked once, before there are rows? HAVING over grouping sets is not: as in PostgreSQL, which neither
-/// moves nor copies it to WHERE there, rows are read and grouped first, and their errors told.
+/// Can a filter over `input` be asked once, before there are rows? HAVING over grouping sets is not: as in PostgreSQL,
+/// which neither moves nor copies it to WHERE there, rows are read and grouped first, and their errors told.
 pub fn is_one_time_filter(input: &Plan, condition: &Expr) -> bool {
     let over_sets = match &input.node {
         Node::Aggregate { sets, .. } => sets.as_ref().is_some_and(|sets| sets.sets.len() > 1),
@@ -582,12 +583,14 @@ pub fn needs_more_than_row(expr: &Expr) -> bool {
     )
 }
 
-/// Structural equality: the same value on every row. Subqueries are equal only to themselves, unless they are calls of a function.
+/// Structural equality: the same value on every row. Subqueries are equal only to themselves, unless they are calls of
+/// a function.
 pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
     equal(a, b, false)
 }
 
-/// The same expression as it is written: a volatile function that is called alike in ORDER BY and in the select list is called once.
+/// The same expression as it is written: a volatile function that is called alike in ORDER BY and in the select list is
+/// called once.
 pub(crate) fn alike(a: &Expr, b: &Expr) -> bool {
     equal(a, b, true)
 }

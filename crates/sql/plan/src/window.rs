@@ -1,7 +1,7 @@
 //! Window functions: what a plan says of a window, and how a block's windows become nodes.
 //!
-//! Each window is a node of its own over rows that are sorted by its partition and its order; windows whose sort begins as
-//! another's stand above it and share its sort. The node adds one column per call to its input's.
+//! Each window is a node of its own over rows that are sorted by its partition and its order; windows whose sort begins
+//! as another's stand above it and share its sort. The node adds one column per call to its input's.
 //!
 //! Invariant: partition and order of a [`Window`] are plain columns of its input, and nothing in it has a subquery that
 //! could have to wait: what is more is computed by a projection below.
@@ -76,8 +76,8 @@ pub enum FrameUnits {
     Groups,
 }
 
-/// An end of a frame. Offsets refer to no row; of ROWS and GROUPS they are bigint, of RANGE of a type that can be added to the
-/// order's.
+/// An end of a frame. Offsets refer to no row; of ROWS and GROUPS they are bigint, of RANGE of a type that can be added
+/// to the order's.
 #[derive(Clone)]
 pub enum FrameBound {
     /// UNBOUNDED: PRECEDING as a start, FOLLOWING as an end.
@@ -213,7 +213,8 @@ impl Window {
     }
 }
 
-/// The sort that a window needs: its partition, then its order. A partition key that the order has too takes its direction.
+/// The sort that a window needs: its partition, then its order. A partition key that the order has too takes its
+/// direction.
 pub(crate) fn sort_of(window: &BoundWindow) -> Vec<SortKey> {
     let mut keys: Vec<SortKey> = Vec::new();
     for expr in &window.partition {
@@ -232,10 +233,10 @@ pub(crate) fn sort_of(window: &BoundWindow) -> Vec<SortKey> {
     keys
 }
 
-/// Puts a block's windows in the order in which they are computed, the first at the bottom: those that sort by most come
-/// first, so that those that sort by the beginning of the same need no sort. `known` are the block's other sort keys, which
-/// are numbered before the windows' own: that is how PostgreSQL goes about it, and what decides which order unsorted
-/// results come in.
+/// Puts a block's windows in the order in which they are computed, the first at the bottom: those that sort by most
+/// come first, so that those that sort by the beginning of the same need no sort. `known` are the block's other sort
+/// keys, which are numbered before the windows' own: that is how PostgreSQL goes about it, and what decides which order
+/// unsorted results come in.
 pub(crate) fn arrange(windows: &mut Vec<BoundWindow>, known: Vec<Expr>) {
     let mut numbered: Vec<Expr> = known;
     let mut number = |expr: &Expr| match numbered.iter().position(|e| walk::same(e, expr)) {
@@ -284,7 +285,8 @@ pub(crate) fn wanted(windows: &[BoundWindow]) -> Wanted {
     })
 }
 
-/// Computes the windows over `input`. The result is `ordered` if its rows come as `order`, ORDER BY of the block, wants them.
+/// Computes the windows over `input`. The result is `ordered` if its rows come as `order`, ORDER BY of the block, wants
+/// them.
 pub(crate) fn windows(
     binder: &mut Binder<'_>,
     input: Planned,
@@ -388,8 +390,8 @@ struct Below {
 }
 
 impl Below {
-    /// The window with everything computed that has to be: keys, which are looked at more than once, and subqueries, for
-    /// which a row may have to wait.
+    /// The window with everything computed that has to be: keys, which are looked at more than once, and subqueries,
+    /// for which a row may have to wait.
     fn take(&mut self, binder: &mut Binder<'_>, mut window: BoundWindow) -> BoundWindow {
         // A key that is the same on every row neither parts nor orders.
         window.partition.retain(|expr| !is_constant(expr));

@@ -1,6 +1,7 @@
 //! CREATE AGGREGATE: what PostgreSQL's `DefineAggregate` and `AggregateCreate` ask of one.
 //!
-//! An aggregate is a routine like others; who drops, renames, comments or grants it goes their ways (`routines`, `grant`).
+//! An aggregate is a routine like others; who drops, renames, comments or grants it goes their ways (`routines`,
+//! `grant`).
 
 use super::DdlContext;
 use super::routine_lookup::{must_own, other_kind};

@@ -191,9 +191,9 @@ impl Pass {
     }
 }
 
-/// The lock that an operation needs, as in PostgreSQL: the strongest of a statement's operations is taken. Readers may go on beside what no
-/// plan that only reads depends on, and writers beside what makes no difference to them either. A statement that
-/// reads keeps the catalog it was planned with; the transaction's next one is planned anew.
+/// The lock that an operation needs, as in PostgreSQL: the strongest of a statement's operations is taken. Readers may
+/// go on beside what no plan that only reads depends on, and writers beside what makes no difference to them either. A
+/// statement that reads keeps the catalog it was planned with; the transaction's next one is planned anew.
 fn lock_level(operation: &Op) -> TableLock {
     match operation {
         Op::ValidateConstraint { .. } | Op::SetOptionsParens { .. } => {

@@ -1,8 +1,9 @@
 //! ANALYZE and VACUUM: what tables hold is found out and kept, for the planner and for `pg_stats`.
 //!
-//! A small table's visible rows are all passed, so that its count is exact. Of a larger one some of its chunks are, spread evenly over the table, each
-//! drawn from its part of it: the number of rows is what they have on average. Of the rows that are passed a sample, in which each is as likely as any
-//! other, is looked at. So what it costs has a bound, whatever the table's size. VACUUM has nothing to do by itself: old versions go while the server runs.
+//! A small table's visible rows are all passed, so that its count is exact. Of a larger one some of its chunks are,
+//! spread evenly over the table, each drawn from its part of it: the number of rows is what they have on average. Of
+//! the rows that are passed a sample, in which each is as likely as any other, is looked at. So what it costs has a
+//! bound, whatever the table's size. VACUUM has nothing to do by itself: old versions go while the server runs.
 
 use super::DdlContext;
 use super::objects::no_relation;
@@ -26,7 +27,8 @@ use std::sync::Arc;
 const TARGET: usize = 100;
 /// Rows looked at for each of them.
 const ROWS_PER_TARGET: usize = 300;
-/// The most chunks that are read of a table, of 64 rows each: ten times the rows of the sample, as many reads as a second's at a slow disk.
+/// The most chunks that are read of a table, of 64 rows each: ten times the rows of the sample, as many reads as a
+/// second's at a slow disk.
 const CHUNKS_MAX: u64 = 5_000;
 /// Chunks that are passed between two yields.
 const CHUNKS_PER_TURN: usize = 4;

@@ -1,5 +1,5 @@
-//! COMMENT ON what nobody can make here, but everybody has: operators and their classes and families, aggregates, casts, languages, access methods, collations,
-//! text search objects; and the rule of a view.
+//! COMMENT ON what nobody can make here, but everybody has: operators and their classes and families, aggregates,
+//! casts, languages, access methods, collations, text search objects; and the rule of a view.
 //!
 //! Such an object is found as a row of the catalogue that shows it. Its owner is the first superuser.
 

@@ -1,8 +1,8 @@
 //! CREATE TYPE ... AS (...), and ALTER TYPE of its attributes.
 //!
-//! Stored values have the fields that their type has now, in that order: nobody reads an older form. So the fields of a type do not
-//! change while a table keeps values of it, nor the columns of a table while another keeps its rows ([`refuse_kept_rows`]). PostgreSQL refuses
-//! what would have to write such values again, and only that.
+//! Stored values have the fields that their type has now, in that order: nobody reads an older form. So the fields of a
+//! type do not change while a table keeps values of it, nor the columns of a table while another keeps its rows
+//! ([`refuse_kept_rows`]). PostgreSQL refuses what would have to write such values again, and only that.
 
 use super::DdlContext;
 use super::columns::{check_collation, check_column_name, column_type};

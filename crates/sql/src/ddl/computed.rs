@@ -1,7 +1,9 @@
-//! Indexes of which something is computed by functions that users have made ([`catalog::computed`](crate::catalog::computed)).
+//! Indexes of which something is computed by functions that users have made
+//! ([`catalog::computed`](crate::catalog::computed)).
 //!
-//! DDL cannot run such a function; a session can. So what such an index needs of rows that are there already is made in three parts: the table, locked alone, gets
-//! the columns (here), the session computes them in all rows as an UPDATE would (`session::computed`), and the index is built (here again). All of it is one statement.
+//! DDL cannot run such a function; a session can. So what such an index needs of rows that are there already is made in
+//! three parts: the table, locked alone, gets the columns (here), the session computes them in all rows as an UPDATE
+//! would (`session::computed`), and the index is built (here again). All of it is one statement.
 
 use super::columns::COLUMNS_MAX;
 use super::{DdlContext, alter_table, constraints, index, rewrite};

@@ -115,8 +115,8 @@ pub(super) fn key_index(
     }
 }
 
-/// Adds constraints to the stored table `oid`; `fresh` if it is new and has no rows. Order as PostgreSQL's: checks, then keys,
-/// the primary key first, then foreign keys.
+/// Adds constraints to the stored table `oid`; `fresh` if it is new and has no rows. Order as PostgreSQL's: checks,
+/// then keys, the primary key first, then foreign keys.
 pub(super) async fn add(
     cx: &mut DdlContext<'_>,
     oid: u32,

@@ -1,12 +1,12 @@
 //! CREATE DATABASE ... TEMPLATE: what is in the template goes over, catalog and rows.
 //!
-//! Objects keep their OIDs, which are unique within a database only: so what names another by its OID, in a definition or in a row, goes over
-//! as it is. Storages are the engine's and get new numbers.
+//! Objects keep their OIDs, which are unique within a database only: so what names another by its OID, in a definition
+//! or in a row, goes over as it is. Storages are the engine's and get new numbers.
 //!
-//! Nobody is in the template meanwhile ([`Closing::Copy`]), so it stands at one moment of the log. Rows are written by transactions of their
-//! own, each of a bounded size, into storages that nothing names; the statement's transaction, which depends on all of them, stores what
-//! names these. So a crash before it has committed leaves storages that a start drops, and memory holds no more than one such
-//! transaction's rows that cannot be evicted.
+//! Nobody is in the template meanwhile ([`Closing::Copy`]), so it stands at one moment of the log. Rows are written by
+//! transactions of their own, each of a bounded size, into storages that nothing names; the statement's transaction,
+//! which depends on all of them, stores what names these. So a crash before it has committed leaves storages that a
+//! start drops, and memory holds no more than one such transaction's rows that cannot be evicted.
 //!
 //! Does not: change or look at rows. They are copied as they are stored.
 
@@ -34,7 +34,8 @@ use std::sync::Arc;
 /// Tables with rows of the objects of one database.
 const OF_A_DATABASE: [TableId; 5] = [SCHEMAS, RELATIONS, COMMENTS, RIGHTS, STATISTICS];
 
-/// A transaction that writes rows ends behind so many bytes: below the size at which its records would go to a segment of their own.
+/// A transaction that writes rows ends behind so many bytes: below the size at which its records would go to a segment
+/// of their own.
 const BATCH_BYTES: usize = 512 << 10;
 
 /// Rows that are read between two yields.
@@ -291,7 +292,8 @@ impl DdlContext<'_> {
         Ok(())
     }
 
-    /// Keeps everybody out of a database that is copied until the transaction ends, once nobody is in it. 55006 if they stay.
+    /// Keeps everybody out of a database that is copied until the transaction ends, once nobody is in it. 55006 if they
+    /// stay.
     pub(super) async fn close_template(&mut self, source: &Database) -> Result<()> {
         let own = source.oid == self.catalog()?.database;
         self.close_for(source, Closing::Copy { own }).await

@@ -1,7 +1,7 @@
 //! What CREATE and ALTER DATABASE are told: options, encodings, locales, tablespaces.
 //!
-//! There is one encoding, UTF8, one order of text, that of its bytes, and one tablespace. What asks for another is 0A000 if PostgreSQL has
-//! it, and PostgreSQL's error if it has not.
+//! There is one encoding, UTF8, one order of text, that of its bytes, and one tablespace. What asks for another is
+//! 0A000 if PostgreSQL has it, and PostgreSQL's error if it has not.
 
 use super::DdlContext;
 use crate::catalog::database::{Database, TEMPLATE0};

@@ -1,12 +1,13 @@
 //! CREATE, ALTER and DROP DATABASE.
 //!
-//! A new database is a row and what its template has (`copy_database`); of one in which nothing was made that is the schema `public` alone.
-//! Dropping one deletes every row of
-//! the catalog's tables whose key begins with it, and drops its storages when the transaction has committed, as DROP TABLE does; so a crash
-//! finds all of it or nothing. Nobody is in the database meanwhile, and nobody enters ([`InUse`](crate::catalog::in_use)).
+//! A new database is a row and what its template has (`copy_database`); of one in which nothing was made that is the
+//! schema `public` alone. Dropping one deletes every row of
+//! the catalog's tables whose key begins with it, and drops its storages when the transaction has committed, as DROP
+//! TABLE does; so a crash finds all of it or nothing. Nobody is in the database meanwhile, and nobody enters
+//! ([`InUse`](crate::catalog::in_use)).
 //!
-//! Who changes the list of databases has the lock of their table alone; who says something of one, its privileges or a comment, shares it.
-//! Whoever takes it and the lock of rights takes that one first.
+//! Who changes the list of databases has the lock of their table alone; who says something of one, its privileges or a
+//! comment, shares it. Whoever takes it and the lock of rights takes that one first.
 
 use super::database_options::{self as options, Wanted};
 use super::objects::{SCAN_ROWS, yield_once};
@@ -135,7 +136,8 @@ impl DdlContext<'_> {
         Ok(())
     }
 
-    /// Waits until nobody is in the database, and keeps everybody out of it until the transaction ends. 55006 if they stay.
+    /// Waits until nobody is in the database, and keeps everybody out of it until the transaction ends. 55006 if they
+    /// stay.
     async fn close_database(&mut self, database: &Database) -> Result<()> {
         if self.state.has_closed(database.oid) {
             return Ok(());
@@ -185,7 +187,8 @@ impl DdlContext<'_> {
         }
     }
 
-    /// Deletes a comment on what all databases share where older builds have stored it: with the database in which it was made.
+    /// Deletes a comment on what all databases share where older builds have stored it: with the database in which it
+    /// was made.
     pub(super) async fn delete_older_comments(&mut self, key: &ObjectKey) -> Result<()> {
         let databases = Arc::clone(&self.catalog()?.notes.databases);
         for database in databases.all().map(|database| database.oid) {

@@ -1,6 +1,7 @@
 //! What depends on what is dropped: found, told in PostgreSQL's order, and dropped along.
 //!
-//! Owns: views on relations and on their columns, foreign keys on tables, and generated columns on what they are made of. Defaults that use a sequence are `drop`'s.
+//! Owns: views on relations and on their columns, foreign keys on tables, and generated columns on what they are made
+//! of. Defaults that use a sequence are `drop`'s.
 
 use super::drop::{CASCADE_HINT, cascade_notice, still_used, word_of};
 use super::{DdlContext, composites, drop, foreign, routines, types};
@@ -262,8 +263,8 @@ pub(super) fn asking_trigger(catalog: &Catalog, routine: Oid) -> Option<&Trigger
     all.find(asks).map(Arc::as_ref)
 }
 
-/// Everything that goes with `targets`, each with what it depends on, in the order in which PostgreSQL tells of them: an object
-/// after what it depends on. The targets themselves are left out.
+/// Everything that goes with `targets`, each with what it depends on, in the order in which PostgreSQL tells of them:
+/// an object after what it depends on. The targets themselves are left out.
 pub(super) fn all(catalog: &Catalog, targets: &[Object]) -> Vec<(Object, Object)> {
     let mut seen: HashSet<Object> = HashSet::new();
     let mut found: Vec<(Object, Option<Object>)> = Vec::new();
@@ -334,8 +335,8 @@ fn own_sequences(catalog: &Catalog, object: Object) -> Vec<Object> {
         .collect()
 }
 
-/// Finds what depends on `targets`. Without CASCADE that is in the way (2BP01); with it, a notice tells of it and it is dropped,
-/// the targets are not. `what` is the one target as the message names it.
+/// Finds what depends on `targets`. Without CASCADE that is in the way (2BP01); with it, a notice tells of it and it is
+/// dropped, the targets are not. `what` is the one target as the message names it.
 pub(super) async fn clear(
     targets: &[Object],
     what: Option<&str>,

@@ -1,7 +1,8 @@
 //! CREATE and ALTER DOMAIN.
 //!
-//! A new rule is asked of all values that are stored: of every column of the domain, and of the domains made over it, whose tables
-//! nobody writes from then until the transaction ends. So nobody stores a value by a plan that does not know the rule.
+//! A new rule is asked of all values that are stored: of every column of the domain, and of the domains made over it,
+//! whose tables nobody writes from then until the transaction ends. So nobody stores a value by a plan that does not
+//! know the rule.
 
 use super::columns::check_collation;
 use super::expressions::{bound, bound_check, bound_default, check_text, default_text};

@@ -425,7 +425,8 @@ pub(super) async fn drop_schemas(
                 format!("cannot drop schema {name} because it is required by the database system"),
             ));
         }
-        // Who makes something in it is waited for, and what was made is seen; who comes later waits, and finds no schema.
+        // Who makes something in it is waited for, and what was made is seen; who comes later waits, and finds no
+        // schema.
         if !cx.hold_schema(schema.oid, RowLock::Update).await? {
             absent(
                 &name,

@@ -85,7 +85,8 @@ fn no_label(label: &str) -> SqlError {
     )
 }
 
-/// The sort order that PostgreSQL gives a label at `index`, when the others have theirs; `None` if they must be numbered anew.
+/// The sort order that PostgreSQL gives a label at `index`, when the others have theirs; `None` if they must be
+/// numbered anew.
 fn sort_between(labels: &[Label], index: usize) -> Option<f32> {
     let before = index.checked_sub(1).and_then(|i| labels.get(i));
     match (before, labels.get(index)) {
@@ -192,7 +193,8 @@ fn constant(ty: &UserType, label: &str) -> String {
     format!("{}::{}", quote_literal(label), user::number_text(ty.oid))
 }
 
-/// Has the expressions that are kept as text name the label as it is called now; 0A000 if one names it in a way that is not seen.
+/// Has the expressions that are kept as text name the label as it is called now; 0A000 if one names it in a way that is
+/// not seen.
 async fn rename_in_texts(
     ty: &UserType,
     from: &str,

@@ -37,7 +37,8 @@ pub(super) fn with_planner<T>(
     })
 }
 
-/// The text under which a column's DEFAULT is stored and shown: literals take the column's type, as PostgreSQL prints them.
+/// The text under which a column's DEFAULT is stored and shown: literals take the column's type, as PostgreSQL prints
+/// them.
 pub(super) fn default_text(
     expr: &ast::Expr,
     ty: SqlType,
@@ -84,7 +85,8 @@ pub(super) fn default_text(
     })
 }
 
-/// As [`default_text`], of a column. Of one that is declared as a domain, DEFAULT NULL is kept: it stands before the domain's own.
+/// As [`default_text`], of a column. Of one that is declared as a domain, DEFAULT NULL is kept: it stands before the
+/// domain's own.
 pub(super) fn column_default_text(
     expr: &ast::Expr,
     ty: SqlType,
@@ -174,7 +176,8 @@ fn by_number(expr: &ast::Expr, calls: &[(Span, Oid, String)]) -> ast::Expr {
     expr
 }
 
-/// 0A000 for an expression that is to be computed over rows that are there already, which a table's definition cannot wait for.
+/// 0A000 for an expression that is to be computed over rows that are there already, which a table's definition cannot
+/// wait for.
 pub(super) fn refuse_calls(expr: &Expr) -> Result<()> {
     match walk::needs_more_than_row(expr) {
         true => Err(SqlError::unsupported(
@@ -184,7 +187,8 @@ pub(super) fn refuse_calls(expr: &Expr) -> Result<()> {
     }
 }
 
-/// The text with sequences by number instead of name, so that renaming them changes nothing; see `calls::default_shown`.
+/// The text with sequences by number instead of name, so that renaming them changes nothing; see
+/// `calls::default_shown`.
 fn numbered(text: &str, cx: &mut DdlContext<'_>) -> Result<String> {
     const CALL: &str = "nextval('";
     let catalog = cx.catalog()?;

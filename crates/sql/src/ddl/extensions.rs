@@ -1,8 +1,10 @@
-//! CREATE and DROP EXTENSION. plpgsql is always there, as in a new database of PostgreSQL; those of [`crate::func::extensions`] can be
-//! made, and so can citext and hstore, each of which is there where its type is, whose row is that of the extension, too. No other can be had.
+//! CREATE and DROP EXTENSION. plpgsql is always there, as in a new database of PostgreSQL; those of
+//! [`crate::func::extensions`] can be made, and so can citext and hstore, each of which is there where its type is,
+//! whose row is that of the extension, too. No other can be had.
 //!
-//! An extension of functions that was made is a row of the comments' table, beside the comment on it: its class and number, [`EXTENSION_ROW`] as the
-//! column, and `schema/version/name` as the text. So builds that do not know of it read the database, and only miss the functions.
+//! An extension of functions that was made is a row of the comments' table, beside the comment on it: its class and
+//! number, [`EXTENSION_ROW`] as the column, and `schema/version/name` as the text. So builds that do not know of it
+//! read the database, and only miss the functions.
 
 use super::DdlContext;
 use super::dependents::{self, Object};
@@ -246,8 +248,8 @@ async fn remove_type(name: &str, ty: Oid, cascade: bool, cx: &mut DdlContext<'_>
     delete(ty, cx).await
 }
 
-/// What names a function of the extension, and the function, if anything does. Texts are searched, so a string in one may be taken for a
-/// call: that refuses a drop that could have been, never the other way about.
+/// What names a function of the extension, and the function, if anything does. Texts are searched, so a string in one
+/// may be taken for a call: that refuses a drop that could have been, never the other way about.
 fn dependent(extension: &Extension, catalog: &Catalog) -> Option<(String, String)> {
     let available = AVAILABLE.iter().find(|a| a.name == extension.name)?;
     let own = |f: &&Function| available.functions.contains(&f.oid);

@@ -1,7 +1,8 @@
 //! Generated columns: GENERATED ALWAYS AS (...) STORED.
 //!
-//! The expression is the column's `default`, in normal form, over the columns of its table that are not generated themselves;
-//! it is immutable, so that a row's values always follow from each other. `bind::generated_exprs` binds it for those who write rows.
+//! The expression is the column's `default`, in normal form, over the columns of its table that are not generated
+//! themselves; it is immutable, so that a row's values always follow from each other. `bind::generated_exprs` binds it
+//! for those who write rows.
 
 use super::expressions::{stored_text, with_planner, written};
 use super::{DdlContext, rewrite};
@@ -56,7 +57,8 @@ fn is_null(expr: &ast::Expr) -> bool {
     }
 }
 
-/// Has an expression the same value whenever it is computed over the same row? Functions that the session runs are what they were declared to be: that was looked at.
+/// Has an expression the same value whenever it is computed over the same row? Functions that the session runs are what
+/// they were declared to be: that was looked at.
 pub(super) fn is_immutable(value: &Expr) -> bool {
     match value {
         Expr::Subquery(subquery) if subquery.call => computes(&subquery.plan),

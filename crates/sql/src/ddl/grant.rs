@@ -366,7 +366,8 @@ fn untrusted(name: &str) -> SqlError {
     .detail("GRANT and REVOKE are not allowed on untrusted languages, because only superusers can use untrusted languages.")
 }
 
-/// Built-in types and languages have no lists of their own: everybody may use all of them. What leaves that so is accepted, the rest is 0A000.
+/// Built-in types and languages have no lists of their own: everybody may use all of them. What leaves that so is
+/// accepted, the rest is 0A000.
 fn leave_usage(asked: &Asked, kind: AclKind, name: &str, cx: &mut DdlContext<'_>) -> Result<()> {
     let acl = Acl::default_for(kind, BOOTSTRAP);
     let target = Target {

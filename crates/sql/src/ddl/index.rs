@@ -634,12 +634,13 @@ fn reindex_all(schema: bool, name: &str, cx: &mut DdlContext<'_>) -> Result<()> 
     }
 }
 
-/// How long REINDEX CONCURRENTLY stands in line for the table, so that others wait behind it, and how long it leaves them alone then.
+/// How long REINDEX CONCURRENTLY stands in line for the table, so that others wait behind it, and how long it leaves
+/// them alone then.
 const IN_LINE: Duration = Duration::from_millis(10);
 const OUT_OF_LINE: Duration = Duration::from_millis(50);
 
-/// Locks a table alone without keeping anybody waiting for longer than a moment, however long those who have it take: PostgreSQL's
-/// CONCURRENTLY waits for them as well, and lets others in.
+/// Locks a table alone without keeping anybody waiting for longer than a moment, however long those who have it take:
+/// PostgreSQL's CONCURRENTLY waits for them as well, and lets others in.
 async fn lock_when_free(table: Oid, cx: &mut DdlContext<'_>) -> Result<bool> {
     loop {
         let lock = cx.lock_table(table, TableLock::Exclusive);
@@ -653,7 +654,8 @@ async fn lock_when_free(table: Oid, cx: &mut DdlContext<'_>) -> Result<bool> {
     }
 }
 
-/// Builds indexes of a table anew, among writers, then puts them in the places of the old ones with the table locked, which takes no time.
+/// Builds indexes of a table anew, among writers, then puts them in the places of the old ones with the table locked,
+/// which takes no time.
 async fn reindex(
     table: Oid,
     only: Option<Oid>,

@@ -35,7 +35,8 @@ fn rows_of_next_step(rows: u64, took_us: i64) -> u64 {
 }
 
 impl DdlContext<'_> {
-    /// Stores a new index, attaches it to the table's storage and fills it: unless rows that are there must first have what is computed for it.
+    /// Stores a new index, attaches it to the table's storage and fills it: unless rows that are there must first have
+    /// what is computed for it.
     pub(super) async fn create_index(
         &mut self,
         relation: &Relation,
@@ -70,8 +71,8 @@ impl DdlContext<'_> {
         Ok(index)
     }
 
-    /// Attaches an index to the table's storage and fills it, some rows at a time, while writers go on. Whatever goes wrong,
-    /// the statement's undoing detaches it again.
+    /// Attaches an index to the table's storage and fills it, some rows at a time, while writers go on. Whatever goes
+    /// wrong, the statement's undoing detaches it again.
     pub(super) async fn attach(
         &mut self,
         relation: &Relation,

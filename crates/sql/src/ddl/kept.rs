@@ -1,5 +1,5 @@
-//! ALTER TABLE ... REPLICA IDENTITY, SET STATISTICS, SET STORAGE, SET COMPRESSION and RESET; collations of columns: what is kept, told
-//! and dumped, and followed by nothing here ([`attributes`](crate::catalog::attributes)).
+//! ALTER TABLE ... REPLICA IDENTITY, SET STATISTICS, SET STORAGE, SET COMPRESSION and RESET; collations of columns:
+//! what is kept, told and dumped, and followed by nothing here ([`attributes`](crate::catalog::attributes)).
 
 use super::DdlContext;
 use super::columns::{Kept, check_collation};
@@ -296,7 +296,8 @@ pub(super) fn changed_parameters(
     Ok(all)
 }
 
-/// What is kept of an index's key beside what it orders by: a collation and an operator class that are not its column's own.
+/// What is kept of an index's key beside what it orders by: a collation and an operator class that are not its column's
+/// own.
 pub(super) fn key_attributes(
     at: usize,
     (collation, own): (Option<&ast::ObjectName>, Oid),

@@ -1,4 +1,5 @@
-//! Large objects in DDL: whose they are, what is granted on them, what is said of them. Whether they are there, the session has asked.
+//! Large objects in DDL: whose they are, what is granted on them, what is said of them. Whether they are there, the
+//! session has asked.
 
 use super::{DdlContext, owners};
 use crate::catalog::change::Change;

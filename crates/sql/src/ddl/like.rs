@@ -1,6 +1,7 @@
 //! LIKE in CREATE TABLE: columns of another relation, and as much of what belongs to them as is asked for.
 //!
-//! Columns, defaults and checks become the new table's as if they had been written there; indexes and comments follow when it is made.
+//! Columns, defaults and checks become the new table's as if they had been written there; indexes and comments follow
+//! when it is made.
 
 use super::columns::{NewColumn, NewConstraint, NewKind, NewSequence, OfColumn};
 use super::objects::no_relation;

@@ -1,7 +1,8 @@
 //! CREATE and REFRESH MATERIALIZED VIEW: a view's query, run into a storage of its own.
 //!
-//! REFRESH fills a new storage and puts it in place of the old one, as TRUNCATE does: readers see all of the old rows or all of the
-//! new ones. CONCURRENTLY lets them read until the new rows are there; the change itself waits for those who read just then.
+//! REFRESH fills a new storage and puts it in place of the old one, as TRUNCATE does: readers see all of the old rows
+//! or all of the new ones. CONCURRENTLY lets them read until the new rows are there; the change itself waits for those
+//! who read just then.
 
 use super::create_table::{exists, make_storage};
 use super::expressions::with_planner;
@@ -126,7 +127,8 @@ pub(super) async fn refresh(
         return Err(not_materialized(&plain));
     }
     trust(oid, cx)?;
-    // With CONCURRENTLY readers go on until the new rows take the place of the old. Two at a time would leave those of the one that began first.
+    // With CONCURRENTLY readers go on until the new rows take the place of the old. Two at a time would leave those of
+    // the one that began first.
     let lock = match concurrently {
         true => TableLock::ReadersOnly,
         false => TableLock::Exclusive,

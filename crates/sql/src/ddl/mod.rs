@@ -1,12 +1,14 @@
 //! DDL: statements that change the catalog.
 //!
-//! Owns: CREATE, ALTER, DROP, TRUNCATE, COMMENT and what they do to stored rows. Everything happens in the session's transaction:
-//! catalog rows are rows, new storages and indexes are dropped again when undone ([`DdlState`]), and others see nothing before the
-//! commit. Messages, codes, notices and invented names are PostgreSQL's.
+//! Owns: CREATE, ALTER, DROP, TRUNCATE, COMMENT and what they do to stored rows. Everything happens in the session's
+//! transaction: catalog rows are rows, new storages and indexes are dropped again when undone ([`DdlState`]), and
+//! others see nothing before the commit. Messages, codes, notices and invented names are PostgreSQL's.
 //!
-//! Locks: Exclusive on a table that is altered, dropped or truncated, unless plans do not depend on what is altered (`alter_table::lock_level`); Read on one
-//! that gets an index, which writers maintain from the moment it is attached. After a wait the catalog is
-//! looked at again. A schema's row is shared by who makes something in the schema, and locked by who drops it. Two transactions that make one name meet at the catalog's unique index: the second waits for the first.
+//! Locks: Exclusive on a table that is altered, dropped or truncated, unless plans do not depend on what is altered
+//! (`alter_table::lock_level`); Read on one that gets an index, which writers maintain from the moment it is attached.
+//! After a wait the catalog is looked at again. A schema's row is shared by who makes something in the schema, and
+//! locked by who drops it. Two transactions that make one name meet at the catalog's unique index: the second waits for
+//! the first.
 
 mod aggregates;
 mod alter_column;
@@ -146,7 +148,8 @@ pub struct Given<'a> {
     pub variables: Option<&'a Rc<Variables>>,
 }
 
-/// The tables that a TRUNCATE is about to empty, which are locked then: for their triggers, in whose bodies they are there still.
+/// The tables that a TRUNCATE is about to empty, which are locked then: for their triggers, in whose bodies they are
+/// there still.
 pub(crate) async fn truncated(
     truncate: &sqlparser::ast::Truncate,
     cx: &mut DdlContext<'_>,

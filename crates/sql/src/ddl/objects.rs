@@ -90,7 +90,8 @@ impl DdlContext<'_> {
         self.refuse_used(table, what, true)
     }
 
-    /// 55006 while the table is in use by statements that this one is run inside of, or, if that is asked, as [`refuse_pending`](Self::refuse_pending).
+    /// 55006 while the table is in use by statements that this one is run inside of, or, if that is asked, as
+    /// [`refuse_pending`](Self::refuse_pending).
     pub(super) fn refuse_used(&mut self, table: Oid, what: &str, pending: bool) -> Result<()> {
         let catalog = self.catalog()?;
         let relation = catalog.relations.get(&table).filter(|r| r.has_rows());
@@ -338,7 +339,8 @@ impl DdlContext<'_> {
         }
     }
 
-    /// Inserts an object's row, waiting for whoever is making or dropping one of the same name. `false` if the name is taken.
+    /// Inserts an object's row, waiting for whoever is making or dropping one of the same name. `false` if the name is
+    /// taken.
     pub(super) async fn insert_row(&mut self, table: TableId, row: &ObjectRow) -> Result<bool> {
         let handle = self.store.table(table)?;
         let bytes = row.encode(&mut RowBuilder::new());
@@ -760,8 +762,8 @@ impl DdlContext<'_> {
     }
 }
 
-/// Lets other tasks of the worker run, those too whose requests are still in their sockets. Who wakes itself instead goes on some sixty times before the runtime
-/// looks at the sockets.
+/// Lets other tasks of the worker run, those too whose requests are still in their sockets. Who wakes itself instead
+/// goes on some sixty times before the runtime looks at the sockets.
 pub(super) async fn yield_once() {
     tokio::task::yield_now().await;
 }

@@ -100,8 +100,8 @@ pub(super) fn denied_schema(schema: Oid, catalog: &Catalog) -> SqlError {
 }
 
 impl DdlContext<'_> {
-    /// 42501 unless the relation is the role's. Asked of what a statement has found and locked: its name may have meant something else
-    /// when the statement was let in.
+    /// 42501 unless the relation is the role's. Asked of what a statement has found and locked: its name may have meant
+    /// something else when the statement was let in.
     pub(super) fn must_own(&mut self, relation: &Relation) -> Result<()> {
         self.judged(|judge, role| judge.must_own(role, relation))?
     }

@@ -1,8 +1,8 @@
 //! Walking a table's stored rows: validating what a new constraint demands, and copying them into a new storage.
 //!
-//! The caller holds the table's Exclusive lock, so the newest version of every row is the row: also in REPEATABLE READ, where the snapshot may be
-//! older. VALIDATE CONSTRAINT goes on beside writers, who keep to the constraint already: it looks at what is committed when it begins, because a newest
-//! version that is not may be taken back.
+//! The caller holds the table's Exclusive lock, so the newest version of every row is the row: also in REPEATABLE READ,
+//! where the snapshot may be older. VALIDATE CONSTRAINT goes on beside writers, who keep to the constraint already: it
+//! looks at what is committed when it begins, because a newest version that is not may be taken back.
 
 use super::DdlContext;
 use super::expressions::{eval, refuse_calls};
@@ -173,7 +173,8 @@ pub(super) async fn validate_check(
     .await
 }
 
-/// True if every value of a column is not NULL; with a condition over a row of the value alone, if it is false for none.
+/// True if every value of a column is not NULL; with a condition over a row of the value alone, if it is false for
+/// none.
 pub(super) async fn every_value(
     cx: &mut DdlContext<'_>,
     relation: &Relation,
@@ -212,7 +213,8 @@ pub(super) async fn is_empty(cx: &mut DdlContext<'_>, relation: &Relation) -> Re
     }
 }
 
-/// Copies every row of `old` into the (new, empty, private) storage of `new`; `change` makes the new row of the old one.
+/// Copies every row of `old` into the (new, empty, private) storage of `new`; `change` makes the new row of the old
+/// one.
 pub(super) async fn copy_rows(
     cx: &mut DdlContext<'_>,
     old: &Relation,

@@ -1,10 +1,11 @@
 //! Writing owners and privileges.
 //!
-//! Every object's rights are a row of their own, beside the object's: a GRANT takes no lock on what it is about. Two transactions that change the rights of one
-//! object meet at that row; the second fails, as in PostgreSQL, instead of undoing the first.
+//! Every object's rights are a row of their own, beside the object's: a GRANT takes no lock on what it is about. Two
+//! transactions that change the rights of one object meet at that row; the second fails, as in PostgreSQL, instead of
+//! undoing the first.
 //!
-//! Invariant: no role that the rights name is dropped meanwhile. Whoever writes rights holds the table of rights for writing; DROP ROLE takes it alone, and so sees
-//! whatever names the role.
+//! Invariant: no role that the rights name is dropped meanwhile. Whoever writes rights holds the table of rights for
+//! writing; DROP ROLE takes it alone, and so sees whatever names the role.
 
 use super::DdlContext;
 use crate::catalog::change::Change;
@@ -54,7 +55,8 @@ impl DdlContext<'_> {
         }
     }
 
-    /// Waits for whoever drops roles. Asked before rights are read that are to be written: during the wait others may have changed them.
+    /// Waits for whoever drops roles. Asked before rights are read that are to be written: during the wait others may
+    /// have changed them.
     pub(super) async fn hold_rights(&mut self) -> Result<()> {
         self.lock_storage(RIGHTS, TableLock::Write).await?;
         self.mark_rights().await

@@ -1,7 +1,8 @@
 //! CREATE, ALTER and DROP ROLE, and memberships.
 //!
-//! All of it happens under one lock, that of the roles' table: whoever changes a role sees all roles as they are, and no two transactions make a
-//! circle of memberships between them. Who asks is judged by the roles as the transaction sees them.
+//! All of it happens under one lock, that of the roles' table: whoever changes a role sees all roles as they are, and
+//! no two transactions make a circle of memberships between them. Who asks is judged by the roles as the transaction
+//! sees them.
 
 use super::DdlContext;
 use crate::catalog::change::Change;
@@ -414,7 +415,8 @@ pub(super) fn change_setting(
     Ok(())
 }
 
-/// 42501 for what only other roles may do, as far as that can be said before anything is locked. It is asked again afterwards.
+/// 42501 for what only other roles may do, as far as that can be said before anything is locked. It is asked again
+/// afterwards.
 fn ask(command: &RoleCommand, cx: &mut DdlContext<'_>) -> Result<()> {
     let asker = asker(cx)?;
     match command {

@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP of functions and procedures.
 //!
-//! A function has no table to lock: whoever changes it writes its row again and so waits for all others that do. Plans know the catalog that they were made with, so one
-//! that called it is planned anew.
+//! A function has no table to lock: whoever changes it writes its row again and so waits for all others that do. Plans
+//! know the catalog that they were made with, so one that called it is planned anew.
 
 use super::DdlContext;
 use super::dependents::{self, Object};
@@ -368,7 +368,8 @@ pub(super) async fn hold_types(routine: &Routine, cx: &mut DdlContext<'_>) -> Re
     cx.hold_types(used).await
 }
 
-/// The row of a function is written again as it is, or as it is to be: whoever else does waits. Gives the function as it is then.
+/// The row of a function is written again as it is, or as it is to be: whoever else does waits. Gives the function as
+/// it is then.
 pub(super) async fn hold(oid: Oid, cx: &mut DdlContext<'_>) -> Result<Option<Arc<Routine>>> {
     loop {
         let Some(before) = cx.catalog()?.routines.get(oid).cloned() else {

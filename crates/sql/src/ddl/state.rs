@@ -1,9 +1,9 @@
 //! What a transaction has changed in the catalog and in storage so far.
 //!
-//! Every statement registers one hook with the engine's transaction before it changes anything. When the transaction becomes
-//! visible, its locks still held, the hook publishes the whole list; when the statement is undone (the transaction rolls back, or
-//! goes back to an earlier savepoint) the hook takes the statement's part off the list and drops the storages it made.
-//! So rollback needs no call from the session: whoever looks next finds the list as it was.
+//! Every statement registers one hook with the engine's transaction before it changes anything. When the transaction
+//! becomes visible, its locks still held, the hook publishes the whole list; when the statement is undone (the
+//! transaction rolls back, or goes back to an earlier savepoint) the hook takes the statement's part off the list and
+//! drops the storages it made. So rollback needs no call from the session: whoever looks next finds the list as it was.
 
 use super::computed::Unfilled;
 use crate::catalog::change::Change;
@@ -169,7 +169,8 @@ impl DdlState {
         !self.log.borrow().changes.is_empty()
     }
 
-    /// The catalog as this transaction sees it: the current one with its own changes. Cheap when nothing has changed since the last call.
+    /// The catalog as this transaction sees it: the current one with its own changes. Cheap when nothing has changed
+    /// since the last call.
     pub fn catalog(&mut self, store: &CatalogStore, database: &str) -> Result<Arc<Catalog>> {
         let current = store.current(database).ok_or_else(|| {
             SqlError::new(

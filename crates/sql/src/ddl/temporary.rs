@@ -90,7 +90,8 @@ async fn delete(table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Result<()> {
     Ok(())
 }
 
-/// DISCARD TEMP: drops all of them. Nothing that lasts depends on what is temporary, so all that is in the way goes too.
+/// DISCARD TEMP: drops all of them. Nothing that lasts depends on what is temporary, so all that is in the way goes
+/// too.
 pub async fn discard(cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
     let Some(schema) = catalog.temp.as_ref().map(|schema| schema.oid) else {

@@ -1,7 +1,8 @@
 //! CREATE, ALTER and DROP TRIGGER, COMMENT ON TRIGGER, and ALTER TABLE ... ENABLE and DISABLE TRIGGER.
 //!
-//! No plan that writes is under way that was made with other triggers: making one, ENABLE and DISABLE keep writers out (SHARE ROW EXCLUSIVE), the others
-//! everybody (ACCESS EXCLUSIVE), as in PostgreSQL. Plans that only read have no triggers. The function's row is held, so that it stays.
+//! No plan that writes is under way that was made with other triggers: making one, ENABLE and DISABLE keep writers out
+//! (SHARE ROW EXCLUSIVE), the others everybody (ACCESS EXCLUSIVE), as in PostgreSQL. Plans that only read have no
+//! triggers. The function's row is held, so that it stays.
 
 use super::alter_table::{system_relation, wrong_kind};
 use super::expressions::with_planner;
@@ -594,7 +595,8 @@ pub(super) fn refuse_type_change(
     )))
 }
 
-/// ALTER TABLE ... ENABLE and DISABLE TRIGGER; false for any other operation. The caller owns the table and has its lock.
+/// ALTER TABLE ... ENABLE and DISABLE TRIGGER; false for any other operation. The caller owns the table and has its
+/// lock.
 pub(super) async fn alter_table(
     operation: &Op,
     table: &Relation,

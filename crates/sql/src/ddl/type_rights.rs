@@ -1,8 +1,9 @@
 //! Who owns types and extensions, and who may use types.
 //!
-//! Owners and privileges of types are rows of rights as those of other objects ([`super::rights`]). The array over a type has those of
-//! its elements, the type of a table's rows is its table's, and everybody uses both. An extension belongs to who made it; what it brings
-//! is the bootstrap superuser's, as of PostgreSQL's trusted extensions, which all those that there are here are.
+//! Owners and privileges of types are rows of rights as those of other objects ([`super::rights`]). The array over a
+//! type has those of its elements, the type of a table's rows is its table's, and everybody uses both. An extension
+//! belongs to who made it; what it brings is the bootstrap superuser's, as of PostgreSQL's trusted extensions, which
+//! all those that there are here are.
 
 use super::DdlContext;
 use super::permit::denied_schema;

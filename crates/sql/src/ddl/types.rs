@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP TYPE, and what domains share with them.
 //!
-//! A type has no table to lock: whoever changes it, and whoever makes something that depends on it, writes its row again as it is
-//! and so waits for all others that do. What is looked at afterwards is the newest.
+//! A type has no table to lock: whoever changes it, and whoever makes something that depends on it, writes its row
+//! again as it is and so waits for all others that do. What is looked at afterwards is the newest.
 
 use super::dependents::{self, Object};
 use super::objects::no_schema;
@@ -330,7 +330,8 @@ pub(super) fn refuse_temporary(schema: &str) -> Result<()> {
     }
 }
 
-/// Stores a new type, behind what it depends on; 42710 if there is one of its name. What an extension brings is not whose it is that makes it.
+/// Stores a new type, behind what it depends on; 42710 if there is one of its name. What an extension brings is not
+/// whose it is that makes it.
 pub(super) async fn add(ty: UserType, cx: &mut DdlContext<'_>) -> Result<()> {
     cx.hold_schema_of(ty.schema, &ty.schema_name).await?;
     cx.hold_types_of_type(&ty).await?;
@@ -403,7 +404,8 @@ impl DdlContext<'_> {
         Ok(stored_types::encode(self.catalog()?.database, ty))
     }
 
-    /// Keeps others from changing or dropping a type until the transaction ends, and gives it as it is then; `None` if it is gone.
+    /// Keeps others from changing or dropping a type until the transaction ends, and gives it as it is then; `None` if
+    /// it is gone.
     pub(super) async fn hold_type(&mut self, oid: Oid) -> Result<Option<Arc<UserType>>> {
         loop {
             let Some(before) = self.catalog()?.types.get(oid).cloned() else {
@@ -505,14 +507,15 @@ impl DdlContext<'_> {
     }
 }
 
-/// True for the array over a type, for the multirange of a range and for the type of a table's rows: they are made and go with what they are of.
+/// True for the array over a type, for the multirange of a range and for the type of a table's rows: they are made and
+/// go with what they are of.
 pub(super) fn is_implied(oid: Oid) -> bool {
     matches!(user::class(oid), Some(Class::Array | Class::Multirange))
         || user::relation_of_row_type(oid).is_some()
 }
 
-/// What depends on a type, or on the array over one, directly; newest first, and the array, which is older than all that uses
-/// it, last.
+/// What depends on a type, or on the array over one, directly; newest first, and the array, which is older than all
+/// that uses it, last.
 pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
     let mut found: Vec<((Oid, usize), Object)> = Vec::new();
     let element = user::of_users(ty).unwrap_or(ty);

@@ -77,8 +77,8 @@ pub(super) fn numbered(
     )
 }
 
-/// The same of what stands at a place of the statement, users' types in it among `types`, behind the sources that `sources` has already. `around` is what is put
-/// before and after it.
+/// The same of what stands at a place of the statement, users' types in it among `types`, behind the sources that
+/// `sources` has already. `around` is what is put before and after it.
 pub(super) fn numbered_text(
     (start, end): (usize, usize),
     types: &[(sqlparser::tokenizer::Span, crate::value::Oid)],

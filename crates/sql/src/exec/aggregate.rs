@@ -2,9 +2,9 @@
 //!
 //! Groups come out in order of arrival. DISTINCT and ORDER BY inside a call make it keep its arguments until the end.
 //!
-//! When the groups are more than there is room for, no new ones are opened: rows of others are written, with their keys, and
-//! looked at later, part by part (`spill::overflow`). What a few groups keep of their arguments and is large is sorted on disk
-//! (`spill::merge`). The states of aggregates stay in memory.
+//! When the groups are more than there is room for, no new ones are opened: rows of others are written, with their
+//! keys, and looked at later, part by part (`spill::overflow`). What a few groups keep of their arguments and is large
+//! is sorted on disk (`spill::merge`). The states of aggregates stay in memory.
 
 use super::aggregate_cell::Cell;
 use super::batch::{Batch, Rows};
@@ -442,7 +442,8 @@ impl AggregateState {
         self.new_group(&row, Some(number), calls)
     }
 
-    /// Opens a group for the key that was made; or, if the table is full, writes the row, with its keys' values behind it.
+    /// Opens a group for the key that was made; or, if the table is full, writes the row, with its keys' values behind
+    /// it.
     fn new_group(
         &mut self,
         values: &[Datum],
@@ -506,7 +507,8 @@ impl AggregateState {
         Ok(Ok(()))
     }
 
-    /// Adds the next row of the batch to its groups, with grouping sets to some of them at once; or says what is absent, and is called again for the same row.
+    /// Adds the next row of the batch to its groups, with grouping sets to some of them at once; or says what is
+    /// absent, and is called again for the same row.
     fn take<'a>(
         &mut self,
         keys: &'a [Expr],

@@ -1,7 +1,7 @@
 //! What a running statement sees of the world: transaction, parameters, session, cancellation, limits.
 //!
-//! [`ExecContext`] is what the caller gives; `Cx` is the executor's own, with the stack of outer rows and the state that
-//! operators share. Neither owns anything that outlives the call.
+//! [`ExecContext`] is what the caller gives; `Cx` is the executor's own, with the stack of outer rows and the state
+//! that operators share. Neither owns anything that outlives the call.
 
 use super::batch::check_memory;
 use super::cte::CteState;
@@ -44,15 +44,15 @@ pub struct ExecContext<'a> {
     pub cancel: &'a Cancel,
     /// Constraints the transaction has still to judge.
     pub events: &'a mut Events,
-    /// `work_mem`: what an operator may hold before it writes to temporary files, or, where it cannot, a part of what it may
-    /// hold at all ([`MEMORY_FACTOR`]).
+    /// `work_mem`: what an operator may hold before it writes to temporary files, or, where it cannot, a part of what
+    /// it may hold at all ([`MEMORY_FACTOR`]).
     pub work_mem_bytes: usize,
     /// Where operators put what is more than `work_mem`; `None`: nowhere.
     pub spill: Option<SpillAllowance<'a>>,
 }
 
-/// How many times `work_mem` an operator may hold that cannot write it to temporary files, before the statement fails with
-/// 53200: the limit is there to protect the server, not to shape plans.
+/// How many times `work_mem` an operator may hold that cannot write it to temporary files, before the statement fails
+/// with 53200: the limit is there to protect the server, not to shape plans.
 pub const MEMORY_FACTOR: usize = 8;
 
 /// A session's operators may hold so much in any case: a small `work_mem` asks for temporary files, not for failures.
@@ -138,7 +138,8 @@ impl Cancel {
         self.set_deadline(None);
     }
 
-    /// The request was answered with an error that the statement itself has caught, and is no more; the end of the session is.
+    /// The request was answered with an error that the statement itself has caught, and is no more; the end of the
+    /// session is.
     pub(crate) fn answered(&self) {
         let asked = |reason: u8| (reason != CancelReason::Shutdown as u8).then_some(0);
         let taken = self
@@ -256,10 +257,11 @@ impl Cancel {
     }
 }
 
-/// The evaluation of one row's expressions. Where one of their subqueries finds something absent, or an advisory lock is not free, it is given up: the operator
-/// waits, and evaluates the same row again. The subqueries go on where they stood, and those that had come to an end are
-/// not run again; nor are volatile functions called again, but give what they gave. So what is evaluated depends on the row alone, and comes to
-/// the same subqueries and calls in the same order each time; and nothing else happens in it before its last subquery has come to its end.
+/// The evaluation of one row's expressions. Where one of their subqueries finds something absent, or an advisory lock
+/// is not free, it is given up: the operator waits, and evaluates the same row again. The subqueries go on where they
+/// stood, and those that had come to an end are not run again; nor are volatile functions called again, but give what
+/// they gave. So what is evaluated depends on the row alone, and comes to the same subqueries and calls in the same
+/// order each time; and nothing else happens in it before its last subquery has come to its end.
 #[derive(Default)]
 pub(crate) struct Evaluation {
     /// 0: not begun.
@@ -312,7 +314,8 @@ impl Evaluation {
         self.calls.clear();
     }
 
-    /// As [`run`](Self::run) of `exprs`, which are the same each time. Where none of them has a subquery or waits for an advisory lock nothing can be given up.
+    /// As [`run`](Self::run) of `exprs`, which are the same each time. Where none of them has a subquery or waits for
+    /// an advisory lock nothing can be given up.
     pub(crate) fn of<'a, 'e, T>(
         &mut self,
         exprs: impl IntoIterator<Item = &'e Expr>,
@@ -363,7 +366,8 @@ impl Evaluation {
 pub(crate) struct Shared {
     /// Running WITH queries by slot.
     pub(crate) ctes: Vec<Option<Box<CteState>>>,
-    /// Subqueries in expressions, by their address, which lives as long as the execution, or the number that copies of one share.
+    /// Subqueries in expressions, by their address, which lives as long as the execution, or the number that copies of
+    /// one share.
     pub(crate) subqueries: HashMap<usize, Box<SubqueryState>>,
     /// Evaluations begun so far.
     evaluations: u64,
@@ -373,7 +377,8 @@ pub(crate) struct Shared {
     pub(crate) called: Option<Box<Call>>,
     /// See above.
     pub(crate) answers: HashMap<u64, VecDeque<Vec<Datum>>>,
-    /// Tables whose BEFORE triggers of a statement have been fired, by how they are changed: they fire once, be there several parts that do this.
+    /// Tables whose BEFORE triggers of a statement have been fired, by how they are changed: they fire once, be there
+    /// several parts that do this.
     pub(crate) opened: Vec<(Oid, TriggerEvent)>,
     /// Rows of system relations read by this execution.
     pub(crate) system: HashMap<Oid, Rc<Vec<Vec<Datum>>>>,
@@ -597,8 +602,8 @@ impl<'a> Cx<'a> {
         Ok(self.take_owed())
     }
 
-    /// Rows that are there go first, before the step that made their operator stop. What it waits for it will meet again; a yield it
-    /// would not, because the work that it came for is counted anew: it is owed.
+    /// Rows that are there go first, before the step that made their operator stop. What it waits for it will meet
+    /// again; a yield it would not, because the work that it came for is counted anew: it is owed.
     pub(crate) fn batch_before(&mut self, step: &Step) -> Step {
         self.owed |= matches!(step, Step::Yield);
         Step::Batch

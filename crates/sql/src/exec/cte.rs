@@ -3,13 +3,14 @@
 //! What is more than `work_mem` goes to a temporary file, where each reader has a place of its own (`spill::spool`).
 //!
 //! The running definition lives in the execution's shared state by slot, since several `CteScan`s read it. A recursive
-//! query's working table is a range of its own result: while the recursive term runs, a scan of the slot reads that range;
-//! everywhere else it reads the result from the start. Asking for rows only as far as they are read makes
+//! query's working table is a range of its own result: while the recursive term runs, a scan of the slot reads that
+//! range; everywhere else it reads the result from the start. Asking for rows only as far as they are read makes
 //! `WITH RECURSIVE ... LIMIT n` end.
 //!
-//! A definition that changes something runs to its end whoever reads it. What is left of it when the body has ended is run then, the last
-//! definition first, as PostgreSQL does: nobody reads its rows any more. One that is read by a subquery in an expression runs before the body, for
-//! an expression cannot wait for a locked row. All of it is one statement: one snapshot, one command, and events are judged at the end of all.
+//! A definition that changes something runs to its end whoever reads it. What is left of it when the body has ended is
+//! run then, the last definition first, as PostgreSQL does: nobody reads its rows any more. One that is read by a
+//! subquery in an expression runs before the body, for an expression cannot wait for a locked row. All of it is one
+//! statement: one snapshot, one command, and events are judged at the end of all.
 
 use super::batch::Batch;
 use super::context::Cx;

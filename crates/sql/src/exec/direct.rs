@@ -1,7 +1,7 @@
 //! Plain scans: a SELECT of columns of one table, whose rows go from stored bytes to the sink without becoming datums.
 //!
-//! Nothing is between the scan and the client that would need values, except a filter, for which only the columns it reads
-//! are decoded. What [`recognise`] accepts gives the same rows in the same order as the operators would.
+//! Nothing is between the scan and the client that would need values, except a filter, for which only the columns it
+//! reads are decoded. What [`recognise`] accepts gives the same rows in the same order as the operators would.
 
 use super::context::{Cx, ExecContext, Shared};
 use super::scan::{EXAMINED_MAX, Emitter, IndexState, SeqState};
@@ -34,7 +34,8 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Vec<StoredColumn>> {
 
 fn scan_of(plan: &Plan) -> Option<&Scan> {
     match &plan.node {
-        // A subquery in the filter may take long: operators know how to yield then. What is hidden of a row they know, too.
+        // A subquery in the filter may take long: operators know how to yield then. What is hidden of a row they know,
+        // too.
         Node::SeqScan(scan) | Node::IndexScan { scan, .. }
             if !scan.filter.condition().is_some_and(walk::may_wait)
                 && (!scan.row_id || scan.filter.is_empty()) =>

@@ -38,7 +38,8 @@ pub fn evaluate(expr: &Expr, session: &dyn Context) -> Result<Datum> {
 
 /// Whether a condition is true (neither false nor NULL).
 pub(crate) fn holds<'a>(condition: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<bool> {
-    // Each of several must hold: what comes behind one that does not is not evaluated, be that false or unknown. Row security relies on it.
+    // Each of several must hold: what comes behind one that does not is not evaluated, be that false or unknown. Row
+    // security relies on it.
     if let Expr::And(all) = condition {
         for one in all {
             if !holds(one, row, cx)? {
@@ -64,8 +65,8 @@ pub(crate) fn as_bool(datum: &Datum) -> Result<Option<bool>> {
     }
 }
 
-/// Evaluates `expr` over `row`, leaving where it is what is there already: most operands are columns and constants, and copying a value that holds
-/// memory costs more than many an operator.
+/// Evaluates `expr` over `row`, leaving where it is what is there already: most operands are columns and constants, and
+/// copying a value that holds memory costs more than many an operator.
 pub(crate) fn operand<'a: 'r, 'r>(
     expr: &'a Expr,
     row: &'r [Datum],

@@ -1,16 +1,17 @@
 //! Hash joins, in memory or in parts.
 //!
-//! The right side is put into a table, the left side looks its partners up. If the table is more than `hash_mem_multiplier` times
-//! `work_mem`, both sides are divided by the hash of their keys: one part stays in memory (a *hybrid* join), the others go to
-//! temporary files and are joined one after the other. A part that is too large is divided again, by other bits of the hash. What
-//! cannot be divided, because its rows are alike, is joined in chunks: as many right rows as there is room for, then all left
-//! rows of the part beside them, and again with the next ones.
+//! The right side is put into a table, the left side looks its partners up. If the table is more than
+//! `hash_mem_multiplier` times `work_mem`, both sides are divided by the hash of their keys: one part stays in memory
+//! (a *hybrid* join), the others go to temporary files and are joined one after the other. A part that is too large is
+//! divided again, by other bits of the hash. What cannot be divided, because its rows are alike, is joined in chunks:
+//! as many right rows as there is room for, then all left rows of the part beside them, and again with the next ones.
 //!
 //! Invariants:
-//! - A left row is looked for where its partners are: in the table, or, if they were written, in the part with their hash. Left rows
-//!   without a key have none and are given at once; right rows without a key are kept, for kinds that give them, in any part.
-//! - In chunks a left row's fate is a bit (`decided`): whether it has met a partner in any chunk. What depends on its having
-//!   none is given with the last chunk.
+//! - A left row is looked for where its partners are: in the table, or, if they were written, in the part with their
+//!   hash. Left rows without a key have none and are given at once; right rows without a key are kept, for kinds that
+//!   give them, in any part.
+//! - In chunks a left row's fate is a bit (`decided`): whether it has met a partner in any chunk. What depends on its
+//!   having none is given with the last chunk.
 //! - Keys are evaluated once for each row, and written with it.
 
 mod parts;

@@ -3,15 +3,18 @@
 //! Owns: [`RowKeys`], the engine's `KeyExtractor` of every user index.
 //!
 //! Invariants:
-//! - A row's key never changes. The extractor is made when the index is, from the columns as they are then: positions never
-//!   change, dropped columns keep theirs, rows older than a column have its `missing` value. Expressions are immutable
-//!   functions of the row, evaluated with a fixed session ([`ImmutableContext`]), so that settings do not reach them.
-//! - An expression that calls a function that users have made is not evaluated here: its value stands in the row ([`computed`](crate::catalog::computed)).
+//! - A row's key never changes. The extractor is made when the index is, from the columns as they are then: positions
+//!   never change, dropped columns keep theirs, rows older than a column have its `missing` value. Expressions are
+//!   immutable functions of the row, evaluated with a fixed session ([`ImmutableContext`]), so that settings do not
+//!   reach them.
+//! - An expression that calls a function that users have made is not evaluated here: its value stands in the row
+//!   ([`computed`](crate::catalog::computed)).
 //! - An index whose text cannot be read at the start is invalid: it has no keys, and a row that a UNIQUE one would
 //!   have to judge is not written.
-//! - An expression that fails for a row is `KeyKind::Failed`. The engine refuses to write such a row, and to build an index over
-//!   one that is current; so no current version lacks its entry. An older version may: only a snapshot from before the index sees
-//!   it, and only a statement that computes the expression itself, and fails, would have found it.
+//! - An expression that fails for a row is `KeyKind::Failed`. The engine refuses to write such a row, and to build an
+//!   index over one that is current; so no current version lacks its entry. An older version may: only a snapshot from
+//!   before the index sees it, and only a statement that computes the expression itself, and fails, would have found
+//!   it.
 
 use super::{EvalContext, StoredColumn};
 use crate::bind::index_expression::{ImmutableContext, bind_alone};
@@ -27,8 +30,8 @@ use std::any::Any;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// How values become keys, and what immutable functions give. To be raised when either changes: indexes that were stored by another version of the program are then
-/// built anew from rows.
+/// How values become keys, and what immutable functions give. To be raised when either changes: indexes that were
+/// stored by another version of the program are then built anew from rows.
 const KEYS: u64 = 1;
 
 enum Source {
@@ -166,8 +169,8 @@ impl RowKeys {
         )
     }
 
-    /// Stands for how keys are made: equal for two indexes only if each row has the same key in both. Stored with the index's leaves, so it follows from
-    /// the definition alone, and from [`KEYS`].
+    /// Stands for how keys are made: equal for two indexes only if each row has the same key in both. Stored with the
+    /// index's leaves, so it follows from the definition alone, and from [`KEYS`].
     fn number(&self) -> u64 {
         let mut text = KEYS.to_le_bytes().to_vec();
         let mut add = |bytes: &[u8]| {
@@ -207,8 +210,8 @@ impl RowKeys {
         &self.index
     }
 
-    /// The values of a row's key, none if it is not in the index; an error is the one that the statement that writes such
-    /// a row fails with.
+    /// The values of a row's key, none if it is not in the index; an error is the one that the statement that writes
+    /// such a row fails with.
     pub(crate) fn values(&self, row: RowRef<'_>) -> Result<Vec<Datum>> {
         if let Some(refused) = self.refused() {
             return Err(refused);
@@ -326,7 +329,8 @@ pub(crate) fn check_after_computing() -> Result<()> {
 
 impl KeyExtractor for RowKeys {
     fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
-        // Under locks of the engine, and of rows that are taken back, too: a key that was cancelled would leave its entry behind.
+        // Under locks of the engine, and of rows that are taken back, too: a key that was cancelled would leave its
+        // entry behind.
         hold_interrupts(|| {
             if self.index.invalid.is_some() {
                 return match self.index.unique {

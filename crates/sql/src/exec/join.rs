@@ -1,8 +1,9 @@
-//! What joins have in common, and the nested loop, which does what a hash join (`hash_join`) cannot: everything but equalities.
+//! What joins have in common, and the nested loop, which does what a hash join (`hash_join`) cannot: everything but
+//! equalities.
 //!
-//! A nested loop whose right side depends on the left row (*lateral*: index joins, LATERAL) starts the right side over for each
-//! left row; any other keeps the right side's rows, beyond `work_mem` in a temporary file. Both remember which right rows matched when the kind asks
-//! for those that did not.
+//! A nested loop whose right side depends on the left row (*lateral*: index joins, LATERAL) starts the right side over
+//! for each left row; any other keeps the right side's rows, beyond `work_mem` in a temporary file. Both remember which
+//! right rows matched when the kind asks for those that did not.
 
 use super::batch::{BATCH_ROWS, Batch, Rows};
 use super::context::{Cx, Evaluation};

@@ -3,13 +3,13 @@
 //! The life of a statement here:
 //! 1. [`prepare`] looks at a plan once and recognises statements by key (`point`); the result is cached with the plan.
 //! 2. [`Execution::new`] makes one running instance; a portal keeps it between calls.
-//! 3. [`Execution::run`] pulls batches from the operator tree (`operator`) and gives rows to a [`RowSink`]; a statement by key
-//!    takes a straight path from stored bytes to the sink instead, with no operators and no batches.
+//! 3. [`Execution::run`] pulls batches from the operator tree (`operator`) and gives rows to a [`RowSink`]; a statement
+//!    by key takes a straight path from stored bytes to the sink instead, with no operators and no batches.
 //! 4. Operators are synchronous. What has to wait (a locked row) or has worked long enough comes up as a step, and only
 //!    [`Execution::run`] awaits: no epoch guard is alive then.
 //!
-//! Owns: evaluation of expressions, operators, constraints of rows, the texts of their errors. Does not begin, lock tables
-//! for, or end transactions, and knows nothing of clients.
+//! Owns: evaluation of expressions, operators, constraints of rows, the texts of their errors. Does not begin, lock
+//! tables for, or end transactions, and knows nothing of clients.
 
 mod aggregate;
 mod aggregate_cell;
@@ -312,8 +312,8 @@ impl Execution {
         stats
     }
 
-    /// Runs until `rows_max` rows are given (0: all), the sink is full, or the end. A statement that writes runs to its end
-    /// at the first call, whatever the rows asked for. After an error the execution is finished.
+    /// Runs until `rows_max` rows are given (0: all), the sink is full, or the end. A statement that writes runs to its
+    /// end at the first call, whatever the rows asked for. After an error the execution is finished.
     pub async fn run(
         &mut self,
         cx: &mut ExecContext<'_>,

@@ -1,15 +1,16 @@
 //! The running form of a plan: one `Running` per node, holding that node's state.
 //!
-//! The plan is shared and never changes; state lives beside it in a tree of the same shape, and every call hands both in.
-//! Operators are pulled: [`Running::next`] fills a batch. All of it is plain synchronous code: what would have to wait says
-//! so (`Step::Yield`, `Step::Wait`) and is called again, so a blocking operator passes the step up and keeps its state.
+//! The plan is shared and never changes; state lives beside it in a tree of the same shape, and every call hands both
+//! in. Operators are pulled: [`Running::next`] fills a batch. All of it is plain synchronous code: what would have to
+//! wait says so (`Step::Yield`, `Step::Wait`) and is called again, so a blocking operator passes the step up and keeps
+//! its state.
 //!
-//! Invariants: `next` clears `out` first; `Step::Batch` comes with at least one row, every other step, and an error, with none. After
-//! `Done` it says `Done` again until `rewind`.
+//! Invariants: `next` clears `out` first; `Step::Batch` comes with at least one row, every other step, and an error,
+//! with none. After `Done` it says `Done` again until `rewind`.
 //!
-//! Rows before an error: an operator that makes its rows one by one meets the error of a row in the middle of a batch. The rows before it are
-//! given first, and the error when the next are asked for, so a client gets the rows that PostgreSQL would have sent by then, and who wanted no
-//! more of them (LIMIT, EXISTS) never hears of the error.
+//! Rows before an error: an operator that makes its rows one by one meets the error of a row in the middle of a batch.
+//! The rows before it are given first, and the error when the next are asked for, so a client gets the rows that
+//! PostgreSQL would have sent by then, and who wanted no more of them (LIMIT, EXISTS) never hears of the error.
 
 use super::aggregate::AggregateState;
 use super::batch::Batch;
@@ -183,8 +184,8 @@ impl Running {
         Ok(Step::Batch)
     }
 
-    /// Are the rows in its batch good whenever it fails, all of them, in their order? Others join, sort or write, or pass on what an operator below has put
-    /// there.
+    /// Are the rows in its batch good whenever it fails, all of them, in their order? Others join, sort or write, or
+    /// pass on what an operator below has put there.
     fn adds_whole_rows(&self) -> bool {
         matches!(
             self.op,
@@ -315,7 +316,8 @@ impl Running {
         }
     }
 
-    /// Makes it start over, for the next row of an enclosing loop. Operators on the path of index joins keep their buffers.
+    /// Makes it start over, for the next row of an enclosing loop. Operators on the path of index joins keep their
+    /// buffers.
     pub(crate) fn rewind(&mut self, plan: &Plan, cx: &mut Cx<'_>) {
         self.stats.loops = self.stats.loops.max(1) + 1;
         self.failed = None;

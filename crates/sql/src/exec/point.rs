@@ -1,9 +1,9 @@
 //! Statements by key: what the server exists for, run without operators.
 //!
-//! [`recognise`] looks at a plan once and finds (a) a SELECT of plain columns by the whole key of a unique index, (b) an
-//! UPDATE or DELETE of one row by such a key, (c) an INSERT of one row. [`run`] then encodes the key into a buffer that is
-//! used again, asks the engine, and gives the result columns straight from stored bytes, or hands the row to the same
-//! writers that the operators use, so both paths mean the same.
+//! [`recognise`] looks at a plan once and finds (a) a SELECT of plain columns by the whole key of a unique index, (b)
+//! an UPDATE or DELETE of one row by such a key, (c) an INSERT of one row. [`run`] then encodes the key into a buffer
+//! that is used again, asks the engine, and gives the result columns straight from stored bytes, or hands the row to
+//! the same writers that the operators use, so both paths mean the same.
 //!
 //! Invariant: a plan is recognised only if the general path would give the same rows, errors and locks.
 

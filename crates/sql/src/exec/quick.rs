@@ -1,7 +1,8 @@
-//! Conditions that a column's stored bytes decide: `column op constant` of numbers, days, times and texts, of which no value has to be made.
+//! Conditions that a column's stored bytes decide: `column op constant` of numbers, days, times and texts, of which no
+//! value has to be made.
 //!
-//! Invariant: what is decided is what evaluating the condition would come to. Where the bytes are not what they should be, or the row lacks the column,
-//! nothing is decided and the condition is evaluated.
+//! Invariant: what is decided is what evaluating the condition would come to. Where the bytes are not what they should
+//! be, or the row lacks the column, nothing is decided and the condition is evaluated.
 
 use crate::exec::StoredColumn;
 use crate::expr::Expr;
@@ -87,7 +88,8 @@ impl Quick {
 }
 
 impl Constant {
-    /// A constant that a column of this stored type is compared with, by an operator of these types; without, by one of days and timestamps.
+    /// A constant that a column of this stored type is compared with, by an operator of these types; without, by one of
+    /// days and timestamps.
     fn of(ty: Oid, constant: &Datum, types: Option<(Oid, Oid)>) -> Option<Constant> {
         let Some(types) = types else {
             return match (ty, constant) {

@@ -1,7 +1,7 @@
 //! Judging what a statement left to be judged: foreign keys, their actions, deferrable unique keys.
 //!
-//! Rules and interleavings: [`crate::exec::events`]. Here each event is worked off: look, lock or change, wait if another transaction
-//! is in the way, look again. No epoch guard is alive across a wait.
+//! Rules and interleavings: [`crate::exec::events`]. Here each event is worked off: look, lock or change, wait if
+//! another transaction is in the way, look again. No epoch guard is alive across a wait.
 
 mod action;
 
@@ -37,8 +37,8 @@ pub(crate) async fn judge_due(cx: &mut ExecContext<'_>) -> Result<Option<Box<Cal
     Judge::new(cx, false).run().await
 }
 
-/// Judges deferred events: all of them (COMMIT), or those that SET CONSTRAINTS has just made immediate. `altered` says that
-/// the transaction has changed the catalog since they were queued: then each constraint is looked up again.
+/// Judges deferred events: all of them (COMMIT), or those that SET CONSTRAINTS has just made immediate. `altered` says
+/// that the transaction has changed the catalog since they were queued: then each constraint is looked up again.
 ///
 /// It stops as `judge_due` does: for triggers that were put off.
 pub async fn judge_deferred(
@@ -103,8 +103,8 @@ impl<'c, 'a> Judge<'c, 'a> {
     }
 
     async fn run(&mut self) -> Result<Option<Box<Call>>> {
-        // What the statement wrote is seen from here on, and in READ COMMITTED what others committed meanwhile. An action that has stopped for a trigger goes on as
-        // what it was: it must not see what the trigger has done.
+        // What the statement wrote is seen from here on, and in READ COMMITTED what others committed meanwhile. An
+        // action that has stopped for a trigger goes on as what it was: it must not see what the trigger has done.
         if !std::mem::take(&mut self.cx.events.acting.stopped) {
             self.cx.txn.begin_statement();
         }
@@ -205,7 +205,8 @@ impl<'c, 'a> Judge<'c, 'a> {
         Ok(())
     }
 
-    /// Sees what was committed meanwhile. An action that has begun to change rows stays the command that it is: triggers may have written since.
+    /// Sees what was committed meanwhile. An action that has begun to change rows stays the command that it is:
+    /// triggers may have written since.
     fn look_again(&mut self) {
         match self.cx.events.acting.rows {
             Some(_) => self.cx.txn.look_again(),
@@ -323,7 +324,8 @@ impl<'c, 'a> Judge<'c, 'a> {
         Ok(())
     }
 
-    /// Does another row have a row's key, or may it come to have it by what is in flight? Waits for nobody, only for what is not in memory.
+    /// Does another row have a row's key, or may it come to have it by what is in flight? Waits for nobody, only for
+    /// what is not in memory.
     async fn is_in_the_way(&mut self, rule: &UniqueRule, rid: Rid) -> Result<bool> {
         let (table, index) = rule.storage(self.cx.engine)?;
         loop {

@@ -30,8 +30,8 @@ pub(crate) struct Emitter {
     rest: Vec<usize>,
     /// Whether each column is decoded while the filter is asked.
     judged: Vec<bool>,
-    /// By condition of the filter: what decides it without values of its columns; otherwise the columns that it is the first to read, as what comes
-    /// before may have refused the row.
+    /// By condition of the filter: what decides it without values of its columns; otherwise the columns that it is the
+    /// first to read, as what comes before may have refused the row.
     stages: Vec<(Option<Quick>, Vec<usize>)>,
     /// The row while it is judged.
     scratch: Cell<Vec<Datum>>,
@@ -105,8 +105,8 @@ impl Emitter {
         self.columns.len() + if self.row_id { 2 } else { 0 }
     }
 
-    /// Adds `row` to `out` if it passes the filter. If that finds something absent, the scan waits and comes with the same
-    /// row again.
+    /// Adds `row` to `out` if it passes the filter. If that finds something absent, the scan waits and comes with the
+    /// same row again.
     pub(crate) fn emit<'a>(
         &self,
         scan: &'a Scan,
@@ -223,8 +223,8 @@ impl Emitter {
 /// Rows examined in one call when few pass the filter.
 pub(crate) const EXAMINED_MAX: usize = 1024;
 
-/// A row whose evaluation waits for something, with its columns: were it to be read again when that is there, it might have left memory, and what brings it
-/// back might take the other out. So every wait brings a statement on.
+/// A row whose evaluation waits for something, with its columns: were it to be read again when that is there, it might
+/// have left memory, and what brings it back might take the other out. So every wait brings a statement on.
 #[derive(Default)]
 pub(crate) struct OpenRow(Option<(Rid, VersionId, Box<[u8]>)>);
 

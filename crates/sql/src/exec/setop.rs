@@ -1,7 +1,8 @@
 //! DISTINCT, DISTINCT ON and the set operations: rows are compared by their keys, NULLs equal.
 //!
-//! A table of keys that is full takes no new ones: their rows are written and looked at later, part by part (`spill::overflow`).
-//! Of a set operation all rows of the right side are written before any of the left, so they come back so, too.
+//! A table of keys that is full takes no new ones: their rows are written and looked at later, part by part
+//! (`spill::overflow`). Of a set operation all rows of the right side are written before any of the left, so they come
+//! back so, too.
 
 use super::batch::{Batch, check_memory};
 use super::context::{Cx, Evaluation};
@@ -506,7 +507,8 @@ impl Judge {
         Ok(())
     }
 
-    /// Whether a row of the left side (for UNION, of either) is given. One whose key may have been written is written, too.
+    /// Whether a row of the left side (for UNION, of either) is given. One whose key may have been written is written,
+    /// too.
     fn left(
         self,
         key: &[u8],

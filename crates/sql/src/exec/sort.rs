@@ -1,7 +1,7 @@
 //! Sorting, by memcmp-comparable keys; only the first rows are kept when no more are wanted.
 //!
-//! Rows are sorted in runs as they arrive, and the runs are merged as rows are asked for: no step takes long, however many
-//! rows there are. What is more than `work_mem` goes to temporary files (`spill::merge`).
+//! Rows are sorted in runs as they arrive, and the runs are merged as rows are asked for: no step takes long, however
+//! many rows there are. What is more than `work_mem` goes to temporary files (`spill::merge`).
 
 mod ties;
 

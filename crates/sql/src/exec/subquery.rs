@@ -2,11 +2,12 @@
 //!
 //! What a correlated one gave is kept by the values that it refers to (`remembered`).
 //!
-//! What refers to no enclosing row runs once per execution and is kept, IN lists in a hash table; as a rule it runs before
-//! the plan, where it can yield and wait. What depends on a row runs inside the expression. An expression can neither wait nor yield: what
-//! finds something absent, waits for a temporary file, or has worked for long enough gives up the evaluation of the row, which is begun again after the
-//! operator has waited or others had their turn (see `Evaluation`). Every operator that evaluates what may have subqueries does so in
-//! an `Evaluation`; if one did not (`evaluation` 0), the worker would block until the statement is cancelled or what it needs is there.
+//! What refers to no enclosing row runs once per execution and is kept, IN lists in a hash table; as a rule it runs
+//! before the plan, where it can yield and wait. What depends on a row runs inside the expression. An expression can
+//! neither wait nor yield: what finds something absent, waits for a temporary file, or has worked for long enough gives
+//! up the evaluation of the row, which is begun again after the operator has waited or others had their turn (see
+//! `Evaluation`). Every operator that evaluates what may have subqueries does so in an `Evaluation`; if one did not
+//! (`evaluation` 0), the worker would block until the statement is cancelled or what it needs is there.
 
 use super::batch::{BATCH_ROWS, Batch, Rows, check_memory};
 use super::context::Cx;
@@ -36,7 +37,8 @@ pub(crate) struct SubqueryState {
     started: bool,
     kept: Option<Kept>,
     remembered: Option<Remembered>,
-    /// Charges what is kept to the server's memory: as in PostgreSQL `work_mem` does not bound it, for it must be there as a whole.
+    /// Charges what is kept to the server's memory: as in PostgreSQL `work_mem` does not bound it, for it must be there
+    /// as a whole.
     held: Held,
     /// What the run under way has come to.
     partial: Partial,
@@ -279,8 +281,8 @@ impl SubqueryState {
         keep(subquery, found.rows, &mut self.held, cx)
     }
 
-    /// Runs the plan for `row`, handing each batch to `take` until that says `false`; gives what that has made of them. If the
-    /// evaluation was given up in the middle of it, goes on.
+    /// Runs the plan for `row`, handing each batch to `take` until that says `false`; gives what that has made of them.
+    /// If the evaluation was given up in the middle of it, goes on.
     fn run<'a>(
         &mut self,
         subquery: &'a Subquery,
@@ -420,8 +422,9 @@ fn more_than_one() -> SqlError {
     )
 }
 
-/// The subqueries of `plan` that may run before it, inner ones first: they refer to no enclosing row, read no WITH query,
-/// nor do subqueries of their own (that is computed when the plan runs), lock no rows, and call nothing whose effect depends on how often it is called.
+/// The subqueries of `plan` that may run before it, inner ones first: they refer to no enclosing row, read no WITH
+/// query, nor do subqueries of their own (that is computed when the plan runs), lock no rows, and call nothing whose
+/// effect depends on how often it is called.
 pub(crate) fn to_run_ahead(plan: &Plan) -> Vec<Arc<Subquery>> {
     let mut found = Vec::new();
     walk::plan_exprs(plan, 0, &mut |expr, _| collect(expr, &mut found));

@@ -1,10 +1,12 @@
 //! Triggers of the rows that a statement writes: fired one after the other, each as something to wait for.
 //!
-//! Owns: which trigger is fired next, and what becomes of the row. Bodies are run by the session, as those of functions are (`exec::routine`): the writer stops with the call,
-//! and goes on with the same row when it was answered. BEFORE triggers are fired here; AFTER triggers are events (`ri`), for which `exec::referential` stops.
+//! Owns: which trigger is fired next, and what becomes of the row. Bodies are run by the session, as those of functions
+//! are (`exec::routine`): the writer stops with the call, and goes on with the same row when it was answered. BEFORE
+//! triggers are fired here; AFTER triggers are events (`ri`), for which `exec::referential` stops.
 //!
 //! Invariants:
-//! - A trigger is fired once for a version of a row: what has been fired is remembered across waits, and the row is locked before the first one is.
+//! - A trigger is fired once for a version of a row: what has been fired is remembered across waits, and the row is
+//!   locked before the first one is.
 //! - Who has no triggers pays the look at an `Option`.
 
 use super::context::{Cx, EvalContext};
@@ -200,7 +202,8 @@ impl Firing {
         *self = Firing::default();
     }
 
-    /// Fires the BEFORE triggers of a row: `new` is what each makes of it. After `Wait` it is called again with the same rows.
+    /// Fires the BEFORE triggers of a row: `new` is what each makes of it. After `Wait` it is called again with the
+    /// same rows.
     pub(super) fn row(
         &mut self,
         triggers: &TableTriggers,
@@ -304,7 +307,8 @@ impl Firing {
     }
 }
 
-/// What BEFORE triggers see of the generated columns of a row that is updated: nothing, for they are computed of what the triggers make.
+/// What BEFORE triggers see of the generated columns of a row that is updated: nothing, for they are computed of what
+/// the triggers make.
 pub(super) fn without_generated(relation: &Relation, row: &mut [Datum]) {
     for (column, value) in relation.columns.iter().zip(row) {
         if column.generated {
@@ -313,8 +317,8 @@ pub(super) fn without_generated(relation: &Relation, row: &mut [Datum]) {
     }
 }
 
-/// The statement's own triggers of a node that writes: BEFORE when it begins, AFTER queued when it has ended. If several nodes do the same to a table, the statement
-/// and its WITH, the first fires BEFORE and the last AFTER.
+/// The statement's own triggers of a node that writes: BEFORE when it begins, AFTER queued when it has ended. If
+/// several nodes do the same to a table, the statement and its WITH, the first fires BEFORE and the last AFTER.
 #[derive(Default)]
 pub(super) struct Statement {
     /// How many of its events have begun.

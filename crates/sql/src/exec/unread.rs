@@ -1,11 +1,14 @@
-//! Columns of scans that nobody reads: what only a scan's own filter looks at, a comment that is searched for a word, goes no further.
+//! Columns of scans that nobody reads: what only a scan's own filter looks at, a comment that is searched for a word,
+//! goes no further.
 //!
-//! A column that is marked so stays in its place, as NULL: nothing above has to be renumbered. It costs neither decoding, where the filter does
-//! not want it either, nor copies of its value in every join and hash table on the way up. What a projection computes
-//! and nobody reads is not computed, unless it is volatile: PostgreSQL does not either, be it an error.
+//! A column that is marked so stays in its place, as NULL: nothing above has to be renumbered. It costs neither
+//! decoding, where the filter does not want it either, nor copies of its value in every join and hash table on the way
+//! up. What a projection computes and nobody reads is not computed, unless it is volatile: PostgreSQL does not either,
+//! be it an error.
 //!
-//! Invariant: a column is marked only if no expression above the scan refers to it. Where an operator's rows are looked at as a whole (DISTINCT, set
-//! operations, windows, locks, changes, subqueries in its expressions), all of them are wanted.
+//! Invariant: a column is marked only if no expression above the scan refers to it. Where an operator's rows are looked
+//! at as a whole (DISTINCT, set operations, windows, locks, changes, subqueries in its expressions), all of them are
+//! wanted.
 
 use super::eval::columns_read;
 use crate::expr::{Expr, SubqueryKind};

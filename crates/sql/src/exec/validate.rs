@@ -1,6 +1,7 @@
 //! Judging the rows that are there already by a foreign key that is new or becomes valid.
 //!
-//! Both tables are seen as they are now, at one moment, at every isolation level. Whoever writes to them meanwhile, or comes later, has the rule in his plan.
+//! Both tables are seen as they are now, at one moment, at every isolation level. Whoever writes to them meanwhile, or
+//! comes later, has the rule in his plan.
 
 use super::ExecContext;
 use super::wait::wait_for;

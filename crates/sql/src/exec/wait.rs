@@ -1,7 +1,8 @@
-//! Waiting for what is in the way, with an ear to cancellation: another transaction, or something that is not in memory.
+//! Waiting for what is in the way, with an ear to cancellation: another transaction, or something that is not in
+//! memory.
 //!
-//! Every place that calls the engine and may be refused waits here and then calls again, with no guard and no row held in
-//! between.
+//! Every place that calls the engine and may be refused waits here and then calls again, with no guard and no row held
+//! in between.
 
 use super::context::{Cancel, Cx};
 use super::routine::Call;

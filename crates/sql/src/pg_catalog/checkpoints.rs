@@ -39,8 +39,8 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// `logstead_checkpoints`: one row. The newest one's figures are NULL until this server has published one; its CSN is then that of the
-/// one that the start has loaded.
+/// `logstead_checkpoints`: one row. The newest one's figures are NULL until this server has published one; its CSN is
+/// then that of the one that the start has loaded.
 fn checkpoints(cx: &VirtualContext<'_>) -> Rows {
     let live = cx.catalog.notes.live.as_ref();
     let Some(stats) = live.and_then(|live| live.checkpoints()) else {
@@ -82,7 +82,8 @@ fn checkpoints(cx: &VirtualContext<'_>) -> Rows {
     ]])
 }
 
-/// `logstead_restore_points`: what can be gone back to, by CSN, a line for each name. Objects and bytes are NULL until a record was read.
+/// `logstead_restore_points`: what can be gone back to, by CSN, a line for each name. Objects and bytes are NULL until
+/// a record was read.
 fn restore_points(cx: &VirtualContext<'_>) -> Rows {
     let live = cx.catalog.notes.live.as_ref();
     let points = live.and_then(|live| live.restore_points());

@@ -1,8 +1,8 @@
 //! Views of the commit path: what every lane has done, where the time of commits goes, and what was decided about both.
 //!
-//! They read counters and copy histograms, for which they hold a worker's desk for some microseconds: whoever comes by to
-//! acknowledge meanwhile leaves a note and does not wait. Counters are read one after the other while work goes on, so figures of
-//! one row may be some transactions apart.
+//! They read counters and copy histograms, for which they hold a worker's desk for some microseconds: whoever comes by
+//! to acknowledge meanwhile leaves a note and does not wait. Counters are read one after the other while work goes on,
+//! so figures of one row may be some transactions apart.
 
 use super::cells::row;
 use crate::catalog::{VirtualContext, VirtualTable};

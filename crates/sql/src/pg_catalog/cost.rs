@@ -1,7 +1,7 @@
 //! Views of what the log costs: requests and bytes by home and kind, and money by the price list.
 //!
-//! Counts are the home's own since it was opened: recovery's reads and requests that were repeated are among them, since providers
-//! charge for them. Without a price (a provider that is not listed) money is NULL, never 0.
+//! Counts are the home's own since it was opened: recovery's reads and requests that were repeated are among them,
+//! since providers charge for them. Without a price (a provider that is not listed) money is NULL, never 0.
 
 use super::cells::row;
 use crate::catalog::{VirtualContext, VirtualTable};

@@ -1,5 +1,5 @@
-//! Objects by class and number as people and programs name them: `pg_describe_object`, `pg_identify_object`; operators and collations
-//! by name; the rows of system relations that functions give.
+//! Objects by class and number as people and programs name them: `pg_describe_object`, `pg_identify_object`; operators
+//! and collations by name; the rows of system relations that functions give.
 
 use super::calls::text_arg;
 use crate::catalog::classes::{

@@ -103,7 +103,8 @@ struct ClassRow<'a> {
     row: Oid,
 }
 
-/// `pg_init_privs`: what the system's own relations and schemas are granted from the beginning. pg_dump leaves out what is as here.
+/// `pg_init_privs`: what the system's own relations and schemas are granted from the beginning. pg_dump leaves out what
+/// is as here.
 pub(super) fn pg_init_privs(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
     let relations = super::tables().map(|table| (PG_CLASS, table.oid));
     let schemas = [(PG_NAMESPACE, 11), (PG_NAMESPACE, 13_000)];
@@ -406,8 +407,8 @@ fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
 }
 
 fn virtual_attributes(table: &VirtualTable, rows: &mut Vec<Vec<Datum>>) {
-    // Columns are NOT NULL in tables as long as they and all before them have a fixed length (or are vectors), as PostgreSQL's
-    // bootstrap decides.
+    // Columns are NOT NULL in tables as long as they and all before them have a fixed length (or are vectors), as
+    // PostgreSQL's bootstrap decides.
     let mut fixed = !table.is_view();
     for (position, (name, ty)) in table.columns.iter().enumerate() {
         let length = info::by_oid(*ty).map_or(-1, |t| t.len);

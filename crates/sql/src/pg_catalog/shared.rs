@@ -1,4 +1,5 @@
-//! Rows about what every database has: databases, roles, tablespaces, access methods, operator classes, collations, languages, settings.
+//! Rows about what every database has: databases, roles, tablespaces, access methods, operator classes, collations,
+//! languages, settings.
 
 use super::OWNER;
 use super::cells::{Ch, Id, Nil, regtype_array, row};

@@ -1,4 +1,5 @@
-//! What ANALYZE has found out: `pg_statistic`, which only superusers read, and `pg_stats`, which shows everybody what is in columns that they may read.
+//! What ANALYZE has found out: `pg_statistic`, which only superusers read, and `pg_stats`, which shows everybody what
+//! is in columns that they may read.
 
 use super::cells::{Id, Nil, row};
 use super::relations::ordered;

@@ -1,5 +1,5 @@
-//! The queries that PostgreSQL's system views are made of, as `pg_get_viewdef` prints them there. Programs read them (`\sv`, `pg_views`); what the views show here is
-//! made by code of its own.
+//! The queries that PostgreSQL's system views are made of, as `pg_get_viewdef` prints them there. Programs read them
+//! (`\sv`, `pg_views`); what the views show here is made by code of its own.
 
 use crate::catalog::VirtualContext;
 use crate::catalog::text::relation_text;
@@ -26,7 +26,8 @@ pub(crate) fn text_of(schema: &str, name: &str, pretty: bool) -> Option<&'static
     })
 }
 
-/// A view's query; the second argument asks for the form for people (a number is where lines end: each item has its own).
+/// A view's query; the second argument asks for the form for people (a number is where lines end: each item has its
+/// own).
 pub(crate) fn view_text(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let relation = match args.first() {
         Some(Datum::Text(name)) => {

@@ -265,7 +265,8 @@ pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
     Ok(rows.collect())
 }
 
-/// `pg_stat_statements`: what the extension of this name shows. Planning, blocks and just-in-time compilation are not counted.
+/// `pg_stat_statements`: what the extension of this name shows. Planning, blocks and just-in-time compilation are not
+/// counted.
 pub(super) fn pg_stat_statements(cx: &VirtualContext<'_>) -> Rows {
     const NOT_COUNTED: usize = 25;
     let mut rows: Vec<Vec<Datum>> = Vec::new();

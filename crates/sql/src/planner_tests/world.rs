@@ -255,10 +255,10 @@ fn many_indexes() -> Relation {
     relation
 }
 
-/// create table t (id int primary key, a int, b text, c varchar(3), d numeric(10,2), e timestamptz default now(), check (a > 0));
-/// create index t_a_b_idx on t (a, b); create table u (id bigint primary key, t_id int, x text); create index u_t_id_idx on u
-/// (t_id); create table v (k1 int, k2 int, val text, primary key (k1, k2)); create table g (id int generated always as
-/// identity, gone text, n int); alter table g drop column gone;
+/// create table t (id int primary key, a int, b text, c varchar(3), d numeric(10,2), e timestamptz default now(), check
+/// (a > 0)); create index t_a_b_idx on t (a, b); create table u (id bigint primary key, t_id int, x text); create index
+/// u_t_id_idx on u (t_id); create table v (k1 int, k2 int, val text, primary key (k1, k2)); create table g (id int
+/// generated always as identity, gone text, n int); alter table g drop column gone;
 pub(super) fn catalog() -> Arc<Catalog> {
     let mut catalog = crate::pg_catalog::system_catalog().database(5, "postgres");
     let mut t = table(

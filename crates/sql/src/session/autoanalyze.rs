@@ -1,12 +1,13 @@
 //! ANALYZE by itself: tables whose number of rows has changed much since they were last analyzed, or that never were.
 //!
-//! Owns: which tables are due, and what the server remembers of the times it has done them. One task of one worker asks now and then
-//! ([`analyze_changed`]), and does the tables one after the other, each in a session and a transaction of its own, as a superuser would. What it
-//! reads of a table is bounded, so that it holds the table's lock, which keeps DDL out, for a second or so. Who waits for the table is not kept waiting: a lock
-//! that is not free soon is given up, and the table is looked at again the next time.
+//! Owns: which tables are due, and what the server remembers of the times it has done them. One task of one worker asks
+//! now and then ([`analyze_changed`]), and does the tables one after the other, each in a session and a transaction of
+//! its own, as a superuser would. What it reads of a table is bounded, so that it holds the table's lock, which keeps
+//! DDL out, for a second or so. Who waits for the table is not kept waiting: a lock that is not free soon is given up,
+//! and the table is looked at again the next time.
 //!
-//! Does not: count changes that leave the number of rows as it is, as updates do. Nobody counts them while they are made, so that writing costs
-//! nothing more.
+//! Does not: count changes that leave the number of rows as it is, as updates do. Nobody counts them while they are
+//! made, so that writing costs nothing more.
 
 use super::client::{Client, ConnectionLost, CopyInput, LocalFuture};
 use super::context::SessionContext;
@@ -53,8 +54,9 @@ fn live_rows(catalog: &Catalog, table: &Relation) -> u64 {
         .unwrap_or(0)
 }
 
-/// How many rows more or less a table has than when it was analyzed. The number of rows that ANALYZE finds in a large table is a guess: what the table
-/// itself counted then is as good, so that a wrong guess does not make it due again and again.
+/// How many rows more or less a table has than when it was analyzed. The number of rows that ANALYZE finds in a large
+/// table is a guess: what the table itself counted then is as good, so that a wrong guess does not make it due again
+/// and again.
 pub(crate) fn changed(catalog: &Catalog, table: &Relation, last: Option<Autoanalyzed>) -> u64 {
     let rows = live_rows(catalog, table);
     let since_known = rows.abs_diff(known_rows(catalog, table) as u64);

@@ -1,7 +1,9 @@
-//! What is computed for indexes of rows that are there already, by functions that users have made ([`catalog::computed`](crate::catalog::computed)).
+//! What is computed for indexes of rows that are there already, by functions that users have made
+//! ([`catalog::computed`](crate::catalog::computed)).
 //!
-//! DDL has locked the table alone and given it the columns; here every row gets its values, as an UPDATE gives them: it stops for calls, can be cancelled, and is undone with the
-//! statement. Nobody's triggers, policies or constraints are asked. The functions run as the table's owner, as PostgreSQL has it.
+//! DDL has locked the table alone and given it the columns; here every row gets its values, as an UPDATE gives them: it
+//! stops for calls, can be cancelled, and is undone with the statement. Nobody's triggers, policies or constraints are
+//! asked. The functions run as the table's owner, as PostgreSQL has it.
 
 use super::Session;
 use super::client::{Client, LocalFuture};

@@ -199,8 +199,8 @@ impl SessionContext {
         context
     }
 
-    /// The schemas in which a name is looked up that names none: those of `search_path` that the current role may use, as in PostgreSQL. What there is not
-    /// stays in it: nothing is found there.
+    /// The schemas in which a name is looked up that names none: those of `search_path` that the current role may use,
+    /// as in PostgreSQL. What there is not stays in it: nothing is found there.
     pub(super) fn path_in(&self, catalog: &Arc<Catalog>) -> Rc<[String]> {
         let path = Rc::clone(&self.settings.borrow().typed().search_path);
         let role = self.current_role();
@@ -300,7 +300,8 @@ impl SessionContext {
         }
     }
 
-    /// set_config() of a characteristic of the transaction, in which a query runs: it may become read-only, and else stays what it is.
+    /// set_config() of a characteristic of the transaction, in which a query runs: it may become read-only, and else
+    /// stays what it is.
     fn set_characteristic(&self, name: &str, value: &str, now: &str) -> Result<String> {
         let name = name.to_ascii_lowercase();
         let late = |text: &str| Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, text));

@@ -26,7 +26,8 @@ use sqlparser::ast::{self, CopySource, CopyTarget};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What WHERE leaves of the rows. It sees whole rows, and defaults are drawn once: so it makes them, and the plan takes them as they are.
+/// What WHERE leaves of the rows. It sees whole rows, and defaults are drawn once: so it makes them, and the plan takes
+/// them as they are.
 struct Filter {
     values: Vec<Expr>,
     condition: Expr,
@@ -103,7 +104,8 @@ pub(super) fn copied_columns(relation: &Relation, names: &[ast::Ident]) -> Resul
     Ok(positions)
 }
 
-/// 40001 if a name has come to mean another relation while a lock was waited for: whoever runs the statement was let in for the first.
+/// 40001 if a name has come to mean another relation while a lock was waited for: whoever runs the statement was let in
+/// for the first.
 pub(super) fn same_relation(asked: &mut Option<crate::value::Oid>, found: &Relation) -> Result<()> {
     if *asked.get_or_insert(found.oid) == found.oid {
         return Ok(());

@@ -1,4 +1,5 @@
-//! CREATE TABLE AS of a query that calls functions which the session runs: the table is made without rows, and an INSERT puts them in.
+//! CREATE TABLE AS of a query that calls functions which the session runs: the table is made without rows, and an
+//! INSERT puts them in.
 //!
 //! What is defined runs apart from the session and cannot stop before a call; a statement that is planned can.
 

@@ -119,7 +119,8 @@ impl Instance {
         }
     }
 
-    /// Says in which files the settings stand: those of ALTER SYSTEM and `pg_reload_conf()`. To be called before workers start.
+    /// Says in which files the settings stand: those of ALTER SYSTEM and `pg_reload_conf()`. To be called before
+    /// workers start.
     pub fn configure(&mut self, files: Arc<dyn Configuration>) {
         let values = BTreeMap::clone(&self.settings.now());
         self.settings = Arc::new(ServerSettings::new(values).with(files));
@@ -306,8 +307,8 @@ impl WorkerSessions {
         Ok(roles)
     }
 
-    /// A task of this worker in which sessions run: what their values mean is its own, whoever shares the thread, and it lets others go on in the middle of
-    /// long computations.
+    /// A task of this worker in which sessions run: what their values mean is its own, whoever shares the thread, and
+    /// it lets others go on in the middle of long computations.
     pub fn task<F: Future>(&self, work: F) -> Task<F> {
         task::task(&self.turns, &self.watch, work)
     }

@@ -1,13 +1,13 @@
 //! Sessions: one client's conversation with the database.
 //!
-//! Owns: named statements and portals, the transaction block, settings, and the rule of what may be told when. A session lives
-//! on one worker as a task; it never blocks, it awaits.
+//! Owns: named statements and portals, the transaction block, settings, and the rule of what may be told when. A
+//! session lives on one worker as a task; it never blocks, it awaits.
 //!
 //! Invariants:
 //! - Replies leave only after [`Session::settle`]: everything they tell is Committed (results and errors alike, T15),
 //!   unless the session has said that it does not care (`synchronous_commit = off`, `owed`).
-//! - A plan runs only while its tables are locked and the catalog is the one it was made with; the catalog's CSN is among
-//!   the transaction's dependencies (T10).
+//! - A plan runs only while its tables are locked and the catalog is the one it was made with; the catalog's CSN is
+//!   among the transaction's dependencies (T10).
 //! - Whatever ends a session (an error, a broken connection, a panic) aborts its transaction: dropping does it.
 
 mod activity;
@@ -291,9 +291,10 @@ impl Session {
         self.working = None;
     }
 
-    /// Waits until everything that unsent replies tell is Committed, but for what they told under `synchronous_commit = off`. Rows of an open block are provisional until COMMIT
-    /// returns; those of a statement outside a block, also before Sync has ended its transaction, are final. That a lock is had is final, too, wherever it is told:
-    /// it is acted upon elsewhere, so what its former holder did is waited for.
+    /// Waits until everything that unsent replies tell is Committed, but for what they told under `synchronous_commit =
+    /// off`. Rows of an open block are provisional until COMMIT returns; those of a statement outside a block, also
+    /// before Sync has ended its transaction, are final. That a lock is had is final, too, wherever it is told: it is
+    /// acted upon elsewhere, so what its former holder did is waited for.
     pub async fn settle(&mut self) -> Result<()> {
         self.owe_for_locks();
         if self.block == Block::None
@@ -331,7 +332,8 @@ impl Session {
         client.error(&error);
     }
 
-    /// The session says goodbye: its transaction is rolled back and its locks are free, then the last replies are settled.
+    /// The session says goodbye: its transaction is rolled back and its locks are free, then the last replies are
+    /// settled.
     pub async fn finish(&mut self) -> Result<()> {
         self.undo_all().await;
         self.rollback();
@@ -390,8 +392,8 @@ impl Session {
         Ok(())
     }
 
-    /// The client has its answer and may think for long: a READ COMMITTED transaction keeps no snapshot meanwhile, unless a
-    /// portal is to go on.
+    /// The client has its answer and may think for long: a READ COMMITTED transaction keeps no snapshot meanwhile,
+    /// unless a portal is to go on.
     fn rest(&mut self) {
         build::settle();
         self.signals.end_statement();

@@ -1,12 +1,13 @@
 //! LISTEN, NOTIFY, UNLISTEN: messages between sessions.
 //!
-//! Owns: who listens to what ([`Channels`]), the way from a commit to the listeners, and what a transaction has asked for.
+//! Owns: who listens to what ([`Channels`]), the way from a commit to the listeners, and what a transaction has asked
+//! for.
 //!
-//! The life of a notification: a statement puts it into its transaction's list ([`Asked`]), where a rollback takes it away
-//! and a second one like it adds nothing. At commit the transaction draws its CSN and takes its place in the queue under one
-//! lock, so that the queue is in commit order. When its commit is durable it is marked so, and everything at the head of
-//! the queue that is durable goes to the listeners of that moment. A session tells its client of it when it is outside a
-//! transaction.
+//! The life of a notification: a statement puts it into its transaction's list ([`Asked`]), where a rollback takes it
+//! away and a second one like it adds nothing. At commit the transaction draws its CSN and takes its place in the queue
+//! under one lock, so that the queue is in commit order. When its commit is durable it is marked so, and everything at
+//! the head of the queue that is durable goes to the listeners of that moment. A session tells its client of it when it
+//! is outside a transaction.
 //!
 //! Invariants:
 //! - Nothing is delivered of a transaction that a crash may still take back.
@@ -211,7 +212,8 @@ enum Wish {
     UnlistenAll,
 }
 
-/// What a transaction has asked for, each with the number of savepoints that stood then; and what the session listens to.
+/// What a transaction has asked for, each with the number of savepoints that stood then; and what the session listens
+/// to.
 #[derive(Default)]
 pub(super) struct Asked {
     wishes: Vec<(usize, Wish)>,

@@ -1,9 +1,9 @@
 //! What a session's answers still wait for.
 //!
-//! With `synchronous_commit = off` a session's answers wait for nothing: what they tell may be taken back by a crash, and is
-//! kept here as *unconfirmed*. The first answer after that which is to be durable waits for the unconfirmed, too: whoever has
-//! seen a synchronous COMMIT knows that everything the session did before it survives. The session's later transactions depend
-//! on it as well, so that a crash takes back the last of them, never one from their midst.
+//! With `synchronous_commit = off` a session's answers wait for nothing: what they tell may be taken back by a crash,
+//! and is kept here as *unconfirmed*. The first answer after that which is to be durable waits for the unconfirmed,
+//! too: whoever has seen a synchronous COMMIT knows that everything the session did before it survives. The session's
+//! later transactions depend on it as well, so that a crash takes back the last of them, never one from their midst.
 //!
 //! Does not: change what other sessions wait for. Who reads a row waits for its writer by the row's CSN, whatever the
 //! writer's own session waited for.

@@ -1,18 +1,25 @@
 //! Reads of the past: `logstead.as_of`, and AS OF at the end of a statement.
 //!
-//! The setting names a point in time or a restore point. It is looked up once, when it is set (or before the first statement, if the session began with it), and the session reads that very
-//! point until it is set anew: what retention thins out, or somebody drops, meanwhile, is not taken away from it. Every transaction that begins while it is set reads the past and is read-only. It takes
-//! effect for the next transaction, or for the one whose BEGIN has been said and that has read nothing; later than that it is refused.
+//! The setting names a point in time or a restore point. It is looked up once, when it is set (or before the first
+//! statement, if the session began with it), and the session reads that very point until it is set anew: what retention
+//! thins out, or somebody drops, meanwhile, is not taken away from it. Every transaction that begins while it is set
+//! reads the past and is read-only. It takes effect for the next transaction, or for the one whose BEGIN has been said
+//! and that has read nothing; later than that it is refused.
 //!
 //! Invariants:
-//! - A transaction reads the past as a whole or the present as a whole: which, is kept with it from its begin on ([`Open`](super::transaction::Open)).
-//! - While the setting names a point that is not opened no statement gets a catalog ([`Session::catalog`]): nobody is given the present who has asked for the past.
+//! - A transaction reads the past as a whole or the present as a whole: which, is kept with it from its begin on
+//!   ([`Open`](super::transaction::Open)).
+//! - While the setting names a point that is not opened no statement gets a catalog ([`Session::catalog`]): nobody is
+//!   given the present who has asked for the past.
 //! - What is planned for the past is planned with its catalog, and finds its tables by that alone ([`Catalog::table`]).
 //!
-//! AS OF in a statement is the setting for that statement alone: the point is looked up when it is prepared, to plan it with the point's catalog, and anew whenever it runs; it has a transaction of its own, which ends
-//! with it, so nothing else reads that past ([`Session::clause`], [`Open::is_of_clause`](super::transaction::Open)). Where there is a transaction already it is refused, unless that reads the same point.
+//! AS OF in a statement is the setting for that statement alone: the point is looked up when it is prepared, to plan it
+//! with the point's catalog, and anew whenever it runs; it has a transaction of its own, which ends with it, so nothing
+//! else reads that past ([`Session::clause`], [`Open::is_of_clause`](super::transaction::Open)). Where there is a
+//! transaction already it is refused, unless that reads the same point.
 //!
-//! The engine's transaction is READ COMMITTED whatever level SQL shows: what it reads never changes, so each level is the strictest, and nothing of the present is kept for it.
+//! The engine's transaction is READ COMMITTED whatever level SQL shows: what it reads never changes, so each level is
+//! the strictest, and nothing of the present is kept for it.
 
 use super::client::Client;
 use super::past_catalogs::PastCatalogs;
@@ -259,7 +266,8 @@ impl Session {
         promise
     }
 
-    /// A statement is about to be planned and run: if it names a past it has a transaction of its own, which reads that.
+    /// A statement is about to be planned and run: if it names a past it has a transaction of its own, which reads
+    /// that.
     pub(super) async fn enter_as_of(
         &mut self,
         statement: &Statement,

@@ -1,9 +1,11 @@
 //! The catalog as a restore point has it.
 //!
-//! It is read from the point's own tables, like that of the present at a start, and kept with the [`Past`]: so it lives as long, and all who read the point share it, with the plans made for it. A catalog of the past
-//! says so ([`Catalog::past`]), and where storages are looked for follows from that alone ([`Catalog::table`]).
+//! It is read from the point's own tables, like that of the present at a start, and kept with the [`Past`]: so it lives
+//! as long, and all who read the point share it, with the plans made for it. A catalog of the past says so
+//! ([`Catalog::past`]), and where storages are looked for follows from that alone ([`Catalog::table`]).
 //!
-//! Indexes that the point does not have so that they can be used are not in it. Views of the running server (its checkpoints, costs, restore points) show what is so now.
+//! Indexes that the point does not have so that they can be used are not in it. Views of the running server (its
+//! checkpoints, costs, restore points) show what is so now.
 
 use crate::catalog::read::Rows;
 use crate::catalog::stored::{COUNTER, OBJECT_TABLES, SEQUENCES};

@@ -1,15 +1,19 @@
 //! Who may do what.
 //!
-//! Owns: SET ROLE and SET SESSION AUTHORIZATION, and the question that is asked before anything runs: may the current role do this?
+//! Owns: SET ROLE and SET SESSION AUTHORIZATION, and the question that is asked before anything runs: may the current
+//! role do this?
 //!
-//! What objects have is in the catalog (`catalog::rights`); what a query does with them its plan tells (`bind::access`); what DDL takes is asked where it runs
-//! (`ddl::permit`). Here they are brought together with the role of the session.
+//! What objects have is in the catalog (`catalog::rights`); what a query does with them its plan tells
+//! (`bind::access`); what DDL takes is asked where it runs (`ddl::permit`). Here they are brought together with the
+//! role of the session.
 //!
 //! Invariants:
-//! - What is not known to be allowed is refused: a statement of a kind that is not named in [`Session::may_do`] needs a superuser.
-//! - Roles are those of the present, whatever catalog a statement was planned with: who reads the past reads it as who it is now.
-//! - A plan is good for one catalog, and so for one picture of all roles: to which role it was allowed is kept with it, and another has it asked again. So
-//!   point statements pay for one comparison.
+//! - What is not known to be allowed is refused: a statement of a kind that is not named in [`Session::may_do`] needs a
+//!   superuser.
+//! - Roles are those of the present, whatever catalog a statement was planned with: who reads the past reads it as who
+//!   it is now.
+//! - A plan is good for one catalog, and so for one picture of all roles: to which role it was allowed is kept with it,
+//!   and another has it asked again. So point statements pay for one comparison.
 
 use super::Session;
 use super::context::SessionContext;
@@ -165,7 +169,8 @@ impl SessionContext {
                     .ok_or_else(|| denied("permission denied for a database that is gone"))?,
             ),
         };
-        // So it is with row security, which the plan may be older than. For superusers, too: a view of another's reads as that one.
+        // So it is with row security, which the plan may be older than. For superusers, too: a view of another's reads
+        // as that one.
         if let Some(now) = &now {
             let judge = now.judge(&roles);
             let subject = needs.accesses.iter().find(|access| {
@@ -454,7 +459,8 @@ impl Session {
         }
     }
 
-    /// The relation that rows may be copied into. Asked again whenever the catalog has changed while a lock was waited for.
+    /// The relation that rows may be copied into. Asked again whenever the catalog has changed while a lock was waited
+    /// for.
     pub(super) fn copy_target(
         &self,
         catalog: &Arc<Catalog>,

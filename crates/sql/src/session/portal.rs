@@ -45,7 +45,8 @@ pub(super) struct Portal {
     pub(super) created: i64,
     /// Rows that it has given.
     pub(super) given: u64,
-    /// As whom its statement was begun: what it has left to do is done with these rights, whoever's statement asks for it.
+    /// As whom its statement was begun: what it has left to do is done with these rights, whoever's statement asks for
+    /// it.
     pub(super) role: Oid,
 }
 
@@ -482,8 +483,8 @@ impl Session {
         }
     }
 
-    /// Before a new statement moves the transaction's snapshot on, portals in the middle of their rows run to their end, keeping the
-    /// rows: a portal shows the data as they were when it began.
+    /// Before a new statement moves the transaction's snapshot on, portals in the middle of their rows run to their
+    /// end, keeping the rows: a portal shows the data as they were when it began.
     pub(super) async fn settle_suspended(&mut self) -> Result<()> {
         self.settle_cursors().await?;
         if self.suspended == 0 {
@@ -541,15 +542,17 @@ impl Session {
         Ok(())
     }
 
-    /// What came since a savepoint is rolled back: portals made since go, those that are older stay. One in the middle of its rows goes on: what is
-    /// rolled back is of later commands than it sees, and who failed before his command began has not moved the snapshot.
+    /// What came since a savepoint is rolled back: portals made since go, those that are older stay. One in the middle
+    /// of its rows goes on: what is rolled back is of later commands than it sees, and who failed before his command
+    /// began has not moved the snapshot.
     pub(super) fn keep_portals(&mut self, level: usize) {
         self.portals.retain(|_, portal| portal.level <= level);
         let suspended = self.portals.values().filter(|p| p.state.is_suspended());
         self.suspended = suspended.count();
     }
 
-    /// The transaction has failed, or the part of it since as many savepoints: portals made since stay until that is rolled back, and give nothing.
+    /// The transaction has failed, or the part of it since as many savepoints: portals made since stay until that is
+    /// rolled back, and give nothing.
     pub(super) fn fail_portals(&mut self, level: Option<usize>) {
         for portal in self.portals.values_mut() {
             if level.is_none_or(|level| portal.level > level) {

@@ -1,7 +1,7 @@
 //! Running one planned statement inside a transaction.
 //!
-//! Owns: table locks before the plan is trusted, time limits and cancellation around the executor, and holding back a full
-//! batch of rows until what it tells is Committed.
+//! Owns: table locks before the plan is trusted, time limits and cancellation around the executor, and holding back a
+//! full batch of rows until what it tells is Committed.
 
 use super::Session;
 use super::client::Client;
@@ -34,7 +34,8 @@ pub(super) struct Limits {
     pub(super) lock_ms: u64,
 }
 
-/// Runs `work` until it is done, cancelled, or out of time; then it is dropped where it stands. A long statement takes turns.
+/// Runs `work` until it is done, cancelled, or out of time; then it is dropped where it stands. A long statement takes
+/// turns.
 pub(super) async fn guarded<T>(
     signals: &Signals,
     limits: Limits,
@@ -73,7 +74,8 @@ pub(super) async fn watched<T>(
                 |timer: std::pin::Pin<&mut tokio::time::Sleep>| timer.poll(cx).is_ready(),
             );
             if over && !signals.statement().is_loading() {
-                // An error of this wait alone: whoever catches it goes on. A request to end the statement comes before it.
+                // An error of this wait alone: whoever catches it goes on. A request to end the statement comes before
+                // it.
                 signals.statement().check()?;
                 return Poll::Ready(Err(lock_timeout()));
             }
@@ -132,8 +134,8 @@ pub(super) enum Ran {
 }
 
 impl Open {
-    /// A statement that reads begins, or has been run: REPEATABLE READ and SERIALIZABLE see from then on what was committed by then, whether
-    /// or not it looks at a table.
+    /// A statement that reads begins, or has been run: REPEATABLE READ and SERIALIZABLE see from then on what was
+    /// committed by then, whether or not it looks at a table.
     #[inline]
     pub(super) fn fix_snapshot(&mut self) {
         if self.txn.isolation() != Isolation::ReadCommitted {
@@ -176,8 +178,8 @@ impl Session {
         cancel.check()
     }
 
-    /// 0A000 for all that is not a query in a function that is not volatile, as in PostgreSQL: such statements move the view that the statement around the
-    /// function reads with.
+    /// 0A000 for all that is not a query in a function that is not volatile, as in PostgreSQL: such statements move the
+    /// view that the statement around the function reads with.
     pub(super) fn refuse_utility_in_stable(&self, parsed: &Parsed) -> Result<()> {
         if self.stable == 0 {
             return Ok(());
@@ -304,7 +306,8 @@ impl Session {
         Ok(())
     }
 
-    /// A statement's time begins, unless it has begun: however many functions it calls and cursors it reads, it has the time of one.
+    /// A statement's time begins, unless it has begun: however many functions it calls and cursors it reads, it has the
+    /// time of one.
     pub(super) fn set_deadline(&self, limits: Limits) {
         if self.routines > 0 || self.signals.statement().has_deadline() {
             return;

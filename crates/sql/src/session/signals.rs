@@ -124,7 +124,8 @@ impl Signals {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// In the middle of a computation that has held the worker since then: its other sessions go on, and this one when it has its turn or is to end.
+    /// In the middle of a computation that has held the worker since then: its other sessions go on, and this one when
+    /// it has its turn or is to end.
     pub(crate) fn pause(&self, since: Instant) {
         turns::pause(self, since);
     }

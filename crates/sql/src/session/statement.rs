@@ -195,7 +195,8 @@ impl Statement {
         }
     }
 
-    /// May it look at the catalog? What controls transactions and settings does not, and goes on when the past that is set cannot be opened.
+    /// May it look at the catalog? What controls transactions and settings does not, and goes on when the past that is
+    /// set cannot be opened.
     pub(super) fn needs_catalog(&self) -> bool {
         self.parsed().is_some_and(|p| {
             !matches!(
@@ -225,7 +226,8 @@ impl Session {
         self.context.statements.borrow_mut().insert(name, statement);
     }
 
-    /// The plan of a query for the catalog as this transaction sees it now: the statement's own, a shared one, or a new one.
+    /// The plan of a query for the catalog as this transaction sees it now: the statement's own, a shared one, or a new
+    /// one.
     pub(super) fn plan(&mut self, statement: &Statement) -> Result<Rc<CachedPlan>> {
         let catalog = self.catalog()?;
         let path = self.context.path_in(&catalog);

@@ -1,8 +1,8 @@
 //! The transaction of a session: blocks, savepoints, and what is told when.
 //!
-//! States: idle (a statement begins and ends its own transaction), in a block (BEGIN to COMMIT), in a failed block (only
-//! ROLLBACK and its kin are heard). The engine's transaction begins with the first statement that needs one, so that SET
-//! TRANSACTION can still choose its isolation level.
+//! States: idle (a statement begins and ends its own transaction), in a block (BEGIN to COMMIT), in a failed block
+//! (only ROLLBACK and its kin are heard). The engine's transaction begins with the first statement that needs one, so
+//! that SET TRANSACTION can still choose its isolation level.
 
 use super::Session;
 use super::client::Client;

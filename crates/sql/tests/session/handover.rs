@@ -1,5 +1,5 @@
-//! What locks hand over: nobody is told that a lock is his before what its former holder did is durable, not even in the middle of a
-//! transaction. Nobody flushes here but the tests themselves.
+//! What locks hand over: nobody is told that a lock is his before what its former holder did is durable, not even in
+//! the middle of a transaction. Nobody flushes here but the tests themselves.
 
 use super::{Env, MemoryHome, Script, ask, converse_with, session, waits, worker_on};
 use logstead_engine::{Engine, EngineOptions, FlushMode};
@@ -241,7 +241,8 @@ fn a_crash_takes_both_and_the_second_was_not_told() {
     }
 }
 
-/// The entry of whoever had the lock next names the former one: it does not survive alone where its own lane's block is written first.
+/// The entry of whoever had the lock next names the former one: it does not survive alone where its own lane's block is
+/// written first.
 #[test]
 fn nor_does_the_second_survive_in_another_lane() {
     for lock in [

@@ -91,7 +91,8 @@ fn who_is_in_the_way_and_of_what() {
     });
 }
 
-/// Who has a deferred unique key first commits at once, though he could not look whether anybody else has it when he wrote: what was not in memory.
+/// Who has a deferred unique key first commits at once, though he could not look whether anybody else has it when he
+/// wrote: what was not in memory.
 #[test]
 fn who_has_a_deferred_key_first_waits_for_nobody() {
     for absent_one_in in [2, 3] {

@@ -90,8 +90,8 @@ impl SqlError {
         SqlError::new(SqlState::INTERNAL_ERROR, message)
     }
 
-    /// 57P01 for a transaction of which nothing was in the log when that could not be written any more: the server is about to end, as where another one
-    /// took over, and the client connects again.
+    /// 57P01 for a transaction of which nothing was in the log when that could not be written any more: the server is
+    /// about to end, as where another one took over, and the client connects again.
     pub fn log_failed(why: &dyn std::fmt::Display) -> SqlError {
         SqlError::new(
             SqlState::ADMIN_SHUTDOWN,

@@ -1,5 +1,5 @@
-//! Interleavings of push, flush, theft and completion under shuttle, each with a crash somewhere: what a lane called hardened
-//! is there afterwards, and at no moment is a CSN passed that is not hardened.
+//! Interleavings of push, flush, theft and completion under shuttle, each with a crash somewhere: what a lane called
+//! hardened is there afterwards, and at no moment is a CSN passed that is not hardened.
 
 use super::interleave::{point, set_hook};
 use super::*;

@@ -73,8 +73,8 @@ impl Lane {
         self.shared.appends.is_short_of_space()
     }
 
-    /// The place of the next block to be sealed: every entry that is pushed from now on lies there or behind, in this lane or in
-    /// another one.
+    /// The place of the next block to be sealed: every entry that is pushed from now on lies there or behind, in this
+    /// lane or in another one.
     pub fn log_start(&self) -> Start {
         let state = &mut *self.shared.state.lock();
         let start = Start {

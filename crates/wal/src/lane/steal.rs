@@ -1,16 +1,16 @@
 //! Log stealing: one lane's buffered entries leave in another lane's block.
 //!
-//! A worker that flushes takes along what its neighbours have buffered: one larger write instead of several small ones, and
-//! neighbours that are busy need not flush. The bytes are copied into the thief's block under construction; from then on
-//! they are a claim of the victim in that block (see `claims`): recovery does not care in which lane an entry lies,
-//! and for the victim nothing hardens before that block and everything claimed earlier has (T14).
+//! A worker that flushes takes along what its neighbours have buffered: one larger write instead of several small ones,
+//! and neighbours that are busy need not flush. The bytes are copied into the thief's block under construction; from
+//! then on they are a claim of the victim in that block (see `claims`): recovery does not care in which lane an entry
+//! lies, and for the victim nothing hardens before that block and everything claimed earlier has (T14).
 //!
-//! Invariants: bytes and their claim move together, under both lanes' locks, so they are stolen once and flushed once, by
-//! whoever holds them then; a thief that is robbed passes on what it has stolen. Nothing waits here: both locks are tried,
-//! never waited for, so lanes that steal from one another cannot deadlock.
+//! Invariants: bytes and their claim move together, under both lanes' locks, so they are stolen once and flushed once,
+//! by whoever holds them then; a thief that is robbed passes on what it has stolen. Nothing waits here: both locks are
+//! tried, never waited for, so lanes that steal from one another cannot deadlock.
 //!
-//! Who has blocks in flight does not steal: what it took would harden only after those (T2), and a lane whose home is slow would
-//! slow down others. So stolen bytes always leave in the first block of the thief that is not hardened.
+//! Who has blocks in flight does not steal: what it took would harden only after those (T2), and a lane whose home is
+//! slow would slow down others. So stolen bytes always leave in the first block of the thief that is not hardened.
 
 use super::buffer::Stolen;
 use super::interleave::point;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Lane {
-    /// Moves all that `victim` has buffered into this lane's block under construction, if that is at most `bytes_max` bytes,
-    /// finds room here, and nothing of this lane is in flight; returns how many bytes, 0 if nothing could be moved now.
-    /// The caller flushes this lane.
+    /// Moves all that `victim` has buffered into this lane's block under construction, if that is at most `bytes_max`
+    /// bytes, finds room here, and nothing of this lane is in flight; returns how many bytes, 0 if nothing could be
+    /// moved now. The caller flushes this lane.
     ///
     /// # Panics
     /// If the lanes are not of one log: a bug that would lose what is moved.

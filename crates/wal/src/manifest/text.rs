@@ -1,4 +1,5 @@
-//! The manifest's text: one item per line, one form for each manifest, so that what is decoded encodes to the same bytes.
+//! The manifest's text: one item per line, one form for each manifest, so that what is decoded encodes to the same
+//! bytes.
 //!
 //! The version follows from what is in it: one without a checkpoint is written as it was before there were checkpoints.
 

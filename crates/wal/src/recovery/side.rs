@@ -1,8 +1,8 @@
 //! Reads side segments: the records of large transactions.
 //!
 //! A side segment was durable before its entry's CSN was drawn (T8), so one that is needed and is missing, short or
-//! damaged is corruption, whatever else the log looks like. Nothing of it is handed on before all of it was checked; one
-//! that is longer than [`WHOLE_BYTES`] is therefore read twice, instead of being held.
+//! damaged is corruption, whatever else the log looks like. Nothing of it is handed on before all of it was checked;
+//! one that is longer than [`WHOLE_BYTES`] is therefore read twice, instead of being held.
 
 use crate::entry::SideRef;
 use crate::error::{Corruption, RecoveryError};
@@ -36,7 +36,8 @@ enum Wrong {
     Missing,
 }
 
-/// Checks length and checksum, copy after copy until one is good; notes those that are damaged. `Ok(Err)`: the side segment is lost.
+/// Checks length and checksum, copy after copy until one is good; notes those that are damaged. `Ok(Err)`: the side
+/// segment is lost.
 pub(crate) fn check(
     home: &LogHome,
     epoch: Epoch,

@@ -1,4 +1,5 @@
-//! Logs that begin at a checkpoint: what is read of them, and what may be removed. Each test names the scenario it stands for.
+//! Logs that begin at a checkpoint: what is read of them, and what may be removed. Each test names the scenario it
+//! stands for.
 //!
 //! What a checkpoint would hold is known to the test: all survivors below its CSN.
 
@@ -61,7 +62,8 @@ fn only_what_a_checkpoint_does_not_hold_is_handed_over() {
     assert_eq!(machine.start(2).unwrap().survivors, [81, 82]);
 }
 
-/// The checkpoint that is stored anew is named before anything is loaded: a start that fails then has changed nothing else, and the next one has it.
+/// The checkpoint that is stored anew is named before anything is loaded: a start that fails then has changed nothing
+/// else, and the next one has it.
 #[test]
 fn a_checkpoint_that_is_stored_anew_is_named_before_anything_else() {
     let machine = Machine::new(1);

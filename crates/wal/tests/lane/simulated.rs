@@ -1,5 +1,5 @@
-//! Random work on lanes over simulated homes, each crashed somewhere with blocks in flight: what was hardened is found by
-//! recovery, each entry once, through several lives.
+//! Random work on lanes over simulated homes, each crashed somewhere with blocks in flight: what was hardened is found
+//! by recovery, each entry once, through several lives.
 
 use logstead_env::{Clock, Env, Random, SimClock, SimRandom};
 use logstead_home::simulated::{Fault, FaultRates, MODELS, Model, SimulatedOptions};

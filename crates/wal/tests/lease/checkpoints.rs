@@ -108,8 +108,8 @@ fn who_was_overtaken_names_no_checkpoint() {
     assert_eq!(after.survivors, all(&after.survivors));
 }
 
-/// A server that truncates is paused before each of its requests in turn, while another one takes over, writes, takes checkpoints of
-/// its own and truncates; then it wakes up.
+/// A server that truncates is paused before each of its requests in turn, while another one takes over, writes, takes
+/// checkpoints of its own and truncates; then it wakes up.
 #[test]
 fn a_truncation_that_wakes_up_after_it_was_overtaken_harms_nobody() {
     let mut removed_late = 0;
@@ -175,7 +175,8 @@ fn a_reply_that_was_lost_is_settled_by_reading() {
     assert!(server.log.keeper.truncate().unwrap().segments > 0);
 }
 
-/// The compare and swap was not answered and arrives at some time, or never: nothing is removed before it is known to be there.
+/// The compare and swap was not answered and arrives at some time, or never: nothing is removed before it is known to
+/// be there.
 #[test]
 fn nothing_is_removed_while_it_is_not_known_whether_a_checkpoint_is_named() {
     for arrives in [None, Some(0), Some(1), Some(2)] {
@@ -245,7 +246,8 @@ fn a_checkpoint_is_named_although_an_earlier_one_arrives_late() {
     }
 }
 
-/// Who fences a lane looks for its writer where that writes: the segment of a start stays although nothing in it is needed.
+/// Who fences a lane looks for its writer where that writes: the segment of a start stays although nothing in it is
+/// needed.
 #[test]
 fn the_segment_that_is_written_to_stays() {
     let world = World::new();

@@ -1,4 +1,5 @@
-//! Expressions as text, as PostgreSQL prints the stored ones: every operation in parentheses, or (pretty) only where needed.
+//! Expressions as text, as PostgreSQL prints the stored ones: every operation in parentheses, or (pretty) only where
+//! needed.
 //!
 //! Works on syntax trees whose types are explicit (`ddl::typed` makes them so): prints, decides nothing.
 
@@ -458,8 +459,8 @@ impl Printer {
         }
     }
 
-    /// The name of an extension's function: people are shown its schema if it is not searched, and a stored text always has it, so
-    /// that it means the same wherever it is read.
+    /// The name of an extension's function: people are shown its schema if it is not searched, and a stored text always
+    /// has it, so that it means the same wherever it is read.
     fn extension_call(&self, name: &str) -> Option<String> {
         let bare = name.rsplit_once('.').map_or(name, |(_, bare)| bare);
         let function = logstead_sql_func::functions_named(bare).next()?;

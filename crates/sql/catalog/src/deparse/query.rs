@@ -1,7 +1,7 @@
 //! Queries as text, laid out as PostgreSQL lays out a view's definition.
 //!
-//! Works on trees that `bind::viewdef` has made explicit: prints, decides nothing. The layout is PostgreSQL's, character by character:
-//! clauses on lines of their own, each item of a list too, indented by how deep they stand.
+//! Works on trees that `bind::viewdef` has made explicit: prints, decides nothing. The layout is PostgreSQL's,
+//! character by character: clauses on lines of their own, each item of a list too, indented by how deep they stand.
 
 use crate::deparse::expr::{Parent, Printer};
 use crate::text::{fold, quote_ident};

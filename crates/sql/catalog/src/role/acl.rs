@@ -1,12 +1,13 @@
 //! Access control lists: who was given which privilege on an object, by whom, and whether they may give it on.
 //!
-//! Owns: the rules of GRANT and REVOKE on one list ([`Acl::change`]), what a list gives a role ([`Acl::mask`]), who is the best grantor
-//! ([`best_grantor`]), what an object has that was never granted ([`Acl::default_for`]), and the text form. All of it is pure.
+//! Owns: the rules of GRANT and REVOKE on one list ([`Acl::change`]), what a list gives a role ([`Acl::mask`]), who is
+//! the best grantor ([`best_grantor`]), what an object has that was never granted ([`Acl::default_for`]), and the text
+//! form. All of it is pure.
 //!
 //! Invariants:
 //! - An item has a privilege: one that has lost all is taken out. The right to grant is never PUBLIC's.
-//! - Whoever loses the right to grant has what it granted taken away as well (CASCADE), or the change is refused (RESTRICT): every item's
-//!   grantor is the owner or holds the right to grant what the item gives.
+//! - Whoever loses the right to grant has what it granted taken away as well (CASCADE), or the change is refused
+//!   (RESTRICT): every item's grantor is the owner or holds the right to grant what the item gives.
 //! - The owner may always grant; what it may do itself is in the list like anybody's, and can be revoked.
 //!
 //! Does not: store lists (`catalog` does), or know statements.
@@ -479,7 +480,8 @@ impl Acl {
     }
 }
 
-/// Who grants when `role` does, and what of `wanted` it may grant: as PostgreSQL chooses among the roles whose privileges `role` has.
+/// Who grants when `role` does, and what of `wanted` it may grant: as PostgreSQL chooses among the roles whose
+/// privileges `role` has.
 pub fn best_grantor(
     role: Oid,
     wanted: Mask,

@@ -1,10 +1,11 @@
 //! Roles: who may connect, and what somebody may do.
 //!
-//! Owns: [`Role`] and [`Roles`], an immutable picture of all roles of the server that is part of every catalog snapshot, the questions asked of it
-//! (memberships, attributes), the verifier of a password and the exchange that proves one ([`scram`]).
+//! Owns: [`Role`] and [`Roles`], an immutable picture of all roles of the server that is part of every catalog
+//! snapshot, the questions asked of it (memberships, attributes), the verifier of a password and the exchange that
+//! proves one ([`scram`]).
 //!
-//! Invariants: a role is known by its OID; names are for people and may change. The bootstrap superuser (OID 10) is always there, whatever is stored. A
-//! role is never a member of itself, not even through others.
+//! Invariants: a role is known by its OID; names are for people and may change. The bootstrap superuser (OID 10) is
+//! always there, whatever is stored. A role is never a member of itself, not even through others.
 //! Does not: store anything (`catalog` does), or speak the protocol (`wire` does).
 
 pub mod acl;

@@ -1,10 +1,12 @@
 //! SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's part: the verifier of a password, and the exchange that proves one.
 //!
-//! Pure: messages in, messages out. Random bytes and the certificate's hash are given; the protocol around the messages is `wire`'s.
+//! Pure: messages in, messages out. Random bytes and the certificate's hash are given; the protocol around the messages
+//! is `wire`'s.
 //!
 //! Invariants:
 //! - A password is never kept: only its verifier, from which it cannot be had, and with which nobody can log in.
-//! - An exchange for a role that does not exist, or has no password, takes the same messages and the same time, and fails at the end.
+//! - An exchange for a role that does not exist, or has no password, takes the same messages and the same time, and
+//!   fails at the end.
 //! - The client proves which channel binding it used: neither side can be talked out of it by who sits between them.
 
 use base64::Engine as _;
@@ -181,7 +183,8 @@ fn is_nonce(text: &str) -> bool {
 }
 
 impl Exchange {
-    /// An exchange: `doomed` if it must fail, `random` for the nonce, `binding` what channel binding binds to on an encrypted connection.
+    /// An exchange: `doomed` if it must fail, `random` for the nonce, `binding` what channel binding binds to on an
+    /// encrypted connection.
     pub fn new(
         verifier: Verifier,
         doomed: bool,

@@ -1,5 +1,5 @@
-//! Settings of PostgreSQL that scripts and tools make, and that nothing here depends on: memory and workers for what is done otherwise,
-//! vacuum, statistics of its own.
+//! Settings of PostgreSQL that scripts and tools make, and that nothing here depends on: memory and workers for what is
+//! done otherwise, vacuum, statistics of its own.
 //!
 
 use super::row::{session, superuser};

@@ -1,10 +1,11 @@
 //! What the server is configured with: what it has begun with, what its files say now, and ALTER SYSTEM.
 //!
-//! Owns: the values under those of all sessions ([`ServerSettings`]), and which of them wait for the next start. The files are the server's
-//! ([`Configuration`]): command line and environment stand over what ALTER SYSTEM has written, that over the settings file.
+//! Owns: the values under those of all sessions ([`ServerSettings`]), and which of them wait for the next start. The
+//! files are the server's ([`Configuration`]): command line and environment stand over what ALTER SYSTEM has written,
+//! that over the settings file.
 //!
-//! Invariants: a reload changes what sessions may change, nothing else; what a start only can take over is told as pending. A line that
-//! is wrong changes nothing, and the others count.
+//! Invariants: a reload changes what sessions may change, nothing else; what a start only can take over is told as
+//! pending. A line that is wrong changes nothing, and the others count.
 
 use super::{Scope, Setting, find, is_identity, unknown};
 use logstead_sql_types::error::{Result, SqlError};

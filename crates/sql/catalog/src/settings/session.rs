@@ -1,8 +1,8 @@
 //! The values of one session.
 //!
-//! Three pictures are kept, cheaply (they share one map until something changes): what holds *now* (SET LOCAL included),
-//! what will hold after COMMIT, and what held before the transaction. COMMIT takes the second, ROLLBACK the third;
-//! savepoints keep a pair of the first two.
+//! Three pictures are kept, cheaply (they share one map until something changes): what holds *now* (SET LOCAL
+//! included), what will hold after COMMIT, and what held before the transaction. COMMIT takes the second, ROLLBACK the
+//! third; savepoints keep a pair of the first two.
 
 use super::typed::{Scans, Typed};
 use super::{Scope, ServerSettings, Setting, all, find, unknown};
@@ -48,7 +48,8 @@ pub struct SessionSettings {
     after_commit: Rc<Values>,
     pub(super) now: Rc<Values>,
     savepoints: Vec<(Rc<Values>, Rc<Values>)>,
-    /// Names of applications' own values that the session has ever had: what is reset or rolled back is empty, not unknown.
+    /// Names of applications' own values that the session has ever had: what is reset or rolled back is empty, not
+    /// unknown.
     places: BTreeSet<String>,
     pub(super) typed: Typed,
     /// Names of reported settings that changed since the client was told.
@@ -114,7 +115,8 @@ impl SessionSettings {
         Ok(settings)
     }
 
-    /// Takes over what the server is configured with now; gives whether that is another than before. Costs a load if not.
+    /// Takes over what the server is configured with now; gives whether that is another than before. Costs a load if
+    /// not.
     pub fn follow(&mut self) -> bool {
         let generation = self.source.generation();
         if generation == self.generation {

@@ -1,13 +1,16 @@
 //! What a statement does with which relations and columns: what its role, and the owners of its views, must be allowed.
 //!
-//! Owns: [`Uses`], filled while a statement is bound. Each place where a statement names a relation is asked for by itself, as whoever that place belongs to: the
-//! role that runs the statement, or the owner of the view whose query it stands in.
+//! Owns: [`Uses`], filled while a statement is bound. Each place where a statement names a relation is asked for by
+//! itself, as whoever that place belongs to: the role that runs the statement, or the owner of the view whose query it
+//! stands in.
 //!
-//! Columns are found by their identities: a column is read if some expression names it ([`super::ColumnInfo::named`]), not because a scan happens to give it. Through
-//! a view that is put into the query its columns share identities with the table's: what the view's own query names is taken off before the statement goes on, so
-//! that what is named from then on is the view's.
+//! Columns are found by their identities: a column is read if some expression names it ([`super::ColumnInfo::named`]),
+//! not because a scan happens to give it. Through a view that is put into the query its columns share identities with
+//! the table's: what the view's own query names is taken off before the statement goes on, so that what is named from
+//! then on is the view's.
 //!
-//! Invariant: a relation that is read or written without being noted here is asked for as a whole ([`Binder::finish_access`]).
+//! Invariant: a relation that is read or written without being noted here is asked for as a whole
+//! ([`Binder::finish_access`]).
 
 use super::scope::NsWhat;
 use super::{Binder, COLUMN_BASE, ColId};
@@ -279,7 +282,8 @@ impl Binder<'_> {
 
     /// A part of the statement is bound: that of relations noted from number `from` on.
     pub(super) fn settle_uses(&mut self, from: usize) {
-        // A view put into another's query shares its columns with what is under it, and was noted after that: it has what is named now.
+        // A view put into another's query shares its columns with what is under it, and was noted after that: it has
+        // what is named now.
         for number in (from..self.uses.uses.len()).rev() {
             if !self.uses.target.contains(&number) {
                 self.settle_use(number);
@@ -299,7 +303,8 @@ impl Binder<'_> {
     /// Whose rights count for the query of a view.
     pub(super) fn view_role(&self, view: &Relation) -> Option<Oid> {
         let catalog = self.cx.catalog;
-        // In the past, too, a view does what it may do now, if it is still what it was: whom it is granted to now was not given its query of then.
+        // In the past, too, a view does what it may do now, if it is still what it was: whom it is granted to now was
+        // not given its query of then.
         if let Some(now) = self.cx.session.present_of(catalog)
             && !is_unchanged(view, catalog, &now)
         {

@@ -222,7 +222,8 @@ impl Binder<'_> {
         self.call(&func::VARIADIC_CALL, coerced, resolved.result)
     }
 
-    /// An argument brought to the type that resolution chose. `any`: the function takes any type, which gives a parameter none.
+    /// An argument brought to the type that resolution chose. `any`: the function takes any type, which gives a
+    /// parameter none.
     pub(crate) fn argument(
         &mut self,
         arg: Expr,

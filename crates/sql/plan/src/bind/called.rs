@@ -291,7 +291,8 @@ pub fn bind_procedure_call(
     })
 }
 
-/// The arguments without those that stand where a procedure of the name has OUT parameters: these say where a value goes, and are not evaluated.
+/// The arguments without those that stand where a procedure of the name has OUT parameters: these say where a value
+/// goes, and are not evaluated.
 fn without_outputs(
     args: &[ast::FunctionArg],
     schema: Option<&str>,

@@ -30,7 +30,8 @@ struct Assigned {
 }
 
 impl Binder<'_> {
-    /// SET a = 1, (b, c) = (2, DEFAULT), (d, e) = (SELECT ...), f.g = 3. The columns of the row that is changed begin at `first`.
+    /// SET a = 1, (b, c) = (2, DEFAULT), (d, e) = (SELECT ...), f.g = 3. The columns of the row that is changed begin
+    /// at `first`.
     pub(crate) fn assignments(
         &mut self,
         assignments: &[ast::Assignment],
@@ -379,7 +380,8 @@ impl Binder<'_> {
         })
     }
 
-    /// Opens the target of UPDATE or DELETE in the current frame: table, FROM item, and the conditions of a view between.
+    /// Opens the target of UPDATE or DELETE in the current frame: table, FROM item, and the conditions of a view
+    /// between.
     fn change_target(
         &mut self,
         factor: &ast::TableFactor,
@@ -460,7 +462,8 @@ impl Binder<'_> {
         Ok(list)
     }
 
-    /// The source rows of UPDATE, DELETE and MERGE, as [`plan::Update`] wants them, once everything that refers to them is bound.
+    /// The source rows of UPDATE, DELETE and MERGE, as [`plan::Update`] wants them, once everything that refers to them
+    /// is bound.
     pub(super) fn change_source(
         &mut self,
         relation: &Relation,
@@ -546,6 +549,7 @@ pub(super) fn changed_positions(assignments: &[(usize, Expr)]) -> Vec<usize> {
 pub(super) struct Changed {
     pub(super) source: Plan,
     recheck: Guarded,
-    /// The source row: the target's columns, the others, and what is hidden of the target's row. RETURNING sees it with the new values.
+    /// The source row: the target's columns, the others, and what is hidden of the target's row. RETURNING sees it with
+    /// the new values.
     pub(super) whole: Layout,
 }

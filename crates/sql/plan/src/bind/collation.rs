@@ -1,7 +1,7 @@
 //! Conflicts of collations that an expression names (42P21).
 //!
-//! There is one order of texts here, so a collation changes nothing; but a statement that names two for one comparison is wrong, and is told so, as by PostgreSQL.
-//! Collations that columns are declared with are not looked at.
+//! There is one order of texts here, so a collation changes nothing; but a statement that names two for one comparison
+//! is wrong, and is told so, as by PostgreSQL. Collations that columns are declared with are not looked at.
 
 use super::Binder;
 use logstead_sql_types::error::{Result, SqlError};

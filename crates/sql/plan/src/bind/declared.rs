@@ -108,7 +108,8 @@ pub fn row_type(parts: &[String], cx: &PlanContext<'_>) -> Result<SqlType> {
     }
 }
 
-/// What makes a value of one type one of another, as an assignment in a procedure does: a cast if there is one, else through text. Over a row of the value alone.
+/// What makes a value of one type one of another, as an assignment in a procedure does: a cast if there is one, else
+/// through text. Over a row of the value alone.
 pub fn assignment_cast(from: SqlType, to: SqlType, cx: &PlanContext<'_>) -> Result<Expr> {
     let mut binder = Binder::new(cx, "");
     let value = Expr::Column(0, from);

@@ -548,7 +548,8 @@ impl Binder<'_> {
         Ok(source)
     }
 
-    /// Opens a frame in which the columns of what the statement names are in sight. The table's first identity and width.
+    /// Opens a frame in which the columns of what the statement names are in sight. The table's first identity and
+    /// width.
     pub(super) fn target_frame(
         &mut self,
         relation: &Arc<Relation>,

@@ -1,7 +1,8 @@
 //! Values of domains: brought to the base type, then asked for what the domain demands.
 //!
-//! An expression's type is always the base type. Of which domain a value is known to be, [`Binder::domain_of`] tells: it decides
-//! what `pg_typeof` says, what columns made of a query are declared as, and where nothing has to be asked again.
+//! An expression's type is always the base type. Of which domain a value is known to be, [`Binder::domain_of`] tells:
+//! it decides what `pg_typeof` says, what columns made of a query are declared as, and where nothing has to be asked
+//! again.
 
 use super::standalone::bind_scalar;
 use super::{Binder, COLUMN_BASE};

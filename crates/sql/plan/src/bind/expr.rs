@@ -284,7 +284,8 @@ impl Binder<'_> {
             },
             other => return Err(SqlError::unsupported(format!("operator {other}"))),
         };
-        // The smallest integers: their digits alone would be of the next wider type. What two signs leave is the number without them.
+        // The smallest integers: their digits alone would be of the next wider type. What two signs leave is the number
+        // without them.
         if name == "-"
             && let Some((negative, number)) = signed_number(whole)
             && let Ast::Value(value) = number

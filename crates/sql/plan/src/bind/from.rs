@@ -167,7 +167,8 @@ impl Binder<'_> {
         })
     }
 
-    /// JOIN ... USING: equalities, and one merged column for each pair in front of all others. An alias names these alone.
+    /// JOIN ... USING: equalities, and one merged column for each pair in front of all others. An alias names these
+    /// alone.
     fn using(
         &mut self,
         kind: JoinKind,

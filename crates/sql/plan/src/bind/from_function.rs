@@ -316,8 +316,8 @@ fn plain_arguments(args: &[ast::FunctionArg]) -> Option<Vec<ast::Expr>> {
     plain.collect()
 }
 
-/// Gives a record of which nothing is known the type that a column definition list says. One whose fields are known must have these types;
-/// it keeps the names that it has, which are those that are looked for.
+/// Gives a record of which nothing is known the type that a column definition list says. One whose fields are known
+/// must have these types; it keeps the names that it has, which are those that are looked for.
 fn described(
     record: Option<&mut Expr>,
     fields: &[(Arc<str>, SqlType)],

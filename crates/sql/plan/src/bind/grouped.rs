@@ -1,15 +1,18 @@
 //! Correlated scalar aggregates in WHERE as joins with grouped rows.
 //!
-//! `x < (SELECT avg(y) FROM t WHERE t.k = o.k)` says of a row of `o` what a join with `SELECT k, avg(y) FROM t GROUP BY k` says under `x < avg`: both
-//! forms are bound, and the planner takes the cheaper one (`plan::grouped`). Only where they are the same:
-//! - The subquery is one row of plain aggregates: no GROUP BY, HAVING, LIMIT, OFFSET, DISTINCT or window, and its own FROM has tables only. What refers to the
-//!   outer row are equalities of one type, each with an expression over its own row on one side.
-//! - The aggregates give NULL for no rows (`count` does not), and the condition is never true for NULL: where there is no group the join has no row, and the
-//!   subquery's condition would not be true.
-//! - The condition is about rows of its own FROM list only: what looks further out may become a condition of a join around it, where the planner could
-//!   not take the groups out again.
-//! - Nothing is volatile, and what is computed of rows and groups that nobody asks about cannot fail: aggregates of columns, of types whose sums do not
-//!   overflow, and of all conditions and of what is made of the aggregates only what [`cannot_fail`].
+//! `x < (SELECT avg(y) FROM t WHERE t.k = o.k)` says of a row of `o` what a join with `SELECT k, avg(y) FROM t GROUP BY
+//! k` says under `x < avg`: both forms are bound, and the planner takes the cheaper one (`plan::grouped`). Only where
+//! they are the same:
+//! - The subquery is one row of plain aggregates: no GROUP BY, HAVING, LIMIT, OFFSET, DISTINCT or window, and its own
+//!   FROM has tables only. What refers to the outer row are equalities of one type, each with an expression over its
+//!   own row on one side.
+//! - The aggregates give NULL for no rows (`count` does not), and the condition is never true for NULL: where there is
+//!   no group the join has no row, and the subquery's condition would not be true.
+//! - The condition is about rows of its own FROM list only: what looks further out may become a condition of a join
+//!   around it, where the planner could not take the groups out again.
+//! - Nothing is volatile, and what is computed of rows and groups that nobody asks about cannot fail: aggregates of
+//!   columns, of types whose sums do not overflow, and of all conditions and of what is made of the aggregates only
+//!   what [`cannot_fail`].
 
 use super::query::{Distinct, From, Grouping, Output, Select};
 use super::select::{Tail, collect_rels};
@@ -48,8 +51,8 @@ struct Made {
 }
 
 impl Binder<'_> {
-    /// A new item and the conditions under which the block, whose FROM list has the columns `block_columns`, joins it in the place of `condition`;
-    /// `None` if that has to stay.
+    /// A new item and the conditions under which the block, whose FROM list has the columns `block_columns`, joins it
+    /// in the place of `condition`; `None` if that has to stay.
     pub(super) fn group_aggregate(
         &mut self,
         conjunct: &Ast,
@@ -72,7 +75,8 @@ impl Binder<'_> {
             return Ok(None);
         }
         let ty = subquery.ty;
-        // What stands within is bound once more as it is, not in two forms again: texts that are nested deeply would never end.
+        // What stands within is bound once more as it is, not in two forms again: texts that are nested deeply would
+        // never end.
         self.binds_again = true;
         let made = self.with_own(|b| {
             let block = b.deeper(|b| b.select(select, &Tail::default(), true))?;
@@ -303,8 +307,8 @@ fn own_side(condition: &Expr, own: &[(ColId, ColId)]) -> Option<usize> {
     }
 }
 
-/// Whether an expression has a value whatever the columns' are: comparisons, casts to wider numbers, and sums and products of numerics, which like the
-/// aggregates' sums are taken not to overflow. No subquery, nothing volatile.
+/// Whether an expression has a value whatever the columns' are: comparisons, casts to wider numbers, and sums and
+/// products of numerics, which like the aggregates' sums are taken not to overflow. No subquery, nothing volatile.
 fn cannot_fail(expr: &Expr) -> bool {
     let itself = match expr {
         Expr::Column(..)

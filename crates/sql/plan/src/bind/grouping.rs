@@ -367,7 +367,8 @@ fn too_many_sets() -> SqlError {
     )
 }
 
-/// Does it come to a constant before any row is read? Such a key is its output alone; one that a row has is its value wherever that is named.
+/// Does it come to a constant before any row is read? Such a key is its output alone; one that a row has is its value
+/// wherever that is named.
 pub(super) fn is_constant(expr: &Expr) -> bool {
     let varies = |e: &Expr| {
         matches!(

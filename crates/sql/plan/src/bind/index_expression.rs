@@ -92,7 +92,8 @@ pub fn is_immutable(expr: &Expr) -> bool {
 /// Whether what an expression does to its operands is another thing at another time.
 pub fn varies(expr: &Expr) -> bool {
     match expr {
-        // anytextcat and textanycat are stable because of types whose text is. PostgreSQL puts `||` of that text in their place before it judges.
+        // anytextcat and textanycat are stable because of types whose text is. PostgreSQL puts `||` of that text in
+        // their place before it judges.
         Expr::Call { function, args, .. } if matches!(function.oid, 2003 | 2004) => {
             args.iter().any(|arg| text_depends(arg.ty().oid, true))
         }

@@ -1,13 +1,14 @@
 //! Functions of LANGUAGE sql that are one query: what they do stands in the place of the call.
 //!
-//! A body is bound outside of every scope of the statement, as a view's query is; its parameters stand for the arguments of the call. Arguments that are more than a column, a
-//! constant or a parameter are computed once, in a row of their own, unless the body uses them once anyway.
+//! A body is bound outside of every scope of the statement, as a view's query is; its parameters stand for the
+//! arguments of the call. Arguments that are more than a column, a constant or a parameter are computed once, in a row
+//! of their own, unless the body uses them once anyway.
 //!
 //! Invariants:
 //! - A STRICT function's body is not evaluated for a NULL argument.
 //! - The result has the declared type, and is NULL if the body gives no row; of several rows the first counts.
-//! - In the body of a SECURITY DEFINER function rights are its owner's, those of functions in it included; elsewhere they are those of the role that runs the statement, in
-//!   views, too.
+//! - In the body of a SECURITY DEFINER function rights are its owner's, those of functions in it included; elsewhere
+//!   they are those of the role that runs the statement, in views, too.
 //! - Names are looked up with the `search_path` that the function has been given, or else with the statement's.
 
 use super::query::{Distinct, From, Output, Select};
@@ -418,9 +419,9 @@ impl Binder<'_> {
         Ok(Shape::Scalar(call.result))
     }
 
-    /// Is a function run by the session, statement by statement, instead of standing in the place of its call? Those of other languages are; of LANGUAGE sql those
-    /// that are more than one query, change something, call themselves, or have settings of their own, and those that a cursor's query calls and that see more whenever
-    /// they are called.
+    /// Is a function run by the session, statement by statement, instead of standing in the place of its call? Those of
+    /// other languages are; of LANGUAGE sql those that are more than one query, change something, call themselves, or
+    /// have settings of their own, and those that a cursor's query calls and that see more whenever they are called.
     pub(super) fn is_run(&self, routine: &Routine) -> Result<bool> {
         if routine.language != Language::Sql {
             return Ok(true);
@@ -582,7 +583,8 @@ impl Binder<'_> {
         Ok((rel, first))
     }
 
-    /// The arguments as the body has them; a row of its own has those that are computed beforehand: what it is, and what they stand for.
+    /// The arguments as the body has them; a row of its own has those that are computed beforehand: what it is, and
+    /// what they stand for.
     pub(super) fn placed(&mut self, args: &[Expr]) -> Result<(Vec<Expr>, Option<Beforehand>)> {
         let values: Vec<Expr> = args.iter().filter(|arg| !is_plain(arg)).cloned().collect();
         if values.is_empty() {
@@ -610,7 +612,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The value of a call of a function that gives no set. A call that has been bound before is what it was then, so that GROUP BY knows it again.
+    /// The value of a call of a function that gives no set. A call that has been bound before is what it was then, so
+    /// that GROUP BY knows it again.
     pub(crate) fn inlined_value(&mut self, call: RoutineCall, at: Option<usize>) -> Result<Expr> {
         let known = self.inlined.iter().find(|known| {
             self.set_around.is_empty()
@@ -624,7 +627,8 @@ impl Binder<'_> {
         if let Some(known) = known {
             return Ok(known.value.clone());
         }
-        // Each call of a volatile function counts, and in a body of a function with SET other things are refused than outside.
+        // Each call of a volatile function counts, and in a body of a function with SET other things are refused than
+        // outside.
         let keeps = call.routine.volatility != Volatility::Volatile && self.set_around.is_empty();
         let (routine, args, result) = (call.routine.oid, call.args.clone(), call.result);
         let value = self.inlined_anew(call, at)?;

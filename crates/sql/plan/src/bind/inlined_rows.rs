@@ -200,8 +200,8 @@ impl Binder<'_> {
             body = Body::Plan(Box::new(build::project(plan, fields, columns)));
         }
         if barrier && !matches!(body, Body::Plan(_)) {
-            // Its rows are made with the owner's rights: no condition of the caller is asked of others, not even of those that tell nobody, as these would be asked
-            // of what the rows are made of.
+            // Its rows are made with the owner's rights: no condition of the caller is asked of others, not even of
+            // those that tell nobody, as these would be asked of what the rows are made of.
             body = Body::Plan(Box::new(self.finish(body)?));
         }
         let test = if strict {

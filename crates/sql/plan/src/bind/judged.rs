@@ -1,5 +1,5 @@
-//! What a statement leaves to be judged when its rows are written: the rules of its table, and of every table that actions of
-//! foreign keys may change in turn.
+//! What a statement leaves to be judged when its rows are written: the rules of its table, and of every table that
+//! actions of foreign keys may change in turn.
 //!
 //! All of these tables are locked with the statement's own: afterwards the rules stay right until the transaction ends.
 

@@ -8,8 +8,8 @@ use logstead_sql_types::value::{Bits, Datum, Numeric, SqlType, datetime, oid, us
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned, Value};
 
-/// Highest parameter number. Bind carries 65,535 values, but a statement with more can be prepared, and who does so is told then; PostgreSQL has half a billion,
-/// each of which costs memory here from its number alone.
+/// Highest parameter number. Bind carries 65,535 values, but a statement with more can be prepared, and who does so is
+/// told then; PostgreSQL has half a billion, each of which costs memory here from its number alone.
 const PARAMS_MAX: usize = 1 << 17;
 
 impl Binder<'_> {

@@ -1,6 +1,7 @@
 //! MERGE: source and target joined, and what the clauses do of the rows.
 //!
-//! The target is to the right of a left join if rows that nothing matches are wanted. The clauses of those rows see the source only.
+//! The target is to the right of a left join if rows that nothing matches are wanted. The clauses of those rows see the
+//! source only.
 
 use super::change::{Changed, changed_positions};
 use super::dml::{Overriding, live};

@@ -1,13 +1,13 @@
 //! Names to things: a statement's tree against a catalog snapshot, every expression typed.
 //!
-//! Owns: scopes and name resolution, coercion and parameter types, functions and operators in their syntactic disguises,
-//! grouping, the shape of query blocks. Gives to `plan` bound blocks (`query::Select`) whose expressions use *column
-//! identities*; `plan` turns them into positions.
+//! Owns: scopes and name resolution, coercion and parameter types, functions and operators in their syntactic
+//! disguises, grouping, the shape of query blocks. Gives to `plan` bound blocks (`query::Select`) whose expressions use
+//! *column identities*; `plan` turns them into positions.
 //!
-//! Column identity: every column of every FROM item, group key, aggregate and output of a statement gets its own number from
-//! `COLUMN_BASE` up, unique in the statement. While binding, `Expr::Column(id)` is any column, of this query or of an
-//! enclosing one; `plan::resolve` makes it `Column(position)` where the row has it and `Outer` where an enclosing row has
-//! it. Invariant: positions are below `COLUMN_BASE`, so the two never mix.
+//! Column identity: every column of every FROM item, group key, aggregate and output of a statement gets its own number
+//! from `COLUMN_BASE` up, unique in the statement. While binding, `Expr::Column(id)` is any column, of this query or of
+//! an enclosing one; `plan::resolve` makes it `Column(position)` where the row has it and `Outer` where an enclosing
+//! row has it. Invariant: positions are below `COLUMN_BASE`, so the two never mix.
 
 mod access;
 mod aggregate;
@@ -133,8 +133,8 @@ pub(crate) struct Rel {
     /// First column identity; the item's columns follow each other.
     pub first: ColId,
     pub width: usize,
-    /// Row id and version token wanted (targets of UPDATE, DELETE, FOR UPDATE; system columns): the two identities. Those of a table stand behind
-    /// its columns' whether they are wanted or not.
+    /// Row id and version token wanted (targets of UPDATE, DELETE, FOR UPDATE; system columns): the two identities.
+    /// Those of a table stand behind its columns' whether they are wanted or not.
     pub row_id: Option<ColId>,
     /// A scan gives its rows, with what is hidden of them.
     pub(crate) scanned: bool,
@@ -430,7 +430,8 @@ pub(crate) struct Binder<'a> {
     collates: bool,
     /// An expression is bound that is to be kept.
     fresh: bool,
-    /// It is an expression whose value is to follow from its row alone, and is judged by what the functions in it are said to be.
+    /// It is an expression whose value is to follow from its row alone, and is judged by what the functions in it are
+    /// said to be.
     judges: bool,
     /// The WITH that is bound next is the statement's: its queries may change something.
     pub top: bool,
@@ -596,8 +597,8 @@ impl<'a> Binder<'a> {
         result
     }
 
-    /// Bounds recursion, PostgreSQL's `check_stack_depth`: 54001 if little is left of the stack. Whoever plans a statement may give it more
-    /// ([`logstead_sql_parse::planned_on_enough_stack`]).
+    /// Bounds recursion, PostgreSQL's `check_stack_depth`: 54001 if little is left of the stack. Whoever plans a
+    /// statement may give it more ([`logstead_sql_parse::planned_on_enough_stack`]).
     pub(crate) fn deeper<T>(&mut self, bind: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let is_enough = match logstead_fiber::remaining_stack() {
             Some(remaining) => remaining >= STACK_BYTES_MIN,

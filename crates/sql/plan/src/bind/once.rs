@@ -1,7 +1,8 @@
 //! Operands that stand in several places of what an expression is bound to, and are computed once all the same.
 //!
-//! `CASE x WHEN a THEN .. WHEN b THEN ..` is bound to comparisons of x, NULLIF(x, y) to x and one comparison. It is no matter how often x is computed as long as that
-//! gives the same each time. An operand that calls a volatile function is computed in a row of its own.
+//! `CASE x WHEN a THEN .. WHEN b THEN ..` is bound to comparisons of x, NULLIF(x, y) to x and one comparison. It is no
+//! matter how often x is computed as long as that gives the same each time. An operand that calls a volatile function
+//! is computed in a row of its own.
 
 use super::Binder;
 use super::query::{From, Select};

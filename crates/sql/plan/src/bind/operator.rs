@@ -563,8 +563,8 @@ fn join(mut all: Vec<Expr>, make: fn(Vec<Expr>) -> Expr) -> Expr {
     }
 }
 
-/// Fails for records that cannot be compared: they must have as many fields, of the same types, and those an order. PostgreSQL finds out when it
-/// meets the first pair.
+/// Fails for records that cannot be compared: they must have as many fields, of the same types, and those an order.
+/// PostgreSQL finds out when it meets the first pair.
 fn comparable(op: &str, left: SqlType, right: SqlType) -> Result<()> {
     // So it does with arrays whose elements have no order, which it looks at one by one.
     if let (Some(element), Some(_)) = (info::element_of(left.oid), info::element_of(right.oid))

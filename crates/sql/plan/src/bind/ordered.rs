@@ -1,7 +1,8 @@
-//! WITHIN GROUP: ordered-set aggregates, and hypothetical-set ones, which are counts of the rows that come before a row that is not there.
+//! WITHIN GROUP: ordered-set aggregates, and hypothetical-set ones, which are counts of the rows that come before a row
+//! that is not there.
 //!
-//! Direct arguments are the same for all rows of a group: they may name nothing but what the rows are grouped by, which is asked when that is
-//! known ([`Binder::check_direct`]).
+//! Direct arguments are the same for all rows of a group: they may name nothing but what the rows are grouped by, which
+//! is asked when that is known ([`Binder::check_direct`]).
 
 use super::query::Grouping;
 use super::user_aggregate::Named;

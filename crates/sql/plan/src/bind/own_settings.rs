@@ -1,6 +1,8 @@
-//! Functions with SET clauses: their bodies are bound with the `search_path` that they set, but evaluated with the settings of the session.
+//! Functions with SET clauses: their bodies are bound with the `search_path` that they set, but evaluated with the
+//! settings of the session.
 //!
-//! Names are looked up when a body is bound, those in literals (`'t'::regclass`) too. What would look at a setting in the course of evaluation is refused.
+//! Names are looked up when a body is bound, those in literals (`'t'::regclass`) too. What would look at a setting in
+//! the course of evaluation is refused.
 
 use super::Binder;
 use super::coerce::is_pseudo;
@@ -119,7 +121,8 @@ impl Binder<'_> {
         Err(self.refuse_set(&what, PATH))
     }
 
-    /// 0A000 for a function that the session runs, where it would have to run it with other settings or rights than its own.
+    /// 0A000 for a function that the session runs, where it would have to run it with other settings or rights than its
+    /// own.
     pub(super) fn refuse_called(&self, routine: &Routine) -> Result<()> {
         if self.checks_routine {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Assignments to parts of columns: `SET c.field = 1, a[2] = 3`, `INSERT INTO t (c.field, a[1:2])`.
 //!
-//! The new value of the column is the old one with the part replaced; where there was none, the other parts are NULL. Several assignments to parts of one
-//! column are made one after the other.
+//! The new value of the column is the old one with the part replaced; where there was none, the other parts are NULL.
+//! Several assignments to parts of one column are made one after the other.
 
 use super::{Binder, ColId};
 use crate::expr::Expr;

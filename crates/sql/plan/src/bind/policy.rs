@@ -1,13 +1,17 @@
 //! Row security in statements: the conditions of policies, bound where a table stands.
 //!
-//! What USING says of rows that are there is the *guard* of a FROM item ([`super::Rel::guard`]): every scan of the item asks it before any condition of the
-//! statement's own, in this order, and goes on to none of those for a row that it refuses. So functions and errors of the statement see no row that its role does
-//! not, and the planner joins and looks up as ever; a guard may be answered by an index, too. What is asked of rows that are written are checks, asked before the table's own.
+//! What USING says of rows that are there is the *guard* of a FROM item ([`super::Rel::guard`]): every scan of the item
+//! asks it before any condition of the statement's own, in this order, and goes on to none of those for a row that it
+//! refuses. So functions and errors of the statement see no row that its role does not, and the planner joins and looks
+//! up as ever; a guard may be answered by an index, too. What is asked of rows that are written are checks, asked
+//! before the table's own.
 //!
-//! Whose policies hold is decided as privileges are: for the role that runs the statement, or the owner of the view in whose query the table stands. Columns that a
-//! policy names take no privileges; the tables that its subqueries read take those of the same role, and have policies of their own.
+//! Whose policies hold is decided as privileges are: for the role that runs the statement, or the owner of the view in
+//! whose query the table stands. Columns that a policy names take no privileges; the tables that its subqueries read
+//! take those of the same role, and have policies of their own.
 //!
-//! Invariant: a plan that was made with a table that has row security says so ([`Binder::role_matters`]), whoever it was made for: it is good for that role only.
+//! Invariant: a plan that was made with a table that has row security says so ([`Binder::role_matters`]), whoever it
+//! was made for: it is good for that role only.
 
 use super::scope::NsWhat;
 use super::select::push_conjuncts;
@@ -23,7 +27,8 @@ use logstead_types::SqlState;
 use sqlparser::ast;
 use std::sync::Arc;
 
-/// What the policies of a table say of a row: the one condition that the permissive ones come to, and those of the restrictive ones by their names.
+/// What the policies of a table say of a row: the one condition that the permissive ones come to, and those of the
+/// restrictive ones by their names.
 struct Ruled {
     permissive: Expr,
     restrictive: Vec<(String, Expr)>,
@@ -84,7 +89,8 @@ fn is_true(expr: &Expr) -> bool {
 }
 
 impl Binder<'_> {
-    /// The role for which the policies of a table hold here; none if there are none, or the role is exempt. 42501 if they would and `row_security` is off.
+    /// The role for which the policies of a table hold here; none if there are none, or the role is exempt. 42501 if
+    /// they would and `row_security` is off.
     pub(super) fn secured_for(&mut self, relation: &Relation) -> Result<Option<Oid>> {
         if !self.secures {
             return Ok(None);
@@ -111,9 +117,9 @@ impl Binder<'_> {
         Ok(Some(role))
     }
 
-    /// Who reads the past does so with the privileges of the present, and policies of the present may name what the past did not have: a table that has
-    /// row security now, or had it then, is read by those only who are exempt. What is found here holds for now: `SessionContext::may_use` asks again
-    /// whenever the plan is run.
+    /// Who reads the past does so with the privileges of the present, and policies of the present may name what the
+    /// past did not have: a table that has row security now, or had it then, is read by those only who are exempt. What
+    /// is found here holds for now: `SessionContext::may_use` asks again whenever the plan is run.
     fn secured_in_past(&mut self, relation: &Relation, role: Oid) -> Result<()> {
         let Some(now) = self.cx.session.present_catalog() else {
             return Err(unknown_past(relation));
@@ -285,7 +291,8 @@ impl Binder<'_> {
         })
     }
 
-    /// What MERGE asks: policies for UPDATE and DELETE fail instead of hiding rows, since what is done with a row is decided late.
+    /// What MERGE asks: policies for UPDATE and DELETE fail instead of hiding rows, since what is done with a row is
+    /// decided late.
     pub(super) fn merge_policies(&mut self, relation: &Arc<Relation>) -> Result<MergePolicies> {
         use PolicyCheck as C;
         use PolicyCommand as P;
@@ -370,7 +377,8 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The conditions of a table's policies over columns from `first` on. Without a permissive one no row is let through.
+    /// The conditions of a table's policies over columns from `first` on. Without a permissive one no row is let
+    /// through.
     fn ruled(
         &mut self,
         relation: &Arc<Relation>,

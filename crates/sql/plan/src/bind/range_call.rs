@@ -1,4 +1,5 @@
-//! Calls of the functions that every range and multirange has: `floatrange(1, 2, '[]')`, `floatmultirange(floatrange(1, 2))`.
+//! Calls of the functions that every range and multirange has: `floatrange(1, 2, '[]')`, `floatmultirange(floatrange(1,
+//! 2))`.
 //!
 //! They are not kept: a type's name, called with so many arguments, is one of them where no other function is meant.
 

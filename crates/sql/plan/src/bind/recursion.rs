@@ -1,4 +1,5 @@
-//! What a recursive query of WITH may look like: where it may name itself, as PostgreSQL's checks of the syntax tree say.
+//! What a recursive query of WITH may look like: where it may name itself, as PostgreSQL's checks of the syntax tree
+//! say.
 //!
 //! Looks at the tree only. Names that a WITH within defines again are not the query's own.
 
@@ -31,7 +32,8 @@ impl Place {
     }
 }
 
-/// Checks a query of WITH RECURSIVE that names itself, and gives its two terms and whether all rows of the second are kept.
+/// Checks a query of WITH RECURSIVE that names itself, and gives its two terms and whether all rows of the second are
+/// kept.
 pub(super) fn terms<'q>(
     query: &'q ast::Query,
     name: &str,

@@ -1,7 +1,7 @@
 //! Calls of functions that users have made: which is meant, and with which arguments.
 //!
-//! Users' functions compete with the built-in ones of their name (`func::users`), as far as the number and the names of the arguments fit. What a function of
-//! LANGUAGE sql does then stands in the place of the call (`inlined`).
+//! Users' functions compete with the built-in ones of their name (`func::users`), as far as the number and the names of
+//! the arguments fit. What a function of LANGUAGE sql does then stands in the place of the call (`inlined`).
 
 use super::{Binder, Clause, Frame};
 use crate::expr::Expr;
@@ -202,7 +202,8 @@ impl Binder<'_> {
             }
             None => None,
         };
-        // What is kept was made with built-in functions alone: nothing that somebody has made since changes what it means.
+        // What is kept was made with built-in functions alone: nothing that somebody has made since changes what it
+        // means.
         let in_kept = matches!(
             self.clause(),
             Clause::Default
@@ -434,7 +435,8 @@ impl Binder<'_> {
         })
     }
 
-    /// A call in an expression, if it is one of a user's function; of a built-in one too, if that was chosen among users'.
+    /// A call in an expression, if it is one of a user's function; of a built-in one too, if that was chosen among
+    /// users'.
     pub(crate) fn routine_call(
         &mut self,
         function: &ast::Function,
@@ -496,7 +498,8 @@ impl Binder<'_> {
         self.inlined_value(call, at)
     }
 
-    /// 42P17 for a function that the session runs and that is not immutable, where an expression is made whose value follows from its row alone.
+    /// 42P17 for a function that the session runs and that is not immutable, where an expression is made whose value
+    /// follows from its row alone.
     fn refuse_varying(&self, routine: &Routine) -> Result<()> {
         if !self.judges || routine.volatility == Volatility::Immutable {
             return Ok(());

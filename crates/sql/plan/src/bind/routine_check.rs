@@ -193,7 +193,8 @@ pub fn sql_variables(routine: &Routine, types: &[SqlType]) -> Variables {
     }
 }
 
-/// 42P13 unless what the last statement gives is what a function is declared to give, or what the list of columns behind a call has. True if its one column is the whole row.
+/// 42P13 unless what the last statement gives is what a function is declared to give, or what the list of columns
+/// behind a call has. True if its one column is the whole row.
 pub fn check_given(routine: &Routine, given: &[SqlType], listed: &[SqlType]) -> Result<bool> {
     let outputs: Vec<(Arc<str>, SqlType)> = { routine.outputs() }
         .map(|arg| (arg.name.as_str().into(), SqlType::of(arg.ty)))

@@ -39,8 +39,8 @@ impl Binder<'_> {
         self.cx.catalog.types.row_type(relation.oid)
     }
 
-    /// A record as one of another type; `None` if there is no way. Whatever is a record is one of no name in particular; the fields of one
-    /// that is written out are brought to those of a composite type.
+    /// A record as one of another type; `None` if there is no way. Whatever is a record is one of no name in
+    /// particular; the fields of one that is written out are brought to those of a composite type.
     pub(crate) fn coerce_record(
         &mut self,
         value: Expr,
@@ -178,8 +178,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The row of a FROM item as a record. It is NULL where an outer join found none: where a table's row has no number, and of
-    /// anything else where all columns are NULL.
+    /// The row of a FROM item as a record. It is NULL where an outer join found none: where a table's row has no
+    /// number, and of anything else where all columns are NULL.
     pub(crate) fn whole_row(
         &mut self,
         (level, index): (usize, usize),

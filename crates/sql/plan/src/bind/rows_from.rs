@@ -1,6 +1,7 @@
 //! ROWS FROM (f(...), g(...)): functions side by side, NULL where one has no more rows.
 //!
-//! It is bound as the subquery that gives the same: each function WITH ORDINALITY, joined FULL by that number, in its order.
+//! It is bound as the subquery that gives the same: each function WITH ORDINALITY, joined FULL by that number, in its
+//! order.
 
 use super::Binder;
 use super::query::FromList;

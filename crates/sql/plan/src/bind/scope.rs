@@ -80,8 +80,8 @@ pub(crate) enum NsWhat {
     Column(ColId),
     /// A column merged by FULL JOIN ... USING, or one that a view computes, with its number.
     Merged(Expr, Option<usize>),
-    /// A dropped or otherwise unreachable column. It `counts` where names are given to columns one after the other, if it was there when
-    /// the names were given: in a view.
+    /// A dropped or otherwise unreachable column. It `counts` where names are given to columns one after the other, if
+    /// it was there when the names were given: in a view.
     Gone {
         counts: bool,
     },

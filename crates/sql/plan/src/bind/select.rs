@@ -395,8 +395,8 @@ impl Binder<'_> {
         Ok((limit, offset))
     }
 
-    /// FOR UPDATE and its kin: which items are locked, how strongly, and whether a lock is waited for. An item that several
-    /// clauses name is locked as the strongest and least patient of them says.
+    /// FOR UPDATE and its kin: which items are locked, how strongly, and whether a lock is waited for. An item that
+    /// several clauses name is locked as the strongest and least patient of them says.
     fn locks(
         &mut self,
         clauses: &[ast::LockClause],

@@ -1,8 +1,8 @@
 //! EXISTS and IN in WHERE as semi and anti joins.
 //!
-//! A conjunct `EXISTS (SELECT ...)`, `NOT EXISTS (SELECT ...)` or `x IN (SELECT ...)` over a plain SELECT (no grouping, LIMIT or
-//! set-returning functions) becomes a join of everything FROM has with the subquery's own FROM, so that it can be
-//! answered by hash or by index. `NOT IN` stays a subquery: a NULL among its rows decides it.
+//! A conjunct `EXISTS (SELECT ...)`, `NOT EXISTS (SELECT ...)` or `x IN (SELECT ...)` over a plain SELECT (no grouping,
+//! LIMIT or set-returning functions) becomes a join of everything FROM has with the subquery's own FROM, so that it can
+//! be answered by hash or by index. `NOT IN` stays a subquery: a NULL among its rows decides it.
 
 use super::grouped::may_be_grouped;
 use super::query::{Distinct, From, FromList, Select};

@@ -17,8 +17,9 @@ use sqlparser::ast::{self, Spanned};
 use sqlparser::tokenizer::Span;
 use std::sync::Arc;
 
-/// Binds an expression of DDL over the full row of `relation` (all attribute positions). `what` is "CHECK" (the result is a
-/// condition), "USING" (any value), "GENERATED" (a generated column), "INDEX" (a key), "PREDICATE" (an index's condition), "COPY" (COPY's) or "DEFAULT" (no columns may be used). `text` is what positions of errors count in.
+/// Binds an expression of DDL over the full row of `relation` (all attribute positions). `what` is "CHECK" (the result
+/// is a condition), "USING" (any value), "GENERATED" (a generated column), "INDEX" (a key), "PREDICATE" (an index's
+/// condition), "COPY" (COPY's) or "DEFAULT" (no columns may be used). `text` is what positions of errors count in.
 pub fn bind_scalar(
     expr: &ast::Expr,
     text: &str,
@@ -47,7 +48,8 @@ pub fn kept_scalar(
     Ok((bound, binder.routines_kept))
 }
 
-/// A key or a condition that ON CONFLICT names, as [`index_expression::bind`](crate::bind::index_expression::bind) binds those of indexes.
+/// A key or a condition that ON CONFLICT names, as [`index_expression::bind`](crate::bind::index_expression::bind)
+/// binds those of indexes.
 pub(super) fn conflict_scalar(
     text: &str,
     relation: &Relation,
@@ -151,8 +153,8 @@ fn bind_alone(
     bound
 }
 
-/// The value that column `position` gets when a statement gives none: DEFAULT, the next number of its sequence, or NULL;
-/// coerced to the column's type.
+/// The value that column `position` gets when a statement gives none: DEFAULT, the next number of its sequence, or
+/// NULL; coerced to the column's type.
 pub fn default_expr(relation: &Relation, position: usize, cx: &PlanContext<'_>) -> Result<Expr> {
     column_default(&mut Binder::new(cx, ""), relation, position)
 }
@@ -268,7 +270,8 @@ pub(crate) fn checks(binder: &mut Binder<'_>, relation: &Relation) -> Result<Vec
 /// A function that users have made, and with whose rights it is called if not with those of the current role.
 type RunAs = (Oid, Option<Oid>);
 
-/// The condition of COPY ... WHERE, with the functions that users have made and it calls, each with whose rights count. 0A000 if they read tables.
+/// The condition of COPY ... WHERE, with the functions that users have made and it calls, each with whose rights count.
+/// 0A000 if they read tables.
 pub fn copy_condition(
     expr: &ast::Expr,
     text: &str,
@@ -286,7 +289,8 @@ pub fn copy_condition(
     Ok((bound, binder.routines_used))
 }
 
-/// The functions that users have made and rows copied into a relation call, each with whose rights count. 0A000 if they read tables: nobody has asked for the right to.
+/// The functions that users have made and rows copied into a relation call, each with whose rights count. 0A000 if they
+/// read tables: nobody has asked for the right to.
 pub fn copy_calls(relation: &Arc<Relation>, cx: &PlanContext<'_>) -> Result<Vec<RunAs>> {
     let mut binder = Binder::new(cx, "");
     for position in 0..relation.columns.len() {
@@ -314,8 +318,8 @@ pub fn insert_rules(
 }
 
 /// What COPY FROM does with each row: an `Insert` whose source row is the given columns, already of their types' base
-/// form (input functions applied), in the order of `columns`; lengths are coerced and defaults filled in here. The source
-/// plan is a placeholder of no rows.
+/// form (input functions applied), in the order of `columns`; lengths are coerced and defaults filled in here. The
+/// source plan is a placeholder of no rows.
 pub fn plan_copy_from(
     relation: &Arc<Relation>,
     columns: &[usize],

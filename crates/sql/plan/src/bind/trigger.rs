@@ -1,6 +1,7 @@
 //! WHEN of triggers: a condition over the row as it was and as it is to be.
 //!
-//! Invariant: what is bound here reads nothing but the two rows: no subqueries, so that it can be evaluated wherever a row is written.
+//! Invariant: what is bound here reads nothing but the two rows: no subqueries, so that it can be evaluated wherever a
+//! row is written.
 
 use super::judged::{Acted, Change};
 use super::scope::NsWhat;
@@ -120,7 +121,8 @@ pub fn truncate_triggers(
 }
 
 impl Binder<'_> {
-    /// The triggers that a change of the table may fire; none, for nearly all tables. What `acted` says is done to it by actions of foreign keys.
+    /// The triggers that a change of the table may fire; none, for nearly all tables. What `acted` says is done to it
+    /// by actions of foreign keys.
     pub(super) fn triggers(
         &mut self,
         relation: &Arc<Relation>,

@@ -1,7 +1,7 @@
 //! Makes the types in an expression explicit before it is stored: literals take their types, operands their coercions.
 //!
-//! So the stored text means the same however it is read again, and it prints as PostgreSQL's does. What is not understood
-//! here stays as written; the caller binds the result again and keeps the original if that fails.
+//! So the stored text means the same however it is read again, and it prints as PostgreSQL's does. What is not
+//! understood here stays as written; the caller binds the result again and keeps the original if that fails.
 
 mod call;
 mod special;
@@ -163,8 +163,8 @@ fn is_null(expr: &Expr) -> bool {
     matches!(logstead_sql_parse::strip(expr), Expr::Value(v) if v.value == Value::Null)
 }
 
-/// Conditions that one expression stands for. They stay together among those around it, as PostgreSQL keeps them: twice in parentheses is what
-/// nothing else is here.
+/// Conditions that one expression stands for. They stay together among those around it, as PostgreSQL keeps them: twice
+/// in parentheses is what nothing else is here.
 fn joined(all: Vec<Expr>, op: &B) -> Expr {
     let mut all = all.into_iter();
     let first = all.next().unwrap_or(Expr::value(Value::Boolean(true)));

@@ -1,8 +1,9 @@
 //! Queries in FROM that are bound but not planned: conditions of the query around them go in first.
 //!
-//! A condition goes into a query if it says the same there of the rows that come out: over columns that the query only gives along, below its grouping if
-//! it is about group keys, into every branch of a UNION. It never goes past LIMIT, DISTINCT ON, a set-returning function, a window (unless it is about what
-//! all windows are partitioned by), EXCEPT, or anything volatile; nor into a view that is a security barrier, unless it cannot tell of the rows it sees.
+//! A condition goes into a query if it says the same there of the rows that come out: over columns that the query only
+//! gives along, below its grouping if it is about group keys, into every branch of a UNION. It never goes past LIMIT,
+//! DISTINCT ON, a set-returning function, a window (unless it is about what all windows are partitioned by), EXCEPT, or
+//! anything volatile; nor into a view that is a security barrier, unless it cannot tell of the rows it sees.
 
 use super::query::{Distinct, From, FromList, Select};
 use super::setop::Body;
@@ -342,7 +343,8 @@ pub(crate) fn is_leakproof_type(ty: Oid) -> bool {
     )
 }
 
-/// Whether a condition tells nobody of the values it sees, not even by failing: comparisons of columns with columns, constants and parameters.
+/// Whether a condition tells nobody of the values it sees, not even by failing: comparisons of columns with columns,
+/// constants and parameters.
 pub(crate) fn is_leakproof(condition: &Expr) -> bool {
     let plain = |e: &Expr| {
         let mut e = e;

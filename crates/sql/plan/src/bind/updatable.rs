@@ -1,7 +1,8 @@
-//! Views that INSERT, UPDATE and DELETE go through: those that pick rows and columns of one table, or of another such view.
+//! Views that INSERT, UPDATE and DELETE go through: those that pick rows and columns of one table, or of another such
+//! view.
 //!
-//! The statement is bound to the table itself. [`Through`] says what the view's columns are in it, which of its rows the view shows
-//! (UPDATE and DELETE touch no others), and what WITH CHECK OPTION asks of the rows written.
+//! The statement is bound to the table itself. [`Through`] says what the view's columns are in it, which of its rows
+//! the view shows (UPDATE and DELETE touch no others), and what WITH CHECK OPTION asks of the rows written.
 
 use super::access::{NOBODYS, Slot};
 use super::query::Output;
@@ -164,7 +165,8 @@ fn simple(query: &ast::Query) -> std::result::Result<(&ast::Select, &TableFactor
 }
 
 impl Binder<'_> {
-    /// Opens the table under a view, with everything between. Unless that is `noted` already, it is noted as what is under the target.
+    /// Opens the table under a view, with everything between. Unless that is `noted` already, it is noted as what is
+    /// under the target.
     fn open_view(
         &mut self,
         relation: &Arc<Relation>,
@@ -354,8 +356,8 @@ impl Binder<'_> {
         (through.base.oid == relation.oid).then(|| Arc::clone(through))
     }
 
-    /// Opens the table under the view in the innermost frame, where the view's columns are in sight. The FROM item, and the conditions
-    /// under which the view shows a row.
+    /// Opens the table under the view in the innermost frame, where the view's columns are in sight. The FROM item, and
+    /// the conditions under which the view shows a row.
     pub(crate) fn open_through(
         &mut self,
         through: &Through,

@@ -1,7 +1,9 @@
-//! Calls of aggregates that users have made: which is meant, and what its functions do, bound over a row of the state and the arguments.
+//! Calls of aggregates that users have made: which is meant, and what its functions do, bound over a row of the state
+//! and the arguments.
 //!
-//! Users' aggregates compete with the built-in ones of their name: one that takes the arguments as they are comes first, then a built-in one, then one to which they
-//! can be brought. The functions are called with the rights of the aggregate's owner, as in PostgreSQL; they are run as the role that runs the statement.
+//! Users' aggregates compete with the built-in ones of their name: one that takes the arguments as they are comes
+//! first, then a built-in one, then one to which they can be brought. The functions are called with the rights of the
+//! aggregate's owner, as in PostgreSQL; they are run as the role that runs the statement.
 
 use super::routine::{RoutineCall, fit};
 use super::{Binder, ColId, Frame};

@@ -1,6 +1,8 @@
-//! Variables of a procedural language, as the SQL in it sees them: parameters with names, in a frame around the whole statement.
+//! Variables of a procedural language, as the SQL in it sees them: parameters with names, in a frame around the whole
+//! statement.
 //!
-//! Invariant: what is stored (views, policies, checks, defaults) is bound without the frames around it, and never sees a variable.
+//! Invariant: what is stored (views, policies, checks, defaults) is bound without the frames around it, and never sees
+//! a variable.
 
 use super::query::FromList;
 use super::scope::{NsColumn, NsItem, NsWhat};
@@ -14,7 +16,8 @@ use logstead_types::SqlState;
 use sqlparser::ast;
 use std::sync::Arc;
 
-/// In front of the name of a table that only a body sees, where it stands among the variables: no name of a user's begins so.
+/// In front of the name of a table that only a body sees, where it stands among the variables: no name of a user's
+/// begins so.
 const TABLE_MARK: char = '\0';
 
 /// Variables in sight of a statement.
@@ -149,7 +152,8 @@ impl Binder<'_> {
         self.frames.first().filter(|frame| frame.is_of_variables)
     }
 
-    /// A column was found in sight: does a variable have the same name, and which of them is meant? True is the variable.
+    /// A column was found in sight: does a variable have the same name, and which of them is meant? True is the
+    /// variable.
     pub(crate) fn prefers_variable(&self, name: &str, at: Option<usize>) -> Result<bool> {
         let Some(frame) = self.variables() else {
             return Ok(false);
@@ -172,8 +176,8 @@ impl Binder<'_> {
         self.judge_conflict(known, &format!("{rel}.{name}"), at)
     }
 
-    /// Is a name that is no column's in sight both a variable's and a FROM item's, whose row it means then? The item, if
-    /// that is meant.
+    /// Is a name that is no column's in sight both a variable's and a FROM item's, whose row it means then? The item,
+    /// if that is meant.
     pub(crate) fn row_beside_variable(
         &self,
         name: &str,

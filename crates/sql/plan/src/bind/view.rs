@@ -1,10 +1,10 @@
 //! Views in FROM, and what a view's definition keeps of the query it is made from.
 //!
-//! A view that only picks rows and columns is put into the query that reads it: its tables become FROM items there, its conditions
-//! join the others, and the names of its columns stand for its expressions. Any other view is a subquery.
+//! A view that only picks rows and columns is put into the query that reads it: its tables become FROM items there, its
+//! conditions join the others, and the names of its columns stand for its expressions. Any other view is a subquery.
 //!
-//! Invariants: a view's query is bound outside of every scope of the statement, so that nothing there can change what it means;
-//! places in its text are never told to the client.
+//! Invariants: a view's query is bound outside of every scope of the statement, so that nothing there can change what
+//! it means; places in its text are never told to the client.
 
 use super::query::{Distinct, From, FromList, Output, Select};
 use super::scope::{NsColumn, NsItem, NsWhat};
@@ -92,7 +92,8 @@ pub fn bind_view_query(query: &ast::Query, text: &str, cx: &PlanContext<'_>) -> 
     binder.into_view_query(plan)
 }
 
-/// Plans the query of a view that keeps rows. With the plan comes everything that it reads, to be locked, and what its owner must be allowed.
+/// Plans the query of a view that keeps rows. With the plan comes everything that it reads, to be locked, and what its
+/// owner must be allowed.
 pub fn plan_view(
     relation: &Relation,
     view: &Arc<View>,
@@ -160,7 +161,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Remembers what a literal of the query that a view is made from means: it is kept so, whoever reads it with whatever settings.
+    /// Remembers what a literal of the query that a view is made from means: it is kept so, whoever reads it with
+    /// whatever settings.
     pub(crate) fn fix_literal(
         &mut self,
         text: &Arc<str>,
@@ -232,7 +234,8 @@ impl Binder<'_> {
         self.stored_body(relation.oid, view, role, bind)
     }
 
-    /// Binds a query that is kept, of the view or of a policy of the table `owner`, outside of everything that is in sight here.
+    /// Binds a query that is kept, of the view or of a policy of the table `owner`, outside of everything that is in
+    /// sight here.
     pub(super) fn stored_body<T>(
         &mut self,
         owner: Oid,
@@ -340,8 +343,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Rows that are locked are rows of tables, so that a barrier's query is merged there if it reads one table: a scan asks its conditions in the order in which
-    /// they stand, and the view's stand first.
+    /// Rows that are locked are rows of tables, so that a barrier's query is merged there if it reads one table: a scan
+    /// asks its conditions in the order in which they stand, and the view's stand first.
     fn stays_barrier(&self, select: &Select) -> bool {
         let table = |rel: &usize| matches!(self.rels[*rel].source, Source::Table(_));
         self.whole_conditions
@@ -349,8 +352,8 @@ impl Binder<'_> {
             && matches!(select.from.items.as_slice(), [From::Rel(rel)] if table(rel))
     }
 
-    /// Is a subquery in FROM put into the query that reads it, because that locks rows, and so those of the subquery's tables? Outside of other queries: it names
-    /// none of their columns.
+    /// Is a subquery in FROM put into the query that reads it, because that locks rows, and so those of the subquery's
+    /// tables? Outside of other queries: it names none of their columns.
     pub(crate) fn locks_within(&self, select: &Select) -> bool {
         let typed = |output: &Output| output.expr.ty().oid != oid::UNKNOWN;
         self.whole_conditions
@@ -400,7 +403,8 @@ impl Binder<'_> {
         Ok(select.from)
     }
 
-    /// Does a view's query only pick rows and columns? Under an outer join a computed column would have to become NULL with its row.
+    /// Does a view's query only pick rows and columns? Under an outer join a computed column would have to become NULL
+    /// with its row.
     fn can_merge(&self, select: &Select) -> bool {
         let plain = |e: &Expr| matches!(e, Expr::Column(..));
         let picks = select.grouping.is_none()

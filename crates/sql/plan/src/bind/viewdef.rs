@@ -1,8 +1,8 @@
-//! A view's query in the form in which PostgreSQL shows it: `*` written out, columns qualified, names as they are now, types of
-//! constants and implicit coercions explicit, sorting and grouping by expressions.
+//! A view's query in the form in which PostgreSQL shows it: `*` written out, columns qualified, names as they are now,
+//! types of constants and implicit coercions explicit, sorting and grouping by expressions.
 //!
-//! The result is a tree again, which `catalog::print_query` lays out. Names are looked up with the binder's own scopes, so that they
-//! mean here what they mean when the view is read.
+//! The result is a tree again, which `catalog::print_query` lays out. Names are looked up with the binder's own scopes,
+//! so that they mean here what they mean when the view is read.
 
 mod columns;
 mod from;

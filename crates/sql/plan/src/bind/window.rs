@@ -1,7 +1,7 @@
 //! Calls over windows: OVER and WINDOW.
 //!
-//! A call is bound where it stands; its window when everything else of the block is, as in PostgreSQL: the block's windows
-//! are then known, and equal ones become one.
+//! A call is bound where it stands; its window when everything else of the block is, as in PostgreSQL: the block's
+//! windows are then known, and equal ones become one.
 
 use super::aggregate::same;
 use super::order_by::{groupable, sortable};

@@ -1,7 +1,8 @@
 //! WITH: common table expressions, recursive ones too, those that change something, and references to them.
 //!
-//! INSERT, UPDATE and DELETE stand in the WITH of a whole statement only. Such a query is kept whether it is read or not, and whoever runs the plan runs
-//! it to its end once ([`Reading`]). Its target, and the view between, are its own: the binder's are put aside meanwhile.
+//! INSERT, UPDATE and DELETE stand in the WITH of a whole statement only. Such a query is kept whether it is read or
+//! not, and whoever runs the plan runs it to its end once ([`Reading`]). Its target, and the view between, are its own:
+//! the binder's are put aside meanwhile.
 
 use super::select::Tail;
 use super::setop::{Body, columns_differ};
@@ -110,7 +111,8 @@ impl Binder<'_> {
         bound
     }
 
-    /// Binds a query of WITH. There is no definition if it is to be read where it is named, which only what is neither recursive nor volatile nor locks rows may be.
+    /// Binds a query of WITH. There is no definition if it is to be read where it is named, which only what is neither
+    /// recursive nor volatile nor locks rows may be.
     pub(crate) fn cte(
         &mut self,
         cte: &ast::Cte,
@@ -351,7 +353,8 @@ impl Binder<'_> {
 }
 
 impl Binder<'_> {
-    /// Binds a query of WITH where it is named: with what is in sight where it stands, in the frame at `depth` behind the `at` queries before it.
+    /// Binds a query of WITH where it is named: with what is in sight where it stands, in the frame at `depth` behind
+    /// the `at` queries before it.
     fn inlined(&mut self, query: &ast::Query, depth: usize, at: usize) -> Result<Source> {
         self.cx.session.interrupted()?;
         let above = self.frames.split_off(depth + 1);

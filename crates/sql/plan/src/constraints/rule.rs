@@ -64,8 +64,8 @@ fn family(ty: Oid) -> Oid {
     }
 }
 
-/// How values of a referencing column are compared with those of the column referenced: by bytes of one form (`None`), or
-/// converted first. 42804 (without a message of its own: `None`) if they cannot be compared.
+/// How values of a referencing column are compared with those of the column referenced: by bytes of one form (`None`),
+/// or converted first. 42804 (without a message of its own: `None`) if they cannot be compared.
 pub fn key_types(child: Oid, parent: Oid) -> Result<Option<Option<Cast>>> {
     if family(child) == family(parent) {
         return Ok(Some(None));

@@ -84,7 +84,8 @@ pub struct TableTriggers {
     pub table: Arc<Relation>,
     /// Never empty.
     pub fires: Vec<Fire>,
-    /// What the domains of columns ask of rows that triggers have made: (attribute position, the column with its rules).
+    /// What the domains of columns ask of rows that triggers have made: (attribute position, the column with its
+    /// rules).
     pub domains: Vec<(usize, Expr)>,
 }
 

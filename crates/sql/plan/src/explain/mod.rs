@@ -1,8 +1,9 @@
 //! EXPLAIN: a plan as PostgreSQL shows one, as text or as JSON.
 //!
-//! The plan is read once into a tree of what is to be shown ([`Shown`]); `text` and `json` print that. What is no node in PostgreSQL's eyes is none here: a
-//! projection is the output of the node below, a condition over a join or an aggregate is that node's filter, the kept side of a hash join stands under a
-//! node `Hash`, WITH is a plan beside the one that reads it.
+//! The plan is read once into a tree of what is to be shown ([`Shown`]); `text` and `json` print that. What is no node
+//! in PostgreSQL's eyes is none here: a projection is the output of the node below, a condition over a join or an
+//! aggregate is that node's filter, the kept side of a hash join stands under a node `Hash`, WITH is a plan beside the
+//! one that reads it.
 
 mod joins;
 mod json;

@@ -1,7 +1,7 @@
 //! Reading conditions as what an index can answer: comparisons of targets with values that do not change during a scan.
 //!
-//! Invariant: a value has its target's type, and comparing with it means what the condition means; where no such value can be made, the condition is left
-//! to the scan.
+//! Invariant: a value has its target's type, and comparing with it means what the condition means; where no such value
+//! can be made, the condition is left to the scan.
 
 use super::bare;
 use crate::bind::{Binder, ColId};

@@ -1,5 +1,5 @@
-//! What a DDL statement looks at: as much among a thousand tables as among ten. Counted are the entries of maps that are walked and the relations
-//! that are copied; what is found by its key counts nothing.
+//! What a DDL statement looks at: as much among a thousand tables as among ten. Counted are the entries of maps that
+//! are walked and the relations that are copied; what is found by its key counts nothing.
 
 use super::world::*;
 use crate::catalog::depend::{self, Dependent};

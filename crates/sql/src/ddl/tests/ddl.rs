@@ -461,7 +461,8 @@ fn indexes_come_from_the_checkpoint_or_from_rows() {
     let world = world.reopen();
     let started = world.store.started_indexes();
     assert_eq!((started.restored, started.built), (6, 0), "{started:?}");
-    // After the checkpoint: a new one, one that goes, one that is made anew, one whose expression is spelled differently.
+    // After the checkpoint: a new one, one that goes, one that is made anew, one whose expression is spelled
+    // differently.
     world.run("create index n on t (b, a)").unwrap();
     world.run("drop index d").unwrap();
     world.run("reindex index r").unwrap();

@@ -11,7 +11,8 @@ use crate::value::{Datum, IoContext, Oid, SqlType, info, oid};
 use logstead_types::{IndexId, TableId};
 use std::sync::Arc;
 
-/// A session without a server. It finds relations in the catalog that it was given last; without one every name is that of the same.
+/// A session without a server. It finds relations in the catalog that it was given last; without one every name is that
+/// of the same.
 pub(crate) struct Fixed(
     jiff::tz::TimeZone,
     pub(crate) std::cell::RefCell<Option<Arc<Catalog>>>,

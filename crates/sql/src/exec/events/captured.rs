@@ -5,7 +5,8 @@ use crate::value::Datum;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The rows that a statement has changed of a table in one way, for triggers with REFERENCING. Complete when the first of these is fired.
+/// The rows that a statement has changed of a table in one way, for triggers with REFERENCING. Complete when the first
+/// of these is fired.
 #[derive(Default)]
 pub(crate) struct Captured {
     rows: Mutex<CapturedRows>,
@@ -41,7 +42,8 @@ impl Captured {
     }
 }
 
-/// A row that was written, as AFTER triggers see it: encoded, since there may be many. A statement's trigger has neither.
+/// A row that was written, as AFTER triggers see it: encoded, since there may be many. A statement's trigger has
+/// neither.
 pub(crate) struct Written {
     pub(crate) event: TriggerEvent,
     pub(crate) old: Option<Box<[u8]>>,

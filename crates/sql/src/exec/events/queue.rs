@@ -132,9 +132,10 @@ impl Queue<'_> {
         Ok(())
     }
 
-    /// A row has got a key that must be alone. Nothing is queued if no other row has it or may come to have it by what is in
-    /// flight: whoever takes the key later meets this row. What could not be looked at, because something is not in memory, is asked again when the statement
-    /// ends, not when the constraint is due: by then somebody may have taken the key after this row, and wait for it.
+    /// A row has got a key that must be alone. Nothing is queued if no other row has it or may come to have it by what
+    /// is in flight: whoever takes the key later meets this row. What could not be looked at, because something is not
+    /// in memory, is asked again when the statement ends, not when the constraint is due: by then somebody may have
+    /// taken the key after this row, and wait for it.
     fn unique(
         &mut self,
         set: &Arc<RuleSet>,
@@ -247,8 +248,8 @@ impl Events {
         self.queue_ended(set, table, moment, number);
     }
 
-    /// Queues the AFTER triggers of a statement that has written all its rows. Those that another part of it has queued for the same are fired no more: they
-    /// would be told of the same rows.
+    /// Queues the AFTER triggers of a statement that has written all its rows. Those that another part of it has queued
+    /// for the same are fired no more: they would be told of the same rows.
     pub(crate) fn ended(&mut self, set: &Arc<RuleSet>, table: usize, moment: Moment) {
         if let Some(rules) = set.tables.get(table) {
             self.cancel_ended(rules.table.oid, moment.event);

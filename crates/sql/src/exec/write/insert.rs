@@ -164,8 +164,8 @@ impl InsertWriter {
         }
     }
 
-    /// The row that is proposed, as BEFORE triggers make it of the values: then generated columns, and what policies ask. What is to be said of it, if it
-    /// does not go on.
+    /// The row that is proposed, as BEFORE triggers make it of the values: then generated columns, and what policies
+    /// ask. What is to be said of it, if it does not go on.
     fn fire<'a>(
         &mut self,
         insert: &'a Insert,
@@ -470,8 +470,8 @@ impl Inserter {
         Ok(Progress::Done { rows: 0 })
     }
 
-    /// Inserts the row that the plan's `values` make of `row`; none if a trigger or ON CONFLICT DO NOTHING left it out. Stops with [`Progress::Call`]: answered, it
-    /// is called again with the same row.
+    /// Inserts the row that the plan's `values` make of `row`; none if a trigger or ON CONFLICT DO NOTHING left it out.
+    /// Stops with [`Progress::Call`]: answered, it is called again with the same row.
     pub async fn push(&mut self, cx: &mut ExecContext<'_>, row: &[Datum]) -> Result<Progress> {
         let cancel = cx.cancel;
         let prepared = Arc::clone(&self.prepared);
@@ -503,7 +503,8 @@ impl Inserter {
         }
     }
 
-    /// All rows are in: judges what they left to be judged, and fires what is fired then. Stops as [`Inserter::begin`] does.
+    /// All rows are in: judges what they left to be judged, and fires what is fired then. Stops as [`Inserter::begin`]
+    /// does.
     pub async fn finish(&mut self, cx: &mut ExecContext<'_>) -> Result<Progress> {
         let prepared = Arc::clone(&self.prepared);
         if let Node::Insert(insert) = &prepared.plan().node {

@@ -1,7 +1,8 @@
 //! MERGE: what becomes of each source row, by the first clause whose condition holds.
 //!
-//! A row of the target that somebody else has changed meanwhile is judged anew in READ COMMITTED: if its newest version still matches,
-//! all clauses are tried from the first on; if it does not, or is gone, the source row is one that nothing matches.
+//! A row of the target that somebody else has changed meanwhile is judged anew in READ COMMITTED: if its newest version
+//! still matches, all clauses are tried from the first on; if it does not, or is gone, the source row is one that
+//! nothing matches.
 
 use super::delete::{Seen, remove};
 use super::update::{Shown, UpdateWriter, fill, row_number, shows_version};

@@ -1,11 +1,11 @@
 //! INSERT, UPDATE, DELETE and MERGE: from source rows to the engine's versions.
 //!
-//! Owns: making stored rows, NOT NULL and CHECK, the errors of constraints, and what to do when another transaction is in the
-//! way. The engine decides about locks, snapshots and uniqueness, and undoes a refused write itself, so a refused write is
-//! simply tried again after the wait.
+//! Owns: making stored rows, NOT NULL and CHECK, the errors of constraints, and what to do when another transaction is
+//! in the way. The engine decides about locks, snapshots and uniqueness, and undoes a refused write itself, so a
+//! refused write is simply tried again after the wait.
 //!
-//! Invariant: whatever a source row makes happen besides the write (sequences, volatile functions) happens once, however
-//! often the write is tried; it happens again only when READ COMMITTED moves on to a newer version of the row.
+//! Invariant: whatever a source row makes happen besides the write (sequences, volatile functions) happens once,
+//! however often the write is tried; it happens again only when READ COMMITTED moves on to a newer version of the row.
 
 mod delete;
 mod insert;
@@ -74,7 +74,8 @@ enum Locked {
     Twice,
 }
 
-/// Locks a version that BEFORE triggers are to see: what they have done cannot be undone when somebody else turns out to have changed the row.
+/// Locks a version that BEFORE triggers are to see: what they have done cannot be undone when somebody else turns out
+/// to have changed the row.
 fn lock_for_triggers(
     table: &Arc<Table>,
     rid: Rid,
@@ -95,7 +96,8 @@ fn lock_for_triggers(
     }
 }
 
-/// What RETURNING gives of the rows that are written. A row that is written already waits here for what its expressions need.
+/// What RETURNING gives of the rows that are written. A row that is written already waits here for what its expressions
+/// need.
 #[derive(Default)]
 pub(super) struct Returning {
     owed: bool,
@@ -108,7 +110,8 @@ impl Returning {
         self.owed
     }
 
-    /// Gives the row that has been written, as `row`, if it was; or says what is in the way of the write or of RETURNING.
+    /// Gives the row that has been written, as `row`, if it was; or says what is in the way of the write or of
+    /// RETURNING.
     pub(super) fn give<'a>(
         &mut self,
         outcome: Outcome,

@@ -29,8 +29,8 @@ pub(crate) struct UpdateWriter {
     builder: RowBuilder,
     /// The source row without its row id; the target's columns as of the version being updated.
     pub(super) row: Vec<Datum>,
-    /// New values, in the order of the assignments, as computed from the version `computed`. A wait may end with a newer
-    /// version: what was computed from the one before would lose an update.
+    /// New values, in the order of the assignments, as computed from the version `computed`. A wait may end with a
+    /// newer version: what was computed from the one before would lose an update.
     assigned: Vec<Datum>,
     computed: Option<VersionId>,
     /// What computes them, and from which version.
@@ -191,7 +191,8 @@ impl UpdateWriter {
         }
     }
 
-    /// Shows a version and what becomes of it to BEFORE triggers: locks it, computes what is assigned, fires them one by one, and judges the row that they have made.
+    /// Shows a version and what becomes of it to BEFORE triggers: locks it, computes what is assigned, fires them one
+    /// by one, and judges the row that they have made.
     pub(super) fn show<'a>(
         &mut self,
         update: &'a Update,
@@ -285,7 +286,8 @@ impl UpdateWriter {
         Ok(Shown::Goes)
     }
 
-    /// Shows a view's row, which is the source row, and what becomes of it to the view's triggers, which do what is to be done.
+    /// Shows a view's row, which is the source row, and what becomes of it to the view's triggers, which do what is to
+    /// be done.
     fn instead<'a>(&mut self, update: &'a Update, cx: &mut Cx<'a>) -> Result<Outcome> {
         let width = update.table.columns.len();
         if !self.seen.assigned {
@@ -338,7 +340,8 @@ impl UpdateWriter {
         self.computed = None;
     }
 
-    /// Computes and checks what becomes of a source row for whoever decides himself that it is wanted, to be written by [`store`](Self::store).
+    /// Computes and checks what becomes of a source row for whoever decides himself that it is wanted, to be written by
+    /// [`store`](Self::store).
     pub(super) fn make<'a>(
         &mut self,
         update: &'a Update,

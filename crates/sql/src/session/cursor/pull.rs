@@ -1,4 +1,5 @@
-//! Taking rows out of a cursor's plan: as they are fetched, and the rest of them before the transaction's snapshot moves on.
+//! Taking rows out of a cursor's plan: as they are fetched, and the rest of them before the transaction's snapshot
+//! moves on.
 
 use super::{Cursor, ROWS_AT_ONCE, State};
 use crate::error::Result;
@@ -106,7 +107,8 @@ impl Session {
         Ok(())
     }
 
-    /// Before a new statement moves the transaction's snapshot on, cursors take the rest of their rows, unless they have a view of their own.
+    /// Before a new statement moves the transaction's snapshot on, cursors take the rest of their rows, unless they
+    /// have a view of their own.
     pub(in crate::session) async fn settle_cursors(&mut self) -> Result<()> {
         self.end_plans(|cursor| cursor.view.is_none()).await
     }

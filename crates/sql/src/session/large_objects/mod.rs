@@ -1,11 +1,13 @@
 //! Large objects: their functions, and what is open of them.
 //!
-//! Owns: [`Descriptors`], what a transaction has opened, and the functions themselves (`lo_open`, `loread`, ...). An object is a row of
-//! `logstead_large_objects` and pages of 2 kB, rows of `pg_largeobject`. They are read and written by statements of the session's own, which are planned, locked
-//! and run as any other, by the rights of the bootstrap superuser: whoever calls has been asked before.
+//! Owns: [`Descriptors`], what a transaction has opened, and the functions themselves (`lo_open`, `loread`, ...). An
+//! object is a row of `logstead_large_objects` and pages of 2 kB, rows of `pg_largeobject`. They are read and written
+//! by statements of the session's own, which are planned, locked and run as any other, by the rights of the bootstrap
+//! superuser: whoever calls has been asked before.
 //!
 //! Invariants:
-//! - What was opened for reading alone shows the object as it was then; what was opened for writing shows what is newest, the transaction's own included.
+//! - What was opened for reading alone shows the object as it was then; what was opened for writing shows what is
+//!   newest, the transaction's own included.
 //! - Descriptors end with the transaction, or with the part of it that has opened them.
 //! - A page that is written in part is one that is locked, or one that nobody else has made: of two who make one page,
 //!   the second waits and keeps what the first has written.
@@ -242,7 +244,8 @@ impl Session {
         }
     }
 
-    /// Runs a statement of the server's own; its rows, and how many it gave or wrote. With a view it reads what that shows.
+    /// Runs a statement of the server's own; its rows, and how many it gave or wrote. With a view it reads what that
+    /// shows.
     async fn own_statement(
         &mut self,
         text: &'static str,

@@ -1,7 +1,8 @@
 //! Calls of functions: out of a statement that is running, and back into it.
 //!
 //! Invariants:
-//! - The statement that calls goes on as if nothing had been: with its own view of the data, its own events, its own catalog. What a function wrote it does not see.
+//! - The statement that calls goes on as if nothing had been: with its own view of the data, its own events, its own
+//!   catalog. What a function wrote it does not see.
 //! - A function that is not volatile reads what the statement around it reads, and writes nothing.
 //! - The role and the settings that a function asked for are given back however it ends.
 

@@ -1,13 +1,16 @@
 //! Running PL/pgSQL: a body's statements, one after the other, in the session that called it.
 //!
-//! Owns: what a running body has (its variables, the error it handles, what it returns), the texts of CONTEXT. SQL in it goes the way of every
-//! statement of the session: planned once with the variables as parameters ([`crate::bind::Variables`]), locked, run, each with a snapshot of its own.
+//! Owns: what a running body has (its variables, the error it handles, what it returns), the texts of CONTEXT. SQL in
+//! it goes the way of every statement of the session: planned once with the variables as parameters
+//! ([`crate::bind::Variables`]), locked, run, each with a snapshot of its own.
 //!
 //! Invariants:
-//! - The transaction ends only where nothing around goes on in it: `Session::atomic` counts what does, and only CALL and DO that stand in a body themselves
-//!   are not counted.
-//! - A block with handlers is a savepoint; whatever ends the block, the savepoint is released or rolled back: there are as many behind it as before.
-//! - Bodies are futures of the session's task: they yield between statements, and every wait in them is one that the session has elsewhere.
+//! - The transaction ends only where nothing around goes on in it: `Session::atomic` counts what does, and only CALL
+//!   and DO that stand in a body themselves are not counted.
+//! - A block with handlers is a savepoint; whatever ends the block, the savepoint is released or rolled back: there are
+//!   as many behind it as before.
+//! - Bodies are futures of the session's task: they yield between statements, and every wait in them is one that the
+//!   session has elsewhere.
 //! - A body has no time of its own: `statement_timeout` runs on from the statement around it.
 
 mod built_in;
@@ -71,7 +74,8 @@ pub(super) struct Routine {
     casts: RefCell<HashMap<(SqlType, SqlType), Rc<Expr>>>,
 }
 
-/// Bodies of functions by what is called and the types of its arguments, with the catalog that they were made ready with.
+/// Bodies of functions by what is called and the types of its arguments, with the catalog that they were made ready
+/// with.
 pub(super) type Functions = HashMap<(Oid, Vec<SqlType>), (Arc<Catalog>, Rc<Routine>)>;
 
 /// Bodies of LANGUAGE sql, likewise.
@@ -271,8 +275,8 @@ impl Session {
         Ok(Reply::tag("DO"))
     }
 
-    /// May a body that begins here not end the transaction? So it is in a block of transaction control, and in all that is in
-    /// something else that goes on afterwards: a query, EXECUTE, a block with handlers.
+    /// May a body that begins here not end the transaction? So it is in a block of transaction control, and in all that
+    /// is in something else that goes on afterwards: a query, EXECUTE, a block with handlers.
     fn is_atomic(&self) -> bool {
         self.atomic > 0 || self.block != Block::None || self.context.in_block.get()
     }

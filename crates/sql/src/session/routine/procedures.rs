@@ -97,7 +97,8 @@ impl Session {
         })
     }
 
-    /// CALL has a view of its own, as any statement: what others have not yet read they read before, with their own view and as their own role.
+    /// CALL has a view of its own, as any statement: what others have not yet read they read before, with their own
+    /// view and as their own role.
     async fn begin_call(&mut self) -> Result<()> {
         self.settle_suspended().await?;
         let open = self.transaction()?;

@@ -1,6 +1,7 @@
 //! Bodies of triggers: what they are told, and what the row is that they give.
 //!
-//! A function is read once for each table that it is a trigger of, so that the fields of NEW and OLD are of one type in all that it says.
+//! A function is read once for each table that it is a trigger of, so that the fields of NEW and OLD are of one type in
+//! all that it says.
 
 use super::values::fields_of;
 use super::{Activation, Session};

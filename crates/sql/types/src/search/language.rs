@@ -1,8 +1,8 @@
 //! Languages of text search: stems and stop words.
 //!
-//! Stems are the Snowball project's, stop words PostgreSQL's lists. Where the libraries differ from PostgreSQL 15 in a few
-//! words, these are put right here. What is left: some Finnish words with ž or š, and some French ones with ï or ë, have
-//! other stems.
+//! Stems are the Snowball project's, stop words PostgreSQL's lists. Where the libraries differ from PostgreSQL 15 in a
+//! few words, these are put right here. What is left: some Finnish words with ž or š, and some French ones with ï or ë,
+//! have other stems.
 
 use rust_stemmers::{Algorithm, Stemmer};
 

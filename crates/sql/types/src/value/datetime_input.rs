@@ -1,7 +1,8 @@
 //! Reading dates, times and timestamps.
 //!
-//! Text is cut into tokens (numbers, dates with separators, times, words, offsets), each token fills fields, and the fields make
-//! the value: PostgreSQL's scheme, so that the same spellings are taken and the same ones refused with the same SQLSTATE.
+//! Text is cut into tokens (numbers, dates with separators, times, words, offsets), each token fills fields, and the
+//! fields make the value: PostgreSQL's scheme, so that the same spellings are taken and the same ones refused with the
+//! same SQLSTATE.
 
 use crate::error::{Result, SqlError};
 use crate::value::IoContext;
@@ -711,7 +712,8 @@ pub fn offset_today(time: i64, cx: &dyn IoContext) -> i64 {
     calendar::local_offset(at, cx.time_zone())
 }
 
-/// `timetz` input: a zone whose offset changes needs a date; without a zone the session's holds, at the date given or today.
+/// `timetz` input: a zone whose offset changes needs a date; without a zone the session's holds, at the date given or
+/// today.
 pub fn parse_timetz(text: &str, cx: Option<&dyn IoContext>) -> Result<TimeTz> {
     let read = || -> Result<TimeTz, Bad> {
         let (micros, fields) = read_time_of_day(text, cx)?;

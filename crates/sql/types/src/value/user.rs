@@ -1,23 +1,25 @@
-//! Types that users make: enums, domains and composite types, the types of tables' rows, and the arrays over all of them.
+//! Types that users make: enums, domains and composite types, the types of tables' rows, and the arrays over all of
+//! them.
 //!
-//! Owns: [`UserTypes`], a catalog's list of them, and the scope: which list, and which search path, the running statement sees.
-//! Most code that handles values knows a type by its OID alone, so what it must know without asking stands in the OID itself:
-//! the lowest three bits of a user's type say what kind it is ([`Class`]), and the array over a type has the next number.
-//! Names and labels are asked from the scope: a session sets it whenever it looks at its catalog, and [`scoped`] keeps those of
-//! sessions that share a thread apart.
+//! Owns: [`UserTypes`], a catalog's list of them, and the scope: which list, and which search path, the running
+//! statement sees. Most code that handles values knows a type by its OID alone, so what it must know without asking
+//! stands in the OID itself: the lowest three bits of a user's type say what kind it is ([`Class`]), and the array over
+//! a type has the next number. Names and labels are asked from the scope: a session sets it whenever it looks at its
+//! catalog, and [`scoped`] keeps those of sessions that share a thread apart.
 //!
-//! An enum's value is its label's *place*: a number that orders the labels of its type and never changes, however labels are
-//! renamed or come between others. So rows and index keys hold it, order by it, and need no catalog. Places are given with
-//! wide gaps, and a new label takes the middle of a gap.
+//! An enum's value is its label's *place*: a number that orders the labels of its type and never changes, however
+//! labels are renamed or come between others. So rows and index keys hold it, order by it, and need no catalog. Places
+//! are given with wide gaps, and a new label takes the middle of a gap.
 //!
-//! A domain is the type of no value: what is declared with it holds values of its *base type* ([`base_type`]), which never changes, and
-//! whoever makes such a value asks the domain's rules first (`bind::domain`). So rows, keys and output know nothing of domains.
+//! A domain is the type of no value: what is declared with it holds values of its *base type* ([`base_type`]), which
+//! never changes, and whoever makes such a value asks the domain's rules first (`bind::domain`). So rows, keys and
+//! output know nothing of domains.
 //!
-//! A composite type's value is a record, an array of its fields ([`super::record`]); so is a row of a table, whose type has no number of
-//! its own: it follows from the table's ([`row_type_of`]).
+//! A composite type's value is a record, an array of its fields ([`super::record`]); so is a row of a table, whose type
+//! has no number of its own: it follows from the table's ([`row_type_of`]).
 //!
-//! Invariants: an OID never changes its kind; within a type places are different, and their order is that of `pg_enum`'s sort order;
-//! a value read in a statement has a label in its scope, because a label never goes.
+//! Invariants: an OID never changes its kind; within a type places are different, and their order is that of
+//! `pg_enum`'s sort order; a value read in a statement has a label in its scope, because a label never goes.
 
 mod labels;
 pub mod lookup;
@@ -498,7 +500,8 @@ pub fn find_text(text: &str) -> Result<Option<Oid>> {
     }))
 }
 
-/// The extension of this name, as the running statement sees it, and whether its functions are found without their schema.
+/// The extension of this name, as the running statement sees it, and whether its functions are found without their
+/// schema.
 pub fn extension(name: &str) -> Option<(Arc<Extension>, bool)> {
     SCOPE.with_borrow(|scope| {
         let found = scope.types.extensions.iter().find(|e| e.name == name)?;
