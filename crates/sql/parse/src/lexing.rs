@@ -20,7 +20,7 @@ fn room_for_tokens(text: &str) -> Result<Room> {
         return Ok(Room::default());
     }
     // With the white space between them, which is tokens as well.
-    let tokens = Lexer::count(text)?.saturating_mul(2);
+    let tokens = Lexer::count(text).saturating_mul(2);
     let bytes = tokens.saturating_mul(size_of::<TokenWithSpan>());
     Room::of(bytes.saturating_add(text.len()))
 }
