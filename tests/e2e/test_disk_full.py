@@ -223,11 +223,11 @@ def test_the_way_out_of_a_bucket_with_a_quota(server_kind, tmp_path, store):
 def test_small_transactions_in_a_bucket_with_a_quota(server_kind, tmp_path):
     """Many times the quota is written over a few rows: the log behind the checkpoints goes, so whoever is refused is not refused for long."""
     # They fill the lanes, whose segments are small beside the quota: each goes as a whole.
-    quota_bytes = 48 << 20
+    quota_bytes = 24 << 20
     bucket = launch("dev-bucket", tmp_path / "store", arguments=("--quota", str(quota_bytes)))
     try:
         server = server_kind(tmp_path / "server")
-        server.arguments += ["--home", bucket.url("log"), "--set", f"bucket_reserve={8 << 20}", "--set", f"segment_size={4 << 20}"]
+        server.arguments += ["--home", bucket.url("log"), "--set", f"bucket_reserve={4 << 20}", "--set", f"segment_size={2 << 20}"]
         try:
             server.start(env=bucket.environment)
             server.execute("CREATE TABLE few (id int PRIMARY KEY, pad bytea)")
