@@ -226,7 +226,7 @@ fn scan(text: &str, cx: Option<&dyn IoContext>) -> Result<Fields, Bad> {
         let Some(&c) = rest.as_bytes().first() else {
             break;
         };
-        if c.is_ascii_punctuation() && !matches!(c, b'+' | b'-' | b'.') {
+        if matches!(c, b',' | b'/' | b';') {
             // It only stands between fields.
             rest = &rest[1..];
             continue;
