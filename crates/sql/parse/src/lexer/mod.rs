@@ -196,8 +196,8 @@ impl<'a> Lexer<'a> {
         Lexer::new(text, LexerOptions::default(), true).run()
     }
 
-    /// How many tokens a client's text has, up to the first error. None is kept. Nobody else gets a turn meanwhile: whoever
-    /// parses may hold a cache of statements.
+    /// How many tokens a client's text has, up to the first error. None is kept. Nobody else gets a turn meanwhile:
+    /// whoever parses may hold a cache of statements.
     pub fn count(text: &'a str) -> usize {
         let mut lexer = Lexer::new("", LexerOptions::default(), false);
         (lexer.text, lexer.bytes) = (text, text.as_bytes());
