@@ -323,17 +323,20 @@ fn dump_lane(
     }
     while let Some(block) = scan.next()? {
         let header = &block.header;
+        write!(out, "block {} at {}: ", header.block, block.at)?;
+        match header.entries {
+            // It records the horizon.
+            0 => write!(out, "no entries")?,
+            entries => write!(
+                out,
+                "{entries} entries, {} bytes, CSN {}..{}",
+                header.payload_len, header.csn_lowest, header.csn_highest
+            )?,
+        }
         writeln!(
             out,
-            "block {} at {}: {} entries, {} bytes, CSN {}..{}, durable through {}, horizon {}",
-            header.block,
-            block.at,
-            header.entries,
-            header.payload_len,
-            header.csn_lowest,
-            header.csn_highest,
-            header.durable_through,
-            header.horizon
+            ", durable through {}, horizon {}",
+            header.durable_through, header.horizon
         )?;
         for entry in Entries::new(block.payload) {
             match entry {

@@ -32,6 +32,13 @@ pub(super) struct InFlight {
     entries: u32,
 }
 
+impl InFlight {
+    /// It has no entries and only records the horizon.
+    pub(super) fn is_void(&self) -> bool {
+        self.own.is_none() && self.stolen.is_empty()
+    }
+}
+
 /// A block on its way out of the lock.
 pub(super) struct Sealed {
     buffer: Buffer,
@@ -51,6 +58,8 @@ pub(super) struct Sealed {
 #[derive(Default)]
 struct Hardened {
     moved: bool,
+    /// A block without entries has completed.
+    void: bool,
     /// What the allowance gets back.
     freed_bytes: u64,
 }
@@ -80,10 +89,15 @@ impl State {
 impl Shared {
     /// Takes what is buffered out of the lock's reach, if another block may be in flight.
     pub(super) fn seal(&self, state: &mut State) -> Option<Sealed> {
-        if state.building.is_empty()
-            || state.failed.is_some()
-            || state.in_flight.len() >= self.blocks_in_flight_max
-        {
+        match state.building.is_empty() {
+            true => None,
+            false => self.seal_block(state),
+        }
+    }
+
+    /// The same also if nothing is buffered: then it is a block without entries, for whose place the caller holds room.
+    pub(super) fn seal_block(&self, state: &mut State) -> Option<Sealed> {
+        if state.failed.is_some() || state.in_flight.len() >= self.blocks_in_flight_max {
             return None;
         }
         let spare = state.spare.pop();
@@ -226,6 +240,7 @@ impl Shared {
             of_block.inline = inline;
             let took = now.as_nanos().saturating_sub(of_block.sealed_at.as_nanos());
             state.appends[append_class(of_block.len)].add(took);
+            let is_void = of_block.is_void();
             // Later ones that have completed wait for the first that has not (T2).
             while state.in_flight.front().is_some_and(|block| block.completed) {
                 let Some(block) = state.in_flight.pop_front() else {
@@ -240,7 +255,10 @@ impl Shared {
                 let sealed_at = block.sealed_at;
                 stolen.extend(block.stolen.into_iter().map(|stolen| (stolen, sealed_at)));
             }
-            let hardened = self.harden(state, now);
+            let hardened = Hardened {
+                void: is_void,
+                ..self.harden(state, now)
+            };
             let next = if state.flush_asked {
                 self.seal(state)
             } else {
@@ -316,6 +334,8 @@ impl Shared {
     fn announce(&self, hardened: Hardened, waiters: Vec<Waker>) {
         if hardened.moved {
             self.give_back(hardened.freed_bytes);
+        }
+        if hardened.moved || hardened.void {
             self.tell(LaneEvent::Durable);
         }
         self.wake(waiters);

@@ -5,7 +5,9 @@
 //! [`Lane::first_not_durable`]), and what is durable stays so. So it is true of a block whenever that is written, and
 //! whether or not it ever arrives.
 //!
-//! Recovery holds the lanes to it: see `recovery::horizon`.
+//! Recovery holds the lanes to it: see `recovery::horizon`. Who follows the log hands over what is below it: see
+//! [`follow`](crate::recovery::follow). The last blocks before a pause record a horizon that is below their own
+//! entries. So a lane that is idle can write a block without entries, which records nothing but the horizon.
 
 use super::{Lane, Shared};
 use logstead_types::Csn;
@@ -23,6 +25,24 @@ impl Lane {
     /// other lanes.
     pub fn set_horizon_source(&self, source: Arc<dyn HorizonSource>) {
         let _only_the_first_counts = self.shared.horizon_source.set(source);
+    }
+
+    /// Writes a block without entries that records the horizon, if nothing of this lane is buffered or in flight. False:
+    /// the next block of the lane does so, or there is no room for one now.
+    pub fn record_horizon(&self) -> bool {
+        // Room for an entry without records: a block without entries takes no more.
+        let Ok(room) = self.room(0) else { return false };
+        let shared = &self.shared;
+        let sealed = {
+            let mut state = shared.state.lock();
+            let is_idle = state.building.is_empty() && state.in_flight.is_empty();
+            is_idle.then(|| shared.seal_block(&mut state)).flatten()
+        };
+        // Its place is taken: the room was held until then.
+        drop(room);
+        let Some(sealed) = sealed else { return false };
+        shared.write_handed_off(sealed);
+        true
     }
 }
 

@@ -203,7 +203,8 @@ pub enum FlushOutcome {
 /// What the listener hears.
 #[derive(Clone, Debug)]
 pub enum LaneEvent {
-    /// The hardened cursor has moved, and `first_not_durable` perhaps, also because a thief's block is durable.
+    /// The hardened cursor has moved, and `first_not_durable` perhaps, also because a thief's block is durable. Or a
+    /// block without entries is on its way no more: whoever waited for the lane to be free looks again.
     Durable,
     /// Someone waited for room, and there may be some.
     Room,

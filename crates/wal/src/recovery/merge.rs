@@ -88,7 +88,9 @@ impl Lane<'_> {
     }
 }
 
-enum Records {
+/// Where the records of an entry that was read are.
+pub(super) enum Records {
+    /// In these bytes, this part.
     Inline(Arc<Vec<u8>>, Range<usize>),
     Side(SideRef),
 }

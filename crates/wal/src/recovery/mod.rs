@@ -29,6 +29,7 @@
 //! Does not: know what records mean.
 
 mod copies;
+pub mod follow;
 mod horizon;
 mod merge;
 mod moment;

@@ -55,8 +55,8 @@
 //! the manifest again afterwards, and begins again if it has changed. Blocks that have gone meanwhile are an error,
 //! never an earlier end.
 //!
-//! **What a replica may add.** A reader that has learnt a horizon `H` first, and then reads every lane to its end, has
-//! all CSNs below `H` after one pass, so its moment has `M = H - 1`. That is another way to make the same type.
+//! **Who reads on and on** takes no moments. It learns a horizon `H` first and then reads every lane to its end, and
+//! has all CSNs below `H` after this one pass: see [`follow`](super::follow).
 //!
 //! Memory: passes keep ends and no payloads. What is read of a moment is read a second time.
 //!
@@ -114,13 +114,18 @@ pub(crate) struct Bound(Kind);
 enum Kind {
     /// To its end, which stays where it is.
     Owned,
-    /// To its present end, for a moment that is being taken.
+    /// To its present end: for a moment that is being taken, or by who reads on later.
     Taking,
     /// To where the moment ends.
     StopAt(StopPoint),
 }
 
 impl Bound {
+    /// Of a lane that is followed beside its server.
+    pub(super) fn of_follower() -> Bound {
+        Bound(Kind::Taking)
+    }
+
     /// The lane may grow while it is read: what comes behind its end after that was found proves nothing.
     pub(super) fn grows(&self) -> bool {
         matches!(self.0, Kind::Taking)

@@ -21,7 +21,7 @@ use std::thread::Scope;
 use std::time::Duration;
 
 /// Bytes of entries handed on at once. A batch ends with a block, so it may be longer by one block.
-const BATCH_BYTES: usize = 64 << 10;
+pub(super) const BATCH_BYTES: usize = 64 << 10;
 /// Batches a lane's thread is ahead of the merge, besides the one it makes.
 const BATCHES_AHEAD: usize = 8;
 /// Threads that read lanes; lanes beyond are read by the merge.
@@ -101,11 +101,39 @@ type Step = Result<Read, RecoveryError>;
 
 /// Reads the next batch, or the end.
 fn step(scan: &mut LaneScan<'_>, batch_bytes: usize) -> Step {
+    if let Some(batch) = next_batch(scan, batch_bytes)? {
+        return Ok(Read::Blocks(batch));
+    }
+    let target = *scan.target();
+    Ok(Read::End(LaneEnd {
+        lane: target.lane,
+        from: target.from,
+        corruption: scan.corruption()?,
+        end: scan.at(),
+        blocks: scan.blocks(),
+        last_segment: scan.last_segment(),
+        why: scan.why().to_string(),
+        unsure: scan.unsure().to_vec(),
+        recent: scan.recent(),
+    }))
+}
+
+/// Reads blocks until they have so many bytes of entries; `None`: there are no more.
+pub(super) fn next_batch(
+    scan: &mut LaneScan<'_>,
+    batch_bytes: usize,
+) -> Result<Option<Batch>, RecoveryError> {
     let target = *scan.target();
     let mut batch = Batch::default();
     let mut payloads = Vec::new();
     while payloads.len() < batch_bytes {
-        let Some(block) = scan.next()? else { break };
+        let block = match scan.next() {
+            Ok(Some(block)) => block,
+            Ok(None) => break,
+            // What was read is handed on first: who asks again comes to the same place.
+            Err(_) if !batch.blocks.is_empty() => break,
+            Err(error) => return Err(error),
+        };
         let (header, at) = (block.header, block.at);
         let corrupt = |what: String| {
             RecoveryError::Corrupt(Box::new(Corruption {
@@ -155,20 +183,10 @@ fn step(scan: &mut LaneScan<'_>, batch_bytes: usize) -> Step {
         payloads.extend_from_slice(block.payload);
     }
     if batch.blocks.is_empty() {
-        return Ok(Read::End(LaneEnd {
-            lane: target.lane,
-            from: target.from,
-            corruption: scan.corruption()?,
-            end: scan.at(),
-            blocks: scan.blocks(),
-            last_segment: scan.last_segment(),
-            why: scan.why().to_string(),
-            unsure: scan.unsure().to_vec(),
-            recent: scan.recent(),
-        }));
+        return Ok(None);
     }
     batch.payloads = Arc::new(payloads);
-    Ok(Read::Blocks(batch))
+    Ok(Some(batch))
 }
 
 /// Sends all of a lane, until the end, an error, or nobody listens any more.

@@ -25,6 +25,9 @@ use std::collections::VecDeque;
 
 /// Bytes read at once.
 const WINDOW_LEN: u64 = 1 << 20;
+/// Bytes read first of a lane that is read on again and again: mostly nothing new is there. Each further read of the
+/// same turn takes twice as many.
+const POLL_LEN: u64 = 16 << 10;
 /// Of a home with several copies, the places of so many bytes at the lane's end are kept: a copy that was not left
 /// behind lacks less.
 const RECENT_BYTES: u64 = 32 << 20;
@@ -168,6 +171,8 @@ pub(crate) struct LaneScan<'h> {
     window: Buffer,
     window_at: Option<Position>,
     window_len: usize,
+    /// How much is read next.
+    window_wanted: u64,
     /// How often the window was filled.
     #[cfg(test)]
     windows: usize,
@@ -208,6 +213,7 @@ impl<'h> LaneScan<'h> {
             window: Buffer::zeroed(0),
             window_at: None,
             window_len: 0,
+            window_wanted: WINDOW_LEN,
             #[cfg(test)]
             windows: 0,
             copy: 0,
@@ -231,6 +237,32 @@ impl<'h> LaneScan<'h> {
         self.window_at = None;
         self.end = None;
         Ok(())
+    }
+
+    /// The same for who does so again and again: little is read where nothing has come.
+    pub(super) fn poll(&mut self) -> Result<(), HomeError> {
+        self.read_on()?;
+        self.window_wanted = POLL_LEN;
+        if self.window.capacity() as u64 > POLL_LEN {
+            self.window = Buffer::zeroed(0);
+        }
+        Ok(())
+    }
+
+    /// The lane has ended for good, after so many blocks.
+    pub(super) fn settle(&mut self, settled: Settled) {
+        self.target.settled = Some(settled);
+    }
+
+    /// Goes on behind the blocks before `start`, which are not there any more. The caller needs nothing of them.
+    pub(super) fn skip_to(&mut self, start: &Start) {
+        self.target.from = *start;
+        self.at = start.at;
+        self.next_block = start.block;
+        self.previous_header_crc = start.previous_header_crc;
+        self.window_at = None;
+        self.end = None;
+        self.unsure.clear();
     }
 
     /// Bytes of all segments, unwritten ones included.
@@ -292,7 +324,8 @@ impl<'h> LaneScan<'h> {
 
     /// The next good block, or `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Block<'_>>, RecoveryError> {
-        if self.end.is_some() || self.blocks_max() == Some(self.next_block) {
+        let is_past = |blocks| self.next_block >= blocks;
+        if self.end.is_some() || self.blocks_max().is_some_and(is_past) {
             return Ok(None);
         }
         let mut found = self.look()?;
@@ -395,7 +428,9 @@ impl<'h> LaneScan<'h> {
         let there = self.size_of(at.segment).saturating_sub(at.offset);
         let len = len.min(there);
         if (self.window_bytes(at, len).len() as u64) < len {
-            let wanted = usize::try_from(len.max(there.min(WINDOW_LEN))).unwrap_or(usize::MAX);
+            let wanted = len.max(there.min(self.window_wanted));
+            let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+            self.window_wanted = (self.window_wanted * 2).min(WINDOW_LEN);
             if self.window.capacity() < wanted {
                 let alignment = self.home.capabilities().block_alignment;
                 self.window = Buffer::zeroed(wanted.next_multiple_of(alignment));

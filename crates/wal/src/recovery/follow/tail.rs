@@ -1,0 +1,424 @@
+//! One epoch of a log that is followed: its lanes, and what was read of them and waits for its turn.
+//!
+//! Invariants:
+//! - The window's due CSN is the next one to hand over; everything before it was.
+//! - `horizon` is one that is written down somewhere: every CSN of the epoch below it is durable. Of a settled epoch it
+//!   is the first CSN without an entry.
+//! - What was read of a block that is not within its lane's end, once the epoch is settled, is dropped: a crash has
+//!   taken it back.
+
+use super::super::horizon::Recorded;
+use super::super::merge::Records;
+use super::super::moment::Bound;
+use super::super::read::{BATCH_BYTES, Batch, Found, Place, next_batch};
+use super::super::scan::{LaneScan, Settled, Target};
+use super::super::side::{self, Checked};
+use super::super::window::Window;
+use super::super::{Apply, RecoveryError};
+use crate::entry::Deps;
+use crate::error::Corruption;
+use crate::manifest::Checkpoint;
+use logstead_home::{HomeError, LogHome};
+use logstead_types::{BlockNo, Csn, Epoch};
+use std::sync::Arc;
+
+/// Why the epoch was not read any further.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Log(RecoveryError),
+    /// What was durable is not there: lost, or removed.
+    Missing(Box<Corruption>),
+}
+
+impl From<RecoveryError> for Failure {
+    fn from(error: RecoveryError) -> Failure {
+        Failure::Log(error)
+    }
+}
+
+impl From<HomeError> for Failure {
+    fn from(error: HomeError) -> Failure {
+        Failure::Log(error.into())
+    }
+}
+
+/// What became of an epoch that another one has followed.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    pub(super) first_unaccounted: Csn,
+    pub(super) annulled_from: Option<Csn>,
+    /// The first CSN of the epoch after it.
+    pub(super) next: Csn,
+    /// Where its lanes end, in their order.
+    pub(super) lanes: Vec<Settled>,
+}
+
+impl Outcome {
+    /// Everything below this CSN has survived, as far as there is anything.
+    pub(super) fn survives_to(&self) -> Csn {
+        let from = self.annulled_from;
+        from.map_or(self.first_unaccounted, |from| {
+            from.min(self.first_unaccounted)
+        })
+    }
+}
+
+/// What was handed over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+}
+
+/// A lane of the epoch.
+struct Lane<'h> {
+    scan: LaneScan<'h>,
+    /// The highest CSN that was read.
+    highest: Csn,
+    /// The highest horizon that a block of it has recorded.
+    recorded: Csn,
+    /// It was read to its end in this round.
+    is_read: bool,
+}
+
+impl Lane<'_> {
+    /// An entry with this CSN may lie where it was not read yet: it lies before every block that has recorded a horizon
+    /// above it.
+    fn may_hold(&self, csn: Csn) -> bool {
+        self.recorded <= csn
+    }
+}
+
+/// An entry that waits for its turn.
+struct PendingEntry {
+    deps: Deps,
+    records: Records,
+    /// Where it was read: the lane as an index, and the block's number.
+    lane: usize,
+    block: BlockNo,
+}
+
+/// The epoch that is read.
+pub(super) struct Tail<'h> {
+    home: &'h LogHome,
+    epoch: Epoch,
+    /// Entries below it are in a checkpoint.
+    base: Csn,
+    lanes: Vec<Lane<'h>>,
+    waiting: Window<PendingEntry>,
+    waiting_most: usize,
+    horizon: Csn,
+    outcome: Option<Outcome>,
+    /// What was handed over of what lies above the first gap, once the epoch is settled.
+    survived: Vec<Csn>,
+    handed: Counts,
+    /// Bytes of the entry that is due that were handed over before an error.
+    begun_bytes: u64,
+}
+
+impl<'h> Tail<'h> {
+    pub(super) fn new(
+        home: &'h LogHome,
+        epoch: Epoch,
+        base: Csn,
+        targets: &[Target],
+    ) -> Result<Tail<'h>, HomeError> {
+        let lane = |target: &Target| {
+            Ok(Lane {
+                scan: LaneScan::new(home, *target, Bound::of_follower())?,
+                highest: Csn::ZERO,
+                recorded: Csn::ZERO,
+                is_read: false,
+            })
+        };
+        let lanes: Result<Vec<Lane<'h>>, HomeError> = targets.iter().map(lane).collect();
+        Ok(Tail {
+            home,
+            epoch,
+            base,
+            lanes: lanes?,
+            waiting: Window::new(base),
+            waiting_most: 0,
+            horizon: base,
+            outcome: None,
+            survived: Vec::new(),
+            handed: Counts::default(),
+            begun_bytes: 0,
+        })
+    }
+
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    pub(super) fn base(&self) -> Csn {
+        self.base
+    }
+
+    /// The next CSN to hand over; of an epoch that is over, the next one's first.
+    pub(super) fn next(&self) -> Csn {
+        self.waiting.due()
+    }
+
+    pub(super) fn horizon(&self) -> Csn {
+        self.horizon
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) fn waiting_most(&self) -> usize {
+        self.waiting_most
+    }
+
+    pub(super) fn targets(&self) -> Vec<Target> {
+        self.lanes.iter().map(|lane| *lane.scan.target()).collect()
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.outcome.is_some()
+    }
+
+    pub(super) fn learn(&mut self, epoch: Epoch, horizon: Csn) {
+        if epoch == self.epoch && self.outcome.is_none() {
+            self.horizon = self.horizon.max(horizon);
+        }
+    }
+
+    /// The epoch is settled. Nothing behind the ends of its lanes counts.
+    pub(super) fn set_outcome(&mut self, outcome: Outcome) {
+        for (lane, settled) in self.lanes.iter_mut().zip(&outcome.lanes) {
+            lane.scan.settle(*settled);
+        }
+        self.horizon = outcome.first_unaccounted;
+        self.outcome = Some(outcome);
+    }
+
+    /// What was handed over since the last call.
+    pub(super) fn take_handed(&mut self) -> Counts {
+        std::mem::take(&mut self.handed)
+    }
+
+    /// Reads the lanes on, each to where it ends now or as far as it is needed, and hands over what is due.
+    pub(super) fn read(&mut self, apply: &mut Apply<'_>) -> Result<(), Failure> {
+        // What is below it was in its lanes before any of them is read.
+        let learnt = self.horizon;
+        for lane in &mut self.lanes {
+            lane.scan.poll()?;
+            lane.is_read = false;
+        }
+        loop {
+            self.hand_over(apply)?;
+            let Some(index) = self.lane_to_read() else {
+                break;
+            };
+            let lane = &mut self.lanes[index];
+            match next_batch(&mut lane.scan, BATCH_BYTES)? {
+                Some(batch) => self.take(index, batch)?,
+                None => lane.is_read = true,
+            }
+        }
+        self.check_ends()?;
+        let due = self.waiting.due();
+        match due < learnt && !self.waiting.contains(due) {
+            true => Err(self.missing(due, learnt)),
+            false => Ok(()),
+        }
+    }
+
+    /// The lane that is read next: of those that may hold the next CSN the one that is behind. If that CSN is here, any
+    /// lane may tell of a higher horizon. A settled epoch's lanes are all read to their ends.
+    fn lane_to_read(&self) -> Option<usize> {
+        let due = self.waiting.due();
+        let is_any = self.waiting.contains(due) || self.is_settled() && due >= self.horizon;
+        let lanes = self.lanes.iter().enumerate();
+        let wanted = lanes.filter(|(_, lane)| !lane.is_read && (is_any || lane.may_hold(due)));
+        let (index, _) = wanted.min_by_key(|(_, lane)| lane.highest)?;
+        Some(index)
+    }
+
+    fn take(&mut self, index: usize, mut batch: Batch) -> Result<(), RecoveryError> {
+        let lane = &mut self.lanes[index];
+        lane.highest = lane.highest.max(batch.csn_highest);
+        let Recorded { horizon, .. } = batch.recorded;
+        lane.recorded = lane.recorded.max(horizon);
+        if self.outcome.is_none() {
+            self.horizon = self.horizon.max(horizon);
+        }
+        let payloads = Arc::clone(&batch.payloads);
+        for found in std::mem::take(&mut batch.entries) {
+            if found.csn < self.base {
+                // A checkpoint holds it; a side segment that it names may be gone (T8).
+                continue;
+            }
+            if found.csn < self.waiting.due() || self.waiting.contains(found.csn) {
+                return Err(self.impossible(index, &batch, &found));
+            }
+            let (block, _) = batch.block_of(&found);
+            let records = match found.place {
+                Place::Inline(range) => Records::Inline(Arc::clone(&payloads), range),
+                Place::Side(side) => Records::Side(side),
+            };
+            let waiting = PendingEntry {
+                deps: found.deps,
+                records,
+                lane: index,
+                block,
+            };
+            self.waiting.insert(found.csn, waiting);
+        }
+        self.waiting_most = self.waiting_most.max(self.waiting.len());
+        Ok(())
+    }
+
+    fn impossible(&self, index: usize, batch: &Batch, found: &Found) -> RecoveryError {
+        let (block, at) = batch.block_of(found);
+        RecoveryError::Corrupt(Box::new(Corruption {
+            lane: self.lanes[index].scan.target().lane,
+            epoch: self.epoch,
+            block,
+            at,
+            what: format!("an entry with CSN {}, which cannot be here", found.csn),
+            proof: "the block's checksums are right".to_owned(),
+            may_be_removed: false,
+        }))
+    }
+
+    /// Hands over what is due and below the horizon.
+    fn hand_over(&mut self, apply: &mut Apply<'_>) -> Result<(), Failure> {
+        let outcome = self.outcome.as_ref();
+        let limit = outcome.map_or(self.horizon, Outcome::survives_to);
+        while self.waiting.due() < limit
+            && let Some(entry) = self.waiting.take_due()
+        {
+            let csn = self.waiting.due();
+            if let Err(failure) = self.give(csn, &entry.records, apply) {
+                self.waiting.insert(csn, entry);
+                return Err(failure);
+            }
+            self.waiting.pass();
+        }
+        Ok(())
+    }
+
+    /// Hands over one entry, but for what was handed over of it before an error.
+    fn give(&mut self, csn: Csn, records: &Records, apply: &mut Apply<'_>) -> Result<(), Failure> {
+        let mut begun_bytes = self.begun_bytes;
+        let mut at = 0;
+        let mut take = |records: &[u8]| {
+            let end = at + records.len() as u64;
+            let skipped = begun_bytes.saturating_sub(at).min(records.len() as u64);
+            let rest = records.get(skipped as usize..).unwrap_or(&[]);
+            if !rest.is_empty() {
+                apply(csn, rest).map_err(|source| RecoveryError::Apply { csn, source })?;
+                begun_bytes = end;
+            }
+            at = end;
+            Ok(())
+        };
+        let given = match records {
+            Records::Inline(payloads, range) => take(payloads.get(range.clone()).unwrap_or(&[])),
+            Records::Side(side) => {
+                // A damaged copy beside a good one is the next start's business.
+                match side::check(self.home, self.epoch, csn, side, &mut Vec::new())? {
+                    Ok(Checked::Whole(records)) => take(&records),
+                    Ok(Checked::Long(copy)) => side::pieces(self.home, copy, csn, side, &mut take),
+                    Err(loss) => return Err(Failure::Missing(Box::new(loss))),
+                }
+            }
+        };
+        if given.is_err() {
+            self.begun_bytes = begun_bytes;
+        } else {
+            self.begun_bytes = 0;
+            self.handed.entries += 1;
+            self.handed.bytes += at;
+        }
+        Ok(given?)
+    }
+
+    /// Of a settled epoch the mark says how many blocks each lane has.
+    fn check_ends(&self) -> Result<(), Failure> {
+        let is_short = |lane: &&Lane<'_>| {
+            let settled = lane.scan.target().settled;
+            lane.is_read && settled.is_some_and(|settled| lane.scan.blocks() < settled.blocks)
+        };
+        match self.lanes.iter().find(is_short) {
+            Some(lane) => {
+                let proof = "the recovery mark of its epoch counts more blocks".to_owned();
+                Err(self.end_of(lane, proof))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A CSN below a horizon that was learnt before the lanes were read is in none of them.
+    fn missing(&self, csn: Csn, horizon: Csn) -> Failure {
+        let proof = format!("all CSNs below {horizon} were durable, and {csn} has no entry");
+        let mut lanes = self.lanes.iter();
+        match lanes.find(|lane| lane.may_hold(csn)).or(self.lanes.first()) {
+            Some(lane) => self.end_of(lane, proof),
+            None => Failure::Log(RecoveryError::BadManifest {
+                home: self.home.describe(),
+                what: format!("no lane of epoch {}, and {proof}", self.epoch),
+            }),
+        }
+    }
+
+    fn end_of(&self, lane: &Lane<'_>, proof: String) -> Failure {
+        let scan = &lane.scan;
+        Failure::Missing(Box::new(Corruption {
+            lane: scan.target().lane,
+            epoch: self.epoch,
+            block: BlockNo(scan.blocks()),
+            at: scan.at(),
+            what: scan.why().to_string(),
+            proof,
+            may_be_removed: false,
+        }))
+    }
+
+    /// Judges what lies above the first gap of a settled epoch, all of which was read, as recovery did. False: the
+    /// epoch is over, and its next CSN is the next epoch's first. True: it is not settled.
+    pub(super) fn settle(&mut self, apply: &mut Apply<'_>) -> Result<bool, Failure> {
+        let Some(outcome) = self.outcome.clone() else {
+            return Ok(true);
+        };
+        let gap = outcome.first_unaccounted;
+        let limit = outcome.annulled_from.unwrap_or(outcome.next);
+        while let Some((csn, entry)) = self.waiting.pop_first() {
+            let lives = |dep: &Csn| *dep < gap || self.survived.binary_search(dep).is_ok();
+            let was_lost = entry.block.get() >= outcome.lanes[entry.lane].blocks;
+            let survives = !was_lost
+                && csn < limit
+                && entry.deps.floor < gap
+                && entry.deps.list.iter().all(lives);
+            if !survives {
+                continue;
+            }
+            if let Err(failure) = self.give(csn, &entry.records, apply) {
+                self.waiting.insert(csn, entry);
+                return Err(failure);
+            }
+            self.survived.push(csn);
+        }
+        self.waiting = Window::new(outcome.next);
+        Ok(false)
+    }
+
+    /// Goes on at the checkpoint's starts in lanes whose blocks before them are gone: all that these held was handed
+    /// over.
+    ///
+    /// # Panics
+    /// If it was not: a bug, for the checkpoint's CSN was a horizon when the lanes were read.
+    pub(super) fn skip_to(&mut self, checkpoint: &Checkpoint) {
+        assert!(self.waiting.due() >= checkpoint.csn, "entries are missing");
+        for lane in self.lanes.iter_mut().filter(|lane| lane.is_read) {
+            let start = checkpoint.start_of(lane.scan.target().lane);
+            if let Some(start) = start.filter(|start| lane.scan.blocks() < start.block) {
+                lane.scan.skip_to(start);
+            }
+        }
+    }
+}
