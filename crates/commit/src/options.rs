@@ -41,6 +41,9 @@ pub struct CommitOptions {
     pub log_allocation_limit_bytes: u64,
     /// CSNs that may be drawn ahead of the horizon.
     pub log_allocation_limit_csns: u64,
+    /// Once the horizon has stood still for so long, an idle lane records it for whoever follows the log. `None`: only
+    /// blocks with entries record it.
+    pub horizon_pause: Option<Duration>,
     /// What follows latency and load while the server runs.
     pub adapt: Adapt,
     /// What is acknowledged may be lost, for the sake of a comparison: without this a way of tracking that is not safe
@@ -107,6 +110,7 @@ impl Default for CommitOptions {
             force_commit: ForceCommit::default(),
             log_allocation_limit_bytes: 256 << 20,
             log_allocation_limit_csns: 1 << 17,
+            horizon_pause: None,
             adapt: Adapt::NOTHING,
             may_lose: false,
             timing: true,

@@ -11,6 +11,7 @@ use logstead_env::{Env, Loss, SimFiles};
 use logstead_home::{LocalHome, LocalOptions, LogHome};
 use logstead_types::{BlockNo, Csn, LaneId, WorkerId};
 use logstead_wal::block::Header;
+use logstead_wal::recovery::follow::Follower;
 use logstead_wal::recovery::{self, Options, Recovered, RecoveryError};
 use logstead_wal::{LaneConfig, RoomRequest};
 
@@ -242,6 +243,66 @@ fn blocks_record_the_horizon_of_their_sealing() {
             assert_eq!((last.horizon, last.csn_lowest), (before, csn));
         }
     }
+}
+
+/// In a pause one block without entries records what nobody has recorded, and whoever follows the log sees all of it.
+#[test]
+fn the_horizon_of_a_pause_is_recorded_once() {
+    let machine = Machine::new();
+    let server = machine.start(&commit_options(ProtocolKind::Autonomous, Tracking::Exact));
+    assert!(!server.path.record_horizon(), "nothing was committed");
+    let blocks = || {
+        let lanes = (0..WORKERS).map(|lane| machine.blocks(lane));
+        lanes.flatten().collect::<Vec<Header>>()
+    };
+    let home = LogHome::from(LocalHome::open_beside("/db", &machine.env).expect("opens"));
+    let mut follower = Follower::open(&home).expect("follows");
+    let mut last = Csn(0);
+    for pause in 1..=3 {
+        (0..WORKERS).for_each(|worker| last = server.commit(worker));
+        let mut round = || {
+            let round = follower.round(&mut |_, _| Ok(()));
+            round.expect("a round").next
+        };
+        assert_eq!(round(), last, "the last one is not told of");
+        assert!(server.path.record_horizon());
+        assert!(!server.path.record_horizon(), "it is recorded");
+        assert_eq!(round(), last.next());
+        let void = blocks().into_iter().filter(|block| block.entries == 0);
+        let horizons: Vec<Csn> = void.map(|block| block.horizon).collect();
+        assert_eq!(horizons.len(), pause);
+        assert_eq!(horizons.iter().max(), Some(&last.next()));
+    }
+    drop((follower, server));
+    assert_eq!(machine.recover(false).expect("recovers").1.len(), 9);
+}
+
+/// A thread looks for pauses. It is woken by the first commit after one.
+#[test]
+fn pauses_are_found() {
+    let machine = Machine::new();
+    let options = CommitOptions {
+        threads: true,
+        horizon_pause: Some(std::time::Duration::from_millis(1)),
+        ..commit_options(ProtocolKind::Autonomous, Tracking::Exact)
+    };
+    let server = machine.start(&options);
+    let home = LogHome::from(LocalHome::open_beside("/db", &machine.env).expect("opens"));
+    let mut follower = Follower::open(&home).expect("follows");
+    for _ in 0..10 {
+        let last = server.commit(1);
+        while follower.round(&mut |_, _| Ok(())).expect("a round").next <= last {
+            std::thread::yield_now();
+        }
+    }
+    let voids = machine
+        .blocks(0)
+        .iter()
+        .chain(&machine.blocks(1))
+        .chain(&machine.blocks(2))
+        .filter(|block| block.entries == 0)
+        .count();
+    assert_eq!(voids, 10, "one a pause");
 }
 
 /// Who has drawn and not pushed holds back what the others record, and so a crash that takes his entry leaves no gap

@@ -1,12 +1,11 @@
 //! Looking through desks: who is hardened, who may pass, who goes on.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use logstead_types::Csn;
-use logstead_wal::{Cursor, HorizonSource};
+use logstead_wal::Cursor;
 use smallvec::SmallVec;
 
 use super::CommitPath;
@@ -17,16 +16,6 @@ use crate::pending::Pending;
 use crate::stats::Phase;
 use crate::tracking::{Progress, Verdict};
 use crate::waits::Waiting;
-use crate::watermark::Watermark;
-
-/// The horizon as lanes record it in their blocks: where [`CommitPath::advance_horizon`] has left the mark.
-pub(super) struct PublishedHorizon(pub(super) Arc<Watermark>);
-
-impl HorizonSource for PublishedHorizon {
-    fn horizon(&self) -> Csn {
-        Csn(self.0.get())
-    }
-}
 
 /// Who is to go on once the desk is left.
 type Woken = SmallVec<[Waker; 8]>;
@@ -236,6 +225,7 @@ impl CommitPath {
         if self.horizon.advance(lowest).is_some() {
             let horizon = self.horizon.get();
             self.mark.advance(horizon.0);
+            self.pause.wake();
             for worker in 0..self.desks.len() {
                 if self.desks[worker].is_passed(horizon) {
                     self.acknowledge(worker);

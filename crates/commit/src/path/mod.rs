@@ -58,6 +58,7 @@ mod acknowledged;
 mod adapting;
 mod drive;
 mod observe;
+mod pause;
 mod rounds;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -92,8 +93,8 @@ use crate::tracking::{Progress, Tracking};
 use crate::tuning::LiveTuning;
 use crate::waits::Waits;
 use crate::watermark::{LogFailed, Watermark};
-use acknowledge::PublishedHorizon;
 use adapting::Adapting;
+use pause::{Pause, PublishedHorizon};
 use rounds::Committer;
 
 /// Wakes a worker's thread.
@@ -150,6 +151,7 @@ pub struct CommitPath {
     /// The latter, for those who wait for it.
     gsn_mark: Arc<Watermark>,
     committer: Committer,
+    pause: Pause,
     acknowledgments: Box<[CachePadded<Mutex<Latencies>>]>,
     failure_hook: Mutex<Option<FailureHook>>,
     observer: OnceLock<Observer>,
@@ -284,6 +286,7 @@ impl CommitPath {
             gsn_hardened: CachePadded::default(),
             gsn_mark: Arc::default(),
             committer: Committer::default(),
+            pause: Pause::new(next),
             acknowledgments: (0..ACKNOWLEDGMENT_SHARDS)
                 .map(|_| CachePadded::default())
                 .collect(),
@@ -297,7 +300,10 @@ impl CommitPath {
             this: this.clone(),
         });
         for (number, lane) in path.lanes.iter().enumerate() {
-            lane.set_horizon_source(Arc::new(PublishedHorizon(path.mark.clone())));
+            lane.set_horizon_source(Arc::new(PublishedHorizon {
+                mark: Arc::clone(&path.mark),
+                recorded: Arc::clone(&path.pause.recorded),
+            }));
             let weak = path.this.clone();
             lane.set_listener(Box::new(move |event| {
                 let Some(path) = weak.upgrade() else { return };
@@ -310,6 +316,7 @@ impl CommitPath {
             }));
         }
         path.start_committer()?;
+        path.start_pause()?;
         Ok(path)
     }
 
