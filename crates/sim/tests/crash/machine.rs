@@ -28,6 +28,7 @@ use logstead_home::{
 use logstead_sim::crash::Aftermath;
 use logstead_types::{Csn, LaneId, WorkerId};
 
+use crate::follower::{FollowerBeside, FollowerCounts};
 use crate::opened::{self, Contents};
 use crate::readers::{ReaderCounts, Readers};
 use crate::script::{Client, Counts, Dice, Log, Tables};
@@ -80,6 +81,8 @@ pub(crate) struct Setup {
     pub(crate) checkpoint_one_in: u64,
     /// Others read the home beside the machine.
     pub(crate) readers: bool,
+    /// Somebody follows the log beside the machine.
+    pub(crate) follower: bool,
     /// No kernel's lock keeps others out: the machine takes a lease.
     pub(crate) leased: bool,
     /// With `autonomous`.
@@ -114,6 +117,7 @@ pub(crate) struct Outcomes {
     pub(crate) remaps: u64,
     pub(crate) checkpoints: CheckpointCounts,
     pub(crate) readers: ReaderCounts,
+    pub(crate) follower: FollowerCounts,
     pub(crate) counts: Counts,
 }
 
@@ -160,6 +164,7 @@ impl Outcomes {
         mine.loaded += theirs.loaded;
         mine.indexes += theirs.indexes;
         self.readers.add(&other.readers);
+        self.follower.add(&other.follower);
         self.counts.acknowledged += other.counts.acknowledged;
         self.counts.answered += other.counts.answered;
         self.counts.errors_told += other.counts.errors_told;
@@ -200,6 +205,7 @@ pub(crate) struct Machine {
     dice: Dice,
     log: Log,
     readers: Option<Readers>,
+    followed: Option<FollowerBeside>,
     /// What was written of the log when the last checkpoint that was published was begun, and the one under way.
     log_bytes: (u64, u64),
     outcomes: Outcomes,
@@ -241,6 +247,7 @@ impl Machine {
             dice: Dice::new(setup.seed),
             log: Log::default(),
             readers: None,
+            followed: None,
             log_bytes: (0, 0),
             outcomes: Outcomes::default(),
         };
@@ -254,6 +261,11 @@ impl Machine {
             let options = machine.options();
             let readers = Readers::new(&machine.home, env, options, setup.leased, setup.seed);
             machine.readers = Some(readers);
+        }
+        if setup.follower {
+            let followed =
+                FollowerBeside::new(&machine.home, &machine.env, setup.leased, setup.seed);
+            machine.followed = Some(followed);
         }
         machine
     }
@@ -270,6 +282,9 @@ impl Machine {
         if let Some(readers) = &mut self.readers {
             readers.finish(&self.log)?;
             self.outcomes.readers = readers.counts;
+        }
+        if let Some(followed) = self.followed.take() {
+            self.outcomes.follower = followed.finish()?;
         }
         self.outcomes.counts = self.log.borrow().counts;
         Ok(self.outcomes)
@@ -327,6 +342,9 @@ impl Machine {
         self.home.home.crash();
         self.home.begin_life();
         self.home.home.reboot();
+        if let Some(followed) = &mut self.followed {
+            followed.crashed(&self.log);
+        }
         let log = &mut *self.log.borrow_mut();
         log.writers.clear();
         log.large.clear();
@@ -381,6 +399,9 @@ impl Machine {
             let loaded = tables.engine.checkpoint_stats().loaded.is_some();
             self.outcomes.checkpoints.loaded += u64::from(loaded);
             self.judge(&tables)?;
+            if let Some(followed) = &mut self.followed {
+                followed.recovered(&self.log)?;
+            }
             if again > 0 {
                 // The same once more, from what this recovery has left.
                 again -= 1;
@@ -454,7 +475,11 @@ impl Machine {
         let steps = if anywhere && !self.dice.one_in(4) {
             let clients = self.setup.clients_per_worker * self.setup.workers as u64;
             // Who reads needs time.
-            let each = if self.setup.readers { 400 } else { 60 };
+            let each = if self.setup.readers || self.setup.follower {
+                400
+            } else {
+                60
+            };
             self.dice.roll(each * clients)
         } else {
             // To the end.
@@ -463,7 +488,11 @@ impl Machine {
         if let Some(at) = self.setup.crash {
             home.crash_at(home.requests() + at.life);
         } else if anywhere && self.dice.one_in(3) {
-            let most = if self.setup.readers { 400 } else { 60 };
+            let most = if self.setup.readers || self.setup.follower {
+                400
+            } else {
+                60
+            };
             home.crash_at(home.requests() + self.dice.roll(most));
         }
         let mut taking = None;
@@ -477,6 +506,12 @@ impl Machine {
                 };
             if let Some(readers) = &mut self.readers {
                 readers.step(&self.log)?;
+            }
+            if let Some(followed) = &mut self.followed {
+                followed.step();
+                if followed.is_pause() {
+                    tables.engine.commit_path().record_horizon();
+                }
             }
             if home.is_down() {
                 self.outcomes.crashes_in_life += 1;

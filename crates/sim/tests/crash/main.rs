@@ -5,6 +5,7 @@
 //! same seed gives the same run.
 
 mod baton;
+mod follower;
 mod leanstore;
 mod machine;
 mod opened;
@@ -64,6 +65,7 @@ fn setup(seed: u64) -> Setup {
         large_one_in: 16,
         checkpoint_one_in: 6,
         readers: false,
+        follower: false,
         leased: false,
         // Drawn last: the other draws of a seed stay what they were.
         acknowledging: if dice.one_in(2) {
@@ -285,5 +287,48 @@ fn whoever_reads_beside_the_machine_sees_one_moment() {
             readers.with_later > 0 && readers.left_out > 0 && readers.over_crashes > 0,
             "{readers:?}"
         );
+    }
+}
+
+/// Who follows the log through the machine's lives hands over all that anybody was told of, in order, and nothing that
+/// a crash takes back.
+#[test]
+fn a_log_is_followed_through_the_lives_of_its_machine() {
+    let first = from_environment("LOGSTEAD_SEED", 0);
+    let count = from_environment("LOGSTEAD_SEEDS", 72);
+    let mut all = Outcomes::default();
+    let mut wrong = Vec::new();
+    for seed in first..first + count {
+        let mut dice = Dice::new(seed ^ 0xf011_0e4e);
+        let setup = Setup {
+            follower: true,
+            leased: dice.one_in(2),
+            workers: 2 + dice.roll(3) as usize,
+            workers_per_lane: 1 + dice.roll(2) as usize,
+            transactions: 60,
+            checkpoints: dice.one_in(2),
+            checkpoint_one_in: [6, 30, 120][dice.roll(3) as usize],
+            ..setup(seed)
+        };
+        match Machine::new(&setup).run(3) {
+            Ok(outcomes) => all.add(&outcomes),
+            Err(what) => wrong.push(format!("{what}\nin {setup:?}")),
+        }
+    }
+    println!("{all:?}");
+    assert!(
+        wrong.is_empty(),
+        "{} of {count} seeds:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    if first == 0 && count >= 72 {
+        let follower = all.follower;
+        assert!(
+            follower.handed > 0 && follower.handed_live > 0,
+            "{follower:?}"
+        );
+        assert!(follower.removed > 0 && follower.told > 0, "{follower:?}");
+        assert!(follower.counted > 0 && all.lost > 0, "{all:?}");
     }
 }
