@@ -321,6 +321,184 @@ def test_back_to_a_savepoint_is_undone_before_the_answer(one_worker):
         assert other.execute("SELECT count(*) FROM keyed").fetchone() == (2,)
 
 
+def fails_behind_a_savepoint(session, *before: str) -> None:
+    """Leaves the session in a failed block, with much to undo behind its savepoint `s`."""
+    session.execute("BEGIN")
+    for statement in before:
+        session.execute(statement)
+    session.execute("SAVEPOINT s")
+    times_out(session, FILL)
+    assert session.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
+
+
+@pytest.mark.parametrize("end", ["ROLLBACK TO s", "ROLLBACK", "COMMIT"])
+def test_behind_a_savepoint_the_answer_comes_first(one_worker, end):
+    with one_worker.connect(autocommit=True) as session, one_worker.connect(autocommit=True) as other:
+        fails_behind_a_savepoint(session, "INSERT INTO keyed VALUES (0, 'x', 0)")
+        assert undoing(other) == 1
+        assert left(other) > 0
+        # Nothing but a Sync; and what is refused.
+        with session.pipeline():
+            pass
+        for refused in ("SELECT 1", "RELEASE s", "SAVEPOINT t"):
+            with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+                session.execute(refused)
+        with pytest.raises(psycopg.errors.InvalidSavepointSpecification):
+            session.execute("ROLLBACK TO nobody")
+        assert session.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
+        assert undoing(other) == 1
+        session.execute(end)
+        if end == "ROLLBACK TO s":
+            assert undoing(other) == 0
+            assert session.execute("SELECT count(*) FROM keyed").fetchone() == (1,)
+            session.execute("INSERT INTO keyed VALUES (1, 'x', 1)")
+            session.execute("COMMIT")
+            assert other.execute("SELECT id FROM keyed ORDER BY id").fetchall() == [(0,), (1,)]
+        else:
+            assert undoing(other) == 1
+            assert session.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+            assert session.execute("SELECT count(*) FROM keyed").fetchone() == (0,)
+
+
+def test_a_rollback_to_a_savepoint_can_be_cancelled(one_worker):
+    with one_worker.connect(autocommit=True) as session, one_worker.connect(autocommit=True) as other:
+        pid = pid_of(session)
+        fails_behind_a_savepoint(session, "INSERT INTO keyed VALUES (0, 'x', 0)")
+        back = Running(session, "ROLLBACK TO s")
+        # The session undoes it itself.
+        wait_until(lambda: undoing(other) == 0, what="the session to take it back")
+        other.execute("SELECT pg_cancel_backend(%s)", (pid,))
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            back.ended()
+        assert session.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
+        assert undoing(other) == 1
+        session.execute("ROLLBACK TO s")
+        assert undoing(other) == 0
+        session.execute("INSERT INTO keyed VALUES (1, 'x', 1)")
+        session.execute("COMMIT")
+        assert other.execute("SELECT id FROM keyed ORDER BY id").fetchall() == [(0,), (1,)]
+
+
+def test_who_leaves_a_failed_block(one_worker):
+    with one_worker.connect(autocommit=True) as other:
+        session = one_worker.connect(autocommit=True)
+        pid = pid_of(session)
+        fails_behind_a_savepoint(session, "INSERT INTO keyed VALUES (0, 'x', 0)")
+        session.close()
+        shown = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
+        assert other.execute(shown, (pid,)).fetchone() == (1,)
+        other.execute("INSERT INTO keyed VALUES (0, 'theirs', 1)")
+        wait_until(lambda: other.execute(shown, (pid,)).fetchone() == (0,), what="the end of the session")
+        assert undoing(other) == 0
+        assert other.execute("SELECT id, n FROM keyed").fetchall() == [(0, 1)]
+
+
+def test_who_waits_for_what_failed_behind_a_savepoint(one_worker):
+    """For a row written since: until it is undone. For one of before: until the block ends; that may be a circle."""
+    with (
+        one_worker.connect(autocommit=True) as session,
+        one_worker.connect(autocommit=True) as second,
+        one_worker.connect(autocommit=True) as other,
+    ):
+        second.execute("INSERT INTO keyed VALUES (-1, 'x', 0), (-2, 'x', 0)")
+        second.execute("SELECT pg_advisory_lock(9)")
+        session.execute("BEGIN")
+        session.execute("UPDATE keyed SET n = 1 WHERE id = -1")
+        session.execute("SAVEPOINT s")
+        session.execute("UPDATE keyed SET n = 1 WHERE id = -2")
+        times_out(session, FILL)
+        since = Running(second, "UPDATE keyed SET n = n + 10 WHERE id = -2 RETURNING n", "SELECT pg_advisory_unlock(9)")
+        waits_for(other, pid_of(second), pid_of(session))
+        assert undoing(other) == 1
+        # It is no circle: what is waited for is undone first.
+        session.execute("ROLLBACK TO s; SELECT pg_advisory_lock(9)")
+        assert since.ended() == [(True,)]
+        session.execute("SELECT pg_advisory_unlock(9)")
+        second.execute("SELECT pg_advisory_lock(9)")
+        times_out(session, FILL)
+        before = Running(second, "UPDATE keyed SET n = n + 10 WHERE id = -1 RETURNING n", "SELECT pg_advisory_unlock(9)")
+        waits_for(other, pid_of(second), pid_of(session))
+        session.execute("ROLLBACK TO s")
+        assert undoing(other) == 0
+        assert blockers(other, pid_of(second)) == [pid_of(session)]
+        with pytest.raises(psycopg.errors.DeadlockDetected):
+            session.execute("SELECT pg_advisory_lock(9)")
+        session.execute("COMMIT")
+        assert before.ended() == [(True,)]
+        assert other.execute("SELECT id, n FROM keyed ORDER BY id").fetchall() == [(-2, 10), (-1, 10)]
+
+
+def test_table_locks_since_the_savepoint(one_worker):
+    """They are free when the part is undone, though its block goes on, and in nobody's way then."""
+    with (
+        one_worker.connect(autocommit=True) as session,
+        one_worker.connect(autocommit=True) as second,
+        one_worker.connect(autocommit=True) as other,
+    ):
+        fails_behind_a_savepoint(session, "SELECT 1")
+        locks = Running(second, "BEGIN", "LOCK TABLE keyed")
+        waits_for(other, pid_of(second), pid_of(session))
+        assert undoing(other) == 1
+        locks.ended()
+        assert undoing(other) == 0
+        assert session.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
+        with one_worker.connect(autocommit=True) as third:
+            waits = Running(third, "BEGIN", "LOCK TABLE keyed", "SELECT count(*) FROM keyed", "COMMIT")
+            waits_for(other, pid_of(third), pid_of(second))
+            second.execute("ROLLBACK")
+            waits.ended()
+        session.execute("ROLLBACK TO s")
+        session.execute("COMMIT")
+
+
+def test_a_cancel_while_a_handler_waits_for_the_undoing(one_worker):
+    """The handler does not run; the statement is undone behind the session, or behind the block's savepoint."""
+    with one_worker.connect(autocommit=True) as session, one_worker.connect(autocommit=True) as other:
+        pid = pid_of(session)
+        rows = fill(session)
+        session.execute("TRUNCATE keyed")
+        body = (
+            "DO $$ BEGIN"
+            "  BEGIN"
+            f"    {SOME.format(rows)};"
+            "    PERFORM pg_advisory_lock(5);"
+            "    PERFORM 1 / 0;"
+            "  EXCEPTION WHEN division_by_zero THEN INSERT INTO keyed VALUES (-1, 'handled', 1);"
+            "  END;"
+            "END $$"
+        )
+        locked = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 5 AND granted"
+        for block in (False, True):
+            if block:
+                session.execute("BEGIN")
+                session.execute("INSERT INTO keyed VALUES (0, 'x', 0)")
+                session.execute("SAVEPOINT s")
+            runs = Running(session, body)
+            wait_until(lambda: other.execute(locked).fetchone() == (1,), what="the error")
+            other.execute("SELECT pg_cancel_backend(%s)", (pid,))
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                runs.ended()
+            assert undoing(other) == 1
+            if block:
+                session.execute("ROLLBACK TO s")
+                assert undoing(other) == 0
+                session.execute("COMMIT")
+            session.execute("SELECT pg_advisory_unlock(5)")
+            wait_until(lambda: undoing(other) == 0, what="the end of the undoing")
+            found = other.execute("SELECT id FROM keyed").fetchall()
+            assert found == ([(0,)] if block else [])
+
+
+def test_an_error_that_nobody_handles_is_undone_behind_the_session(one_worker):
+    with one_worker.connect(autocommit=True) as session, one_worker.connect(autocommit=True) as other:
+        body = f"DO $$ BEGIN BEGIN {FILL}; EXCEPTION WHEN others OR division_by_zero THEN NULL; END; END $$"
+        times_out(session, body)
+        assert undoing(other) == 1
+        session.execute("SET statement_timeout = 0")
+        session.execute("INSERT INTO keyed VALUES (1, 'x', 1)")
+        assert other.execute("SELECT id FROM keyed").fetchall() == [(1,)]
+
+
 def test_handlers_of_bodies_go_on_with_what_was_undone(one_worker):
     with one_worker.connect(autocommit=True) as session, one_worker.connect(autocommit=True) as other:
         session.execute(
@@ -361,14 +539,17 @@ def test_a_session_ends_when_all_is_undone(one_worker):
         assert undoing(other) == 0
 
 
-def test_the_id_is_in_progress_until_all_is_undone(one_worker):
+def test_the_id_is_that_of_an_aborted_transaction_at_once(one_worker):
+    """As in PostgreSQL; of one whose block may go on behind a savepoint, when that is rolled back."""
     with one_worker.connect(autocommit=True) as session, one_worker.connect(autocommit=True) as other:
         session.execute("BEGIN")
         xid = session.execute("SELECT txid_current()").fetchone()[0]
+        session.execute("SAVEPOINT s")
         times_out(session, FILL)
-        session.execute("ROLLBACK")
         status = "SELECT txid_status(%s), sum(undoing)::int FROM logstead_workers"
         assert other.execute(status, (xid,)).fetchone() == ("in progress", 1)
+        session.execute("ROLLBACK")
+        assert other.execute(status, (xid,)).fetchone() == ("aborted", 1)
         wait_until(lambda: undoing(other) == 0, what="the end of the undoing")
         assert other.execute(status, (xid,)).fetchone() == ("aborted", 0)
 

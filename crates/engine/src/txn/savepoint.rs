@@ -72,12 +72,8 @@ impl Txn {
     /// are more. Who has undone some can do nothing with the transaction but roll back so far, which undoes the rest:
     /// many writes need not be undone in one go.
     pub fn unwind(&mut self, to: Option<SavepointId>, budget: usize) -> bool {
-        let writes = match to {
-            None => 0,
-            Some(id) => match self.savepoints.binary_search_by_key(&id, |s| s.id) {
-                Ok(at) => self.savepoints[at].writes,
-                Err(_) => return false,
-            },
+        let Some(writes) = self.writes_before(to) else {
+            return false;
         };
         // It wants nothing any more: nobody waits behind it while it undoes much.
         self.pass_turn();
@@ -90,9 +86,20 @@ impl Txn {
         true
     }
 
-    /// Writes that a rollback has still to undo.
-    pub fn writes_to_undo(&self) -> usize {
-        self.work.as_ref().map_or(0, |w| w.buffers.writes.len())
+    /// Writes that a rollback, to a savepoint or altogether, has still to undo.
+    pub fn writes_to_undo(&self, to: Option<SavepointId>) -> usize {
+        let writes = self.work.as_ref().map_or(0, |w| w.buffers.writes.len());
+        let stay = self.writes_before(to);
+        stay.map_or(0, |stay| writes.saturating_sub(stay))
+    }
+
+    /// How many writes a rollback leaves; none if there is no such savepoint any more.
+    fn writes_before(&self, to: Option<SavepointId>) -> Option<usize> {
+        let Some(id) = to else {
+            return Some(0);
+        };
+        let at = self.savepoints.binary_search_by_key(&id, |s| s.id).ok()?;
+        Some(self.savepoints[at].writes)
     }
 
     /// Forgets the savepoint and later ones, keeping their work. False if there is no such savepoint any more.

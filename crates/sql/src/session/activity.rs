@@ -157,6 +157,13 @@ impl Live {
         self.0.lock().waits_for_former = waits;
     }
 
+    /// It holds locks of these tables: others have been given back.
+    pub(super) fn holds(&self, tables: impl Iterator<Item = (TableId, HeldLocks)>) {
+        let mut now = self.0.lock();
+        now.tables.clear();
+        now.tables.extend(tables);
+    }
+
     /// The session waits for its client, and holds locks of these tables.
     fn rests(
         &self,
@@ -488,7 +495,9 @@ impl Session {
         let now = self.context.clock_time();
         self.account(now);
         let transaction_start = (state != State::Idle).then(|| self.context.transaction_time.get());
-        let open = self.open.as_ref().filter(|_| state != State::Idle);
+        let undone = self.subtransaction.as_ref().map(|part| part.open());
+        let open = undone.as_deref().map_or(self.open.as_ref(), Option::as_ref);
+        let open = open.filter(|_| state != State::Idle);
         let tables = open.into_iter().flat_map(|open| open.txn.tables_held());
         self.context
             .live

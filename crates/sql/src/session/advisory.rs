@@ -22,6 +22,7 @@
 //!   (`session::advisory_wait`).
 
 use super::Session;
+use super::context::SessionContext;
 use super::run::guarded;
 use crate::context::{AdvisoryLockRow, AdvisoryWanted};
 use crate::error::{Result, SqlError};
@@ -692,6 +693,14 @@ impl Holdings {
     /// What is to be done when a statement has run?
     pub(super) fn has_work(&self) -> bool {
         !self.wanted.is_empty() || !self.warnings.is_empty()
+    }
+}
+
+impl SessionContext {
+    /// Gives back what the transaction has locked since the savepoint in front of which `index` others stand.
+    pub(super) fn unlock_advisory_since(&self, index: usize) {
+        let mut holdings = self.advisory.borrow_mut();
+        holdings.end_transaction(&self.instance.advisory, self.pid, Some(index));
     }
 }
 

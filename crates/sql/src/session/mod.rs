@@ -103,7 +103,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use transaction::{Block, Open, Savepoint, only_in_block};
 use transaction_modes::Modes;
-use undo::PriorTransaction;
+use undo::{AbortedSubtransaction, PriorTransaction};
 
 /// What a statement that is not a planned query answers.
 pub(super) enum Reply {
@@ -176,6 +176,8 @@ pub struct Session {
     extended_since: Option<i64>,
     /// Its last transaction, if that may still be undone behind it.
     former: Option<Rc<PriorTransaction>>,
+    /// The transaction that is open, while the part of it that failed behind a savepoint is undone.
+    subtransaction: Option<Rc<AbortedSubtransaction>>,
     /// It leaves its database last of all.
     _entered: Entered,
 }
@@ -397,6 +399,10 @@ impl Session {
     fn rest(&mut self) {
         build::settle();
         self.signals.end_statement();
+        self.rest_snapshot();
+    }
+
+    fn rest_snapshot(&mut self) {
         if self.suspended == 0
             && !self.cursors.are_running()
             && let Some(open) = &mut self.open
@@ -575,7 +581,7 @@ impl Session {
 }
 
 /// 25P02.
-fn aborted() -> SqlError {
+pub(super) fn aborted() -> SqlError {
     SqlError::new(
         SqlState::IN_FAILED_SQL_TRANSACTION,
         "current transaction is aborted, commands ignored until end of transaction block",
@@ -584,6 +590,7 @@ fn aborted() -> SqlError {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.take_back();
         self.unlisten_all();
         self.forget_advisory_locks();
         // Nothing if its transaction has ended as it should.

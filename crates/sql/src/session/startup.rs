@@ -150,6 +150,7 @@ impl Session {
             sql_functions: routine::SqlFunctions::default(),
             extended_since: None,
             former: None,
+            subtransaction: None,
             _entered: entered,
         };
         for (name, value) in identity {

@@ -4,13 +4,13 @@
 //! (only ROLLBACK and its kin are heard). The engine's transaction begins with the first statement that needs one, so
 //! that SET TRANSACTION can still choose its isolation level.
 
-use super::Session;
 use super::client::Client;
 use super::instance::Waiting;
 use super::large_objects::Descriptors;
 use super::past::Reading;
 use super::run::{Limits, guarded};
 use super::transaction_modes::{Modes, apply};
+use super::{Session, aborted};
 use crate::catalog::{Catalog, dependency_failure};
 use crate::ddl::DdlState;
 use crate::error::{Result, SqlError};
@@ -58,10 +58,25 @@ pub(super) struct Savepoint {
     pub(super) read_only: bool,
 }
 
+impl Open {
+    /// Back to the savepoint in front of which `index` others stand; it stays.
+    pub(super) fn rollback_to(&mut self, index: usize) {
+        if let Some((id, mark)) = self.savepoints.get(index).cloned() {
+            self.savepoints.truncate(index + 1);
+            self.txn.rollback_to(id);
+            self.events.rollback_to(&mark);
+            self.descriptors.rolled_back_to(index);
+        }
+    }
+}
+
 impl Session {
     /// The engine's transaction, begun if there is none.
     pub(super) fn transaction(&mut self) -> Result<&mut Open> {
         if self.open.is_none() {
+            if self.subtransaction.is_some() {
+                return Err(aborted());
+            }
             if self.block == Block::None {
                 self.modes = self.default_modes()?;
                 let now = self.context.statement_time.get();
@@ -189,6 +204,8 @@ impl Session {
                 return Err(error);
             }
         };
+        // A failed block does not commit.
+        assert!(self.subtransaction.is_none());
         self.cursors.end_unheld();
         self.portals.clear();
         self.suspended = 0;
@@ -285,13 +302,11 @@ impl Session {
         holdings.end_transaction(locks, self.context.pid, None);
     }
 
-    /// The same since the savepoint in front of which `index` others stand.
-    fn part_rolled_back(&mut self, index: usize) {
+    /// Cursors and notifications since the savepoint in front of which `index` others stand go. They guard nothing of
+    /// what was written since.
+    fn forget_since(&mut self, index: usize) {
         self.cursors.rolled_back_to(index);
         self.context.asked.borrow_mut().rolled_back_to(index);
-        let locks = &self.worker.instance.advisory;
-        let mut holdings = self.context.advisory.borrow_mut();
-        holdings.end_transaction(locks, self.context.pid, Some(index));
     }
 
     /// What COMMIT has still to judge, before the transaction draws its CSN.
@@ -329,6 +344,7 @@ impl Session {
     }
 
     fn abort_open(&mut self) {
+        self.take_back();
         let synchronous = self.context.synchronous.get();
         // Values of sequences that were told stay told.
         self.owed
@@ -351,29 +367,31 @@ impl Session {
         match self.block {
             Block::None => self.rollback(),
             Block::Open | Block::Failed => {
-                self.fail_portals(self.savepoints.len().checked_sub(1));
-                if self.savepoints.is_empty() {
-                    self.abort_open();
-                    self.transaction_over(false);
-                } else {
-                    self.part_rolled_back(self.savepoints.len() - 1);
-                    // The rest of the block survives behind the savepoint; locks since then are free at once.
-                    self.undo_to(self.savepoints.len() - 1);
+                let last = self.savepoints.len().checked_sub(1);
+                self.fail_portals(last);
+                match last {
+                    None => {
+                        self.abort_open();
+                        self.transaction_over(false);
+                    }
+                    Some(last) => {
+                        self.forget_since(last);
+                        // The rest of the block survives behind the savepoint.
+                        self.undo_since(last);
+                    }
                 }
                 self.block = Block::Failed;
             }
         }
     }
 
-    fn undo_to(&mut self, index: usize) {
-        if let Some(open) = &mut self.open
-            && let Some((id, mark)) = open.savepoints.get(index).cloned()
-        {
-            open.savepoints.truncate(index + 1);
-            open.txn.rollback_to(id);
-            open.events.rollback_to(&mark);
-            open.descriptors.rolled_back_to(index);
+    /// Rolls back to a savepoint, which stays, and gives back the locks taken since. [`Session::unwind`] has left
+    /// little to undo.
+    pub(super) fn undo_to(&mut self, index: usize) {
+        if let Some(open) = &mut self.open {
+            open.rollback_to(index);
         }
+        self.context.unlock_advisory_since(index);
     }
 
     /// BEGIN and all its kin. Gives the command tag.
@@ -468,7 +486,7 @@ impl Session {
                     // What older portals have still to give is of before.
                     self.settle_suspended().await?;
                 }
-                self.roll_back_to(index).await;
+                self.roll_back_to(index).await?;
                 self.block = Block::Open;
                 Ok("ROLLBACK")
             }
@@ -581,16 +599,40 @@ impl Session {
         });
     }
 
-    /// Back to the savepoint in front of which `index` others stand; it stays.
-    pub(super) async fn roll_back_to(&mut self, index: usize) {
+    /// Back to the savepoint in front of which `index` others stand; it stays. The error is that of a request to end the
+    /// statement, or of its time limit, while much is undone: the later savepoints are gone then, and what is left to
+    /// undo is undone with what is rolled back next, be it to this savepoint or an earlier one.
+    pub(super) async fn roll_back_to(&mut self, index: usize) -> Result<()> {
+        self.take_back();
+        self.leave_since(index);
+        if self.routines == 0 {
+            // ROLLBACK TO has the time limit that it restores.
+            self.signals.statement().set_deadline(None);
+            self.set_deadline(self.limits());
+        }
         let savepoints = self.open.as_ref().map(|open| &open.savepoints);
         let savepoint = savepoints.and_then(|savepoints| savepoints.get(index));
         if let Some(to) = savepoint.map(|(savepoint, _)| *savepoint) {
-            self.unwind_to(Some(to)).await;
+            self.unwind_or_end(to).await?;
         }
-        self.part_rolled_back(index);
         self.undo_to(index);
+        Ok(())
+    }
+
+    /// An error leaves what stands behind that savepoint, which goes: what was written since is undone with what is
+    /// around it.
+    pub(super) fn give_up(&mut self, index: usize) {
+        self.leave_since(index);
+        self.release(index);
+    }
+
+    /// All that a rollback to a savepoint does but undo writes and give back what guards them.
+    fn leave_since(&mut self, index: usize) {
+        self.forget_since(index);
         self.savepoints.truncate(index + 1);
+        if let Some(open) = &mut self.open {
+            open.savepoints.truncate(index + 1);
+        }
         self.restore_read_only(index);
         self.context.settings.borrow_mut().rollback_to(index);
         self.context.refresh_style();

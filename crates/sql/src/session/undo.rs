@@ -1,23 +1,24 @@
 //! Undoing much behind a session: who is cancelled, fails or rolls back has its answer at once, and may go on.
 //!
-//! Owns: the transactions of a worker whose sessions have done with them and whose writes are still to be undone
-//! ([`Undoer`]), and what a session knows of the last of its own ([`PriorTransaction`]). A transaction comes here when it ends as
-//! a whole (a statement outside a block, ROLLBACK, a block that failed, a COMMIT that does not commit) and a few
-//! milliseconds were not enough to undo it (`session::unwind`). ROLLBACK TO and the handlers of bodies go on with the
-//! transaction, and undo what is to be undone first.
+//! Owns: what of a worker's sessions is still to be undone after their answers ([`Undoer`]), and what a session knows of
+//! its own: of the last transaction that it has done with ([`PriorTransaction`]), and of the open one, if an error has
+//! ended a part of it ([`AbortedSubtransaction`]). A transaction comes here when it ends as a whole (a statement outside
+//! a block, ROLLBACK, a block that failed, a COMMIT that does not commit) and a few milliseconds were not enough to undo
+//! it (`session::unwind`). So does the part behind the last savepoint of a block that failed. ROLLBACK TO and the
+//! handlers of bodies go on with the transaction: their statement undoes what is to be undone, unless it is asked to end.
 //!
-//! For all others it is a transaction that rolls back slowly: in progress, its locks of rows and tables held, its
+//! For all others both are a transaction that rolls back slowly: in progress, its locks of rows and tables held, its
 //! storages there, its memory counted, until the last write is undone. So readers, who waits for its locks, the
 //! collector, checkpoints and the certifier need to know nothing of this.
 //!
 //! What is given back, and when:
-//! - At once: portals, cursors, exported snapshots, notifications, settings, savepoints. They guard nothing of what was
-//!   written.
+//! - At once: portals, cursors, exported snapshots, notifications, settings, savepoints, the transaction's id, which is
+//!   that of an aborted one from then on. They guard nothing of what was written.
 //! - With the end of the undoing, in this order: row locks and storages made, names and databases closed (hooks of the
-//!   transaction), table locks, its id, its advisory locks. What is in memory and in side segments is counted and kept
-//!   until then.
+//!   transaction), table locks, its advisory locks. What is in memory and in side segments is counted and kept until
+//!   then. Of a part these are those since the savepoint.
 //!
-//! Invariants:
+//! Invariants of a transaction:
 //! - A session has one such transaction at most: it waits for its end before it writes, or locks rows or tables
 //!   ([`Session::waits_for_former`]); so the same name or key is free for it then. A transaction that ends all the same
 //!   before the former one is undone in the session, as where nobody undoes behind sessions.
@@ -31,11 +32,20 @@
 //!   gone (a shutdown, DROP DATABASE, the end of its temporary tables) waits for that, too.
 //! - The transaction never commits: it is not in the log, and a crash in the middle undoes the rest.
 //!
+//! Invariants of a part:
+//! - Its block is failed, and its session has no open transaction meanwhile. Nothing runs in a failed block but what
+//!   ends it or goes back to a savepoint, and each of these takes the transaction back first ([`Session::take_back`]),
+//!   in whatever state: what was not undone yet is undone then, to the same savepoint or an earlier one. So nobody sees
+//!   a part that is half undone, and nobody waits for its end but for its locks.
+//! - It is undone in steps that are not interrupted: between two of them the session finds the transaction here.
+//! - The session waits for nothing while its block is failed, so no circle of waits goes through it.
+//!
 //! Does not: write, or wait for memory or room in the log.
 
 use super::Session;
 use super::activity::Live;
 use super::advisory::Kept;
+use super::context::SessionContext;
 use super::instance::{Instance, WorkerSessions};
 use super::run::{Limits, guarded};
 use super::signals::Signals;
@@ -46,9 +56,9 @@ use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::parse::StatementKind;
 use crate::value::user;
-use logstead_engine::TableLock;
+use logstead_engine::{SavepointId, TableLock};
 use sqlparser::ast;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::rc::Rc;
@@ -73,7 +83,7 @@ impl PriorTransaction {
 }
 
 /// A transaction that is being undone. Dropping it undoes the rest, and gives back what the transaction held.
-struct Undoing {
+struct AbortedTransaction {
     open: Option<Open>,
     /// Keys of its rows are computed with the types of this one.
     catalog: Arc<Catalog>,
@@ -83,10 +93,10 @@ struct Undoing {
     former: Rc<PriorTransaction>,
 }
 
-impl Undoing {
+impl AbortedTransaction {
     fn writes(&self) -> usize {
         let open = self.open.as_ref();
-        open.map_or(0, |open| open.txn.writes_to_undo())
+        open.map_or(0, |open| open.txn.writes_to_undo(None))
     }
 
     /// Undoes some of it. True if there is more.
@@ -97,7 +107,7 @@ impl Undoing {
     }
 }
 
-impl Drop for Undoing {
+impl Drop for AbortedTransaction {
     fn drop(&mut self) {
         if let Some(open) = self.open.take() {
             open.txn.abort();
@@ -109,7 +119,74 @@ impl Drop for Undoing {
     }
 }
 
-/// The transactions of one worker that are being undone behind their sessions: one for each session at most.
+/// An open transaction whose part behind the last savepoint is being undone.
+pub(super) struct AbortedSubtransaction {
+    /// None when the session has taken it back.
+    open: RefCell<Option<Open>>,
+    savepoint: SavepointId,
+    /// How many savepoints stand in front of it.
+    index: usize,
+    /// Keys of its rows are computed with the types of this one.
+    catalog: Arc<Catalog>,
+    context: Rc<SessionContext>,
+}
+
+impl AbortedSubtransaction {
+    /// The transaction.
+    pub(super) fn open(&self) -> Ref<'_, Option<Open>> {
+        self.open.borrow()
+    }
+
+    fn writes(&self) -> usize {
+        let open = self.open();
+        let open = open.as_ref();
+        open.map_or(0, |open| open.txn.writes_to_undo(Some(self.savepoint)))
+    }
+
+    /// Undoes some of it, and gives back what it held when all is undone. True if there is more.
+    fn step(&self, signals: &Signals) -> bool {
+        user::enter(&self.catalog);
+        let mut open = self.open.borrow_mut();
+        let Some(open) = open.as_mut() else {
+            return false;
+        };
+        if unwind_step(signals, &mut open.txn, Some(self.savepoint)) {
+            return true;
+        }
+        open.rollback_to(self.index);
+        self.context.unlock_advisory_since(self.index);
+        self.context.live.holds(open.txn.tables_held());
+        false
+    }
+}
+
+/// What is being undone.
+enum Undoing {
+    Transaction(AbortedTransaction),
+    Subtransaction(Rc<AbortedSubtransaction>),
+}
+
+impl Undoing {
+    fn writes(&self) -> usize {
+        match self {
+            Undoing::Transaction(transaction) => transaction.writes(),
+            Undoing::Subtransaction(part) => part.writes(),
+        }
+    }
+
+    fn step(&mut self, signals: &Signals) -> bool {
+        match self {
+            Undoing::Transaction(transaction) => transaction.step(signals),
+            Undoing::Subtransaction(part) => part.step(signals),
+        }
+    }
+
+    fn is(&self, other: &Rc<AbortedSubtransaction>) -> bool {
+        matches!(self, Undoing::Subtransaction(part) if Rc::ptr_eq(part, other))
+    }
+}
+
+/// What is being undone behind the sessions of one worker: for each session one transaction, or one part, at most.
 #[derive(Default)]
 pub(super) struct Undoer {
     line: RefCell<VecDeque<Undoing>>,
@@ -125,6 +202,20 @@ impl Undoer {
         self.writes.set(self.writes.get() + undoing.writes());
         self.line.borrow_mut().push_back(undoing);
         self.arrived.notify_one();
+    }
+
+    /// Its session goes on with it.
+    fn forget(&self, part: &Rc<AbortedSubtransaction>) {
+        let mut line = self.line.borrow_mut();
+        if let Some(at) = line.iter().position(|undoing| undoing.is(part)) {
+            line.remove(at);
+            self.undone(part.writes());
+        }
+    }
+
+    /// So many writes are not left any more.
+    fn undone(&self, writes: usize) {
+        self.writes.set(self.writes.get().saturating_sub(writes));
     }
 
     fn is_empty(&self) -> bool {
@@ -145,8 +236,7 @@ impl Undoer {
             true
         });
         let left = if more { first.writes() } else { 0 };
-        let undone = before.saturating_sub(left);
-        self.writes.set(self.writes.get().saturating_sub(undone));
+        self.undone(before.saturating_sub(left));
         if more {
             self.line.borrow_mut().push_back(first);
         }
@@ -208,16 +298,13 @@ impl Session {
     /// Rolls back a transaction that the session has done with. What [`Session::unwind_all`] has left of it is undone
     /// behind the session.
     pub(super) fn undo(&mut self, mut open: Open) {
-        if open.txn.writes_to_undo() <= UNWOUND_UNSEEN || !self.undoes_behind() {
+        if open.txn.writes_to_undo(None) <= UNWOUND_UNSEEN || !self.undoes_behind() {
             open.txn.abort();
             return;
         }
         // It wants nothing any more, and reads nothing.
         open.txn.unwind(None, 0);
         open.txn.end_statement();
-        if let Some(xid) = self.context.xid.take() {
-            open.txn.set_xid(xid);
-        }
         let pid = self.context.pid;
         let locks = self.context.advisory.borrow_mut().take_transaction(pid);
         let instance = Arc::clone(&self.worker.instance);
@@ -236,20 +323,66 @@ impl Session {
         let live = Arc::clone(&self.context.live);
         live.undoes(Some((open.txn.id(), open.txn.tables_held().collect())));
         self.former = Some(Rc::clone(&former));
-        self.worker.undoer.push(Undoing {
+        let aborted = AbortedTransaction {
             open: Some(open),
             catalog: Arc::clone(&self.context.catalog.borrow()),
             instance,
             live,
             locks,
             former,
-        });
+        };
+        self.worker.undoer.push(Undoing::Transaction(aborted));
         self.worker.show_undone();
+    }
+
+    /// After an error: rolls back to the last savepoint, in front of which `index` others stand. What
+    /// [`Session::unwind`] has left is undone behind the session, until that takes the transaction back.
+    pub(super) fn undo_since(&mut self, index: usize) {
+        if self.subtransaction.is_some() {
+            return;
+        }
+        let behind = self.undoes_behind();
+        let much = |open: &Open| {
+            let (savepoint, _) = open.savepoints.get(index)?;
+            let writes = open.txn.writes_to_undo(Some(*savepoint));
+            // Who reads the past writes nothing, and what its session reads next is its own to say.
+            (writes > UNWOUND_UNSEEN && open.reading.is_none()).then_some(*savepoint)
+        };
+        let Some(savepoint) = self.open.as_ref().filter(|_| behind).and_then(much) else {
+            self.undo_to(index);
+            return;
+        };
+        // What the next answers tell of rests on it, and the next messages find no snapshot to give up.
+        self.owe_for_locks();
+        self.rest_snapshot();
+        let Some(open) = self.open.take() else {
+            return;
+        };
+        let part = Rc::new(AbortedSubtransaction {
+            open: RefCell::new(Some(open)),
+            savepoint,
+            index,
+            catalog: Arc::clone(&self.context.catalog.borrow()),
+            context: Rc::clone(&self.context),
+        });
+        self.subtransaction = Some(Rc::clone(&part));
+        self.worker.undoer.push(Undoing::Subtransaction(part));
+        self.worker.show_undone();
+    }
+
+    /// Takes the transaction back whose part behind the last savepoint is undone behind the session, as far as it is.
+    /// Whoever rolls back next undoes the rest.
+    pub(super) fn take_back(&mut self) {
+        if let Some(part) = self.subtransaction.take() {
+            self.worker.undoer.forget(&part);
+            self.worker.show_undone();
+            self.open = part.open.take();
+        }
     }
 
     /// Undoes all that the session has not committed, in turns with the others: it is about to end.
     pub async fn undo_all(&mut self) {
-        self.unwind_to(None).await;
+        self.unwind_to_end().await;
         if let Some(former) = self.former.take() {
             former.over().await;
         }

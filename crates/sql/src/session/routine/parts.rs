@@ -84,6 +84,12 @@ impl Session {
         })
     }
 
+    /// An error leaves a block with handlers, none of which takes it, or which is not undone yet.
+    fn leave_block(&mut self, index: usize) {
+        self.give_up(index);
+        self.context.level.set(self.savepoints.len());
+    }
+
     fn handled<'a>(
         &'a mut self,
         act: &'a mut Activation,
@@ -113,20 +119,24 @@ impl Session {
             if error.fields().fatal {
                 return Err(error);
             }
-            // Whoever is told of the error is told of what it rests on: the transaction goes on, and depends on that.
-            self.roll_back_to(index).await;
-            self.release(index);
-            self.context.level.set(self.savepoints.len());
             let arm = handlers.arms.iter().find(|(conditions, _)| {
                 conditions.iter().any(|condition| fits(*condition, &error))
             });
             let Some((_, body)) = arm else {
+                self.leave_block(index);
                 return Err(error);
             };
             if error.code() == SqlState::QUERY_CANCELED {
                 // It was asked for once.
                 self.signals.statement().answered();
             }
+            // Whoever is told of the error is told of what it rests on: the transaction goes on, and depends on that.
+            if let Err(error) = self.roll_back_to(index).await {
+                self.leave_block(index);
+                return Err(error);
+            }
+            self.release(index);
+            self.context.level.set(self.savepoints.len());
             let text = error.code().as_str().to_owned();
             act.values[handlers.state] = Datum::text(text.as_str());
             act.values[handlers.message] = Datum::text(error.fields().message.as_str());
