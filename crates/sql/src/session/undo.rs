@@ -352,8 +352,7 @@ impl Session {
             self.undo_to(index);
             return;
         };
-        // What the next answers tell of rests on it, and the next messages find no snapshot to give up.
-        self.owe_for_locks();
+        // The session finds none to give up when it waits for its client.
         self.rest_snapshot();
         let Some(open) = self.open.take() else {
             return;
