@@ -126,12 +126,19 @@ pub(super) struct AbortedSubtransaction {
     savepoint: SavepointId,
     /// How many savepoints stand in front of it.
     index: usize,
+    /// It is undone no more.
+    over: Cell<bool>,
     /// Keys of its rows are computed with the types of this one.
     catalog: Arc<Catalog>,
     context: Rc<SessionContext>,
 }
 
 impl AbortedSubtransaction {
+    /// It is undone no more. True the first time.
+    fn ends(&self) -> bool {
+        !self.over.replace(true)
+    }
+
     /// The transaction.
     pub(super) fn open(&self) -> Ref<'_, Option<Open>> {
         self.open.borrow()
@@ -181,36 +188,40 @@ impl Undoing {
         }
     }
 
-    fn is(&self, other: &Rc<AbortedSubtransaction>) -> bool {
-        matches!(self, Undoing::Subtransaction(part) if Rc::ptr_eq(part, other))
+    /// It is undone no more. True unless its session has taken it back.
+    fn ends(&self) -> bool {
+        match self {
+            Undoing::Transaction(_) => true,
+            Undoing::Subtransaction(part) => part.ends(),
+        }
     }
 }
 
 /// What is being undone behind the sessions of one worker: for each session one transaction, or one part, at most.
 #[derive(Default)]
 pub(super) struct Undoer {
-    line: RefCell<VecDeque<Undoing>>,
+    /// What nobody has begun to undo.
+    arrivals: RefCell<VecDeque<Undoing>>,
     arrived: Notify,
     /// Somebody does it.
     runs: Cell<bool>,
-    /// Writes that are left of all.
+    /// Transactions and parts, and the writes that are left of all.
+    count: Cell<usize>,
     writes: Cell<usize>,
 }
 
 impl Undoer {
     fn push(&self, undoing: Undoing) {
+        self.count.set(self.count.get() + 1);
         self.writes.set(self.writes.get() + undoing.writes());
-        self.line.borrow_mut().push_back(undoing);
+        self.arrivals.borrow_mut().push_back(undoing);
         self.arrived.notify_one();
     }
 
-    /// Its session goes on with it.
-    fn forget(&self, part: &Rc<AbortedSubtransaction>) {
-        let mut line = self.line.borrow_mut();
-        if let Some(at) = line.iter().position(|undoing| undoing.is(part)) {
-            line.remove(at);
-            self.undone(part.writes());
-        }
+    /// One of them is over, with so many writes left.
+    fn over(&self, writes: usize) {
+        self.count.set(self.count.get().saturating_sub(1));
+        self.undone(writes);
     }
 
     /// So many writes are not left any more.
@@ -218,29 +229,18 @@ impl Undoer {
         self.writes.set(self.writes.get().saturating_sub(writes));
     }
 
-    fn is_empty(&self) -> bool {
-        self.line.borrow().is_empty()
-    }
-
-    /// Undoes some of the first one's writes, which is the last in the line then. True if there is more.
-    fn step(&self, signals: &Signals) -> bool {
-        let Some(mut first) = self.line.borrow_mut().pop_front() else {
-            return false;
-        };
-        let before = first.writes();
+    /// Undoes some writes. True if there are more.
+    fn step(&self, undoing: &mut Undoing, signals: &Signals) -> bool {
+        let before = undoing.writes();
         // One write whose keys cannot be computed does not take the others' sessions with it: an entry of its may stay,
         // which is a hint that leads nowhere.
-        let step = std::panic::AssertUnwindSafe(|| first.step(signals));
+        let step = std::panic::AssertUnwindSafe(|| undoing.step(signals));
         let more = std::panic::catch_unwind(step).unwrap_or_else(|_panic| {
             tracing::error!("undoing a write panicked; the next one is undone");
             true
         });
-        let left = if more { first.writes() } else { 0 };
-        self.undone(before.saturating_sub(left));
-        if more {
-            self.line.borrow_mut().push_back(first);
-        }
-        !self.is_empty()
+        self.undone(before.saturating_sub(undoing.writes()));
+        more
     }
 }
 
@@ -261,30 +261,50 @@ impl Drop for Runs<'_> {
 }
 
 impl WorkerSessions {
-    /// Undoes behind the worker's sessions, in turns with their long statements, for as long as the worker lives: a
-    /// task of its own. Where there is none, sessions undo by themselves.
+    /// Undoes behind the worker's sessions, for as long as the worker lives: a task of its own, which makes one for each
+    /// transaction. Where there is none, sessions undo by themselves.
     pub async fn undo_behind(self: Rc<Self>) {
         let _runs = Runs::new(&self.undoer);
-        let signals = Signals::new(Arc::clone(&self.turns));
-        signals.statement().set_long();
         loop {
-            while self.undoer.is_empty() {
-                self.undoer.arrived.notified().await;
+            while let Some(undoing) = self.next_to_undo() {
+                let work = Rc::clone(&self).undo_one(undoing);
+                tokio::task::spawn_local(self.task(work));
             }
-            let work = pin!(async {
-                while self.undoer.step(&signals) {
-                    self.show_undone();
-                    tokio::task::yield_now().await;
-                }
-                self.show_undone();
-            });
-            in_turns(&signals, work).await;
+            self.undoer.arrived.notified().await;
         }
     }
 
+    fn next_to_undo(&self) -> Option<Undoing> {
+        self.undoer.arrivals.borrow_mut().pop_front()
+    }
+
+    /// Undoes all of it, with a place of its own among the worker's long statements.
+    async fn undo_one(self: Rc<Self>, mut undoing: Undoing) {
+        let signals = Signals::new(Arc::clone(&self.turns));
+        signals.statement().set_long();
+        {
+            let work = pin!(async {
+                while self.undoer.step(&mut undoing, &signals) {
+                    self.show_undone();
+                    tokio::task::yield_now().await;
+                }
+            });
+            in_turns(&signals, work).await;
+        }
+        if undoing.ends() {
+            self.undoer.over(undoing.writes());
+        }
+        {
+            // Whoever waits for its locks would wait for ever.
+            let _watch = logstead_env::abort_on_panic("ending a transaction that is undone");
+            drop(undoing);
+        }
+        self.show_undone();
+    }
+
     fn show_undone(&self) {
-        let transactions = self.undoer.line.borrow().len();
-        self.watch.undoes(transactions, self.undoer.writes.get());
+        let undoer = &self.undoer;
+        self.watch.undoes(undoer.count.get(), undoer.writes.get());
     }
 }
 
@@ -361,6 +381,7 @@ impl Session {
             open: RefCell::new(Some(open)),
             savepoint,
             index,
+            over: Cell::new(false),
             catalog: Arc::clone(&self.context.catalog.borrow()),
             context: Rc::clone(&self.context),
         });
@@ -373,8 +394,10 @@ impl Session {
     /// Whoever rolls back next undoes the rest.
     pub(super) fn take_back(&mut self) {
         if let Some(part) = self.subtransaction.take() {
-            self.worker.undoer.forget(&part);
-            self.worker.show_undone();
+            if part.ends() {
+                self.worker.undoer.over(part.writes());
+                self.worker.show_undone();
+            }
             self.open = part.open.take();
         }
     }

@@ -576,6 +576,38 @@ fn what_goes_on_with_its_transaction_or_is_little_is_undone_at_once() {
 }
 
 #[test]
+fn each_transaction_has_a_place_of_its_own_among_the_long_statements() {
+    undone_behind(async |worker| {
+        let (mut o, mut oc) = (session(&worker), Script::default());
+        ask(&mut o, &mut oc, "CREATE TABLE t (a int)").await;
+        let long = "SELECT count(*) FROM generate_series(1, 20000) a";
+        let before = worker.long_turns();
+        ask(&mut o, &mut oc, long).await;
+        let alone = worker.long_turns() - before;
+        assert!(alone >= 50, "{alone} turns");
+        let mut sessions = Vec::new();
+        for _ in 0..2 {
+            let (mut s, mut c) = (session(&worker), Script::default());
+            ask(&mut s, &mut c, &format!("BEGIN; {MANY}; ROLLBACK")).await;
+            sessions.push(s);
+        }
+        let before = worker.long_turns();
+        ask(&mut o, &mut oc, long).await;
+        let beside = worker.long_turns() - before;
+        assert_eq!(undoing(&mut o, &mut oc).await, "2");
+        // One of three turns is the statement's.
+        assert!(
+            2 * beside > 5 * alone,
+            "{beside} turns, {alone} of them its own"
+        );
+        for mut s in sessions {
+            s.undo_all().await;
+        }
+        assert_eq!(undoing(&mut o, &mut oc).await, "0");
+    });
+}
+
+#[test]
 fn who_ends_a_session_waits_for_what_is_undone_behind_it() {
     undone_behind(async |worker| {
         let (mut s, mut c) = (session(&worker), Script::default());
