@@ -5,6 +5,7 @@ long to undo: an index computes a key of 128 KiB for each. So what a statement w
 undone when the next question comes, and each test first looks that it is.
 """
 
+import hashlib
 import threading
 import time
 
@@ -607,11 +608,12 @@ def test_a_commit_that_is_refused(one_worker):
         assert other.execute(asked).fetchone() == (rows, 0)
 
 
+@pytest.mark.parametrize("what", ["transaction", "part"])
 @pytest.mark.parametrize("how", ["kill", "stop"])
-def test_the_server_ends_in_the_middle(server_kind, tmp_path, how):
-    """Nothing of it comes back, nothing that was committed before or meanwhile is lost."""
+def test_the_server_ends_in_the_middle(server_kind, tmp_path, how, what):
+    """Nothing of it comes back, nothing that was committed before or meanwhile is lost. A stop does not wait for it."""
     server = server_kind(tmp_path / how)
-    server.start(("--workers", "1"))
+    server.start(("--workers", "1", "--shutdown-grace", "0"))
     with server.connect(autocommit=True) as other:
         for statement in KEYED:
             other.execute(statement)
@@ -620,8 +622,10 @@ def test_the_server_ends_in_the_middle(server_kind, tmp_path, how):
         session.execute("BEGIN")
         session.execute("UPDATE keyed SET n = 1, t = t || 'x'")
         session.execute("CREATE TABLE made AS SELECT 1")
-        times_out(session, FILL)
-        session.execute("ROLLBACK")
+        session.execute("SAVEPOINT s")
+        times_out(session, FILL, seconds=5.0 if how == "stop" else 1.0)
+        if what == "transaction":
+            session.execute("ROLLBACK")
         assert undoing(other) == 1
         other.execute("INSERT INTO keyed VALUES (-1000, 'meanwhile', 0)")
         if how == "kill":
@@ -631,6 +635,7 @@ def test_the_server_ends_in_the_middle(server_kind, tmp_path, how):
         server.kill()
     else:
         assert server.stop() == 0
+        assert "writes of transactions that were rolled back are left as they are" in server.output_text()
     server.start(("--workers", "1"))
     with server.connect(autocommit=True) as other:
         asked = "SELECT count(*), sum(n), count(*) FILTER (WHERE t LIKE '%x'), count(*) FILTER (WHERE id > 0) FROM keyed"
@@ -639,7 +644,10 @@ def test_the_server_ends_in_the_middle(server_kind, tmp_path, how):
         other.execute("SET enable_seqscan = off")
         found = "SELECT id FROM keyed WHERE md5(repeat(t, 4000)) = md5(repeat(%s, 4000))"
         assert other.execute(found, ("meanwhile",)).fetchall() == [(-1000,)]
-        other.execute("INSERT INTO keyed VALUES (1, 'again', 0)")
+        assert other.execute(found, (hashlib.md5(b"7").hexdigest(),)).fetchall() == [(-7,)]
+        other.execute("INSERT INTO keyed SELECT g, md5(g::text), 0 FROM generate_series(1, 200) g")
+        assert other.execute(asked).fetchone() == (301, 0, 0, 200)
+        assert sorted(other.execute(found, (hashlib.md5(b"7").hexdigest(),)).fetchall()) == [(-7,), (7,)]
     server.stop()
 
 

@@ -184,6 +184,12 @@ pub(crate) fn run(mut config: Config) -> ExitCode {
         Ok(()) => {}
         Err(error) => return fail(EXIT_FAILURE, &error),
     }
+    let left = instance.writes_to_undo();
+    if left > 0 {
+        // They end with the process, as in a crash: the log has nothing of them, and all else is done.
+        info!("stopped: {left} writes of transactions that were rolled back are left as they are");
+        return ExitCode::SUCCESS;
+    }
     for thread in threads {
         if thread.join().is_err() {
             return fail(EXIT_FAILURE, "a worker thread panicked");

@@ -28,8 +28,9 @@
 //!   memory is scarce, for it may want what is about to be free.
 //! - Undoing waits for nothing but its turn. So whoever waits for it, its own session too, waits for an end that comes:
 //!   these waits are in no graph, and a search for circles does not go through a former transaction.
-//! - A session ends when its former transaction is undone ([`Session::undo_all`]). So whoever waits for sessions to be
-//!   gone (a shutdown, DROP DATABASE, the end of its temporary tables) waits for that, too.
+//! - A session ends when its former transaction is undone ([`Session::undo_all`]), unless the server stops. So whoever
+//!   waits for sessions to be gone (DROP DATABASE, the end of its temporary tables) waits for that, too. A server that
+//!   stops leaves the undoing as it stands when the last checkpoint is taken: it is a crash's ([`Session::leaves_undoing`]).
 //! - The transaction never commits: it is not in the log, and a crash in the middle undoes the rest.
 //!
 //! Invariants of a part:
@@ -60,9 +61,11 @@ use logstead_engine::{SavepointId, TableLock};
 use sqlparser::ast;
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::VecDeque;
+use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::sync::Notify;
 
 /// What a session knows of its last transaction, which is undone behind it.
@@ -402,12 +405,39 @@ impl Session {
         }
     }
 
-    /// Undoes all that the session has not committed, in turns with the others: it is about to end.
+    /// Undoes all that the session has not committed, in turns with the others: it is about to end. Where the server
+    /// stops nobody waits for that: see [`Session::leaves_undoing`].
     pub async fn undo_all(&mut self) {
-        self.unwind_to_end().await;
-        if let Some(former) = self.former.take() {
-            former.over().await;
+        self.take_back();
+        self.unwind_unless_left().await;
+        if self.leaves_undoing() {
+            self.rollback();
+            return;
         }
+        let Some(former) = self.former.take() else {
+            return;
+        };
+        let mut over = pin!(former.over());
+        std::future::poll_fn(|cx| {
+            if over.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            // Whoever stops the server wakes its sessions.
+            self.signals.register(cx.waker());
+            match self.leaves_undoing() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+    }
+
+    /// Does the session end before all is undone that it has not committed? Where the server stops, and somebody goes on
+    /// with it until the process ends. Then it is undone as after a crash: it is in no log, and of a checkpoint it has
+    /// index entries at most, which lead nowhere. Who has temporary tables drops them, which is no affair of a crash.
+    pub(super) fn leaves_undoing(&self) -> bool {
+        let somebody = self.worker.undoer.runs.get();
+        self.worker.instance.is_stopping() && somebody && self.temporary.is_empty()
     }
 
     /// Before a statement that is planned.

@@ -101,12 +101,21 @@ impl Session {
         }
     }
 
-    /// Undoes all of the transaction.
-    pub(super) async fn unwind_to_end(&mut self) {
-        self.take_back();
-        if let Some(open) = &mut self.open {
-            unwind_txn(&self.signals, &mut open.txn, None).await;
+    /// Undoes all of the transaction, unless it is left to be undone ([`Session::leaves_undoing`]).
+    pub(super) async fn unwind_unless_left(&mut self) {
+        let Some(mut open) = self.open.take() else {
+            return;
+        };
+        let signals = Arc::clone(&self.signals);
+        if unwind_step(&signals, &mut open.txn, None) {
+            let rest = pin!(async {
+                while !self.leaves_undoing() && unwind_step(&signals, &mut open.txn, None) {
+                    tokio::task::yield_now().await;
+                }
+            });
+            in_turns(&signals, rest).await;
         }
+        self.open = Some(open);
     }
 
     /// Undoes what came since the savepoint, in a statement that goes on then: it can be asked to end meanwhile, and has

@@ -181,6 +181,13 @@ impl Instance {
         }
     }
 
+    /// Writes that are left to undo behind sessions.
+    pub fn writes_to_undo(&self) -> u64 {
+        let watches = self.watches.lock();
+        let left = |watch: &Arc<Watch>| watch.undone_writes.load(Ordering::Relaxed);
+        watches.iter().map(left).sum()
+    }
+
     /// How often a worker was held for longer than a tenth of a second.
     pub fn workers_held(&self) -> u64 {
         let watches = self.watches.lock();

@@ -87,11 +87,13 @@ async fn left(session: &mut Session, client: &mut Script) -> u64 {
 
 /// Comes back when all is undone behind sessions.
 async fn until_undone(session: &mut Session, client: &mut Script) {
-    for _ in 0..100_000 {
+    for _ in 0..1000 {
         if undoing(session, client).await == "0" {
             return;
         }
-        tokio::task::yield_now().await;
+        for _ in 0..500 {
+            tokio::task::yield_now().await;
+        }
     }
     panic!("it is not undone");
 }
