@@ -172,7 +172,7 @@ impl AbortedSubtransaction {
 
 /// What is being undone.
 enum Undoing {
-    Transaction(AbortedTransaction),
+    Transaction(Box<AbortedTransaction>),
     Subtransaction(Rc<AbortedSubtransaction>),
 }
 
@@ -354,7 +354,8 @@ impl Session {
             locks,
             former,
         };
-        self.worker.undoer.push(Undoing::Transaction(aborted));
+        let undoing = Undoing::Transaction(Box::new(aborted));
+        self.worker.undoer.push(undoing);
         self.worker.show_undone();
     }
 

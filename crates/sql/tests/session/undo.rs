@@ -630,6 +630,37 @@ fn who_ends_a_session_waits_for_what_is_undone_behind_it() {
 }
 
 #[test]
+fn who_ends_a_session_of_a_server_that_stops_leaves_the_undoing() {
+    undone_behind(async |worker| {
+        let (mut o, mut oc) = (session(&worker), Script::default());
+        let tables = "CREATE TABLE t (a int PRIMARY KEY); CREATE TABLE u (a int)";
+        ask(&mut o, &mut oc, tables).await;
+        let (mut waiting, mut c) = (session(&worker), Script::default());
+        ask(&mut waiting, &mut c, &format!("BEGIN; {MANY}; ROLLBACK")).await;
+        let ended = tokio::task::spawn_local(async move {
+            waiting.undo_all().await;
+            waiting.close();
+        });
+        let (mut failed, mut c) = (session(&worker), Script::default());
+        let part = format!("BEGIN; SAVEPOINT s; {}", MANY.replace("INTO t", "INTO u"));
+        ask(&mut failed, &mut c, &part).await;
+        ask(&mut failed, &mut c, "SELECT 1/0").await;
+        assert!(!ended.is_finished());
+        worker.instance.stop();
+        failed.undo_all().await;
+        failed.close();
+        ended.await.unwrap();
+        assert_eq!(undoing(&mut o, &mut oc).await, "2");
+        assert!(left(&mut o, &mut oc).await > 15_000);
+        assert_eq!(worker.instance.session_count(), 1);
+        // Who has the time goes on.
+        until_undone(&mut o, &mut oc).await;
+        let said = ask(&mut o, &mut oc, "INSERT INTO t VALUES (1)").await;
+        assert_eq!(said, ["INSERT 0 1"]);
+    });
+}
+
+#[test]
 fn a_time_limit_is_looked_at_after_each_row_whose_keys_are_computed() {
     undone_behind(async |worker| {
         let insert = "INSERT INTO t SELECT g FROM generate_series(1, 900) g";
