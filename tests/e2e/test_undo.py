@@ -328,7 +328,8 @@ def fails_behind_a_savepoint(session, *before: str) -> None:
     for statement in before:
         session.execute(statement)
     session.execute("SAVEPOINT s")
-    times_out(session, FILL)
+    # Long enough for some questions while it is undone.
+    times_out(session, FILL, seconds=3.0)
     assert session.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
 
 
@@ -546,7 +547,7 @@ def test_the_id_is_that_of_an_aborted_transaction_at_once(one_worker):
         session.execute("BEGIN")
         xid = session.execute("SELECT txid_current()").fetchone()[0]
         session.execute("SAVEPOINT s")
-        times_out(session, FILL)
+        times_out(session, FILL, seconds=3.0)
         status = "SELECT txid_status(%s), sum(undoing)::int FROM logstead_workers"
         assert other.execute(status, (xid,)).fetchone() == ("in progress", 1)
         session.execute("ROLLBACK")
