@@ -6,9 +6,7 @@
 //! Not here: the setting in the bodies of functions, which are read as if it were on. A literal that becomes longer moves what stands
 //! behind it, so positions of errors may be off by as many characters.
 
-use super::operators::{
-    comment, comment_length, dollar_length, has_escapes, is_of_name, quoted_length,
-};
+use crate::lexer::{Lexer, LexerOptions, TokenKind, character};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -30,10 +28,6 @@ impl LiteralRules {
     }
 }
 
-fn at_char(text: &str, byte: usize) -> Option<usize> {
-    Some(text.get(..byte)?.chars().count() + 1)
-}
-
 /// What is told of a literal with an escape, by the first one in it.
 fn warning(text: &str, start: usize, body: &str) -> Option<SqlError> {
     let at = body.find('\\')?;
@@ -52,7 +46,7 @@ fn warning(text: &str, start: usize, body: &str) -> Option<SqlError> {
         ),
     };
     let error = SqlError::new(SqlState::new(b"22P06"), message).hint(hint);
-    Some(error.at(at_char(text, start)))
+    Some(error.at(Some(character(text, start))))
 }
 
 fn has_quoted_quote(body: &str) -> bool {
@@ -70,110 +64,91 @@ fn unsafe_quote(text: &str, start: usize) -> SqlError {
     let error = SqlError::new(SqlState::new(b"22P06"), message);
     let error =
         error.hint("Use '' to write quotes in strings. \\' is insecure in client-only encodings.");
-    error.at(at_char(text, start))
+    error.at(Some(character(text, start)))
 }
 
-/// Does a literal go on behind this place, in another line? Where its next part begins.
-fn next_part(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    let mut new_line = false;
-    loop {
-        match bytes.get(at)? {
-            b'\n' | b'\r' => new_line = true,
-            b' ' | b'\t' | 0x0c => {}
-            b'-' if bytes.get(at + 1) == Some(&b'-') && new_line => {
-                at += comment_length(bytes.get(at..)?);
-                continue;
+fn is_of_name(byte: u8) -> bool {
+    byte == b'_' || byte == b'$' || byte.is_ascii_alphanumeric() || byte >= 0x80
+}
+
+/// What stands between the quotes of a literal with escapes, from its first quote on: all its parts, if it goes on in
+/// other lines.
+fn body_of(written: &str) -> String {
+    let bytes = written.as_bytes();
+    let mut body = String::with_capacity(written.len());
+    let (mut at, mut from) = (1, 1);
+    while let Some(byte) = bytes.get(at) {
+        at += match (byte, bytes.get(at + 1)) {
+            (b'\\', _) | (b'\'', Some(b'\'')) => 2,
+            (b'\'', _) => {
+                body.push_str(written.get(from..at).unwrap_or_default());
+                from = next_part(bytes, at + 1);
+                from - at
             }
-            b'\'' if new_line => return Some(at),
-            _ => return None,
-        }
-        at += 1;
+            _ => 1,
+        };
     }
+    body
+}
+
+/// Behind the quote that begins a literal's next part, or the end of the literal.
+fn next_part(bytes: &[u8], from: usize) -> usize {
+    let mut in_comment = false;
+    for (at, byte) in bytes.iter().enumerate().skip(from) {
+        match byte {
+            b'\n' | b'\r' => in_comment = false,
+            b'-' => in_comment = true,
+            b'\'' if !in_comment => return at + 1,
+            _ => {}
+        }
+    }
+    bytes.len()
 }
 
 /// The text as it is with the setting on, if that is another one, and what is warned of.
 pub fn conforming(text: &str, rules: LiteralRules) -> Result<(Option<String>, Vec<SqlError>)> {
-    let bytes = text.as_bytes();
     let mut warnings = Vec::new();
     if !text.contains('\\') && !text.contains('&') {
         return Ok((None, warnings));
     }
+    let options = LexerOptions {
+        standard_conforming_strings: rules.conforming,
+    };
+    let tokens = Lexer::client(text, options);
     let mut out = String::new();
-    let (mut at, mut copied) = (0, 0);
-    while let Some(&byte) = bytes.get(at) {
-        let rest = bytes.get(at..).unwrap_or_default();
-        at += match byte {
-            _ if comment(rest) => comment_length(rest),
-            b'"' => quoted_length(rest, b'"', false),
-            b'$' => dollar_length(bytes, at),
-            b'\'' => {
-                let before =
-                    |back: usize| at.checked_sub(back).and_then(|at| bytes.get(at)).copied();
-                let prefixed = |letters: &[u8], back: usize| {
-                    before(back).is_some_and(|b| letters.contains(&b))
-                        && !before(back + 1).is_some_and(is_of_name)
-                };
-                if !rules.conforming && before(1) == Some(b'&') && prefixed(b"uU", 2) {
-                    let error = SqlError::unsupported_text(
-                        "unsafe use of string constant with Unicode escapes",
-                    );
-                    let detail = "String constants with Unicode escapes cannot be used when standard_conforming_strings is off.";
-                    return Err(error.detail(detail).at(at_char(text, at - 2)));
-                }
-                let escapes = has_escapes(bytes, at);
-                let ordinary = !rules.conforming && !escapes && !prefixed(b"bBxX", 1);
-                let mut length = quoted_length(rest, b'\'', escapes || ordinary);
-                let body = |from: usize, length: usize| {
-                    text.get(from + 1..(from + length).saturating_sub(1))
-                        .unwrap_or_default()
-                };
-                let mut parts = body(at, length).to_owned();
-                // A doubled quote ends nothing.
-                while bytes.get(at + length) == Some(&b'\'') {
-                    let more = quoted_length(
-                        bytes.get(at + length..).unwrap_or_default(),
-                        b'\'',
-                        escapes || ordinary,
-                    );
-                    parts.push_str("''");
-                    parts.push_str(body(at + length, more));
-                    length += more;
-                }
-                if ordinary {
-                    while let Some(next) = next_part(bytes, at + length) {
-                        let more =
-                            quoted_length(bytes.get(next..).unwrap_or_default(), b'\'', true);
-                        parts.push_str(body(next, more));
-                        length = next + more - at;
-                    }
-                }
-                if (escapes || ordinary) && !rules.backslash_quote && has_quoted_quote(&parts) {
-                    return Err(unsafe_quote(text, at));
-                }
-                if ordinary && parts.contains('\\') {
-                    if rules.warns {
-                        warnings.extend(warning(text, at, &parts));
-                    }
-                    out.push_str(text.get(copied..at).unwrap_or_default());
-                    if before(1).is_some_and(is_of_name) {
-                        out.push(' ');
-                    }
-                    out.push_str("E'");
-                    out.push_str(&parts);
-                    out.push('\'');
-                    copied = at + length;
-                }
-                length
+    let mut copied = 0;
+    let literals = { tokens.tokens.iter() }.filter(|token| token.kind == TokenKind::SConst);
+    for token in literals {
+        let (start, written) = (token.start as usize, tokens.written(*token));
+        let is_ordinary = written.starts_with('\'') && !rules.conforming;
+        let has_escapes = written.starts_with(['e', 'E']);
+        if !is_ordinary && !has_escapes || !written.contains('\\') {
+            continue;
+        }
+        let body = body_of(written.get(usize::from(has_escapes)..).unwrap_or_default());
+        if !rules.backslash_quote && has_quoted_quote(&body) {
+            return Err(unsafe_quote(text, start));
+        }
+        if is_ordinary && body.contains('\\') {
+            if rules.warns {
+                warnings.extend(warning(text, start, &body));
             }
-            b if is_of_name(b) => rest.iter().take_while(|b| is_of_name(**b)).count(),
-            _ => 1,
-        };
+            out.push_str(text.get(copied..start).unwrap_or_default());
+            if out.bytes().last().is_some_and(is_of_name) {
+                out.push(' ');
+            }
+            out.push_str("E'");
+            out.push_str(&body);
+            out.push('\'');
+            copied = token.end as usize;
+        }
     }
-    if copied == 0 {
-        return Ok((None, warnings));
+    // With the setting on the text may be right.
+    match tokens.error {
+        Some(error) if !rules.conforming => return Err(error),
+        _ if copied == 0 => return Ok((None, warnings)),
+        _ => out.push_str(text.get(copied..).unwrap_or_default()),
     }
-    out.push_str(text.get(copied..).unwrap_or_default());
     Ok((Some(out), warnings))
 }
 
@@ -206,9 +181,23 @@ mod tests {
                 1,
             ),
             ("select 'a'\n 'b\\t', X'1f'", "select E'ab\\t', X'1f'", 1),
+            (
+                "select 'a' -- it's\n 'b\\t' -- 'c'\n",
+                "select E'ab\\t' -- 'c'\n",
+                1,
+            ),
         ] {
             assert_eq!(read(text), (becomes.to_owned(), warned));
         }
         assert!(conforming(r"select U&'a'", off).is_err());
+        // Without the setting this has no end.
+        assert!(conforming(r"select 'a\'", off).is_err());
+        let on = LiteralRules {
+            conforming: true,
+            backslash_quote: false,
+            warns: true,
+        };
+        assert!(conforming(r"select 'a\', $$\'$$", on).unwrap().0.is_none());
+        assert!(conforming(r"select E'a\'b'", on).is_err());
     }
 }

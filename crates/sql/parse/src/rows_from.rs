@@ -3,15 +3,12 @@
 //! definition list travels behind its function, as a call by another such name: of each column's name, and of NULL
 //! cast to its type.
 
-use super::rewrite::words;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use sqlparser::ast;
-use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-const MARK: &str = "\0rows from";
-const COLUMNS: &str = "\0columns";
+pub(crate) const MARK: &str = "\0rows from";
+pub(crate) const COLUMNS: &str = "\0columns";
 
 /// A function of ROWS FROM.
 pub struct RowsFunction {
@@ -19,58 +16,6 @@ pub struct RowsFunction {
     pub function: ast::Function,
     /// Its column definition list; empty if it has none.
     pub columns: Vec<ast::TableAliasColumnDef>,
-}
-
-fn word(value: &str, quoted: bool, keyword: Keyword) -> Token {
-    Token::Word(Word {
-        value: value.to_owned(),
-        quote_style: quoted.then_some('"'),
-        keyword,
-    })
-}
-
-/// Rewrites ROWS FROM at `at`, if it stands there with its parenthesis.
-pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, at: usize) {
-    let opens = tokens.get(at + 2).is_some_and(|t| t.token == Token::LParen);
-    if !words(tokens, at, &["rows", "from"]) || !opens {
-        return;
-    }
-    let mut depth = 0_usize;
-    let mut place = at + 2;
-    // In a column definition list, which is one parenthesis deeper.
-    let mut defines = false;
-    while let Some(found) = tokens.get(place) {
-        let span = found.span;
-        let spanned = |token| TokenWithSpan { token, span };
-        match &found.token {
-            Token::LParen => depth += 1,
-            Token::RParen if depth <= 1 => break,
-            Token::RParen => {
-                depth -= 1;
-                defines &= depth > 1;
-            }
-            Token::Word(name) if depth == 1 && name.keyword == Keyword::AS => {
-                let mark = spanned(word(COLUMNS, true, Keyword::NoKeyword));
-                tokens.splice(place..=place, [spanned(Token::Comma), mark]);
-                defines = true;
-                place += 1;
-            }
-            _ => {}
-        }
-        let starts =
-            defines && depth == 2 && matches!(tokens[place].token, Token::LParen | Token::Comma);
-        place += 1;
-        if starts {
-            // Behind the column's name.
-            let null = spanned(word("NULL", false, Keyword::NULL));
-            let cast = [spanned(Token::Comma), null, spanned(Token::DoubleColon)];
-            let behind = (place + 1).min(tokens.len());
-            tokens.splice(behind..behind, cast);
-            place = behind + 3;
-        }
-    }
-    tokens[at].token = word(MARK, true, Keyword::NoKeyword);
-    tokens.remove(at + 1);
 }
 
 /// The functions of ROWS FROM, if a call in FROM stands for it.

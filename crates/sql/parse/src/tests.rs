@@ -1,4 +1,6 @@
 use super::*;
+use logstead_sql_types::error::SqlError;
+use logstead_types::SqlState;
 use sqlparser::ast;
 
 fn error(text: &str) -> (String, Option<usize>) {

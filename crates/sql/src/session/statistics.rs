@@ -14,11 +14,10 @@ use super::context::SessionContext;
 use super::statement::Statement;
 use crate::context::{Context, StatementRow};
 use crate::error::Result;
+use crate::parse::lexer::{Lexer, LexerOptions, TokenKind};
 use crate::role::READ_ALL_STATS;
 use crate::value::{Datum, Oid};
 use parking_lot::Mutex;
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::tokenizer::{Token, Tokenizer};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -153,45 +152,45 @@ pub(super) struct AtHand(RefCell<Option<Arc<Counted>>>);
 /// The text with `$n` for its constants, and the number of its kind.
 fn kind_of(text: &str) -> (String, i64) {
     let mut hasher = foldhash::quality::FixedState::default().build_hasher();
-    let dialect = PostgreSqlDialect {};
-    let Ok(tokens) = Tokenizer::new(&dialect, text).tokenize_with_location() else {
+    let tokens = Lexer::client(text, LexerOptions::default());
+    if tokens.error.is_some() {
         text.hash(&mut hasher);
         return (text.to_owned(), hasher.finish().cast_signed());
-    };
-    let given = tokens.iter().filter_map(|token| match &token.token {
-        Token::Placeholder(name) => name.strip_prefix('$')?.parse().ok(),
+    }
+    let given = tokens.tokens.iter().filter_map(|token| match token.kind {
+        TokenKind::Param => tokens.written(*token).strip_prefix('$')?.parse().ok(),
         _ => None,
     });
     let mut number: u64 = given.max().unwrap_or(0);
     let mut shown = String::with_capacity(text.len());
-    for token in &tokens {
-        match &token.token {
-            Token::Number(..)
-            | Token::SingleQuotedString(_)
-            | Token::EscapedStringLiteral(_)
-            | Token::UnicodeStringLiteral(_)
-            | Token::DollarQuotedString(_)
-            | Token::NationalStringLiteral(_)
-            | Token::HexStringLiteral(_)
-            | Token::SingleQuotedByteStringLiteral(_) => {
+    let mut copied = 0;
+    for token in &tokens.tokens {
+        // Blanks and comments are shown and do not count.
+        shown.push_str(text.get(copied..token.start as usize).unwrap_or_default());
+        copied = token.end as usize;
+        let written = tokens.written(*token);
+        match token.kind {
+            TokenKind::IConst
+            | TokenKind::FConst
+            | TokenKind::SConst
+            | TokenKind::BConst
+            | TokenKind::XConst => {
                 number += 1;
                 shown.push_str(&format!("${number}"));
                 '$'.hash(&mut hasher);
             }
-            Token::Placeholder(name) => {
-                shown.push_str(name);
+            TokenKind::Param => {
+                shown.push_str(written);
                 '$'.hash(&mut hasher);
             }
-            Token::Whitespace(blank) => shown.push_str(&blank.to_string()),
-            Token::SemiColon => {}
-            Token::Word(word) if word.quote_style.is_none() => {
-                shown.push_str(&word.value);
-                word.value.to_ascii_lowercase().hash(&mut hasher);
+            TokenKind::Semicolon => {}
+            TokenKind::QuotedIdent => {
+                shown.push_str(written);
+                written.hash(&mut hasher);
             }
-            other => {
-                let other = other.to_string();
-                other.hash(&mut hasher);
-                shown.push_str(&other);
+            _ => {
+                shown.push_str(written);
+                written.to_ascii_lowercase().hash(&mut hasher);
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use super::{
     AnyName, ColumnDefinition, DefElem, Expr, Name, ObjectType, ObjectWithArgs, OperatorName,
-    RangeVar, RoleSpec, TypeName,
+    RangeVar, RoleSpec, TextRange, TypeName,
 };
 
 /// What CREATE defines by a list of options (`DefineStmt`).
@@ -397,8 +397,12 @@ pub struct CreatePolicyStmt {
     pub command: PolicyCommand,
     pub permissive: bool,
     pub roles: Vec<RoleSpec>,
+    /// USING, and where its condition is.
     pub qual: Option<Expr>,
+    pub qual_range: TextRange,
+    /// WITH CHECK, and where its condition is.
     pub with_check: Option<Expr>,
+    pub with_check_range: TextRange,
 }
 
 /// ALTER POLICY (`AlterPolicyStmt`).
@@ -408,6 +412,10 @@ pub struct AlterPolicyStmt {
     pub table: RangeVar,
     /// TO, if it is said.
     pub roles: Vec<RoleSpec>,
+    /// USING, and where its condition is.
     pub qual: Option<Expr>,
+    pub qual_range: TextRange,
+    /// WITH CHECK, and where its condition is.
     pub with_check: Option<Expr>,
+    pub with_check_range: TextRange,
 }

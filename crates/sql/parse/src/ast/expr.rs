@@ -337,6 +337,8 @@ pub struct AIndirection {
     pub arg: Expr,
     /// Which part, of which part.
     pub indirection: Vec<Indirection>,
+    /// Where the first of them begins, if no name is in front of it.
+    pub location: Location,
 }
 
 /// ARRAY[...] (`A_ArrayExpr`).
@@ -381,6 +383,8 @@ pub struct CaseExpr {
     pub defresult: Option<Expr>,
     /// Where CASE is.
     pub location: Location,
+    /// Where END is.
+    pub end: Location,
 }
 
 /// COALESCE (`CoalesceExpr`).
@@ -562,6 +566,8 @@ pub struct SubLink {
 pub struct CurrentOfExpr {
     /// Which cursor.
     pub cursor_name: Name,
+    /// Where CURRENT is.
+    pub location: Location,
 }
 
 impl Expr {
@@ -613,7 +619,7 @@ impl Expr {
                 | SubLinkKind::NotIn { test } => (node.location, Some(test)),
                 _ => (node.location, None),
             },
-            Expr::CurrentOf(_) => (Location::UNKNOWN, None),
+            Expr::CurrentOf(node) => (node.location, None),
             Expr::SetToDefault(location) => (*location, None),
         }
     }

@@ -203,6 +203,22 @@ impl fmt::Debug for Location {
     }
 }
 
+/// The part of the text that a node is: what is cut out of it is kept by the catalog.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct TextRange {
+    /// Its first byte.
+    pub start: Location,
+    /// Behind its last byte.
+    pub end: Location,
+}
+
+impl TextRange {
+    /// Its bytes, if they are known.
+    pub fn bytes(self) -> Option<(usize, usize)> {
+        Some((self.start.byte()?, self.end.byte()?))
+    }
+}
+
 /// One statement of a text (`RawStmt`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawStmt {

@@ -3,8 +3,8 @@
 #![allow(missing_docs, reason = "the fields of `parsenodes.h`")]
 
 use super::{
-    AnyName, DefElem, DropBehavior, FunctionParameter, Location, Name, OperatorName, RangeVar,
-    RoleSpec, TypeName, Value,
+    AnyName, DefElem, DropBehavior, FunctionParameter, Name, OperatorName, RangeVar, RoleSpec,
+    TypeName, Value,
 };
 
 /// Kinds of objects (`ObjectType`).
@@ -200,7 +200,7 @@ pub struct AlterExtensionContentsStmt {
 pub struct CreateSchemaStmt {
     pub schemaname: Option<Name>,
     pub authrole: Option<RoleSpec>,
-    /// What is made in it, each with where it begins.
-    pub schema_elts: Vec<(super::Stmt, Location)>,
+    /// What is made in it, each with where it stands.
+    pub schema_elts: Vec<(super::Stmt, super::TextRange)>,
     pub if_not_exists: bool,
 }

@@ -62,6 +62,8 @@ pub struct CreateFunctionStmt {
     pub returns_table: bool,
     pub options: Vec<DefElem>,
     pub sql_body: Option<RoutineBody>,
+    /// Where that body begins and ends.
+    pub sql_body_range: Option<(usize, usize)>,
 }
 
 /// ALTER FUNCTION and its like (`AlterFunctionStmt`).
@@ -131,6 +133,8 @@ pub struct CreateTrigStmt {
     pub timing: TriggerTiming,
     pub events: Vec<TriggerEvent>,
     pub when_clause: Option<Expr>,
+    /// Where the condition of WHEN is.
+    pub when_range: super::TextRange,
     pub transition_rels: Vec<TriggerTransition>,
     pub deferrable: bool,
     pub initdeferred: bool,

@@ -4,7 +4,7 @@
 
 use super::{
     AnyName, CollationName, DefElem, DropBehavior, Expr, IndexElem, IntoClause, Location, Name,
-    OperatorName, RangeVar, RoleSpec, SelectStmt, TypeName,
+    OperatorName, RangeVar, RoleSpec, SelectStmt, TextRange, TypeName,
 };
 
 /// ON COMMIT (`OnCommitAction`).
@@ -21,6 +21,8 @@ pub enum OnCommitAction {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateStmt {
     pub relation: RangeVar,
+    /// GLOBAL was said: PostgreSQL warns that it means nothing.
+    pub global: bool,
     pub if_not_exists: bool,
     /// What stands in parentheses: columns, LIKE, constraints.
     pub table_elts: Vec<TableElement>,
@@ -475,6 +477,8 @@ pub struct ViewStmt {
     pub view: RangeVar,
     pub aliases: Vec<Name>,
     pub query: Box<SelectStmt>,
+    /// Where the query is.
+    pub query_range: TextRange,
     pub replace: bool,
     /// RECURSIVE: the query is that of the view with that name in WITH RECURSIVE.
     pub recursive: bool,
@@ -493,6 +497,8 @@ pub enum CreateAsQuery {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateTableAsStmt {
     pub query: CreateAsQuery,
+    /// Where the query is.
+    pub query_range: TextRange,
     pub into: Box<IntoClause>,
     pub is_materialized_view: bool,
     pub if_not_exists: bool,

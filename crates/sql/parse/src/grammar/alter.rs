@@ -554,13 +554,15 @@ impl Parser<'_> {
             true => self.role_list()?,
             false => Vec::new(),
         };
-        let (qual, with_check) = self.row_security_exprs()?;
+        let ((qual, qual_range), (with_check, with_check_range)) = self.row_security_exprs()?;
         Ok(Stmt::AlterPolicy(Box::new(AlterPolicyStmt {
             policy_name,
             table,
             roles,
             qual,
+            qual_range,
             with_check,
+            with_check_range,
         })))
     }
 

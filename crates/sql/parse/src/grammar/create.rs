@@ -1,15 +1,25 @@
 //! CREATE: which rule reads it; schemas, languages, casts, policies and what else is small.
 
-use super::Parser;
 use super::create_table::TableRules;
+use super::{Condition, Parser};
 use crate::ast::{
     CastContext, CastMethod, CreateAmStmt, CreateCastStmt, CreateConversionStmt, CreateDomainStmt,
     CreateExtensionStmt, CreatePLangStmt, CreatePolicyStmt, CreateSchemaStmt, CreateTableSpaceStmt,
-    CreateTransformStmt, DefArg, Expr, Persistence, PolicyCommand, RoleSpec, RoleSpecKind,
-    RoleStmtType, Stmt,
+    CreateTransformStmt, DefArg, Persistence, PolicyCommand, RoleSpec, RoleSpecKind, RoleStmtType,
+    Stmt,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
+
+/// A table of which GLOBAL was said, if that is the first word.
+fn with_global(mut stmt: Stmt, first: K) -> Stmt {
+    match &mut stmt {
+        Stmt::Create(create) => create.global = first == K::Global,
+        Stmt::CreateTableAs(create) => create.into.global = first == K::Global,
+        _ => {}
+    }
+    stmt
+}
 
 impl Parser<'_> {
     /// CREATE
@@ -177,7 +187,8 @@ impl Parser<'_> {
         match word {
             K::Table if !replace => {
                 self.pass();
-                self.create_table(persistence, TableRules::All)
+                let stmt = self.create_table(persistence, TableRules::All)?;
+                Ok(with_global(stmt, first))
             }
             K::Sequence if !replace => {
                 self.pass();
@@ -215,8 +226,9 @@ impl Parser<'_> {
         let elements_at = self.here();
         let mut schema_elts = Vec::new();
         while self.is_any(&[K::Create, K::Grant]) {
-            let location = self.here();
-            schema_elts.push((self.nested(Self::schema_stmt)?, location));
+            let start = self.here();
+            let element = self.nested(Self::schema_stmt)?;
+            schema_elts.push((element, self.range_from(start)));
         }
         if if_not_exists && !schema_elts.is_empty() {
             if self.at(T::Error) {
@@ -268,7 +280,8 @@ impl Parser<'_> {
             K::Temporary | K::Temp | K::Local | K::Global | K::Unlogged => {
                 self.pass();
                 let persistence = self.rest_of_opt_temp(word)?;
-                self.schema_relation(persistence, replace)
+                let stmt = self.schema_relation(persistence, replace)?;
+                Ok(with_global(stmt, word))
             }
             _ => self.schema_relation(Persistence::Permanent, replace),
         }
@@ -522,7 +535,7 @@ impl Parser<'_> {
                 location: roles_at,
             }],
         };
-        let (qual, with_check) = self.row_security_exprs()?;
+        let ((qual, qual_range), (with_check, with_check_range)) = self.row_security_exprs()?;
         Ok(Stmt::CreatePolicy(Box::new(CreatePolicyStmt {
             policy_name,
             table,
@@ -530,7 +543,9 @@ impl Parser<'_> {
             permissive,
             roles,
             qual,
+            qual_range,
             with_check,
+            with_check_range,
         })))
     }
 
@@ -570,19 +585,14 @@ impl Parser<'_> {
     }
 
     /// `RowSecurityOptionalExpr RowSecurityOptionalWithCheck`
-    pub(super) fn row_security_exprs(&mut self) -> Result<(Option<Expr>, Option<Expr>)> {
-        let qual = match self.take(K::Using) {
-            true => Some(self.parens(Self::a_expr)?),
-            false => None,
-        };
-        let with_check = match self.take(K::With) {
-            true => {
-                self.expect(K::Check)?;
-                Some(self.parens(Self::a_expr)?)
-            }
-            false => None,
-        };
-        Ok((qual, with_check))
+    pub(super) fn row_security_exprs(&mut self) -> Result<(Condition, Condition)> {
+        let is_using = self.take(K::Using);
+        let qual = self.opt_condition(is_using)?;
+        let is_with = self.take(K::With);
+        if is_with {
+            self.expect(K::Check)?;
+        }
+        Ok((qual, self.opt_condition(is_with)?))
     }
 
     /// `CreateAssertionStmt`, behind ASSERTION.

@@ -110,13 +110,16 @@ impl Parser<'_> {
             ..super::select::into_table(relation, location)
         };
         self.expect(K::As)?;
+        let start = self.here();
         let query = match self.is(K::Execute) {
             true => CreateAsQuery::Execute(Box::new(self.execute_stmt()?)),
             false => CreateAsQuery::Select(Box::new(self.select_stmt()?)),
         };
+        let query_range = self.range_from(start);
         into.skip_data = !self.opt_with_data()?;
         Ok(Stmt::CreateTableAs(Box::new(CreateTableAsStmt {
             query,
+            query_range,
             into: Box::new(into),
             is_materialized_view: false,
             if_not_exists,
@@ -147,10 +150,13 @@ impl Parser<'_> {
             ..super::select::into_table(relation, location)
         };
         self.expect(K::As)?;
+        let start = self.here();
         let query = CreateAsQuery::Select(Box::new(self.select_stmt()?));
+        let query_range = self.range_from(start);
         into.skip_data = !self.opt_with_data()?;
         Ok(Stmt::CreateTableAs(Box::new(CreateTableAsStmt {
             query,
+            query_range,
             into: Box::new(into),
             is_materialized_view: true,
             if_not_exists,
@@ -569,7 +575,9 @@ impl Parser<'_> {
         };
         let options = self.opt_reloptions()?;
         self.expect(K::As)?;
+        let start = self.here();
         let query = Box::new(self.select_stmt()?);
+        let query_range = self.range_from(start);
         let at = self.here();
         let with_check_option = self.opt_check_option()?;
         if recursive && with_check_option != ViewCheckOption::None {
@@ -579,6 +587,7 @@ impl Parser<'_> {
             view,
             aliases,
             query,
+            query_range,
             replace,
             recursive,
             options,
@@ -740,6 +749,7 @@ impl Parser<'_> {
 pub(super) fn empty_table(relation: RangeVar, if_not_exists: bool) -> CreateStmt {
     CreateStmt {
         relation,
+        global: false,
         if_not_exists,
         table_elts: Vec::new(),
         inh_relations: Vec::new(),

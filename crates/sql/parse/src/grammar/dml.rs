@@ -106,14 +106,45 @@ impl Parser<'_> {
     fn set_target(&mut self) -> Result<ResTarget> {
         let location = self.here();
         let name = Some(self.col_id()?);
+        let first = self.at;
         let indirection = self.indirection()?;
         self.check_indirection(&indirection)?;
         Ok(ResTarget {
             name,
             indirection,
+            subscript_ranges: self.subscript_ranges(first),
             val: None,
             location,
         })
+    }
+
+    /// Where the subscripts begin and end among the tokens from `first` on that have been passed.
+    fn subscript_ranges(&self, first: usize) -> Vec<(usize, usize)> {
+        let tokens = self.tokens.tokens.get(first..self.at).unwrap_or_default();
+        let mut ranges: Vec<(usize, usize)> = Vec::new();
+        let (mut depth, mut start, mut goes_on) = (0_usize, 0, false);
+        for (at, token) in tokens.iter().enumerate() {
+            match token.kind {
+                T::LBracket => {
+                    if depth == 0 {
+                        start = token.start as usize;
+                        goes_on = at > 0 && tokens[at - 1].kind == T::RBracket;
+                    }
+                    depth += 1;
+                }
+                T::RBracket => {
+                    depth = depth.saturating_sub(1);
+                    let end = token.end as usize;
+                    match ranges.last_mut() {
+                        _ if depth > 0 => {}
+                        Some((_, last)) if goes_on => *last = end,
+                        _ => ranges.push((start, end)),
+                    }
+                }
+                _ => {}
+            }
+        }
+        ranges
     }
 
     /// `opt_on_conflict`
@@ -124,10 +155,19 @@ impl Parser<'_> {
         }
         self.expect(K::Conflict)?;
         let at = self.here();
+        let (mut element_ranges, mut predicate_range) = (Vec::new(), None);
         let infer = if self.at(T::LParen) {
-            let elems = self.parens(Self::index_params)?;
-            let where_clause = self.where_clause()?;
-            Some(InferClause::Index(elems, where_clause, at))
+            let elems =
+                self.parens(|parser| parser.list(|parser| parser.with_range(Self::index_elem)))?;
+            let (elems, ranges) = elems.into_iter().unzip();
+            element_ranges = ranges;
+            let mut predicate = None;
+            if self.take(K::Where) {
+                let (condition, range) = self.with_range(Self::a_expr)?;
+                predicate = Some(condition);
+                predicate_range = Some(range);
+            }
+            Some(InferClause::Index(elems, predicate, at))
         } else if self.take(K::On) {
             self.expect(K::Constraint)?;
             Some(InferClause::Constraint(self.col_id()?, at))
@@ -145,6 +185,8 @@ impl Parser<'_> {
         };
         Ok(Some(Box::new(OnConflictClause {
             infer,
+            element_ranges,
+            predicate_range,
             update,
             location,
         })))
@@ -176,10 +218,13 @@ impl Parser<'_> {
     /// `where_or_current_clause`
     fn where_or_current_clause(&mut self) -> Result<Option<Expr>> {
         if self.are(&[K::Where, K::Current, K::Of]) {
-            self.pass_all(3);
+            self.pass_all(1);
+            let location = self.here();
+            self.pass_all(2);
             let cursor_name = self.col_id()?;
             return Ok(Some(Expr::CurrentOf(Box::new(CurrentOfExpr {
                 cursor_name,
+                location,
             }))));
         }
         self.where_clause()

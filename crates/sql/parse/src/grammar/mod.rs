@@ -70,11 +70,14 @@ mod utility;
 mod window;
 mod xml;
 
-use crate::ast::{Expr, Location, Name, RawStmt, TypeName};
+use crate::ast::{Expr, Location, Name, RawStmt, TextRange, TypeName};
 use crate::lexer::{Keyword, Lexer, LexerOptions, Token, TokenKind, Tokens, near};
 use logstead_fiber::with_stack;
 use logstead_sql_types::error::{Result, SqlError, too_deep};
 use logstead_types::SqlState;
+
+/// A condition, if there is one, and where it is in its parentheses.
+type Condition = (Option<Expr>, TextRange);
 
 /// Steps of nesting that a statement may have.
 pub const DEPTH_MAX: u32 = 12_000;
@@ -106,6 +109,14 @@ pub fn parse_expr(text: &str) -> Result<Expr> {
 /// Reads an expression that the catalog keeps.
 pub fn parse_stored_expr(text: &str) -> Result<Expr> {
     Parser::of_stored(text).alone(Parser::a_expr)
+}
+
+/// The same with the levels of its tree.
+pub(crate) fn parse_stored_expr_of_levels(text: &str) -> Result<(Expr, usize)> {
+    Parser::of_stored(text).alone(|parser| {
+        let expr = parser.a_expr()?;
+        Ok((expr, parser.levels as usize))
+    })
 }
 
 /// Reads the name of a type that stands alone (`MODE_TYPE_NAME`).
@@ -345,6 +356,27 @@ impl<'a> Parser<'a> {
             .checked_sub(1)
             .and_then(|at| self.tokens.tokens.get(at));
         last.map_or(0, |token| token.end as usize)
+    }
+
+    /// The text from `start` to the end of the last token that was passed.
+    fn range_from(&self, start: Location) -> TextRange {
+        let end = u32::try_from(self.last_end());
+        TextRange {
+            start,
+            end: end.map_or(Location::UNKNOWN, Location::at),
+        }
+    }
+
+    /// A condition in parentheses, if its word was said.
+    fn opt_condition(&mut self, is_said: bool) -> Result<Condition> {
+        if !is_said {
+            return Ok(Condition::default());
+        }
+        self.parens(|parser| {
+            let start = parser.here();
+            let expr = parser.a_expr()?;
+            Ok((Some(expr), parser.range_from(start)))
+        })
     }
 
     /// What a token says.

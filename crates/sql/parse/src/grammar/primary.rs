@@ -200,6 +200,7 @@ impl Parser<'_> {
         Ok(Expr::Indirection(Deep::new(AIndirection {
             arg: column,
             indirection,
+            location: Location::UNKNOWN,
         })))
     }
 
@@ -257,12 +258,14 @@ impl Parser<'_> {
         if !matches!(self.kind(), T::Dot | T::LBracket) {
             return Ok(arg);
         }
+        let location = self.here();
         let indirection = self.indirection()?;
         self.check_indirection(&indirection)?;
         self.one_level_more();
         Ok(Expr::Indirection(Deep::new(AIndirection {
             arg,
             indirection,
+            location,
         })))
     }
 
@@ -291,12 +294,14 @@ impl Parser<'_> {
             true => Some(self.a_expr()?),
             false => None,
         };
+        let end = self.here();
         self.expect(K::End)?;
         Ok(Expr::CaseExpr(Deep::new(CaseExpr {
             arg,
             args,
             defresult,
             location,
+            end,
         })))
     }
 

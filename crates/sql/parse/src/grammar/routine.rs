@@ -251,7 +251,8 @@ impl Parser<'_> {
         while let Some(item) = self.createfunc_opt_item()? {
             options.push(item);
         }
-        let sql_body = self.opt_routine_body()?;
+        let (sql_body, range) = self.with_range(Self::opt_routine_body)?;
+        let sql_body_range = sql_body.is_some().then_some(range);
         let is_out =
             |parameter: &FunctionParameter| matches!(parameter.mode, Mode::Out | Mode::InOut);
         if returns_table && parameters.iter().any(is_out) {
@@ -270,6 +271,7 @@ impl Parser<'_> {
             returns_table,
             options,
             sql_body,
+            sql_body_range,
         })))
     }
 

@@ -330,6 +330,7 @@ impl Parser<'_> {
             return Ok(ResTarget {
                 name: None,
                 indirection: Vec::new(),
+                subscript_ranges: Vec::new(),
                 val,
                 location,
             });
@@ -347,6 +348,7 @@ impl Parser<'_> {
         Ok(ResTarget {
             name,
             indirection: Vec::new(),
+            subscript_ranges: Vec::new(),
             val,
             location,
         })
@@ -756,6 +758,7 @@ impl Parser<'_> {
 pub(super) fn into_table(rel: RangeVar, location: Location) -> IntoClause {
     IntoClause {
         rel,
+        global: false,
         col_names: Vec::new(),
         access_method: None,
         options: Vec::new(),

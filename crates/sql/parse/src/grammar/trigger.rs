@@ -1,10 +1,10 @@
 //! Triggers, event triggers, rules.
 
-use super::Parser;
 use super::create_table::option;
+use super::{Condition, Parser};
 use crate::ast::{
-    CreateEventTrigStmt, CreateTrigStmt, DefArg, DefElem, Expr, FiringMode, Location, Name,
-    RangeVar, RuleEvent, RuleStmt, Stmt, TriggerEvent, TriggerTiming, TriggerTransition,
+    CreateEventTrigStmt, CreateTrigStmt, DefArg, DefElem, FiringMode, Location, Name, RangeVar,
+    RuleEvent, RuleStmt, Stmt, TriggerEvent, TriggerTiming, TriggerTransition,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -44,7 +44,7 @@ impl Parser<'_> {
                 self.expect(K::Statement)?;
             }
         }
-        let when_clause = self.trigger_when()?;
+        let (when_clause, when_range) = self.trigger_when()?;
         let (funcname, args) = self.execute_function()?;
         Ok(Stmt::CreateTrig(Box::new(CreateTrigStmt {
             replace,
@@ -57,6 +57,7 @@ impl Parser<'_> {
             timing,
             events,
             when_clause,
+            when_range,
             transition_rels,
             deferrable: false,
             initdeferred: false,
@@ -77,7 +78,7 @@ impl Parser<'_> {
         };
         let attributes = self.constraint_attributes()?;
         self.expect_all(&[K::For, K::Each, K::Row])?;
-        let when_clause = self.trigger_when()?;
+        let (when_clause, when_range) = self.trigger_when()?;
         let (funcname, args) = self.execute_function()?;
         if self.at(T::Error) {
             return self.unexpected();
@@ -98,6 +99,7 @@ impl Parser<'_> {
             timing: TriggerTiming::After,
             events,
             when_clause,
+            when_range,
             transition_rels: Vec::new(),
             deferrable: attributes.deferrable || attributes.initially_deferred,
             initdeferred: attributes.initially_deferred,
@@ -165,11 +167,9 @@ impl Parser<'_> {
     }
 
     /// `TriggerWhen`
-    fn trigger_when(&mut self) -> Result<Option<Expr>> {
-        match self.take(K::When) {
-            true => Ok(Some(self.parens(Self::a_expr)?)),
-            false => Ok(None),
-        }
+    fn trigger_when(&mut self) -> Result<Condition> {
+        let is_said = self.take(K::When);
+        self.opt_condition(is_said)
     }
 
     /// `EXECUTE FUNCTION_or_PROCEDURE func_name '(' TriggerFuncArgs ')'`

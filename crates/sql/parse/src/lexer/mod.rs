@@ -216,6 +216,13 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// The token that begins at a byte of a text that has been divided into tokens, or the next one behind it.
+    pub(crate) fn token_at(text: &'a str, byte: usize) -> Option<Token> {
+        let mut lexer = Lexer::new("", LexerOptions::default(), true);
+        (lexer.text, lexer.bytes, lexer.at) = (text, text.as_bytes(), byte);
+        lexer.one().ok()
+    }
+
     fn new(text: &'a str, options: LexerOptions, is_stored: bool) -> Lexer<'a> {
         Lexer {
             text,

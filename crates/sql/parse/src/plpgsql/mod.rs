@@ -24,3 +24,65 @@ pub fn refuses_shadows(session: &dyn logstead_sql_types::value::IoContext) -> bo
     let errors = session.setting("plpgsql.extra_errors");
     errors.is_some_and(|errors| lists_check(&errors, "shadowed_variables"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::tree::{Body, PlpgsqlStatement};
+    use super::*;
+    use logstead_sql_types::error::Result;
+
+    fn body(text: &str) -> Result<Body> {
+        let given = BodyContext {
+            returns_nothing: true,
+            returns_void: true,
+            ..BodyContext::default()
+        };
+        read(text, &given)
+    }
+
+    #[test]
+    fn strings_are_those_of_sql() {
+        let read = body("begin raise notice E'a\\041' -- it's\n '%', $x$'$x$; end").unwrap();
+        let PlpgsqlStatement::Block(block) = &read.block.body[0].kind else {
+            panic!("a block");
+        };
+        let PlpgsqlStatement::Raise(raise) = &block.body[0].kind else {
+            panic!("RAISE");
+        };
+        let (format, params) = raise.message.as_ref().unwrap();
+        assert_eq!(format, "a!%");
+        assert_eq!(&*params[0].text, "$x$'$x$");
+    }
+
+    #[test]
+    fn what_no_token_begins_with_is_told_where_the_reader_comes_to_it() {
+        for (text, message, position) in [
+            (
+                "begin\n  ä y 'open; end",
+                "unterminated quoted string at or near \"'open; end\"",
+                13,
+            ),
+            (
+                "begin raise notic; perform 'open; end",
+                "unrecognized exception condition \"notic\"",
+                13,
+            ),
+            (
+                "begin perform 1end; end",
+                "trailing junk after numeric literal at or near \"1end\"",
+                15,
+            ),
+            (
+                "begin null; end loop",
+                "syntax error at or near \"loop\"",
+                17,
+            ),
+            ("begin null;", "syntax error at end of input", 12),
+        ] {
+            let error = body(text).unwrap_err();
+            let fields = error.fields();
+            let told = (&*fields.message, fields.position);
+            assert_eq!(told, (message, Some(position)), "{text}");
+        }
+    }
+}

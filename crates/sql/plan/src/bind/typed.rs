@@ -15,8 +15,6 @@ use logstead_sql_catalog::{Catalog, Relation, routine};
 use logstead_sql_func as func;
 use logstead_sql_types::value::{Oid, OutputStyle, SqlType, format_type, info, oid, text_io, user};
 use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
 
 /// An expression and its type, if known.
 type Typed = (Expr, Option<SqlType>);
@@ -123,10 +121,7 @@ fn typed<'a>(
 }
 
 pub(super) fn cast(expr: Expr, ty: SqlType) -> Expr {
-    let parsed = Parser::new(&PostgreSqlDialect {})
-        .try_with_sql(&format_type(ty))
-        .and_then(|mut parser| parser.parse_data_type());
-    match parsed {
+    match logstead_sql_parse::parse_type_name(&format_type(ty)) {
         Ok(data_type) => Expr::Cast {
             kind: ast::CastKind::DoubleColon,
             expr: Box::new(expr),

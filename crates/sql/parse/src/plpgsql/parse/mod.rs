@@ -26,10 +26,11 @@ const RESERVED: [&str; 24] = [
 
 /// Reads a body.
 pub(super) fn body(body: &str, given: &BodyContext) -> Result<Body> {
+    let (tokens, wrong) = lex::tokens(body);
     let mut reader = Reader {
         body,
         given,
-        tokens: lex::tokens(body)?,
+        tokens,
         at: 0,
         variables: Vec::new(),
         names: Vec::new(),
@@ -42,7 +43,12 @@ pub(super) fn body(body: &str, given: &BodyContext) -> Result<Body> {
             .chain(body.match_indices('\n').map(|(at, _)| at + 1))
             .collect(),
     };
-    reader.whole()
+    let read = reader.whole();
+    match wrong {
+        // What no token begins with is told where the reader comes to it.
+        Some(wrong) if reader.at + 1 >= reader.tokens.len() => Err(wrong),
+        _ => read,
+    }
 }
 
 /// A label in sight: its name, and whether a loop has it.

@@ -268,19 +268,15 @@ impl Reader<'_> {
         })
     }
 
-    /// Are there two bounds in the brackets that have just begun? Two colons are a cast.
+    /// Are there two bounds in the brackets that have just begun?
     fn is_slice(&self) -> bool {
-        let colon = |at: usize| {
-            let word = self.tokens.get(at).map(|token| &token.word);
-            matches!(word, Some(Word::Mark(":")))
-        };
         let mut depth = 0_usize;
-        for (at, token) in self.tokens.iter().enumerate().skip(self.at) {
+        for token in self.tokens.iter().skip(self.at) {
             match &token.word {
                 Word::Mark("(" | "[") => depth += 1,
                 Word::Mark(")" | "]") if depth == 0 => return false,
                 Word::Mark(")" | "]") => depth -= 1,
-                Word::Mark(":") if depth == 0 && !colon(at + 1) && !colon(at - 1) => return true,
+                Word::Mark(":") if depth == 0 => return true,
                 Word::Mark(";") => return false,
                 _ => {}
             }

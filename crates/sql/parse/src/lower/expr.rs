@@ -1,0 +1,454 @@
+//! Expressions: constants, names, casts, subscripts, rows, CASE, subqueries.
+//!
+//! Operators are in `expr_operator`, calls in `expr_call`, functions with words of their own in `expr_special`, XML in
+//! `expr_xml`.
+
+use super::Lower;
+use super::types::interval_modifiers;
+use crate::ast::{
+    AArrayExpr, AIndirection, CaseExpr, ColumnRef, Const, CurrentOfExpr, Expr, Indirection,
+    Location, RowExpr, SubLink, SubLinkKind, TypeCast, Value, interval_fields as fields,
+};
+use crate::current_of::CURRENT_OF;
+use crate::marks::STAR_MARK;
+use logstead_fiber::with_stack;
+use logstead_sql_types::error::{Result, too_deep};
+use sqlparser::ast::helpers::attached_token::AttachedToken;
+use sqlparser::ast::{self as library, AccessExpr, Expr as L};
+use sqlparser::tokenizer::{Span, Token as LibraryToken, TokenWithSpan};
+
+/// Levels that go on one segment of stack.
+const SEGMENT_LEVELS: usize = 32;
+/// Stack for so many levels, where nothing is optimized.
+const SEGMENT_BYTES: usize = 2 << 20;
+
+impl Lower<'_> {
+    /// Lowers an expression of any depth.
+    pub(crate) fn expr(&self, expr: &Expr) -> Result<L> {
+        let depth = self.depth.get() + 1;
+        self.depth.set(depth);
+        let lowered = match depth % SEGMENT_LEVELS {
+            0 => with_stack(SEGMENT_BYTES, || self.expr_here(expr))
+                .unwrap_or_else(|_| Err(too_deep())),
+            _ => self.expr_here(expr),
+        };
+        self.depth.set(depth - 1);
+        lowered
+    }
+
+    /// An expression in a box.
+    pub(super) fn boxed(&self, expr: &Expr) -> Result<Box<L>> {
+        Ok(Box::new(self.expr(expr)?))
+    }
+
+    pub(super) fn boxed_if(&self, expr: Option<&Expr>) -> Result<Option<Box<L>>> {
+        expr.map(|expr| self.boxed(expr)).transpose()
+    }
+
+    pub(super) fn exprs(&self, exprs: &[Expr]) -> Result<Vec<L>> {
+        exprs.iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    /// The items of a row of VALUES, where `row.*` is its columns.
+    pub(super) fn row_items(&self, items: &[Expr]) -> Result<Vec<L>> {
+        let item = |item: &Expr| match item {
+            Expr::ColumnRef(column) if column.star => Ok(L::QualifiedWildcard(
+                self.object_name(&column.fields, column.location),
+                AttachedToken::empty(),
+            )),
+            item => self.expr(item),
+        };
+        items.iter().map(item).collect()
+    }
+
+    fn expr_here(&self, expr: &Expr) -> Result<L> {
+        match expr {
+            Expr::ColumnRef(node) => Ok(self.column(node)),
+            Expr::ParamRef(node) => {
+                let value = library::Value::Placeholder(format!("${}", node.number));
+                Ok(self.value(value, node.location))
+            }
+            Expr::Const(node) => Ok(self.constant(node)),
+            Expr::TypeCast(node) => self.type_cast(node),
+            Expr::CollateClause(node) => self.collate(node),
+            Expr::AExpr(node) => self.operator_expr(node),
+            Expr::Like(node) => self.like(node),
+            Expr::In(node) => self.in_list(node),
+            Expr::Between(node) => self.between(node),
+            Expr::BoolExpr(node) => self.bool_expr(node),
+            Expr::NullTest(node) => self.null_test(node),
+            Expr::BooleanTest(node) => self.boolean_test(node),
+            Expr::FuncCall(node) => self.func_call(node),
+            Expr::Indirection(node) => self.indirection(node),
+            Expr::ArrayExpr(node) => self.array(node),
+            Expr::RowExpr(node) => self.row(node),
+            Expr::CaseExpr(node) => self.case(node),
+            Expr::CoalesceExpr(node) => self.word_call("coalesce", &node.args, node.location),
+            Expr::MinMaxExpr(node) => {
+                let word = if node.is_least { "least" } else { "greatest" };
+                self.word_call(word, &node.args, node.location)
+            }
+            Expr::SqlValueFunction(node) => Ok(self.value_function(node)),
+            Expr::XmlExpr(node) => self.xml_expr(node),
+            Expr::XmlSerialize(node) => self.xml_serialize(node),
+            Expr::GroupingFunc(node) => self.word_call("grouping", &node.args, node.location),
+            Expr::SubLink(node) => self.sub_link(node),
+            Expr::CurrentOf(node) => Ok(self.current_of(node)),
+            Expr::SetToDefault(location) => Ok(L::Identifier(self.word("DEFAULT", *location))),
+        }
+    }
+
+    /// A value at a place.
+    pub(super) fn value(&self, value: library::Value, location: Location) -> L {
+        L::Value(value.with_span(self.span(location)))
+    }
+
+    /// A literal that stands for something said by words.
+    pub(super) fn literal(&self, text: &str, location: Location) -> L {
+        self.value(
+            library::Value::SingleQuotedString(text.to_owned()),
+            location,
+        )
+    }
+
+    /// A column. `row.*` is the whole row here, which its name alone is as well.
+    fn column(&self, node: &ColumnRef) -> L {
+        let mut idents = self.idents(&node.fields, node.location);
+        match idents.len() {
+            1 => L::Identifier(idents.remove(0)),
+            _ => L::CompoundIdentifier(idents),
+        }
+    }
+
+    /// The library has signs apart from numbers.
+    fn constant(&self, node: &Const) -> L {
+        let value = match &node.value {
+            Value::Null => library::Value::Null,
+            Value::Integer(number) => return self.number(&number.to_string(), node.location),
+            Value::Float(number) => return self.number(number, node.location),
+            Value::Boolean(value) => library::Value::Boolean(*value),
+            Value::String(text) => library::Value::SingleQuotedString(text.to_string()),
+            Value::Bits(digits) => {
+                library::Value::SingleQuotedByteStringLiteral(digits.to_string())
+            }
+            Value::HexBits(digits) => library::Value::HexStringLiteral(digits.to_string()),
+        };
+        self.value(value, node.location)
+    }
+
+    fn number(&self, number: &str, location: Location) -> L {
+        let token = self.number_at(location);
+        let (is_negative, digits) = match number.strip_prefix('-') {
+            Some(digits) => (true, digits),
+            None => (false, number),
+        };
+        let digits = token.map_or(digits, |token| self.written(token));
+        let value = library::Value::Number(digits.to_owned(), false);
+        let value = match token {
+            Some(token) => L::Value(value.with_span(self.token_span(token))),
+            None => L::value(value),
+        };
+        match is_negative {
+            true => L::UnaryOp {
+                op: library::UnaryOperator::Minus,
+                expr: Box::new(value),
+            },
+            false => value,
+        }
+    }
+
+    fn type_cast(&self, node: &TypeCast) -> Result<L> {
+        if node.location == Location::UNKNOWN {
+            return self.typed_literal(node);
+        }
+        let is_behind = self
+            .token(node.location)
+            .is_some_and(|token| self.written(token) == "::");
+        let (kind, expr) = match is_behind {
+            true => (
+                library::CastKind::DoubleColon,
+                self.operand_of_cast(&node.arg)?,
+            ),
+            false => (library::CastKind::Cast, self.boxed(&node.arg)?),
+        };
+        Ok(L::Cast {
+            kind,
+            expr,
+            data_type: self.data_type(&node.type_name)?,
+            format: None,
+        })
+    }
+
+    /// A literal behind the name of its type.
+    fn typed_literal(&self, node: &TypeCast) -> Result<L> {
+        use library::DataType as T;
+        let value = self.expr(&node.arg)?;
+        let data_type = self.data_type(&node.type_name)?;
+        let (mask, precision) = interval_modifiers(&node.type_name);
+        match (data_type, value) {
+            (T::Interval { .. }, value) if mask.is_some() || precision.is_none() => {
+                Ok(interval(value, mask, precision))
+            }
+            (data_type, L::Value(value))
+                if !matches!(data_type, T::Custom(..) | T::VarBit(_) | T::Interval { .. }) =>
+            {
+                Ok(L::TypedString(library::TypedString {
+                    data_type,
+                    value,
+                    uses_odbc_syntax: false,
+                }))
+            }
+            (data_type, value) => Ok(L::Cast {
+                kind: library::CastKind::DoubleColon,
+                expr: Box::new(value),
+                data_type,
+                format: None,
+            }),
+        }
+    }
+
+    /// Fields and subscripts. The names in front of them are parts of the chain in the library's tree.
+    fn indirection(&self, node: &AIndirection) -> Result<L> {
+        let is_field = matches!(
+            node.indirection.first(),
+            Some(Indirection::Field(_) | Indirection::Star)
+        );
+        let mut chain = Vec::with_capacity(node.indirection.len());
+        let root = match &node.arg {
+            Expr::ColumnRef(column) if !is_field => {
+                let mut idents = self.idents(&column.fields, column.location).into_iter();
+                let root = idents.next().map(L::Identifier);
+                chain.extend(idents.map(|ident| AccessExpr::Dot(L::Identifier(ident))));
+                root.unwrap_or_else(|| L::value(library::Value::Null))
+            }
+            Expr::ParamRef(_) => self.expr(&node.arg)?,
+            Expr::SubLink(query) if matches!(query.kind, SubLinkKind::Expr) => {
+                self.expr(&node.arg)?
+            }
+            arg => L::Nested(self.boxed(arg)?),
+        };
+        let mut at = self.token(node.location);
+        for part in &node.indirection {
+            let mut access = self.access(part)?;
+            if let AccessExpr::Dot(L::Identifier(ident)) = &mut access {
+                at = at.and_then(|dot| self.token_behind(dot));
+                ident.span = at.map_or_else(Span::empty, |name| self.token_span(name));
+            } else {
+                at = at.and_then(|bracket| self.end_of_brackets(bracket));
+            }
+            at = at.and_then(|token| self.token_behind(token));
+            chain.push(access);
+        }
+        Ok(L::CompoundFieldAccess {
+            root: Box::new(root),
+            access_chain: chain,
+        })
+    }
+
+    /// A field or a subscript.
+    pub(super) fn access(&self, part: &Indirection) -> Result<AccessExpr> {
+        let bound = |bound: &Option<Expr>| bound.as_ref().map(|b| self.expr(b)).transpose();
+        Ok(match part {
+            Indirection::Field(name) => AccessExpr::Dot(L::Identifier(self.unplaced_ident(name))),
+            Indirection::Star => {
+                let mark = self.marked(STAR_MARK, Span::empty());
+                AccessExpr::Dot(L::Identifier(mark))
+            }
+            Indirection::Index(index) => AccessExpr::Subscript(library::Subscript::Index {
+                index: self.expr(index)?,
+            }),
+            Indirection::Slice(lower, upper) => AccessExpr::Subscript(library::Subscript::Slice {
+                lower_bound: bound(lower)?,
+                upper_bound: bound(upper)?,
+                stride: None,
+            }),
+        })
+    }
+
+    fn array(&self, node: &AArrayExpr) -> Result<L> {
+        let named = !self
+            .token(node.location)
+            .is_some_and(|token| self.written(token) == "[");
+        Ok(L::Array(library::Array {
+            elem: self.exprs(&node.elements)?,
+            named,
+        }))
+    }
+
+    /// A row. With all columns of another one it is a call, which they stand in.
+    fn row(&self, node: &RowExpr) -> Result<L> {
+        let has_star = |expr: &Expr| matches!(expr, Expr::ColumnRef(column) if column.star);
+        match node.is_explicit || node.args.iter().any(has_star) {
+            true => self.word_call("row", &node.args, node.location),
+            false => Ok(L::Tuple(self.exprs(&node.args)?)),
+        }
+    }
+
+    fn case(&self, node: &CaseExpr) -> Result<L> {
+        let token = |word: &str, location: Location| {
+            AttachedToken(TokenWithSpan {
+                token: LibraryToken::make_keyword(word),
+                span: self.span(location),
+            })
+        };
+        let mut conditions = Vec::with_capacity(node.args.len());
+        for when in &node.args {
+            conditions.push(library::CaseWhen {
+                condition: self.expr(&when.expr)?,
+                result: self.expr(&when.result)?,
+            });
+        }
+        Ok(L::Case {
+            case_token: token("CASE", node.location),
+            end_token: token("END", node.end),
+            operand: self.boxed_if(node.arg.as_ref())?,
+            conditions,
+            else_result: self.boxed_if(node.defresult.as_ref())?,
+        })
+    }
+
+    fn sub_link(&self, node: &SubLink) -> Result<L> {
+        let subquery = || self.query(&node.subselect).map(Box::new);
+        Ok(match &node.kind {
+            SubLinkKind::Exists => L::Exists {
+                subquery: subquery()?,
+                negated: false,
+            },
+            SubLinkKind::Any { test, op: None } => L::InSubquery {
+                expr: self.operand_of_in(test)?,
+                subquery: subquery()?,
+                negated: false,
+            },
+            SubLinkKind::NotIn { test } => L::InSubquery {
+                expr: self.operand_of_in(test)?,
+                subquery: subquery()?,
+                negated: true,
+            },
+            SubLinkKind::Any { test, op: Some(op) } => {
+                self.quantified(test, op, self.scalar_query(node)?, false)?
+            }
+            SubLinkKind::All { test, op } => {
+                self.quantified(test, op, self.scalar_query(node)?, true)?
+            }
+            SubLinkKind::Expr => self.scalar_query(node)?,
+            SubLinkKind::Array => {
+                let mut call = self.call_of_word("array", node.location);
+                call.args = library::FunctionArguments::Subquery(subquery()?);
+                L::Function(call)
+            }
+        })
+    }
+
+    /// A query as an operand: VALUES is read by another one.
+    fn scalar_query(&self, node: &SubLink) -> Result<L> {
+        let mut query = self.query(&node.subselect)?;
+        if matches!(*query.body, library::SetExpr::Values(_)) {
+            query = select_all_of(query);
+        }
+        Ok(L::Subquery(Box::new(query)))
+    }
+
+    /// CURRENT OF is a comparison with a name that nobody can write.
+    fn current_of(&self, node: &CurrentOfExpr) -> L {
+        let mark = self.marked(CURRENT_OF, self.span(node.location));
+        let of = self.token(node.location).and_then(|t| self.token_behind(t));
+        let name = of.and_then(|of| self.token_behind(of));
+        let mut cursor = self.unplaced_ident(&node.cursor_name);
+        if let Some(name) = name {
+            cursor.span = self.token_span(name);
+        }
+        L::BinaryOp {
+            left: Box::new(L::Identifier(mark)),
+            op: library::BinaryOperator::Eq,
+            right: Box::new(L::Identifier(cursor)),
+        }
+    }
+}
+
+/// `INTERVAL '...' fields`.
+fn interval(value: L, mask: Option<i32>, precision: Option<u64>) -> L {
+    use library::DateTimeField as F;
+    let ordered = [
+        (fields::YEAR, F::Year),
+        (fields::MONTH, F::Month),
+        (fields::DAY, F::Day),
+        (fields::HOUR, F::Hour),
+        (fields::MINUTE, F::Minute),
+        (fields::SECOND, F::Second),
+    ];
+    let said: Vec<F> = { ordered.into_iter() }
+        .filter(|(field, _)| mask.is_some_and(|mask| mask & field != 0))
+        .map(|(_, field)| field)
+        .collect();
+    let last_field = (said.len() > 1).then(|| said.last().cloned()).flatten();
+    let (leading_precision, fractional_seconds_precision) = match last_field {
+        Some(_) => (None, precision),
+        None => (precision, None),
+    };
+    L::Interval(library::Interval {
+        value: Box::new(value),
+        leading_field: said.into_iter().next(),
+        leading_precision,
+        last_field,
+        fractional_seconds_precision,
+    })
+}
+
+/// `SELECT * FROM (query) "*VALUES*"`.
+fn select_all_of(query: library::Query) -> library::Query {
+    let name = library::Ident::with_quote('"', "*VALUES*");
+    let item = library::TableWithJoins {
+        relation: library::TableFactor::Derived {
+            lateral: false,
+            subquery: Box::new(query),
+            alias: Some(library::TableAlias {
+                explicit: false,
+                name,
+                columns: Vec::new(),
+                at: None,
+            }),
+            sample: None,
+        },
+        joins: Vec::new(),
+    };
+    let select = library::Select {
+        select_token: AttachedToken::empty(),
+        optimizer_hints: Vec::new(),
+        distinct: None,
+        select_modifiers: None,
+        top: None,
+        top_before_distinct: false,
+        projection: vec![library::SelectItem::Wildcard(
+            library::WildcardAdditionalOptions::default(),
+        )],
+        exclude: None,
+        into: None,
+        from: vec![item],
+        lateral_views: Vec::new(),
+        prewhere: None,
+        selection: None,
+        connect_by: Vec::new(),
+        group_by: library::GroupByExpr::Expressions(Vec::new(), Vec::new()),
+        cluster_by: Vec::new(),
+        distribute_by: Vec::new(),
+        sort_by: Vec::new(),
+        having: None,
+        named_window: Vec::new(),
+        qualify: None,
+        window_before_qualify: false,
+        value_table_mode: None,
+        flavor: library::SelectFlavor::Standard,
+    };
+    library::Query {
+        with: None,
+        body: Box::new(library::SetExpr::Select(Box::new(select))),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}

@@ -1,0 +1,373 @@
+//! Calls of functions, their windows and their keys of sorting.
+
+use super::Lower;
+use crate::ast::{
+    Expr, FrameBound, FrameExclusion, FrameMode, FuncArg, FuncCall, FuncFormat, FuncName, Location,
+    SortBy, SortByDir, SortByNulls, SqlValueFunction, SqlValueFunctionOp as Op, WindowDef,
+    WindowFrame,
+};
+use crate::conflict_target::EXPRESSION_MARK;
+use crate::marks::VARIADIC_MARK;
+use logstead_sql_types::error::Result;
+use sqlparser::ast::{
+    self as library, Expr as L, FunctionArg, FunctionArgExpr, FunctionArgOperator,
+    FunctionArguments,
+};
+
+/// What the name of a function begins with that is named by its OID.
+const STORED_FUNCTION: char = '\u{3}';
+
+impl FuncCall {
+    /// The function that SQL's own words call.
+    pub(super) fn words(&self) -> Option<&str> {
+        match (&self.funcname, self.funcformat) {
+            (FuncName::Named(names), FuncFormat::SqlSyntax) => names.last().map(|name| &**name),
+            _ => None,
+        }
+    }
+
+    /// Is it nothing but a name and values?
+    pub(super) fn is_plain(&self) -> bool {
+        self.agg_order.is_empty()
+            && self.agg_filter.is_none()
+            && self.over.is_none()
+            && !self.agg_star
+            && !self.agg_distinct
+            && !self.func_variadic
+            && self.args.iter().all(|arg| arg.name.is_none())
+    }
+}
+
+impl Lower<'_> {
+    /// A call.
+    pub(super) fn func_call(&self, node: &FuncCall) -> Result<L> {
+        if node.words().is_some() {
+            return self.call_by_words(node);
+        }
+        if let Some(special) = self.special_by_name(node)? {
+            return Ok(special);
+        }
+        self.plain_call(node).map(L::Function)
+    }
+
+    /// A call by a function's name.
+    pub(super) fn plain_call(&self, node: &FuncCall) -> Result<library::Function> {
+        let mut clauses = Vec::new();
+        let order = self.sort_keys(&node.agg_order)?;
+        let within_group = match node.agg_within_group {
+            true => order,
+            false => {
+                if !order.is_empty() {
+                    clauses.push(library::FunctionArgumentClause::OrderBy(order));
+                }
+                Vec::new()
+            }
+        };
+        let list = library::FunctionArgumentList {
+            duplicate_treatment: node
+                .agg_distinct
+                .then_some(library::DuplicateTreatment::Distinct),
+            args: self.call_args(node)?,
+            clauses,
+        };
+        Ok(library::Function {
+            args: FunctionArguments::List(list),
+            filter: self.boxed_if(node.agg_filter.as_ref())?,
+            over: node
+                .over
+                .as_deref()
+                .map(|over| self.over(over))
+                .transpose()?,
+            within_group,
+            ..no_call(self.function_name(&node.funcname, node.location))
+        })
+    }
+
+    /// The name of a function.
+    pub(crate) fn function_name(&self, name: &FuncName, location: Location) -> library::ObjectName {
+        match name {
+            FuncName::Named(names) => self.object_name(names, location),
+            FuncName::Stored { oid, called } => {
+                let mark = format!("{STORED_FUNCTION}{oid}:{called}");
+                library::ObjectName::from(vec![self.marked(&mark, self.span(location))])
+            }
+        }
+    }
+
+    /// What a call is given. VARIADIC is the name of the last argument.
+    pub(super) fn call_args(&self, node: &FuncCall) -> Result<Vec<FunctionArg>> {
+        if node.agg_star {
+            return Ok(vec![FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]);
+        }
+        let mut args = Vec::with_capacity(node.args.len());
+        for (at, arg) in node.args.iter().enumerate() {
+            let is_variadic = node.func_variadic && at + 1 == node.args.len();
+            args.push(self.call_arg(arg, is_variadic)?);
+        }
+        Ok(args)
+    }
+
+    fn call_arg(&self, arg: &FuncArg, is_variadic: bool) -> Result<FunctionArg> {
+        let value = self.arg_value(&arg.value)?;
+        let name = match (&arg.name, is_variadic) {
+            (_, true) => self.marked(VARIADIC_MARK, self.span(arg.value.location())),
+            (Some((name, location)), false) => self.ident(name, *location),
+            (None, false) => return Ok(FunctionArg::Unnamed(value)),
+        };
+        Ok(FunctionArg::ExprNamed {
+            name: L::Identifier(name),
+            arg: value,
+            operator: FunctionArgOperator::RightArrow,
+        })
+    }
+
+    /// An argument; `row.*` stays what it is.
+    fn arg_value(&self, value: &Expr) -> Result<FunctionArgExpr> {
+        Ok(match value {
+            Expr::ColumnRef(column) if column.star => FunctionArgExpr::QualifiedWildcard(
+                self.object_name(&column.fields, column.location),
+            ),
+            value => FunctionArgExpr::Expr(self.expr(value)?),
+        })
+    }
+
+    /// A call of what is a word of the grammar.
+    pub(super) fn word_call(&self, word: &str, args: &[Expr], location: Location) -> Result<L> {
+        let mut list = Vec::with_capacity(args.len());
+        for arg in args {
+            list.push(FunctionArg::Unnamed(self.arg_value(arg)?));
+        }
+        let mut call = self.call_of_word(word, location);
+        call.args = arguments(list);
+        Ok(L::Function(call))
+    }
+
+    /// A call of a word, without parentheses.
+    pub(super) fn call_of_word(&self, word: &str, location: Location) -> library::Function {
+        no_call(library::ObjectName::from(vec![self.word(word, location)]))
+    }
+
+    /// A call of a name that nobody can write.
+    pub(super) fn call_of_mark(&self, mark: &str, location: Location) -> library::Function {
+        let name = self.marked(mark, self.span(location));
+        no_call(library::ObjectName::from(vec![name]))
+    }
+
+    /// A call with values.
+    pub(super) fn call_with(&self, call: library::Function, args: Vec<L>) -> library::Function {
+        let args = args.into_iter().map(FunctionArgExpr::Expr);
+        library::Function {
+            args: arguments(args.map(FunctionArg::Unnamed).collect()),
+            ..call
+        }
+    }
+
+    /// CURRENT_DATE and its like.
+    pub(super) fn value_function(&self, node: &SqlValueFunction) -> L {
+        let word = match node.op {
+            Op::CurrentDate => "current_date",
+            Op::CurrentTime => "current_time",
+            Op::CurrentTimestamp => "current_timestamp",
+            Op::LocalTime => "localtime",
+            Op::LocalTimestamp => "localtimestamp",
+            Op::CurrentRole => "current_role",
+            Op::CurrentUser => "current_user",
+            Op::User => "user",
+            Op::SessionUser => "session_user",
+            Op::CurrentCatalog => "current_catalog",
+            Op::CurrentSchema => "current_schema",
+        };
+        // What the library does not know to be called without parentheses is a name.
+        if matches!(node.op, Op::CurrentRole | Op::CurrentSchema) {
+            return L::Identifier(self.word(word, node.location));
+        }
+        let mut call = self.call_of_word(word, node.location);
+        if let Some(precision) = node.typmod {
+            let open = self.token(node.location).and_then(|t| self.token_behind(t));
+            let digits = open.and_then(|open| self.token_behind(open));
+            let value = library::Value::Number(precision.to_string(), false);
+            let value = match digits {
+                Some(digits) => L::Value(value.with_span(self.token_span(digits))),
+                None => L::value(value),
+            };
+            call = self.call_with(call, vec![value]);
+        }
+        L::Function(call)
+    }
+
+    /// Keys of sorting.
+    pub(crate) fn sort_keys(&self, keys: &[SortBy]) -> Result<Vec<library::OrderByExpr>> {
+        keys.iter().map(|key| self.sort_key(key)).collect()
+    }
+
+    /// An item of ORDER BY.
+    pub(crate) fn sort_key(&self, key: &SortBy) -> Result<library::OrderByExpr> {
+        Ok(library::OrderByExpr {
+            expr: self.expr(&key.node)?,
+            options: self.sort_options(&key.dir, key.nulls),
+            with_fill: None,
+        })
+    }
+
+    /// ASC, DESC, USING and where NULLs go.
+    pub(crate) fn sort_options(
+        &self,
+        dir: &SortByDir,
+        nulls: SortByNulls,
+    ) -> library::OrderByOptions {
+        let sort = match dir {
+            SortByDir::Default => None,
+            SortByDir::Asc => Some(library::OrderBySort::Asc),
+            SortByDir::Desc => Some(library::OrderBySort::Desc),
+            SortByDir::Using(op) => {
+                let names = op.schema.iter().chain(std::iter::once(&op.name));
+                let idents = names.map(|name| library::Ident::new(name.to_string()));
+                let name = library::ObjectName::from(idents.collect::<Vec<_>>());
+                Some(library::OrderBySort::Using(name))
+            }
+        };
+        library::OrderByOptions {
+            sort,
+            nulls_first: match nulls {
+                SortByNulls::Default => None,
+                SortByNulls::First => Some(true),
+                SortByNulls::Last => Some(false),
+            },
+        }
+    }
+
+    /// OVER
+    fn over(&self, window: &WindowDef) -> Result<library::WindowType> {
+        Ok(match &window.name {
+            Some(name) => library::WindowType::NamedWindow(self.ident(name, window.location)),
+            None => library::WindowType::WindowSpec(self.window_spec(window)?),
+        })
+    }
+
+    /// A window without its own name. EXCLUDE is part of the name of the window that it copies.
+    pub(crate) fn window_spec(&self, window: &WindowDef) -> Result<library::WindowSpec> {
+        let excluded = window
+            .frame
+            .as_ref()
+            .and_then(|frame| match frame.exclusion {
+                FrameExclusion::NoOthers => None,
+                FrameExclusion::CurrentRow => Some('1'),
+                FrameExclusion::Group => Some('2'),
+                FrameExclusion::Ties => Some('3'),
+            });
+        let open = self.token(window.location);
+        let inside = open.and_then(|open| self.token_behind(open));
+        let span = match (&window.refname, inside) {
+            (Some(_), Some(name)) => self.token_span(name),
+            _ => self.span(window.location),
+        };
+        let window_name = match (&window.refname, excluded) {
+            (name, Some(kind)) => {
+                let name = name.as_deref().unwrap_or_default();
+                Some(self.marked(&format!("{EXPRESSION_MARK}{kind}{name}"), span))
+            }
+            (Some(name), None) => {
+                let mut name = self.unplaced_ident(name);
+                name.span = span;
+                Some(name)
+            }
+            (None, None) => None,
+        };
+        Ok(library::WindowSpec {
+            window_name,
+            partition_by: self.exprs(&window.partition_clause)?,
+            order_by: self.sort_keys(&window.order_clause)?,
+            window_frame: match &window.frame {
+                Some(frame) => Some(self.window_frame(frame)?),
+                None => None,
+            },
+        })
+    }
+
+    fn window_frame(&self, frame: &WindowFrame) -> Result<library::WindowFrame> {
+        Ok(library::WindowFrame {
+            units: match frame.mode {
+                FrameMode::Range => library::WindowFrameUnits::Range,
+                FrameMode::Rows => library::WindowFrameUnits::Rows,
+                FrameMode::Groups => library::WindowFrameUnits::Groups,
+            },
+            start_bound: self.frame_bound(&frame.start)?,
+            end_bound: match &frame.end {
+                Some(end) => Some(self.frame_bound(end)?),
+                None => None,
+            },
+        })
+    }
+
+    fn frame_bound(&self, bound: &FrameBound) -> Result<library::WindowFrameBound> {
+        use library::WindowFrameBound as Bound;
+        Ok(match bound {
+            FrameBound::UnboundedPreceding => Bound::Preceding(None),
+            FrameBound::Preceding(offset) => Bound::Preceding(Some(self.boxed(offset)?)),
+            FrameBound::CurrentRow => Bound::CurrentRow,
+            FrameBound::Following(offset) => Bound::Following(Some(self.boxed(offset)?)),
+            FrameBound::UnboundedFollowing => Bound::Following(None),
+        })
+    }
+
+    /// CEIL, FLOOR, SUBSTRING and SUBSTR, which the library knows by their names.
+    fn special_by_name(&self, node: &FuncCall) -> Result<Option<L>> {
+        let FuncName::Named(names) = &node.funcname else {
+            return Ok(None);
+        };
+        let [name] = names.as_slice() else {
+            return Ok(None);
+        };
+        let count = match &**name {
+            "ceil" | "floor" => 1..=1,
+            "substring" | "substr" => 1..=3,
+            _ => return Ok(None),
+        };
+        if !count.contains(&node.args.len()) || !node.is_plain() || self.is_quoted(node.location) {
+            return Ok(None);
+        }
+        let mut args = Vec::with_capacity(node.args.len());
+        for arg in &node.args {
+            args.push(self.boxed(&arg.value)?);
+        }
+        let mut args = args.into_iter();
+        let Some(expr) = args.next() else {
+            return Ok(None);
+        };
+        let field = library::CeilFloorKind::DateTimeField(library::DateTimeField::NoDateTime);
+        Ok(Some(match &**name {
+            "ceil" => L::Ceil { expr, field },
+            "floor" => L::Floor { expr, field },
+            _ => L::Substring {
+                expr,
+                substring_from: args.next(),
+                substring_for: args.next(),
+                special: node.args.len() > 1,
+                shorthand: &**name == "substr",
+            },
+        }))
+    }
+}
+
+/// A list of arguments and nothing else.
+pub(super) fn arguments(args: Vec<FunctionArg>) -> FunctionArguments {
+    FunctionArguments::List(library::FunctionArgumentList {
+        duplicate_treatment: None,
+        args,
+        clauses: Vec::new(),
+    })
+}
+
+/// A function's name without anything behind it.
+fn no_call(name: library::ObjectName) -> library::Function {
+    library::Function {
+        name,
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::None,
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    }
+}

@@ -1,0 +1,205 @@
+//! Functions that SQL's own words call: EXTRACT, SUBSTRING, TRIM, OVERLAY, POSITION, AT TIME ZONE and their like.
+
+use super::Lower;
+use crate::ast::{Const, Expr, FuncCall, Location, TypeCast, Value};
+use logstead_sql_types::error::Result;
+use sqlparser::ast::{self as library, DateTimeField as F, Expr as L};
+
+impl Lower<'_> {
+    /// A call by SQL's own words. The arguments are in the order of the function's.
+    pub(super) fn call_by_words(&self, node: &FuncCall) -> Result<L> {
+        let args: Vec<&Expr> = node.args.iter().map(|arg| &arg.value).collect();
+        match (node.words().unwrap_or_default(), args.as_slice()) {
+            ("timezone", [zone, timestamp]) => self.at_time_zone(timestamp, zone),
+            ("extract", [field, from]) => Ok(L::Extract {
+                field: self.field(field),
+                syntax: library::ExtractSyntax::From,
+                expr: self.boxed(from)?,
+            }),
+            ("normalize", [text, form]) => {
+                let form = L::Identifier(self.word(word_of(form), form.location()));
+                let args = vec![self.expr(text)?, form];
+                let call = self.call_of_word("normalize", node.location);
+                Ok(L::Function(self.call_with(call, args)))
+            }
+            ("is_normalized", _) => self.normalized_test(node, false),
+            ("position", [whole, part]) => Ok(L::Position {
+                expr: self.boxed(part)?,
+                r#in: self.boxed(whole)?,
+            }),
+            ("overlay", [text, what, from, rest @ ..]) => Ok(L::Overlay {
+                expr: self.boxed(text)?,
+                overlay_what: self.boxed(what)?,
+                overlay_from: self.boxed(from)?,
+                overlay_for: self.boxed_if(rest.first().copied())?,
+            }),
+            ("substring", [text, rest @ ..]) => self.substring(text, rest),
+            ("ltrim" | "rtrim" | "btrim", [text, rest @ ..]) => self.trim(node, text, rest),
+            ("overlaps", [a, b, c, d]) => Ok(L::BinaryOp {
+                left: Box::new(L::Tuple(vec![self.expr(a)?, self.expr(b)?])),
+                op: library::BinaryOperator::Overlaps,
+                right: Box::new(L::Tuple(vec![self.expr(c)?, self.expr(d)?])),
+            }),
+            ("xmlexists", [path, document]) => self.xml_call(
+                "xmlexists",
+                vec![self.expr(path)?, self.expr(document)?],
+                node.location,
+            ),
+            (word @ ("normalize" | "pg_collation_for"), _) => {
+                let args: Result<Vec<L>> = args.iter().map(|arg| self.expr(arg)).collect();
+                let call = self.call_of_word(word, node.location);
+                Ok(L::Function(self.call_with(call, args?)))
+            }
+            _ => self.plain_call(node).map(L::Function),
+        }
+    }
+
+    /// `IS NORMALIZED`
+    pub(super) fn normalized_test(&self, node: &FuncCall, negated: bool) -> Result<L> {
+        use library::NormalizationForm as Form;
+        let mut args = node.args.iter().map(|arg| &arg.value);
+        let Some(text) = args.next() else {
+            return self.plain_call(node).map(L::Function);
+        };
+        let form = args.next().map(|form| match word_of(form) {
+            "NFD" => Form::NFD,
+            "NFKC" => Form::NFKC,
+            "NFKD" => Form::NFKD,
+            _ => Form::NFC,
+        });
+        Ok(L::IsNormalized {
+            expr: self.operand_of_is(text)?,
+            form,
+            negated,
+        })
+    }
+
+    /// SUBSTRING; a length alone has the grammar's beginning in front of it.
+    fn substring(&self, text: &Expr, rest: &[&Expr]) -> Result<L> {
+        let expr = self.boxed(text)?;
+        let (from, length) = match rest {
+            [
+                Expr::Const(Const {
+                    location: Location::UNKNOWN,
+                    ..
+                }),
+                Expr::TypeCast(cast),
+            ] => {
+                let TypeCast { arg, .. } = &**cast;
+                (None, Some(arg))
+            }
+            [from, rest @ ..] => (Some(*from), rest.first().copied()),
+            [] => (None, None),
+        };
+        Ok(L::Substring {
+            expr,
+            substring_from: self.boxed_if(from)?,
+            substring_for: self.boxed_if(length)?,
+            special: false,
+            shorthand: false,
+        })
+    }
+
+    /// TRIM. With several characters it is a list of arguments.
+    fn trim(&self, node: &FuncCall, text: &Expr, rest: &[&Expr]) -> Result<L> {
+        let trim_where = match node.words() {
+            Some("ltrim") => Some(library::TrimWhereField::Leading),
+            Some("rtrim") => Some(library::TrimWhereField::Trailing),
+            _ => None,
+        };
+        let (what, characters) = match rest {
+            [] => (None, None),
+            [what] => (Some(self.boxed(what)?), None),
+            all => {
+                let all: Result<Vec<L>> = all.iter().map(|what| self.expr(what)).collect();
+                (None, Some(all?))
+            }
+        };
+        Ok(L::Trim {
+            expr: self.boxed(text)?,
+            trim_where,
+            trim_what: what,
+            trim_characters: characters,
+        })
+    }
+
+    /// The field of EXTRACT.
+    fn field(&self, field: &Expr) -> F {
+        let word = word_of(field);
+        let location = field.location();
+        let token = self.token(location);
+        let is_word = token.is_some_and(|token| !self.written(token).starts_with(['"', '\'']));
+        let known = is_word.then(|| known_field(word)).flatten();
+        known.unwrap_or_else(|| {
+            let quote = token.and_then(|token| {
+                let first = self.written(token).chars().next();
+                first.filter(|c| matches!(c, '"' | '\''))
+            });
+            F::Custom(library::Ident {
+                value: word.to_owned(),
+                quote_style: quote,
+                span: self.span(location),
+            })
+        })
+    }
+}
+
+/// The text of a literal that stands for a word.
+fn word_of(expr: &Expr) -> &str {
+    match expr {
+        Expr::Const(Const {
+            value: Value::String(word),
+            ..
+        }) => word,
+        _ => "",
+    }
+}
+
+/// A field that the library knows.
+fn known_field(word: &str) -> Option<F> {
+    Some(match word {
+        "year" => F::Year,
+        "years" => F::Years,
+        "month" => F::Month,
+        "months" => F::Months,
+        "week" => F::Week(None),
+        "weeks" => F::Weeks,
+        "day" => F::Day,
+        "dayofweek" => F::DayOfWeek,
+        "dayofyear" => F::DayOfYear,
+        "days" => F::Days,
+        "date" => F::Date,
+        "datetime" => F::Datetime,
+        "hour" => F::Hour,
+        "hours" => F::Hours,
+        "minute" => F::Minute,
+        "minutes" => F::Minutes,
+        "second" => F::Second,
+        "seconds" => F::Seconds,
+        "century" => F::Century,
+        "decade" => F::Decade,
+        "dow" => F::Dow,
+        "doy" => F::Doy,
+        "epoch" => F::Epoch,
+        "isodow" => F::Isodow,
+        "isoyear" => F::Isoyear,
+        "isoweek" => F::IsoWeek,
+        "julian" => F::Julian,
+        "microsecond" => F::Microsecond,
+        "microseconds" => F::Microseconds,
+        "millenium" => F::Millenium,
+        "millennium" => F::Millennium,
+        "millisecond" => F::Millisecond,
+        "milliseconds" => F::Milliseconds,
+        "nanosecond" => F::Nanosecond,
+        "nanoseconds" => F::Nanoseconds,
+        "quarter" => F::Quarter,
+        "time" => F::Time,
+        "timezone" => F::Timezone,
+        "timezone_abbr" => F::TimezoneAbbr,
+        "timezone_hour" => F::TimezoneHour,
+        "timezone_minute" => F::TimezoneMinute,
+        "timezone_region" => F::TimezoneRegion,
+        _ => return None,
+    })
+}

@@ -1,0 +1,221 @@
+//! FROM: tables, queries, joins. Functions are in `from_function`.
+
+use super::Lower;
+use crate::aliases::ALIAS_MARK;
+use crate::ast::{
+    Alias, Expr, FuncName, JoinExpr, JoinQual, JoinType, Names, RangeSubselect, RangeTableSample,
+    RangeVar, RelationName, TableRef, Value,
+};
+use crate::lexer::{Keyword as K, TokenKind as T};
+use logstead_sql_types::error::{Result, SqlError};
+use sqlparser::ast::{self as library, JoinConstraint, JoinOperator, TableFactor};
+use sqlparser::tokenizer::Span;
+
+/// What the name of a relation begins with that is the source of a view.
+const SOURCE: char = '\u{1}';
+
+impl Lower<'_> {
+    /// Lowers an item of FROM. A chain of joins becomes a list from its first table.
+    pub(crate) fn table_ref(&self, item: &TableRef) -> Result<library::TableWithJoins> {
+        match item {
+            TableRef::Join(join) if join.alias.is_none() => self.joins(join),
+            item => Ok(library::TableWithJoins {
+                relation: self.table_factor(item)?,
+                joins: Vec::new(),
+            }),
+        }
+    }
+
+    /// Joins, whatever they are called.
+    fn joins(&self, last: &JoinExpr) -> Result<library::TableWithJoins> {
+        let mut chain = vec![last];
+        let mut first = &last.larg;
+        while let TableRef::Join(join) = first
+            && join.alias.is_none()
+        {
+            chain.push(join);
+            first = &join.larg;
+        }
+        let relation = self.table_factor(first)?;
+        let mut joins = Vec::with_capacity(chain.len());
+        for join in chain.into_iter().rev() {
+            joins.push(library::Join {
+                relation: self.table_factor(&join.rarg)?,
+                global: false,
+                join_operator: self.join_operator(join)?,
+            });
+        }
+        Ok(library::TableWithJoins { relation, joins })
+    }
+
+    /// An item of FROM that is no join, or one in parentheses.
+    fn table_factor(&self, item: &TableRef) -> Result<TableFactor> {
+        match item {
+            TableRef::RangeVar(node) => Ok(self.table_item(node, None)),
+            TableRef::Subselect(node) => self.subselect(node),
+            TableRef::Function(node) => self.range_function(node),
+            TableRef::TableFunc(node) => self.range_table_func(node),
+            TableRef::TableSample(node) => self.table_sample(node),
+            TableRef::Join(node) => self.join_in_parentheses(node),
+        }
+    }
+
+    fn join_in_parentheses(&self, node: &JoinExpr) -> Result<TableFactor> {
+        Ok(TableFactor::NestedJoin {
+            table_with_joins: Box::new(self.joins(node)?),
+            alias: self.table_alias(node.alias.as_deref()),
+        })
+    }
+
+    /// The relation's name.
+    pub(crate) fn relation_name(&self, node: &RangeVar) -> library::ObjectName {
+        match &node.name {
+            RelationName::Named {
+                catalog,
+                schema,
+                name,
+            } => {
+                let parts = [catalog.as_ref(), schema.as_ref(), Some(name)];
+                let names: Names = parts.into_iter().flatten().cloned().collect();
+                self.object_name(&names, node.location)
+            }
+            RelationName::Source(number) => {
+                let mark = format!("{SOURCE}{number}");
+                let mark = self.marked(&mark, self.span(node.location));
+                library::ObjectName::from(vec![mark])
+            }
+        }
+    }
+
+    /// A table. No table has others below it, so ONLY says nothing.
+    pub(crate) fn table_item(
+        &self,
+        node: &RangeVar,
+        sample: Option<library::TableSampleKind>,
+    ) -> TableFactor {
+        TableFactor::Table {
+            name: self.relation_name(node),
+            alias: self.table_alias(node.alias.as_deref()),
+            args: None,
+            with_hints: Vec::new(),
+            version: None,
+            with_ordinality: false,
+            partitions: Vec::new(),
+            json_path: None,
+            sample,
+            index_hints: Vec::new(),
+        }
+    }
+
+    /// What an item is called.
+    pub(crate) fn table_alias(&self, alias: Option<&Alias>) -> Option<library::TableAlias> {
+        let alias = alias?;
+        let first = self.token(alias.location);
+        let explicit = first.is_some_and(|token| token.kind == T::Keyword(K::As));
+        let token = match explicit {
+            true => first.and_then(|token| self.token_behind(token)),
+            false => first,
+        };
+        let mut name = self.unplaced_ident(&alias.name);
+        name.span = token.map_or_else(Span::empty, |token| self.token_span(token));
+        let spans = self.spans_in_parentheses(token, alias.colnames.len());
+        let columns = alias.colnames.iter().zip(spans);
+        let columns = columns.map(|(column, span)| {
+            let mut name = self.unplaced_ident(column);
+            name.span = span;
+            library::TableAliasColumnDef {
+                name,
+                data_type: None,
+            }
+        });
+        Some(library::TableAlias {
+            explicit,
+            name,
+            columns: columns.collect(),
+            at: None,
+        })
+    }
+
+    fn subselect(&self, node: &RangeSubselect) -> Result<TableFactor> {
+        Ok(TableFactor::Derived {
+            lateral: node.lateral,
+            subquery: Box::new(self.query(&node.subquery)?),
+            alias: self.table_alias(node.alias.as_deref()),
+            sample: None,
+        })
+    }
+
+    fn table_sample(&self, node: &RangeTableSample) -> Result<TableFactor> {
+        let method = match &node.method {
+            FuncName::Named(names) => names.last().map(|name| &**name),
+            FuncName::Stored { called, .. } => Some(&**called),
+        };
+        let quantity = match node.args.first() {
+            Some(value) => Some(library::TableSampleQuantity {
+                parenthesized: true,
+                value: self.expr(value)?,
+                unit: None,
+            }),
+            None => None,
+        };
+        let seed = match &node.repeatable {
+            None => None,
+            Some(Expr::Const(seed))
+                if matches!(seed.value, Value::Integer(_) | Value::Float(_)) =>
+            {
+                let number = match &seed.value {
+                    Value::Integer(number) => number.to_string(),
+                    Value::Float(number) => number.to_string(),
+                    _ => String::new(),
+                };
+                Some(library::TableSampleSeed {
+                    modifier: library::TableSampleSeedModifier::Repeatable,
+                    value: library::Value::Number(number, false)
+                        .with_span(self.span(seed.location)),
+                })
+            }
+            Some(_) => return Err(SqlError::unsupported("TABLESAMPLE")),
+        };
+        let sample = library::TableSample {
+            modifier: library::TableSampleModifier::TableSample,
+            name: match method {
+                Some("bernoulli") => Some(library::TableSampleMethod::Bernoulli),
+                Some("system") => Some(library::TableSampleMethod::System),
+                _ => None,
+            },
+            quantity,
+            seed,
+            bucket: None,
+            offset: None,
+        };
+        let sample = library::TableSampleKind::AfterTableAlias(Box::new(sample));
+        Ok(self.table_item(&node.relation, Some(sample)))
+    }
+
+    fn join_operator(&self, node: &JoinExpr) -> Result<JoinOperator> {
+        let constraint = match &node.quals {
+            JoinQual::None if node.is_natural => JoinConstraint::Natural,
+            JoinQual::None => JoinConstraint::None,
+            JoinQual::On(condition) => JoinConstraint::On(self.expr(condition)?),
+            JoinQual::Using(columns, alias) => {
+                let mut names: Vec<library::ObjectName> = { columns.iter() }
+                    .map(|column| library::ObjectName::from(vec![self.unplaced_ident(column)]))
+                    .collect();
+                // The name that they have together is one more column.
+                if let Some(alias) = alias {
+                    let mark = format!("{ALIAS_MARK}{}", alias.name);
+                    let mark = self.marked(&mark, self.span(alias.location));
+                    names.push(library::ObjectName::from(vec![mark]));
+                }
+                JoinConstraint::Using(names)
+            }
+        };
+        Ok(match node.jointype {
+            JoinType::Inner => JoinOperator::Join(constraint),
+            JoinType::Left => JoinOperator::Left(constraint),
+            JoinType::Right => JoinOperator::Right(constraint),
+            JoinType::Full => JoinOperator::FullOuter(constraint),
+            JoinType::Cross => JoinOperator::CrossJoin(constraint),
+        })
+    }
+}

@@ -1,0 +1,211 @@
+//! Functions in FROM.
+
+use super::Lower;
+use crate::ast::{
+    Alias, ColumnDefinition, Expr, FuncCall, FuncName, Location, Name, RangeFunction,
+    RangeTableFunc,
+};
+use crate::rows_from::{COLUMNS, MARK};
+use logstead_sql_types::error::{Result, SqlError};
+use sqlparser::ast::{
+    self as library, Expr as L, FunctionArg, FunctionArgExpr, FunctionArguments, TableFactor,
+};
+
+impl Lower<'_> {
+    /// XMLTABLE
+    pub(super) fn range_table_func(&self, node: &RangeTableFunc) -> Result<TableFactor> {
+        let call = self.xml_table(node)?;
+        let alias = self.table_alias(node.alias.as_deref());
+        Ok(function_item(call, node.lateral, false, alias))
+    }
+
+    /// Functions in FROM.
+    pub(super) fn range_function(&self, node: &RangeFunction) -> Result<TableFactor> {
+        let ordinality = node.ordinality;
+        if node.is_rowsfrom {
+            let call = self.rows_from(node)?;
+            let alias = self.function_alias(node, None)?;
+            return Ok(function_item(call, node.lateral, ordinality, alias));
+        }
+        let Some((function, _)) = node.functions.first() else {
+            return Err(SqlError::internal("no function in FROM"));
+        };
+        let called = match function {
+            Expr::FuncCall(call) => match &call.funcname {
+                FuncName::Named(names) => names.last(),
+                FuncName::Stored { called, .. } => Some(called),
+            },
+            _ => None,
+        };
+        let alias = self.function_alias(node, called)?;
+        if let Some(arrays) = self.unnested(function).filter(|_| !node.lateral) {
+            return Ok(TableFactor::UNNEST {
+                alias,
+                array_exprs: self.exprs_of(&arrays)?,
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality: ordinality,
+            });
+        }
+        let call = self.windowless_call(function)?;
+        Ok(function_item(call, node.lateral, ordinality, alias))
+    }
+
+    fn exprs_of(&self, exprs: &[&Expr]) -> Result<Vec<L>> {
+        exprs.iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    /// The arrays of UNNEST, which the library knows by its name.
+    fn unnested<'e>(&self, function: &'e Expr) -> Option<Vec<&'e Expr>> {
+        let Expr::FuncCall(call) = function else {
+            return None;
+        };
+        let FuncName::Named(names) = &call.funcname else {
+            return None;
+        };
+        let is_unnest = matches!(names.as_slice(), [name] if **name == *"unnest");
+        let is_plain = !call.args.is_empty() && call.is_plain();
+        if !is_unnest || !is_plain || self.is_quoted(call.location) {
+            return None;
+        }
+        Some(call.args.iter().map(|arg| &arg.value).collect())
+    }
+
+    /// A call in FROM. Functions with words of their own are called by their names there.
+    fn windowless_call(&self, function: &Expr) -> Result<library::Function> {
+        let refused = || SqlError::unsupported("this function in FROM");
+        if let Expr::FuncCall(call) = function {
+            let call: &FuncCall = call;
+            if call.agg_distinct || !call.agg_order.is_empty() {
+                return Err(refused());
+            }
+            if call.words() != Some("xmlexists") {
+                return self.plain_call(call);
+            }
+        }
+        match self.expr(function)? {
+            L::Function(call) => Ok(call),
+            // What is called without parentheses.
+            L::Identifier(name) => Ok(self.call_of_ident(name)),
+            _ => Err(refused()),
+        }
+    }
+
+    fn call_of_ident(&self, name: library::Ident) -> library::Function {
+        let mut call = self.call_of_word("", Location::UNKNOWN);
+        call.name = library::ObjectName::from(vec![name]);
+        call
+    }
+
+    /// ROWS FROM is a call of the calls; a list of columns follows its function as one more.
+    fn rows_from(&self, node: &RangeFunction) -> Result<library::Function> {
+        let mut args = Vec::with_capacity(node.functions.len());
+        for (function, columns) in &node.functions {
+            args.push(L::Function(self.windowless_call(function)?));
+            if columns.is_empty() {
+                continue;
+            }
+            let mut defined = Vec::with_capacity(2 * columns.len());
+            for column in columns {
+                refuse_collation(column)?;
+                let name = self.ident(&column.colname, column.location);
+                defined.push(L::Identifier(name));
+                defined.push(self.null_of(Some(&column.type_name))?);
+            }
+            let location = columns
+                .first()
+                .map_or(node.location, |column| column.location);
+            let call = self.call_of_mark(COLUMNS, location);
+            args.push(L::Function(self.call_with(call, defined)));
+        }
+        Ok(self.call_with(self.call_of_mark(MARK, node.location), args))
+    }
+
+    /// What a function is called, and its columns. With columns alone it is called by its own name.
+    fn function_alias(
+        &self,
+        node: &RangeFunction,
+        called: Option<&Name>,
+    ) -> Result<Option<library::TableAlias>> {
+        let mut alias = self.table_alias(node.alias.as_deref());
+        if node.coldeflist.is_empty() {
+            return Ok(alias);
+        }
+        let alias = match &mut alias {
+            Some(alias) => alias.clone(),
+            None => {
+                let own = Alias {
+                    name: called.cloned().unwrap_or_else(|| "rows from".into()),
+                    colnames: Vec::new(),
+                    location: node.location,
+                };
+                let made = self.table_alias(Some(&own));
+                let Some(made) = made else {
+                    return Ok(None);
+                };
+                library::TableAlias {
+                    explicit: true,
+                    ..made
+                }
+            }
+        };
+        let mut columns = Vec::with_capacity(node.coldeflist.len());
+        for column in &node.coldeflist {
+            refuse_collation(column)?;
+            columns.push(library::TableAliasColumnDef {
+                name: self.ident(&column.colname, column.location),
+                data_type: Some(self.data_type(&column.type_name)?),
+            });
+        }
+        Ok(Some(library::TableAlias { columns, ..alias }))
+    }
+}
+
+/// All texts are in one order, so nobody has needed it.
+fn refuse_collation(column: &ColumnDefinition) -> Result<()> {
+    match column.coll_clause {
+        Some(_) => Err(SqlError::unsupported("COLLATE in a column definition list")),
+        None => Ok(()),
+    }
+}
+
+/// A call as an item of FROM.
+fn function_item(
+    call: library::Function,
+    lateral: bool,
+    with_ordinality: bool,
+    alias: Option<library::TableAlias>,
+) -> TableFactor {
+    let name = call.name;
+    let args: Option<Vec<FunctionArg>> = match call.args {
+        FunctionArguments::List(list) => Some(list.args),
+        FunctionArguments::Subquery(query) => Some(vec![FunctionArg::Unnamed(
+            FunctionArgExpr::Expr(L::Subquery(query)),
+        )]),
+        FunctionArguments::None => None,
+    };
+    match lateral {
+        true => TableFactor::Function {
+            lateral,
+            name,
+            args: args.unwrap_or_default(),
+            with_ordinality,
+            alias,
+        },
+        false => TableFactor::Table {
+            name,
+            alias,
+            args: args.map(|args| library::TableFunctionArgs {
+                args,
+                settings: None,
+            }),
+            with_hints: Vec::new(),
+            version: None,
+            with_ordinality,
+            partitions: Vec::new(),
+            json_path: None,
+            sample: None,
+            index_hints: Vec::new(),
+        },
+    }
+}

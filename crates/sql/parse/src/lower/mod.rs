@@ -1,0 +1,227 @@
+//! From our tree ([`ast`](crate::ast)) to the tree and the commands that the rest of the server still reads: those of
+//! the grammar library, and those of [`StatementKind`].
+//!
+//! Owns: nothing that stays. The binder, the catalog's statements and the session are converted to our tree one family
+//! after the other, each takes its part of this module away, and in the end it is gone with the library.
+//!
+//! # Rules
+//!
+//! - A name of ours is folded already. It becomes an identifier in quotes where it would be read as another one
+//!   without ([`Lower::ident`]).
+//! - A place becomes a span of one line: its column is the character of the text ([`Lower::span`]), so positions in
+//!   errors are as before.
+//! - What we know and the server does not support is refused here by name (0A000), as far as it cannot be told in the
+//!   library's tree.
+
+mod dml;
+mod expr;
+mod expr_call;
+mod expr_operator;
+mod expr_place;
+mod expr_special;
+mod expr_xml;
+mod from;
+mod from_function;
+mod object;
+mod object_alter;
+mod object_drop;
+mod query;
+mod role;
+mod role_database;
+mod role_rights;
+mod role_settings;
+mod routine;
+mod routine_define;
+mod routine_ref;
+mod routine_types;
+mod statement;
+mod table;
+mod table_alter;
+mod table_constraint;
+mod table_index;
+mod table_query;
+mod table_schema;
+mod table_sequence;
+mod types;
+mod unsupported;
+mod utility;
+mod utility_copy;
+mod utility_maintenance;
+mod utility_settings;
+
+use crate::ast::RawStmt;
+use crate::depth::{CONJUNCTIONS_MAX, Depth};
+use crate::lexer::{Category, Keyword, Lexer};
+use crate::{AsOf, Parsed, StatementKind, Tree, grammar};
+use logstead_sql_types::error::{Result, too_deep};
+use logstead_sql_types::value::build::Room;
+use sqlparser::ast as library;
+use sqlparser::tokenizer::Location as Place;
+use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
+
+/// A statement in the library's tree, who handles it, and what it reads.
+pub(crate) struct Lowered {
+    pub(crate) statement: library::Statement,
+    pub(crate) kind: StatementKind,
+    pub(crate) as_of: Option<AsOf>,
+}
+
+impl Lowered {
+    /// A statement that the library's tree has no place for: a placeholder stands there.
+    pub(crate) fn command(kind: StatementKind) -> Lowered {
+        Lowered {
+            statement: library::Statement::UnlockTables,
+            kind,
+            as_of: None,
+        }
+    }
+}
+
+/// Lowers what was read from one text.
+pub(crate) struct Lower<'a> {
+    text: &'a str,
+    /// Bytes where characters begin, of a text that is not ASCII.
+    characters: OnceCell<Vec<usize>>,
+    /// Levels of expressions that are being lowered.
+    depth: Cell<usize>,
+    /// Levels that lists of AND and OR have in the library's tree beyond those of ours.
+    levels: Cell<usize>,
+}
+
+impl<'a> Lower<'a> {
+    pub(crate) fn new(text: &'a str) -> Lower<'a> {
+        Lower {
+            text,
+            characters: OnceCell::new(),
+            depth: Cell::new(0),
+            levels: Cell::new(0),
+        }
+    }
+
+    /// The text that places are bytes of.
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// A byte of the text as the library's place.
+    pub(crate) fn place(&self, byte: usize) -> Place {
+        let characters = self.characters.get_or_init(|| match self.text.is_ascii() {
+            true => Vec::new(),
+            false => self.text.char_indices().map(|(at, _)| at).collect(),
+        });
+        let before = match characters.is_empty() {
+            true => byte,
+            false => characters.partition_point(|at| *at < byte),
+        };
+        Place {
+            line: 1,
+            column: before as u64 + 1,
+        }
+    }
+
+    /// An AND or OR of so many. The binder takes it apart in a loop, so it counts as deep only beyond what the binder
+    /// takes.
+    pub(crate) fn list_of(&self, operands: usize) {
+        if operands > CONJUNCTIONS_MAX {
+            self.levels.set(self.levels.get() + operands);
+        }
+    }
+
+    fn raw(&self, raw: &RawStmt, max: MaxDepth) -> Result<Parsed> {
+        let depth = Depth::of_levels(raw.levels)?;
+        if depth.deep && max == MaxDepth::Shallow {
+            return Err(too_deep());
+        }
+        let lowered = crate::on_enough_stack(depth.stack_bytes(), || self.statement(&raw.stmt))?;
+        let mut tree = Tree::new(lowered.statement, depth);
+        let depth = Depth::of_levels(raw.levels + self.levels.take())?;
+        tree.deepen(depth);
+        let may_be_deep = matches!(
+            lowered.kind,
+            StatementKind::Query
+                | StatementKind::Explain
+                | StatementKind::Prepared
+                | StatementKind::Declare(_)
+        );
+        if depth.deep && !may_be_deep {
+            return Err(too_deep());
+        }
+        Ok(Parsed {
+            statement: Arc::new(tree),
+            start: raw.start,
+            end: raw.end,
+            kind: lowered.kind,
+            as_of: lowered.as_of,
+        })
+    }
+}
+
+/// Would a name be folded, or read as a word of the grammar, without quotes?
+fn needs_quotes(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    let begins = bytes
+        .next()
+        .is_some_and(|b| b.is_ascii_lowercase() || b == b'_');
+    let goes_on = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'$';
+    !begins
+        || !bytes.all(goes_on)
+        || Keyword::of(name).is_some_and(|keyword| keyword.category() != Category::Unreserved)
+}
+
+/// How deep a statement's tree may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MaxDepth {
+    /// As deep as any stack has room for.
+    Shallow,
+    /// Queries may be deeper: who reads the tree sees to the stack.
+    Deep,
+}
+
+/// Reads the statements of a text. Empty statements vanish.
+pub(crate) fn parse(text: &str, max: MaxDepth) -> Result<Vec<Parsed>> {
+    let _charged = room_for_trees(text)?;
+    lowered(text, &grammar::parse(text)?, max)
+}
+
+/// The same of a text that the catalog keeps. None of them is deep.
+pub(crate) fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
+    lowered(text, &grammar::parse_stored(text)?, MaxDepth::Shallow)
+}
+
+fn lowered(text: &str, statements: &[RawStmt], max: MaxDepth) -> Result<Vec<Parsed>> {
+    let lower = Lower::new(text);
+    statements.iter().map(|raw| lower.raw(raw, max)).collect()
+}
+
+/// Texts of fewer bytes are not charged.
+const CHARGED_BYTES_MIN: usize = 64 << 10;
+/// What a token takes while a text is read: itself, and its nodes in both trees.
+const TOKEN_BYTES: usize = 256;
+
+/// Room for what a text becomes while it is read.
+fn room_for_trees(text: &str) -> Result<Room> {
+    if text.len() < CHARGED_BYTES_MIN {
+        return Ok(Room::default());
+    }
+    let tokens = Lexer::count(text);
+    Room::of(
+        tokens
+            .saturating_mul(TOKEN_BYTES)
+            .saturating_add(text.len()),
+    )
+}
+
+/// Reads an expression that stands alone, which is not deep.
+pub(crate) fn parse_expr(text: &str) -> Result<library::Expr> {
+    let (expr, levels) = grammar::parse_stored_expr_of_levels(text)?;
+    match Depth::of_levels(levels)?.deep {
+        true => Err(too_deep()),
+        false => Lower::new(text).expr(&expr),
+    }
+}
+
+/// Reads the name of a type that stands alone.
+pub(crate) fn parse_type_name(text: &str) -> Result<library::DataType> {
+    Lower::new(text).data_type(&grammar::parse_stored_type_name(text)?)
+}

@@ -1,0 +1,123 @@
+//! Which part of this module lowers a statement.
+
+use super::{Lower, Lowered};
+use crate::ast::{RelationKind, Stmt};
+use logstead_sql_types::error::Result;
+
+impl Lower<'_> {
+    /// Lowers a statement.
+    pub(crate) fn statement(&self, stmt: &Stmt) -> Result<Lowered> {
+        match stmt {
+            Stmt::Select(_)
+            | Stmt::Insert(_)
+            | Stmt::Update(_)
+            | Stmt::Delete(_)
+            | Stmt::Merge(_)
+            | Stmt::Return(_) => self.query_statement(stmt),
+            Stmt::Transaction(_)
+            | Stmt::ConstraintsSet(_)
+            | Stmt::VariableSet(_)
+            | Stmt::VariableShow(_)
+            | Stmt::AlterSystem(_)
+            | Stmt::Discard(_)
+            | Stmt::Prepare(_)
+            | Stmt::Execute(_)
+            | Stmt::Deallocate(_)
+            | Stmt::DeclareCursor(_)
+            | Stmt::Fetch(_)
+            | Stmt::ClosePortal(_)
+            | Stmt::Explain(_)
+            | Stmt::Copy(_)
+            | Stmt::Lock(_)
+            | Stmt::Notify(_)
+            | Stmt::Listen(_)
+            | Stmt::Unlisten(_)
+            | Stmt::Vacuum(_)
+            | Stmt::Cluster(_)
+            | Stmt::Reindex(_)
+            | Stmt::CheckPoint
+            | Stmt::Load(_)
+            | Stmt::Do(_)
+            | Stmt::Call(_) => self.utility(stmt),
+            Stmt::AlterTable(alter) if alter.objtype == RelationKind::Type => {
+                self.of_type_or_routine(stmt)
+            }
+            Stmt::Create(_)
+            | Stmt::CreateTableAs(_)
+            | Stmt::RefreshMatView(_)
+            | Stmt::View(_)
+            | Stmt::Index(_)
+            | Stmt::CreateSeq(_)
+            | Stmt::AlterSeq(_)
+            | Stmt::AlterTable(_)
+            | Stmt::AlterTableMoveAll(_)
+            | Stmt::Truncate(_)
+            | Stmt::CreateStats(_)
+            | Stmt::AlterStats(_)
+            | Stmt::CreateSchema(_)
+            | Stmt::CreateTrig(_)
+            | Stmt::CreatePolicy(_)
+            | Stmt::AlterPolicy(_) => self.of_table(stmt),
+            Stmt::Drop(_)
+            | Stmt::Comment(_)
+            | Stmt::SecLabel(_)
+            | Stmt::Rename(_)
+            | Stmt::AlterObjectSchema(_)
+            | Stmt::AlterObjectDepends(_)
+            | Stmt::AlterOwner(_) => self.of_object(stmt),
+            Stmt::CreateFunction(_)
+            | Stmt::AlterFunction(_)
+            | Stmt::CreateDomain(_)
+            | Stmt::AlterDomain(_)
+            | Stmt::Define(_)
+            | Stmt::CompositeType(_)
+            | Stmt::CreateEnum(_)
+            | Stmt::CreateRange(_)
+            | Stmt::AlterEnum(_)
+            | Stmt::AlterType(_) => self.of_type_or_routine(stmt),
+            Stmt::CreateRole(_)
+            | Stmt::AlterRole(_)
+            | Stmt::AlterRoleSet(_)
+            | Stmt::DropRole(_)
+            | Stmt::DropOwned(_)
+            | Stmt::ReassignOwned(_)
+            | Stmt::Grant(_)
+            | Stmt::GrantRole(_)
+            | Stmt::AlterDefaultPrivileges(_)
+            | Stmt::Createdb(_)
+            | Stmt::AlterDatabase(_)
+            | Stmt::AlterDatabaseRefreshColl(_)
+            | Stmt::AlterDatabaseSet(_)
+            | Stmt::Dropdb(_)
+            | Stmt::CreateExtension(_)
+            | Stmt::AlterExtension(_)
+            | Stmt::AlterExtensionContents(_) => self.of_role_or_database(stmt),
+            Stmt::CreateEventTrig(_)
+            | Stmt::AlterEventTrig(_)
+            | Stmt::Rule(_)
+            | Stmt::AlterOperator(_)
+            | Stmt::AlterCollation(_)
+            | Stmt::CreateOpClass(_)
+            | Stmt::CreateOpFamily(_)
+            | Stmt::AlterOpFamily(_)
+            | Stmt::CreateCast(_)
+            | Stmt::CreateTransform(_)
+            | Stmt::CreateConversion(_)
+            | Stmt::CreatePLang(_)
+            | Stmt::CreateAm(_)
+            | Stmt::CreateTableSpace(_)
+            | Stmt::AlterTableSpaceOptions(_)
+            | Stmt::Fdw(_)
+            | Stmt::CreateForeignServer(_)
+            | Stmt::AlterForeignServer(_)
+            | Stmt::ImportForeignSchema(_)
+            | Stmt::UserMapping(_)
+            | Stmt::CreatePublication(_)
+            | Stmt::AlterPublication(_)
+            | Stmt::CreateSubscription(_)
+            | Stmt::AlterSubscription(_)
+            | Stmt::AlterTsDictionary(_)
+            | Stmt::AlterTsConfiguration(_) => self.unsupported(stmt),
+        }
+    }
+}

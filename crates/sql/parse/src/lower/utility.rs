@@ -1,0 +1,448 @@
+//! Statements about transactions, settings, prepared statements, cursors, COPY and maintenance.
+
+use super::{Lower, Lowered};
+use crate::ast::{
+    CallStmt, ConstraintsSetStmt, DeclareCursorStmt, DefArg, DefElem, DiscardMode, DoStmt,
+    ExecuteStmt, ExplainStmt, Expr, FetchDirection, FetchStmt, IsolationLevel, Location, LockMode,
+    LockStmt, Name, NotifyStmt, PrepareStmt, SelectBody, SelectStmt, Stmt, TransactionMode,
+    TransactionStmt, TransactionStmtKind,
+};
+use crate::{
+    CreateView, DeclareCursor, DoBlock, FetchDirection as Direction, FetchRows, SetConstraints,
+    StatementKind, ViewCommand,
+};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::ast as library;
+
+fn lowered(statement: library::Statement, kind: StatementKind) -> Lowered {
+    Lowered {
+        statement,
+        kind,
+        as_of: None,
+    }
+}
+
+impl Lower<'_> {
+    /// Lowers a statement about transactions, settings, cursors, COPY or maintenance.
+    pub(super) fn utility(&self, stmt: &Stmt) -> Result<Lowered> {
+        use StatementKind as K;
+        use library::Statement as S;
+        match stmt {
+            Stmt::Transaction(transaction) => self.transaction(transaction),
+            Stmt::ConstraintsSet(set) => Ok(self.set_constraints(set)),
+            Stmt::VariableSet(set) => self.variable_set(set),
+            Stmt::VariableShow(show) => Ok(self.variable_show(show)),
+            Stmt::AlterSystem(alter) => {
+                let change = self.setting_change(&alter.setstmt)?;
+                Ok(Lowered::command(K::AlterSystem(Box::new(change))))
+            }
+            Stmt::Discard(mode) => {
+                let object_type = match mode {
+                    DiscardMode::All => library::DiscardObject::ALL,
+                    DiscardMode::Plans => library::DiscardObject::PLANS,
+                    DiscardMode::Sequences => library::DiscardObject::SEQUENCES,
+                    DiscardMode::Temp => library::DiscardObject::TEMP,
+                };
+                Ok(lowered(S::Discard { object_type }, K::Setting))
+            }
+            Stmt::Prepare(prepare) => self.prepare(prepare),
+            Stmt::Execute(execute) => Ok(lowered(self.execute(execute)?, K::Prepared)),
+            Stmt::Deallocate(name) => {
+                let name = self.name_or(name.as_ref(), "ALL");
+                let statement = S::Deallocate {
+                    name,
+                    prepare: false,
+                };
+                Ok(lowered(statement, K::Prepared))
+            }
+            Stmt::DeclareCursor(declare) => self.declare_cursor(declare),
+            Stmt::Fetch(fetch) => Ok(fetch_rows(fetch)),
+            Stmt::ClosePortal(name) => {
+                let cursor = match name {
+                    Some(name) => library::CloseCursor::Specific {
+                        name: self.ident(name, Location::UNKNOWN),
+                    },
+                    None => library::CloseCursor::All,
+                };
+                Ok(lowered(S::Close { cursor }, K::Cursor))
+            }
+            Stmt::Explain(explain) => self.explain(explain),
+            Stmt::Copy(copy) => self.copy(copy),
+            Stmt::Lock(lock) => Ok(lowered(S::Lock(self.lock_tables(lock)), K::Lock)),
+            Stmt::Notify(notify) => Ok(lowered(self.notify(notify), K::Notify)),
+            Stmt::Listen(channel) => {
+                let channel = self.ident(channel, Location::UNKNOWN);
+                Ok(lowered(S::LISTEN { channel }, K::Notify))
+            }
+            Stmt::Unlisten(channel) => {
+                let channel = self.name_or(channel.as_ref(), "*");
+                Ok(lowered(S::UNLISTEN { channel }, K::Notify))
+            }
+            Stmt::Vacuum(vacuum) => self.vacuum(vacuum),
+            Stmt::Cluster(cluster) => Ok(self.cluster(cluster)),
+            Stmt::Reindex(reindex) => self.reindex(reindex),
+            Stmt::CheckPoint => Ok(Lowered::command(K::Checkpoint)),
+            Stmt::Load(_) => Ok(Lowered::command(K::Unsupported("LOAD"))),
+            Stmt::Do(block) => self.do_block(block),
+            Stmt::Call(call) => self.call(call),
+            _ => Err(SqlError::internal("a statement of another kind")),
+        }
+    }
+
+    /// A name, or a word without quotes that stands for all.
+    fn name_or(&self, name: Option<&Name>, all: &str) -> library::Ident {
+        match name {
+            Some(name) => self.ident(name, Location::UNKNOWN),
+            None => library::Ident::new(all),
+        }
+    }
+
+    fn transaction(&self, transaction: &TransactionStmt) -> Result<Lowered> {
+        use TransactionStmtKind as T;
+        use library::Statement as S;
+        let begin = |begin: bool| {
+            let (modes, deferrable) = transaction_modes(&transaction.options);
+            let statement = S::StartTransaction {
+                modes,
+                begin,
+                transaction: (!begin).then_some(library::BeginTransactionKind::Transaction),
+                modifier: None,
+                statements: Vec::new(),
+                exception: None,
+                has_end_keyword: false,
+            };
+            lowered(statement, StatementKind::Transaction(deferrable))
+        };
+        let name = |name: &Name| self.ident(name, Location::UNKNOWN);
+        let statement = match &transaction.kind {
+            T::Begin => return Ok(begin(true)),
+            T::Start => return Ok(begin(false)),
+            T::Commit { chain } => S::Commit {
+                chain: *chain,
+                end: false,
+                modifier: None,
+            },
+            T::Rollback { chain } => S::Rollback {
+                chain: *chain,
+                savepoint: None,
+            },
+            T::Savepoint(savepoint) => S::Savepoint {
+                name: name(savepoint),
+            },
+            T::Release(savepoint) => S::ReleaseSavepoint {
+                name: name(savepoint),
+            },
+            T::RollbackTo(savepoint) => S::Rollback {
+                chain: false,
+                savepoint: Some(name(savepoint)),
+            },
+            T::Prepare(_) => return Ok(Lowered::command(StatementKind::PrepareTransaction)),
+            T::CommitPrepared(gid) | T::RollbackPrepared(gid) => {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("prepared transaction with identifier \"{gid}\" does not exist"),
+                ));
+            }
+        };
+        Ok(lowered(statement, StatementKind::Transaction(None)))
+    }
+
+    fn set_constraints(&self, set: &ConstraintsSetStmt) -> Lowered {
+        let names = set.constraints.iter();
+        let names: Vec<_> = names.map(|name| self.relation_name(name)).collect();
+        Lowered::command(StatementKind::SetConstraints(Box::new(SetConstraints {
+            names: (!names.is_empty()).then_some(names),
+            deferred: set.deferred,
+        })))
+    }
+
+    fn prepare(&self, prepare: &PrepareStmt) -> Result<Lowered> {
+        let types = prepare.argtypes.iter();
+        let statement = library::Statement::Prepare {
+            name: self.ident(&prepare.name, Location::UNKNOWN),
+            data_types: types.map(|ty| self.data_type(ty)).collect::<Result<_>>()?,
+            statement: Box::new(self.preparable(&prepare.query)?),
+        };
+        Ok(Lowered {
+            statement,
+            kind: StatementKind::Prepared,
+            as_of: self.as_of_stmt(&prepare.query),
+        })
+    }
+
+    /// What a statement in another one is as of.
+    pub(super) fn as_of_stmt(&self, stmt: &Stmt) -> Option<crate::AsOf> {
+        match stmt {
+            Stmt::Select(query) => self.as_of(query),
+            _ => None,
+        }
+    }
+
+    /// Lowers EXECUTE.
+    pub(super) fn execute(&self, execute: &ExecuteStmt) -> Result<library::Statement> {
+        let name = self.ident(&execute.name, Location::UNKNOWN);
+        Ok(library::Statement::Execute {
+            name: Some(library::ObjectName::from(vec![name])),
+            parameters: self.exprs(&execute.params)?,
+            has_parentheses: !execute.params.is_empty(),
+            immediate: false,
+            into: Vec::new(),
+            using: Vec::new(),
+            output: false,
+            default: false,
+        })
+    }
+
+    fn declare_cursor(&self, declare: &DeclareCursorStmt) -> Result<Lowered> {
+        let both = |one: &str, other: &str| {
+            let message = format!("cannot specify both {one} and {other}");
+            Err(SqlError::new(SqlState::new(b"42P11"), message))
+        };
+        if declare.scroll && declare.no_scroll {
+            return both("SCROLL", "NO SCROLL");
+        }
+        if declare.asensitive && declare.insensitive {
+            return both("ASENSITIVE", "INSENSITIVE");
+        }
+        let query = self.query_alone(&declare.query)?;
+        let cursor = DeclareCursor {
+            name: declare.portalname.to_string(),
+            binary: declare.binary,
+            insensitive: declare.insensitive,
+            scroll: match (declare.scroll, declare.no_scroll) {
+                (true, _) => Some(true),
+                (false, true) => Some(false),
+                (false, false) => None,
+            },
+            hold: declare.hold,
+        };
+        Ok(lowered(query, StatementKind::Declare(Box::new(cursor))))
+    }
+
+    /// A query that may have no INTO.
+    fn query_alone(&self, query: &SelectStmt) -> Result<library::Statement> {
+        let mut first = query;
+        while let SelectBody::SetOp(operation) = &first.body {
+            first = &operation.larg;
+        }
+        if let SelectBody::Select(core) = &first.body
+            && let Some(into) = &core.into_clause
+        {
+            let message = "SELECT ... INTO is not allowed here";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
+                .at(self.error_position(into.location)));
+        }
+        Ok(library::Statement::Query(Box::new(self.query(query)?)))
+    }
+
+    fn explain(&self, explain: &ExplainStmt) -> Result<Lowered> {
+        let statement = match &explain.query {
+            Stmt::Select(query) => self.query_or_into(query)?.statement,
+            Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_) | Stmt::Merge(_) => {
+                self.preparable(&explain.query)?
+            }
+            Stmt::DeclareCursor(declare) => self.declare_cursor(declare)?.statement,
+            Stmt::Execute(execute) => self.execute(execute)?,
+            other => {
+                let made = self.statement(other)?;
+                match (made.kind, made.statement) {
+                    (StatementKind::TableOfExecute(_), _) => {
+                        return Err(SqlError::unsupported("EXPLAIN of CREATE TABLE AS EXECUTE"));
+                    }
+                    (StatementKind::View(command), _) => match *command {
+                        ViewCommand::Create(view) => materialized_view(view),
+                        _ => return Err(SqlError::unsupported("EXPLAIN of this statement")),
+                    },
+                    // What is not in the tree has no plan here.
+                    (_, library::Statement::UnlockTables) => {
+                        return Err(SqlError::unsupported("EXPLAIN of this statement"));
+                    }
+                    (_, statement) => statement,
+                }
+            }
+        };
+        let options = explain.options.iter();
+        let options: Vec<_> = options.map(|option| self.explain_option(option)).collect();
+        let statement = library::Statement::Explain {
+            describe_alias: library::DescribeAlias::Explain,
+            analyze: false,
+            verbose: false,
+            query_plan: false,
+            estimate: false,
+            statement: Box::new(statement),
+            format: None,
+            options: (!options.is_empty()).then_some(options),
+        };
+        Ok(Lowered {
+            statement,
+            kind: StatementKind::Explain,
+            as_of: self.as_of_stmt(&explain.query),
+        })
+    }
+
+    fn explain_option(&self, option: &DefElem) -> library::UtilityOption {
+        let arg = match &option.arg {
+            Some(DefArg::Integer(number)) => Some(number.to_string()),
+            Some(DefArg::Float(word) | DefArg::String(word)) => Some(word.to_string()),
+            _ => None,
+        };
+        library::UtilityOption {
+            name: self.ident(&option.name, option.location),
+            arg: arg.map(|word| library::Expr::Identifier(library::Ident::new(word))),
+        }
+    }
+
+    fn lock_tables(&self, lock: &LockStmt) -> library::Lock {
+        use library::LockTableMode as Mode;
+        let tables = lock.relations.iter();
+        let tables = tables.map(|relation| library::LockTableTarget {
+            name: self.relation_name(relation),
+            only: !relation.inh,
+            has_asterisk: false,
+        });
+        library::Lock {
+            tables: tables.collect(),
+            lock_mode: Some(match lock.mode {
+                LockMode::AccessShare => Mode::AccessShare,
+                LockMode::RowShare => Mode::RowShare,
+                LockMode::RowExclusive => Mode::RowExclusive,
+                LockMode::ShareUpdateExclusive => Mode::ShareUpdateExclusive,
+                LockMode::Share => Mode::Share,
+                LockMode::ShareRowExclusive => Mode::ShareRowExclusive,
+                LockMode::Exclusive => Mode::Exclusive,
+                LockMode::AccessExclusive => Mode::AccessExclusive,
+            }),
+            nowait: lock.nowait,
+        }
+    }
+
+    fn notify(&self, notify: &NotifyStmt) -> library::Statement {
+        library::Statement::NOTIFY {
+            channel: self.ident(&notify.conditionname, Location::UNKNOWN),
+            payload: notify.payload.as_deref().map(str::to_owned),
+        }
+    }
+
+    fn do_block(&self, block: &DoStmt) -> Result<Lowered> {
+        let (mut language, mut body) = (None, None);
+        for arg in &block.args {
+            let Some(DefArg::String(text)) = &arg.arg else {
+                return Err(SqlError::internal("an argument of DO that is no text"));
+            };
+            let is_again = match &*arg.name {
+                "language" => language.replace(text.to_lowercase()).is_some(),
+                _ => {
+                    let begins = self.literal_begins(arg.location, text);
+                    body.replace((text.to_string(), begins)).is_some()
+                }
+            };
+            if is_again {
+                let message = "conflicting or redundant options";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
+                    .at(self.error_position(arg.location)));
+            }
+        }
+        let Some((body, begins)) = body else {
+            let message = "no inline code specified";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        };
+        let language = language.unwrap_or_else(|| "plpgsql".to_owned());
+        let block = DoBlock::new(language, body, begins);
+        Ok(Lowered::command(StatementKind::Do(Box::new(block))))
+    }
+
+    /// The character at which the value of a literal begins, from 1, if it stands in the text as it is.
+    pub(super) fn literal_begins(&self, location: Location, value: &str) -> Option<usize> {
+        let written = self.text().get(location.byte()?..)?;
+        let lead = match written.strip_prefix('$') {
+            Some(rest) => rest.find('$')? + 2,
+            None if written.starts_with('\'') && !value.contains('\'') => 1,
+            None => return None,
+        };
+        let as_it_is = written.get(lead..)?.starts_with(value);
+        let lead = written.get(..lead)?.chars().count();
+        as_it_is.then_some(self.error_position(location)? + lead)
+    }
+
+    fn call(&self, call: &CallStmt) -> Result<Lowered> {
+        let function = Expr::FuncCall(call.funccall.clone().into());
+        match self.expr(&function)? {
+            library::Expr::Function(function) => Ok(lowered(
+                library::Statement::Call(function),
+                StatementKind::Call,
+            )),
+            _ => Err(SqlError::unsupported("CALL of this function")),
+        }
+    }
+}
+
+/// Modes of a transaction, and the last one about DEFERRABLE, which the library lacks.
+pub(super) fn transaction_modes(
+    modes: &[TransactionMode],
+) -> (Vec<library::TransactionMode>, Option<bool>) {
+    use library::{TransactionAccessMode as Access, TransactionIsolationLevel as Level};
+    let (mut known, mut deferrable) = (Vec::new(), None);
+    for mode in modes {
+        match mode {
+            TransactionMode::Isolation(level, _) => {
+                known.push(library::TransactionMode::IsolationLevel(match level {
+                    IsolationLevel::ReadUncommitted => Level::ReadUncommitted,
+                    IsolationLevel::ReadCommitted => Level::ReadCommitted,
+                    IsolationLevel::RepeatableRead => Level::RepeatableRead,
+                    IsolationLevel::Serializable => Level::Serializable,
+                }));
+            }
+            TransactionMode::ReadOnly(read_only, _) => {
+                known.push(library::TransactionMode::AccessMode(match read_only {
+                    true => Access::ReadOnly,
+                    false => Access::ReadWrite,
+                }));
+            }
+            TransactionMode::Deferrable(is_deferrable, _) => deferrable = Some(*is_deferrable),
+        }
+    }
+    (known, deferrable)
+}
+
+/// CREATE MATERIALIZED VIEW as the library has it.
+fn materialized_view(view: CreateView) -> library::Statement {
+    let columns = view.columns.into_iter();
+    let columns = columns.map(|name| library::ViewColumnDef {
+        name,
+        data_type: None,
+        options: None,
+    });
+    library::Statement::CreateView(library::CreateView {
+        or_alter: false,
+        or_replace: false,
+        materialized: true,
+        secure: false,
+        name: view.name,
+        name_before_not_exists: false,
+        columns: columns.collect(),
+        query: view.query,
+        options: library::CreateTableOptions::None,
+        cluster_by: Vec::new(),
+        comment: None,
+        with_no_schema_binding: false,
+        if_not_exists: view.if_not_exists,
+        temporary: false,
+        copy_grants: false,
+        to: None,
+        params: None,
+    })
+}
+
+fn fetch_rows(fetch: &FetchStmt) -> Lowered {
+    Lowered::command(StatementKind::Fetch(Box::new(FetchRows {
+        name: fetch.portalname.to_string(),
+        moves: fetch.ismove,
+        direction: match fetch.direction {
+            FetchDirection::Forward(count) => Direction::Forward(count),
+            FetchDirection::Backward(count) => Direction::Backward(count),
+            FetchDirection::Absolute(count) => Direction::Absolute(count),
+            FetchDirection::Relative(count) => Direction::Relative(count),
+        },
+    })))
+}
