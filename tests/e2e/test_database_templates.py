@@ -321,17 +321,17 @@ def test_what_a_copy_of_two_hundred_tables_takes(server):
 def test_who_holds_the_list_of_databases_keeps_no_template_shut(private_server):
     server = private_server
     server.start()
-    server.execute("CREATE DATABASE other", "CREATE DATABASE full")
-    with server.connect(dbname="full", autocommit=True) as inside:
+    server.execute("CREATE DATABASE other", "CREATE DATABASE filled")
+    with server.connect(dbname="filled", autocommit=True) as inside:
         inside.execute("CREATE TABLE t AS SELECT 1 AS a")
     with server.connect() as holder, server.connect(autocommit=True) as maker:
         holder.execute("COMMENT ON DATABASE other IS 'x'")
         with pytest.raises(psycopg.errors.LockNotAvailable, match="list of databases"):
-            maker.execute("CREATE DATABASE copied TEMPLATE full")
+            maker.execute("CREATE DATABASE copied TEMPLATE filled")
         # It is open again, though the list is still held.
-        with server.connect(dbname="full", autocommit=True) as inside:
+        with server.connect(dbname="filled", autocommit=True) as inside:
             assert inside.execute("SELECT a FROM t").fetchall() == [(1,)]
         holder.rollback()
-        maker.execute("CREATE DATABASE copied TEMPLATE full")
+        maker.execute("CREATE DATABASE copied TEMPLATE filled")
     with server.connect(dbname="copied", autocommit=True) as inside:
         assert inside.execute("SELECT a FROM t").fetchall() == [(1,)]

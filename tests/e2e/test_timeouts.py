@@ -96,7 +96,7 @@ def test_sleeping_takes_its_time_and_nobody_elses(server):
         assert sleeper.execute("SELECT pg_sleep(-1), pg_sleep('NaN'), pg_sleep(NULL)").fetchone() == ("", "", None)
         assert time.monotonic() - began < TIMEOUT_S / 2
         # In whatever statement it is asked for.
-        sleeper.execute("CREATE TEMP TABLE slept (a int, b bool DEFAULT pg_sleep(0.2) IS NULL)")
+        sleeper.execute("CREATE TEMP TABLE slept (a int, b bool DEFAULT (pg_sleep(0.2) IS NULL))")
         sleeper.execute("PREPARE slow (bool) AS SELECT $1")
         for text in (
             "COPY (SELECT pg_sleep(0.2)) TO STDOUT",

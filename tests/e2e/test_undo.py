@@ -57,15 +57,15 @@ def pid_of(connection) -> int:
 
 
 def fill(connection) -> int:
-    """As many rows as take a second to write, on this machine; how many."""
+    """As many rows as take some seconds to write, on this machine; how many."""
     begun = time.monotonic()
     connection.execute(SOME.format(50))
-    rows = max(50, int(50 / (time.monotonic() - begun)))
+    rows = max(50, int(150 / (time.monotonic() - begun)))
     connection.execute("INSERT INTO keyed SELECT g, md5(g::text), 0 FROM generate_series(51, %s) g", (rows,))
     return rows
 
 
-def times_out(connection, statement: str, seconds: float = 1.0) -> None:
+def times_out(connection, statement: str, seconds: float = 3.0) -> None:
     """Runs a statement until its time is up."""
     connection.execute(f"SET statement_timeout = '{seconds}s'")
     with pytest.raises(psycopg.errors.QueryCanceled):
@@ -329,7 +329,7 @@ def fails_behind_a_savepoint(session, *before: str) -> None:
         session.execute(statement)
     session.execute("SAVEPOINT s")
     # Long enough for some questions while it is undone.
-    times_out(session, FILL, seconds=3.0)
+    times_out(session, FILL)
     assert session.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
 
 
@@ -547,7 +547,7 @@ def test_the_id_is_that_of_an_aborted_transaction_at_once(one_worker):
         session.execute("BEGIN")
         xid = session.execute("SELECT txid_current()").fetchone()[0]
         session.execute("SAVEPOINT s")
-        times_out(session, FILL, seconds=3.0)
+        times_out(session, FILL)
         status = "SELECT txid_status(%s), sum(undoing)::int FROM logstead_workers"
         assert other.execute(status, (xid,)).fetchone() == ("in progress", 1)
         session.execute("ROLLBACK")
@@ -624,7 +624,7 @@ def test_the_server_ends_in_the_middle(server_kind, tmp_path, how, what):
         session.execute("UPDATE keyed SET n = 1, t = t || 'x'")
         session.execute("CREATE TABLE made AS SELECT 1")
         session.execute("SAVEPOINT s")
-        times_out(session, FILL, seconds=5.0 if how == "stop" else 1.0)
+        times_out(session, FILL, seconds=5.0 if how == "stop" else 3.0)
         if what == "transaction":
             session.execute("ROLLBACK")
         assert undoing(other) == 1

@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates of the workspace, from what depends on nothing up to the server.
-const CRATES: [&str; 19] = [
+const CRATES: [&str; 21] = [
     "types",
     "env",
     "fiber",
@@ -30,7 +30,9 @@ const CRATES: [&str; 19] = [
     "sql-func",
     "sql-catalog",
     "sql-plan",
-    "sql",
+    "sql-exec",
+    "sql-ddl",
+    "sql-session",
     "wire",
     "sim",
     "bench",
@@ -95,13 +97,17 @@ fn collect_manifests(directory: &Path, prefix: &str, found: &mut BTreeMap<String
     let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{directory:?}: {error}"));
     for entry in entries {
         let path = entry.expect("crates/ can be listed").path();
-        if !path.join("Cargo.toml").is_file() {
+        // `crates/sql` is a folder of crates, and none itself.
+        let is_crate = path.join("Cargo.toml").is_file();
+        if !(is_crate || prefix.is_empty() && path.is_dir()) {
             continue;
         }
         let name = path.file_name().expect("a directory has a name");
         let name = name.to_str().expect("crates are named in ASCII");
         let name = format!("{prefix}{name}");
-        found.insert(name.clone(), read(&path.join("Cargo.toml")));
+        if is_crate {
+            found.insert(name.clone(), read(&path.join("Cargo.toml")));
+        }
         collect_manifests(&path, &format!("{name}-"), found);
     }
 }
@@ -175,7 +181,11 @@ fn no_source_file_is_too_long() {
     let mut sources = Vec::new();
     collect_sources(&repository(), "", &mut sources);
     // What is not found is not checked.
-    for known in [file!(), "crates/sql/src/lib.rs", "tests/e2e/golden.py"] {
+    for known in [
+        file!(),
+        "crates/sql/session/src/lib.rs",
+        "tests/e2e/golden.py",
+    ] {
         let is_there = sources.iter().any(|(path, _)| path == known);
         assert!(is_there, "{known} was not found");
     }
@@ -231,15 +241,17 @@ fn public_types_have_names_that_say_something() {
 }
 
 /// Crates whose top-level modules are not free of circles yet: how many modules each circle has, the largest first.
-const CYCLES: [(&str, &[usize]); 10] = [
+const CYCLES: [(&str, &[usize]); 12] = [
     ("devbucket", &[2]),
     ("engine", &[24]),
     ("sql-types", &[6]),
-    ("sql-parse", &[51, 2]),
+    ("sql-parse", &[2]),
     ("sql-func", &[19, 3]),
     ("sql-catalog", &[20]),
     ("sql-plan", &[20, 2]),
-    ("sql", &[4]),
+    ("sql-exec", &[29]),
+    ("sql-ddl", &[46]),
+    ("sql-session", &[31, 3, 2]),
     ("bench", &[6, 2]),
     ("logstead", &[9]),
 ];

@@ -3,7 +3,7 @@
 //!
 //! Goes on behind damage: everything that can be read is checked, and everything that cannot is named.
 //!
-//! Does not: read the log (`log verify` does), look into rows and entries (crate `sql` compares them), or repair
+//! Does not: read the log (`log verify` does), look into rows and entries (crate `logstead` compares them), or repair
 //! anything.
 
 use crate::cache::{Nodes, Root};

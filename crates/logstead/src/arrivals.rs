@@ -11,7 +11,7 @@
 
 use crate::sockets::Accepted;
 use crate::worker::{Arrived, Inbox};
-use logstead_sql::session::Instance;
+use logstead_sql_session::Instance;
 use logstead_wire::decode::{CANCEL_BYTES, cancel_request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -15,7 +15,7 @@ use logstead_home::{
     BranchObjects, HomeError, HomeOptions, LocalOptions, LogHome, ObjectReader, WriteConcern,
     branch_home, open_objects, readers_of, url_below,
 };
-use logstead_sql::value::datetime::parse_timestamptz;
+use logstead_sql_types::value::datetime::parse_timestamptz;
 use logstead_types::Epoch;
 use logstead_wal::inspect::manifest_of;
 use std::io::Write;

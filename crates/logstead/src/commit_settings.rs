@@ -141,7 +141,7 @@ pub(crate) fn show(values: &mut Values, options: &CommitOptions) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_sql::settings;
+    use logstead_sql_catalog::settings;
 
     const CAPABILITIES: HomeCapabilities = HomeCapabilities {
         block_alignment: 1,

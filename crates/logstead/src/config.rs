@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use logstead_engine::Retention;
 use logstead_env::{Access, Env, OpenMode, Readers};
 use logstead_home::{IoMethod, WriteConcern};
-use logstead_sql::settings::{self, Scope, Setting};
+use logstead_sql_catalog::settings::{self, Scope, Setting};
 use logstead_wire::access::{Identity, Rule, trusts_others};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -21,7 +21,7 @@ use logstead_checkpoint::{CheckpointError, PINS, Point, Record, Report, points_o
 use logstead_engine::{IndexReport, Scratch, StoredRows};
 use logstead_env::Env;
 use logstead_home::{LogHome, ObjectId};
-use logstead_sql::catalog::stored_indexes;
+use logstead_sql_catalog::stored_indexes;
 use logstead_types::{DatabaseId, TableId};
 use logstead_wal::inspect::{self, Verified};
 use logstead_wal::manifest::Checkpoint;
@@ -238,20 +238,23 @@ fn indexes_of(
     };
     let mut rows = StoredRows::new(home, &record);
     let mut unread = None;
-    let catalog = stored_indexes(logstead_sql::pg_catalog::system_catalog(), |table, each| {
-        let mut wrong = None;
-        let read = rows.each(table, |rid, row| {
-            if wrong.is_none() {
-                wrong = each(rid, row).err();
+    let catalog = stored_indexes(
+        logstead_sql_ddl::pg_catalog::system_catalog(),
+        |table, each| {
+            let mut wrong = None;
+            let read = rows.each(table, |rid, row| {
+                if wrong.is_none() {
+                    wrong = each(rid, row).err();
+                }
+            });
+            // What was handed out of a damaged page counts for nothing, and may be why it does not decode.
+            if let Err(error) = read {
+                unread.get_or_insert(error);
+                return Ok(());
             }
-        });
-        // What was handed out of a damaged page counts for nothing, and may be why it does not decode.
-        if let Err(error) = read {
-            unread.get_or_insert(error);
-            return Ok(());
-        }
-        wrong.map_or(Ok(()), Err)
-    });
+            wrong.map_or(Ok(()), Err)
+        },
+    );
     let catalog = match (unread, catalog) {
         (Some(CheckpointError::Home(error)), _) => return Err(error.into()),
         (None, Ok(catalog)) => catalog,

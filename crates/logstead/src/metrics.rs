@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use hyper::http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use logstead_sql::session::Instance;
+use logstead_sql_session::Instance;
 use std::convert::Infallible;
 use std::fmt::{Display, Write};
 use std::sync::Arc;

@@ -20,8 +20,8 @@ use logstead_env::{Env, FileKind, JoinHandle};
 use logstead_home::{
     CacheOptions, HomeCapabilities, HomeOptions, LocalOptions, LogHome, ObjectOptions, PriceList,
 };
-use logstead_sql::catalog::{CatalogStore, Tariff};
-use logstead_sql::session::{Instance, Looks};
+use logstead_sql_catalog::{CatalogStore, Tariff};
+use logstead_sql_session::{Instance, Looks};
 use logstead_types::{Csn, WorkerId};
 use logstead_wire::access::{Access, Channel, Rule};
 use logstead_wire::tls::Tls;
@@ -461,12 +461,11 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>),
             format!("cannot start the thread that keeps memory within its budget: {error}"),
         )
     })?;
-    let store = CatalogStore::open(&engine, logstead_sql::pg_catalog::system_catalog()).map_err(
-        |error| {
+    let store = CatalogStore::open(&engine, logstead_sql_ddl::pg_catalog::system_catalog())
+        .map_err(|error| {
             release(&engine, env, config.lease_duration);
             (EXIT_FAILURE, format!("the catalog: {error}"))
-        },
-    )?;
+        })?;
     passwords(config, &store).map_err(|message| {
         release(&engine, env, config.lease_duration);
         (EXIT_USAGE, message)

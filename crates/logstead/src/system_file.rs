@@ -6,7 +6,7 @@
 //! Invariants: the file is its owner's alone (0600), and whole: it is written anew, made durable and then takes the place of the old one.
 
 use logstead_env::{Env, FileKind};
-use logstead_sql::settings::{Configuration, FileLine, SystemChange};
+use logstead_sql_catalog::settings::{Configuration, FileLine, SystemChange};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@
 //! time. Where nobody waits (`synchronous_commit = off`), the write is always handed over.
 
 use logstead_env::abort_on_panic;
-use logstead_sql::session::{Instance, WorkerSessions};
+use logstead_sql_session::{Instance, WorkerSessions};
 use logstead_types::WorkerId;
 use logstead_wire::access::Access;
 use logstead_wire::tls::Stream;
@@ -181,7 +181,7 @@ fn naptime(instance: &Instance) -> Option<Duration> {
     let settings = instance.settings.now();
     let setting = |name: &str| {
         let set = settings.get(name).map(String::as_str);
-        set.or_else(|| logstead_sql::settings::find(name).map(|setting| setting.default))
+        set.or_else(|| logstead_sql_catalog::settings::find(name).map(|setting| setting.default))
     };
     let seconds = setting("autovacuum_naptime")?.parse().ok()?;
     (setting("autovacuum") == Some("on")).then_some(Duration::from_secs(seconds))
@@ -191,7 +191,7 @@ fn naptime(instance: &Instance) -> Option<Duration> {
 async fn analyze(sessions: Rc<WorkerSessions>, pause: Duration) {
     loop {
         tokio::time::sleep(pause).await;
-        logstead_sql::session::analyze_changed(&sessions).await;
+        logstead_sql_session::analyze_changed(&sessions).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! `logstead fsck` on databases whose pages are all sound, and whose indexes do not fit their rows: the program itself
 //! says what is wrong.
 
-#[path = "../../sql/tests/rig/script.rs"]
+#[path = "../../sql/session/tests/rig/script.rs"]
 mod script;
 
 use logstead_checkpoint::{
@@ -11,8 +11,8 @@ use logstead_checkpoint::{
 use logstead_engine::{Engine, EngineOptions, FlushMode, StoredIndex, StoredRows};
 use logstead_env::Env;
 use logstead_home::{HomeError, LocalHome, LocalOptions, LogHome, MemoryHome};
-use logstead_sql::catalog::{CatalogStore, stored_indexes};
-use logstead_sql::session::{Instance, Session, StartupRequest, WorkerSessions};
+use logstead_sql_catalog::{CatalogStore, stored_indexes};
+use logstead_sql_session::{Instance, Session, StartupRequest, WorkerSessions};
 use logstead_types::{Csn, TableId, WorkerId};
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::manifest::{Checkpoint, Manifest};
@@ -42,7 +42,8 @@ fn make(dir: &Path, statements: &[&str]) {
         ..EngineOptions::default()
     };
     let (engine, _) = Engine::open(options, local(dir), env.clone()).unwrap();
-    let store = CatalogStore::open(&engine, logstead_sql::pg_catalog::system_catalog()).unwrap();
+    let store =
+        CatalogStore::open(&engine, logstead_sql_ddl::pg_catalog::system_catalog()).unwrap();
     let instance = Instance::new(engine.clone(), store, env, BTreeMap::new(), 3);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -127,11 +128,14 @@ impl Pages {
 
     fn index(&self, name: &str) -> StoredIndex {
         let mut rows = StoredRows::new(&self.home, &self.record);
-        let all = stored_indexes(logstead_sql::pg_catalog::system_catalog(), |table, each| {
-            let each = |rid, row: logstead_engine::RowRef<'_>| each(rid, row).unwrap();
-            rows.each(table, each).unwrap();
-            Ok(())
-        });
+        let all = stored_indexes(
+            logstead_sql_ddl::pg_catalog::system_catalog(),
+            |table, each| {
+                let each = |rid, row: logstead_engine::RowRef<'_>| each(rid, row).unwrap();
+                rows.each(table, each).unwrap();
+                Ok(())
+            },
+        );
         let mut all = all.unwrap().into_iter();
         all.find(|index| index.name.ends_with(name)).unwrap()
     }

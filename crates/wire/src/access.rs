@@ -6,7 +6,7 @@
 //! password, and asks everybody else for theirs.
 
 use crate::tls::Tls;
-use logstead_sql::role::Roles;
+use logstead_sql_catalog::role::Roles;
 use regex::Regex;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;

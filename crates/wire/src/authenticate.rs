@@ -9,12 +9,12 @@ use crate::access::{Access, Method, Request};
 use crate::decode::{Frame, ProtocolError};
 use crate::encode;
 use crate::link::{Link, protocol_error};
-use logstead_sql::SqlError;
-use logstead_sql::role::Role;
-use logstead_sql::role::scram::{
+use logstead_sql_catalog::role::Role;
+use logstead_sql_catalog::role::scram::{
     Exchange, MECHANISM_PLUS, NONCE_BYTES, Proof, ScramError, Verifier,
 };
-use logstead_sql::session::{ConnectionLost, StartupRequest, WorkerSessions};
+use logstead_sql_session::{ConnectionLost, StartupRequest, WorkerSessions};
+use logstead_sql_types::SqlError;
 use logstead_types::SqlState;
 use std::fmt::{Display, Formatter};
 use std::net::IpAddr;

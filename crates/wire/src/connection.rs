@@ -10,11 +10,11 @@ use crate::decode::{self, FirstPacket, Frontend, Target};
 use crate::encode;
 use crate::link::{Link, protocol_error};
 use crate::tls::Stream;
-use logstead_sql::SqlError;
-use logstead_sql::session::{
+use logstead_sql_session::{
     BindRequest, Client, ConnectionLost, FunctionCallRequest, Session, StartupRequest,
     WorkerSessions,
 };
+use logstead_sql_types::SqlError;
 use logstead_types::SqlState;
 use std::future::Future;
 use std::pin::pin;
@@ -502,7 +502,7 @@ async fn wait_for_input(link: &mut Link, session: &mut Session) -> Result<Waited
         std::future::poll_fn(|cx| {
             // Who was told to end now takes no request more, even if it came first.
             if signals.must_end(true) {
-                let reason = logstead_sql::session::shutting_down();
+                let reason = logstead_sql_session::shutting_down();
                 return Poll::Ready(Ok(Waited::Ends(reason)));
             }
             if let Poll::Ready(received) = receive.as_mut().poll(cx) {
@@ -510,7 +510,7 @@ async fn wait_for_input(link: &mut Link, session: &mut Session) -> Result<Waited
             }
             signals.register(cx.waker());
             if signals.must_end(in_transaction) {
-                let reason = logstead_sql::session::shutting_down();
+                let reason = logstead_sql_session::shutting_down();
                 return Poll::Ready(Ok(Waited::Ends(reason)));
             }
             if !in_transaction && signals.has_notifications() {

@@ -2,9 +2,9 @@
 //!
 //! Owns: the layout of each message. Does no I/O and keeps no state; whoever owns the buffer decides when it is written.
 
-use logstead_sql::Result;
-use logstead_sql::error::{Fields, SqlError};
-use logstead_sql::value::build::append;
+use logstead_sql_types::Result;
+use logstead_sql_types::error::{Fields, SqlError};
+use logstead_sql_types::value::build::append;
 use logstead_types::SqlState;
 use std::fmt::Display;
 use std::io::Write;

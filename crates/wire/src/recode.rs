@@ -5,9 +5,9 @@
 
 use crate::decode::Frame;
 use bytes::Bytes;
-use logstead_sql::Result;
-use logstead_sql::encoding::{Encoding, Way};
-use logstead_sql::value::SqlType;
+use logstead_sql_types::Result;
+use logstead_sql_types::encoding::{Encoding, Way};
+use logstead_sql_types::value::SqlType;
 
 /// A client's message with its texts in UTF-8. Parameters in binary form are left to who knows their types.
 pub(crate) fn received(frame: &Frame, encoding: Encoding) -> Result<Frame> {

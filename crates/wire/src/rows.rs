@@ -2,12 +2,12 @@
 
 use crate::encode;
 use logstead_engine::RowRef;
-use logstead_sql::encoding::Encoding;
-use logstead_sql::exec::StoredColumn;
-use logstead_sql::plan::OutputColumn;
-use logstead_sql::session::SessionContext;
-use logstead_sql::value::{self, Datum, OutputStyle, SqlType, oid};
-use logstead_sql::{Result, SqlError};
+use logstead_sql_exec::StoredColumn;
+use logstead_sql_plan::OutputColumn;
+use logstead_sql_session::SessionContext;
+use logstead_sql_types::encoding::Encoding;
+use logstead_sql_types::value::{self, Datum, OutputStyle, SqlType, oid};
+use logstead_sql_types::{Result, SqlError};
 use std::rc::Rc;
 
 /// Types and formats of the rows being sent.

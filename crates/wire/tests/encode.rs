@@ -1,7 +1,7 @@
 //! What we encode, read back by an independent implementation of the protocol.
 
 use bytes::BytesMut;
-use logstead_sql::SqlError;
+use logstead_sql_types::SqlError;
 use logstead_types::SqlState;
 use logstead_wire::encode;
 use pgwire::messages::{DecodeContext, Message, data, response, startup};

@@ -3,8 +3,8 @@
 use logstead_engine::{Engine, EngineOptions, FlushMode};
 use logstead_env::Env;
 use logstead_home::{LogHome, MemoryHome};
-use logstead_sql::catalog::CatalogStore;
-use logstead_sql::session::{Instance, WorkerSessions};
+use logstead_sql_catalog::CatalogStore;
+use logstead_sql_session::{Instance, WorkerSessions};
 use logstead_types::WorkerId;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -18,7 +18,8 @@ fn worker() -> Rc<WorkerSessions> {
     let home = Arc::new(MemoryHome::new(1 << 20));
     let (engine, _) =
         Engine::open(EngineOptions::default(), LogHome::from(home), env.clone()).unwrap();
-    let store = CatalogStore::open(&engine, logstead_sql::pg_catalog::system_catalog()).unwrap();
+    let store =
+        CatalogStore::open(&engine, logstead_sql_ddl::pg_catalog::system_catalog()).unwrap();
     let worker = engine.worker(WorkerId(0));
     let instance = Instance::new(engine, store, env, BTreeMap::new(), 10);
     WorkerSessions::new(Arc::new(instance), worker)

@@ -4,8 +4,8 @@ use logstead_engine::{Engine, EngineOptions, FlushMode, Lease, LeaseOptions};
 use logstead_env::{Clock, Env, SimClock, SimProcesses, SimRandom};
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
 use logstead_home::{LogHome, ObjectHome, ObjectOptions};
-use logstead_sql::catalog::CatalogStore;
-use logstead_sql::session::{Instance, WorkerSessions};
+use logstead_sql_catalog::CatalogStore;
+use logstead_sql_session::{Instance, WorkerSessions};
 use logstead_types::WorkerId;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -67,7 +67,7 @@ fn t15_answers_leave_while_the_lease_is_valid() {
         };
         let (engine, _) = Engine::open(options, home(bucket.clone()), env.clone()).unwrap();
         let store =
-            CatalogStore::open(&engine, logstead_sql::pg_catalog::system_catalog()).unwrap();
+            CatalogStore::open(&engine, logstead_sql_ddl::pg_catalog::system_catalog()).unwrap();
         let worker = engine.worker(WorkerId(0));
         worker.flush(FlushMode::Handoff);
         let instance = Instance::new(engine.clone(), store, env, BTreeMap::new(), 10);

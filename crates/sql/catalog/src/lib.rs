@@ -74,7 +74,9 @@ pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub use security::{Policy, RowSecurity};
 pub use sequence::{OWN_NUMBER, SEQUENCE_ROW, SequenceSession};
 pub use start::StartedIndexes;
-pub use statistics::{Autoanalyzed, ColumnStatistics, TableStatistics};
+pub use statistics::{
+    Autoanalyzed, ColumnStatistics, TableStatistics, known_rows, live_rows, rows_changed,
+};
 pub use store::{CatalogStore, commit_error, dependency_failure, too_many_commands};
 pub use stored_indexes::stored_indexes;
 pub use system::{IndexKeys, SystemCatalog};

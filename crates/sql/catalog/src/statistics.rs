@@ -11,6 +11,7 @@
 //!
 //! Does not: read rows (`ddl::analyze`), store (`stored_statistics`) or use them (`plan::estimate`).
 
+use crate::{Catalog, Relation};
 use logstead_sql_types::value::{Datum, Oid, info, key, oid, record, stored};
 use logstead_types::TableId;
 
@@ -41,6 +42,32 @@ pub struct Autoanalyzed {
     pub storage: TableId,
     /// See there.
     pub rows: u64,
+}
+
+/// Slots of a table's rows that are in use.
+pub fn live_rows(catalog: &Catalog, table: &Relation) -> u64 {
+    let live = catalog.notes.live.as_ref();
+    live.and_then(|live| live.table_rows(table.storage))
+        .unwrap_or(0)
+}
+
+/// How many rows more or less a table has than when it was analyzed. The number of rows that ANALYZE finds in a large
+/// table is a guess: what the table itself counted then is as good, so that a wrong guess does not make it due again
+/// and again.
+pub fn rows_changed(catalog: &Catalog, table: &Relation, last: Option<Autoanalyzed>) -> u64 {
+    let rows = live_rows(catalog, table);
+    let since_known = rows.abs_diff(known_rows(catalog, table) as u64);
+    let last = last.filter(|last| last.storage == table.storage);
+    last.map_or(since_known, |last| {
+        since_known.min(rows.abs_diff(last.rows))
+    })
+}
+
+/// Rows that a table had when it was analyzed; a table that was emptied since had none.
+pub fn known_rows(catalog: &Catalog, table: &Relation) -> f64 {
+    let known = catalog.statistics.get(&table.oid);
+    let known = known.filter(|known| known.storage == table.storage);
+    known.map_or(0.0, |known| known.rows)
 }
 
 /// What is known of a column.

@@ -143,7 +143,7 @@ fn create_table_as_takes_bare_names_and_no_data() {
     };
     assert!(table.transient && table.columns.is_empty());
     let query = table.query.as_ref().unwrap().to_string();
-    assert_eq!(query, "SELECT * FROM (SELECT 1, 2) AS query (q, \"R\")");
+    assert_eq!(query, "SELECT * FROM (SELECT 1, 2) query (q, \"R\")");
     let parsed = parse("create table d (q int, r text)").unwrap();
     assert!(
         matches!(&**parsed[0].statement, ast::Statement::CreateTable(t) if t.columns.len() == 2)
@@ -156,7 +156,7 @@ fn options_of_sequences_come_in_any_order() {
     let parsed = parse(text).unwrap();
     assert_eq!(
         parsed[0].statement.to_string(),
-        "CREATE SEQUENCE s AS INT INCREMENT BY -2 MINVALUE -9 NO MAXVALUE START WITH 5 CACHE 1 NO CYCLE"
+        "CREATE SEQUENCE s AS INTEGER INCREMENT BY -2 MINVALUE -9 NO MAXVALUE START WITH 5 CACHE 1 NO CYCLE"
     );
     let identity =
         "create table t (a int generated always as identity (start 10 increment 5) primary key)";

@@ -20,7 +20,7 @@ const PARAMETERS_MAX: u32 = 65_535;
 
 /// The clause of the statement that is read.
 #[derive(Debug, Default)]
-pub(super) struct AsOfState {
+pub(super) struct AsOfContext {
     /// It, until the query has it.
     clause: Option<Box<AsOfClause>>,
     /// There was one.

@@ -141,7 +141,7 @@ struct Parser<'a> {
     levels: u32,
     /// Names may be references by number.
     is_stored: bool,
-    as_of: as_of::AsOfState,
+    as_of: as_of::AsOfContext,
 }
 
 impl<'a> Parser<'a> {
@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
             depth: 0,
             levels: 0,
             is_stored: false,
-            as_of: as_of::AsOfState::default(),
+            as_of: as_of::AsOfContext::default(),
         }
     }
 
@@ -174,7 +174,7 @@ impl<'a> Parser<'a> {
             let start = self.token().start as usize;
             self.levels = 0;
             let first = self.at;
-            self.as_of = as_of::AsOfState::default();
+            self.as_of = as_of::AsOfContext::default();
             let stmt = self.toplevel_stmt().and_then(|stmt| {
                 if !self.at(TokenKind::Semicolon) && !self.at(TokenKind::End) {
                     self.refuse_as_of()?;

@@ -266,9 +266,9 @@ impl Lower<'_> {
     }
 
     fn array(&self, node: &AArrayExpr) -> Result<L> {
-        let named = !self
+        let named = self
             .token(node.location)
-            .is_some_and(|token| self.written(token) == "[");
+            .is_none_or(|token| self.written(token) != "[");
         Ok(L::Array(library::Array {
             elem: self.exprs(&node.elements)?,
             named,

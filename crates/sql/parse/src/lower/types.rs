@@ -125,7 +125,7 @@ impl Lower<'_> {
     /// Modifiers of a type that has a name of its own.
     fn modifiers(&self, name: &TypeName) -> Result<Vec<String>> {
         let typmods = Self::written_typmods(name).iter();
-        typmods.map(|typmod| modifier(typmod)).collect()
+        typmods.map(modifier).collect()
     }
 
     fn numbers(&self, name: &TypeName) -> Result<Vec<i64>> {

@@ -1,0 +1,740 @@
+//! CREATE AGGREGATE: what PostgreSQL's `DefineAggregate` and `AggregateCreate` ask of one.
+//!
+//! An aggregate is a routine like others; who drops, renames, comments or grants it goes their ways (`routines`,
+//! `grant`).
+
+use super::DdlContext;
+use super::routine_lookup::{must_own, other_kind};
+use super::routines::{self, exists, invalid, type_of};
+use crate::pg_catalog::calls;
+use logstead_sql_catalog::aggregate::{
+    Aggregate, AggregateKind, Computation, FinalModify, INTERNAL,
+};
+use logstead_sql_catalog::classes::PG_PROC;
+use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
+use logstead_sql_catalog::routine::{ArgMode, Argument, Language, Parallel, Routine, RoutineBody};
+use logstead_sql_catalog::stored_routines::AGGREGATE_SOURCE;
+use logstead_sql_catalog::temporary::is_temporary_schema;
+use logstead_sql_func::{self as func, Cast, CastContext, Chosen, UserCandidate, Volatility};
+use logstead_sql_parse::{AggregateValue, ArgClause, CreateAggregate};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::of_users;
+use logstead_sql_types::value::{Oid, SqlType, info, oid, text_io, user};
+use logstead_types::SqlState;
+use sqlparser::ast::{DataType, ObjectName};
+use std::sync::Arc;
+
+/// The properties as they are written.
+#[derive(Default)]
+struct Properties {
+    base: Option<AggregateValue>,
+    plain: Written,
+    moving: Written,
+    combine: Option<ObjectName>,
+    serial: Option<ObjectName>,
+    deserial: Option<ObjectName>,
+    sort_operator: Option<(Option<String>, String)>,
+    hypothetical: bool,
+    parallel: Option<String>,
+}
+
+/// One way of computing as it is written.
+#[derive(Default)]
+struct Written {
+    transition: Option<ObjectName>,
+    inverse: Option<ObjectName>,
+    finish: Option<ObjectName>,
+    finish_extra: bool,
+    finish_modify: Option<FinalModify>,
+    state: Option<DataType>,
+    state_bytes: i32,
+    initial: Option<String>,
+}
+
+fn wrong(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, message)
+}
+
+fn as_function(value: AggregateValue, name: &str) -> Result<ObjectName> {
+    match value {
+        AggregateValue::Function(name) => Ok(name),
+        _ => Err(wrong(format!("{name} requires a parameter"))),
+    }
+}
+
+fn as_text(value: AggregateValue, name: &str) -> Result<String> {
+    match value {
+        AggregateValue::Text(text) => Ok(text),
+        _ => Err(wrong(format!("{name} requires a parameter"))),
+    }
+}
+
+fn as_bool(value: AggregateValue, name: &str) -> Result<bool> {
+    match value {
+        AggregateValue::None => Ok(true),
+        AggregateValue::Text(text) => match text.to_lowercase().as_str() {
+            "true" | "on" | "1" => Ok(true),
+            "false" | "off" | "0" => Ok(false),
+            _ => Err(wrong(format!("{name} requires a Boolean value"))),
+        },
+        _ => Err(wrong(format!("{name} requires a Boolean value"))),
+    }
+}
+
+fn as_type(value: AggregateValue, name: &str) -> Result<DataType> {
+    match value {
+        AggregateValue::Type(ty) => Ok(ty),
+        _ => Err(wrong(format!("{name} requires a parameter"))),
+    }
+}
+
+fn as_modify(value: AggregateValue, name: &str) -> Result<FinalModify> {
+    match as_text(value, name)?.to_lowercase().as_str() {
+        "read_only" => Ok(FinalModify::ReadOnly),
+        "shareable" => Ok(FinalModify::Shareable),
+        "read_write" => Ok(FinalModify::ReadWrite),
+        _ => Err(wrong(format!(
+            "parameter \"{name}\" must be READ_ONLY, SHAREABLE, or READ_WRITE"
+        ))),
+    }
+}
+
+fn as_bytes(value: AggregateValue, name: &str) -> Result<i32> {
+    let text = as_text(value, name)?;
+    let bytes = text.parse::<i32>();
+    bytes.map_err(|_| wrong(format!("{name} requires an integer value")))
+}
+
+fn properties(new: &CreateAggregate, cx: &mut DdlContext<'_>) -> Result<Properties> {
+    let mut all = Properties::default();
+    for (name, value) in &new.properties {
+        let (name, value) = (name.as_str(), value.clone());
+        match name {
+            "basetype" => all.base = Some(value),
+            "sfunc" | "sfunc1" => all.plain.transition = Some(as_function(value, name)?),
+            "msfunc" => all.moving.transition = Some(as_function(value, name)?),
+            "minvfunc" => all.moving.inverse = Some(as_function(value, name)?),
+            "finalfunc" => all.plain.finish = Some(as_function(value, name)?),
+            "mfinalfunc" => all.moving.finish = Some(as_function(value, name)?),
+            "combinefunc" => all.combine = Some(as_function(value, name)?),
+            "serialfunc" => all.serial = Some(as_function(value, name)?),
+            "deserialfunc" => all.deserial = Some(as_function(value, name)?),
+            "stype" | "stype1" => all.plain.state = Some(as_type(value, name)?),
+            "mstype" => all.moving.state = Some(as_type(value, name)?),
+            "sspace" => all.plain.state_bytes = as_bytes(value, name)?,
+            "msspace" => all.moving.state_bytes = as_bytes(value, name)?,
+            "initcond" | "initcond1" => all.plain.initial = Some(as_text(value, name)?),
+            "minitcond" => all.moving.initial = Some(as_text(value, name)?),
+            "finalfunc_extra" => all.plain.finish_extra = as_bool(value, name)?,
+            "mfinalfunc_extra" => all.moving.finish_extra = as_bool(value, name)?,
+            "finalfunc_modify" => all.plain.finish_modify = Some(as_modify(value, name)?),
+            "mfinalfunc_modify" => all.moving.finish_modify = Some(as_modify(value, name)?),
+            "hypothetical" => all.hypothetical = as_bool(value, name)?,
+            "parallel" => all.parallel = Some(as_text(value, name)?),
+            "sortop" => {
+                if let AggregateValue::Operator(schema, operator) = value {
+                    all.sort_operator = Some((schema, operator));
+                }
+            }
+            _ => cx.notices.push(super::Notice {
+                severity: "WARNING",
+                code: SqlState::SYNTAX_ERROR,
+                message: format!("aggregate attribute \"{name}\" not recognized"),
+                detail: None,
+                hint: None,
+            }),
+        }
+    }
+    Ok(all)
+}
+
+fn written_type(data_type: &DataType) -> logstead_sql_parse::TypeClause {
+    logstead_sql_parse::TypeClause {
+        set: false,
+        data_type: data_type.clone(),
+        of_column: false,
+        span: sqlparser::tokenizer::Span::empty(),
+    }
+}
+
+/// The arguments, in the new form or the old.
+fn arguments(
+    new: &CreateAggregate,
+    base: Option<AggregateValue>,
+    cx: &mut DdlContext<'_>,
+) -> Result<Vec<Argument>> {
+    let plain = |name: String, mode, ty| Argument {
+        name,
+        mode,
+        ty,
+        default: None,
+    };
+    let Some(clauses) = &new.args else {
+        return match base {
+            None => Err(invalid("aggregate input type must be specified")),
+            Some(AggregateValue::Any) => Ok(Vec::new()),
+            Some(base) => {
+                let ty = type_of(&written_type(&as_type(base, "basetype")?), cx)?;
+                Ok(vec![plain(String::new(), ArgMode::In, ty)])
+            }
+        };
+    };
+    if base.is_some() {
+        return Err(invalid(
+            "basetype is redundant with aggregate input type specification",
+        ));
+    }
+    let mut args: Vec<Argument> = Vec::with_capacity(clauses.len());
+    for ArgClause { mode, name, ty, .. } in clauses {
+        let set = ty.set;
+        let ty = type_of(ty, cx).map_err(|mut error| {
+            error.fields_mut().position = None;
+            error
+        })?;
+        if set {
+            return Err(invalid("aggregates cannot accept set arguments"));
+        }
+        if args.iter().any(|a| a.mode == ArgMode::Variadic) {
+            return Err(invalid(
+                "VARIADIC parameter must be the last input parameter",
+            ));
+        }
+        if *mode == ArgMode::Variadic
+            && info::element_of(ty).is_none()
+            && !matches!(ty, oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY | oid::ANY)
+        {
+            return Err(invalid("VARIADIC parameter must be an array"));
+        }
+        if *mode == ArgMode::Variadic && ty == oid::ANY {
+            return Err(SqlError::unsupported("an aggregate with VARIADIC \"any\""));
+        }
+        let name = name
+            .as_deref()
+            .map(|name| cx.name(name))
+            .unwrap_or_default();
+        if !name.is_empty() && args.iter().any(|other| other.name == name) {
+            return Err(invalid(format!(
+                "parameter name \"{name}\" used more than once"
+            )));
+        }
+        args.push(plain(name, *mode, ty));
+    }
+    if args.len() > 99 {
+        return Err(SqlError::new(
+            SqlState::new(b"54023"),
+            "aggregates cannot have more than 99 arguments",
+        ));
+    }
+    Ok(args)
+}
+
+/// A function that an aggregate is computed with.
+struct Support {
+    oid: Oid,
+    result: Oid,
+    strict: bool,
+    shown: String,
+}
+
+/// Can a value of one type stand where the other is wanted as it is?
+fn is_binary_coercible(from: Oid, to: Oid) -> bool {
+    let from = user::base_type(SqlType::of(from)).oid;
+    from == to
+        || to == oid::ANY
+        || (func::is_polymorphic(to) && func::can_coerce(from, to, CastContext::Implicit))
+        || matches!(
+            func::find_cast(from, to, CastContext::Implicit),
+            Some(Cast::Relabel)
+        )
+}
+
+/// The function of this name for arguments of these types.
+fn support(name: &ObjectName, types: &[Oid], cx: &mut DdlContext<'_>) -> Result<Support> {
+    let (schema, plain) = calls::lookup_parts(name)?;
+    let catalog = cx.catalog()?;
+    let shown_types: Vec<String> = types.iter().map(|ty| info::format_type_bare(*ty)).collect();
+    let full = schema
+        .as_ref()
+        .map_or(plain.clone(), |s| format!("{s}.{plain}"));
+    let shown = format!("{full}({})", shown_types.join(", "));
+    let missing = || {
+        SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("function {shown} does not exist"),
+        )
+    };
+    let found = catalog.routines_named(schema.as_deref(), &plain, cx.search_path);
+    let fitting: Vec<&Arc<Routine>> = { found.into_iter() }
+        .map(|(_, routine)| routine)
+        .filter(|r| !r.procedure && r.aggregate.is_none() && r.inputs().count() == types.len())
+        .collect();
+    let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
+    let declared = |r: &Routine| r.input_types();
+    // What is polymorphic itself is found as it is declared.
+    let exact = fitting.iter().find(|r| declared(r) == types).copied();
+    let chosen = match exact {
+        Some(routine) => Some(Arc::clone(routine)),
+        None if types.iter().any(|ty| func::is_polymorphic(*ty)) => None,
+        None => {
+            let candidates: Vec<UserCandidate> = fitting
+                .iter()
+                .map(|r| UserCandidate {
+                    types: declared(r),
+                    result: r.result,
+                    first: false,
+                })
+                .collect();
+            let given: Vec<SqlType> = types.iter().map(|ty| SqlType::of(*ty)).collect();
+            let chosen = func::choose_with_users(&plain, system, &given, &candidates, &shown);
+            match chosen.map_err(|_| missing())? {
+                Chosen::BuiltIn => None,
+                Chosen::User(number, _, result) => {
+                    let routine = fitting.get(number).ok_or_else(missing)?;
+                    let found = support_of(routine, types, &shown, cx)?;
+                    return Ok(Support {
+                        result: result.oid,
+                        ..found
+                    });
+                }
+            }
+        }
+    };
+    if let Some(routine) = chosen {
+        return support_of(&routine, types, &shown, cx);
+    }
+    if !system {
+        return Err(missing());
+    }
+    let exact = func::functions_named(&plain).find(|f| f.args == types && f.variadic.is_none());
+    let (function, result) = match exact {
+        Some(function) => (function, function.result),
+        None => {
+            let given: Vec<SqlType> = types.iter().map(|ty| SqlType::of(*ty)).collect();
+            let resolved = func::resolve_function(schema.as_deref(), &plain, &given);
+            let resolved = resolved.map_err(|_| missing())?;
+            (resolved.function, resolved.result.oid)
+        }
+    };
+    if function.is_set() {
+        return Err(returns_set(&shown));
+    }
+    let mut pairs = types.iter().zip(function.args);
+    if !pairs.all(|(from, to)| is_binary_coercible(*from, *to)) {
+        return Err(coerces(&full, function.args));
+    }
+    Ok(Support {
+        oid: function.oid,
+        result,
+        strict: function.strict,
+        shown: full,
+    })
+}
+
+fn returns_set(shown: &str) -> SqlError {
+    SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        format!("function {shown} returns a set"),
+    )
+}
+
+fn coerces(name: &str, declared: &[Oid]) -> SqlError {
+    let types: Vec<String> = { declared.iter() }
+        .map(|ty| info::format_type_bare(*ty))
+        .collect();
+    SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        format!(
+            "function {name}({}) requires run-time type coercion",
+            types.join(", ")
+        ),
+    )
+}
+
+fn support_of(
+    routine: &Routine,
+    types: &[Oid],
+    shown: &str,
+    cx: &mut DdlContext<'_>,
+) -> Result<Support> {
+    if routine.set {
+        return Err(returns_set(shown));
+    }
+    let mut inputs = routine.inputs().zip(types);
+    if !inputs.all(|(arg, ty)| arg.ty == *ty || is_binary_coercible(*ty, arg.ty)) {
+        let name = shown.split('(').next().unwrap_or_default();
+        return Err(coerces(name, &routine.input_types()));
+    }
+    let object = (PG_PROC, routine.oid, AclKind::Function);
+    if cx.judged(|judge, role| judge.on_object(role, object, p::EXECUTE, 0).0)? == 0 {
+        return Err(logstead_sql_catalog::rights::denied(format!(
+            "permission denied for function {}",
+            routine.name
+        )));
+    }
+    Ok(Support {
+        oid: routine.oid,
+        result: routine.result,
+        strict: routine.strict,
+        shown: shown.split('(').next().unwrap_or_default().to_owned(),
+    })
+}
+
+fn returns_other(what: &str, found: &Support, wanted: Oid) -> SqlError {
+    SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        format!(
+            "return type of {what} function {} is not {}",
+            found.shown,
+            info::format_type_bare(wanted)
+        ),
+    )
+}
+
+/// The type of a state.
+fn state_type(data_type: &DataType, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let ty = type_of(&written_type(data_type), cx)?;
+    if ty == INTERNAL {
+        return Err(SqlError::unsupported(
+            "an aggregate whose state is of type internal",
+        ));
+    }
+    let pseudo = info::by_oid(ty).is_some_and(|known| known.kind == 'p');
+    if pseudo && !func::is_polymorphic(ty) {
+        return Err(invalid(format!(
+            "aggregate transition data type cannot be {}",
+            info::format_type_bare(ty)
+        )));
+    }
+    Ok(ty)
+}
+
+/// 42P13 for a state whose type no argument tells.
+fn check_polymorphic(what: &str, ty: Oid, inputs: &[Oid]) -> Result<()> {
+    routines::check_polymorphic(ty, inputs).map_err(|mut error| {
+        error.fields_mut().message = format!("cannot determine {what} data type");
+        error
+    })
+}
+
+/// What a state is computed over: its type, the arguments, and how many of them are direct ones.
+struct Over<'a> {
+    inputs: &'a [Oid],
+    direct: usize,
+    kind: AggregateKind,
+}
+
+/// One way of computing, with the type of what it gives.
+fn computation(
+    written: &Written,
+    over: &Over<'_>,
+    moving: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<(Computation, Oid)> {
+    let aggregated = over.inputs.get(over.direct..).unwrap_or_default();
+    let state = match &written.state {
+        Some(state) => state_type(state, cx)?,
+        None => return Err(SqlError::internal("an aggregate without a state")),
+    };
+    check_polymorphic("transition", state, over.inputs)?;
+    if let Some(text) = &written.initial
+        && !func::is_polymorphic(state)
+    {
+        // Whoever calls it would be told.
+        text_io::input(SqlType::of(state), text, Some(cx.session))?;
+    }
+    let Some(transition) = &written.transition else {
+        return Err(SqlError::internal("an aggregate without a function"));
+    };
+    let mut types = vec![state];
+    types.extend_from_slice(aggregated);
+    let step = support(transition, &types, cx)?;
+    if step.result != state {
+        return Err(returns_other("transition", &step, state));
+    }
+    let compatible = { aggregated.first() }.is_some_and(|ty| is_binary_coercible(*ty, state));
+    if step.strict && written.initial.is_none() && !compatible {
+        return Err(invalid(
+            "must not omit initial value when transition function is strict and transition type is not compatible with input type",
+        ));
+    }
+    let mut inverse = 0;
+    if moving && let Some(name) = &written.inverse {
+        let found = support(name, &types, cx)?;
+        if found.result != state {
+            return Err(returns_other("inverse transition", &found, state));
+        }
+        if found.strict != step.strict {
+            return Err(invalid(
+                "strictness of aggregate's forward and inverse transition functions must match",
+            ));
+        }
+        inverse = found.oid;
+    }
+    let (mut finish, mut result) = (0, state);
+    if let Some(name) = &written.finish {
+        let mut types = vec![state];
+        types.extend_from_slice(match written.finish_extra {
+            true => over.inputs,
+            false => over.inputs.get(..over.direct).unwrap_or_default(),
+        });
+        let found = support(name, &types, cx)?;
+        if written.finish_extra && found.strict {
+            return Err(invalid(
+                "final function with extra arguments must not be declared STRICT",
+            ));
+        }
+        (finish, result) = (found.oid, found.result);
+    }
+    let by_kind = match over.kind {
+        AggregateKind::Normal => FinalModify::ReadOnly,
+        AggregateKind::OrderedSet => FinalModify::ReadWrite,
+    };
+    let computation = Computation {
+        transition: step.oid,
+        inverse,
+        finish,
+        finish_extra: written.finish_extra,
+        finish_modify: written.finish_modify.unwrap_or(by_kind),
+        state,
+        state_bytes: written.state_bytes,
+        initial: written.initial.clone(),
+    };
+    Ok((computation, result))
+}
+
+/// 42P13 for properties of a moving computation that is none, or is one in part.
+fn check_moving(moving: &Written) -> Result<()> {
+    if moving.state.is_some() {
+        if moving.transition.is_none() {
+            return Err(invalid(
+                "aggregate msfunc must be specified when mstype is specified",
+            ));
+        }
+        if moving.inverse.is_none() {
+            return Err(invalid(
+                "aggregate minvfunc must be specified when mstype is specified",
+            ));
+        }
+        return Ok(());
+    }
+    let lonely = [
+        (moving.transition.is_some(), "msfunc"),
+        (moving.inverse.is_some(), "minvfunc"),
+        (moving.finish.is_some(), "mfinalfunc"),
+        (moving.state_bytes != 0, "msspace"),
+        (moving.initial.is_some(), "minitcond"),
+    ];
+    match lonely.iter().find(|(said, _)| *said) {
+        Some((_, name)) => Err(invalid(format!(
+            "aggregate {name} must not be specified without mstype"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Runs CREATE AGGREGATE.
+pub(super) async fn create(new: &CreateAggregate, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (schema, name) = cx.new_name(&new.name)?;
+    match is_temporary_schema(&schema.name) {
+        true => cx.must_create_temporary()?,
+        false => cx.must_create_in(schema.oid)?,
+    }
+    let written = properties(new, cx)?;
+    let kind = match new.direct {
+        Some(_) => AggregateKind::OrderedSet,
+        None => AggregateKind::Normal,
+    };
+    if written.plain.state.is_none() {
+        return Err(invalid("aggregate stype must be specified"));
+    }
+    if written.plain.transition.is_none() {
+        return Err(invalid("aggregate sfunc must be specified"));
+    }
+    check_moving(&written.moving)?;
+    if written.hypothetical {
+        return Err(match kind {
+            AggregateKind::Normal => invalid("only ordered-set aggregates can be hypothetical"),
+            AggregateKind::OrderedSet => {
+                SqlError::unsupported("a hypothetical-set aggregate of a user's")
+            }
+        });
+    }
+    let args = arguments(new, written.base.clone(), cx)?;
+    if let (Some(_), None) | (None, Some(_)) = (&written.serial, &written.deserial) {
+        return Err(invalid(
+            "must specify both or neither of serialization and deserialization functions",
+        ));
+    }
+    if let Some(serial) = &written.serial {
+        let state = written.plain.state.as_ref().map(ToString::to_string);
+        if state.is_some_and(|state| state.eq_ignore_ascii_case("internal")) {
+            // No function here takes a state of the server's own.
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("function {serial}(internal) does not exist"),
+            ));
+        }
+        return Err(invalid(
+            "serialization functions may be specified only when the aggregate transition data type is internal",
+        ));
+    }
+    let parallel = match written
+        .parallel
+        .as_deref()
+        .map(str::to_lowercase)
+        .as_deref()
+    {
+        None | Some("unsafe") => Parallel::Unsafe,
+        Some("restricted") => Parallel::Restricted,
+        Some("safe") => Parallel::Safe,
+        Some(_) => {
+            return Err(wrong(
+                "parameter \"parallel\" must be SAFE, RESTRICTED, or UNSAFE",
+            ));
+        }
+    };
+    let inputs: Vec<Oid> = args.iter().map(|arg| arg.ty).collect();
+    let over = Over {
+        inputs: &inputs,
+        direct: new.direct.unwrap_or(0),
+        kind,
+    };
+    let (plain, result) = computation(&written.plain, &over, false, cx)?;
+    let mut moving = Computation {
+        transition: 0,
+        inverse: 0,
+        finish: 0,
+        finish_extra: written.moving.finish_extra,
+        finish_modify: FinalModify::ReadOnly,
+        state: 0,
+        state_bytes: 0,
+        initial: None,
+    };
+    let mut combine = 0;
+    if let Some(name) = &written.combine {
+        let found = support(name, &[plain.state, plain.state], cx)?;
+        if found.result != plain.state {
+            return Err(returns_other("combine", &found, plain.state));
+        }
+        combine = found.oid;
+    }
+    check_polymorphic("result", result, &inputs)?;
+    if written.moving.state.is_some() {
+        let (found, gives) = computation(&written.moving, &over, true, cx)?;
+        if gives != result {
+            return Err(invalid(format!(
+                "moving-aggregate implementation returns type {}, but plain implementation returns type {}",
+                info::format_type_bare(gives),
+                info::format_type_bare(result)
+            )));
+        }
+        moving = found;
+    }
+    let mut sort_operator = 0;
+    if let Some((schema, operator)) = &written.sort_operator {
+        let ([ty], AggregateKind::Normal) = (inputs.as_slice(), kind) else {
+            return Err(invalid(
+                "sort operator can only be specified for single-argument aggregates",
+            ));
+        };
+        let known = schema.as_deref().is_none_or(|s| s == "pg_catalog");
+        let ty = SqlType::of(*ty);
+        let resolved = known.then(|| func::resolve_operator(operator, Some(ty), ty));
+        let resolved = resolved.transpose().ok().flatten();
+        let mut all = func::all_operators();
+        let found = resolved.and_then(|resolved| {
+            all.find(|o| o.name == operator.as_str() && o.function == resolved.function.oid)
+        });
+        let found = found.ok_or_else(|| {
+            let ty = info::format_type_bare(ty.oid);
+            SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("operator does not exist: {ty} {operator} {ty}"),
+            )
+        })?;
+        sort_operator = found.oid;
+    }
+    let used = inputs
+        .iter()
+        .copied()
+        .chain([plain.state, moving.state, result]);
+    cx.must_use_types(used.filter_map(of_users).collect::<Vec<_>>())?;
+    let routine = Routine {
+        oid: 0,
+        name,
+        schema: schema.oid,
+        schema_name: schema.name.clone(),
+        procedure: false,
+        language: Language::Sql,
+        args,
+        result,
+        set: false,
+        volatility: Volatility::Immutable,
+        strict: false,
+        leakproof: false,
+        definer: false,
+        parallel,
+        cost: 1.0,
+        rows: 0.0,
+        config: Vec::new(),
+        body: RoutineBody::Text(AGGREGATE_SOURCE.to_owned()),
+        aggregate: Some(Arc::new(Aggregate {
+            kind,
+            direct: u16::try_from(over.direct).unwrap_or(u16::MAX),
+            plain,
+            moving,
+            combine,
+            sort_operator,
+        })),
+    };
+    put(new, routine, cx).await
+}
+
+/// Stores it, or puts it in the place of an old one.
+async fn put(new: &CreateAggregate, mut routine: Routine, cx: &mut DdlContext<'_>) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let types = routine.input_types();
+    let known = catalog.routine_exactly(&routine.schema_name, &routine.name, &types);
+    let Some(known) = known.cloned() else {
+        routine.oid = cx.new_oid()?;
+        return routines::insert(routine, cx).await;
+    };
+    if !new.or_replace {
+        return Err(exists(&routine));
+    }
+    must_own(&known, cx)?;
+    let (Some(old), Some(own)) = (&known.aggregate, &routine.aggregate) else {
+        return Err(other_kind(&known));
+    };
+    let shown = known.signature(&catalog.routine_name(&known, cx.search_path));
+    let drop_first = format!("Use DROP AGGREGATE {shown} first.");
+    if known.result != routine.result {
+        return Err(invalid("cannot change return type of existing function").hint(drop_first));
+    }
+    if (old.kind, old.direct) != (own.kind, own.direct) {
+        let is = match old.kind {
+            AggregateKind::Normal => "an ordinary aggregate function",
+            AggregateKind::OrderedSet => "an ordered-set aggregate",
+        };
+        let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, "cannot change routine kind");
+        return Err(match old.kind == own.kind {
+            false => error.detail(format!("\"{}\" is {is}.", known.name)),
+            true => invalid("cannot change number of direct arguments of an aggregate function"),
+        });
+    }
+    for (old, now) in known.inputs().zip(routine.inputs()) {
+        if !old.name.is_empty() && old.name != now.name {
+            return Err(invalid(format!(
+                "cannot change name of input parameter \"{}\"",
+                old.name
+            ))
+            .hint(drop_first));
+        }
+    }
+    routine.oid = known.oid;
+    if routines::hold(known.oid, cx).await?.is_none() {
+        return Err(SqlError::internal("tuple concurrently updated"));
+    }
+    routines::hold_types(&routine, cx).await?;
+    routines::put(routine, cx).await
+}

@@ -1,0 +1,489 @@
+//! ALTER TABLE ... ALTER COLUMN.
+
+use super::alter_table::{next_version, position_of};
+use super::columns::{NewSequence, column_type};
+use super::expressions::{bound, bound_default, column_default_text, eval, with_planner};
+use super::{DdlContext, create_table, foreign, generated, index, rewrite, sequence};
+use logstead_sql_catalog::text::quote_ident;
+use logstead_sql_catalog::{ConstraintKind, IndexDef, Relation};
+use logstead_sql_func::{self as func, CastContext};
+use logstead_sql_parse::{self as parse, GeneratedChange};
+use logstead_sql_plan::bind;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{SqlType, format_type, oid, user};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, AlterColumnOperation as Op};
+use std::sync::Arc;
+
+fn is_identity(name: &str, table: &Relation) -> SqlError {
+    SqlError::new(
+        SqlState::SYNTAX_ERROR,
+        format!(
+            "column \"{name}\" of relation \"{}\" is an identity column",
+            table.name
+        ),
+    )
+}
+
+fn is_generated(name: &str, table: &Relation) -> SqlError {
+    SqlError::new(
+        SqlState::SYNTAX_ERROR,
+        format!(
+            "column \"{name}\" of relation \"{}\" is a generated column",
+            table.name
+        ),
+    )
+}
+
+/// Does an operation set what nothing here depends on?
+pub(super) fn changes_nothing_read(op: &Op) -> bool {
+    let Op::SetDefault { value } = op else {
+        return false;
+    };
+    matches!(
+        parse::generated_change(value),
+        Some(
+            GeneratedChange::Storage(_)
+                | GeneratedChange::Compression(_)
+                | GeneratedChange::Statistics(_)
+        )
+    )
+}
+
+/// Runs one operation on a column.
+pub(super) async fn execute(
+    name: &str,
+    op: &Op,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let position = position_of(table, name)?;
+    let mut changed = Relation::clone(table);
+    let column = changed
+        .columns
+        .get_mut(position)
+        .ok_or_else(|| SqlError::internal("a column vanished"))?;
+    match op {
+        Op::SetNotNull => {
+            if !column.not_null {
+                column.not_null = true;
+                rewrite::validate_not_null(cx, table, position).await?;
+            }
+        }
+        Op::DropNotNull => {
+            let in_key = table
+                .indexes
+                .iter()
+                .any(|i| i.primary && i.mentions(table).contains(&position));
+            if in_key {
+                return Err(SqlError::new(
+                    SqlState::INVALID_TABLE_DEFINITION,
+                    format!("column \"{name}\" is in a primary key"),
+                ));
+            }
+            if column.identity.is_some() {
+                return Err(is_identity(name, table));
+            }
+            let told_by = cx.catalog()?.replica_identity(table).1;
+            let told_by = table.indexes.iter().find(|i| Some(i.oid) == told_by);
+            if told_by.is_some_and(|index| index.mentions(table).contains(&position)) {
+                return Err(SqlError::new(
+                    SqlState::INVALID_TABLE_DEFINITION,
+                    format!("column \"{name}\" is in index used as replica identity"),
+                ));
+            }
+            column.not_null = false;
+        }
+        Op::SetDefault { value } => {
+            if let Some(change) = parse::identity_change(value) {
+                return change_identity(position, &change, table, cx).await;
+            }
+            match parse::generated_change(value) {
+                Some(GeneratedChange::DropExpression(skip)) => {
+                    return generated::drop_expression(position, skip, table, cx).await;
+                }
+                Some(GeneratedChange::DropIdentity(skip)) => {
+                    return drop_identity(position, skip, table, cx).await;
+                }
+                Some(GeneratedChange::Storage(code)) => {
+                    return super::kept::storage(position, code, table, cx).await;
+                }
+                Some(GeneratedChange::Compression(code)) => {
+                    return super::kept::compression(position, code, table, cx).await;
+                }
+                Some(GeneratedChange::Statistics(target)) => {
+                    return super::kept::statistics(position, target, table, cx).await;
+                }
+                None => {}
+            }
+            if column.generated {
+                return Err(is_generated(name, table));
+            }
+            if column.identity.is_some() {
+                return Err(is_identity(name, table));
+            }
+            column.default = column_default_text(value, column.ty, column.domain.is_some(), cx)?;
+            let catalog = cx.catalog()?;
+            if column.default.is_some() {
+                bound_default(cx, &catalog, &changed, position)?;
+            }
+        }
+        Op::DropDefault => {
+            if column.generated {
+                return Err(is_generated(name, table)
+                    .hint("Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead."));
+            }
+            if column.identity.is_some() {
+                return Err(is_identity(name, table)
+                    .hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."));
+            }
+            column.default = None;
+        }
+        Op::SetDataType {
+            data_type, using, ..
+        } => {
+            let (using, collation) = parse::type_collation(using.as_ref());
+            let declared = column_type(name, data_type, cx)?;
+            let collation = collation
+                .map(|name| super::kept::collation(name, declared))
+                .transpose()?;
+            set_type(name, position, data_type, using, table, cx).await?;
+            return super::kept::set_collation(position, collation, table.oid, cx).await;
+        }
+        Op::AddGenerated {
+            generated_as,
+            sequence_options,
+        } => {
+            if column.identity.is_some() {
+                return Err(SqlError::new(
+                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    format!(
+                        "column \"{name}\" of relation \"{}\" is already an identity column",
+                        table.name
+                    ),
+                ));
+            }
+            let wrong = |what: &str| {
+                let message = format!("column \"{name}\" of relation \"{}\" {what}", table.name);
+                SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+            };
+            let integer = matches!(column.ty.oid, oid::INT2 | oid::INT4 | oid::INT8);
+            if column.domain.is_some() || !integer {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    "identity column type must be smallint, integer, or bigint",
+                ));
+            }
+            if !column.not_null {
+                return Err(wrong(
+                    "must be declared NOT NULL before identity can be added",
+                ));
+            }
+            if column.default.is_some() {
+                return Err(wrong("already has a default value"));
+            }
+            column.identity = Some(!matches!(generated_as, Some(ast::GeneratedAs::ByDefault)));
+            let owned = NewSequence {
+                ty: column.ty.oid,
+                options: sequence_options.clone().unwrap_or_default(),
+            };
+            create_table::own_sequence(cx, table, column, &owned).await?;
+        }
+    }
+    cx.update_relation(changed).await.map(drop)
+}
+
+fn is_no_identity(name: &str, table: &Relation) -> SqlError {
+    SqlError::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!(
+            "column \"{name}\" of relation \"{}\" is not an identity column",
+            table.name
+        ),
+    )
+}
+
+/// ALTER COLUMN ... SET GENERATED, SET of options of its sequence, RESTART.
+async fn change_identity(
+    position: usize,
+    change: &parse::IdentityChange,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let mut changed = Relation::clone(table);
+    let column = changed.columns.get_mut(position);
+    let column = column.ok_or_else(|| SqlError::internal("a column vanished"))?;
+    if column.identity.is_none() {
+        let name = column.name.clone();
+        return Err(is_no_identity(&name, table));
+    }
+    let sequence = column.sequence;
+    if let Some(always) = change.always {
+        column.identity = Some(always);
+        cx.update_relation(changed).await?;
+    }
+    if change.options.is_empty() {
+        return Ok(());
+    }
+    if change
+        .options
+        .to_ascii_lowercase()
+        .contains("sequence name ")
+    {
+        let message = "invalid sequence option SEQUENCE NAME";
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+    }
+    let catalog = cx.catalog()?;
+    let sequence = sequence.and_then(|oid| catalog.relations.get(&oid));
+    let sequence =
+        sequence.ok_or_else(|| SqlError::internal("an identity column without a sequence"))?;
+    let text = format!(
+        "ALTER SEQUENCE {}.{} {}",
+        quote_ident(&sequence.schema_name),
+        quote_ident(&sequence.name),
+        change.options
+    );
+    match parse::parse(&text)?.pop().map(|parsed| parsed.kind) {
+        Some(parse::StatementKind::AlterSequence(alter)) => sequence::alter(&alter, cx).await,
+        _ => Err(SqlError::internal("options of a sequence that are none")),
+    }
+}
+
+/// DROP IDENTITY: the sequence goes, the numbers stay.
+async fn drop_identity(
+    position: usize,
+    skip: bool,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let mut changed = Relation::clone(table);
+    let Some(column) = changed.columns.get_mut(position) else {
+        return Err(SqlError::internal("a column vanished"));
+    };
+    if column.identity.is_none() {
+        let error = is_no_identity(&column.name, table);
+        if !skip {
+            return Err(error);
+        }
+        let message = format!("{}, skipping", error.fields().message);
+        cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+        return Ok(());
+    }
+    column.identity = None;
+    let sequence = column.sequence.take();
+    cx.update_relation(changed).await?;
+    match sequence {
+        Some(sequence) => sequence::drop_owned(sequence, None, false, cx).await,
+        None => Ok(()),
+    }
+}
+
+/// Whether every stored value of the old type is one of the new type as it stands: rows and index entries stay.
+fn keeps_bytes(old: SqlType, new: SqlType) -> bool {
+    // Type modifiers of varchar and numeric count from 4.
+    const HEADER: i32 = 4;
+    let unlimited = new.typmod < HEADER;
+    match (old.oid, new.oid) {
+        (oid::TEXT | oid::VARCHAR, oid::TEXT) => true,
+        (oid::TEXT, oid::VARCHAR) => unlimited,
+        (oid::VARCHAR, oid::VARCHAR) => {
+            unlimited || (old.typmod >= HEADER && new.typmod >= old.typmod)
+        }
+        (oid::NUMERIC, oid::NUMERIC) => {
+            let scale = |ty: SqlType| (ty.typmod - HEADER) & 0x7ff;
+            let precision = |ty: SqlType| (ty.typmod - HEADER) >> 16;
+            unlimited
+                || (old.typmod >= HEADER
+                    && scale(old) == scale(new)
+                    && precision(new) >= precision(old))
+        }
+        _ => false,
+    }
+}
+
+async fn set_type(
+    name: &str,
+    position: usize,
+    data_type: &ast::DataType,
+    using: Option<&ast::Expr>,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let declared = column_type(name, data_type, cx)?;
+    let domain = user::domain_in(declared.oid).map(|_| declared.oid);
+    let ty = user::base_type(declared);
+    let old = table.columns.get(position).map_or(ty, |c| c.ty);
+    let was = table.columns.get(position).and_then(|c| c.domain);
+    // Without a modifier: that is for the assignment.
+    let base = SqlType::of(ty.oid);
+    let shown = SqlType::of(declared.oid);
+    let is_generated = table.columns.get(position).is_some_and(|c| c.generated);
+    if using.is_some() && is_generated {
+        return Err(SqlError::new(
+            SqlState::INVALID_COLUMN_DEFINITION,
+            "cannot specify USING when altering type of generated column",
+        )
+        .detail(format!("Column \"{name}\" is a generated column.")));
+    }
+    if using.is_none()
+        && ty.oid != old.oid
+        && func::find_cast(old.oid, ty.oid, CastContext::Assignment).is_none()
+    {
+        let target = format_type(declared);
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "column \"{name}\" cannot be cast automatically to type {}",
+                format_type(shown)
+            ),
+        )
+        .hint(format!(
+            "You might need to specify \"USING {}::{target}\".",
+            quote_ident(name)
+        )));
+    }
+    if let Some(domain) = domain {
+        cx.hold_domain(domain).await?;
+    }
+    super::view::refuse_readers(table, position, cx)?;
+    super::policies::refuse_type_change(table, position, cx)?;
+    generated::refuse_type_change(table, position)?;
+    super::triggers::refuse_type_change(table, position, cx)?;
+    if using.is_none() && ty == old && domain == was {
+        return Ok(());
+    }
+    if let Some(expr) = using {
+        let catalog = cx.catalog()?;
+        let found = bound(cx, &catalog, table, expr, "USING")?.ty();
+        let fits = [ty.oid, declared.oid, oid::UNKNOWN].contains(&found.oid)
+            || func::find_cast(found.oid, ty.oid, CastContext::Assignment).is_some();
+        if !fits {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "result of USING clause for column \"{name}\" cannot be cast automatically to type {}",
+                    format_type(shown)
+                ),
+            )
+            .hint("You might need to add an explicit cast."));
+        }
+    }
+    // The new value: the column (or the USING expression) cast to the type, then to its length as an assignment does.
+    let written = match using {
+        Some(expr) => logstead_sql_catalog::deparse::expr_to_sql(expr),
+        None => quote_ident(name),
+    };
+    let expr = parse::parse_expr(&format!("CAST(({written}) AS {})", format_type(base)))?;
+    let catalog = cx.catalog()?;
+    let source = bound(cx, &catalog, table, &expr, "USING")?;
+    let mut changed = Relation::clone(table);
+    changed.schema_version = next_version(table)?;
+    if let Some(column) = changed.columns.get_mut(position) {
+        column.ty = ty;
+        column.domain = domain;
+        if let Some(default) = &column.default
+            && column.sequence.is_none()
+            && !column.generated
+        {
+            let parsed = parse::parse_expr(default)?;
+            column.default = column_default_text(&parsed, ty, domain.is_some(), cx)?;
+        }
+    }
+    if changed
+        .columns
+        .get(position)
+        .is_some_and(|c| c.default.is_some())
+    {
+        let fits = match is_generated {
+            true => generated::values(&changed, cx).map(drop),
+            false => bound_default(cx, &catalog, &changed, position).map(drop),
+        };
+        fits.map_err(|error| {
+            let target = format_type(shown);
+            match error.code() {
+                SqlState::DATATYPE_MISMATCH => SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!("default for column \"{name}\" cannot be cast automatically to type {target}"),
+                ),
+                _ => error,
+            }
+        })?;
+    }
+    for constraint in &changed.constraints {
+        if let ConstraintKind::Check(text) = &constraint.kind {
+            bound(cx, &catalog, &changed, &parse::parse_expr(text)?, "CHECK")?;
+        }
+    }
+    let mut reread = Vec::new();
+    // What functions of users compute of the new values is another thing.
+    let mut outdated: Vec<Arc<IndexDef>> = Vec::new();
+    for index in &mut changed.indexes {
+        let computed = index.computed.iter().flatten();
+        let takes_row = { computed }
+            .filter_map(|at| table.columns.get(*at))
+            .any(|column| column.takes_row(table));
+        if !takes_row && (index.is_plain() || !index.mentions(table).contains(&position)) {
+            continue;
+        }
+        match index.computed.is_empty() {
+            true if cx.state.is_outdated(index.oid) => {}
+            true => reread.push(index.oid),
+            false => outdated.push(Arc::clone(index)),
+        }
+    }
+    for oid in &reread {
+        let Some(at) = changed.indexes.iter().position(|i| i.oid == *oid) else {
+            continue;
+        };
+        let mut copy = IndexDef::clone(&changed.indexes[at]);
+        index::reread(&mut copy, &changed, cx)?;
+        changed.indexes[at] = Arc::new(copy);
+    }
+    let column = table.columns.get(position);
+    if let Some(owned) = column
+        .filter(|c| c.identity.is_some())
+        .and_then(|c| c.sequence)
+    {
+        sequence::follow_type(owned, ty, cx).await?;
+    }
+    let (schema, indexes) = (changed.schema, changed.indexes.clone());
+    // Of a domain that was not there before every value has to be asked about.
+    let asked = domain.is_some() && domain != was;
+    let keeps = keeps_bytes(old, ty) || old == ty;
+    if using.is_none() && keeps && !asked {
+        for index in indexes.iter().filter(|i| reread.contains(&i.oid)) {
+            cx.update_index(schema, IndexDef::clone(index)).await?;
+        }
+        cx.update_relation(changed).await?;
+        for old in outdated {
+            super::computed::outdate(old, schema, cx).await?;
+        }
+        return Ok(());
+    }
+    for old in outdated {
+        logstead_sql_catalog::computed::forget_columns(&mut changed, &old);
+        super::computed::outdate(old, schema, cx).await?;
+    }
+    let rules = match changed.columns.get(position) {
+        Some(column) => with_planner(cx, &catalog, |plan| {
+            bind::domain_value(position, column, plan)
+        })?,
+        None => None,
+    };
+    rewrite::rewrite(cx, table, changed, |cx, mut row| {
+        let value =
+            logstead_sql_types::value::typmod::coerce_typmod(eval(cx, &source, &row)?, ty, false)?;
+        if let Some(slot) = row.get_mut(position) {
+            *slot = value;
+        }
+        if let Some(rules) = &rules {
+            eval(cx, rules, &row)?;
+        }
+        Ok(row)
+    })
+    .await?;
+    for index in indexes.iter().filter(|i| reread.contains(&i.oid)) {
+        cx.update_index(schema, IndexDef::clone(index)).await?;
+    }
+    foreign::recheck(cx, table.oid, position).await
+}

@@ -1,0 +1,397 @@
+//! Column definitions: types, options, and the constraints and sequences they ask for.
+
+use super::DdlContext;
+use super::expressions::column_default_text;
+use super::foreign::NewForeign;
+use logstead_sql_catalog::attributes::Attribute;
+use logstead_sql_catalog::text::fold;
+use logstead_sql_catalog::{Column, Timing};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Spanned};
+
+/// Most columns of a table, dropped ones included (PostgreSQL's limit).
+pub(super) const COLUMNS_MAX: usize = 1_600;
+
+/// A constraint asked for.
+pub(super) struct NewConstraint {
+    pub(super) name: Option<String>,
+    pub(super) kind: NewKind,
+    pub(super) timing: Timing,
+    /// NOT VALID: rows stored already are not looked at.
+    pub(super) not_valid: bool,
+    /// UNIQUE NULLS NOT DISTINCT.
+    pub(super) nulls_not_distinct: bool,
+    /// INCLUDE.
+    pub(super) include: Vec<String>,
+    /// It is another table's (LIKE), which may have one like another.
+    pub(super) copied: bool,
+}
+
+impl NewConstraint {
+    fn new(name: Option<String>, kind: NewKind) -> NewConstraint {
+        NewConstraint {
+            name,
+            kind,
+            timing: Timing::Immediate,
+            not_valid: false,
+            nulls_not_distinct: false,
+            include: Vec::new(),
+            copied: false,
+        }
+    }
+
+    /// UNIQUE as it was written.
+    fn unique(
+        name: Option<String>,
+        columns: Vec<String>,
+        key: &ast::UniqueConstraint,
+    ) -> Result<Self> {
+        let distinct = &key.nulls_distinct;
+        Ok(NewConstraint {
+            timing: timing(key.characteristics.as_ref())?,
+            nulls_not_distinct: matches!(distinct, ast::NullsDistinctOption::NotDistinct),
+            include: key.include.iter().map(fold).collect(),
+            ..NewConstraint::new(name, NewKind::Unique(columns))
+        })
+    }
+
+    fn timed(self, timing: Timing) -> NewConstraint {
+        NewConstraint { timing, ..self }
+    }
+}
+
+pub(super) enum NewKind {
+    Primary(Vec<String>),
+    Unique(Vec<String>),
+    Check(Box<ast::Expr>),
+    Foreign(Box<NewForeign>),
+}
+
+/// A sequence that a column owns: serial or identity.
+pub(super) struct NewSequence {
+    pub(super) ty: Oid,
+    pub(super) options: Vec<ast::SequenceOptions>,
+}
+
+/// A column asked for.
+pub(super) struct NewColumn {
+    pub(super) column: Column,
+    pub(super) sequence: Option<NewSequence>,
+    pub(super) constraints: Vec<NewConstraint>,
+    /// What the column is generated from; `generated::settle` makes it the column's once all columns are known.
+    pub(super) generated: Option<ast::Expr>,
+    /// What is kept beside of it, and told ([`logstead_sql_catalog::attributes`]).
+    pub(super) kept: Vec<Kept>,
+}
+
+/// An attribute of a column whose position is not known yet, and its value.
+pub(super) type Kept = (OfColumn, String);
+
+/// An attribute of the column at a position.
+pub(super) type OfColumn = fn(usize) -> Attribute;
+
+/// smallserial, serial, bigserial: the column's type.
+fn serial(data_type: &ast::DataType) -> Option<Oid> {
+    let ast::DataType::Custom(name, arguments) = data_type else {
+        return None;
+    };
+    if !arguments.is_empty() {
+        return None;
+    }
+    match name.to_string().to_ascii_lowercase().as_str() {
+        "smallserial" | "serial2" => Some(oid::INT2),
+        "serial" | "serial4" => Some(oid::INT4),
+        "bigserial" | "serial8" => Some(oid::INT8),
+        _ => None,
+    }
+}
+
+/// Fails for the names of system columns.
+pub(super) fn check_column_name(name: &str) -> Result<()> {
+    if ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"].contains(&name) {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column name \"{name}\" conflicts with a system column name"),
+        ));
+    }
+    Ok(())
+}
+
+/// The type of a column, by its SQL text.
+pub(super) fn column_type(
+    name: &str,
+    data_type: &ast::DataType,
+    cx: &DdlContext<'_>,
+) -> Result<SqlType> {
+    let ty = logstead_sql_catalog::type_name::sql_type(data_type).map_err(|e| match data_type {
+        ast::DataType::Custom(written, _) => e.at(cx.at(written.span())),
+        _ => e,
+    })?;
+    refuse_pseudo(name, ty)?;
+    Ok(ty)
+}
+
+/// 42P16 for types that no column may have.
+pub(super) fn refuse_pseudo(name: &str, ty: SqlType) -> Result<()> {
+    let pseudo = info::by_oid(ty.oid).is_none_or(|t| t.kind == 'p');
+    match pseudo {
+        true => Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            format!(
+                "column \"{name}\" has pseudo-type {}",
+                info::format_type(SqlType::of(ty.oid))
+            ),
+        )),
+        false => Ok(()),
+    }
+}
+
+pub(super) fn check_collation(name: &ast::ObjectName) -> Result<()> {
+    let bare = name.to_string().replace('"', "");
+    let bare = bare.trim_start_matches("pg_catalog.");
+    if ["C", "POSIX", "default"].contains(&bare) {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("collation \"{bare}\" for encoding \"UTF8\" does not exist"),
+    ))
+}
+
+/// When a constraint with these words is judged.
+pub(super) fn timing(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result<Timing> {
+    let Some(words) = characteristics else {
+        return Ok(Timing::Immediate);
+    };
+    if words.enforced.is_some() {
+        return Err(SqlError::unsupported("ENFORCED"));
+    }
+    let deferred = words.initially == Some(ast::DeferrableInitial::Deferred);
+    match words.deferrable {
+        Some(false) if deferred => Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            "constraint declared INITIALLY DEFERRED must be DEFERRABLE",
+        )),
+        _ if deferred => Ok(Timing::Deferred),
+        Some(true) => Ok(Timing::Deferrable),
+        _ => Ok(Timing::Immediate),
+    }
+}
+
+/// Reads a column definition of table `table`.
+pub(super) fn new_column(
+    def: &ast::ColumnDef,
+    table: &str,
+    cx: &mut DdlContext<'_>,
+) -> Result<NewColumn> {
+    let name = cx.name(&fold(&def.name));
+    check_column_name(&name)?;
+    let serial = serial(&def.data_type);
+    let ty = match serial {
+        Some(ty) => SqlType::of(ty),
+        None => column_type(&name, &def.data_type, cx)?,
+    };
+    // A column declared as a domain holds values of its base type.
+    let domain = user::domain_in(ty.oid).map(|_| ty.oid);
+    let ty = user::base_type(ty);
+    let twice = |what: &str| {
+        SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("{what} for column \"{name}\" of table \"{table}\""),
+        )
+    };
+    let mut new = NewColumn {
+        column: Column {
+            name: name.clone(),
+            ty,
+            not_null: serial.is_some(),
+            default: None,
+            identity: None,
+            generated: false,
+            sequence: None,
+            dropped: false,
+            domain,
+            missing: Datum::Null,
+        },
+        sequence: serial.map(|ty| NewSequence {
+            ty,
+            options: Vec::new(),
+        }),
+        constraints: Vec::new(),
+        generated: None,
+        kept: Vec::new(),
+    };
+    let mut null: Option<bool> = None;
+    let mut has_default = serial.is_some();
+    for option in &def.options {
+        let constraint_name = option.name.as_ref().map(fold);
+        match &option.option {
+            ast::ColumnOption::Null => {
+                if null == Some(false) || serial.is_some() {
+                    return Err(twice("conflicting NULL/NOT NULL declarations"));
+                }
+                null = Some(true);
+            }
+            ast::ColumnOption::NotNull => {
+                if null == Some(true) {
+                    return Err(twice("conflicting NULL/NOT NULL declarations"));
+                }
+                null = Some(false);
+                new.column.not_null = true;
+            }
+            ast::ColumnOption::Default(_) if new.generated.is_some() => {
+                return Err(twice("both default and generation expression specified"));
+            }
+            ast::ColumnOption::Default(expr) => {
+                if new.column.identity.is_some() {
+                    return Err(twice("both default and identity specified"));
+                }
+                if has_default {
+                    let at = match serial {
+                        Some(_) => None,
+                        None => logstead_sql_parse::before(cx.text, expr.span(), "default"),
+                    };
+                    return Err(twice("multiple default values specified").at(at));
+                }
+                has_default = true;
+                new.column.default = column_default_text(expr, ty, domain.is_some(), cx)?;
+            }
+            ast::ColumnOption::PrimaryKey(key) => {
+                let kind = NewKind::Primary(vec![name.clone()]);
+                let timing = timing(key.characteristics.as_ref())?;
+                new.constraints
+                    .push(NewConstraint::new(constraint_name, kind).timed(timing));
+            }
+            ast::ColumnOption::Unique(key) => {
+                let columns = vec![name.clone()];
+                let (name, not_distinct) = logstead_sql_parse::unique_name(constraint_name);
+                let mut unique = NewConstraint::unique(name, columns, key)?;
+                unique.nulls_not_distinct |= not_distinct;
+                new.constraints.push(unique);
+            }
+            ast::ColumnOption::Check(check) => {
+                let name = constraint_name.or_else(|| check.name.as_ref().map(fold));
+                new.constraints
+                    .push(NewConstraint::new(name, NewKind::Check(check.expr.clone())));
+            }
+            ast::ColumnOption::ForeignKey(key) => {
+                let kind = NewKind::Foreign(Box::new(NewForeign::read(key, Some(&name))?));
+                let timing = timing(key.characteristics.as_ref())?;
+                new.constraints
+                    .push(NewConstraint::new(constraint_name, kind).timed(timing));
+            }
+            ast::ColumnOption::Collation(collation)
+                if logstead_sql_parse::compression(collation).is_some() =>
+            {
+                let method = logstead_sql_parse::compression(collation).unwrap_or_default();
+                if let Some(code) = super::kept::compression_code(method, ty)? {
+                    new.kept.push((Attribute::Compression, code.to_string()));
+                }
+            }
+            ast::ColumnOption::Collation(collation) => {
+                let said = super::kept::named_collation(collation, ty)?;
+                if let Some(said) = super::kept::kept_collation(&said, ty) {
+                    new.kept.push((Attribute::Collation, said.to_owned()));
+                }
+            }
+            ast::ColumnOption::Generated {
+                generation_expr: Some(expr),
+                generation_expr_mode,
+                ..
+            } => {
+                if *generation_expr_mode != Some(ast::GeneratedExpressionMode::Stored) {
+                    return Err(super::unsupported_all(
+                        "generated columns that are not STORED",
+                    ));
+                }
+                if new.generated.is_some() {
+                    return Err(twice("multiple generation clauses specified"));
+                }
+                if has_default {
+                    return Err(twice("both default and generation expression specified"));
+                }
+                if new.column.identity.is_some() {
+                    return Err(twice("both identity and generation expression specified"));
+                }
+                new.generated = Some(expr.clone());
+            }
+            ast::ColumnOption::Generated {
+                generated_as,
+                sequence_options,
+                ..
+            } => {
+                if has_default {
+                    return Err(twice("both default and identity specified"));
+                }
+                if new.generated.is_some() {
+                    return Err(twice("both identity and generation expression specified"));
+                }
+                if new.column.identity.is_some() {
+                    return Err(twice("multiple identity specifications"));
+                }
+                if domain.is_some() || !matches!(ty.oid, oid::INT2 | oid::INT4 | oid::INT8) {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        "identity column type must be smallint, integer, or bigint",
+                    ));
+                }
+                if null == Some(true) {
+                    return Err(twice("conflicting NULL/NOT NULL declarations"));
+                }
+                null = Some(false);
+                new.column.identity = Some(matches!(generated_as, ast::GeneratedAs::Always));
+                new.column.not_null = true;
+                let options = sequence_options.clone().unwrap_or_default();
+                new.sequence = Some(NewSequence {
+                    ty: ty.oid,
+                    options,
+                });
+            }
+            other => return Err(SqlError::unsupported(format!("column option {other}"))),
+        }
+    }
+    Ok(new)
+}
+
+fn key_names(columns: &[ast::IndexColumn]) -> Result<Vec<String>> {
+    columns
+        .iter()
+        .map(|c| match &c.column.expr {
+            ast::Expr::Identifier(name) => Ok(fold(name)),
+            other => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("syntax error at or near \"{other}\""),
+            )),
+        })
+        .collect()
+}
+
+/// Reads a table constraint.
+pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewConstraint> {
+    match constraint {
+        ast::TableConstraint::PrimaryKey(key) => {
+            let timing = timing(key.characteristics.as_ref())?;
+            let kind = NewKind::Primary(key_names(&key.columns)?);
+            Ok(NewConstraint {
+                timing,
+                include: key.include.iter().map(fold).collect(),
+                ..NewConstraint::new(key.name.as_ref().map(fold), kind)
+            })
+        }
+        ast::TableConstraint::Unique(key) => {
+            NewConstraint::unique(key.name.as_ref().map(fold), key_names(&key.columns)?, key)
+        }
+        ast::TableConstraint::Check(check) => Ok(NewConstraint::new(
+            check.name.as_ref().map(fold),
+            NewKind::Check(check.expr.clone()),
+        )),
+        ast::TableConstraint::ForeignKey(key) => {
+            let kind = NewKind::Foreign(Box::new(NewForeign::read(key, None)?));
+            let timing = timing(key.characteristics.as_ref())?;
+            Ok(NewConstraint::new(key.name.as_ref().map(fold), kind).timed(timing))
+        }
+        other => Err(SqlError::unsupported(format!("table constraint {other}"))),
+    }
+}

@@ -1,0 +1,236 @@
+//! CREATE TABLE AS: a table with the columns of a query, filled with its rows.
+
+use super::columns::NewColumn;
+use super::create_table::{create, exists, on_commit, refuse};
+use super::expressions::with_planner;
+use super::rewrite::encode_row;
+use super::storage_parameters::storage_options;
+use super::{DdlContext, Given};
+use logstead_engine::{RowBuilder, RowRef, TableLock};
+use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::text::fold;
+use logstead_sql_catalog::{Column, Relation};
+use logstead_sql_exec as exec;
+use logstead_sql_exec::{ExecContext, Execution, Progress, RowSink, StoredColumn};
+use logstead_sql_plan::{self as plan, PlanContext};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::interrupt::Pace;
+use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// Rows taken from the query before they are stored.
+const BATCH_ROWS: usize = 256;
+
+#[derive(Default)]
+struct Buffer(Vec<Vec<Datum>>);
+
+impl RowSink for Buffer {
+    fn row(&mut self, row: &[Datum]) -> Result<()> {
+        self.0.push(row.to_vec());
+        Ok(())
+    }
+
+    fn stored_row(&mut self, row: RowRef<'_>, columns: &[StoredColumn]) -> Result<()> {
+        self.0.push(
+            columns
+                .iter()
+                .map(|c| c.decode(row))
+                .collect::<Result<_>>()?,
+        );
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.0.len() >= BATCH_ROWS
+    }
+}
+
+fn column(name: String, ty: SqlType, domain: Option<Oid>) -> NewColumn {
+    let ty = if ty.oid == oid::UNKNOWN {
+        SqlType::of(oid::TEXT)
+    } else {
+        ty
+    };
+    let column = Column {
+        name,
+        ty,
+        not_null: false,
+        default: None,
+        identity: None,
+        generated: false,
+        sequence: None,
+        dropped: false,
+        domain,
+        missing: Datum::Null,
+    };
+    NewColumn {
+        generated: None,
+        kept: Vec::new(),
+        column,
+        sequence: None,
+        constraints: Vec::new(),
+    }
+}
+
+/// Runs CREATE TABLE AS. Gives the tag: SELECT and the rows stored.
+pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -> Result<String> {
+    refuse(table)?;
+    let Some(query) = &table.query else {
+        return Err(SqlError::internal("CREATE TABLE AS without a query"));
+    };
+    let (schema, name) = cx.new_name_of(&table.name, table.temporary)?;
+    let on_commit = on_commit(table, &schema)?;
+    if exists(cx, &schema, &name, table.if_not_exists)? {
+        return Ok("CREATE TABLE AS".to_owned());
+    }
+    let mut options = match &table.table_options {
+        ast::CreateTableOptions::With(options) => storage_options(options)?,
+        _ => Vec::new(),
+    };
+    super::persistence::of_new(table, &schema, &mut options)?;
+    // The tables it reads are locked; one that changed while we waited is planned again.
+    let (planned, catalog) = loop {
+        let catalog = cx.catalog()?;
+        let statement = ast::Statement::Query(query.clone());
+        let planned = with_planner(cx, &catalog, |plan| {
+            let own = PlanContext {
+                param_types: cx.given.types,
+                variables: cx.given.variables.map(|variables| &**variables),
+                ..*plan
+            };
+            plan::plan_statement(&statement, cx.text, &own)
+        })
+        .map_err(|error| {
+            // The list of columns is that of a subquery here.
+            let made = format!("table \"{}\" has ", logstead_sql_parse::NAMED_QUERY);
+            match error.code() == SqlState::INVALID_COLUMN_REFERENCE
+                && error.fields().message.starts_with(&made)
+            {
+                true => SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "too many column names were specified",
+                ),
+                false => error,
+            }
+        })?;
+        super::permit::must_use(&planned.schemas, cx)?;
+        super::permit::must_allow(&planned.accesses, cx)?;
+        super::permit::must_call(&planned.routines, cx)?;
+        for (relations, lock) in [
+            (&planned.tables_written, TableLock::Write),
+            (&planned.tables_locked, TableLock::RowShare),
+            (&planned.tables_read, TableLock::Read),
+        ] {
+            for relation in relations {
+                cx.lock_storage(relation.storage, lock).await?;
+            }
+        }
+        // Nor may the rules change of a domain that its columns will have.
+        for output in &planned.columns {
+            if let Some(domain) = output.domain_in(&catalog) {
+                cx.hold_domain(domain).await?;
+            }
+        }
+        if cx.catalog()?.version == catalog.version {
+            break (planned, catalog);
+        }
+    };
+    let named: Vec<String> = table.columns.iter().map(|c| fold(&c.name)).collect();
+    if named.len() > planned.columns.len() {
+        return Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            "too many column names were specified",
+        ));
+    }
+    let columns = planned.columns.iter().enumerate().map(|(at, output)| {
+        column(
+            named
+                .get(at)
+                .cloned()
+                .unwrap_or_else(|| output.name.clone()),
+            output.ty,
+            output.domain_in(&catalog),
+        )
+    });
+    let columns: Vec<NewColumn> = columns.collect();
+    for NewColumn { column, .. } in &columns {
+        super::columns::refuse_pseudo(&column.name, column.ty)?;
+    }
+    let relation = create(cx, &schema, &name, columns, Vec::new(), options).await?;
+    if let Some(action) = on_commit {
+        cx.state.push(Change::OnCommit(relation.oid, action));
+    }
+    // WITH NO DATA: see `parse::rewrite::apply_notes`.
+    if table.transient {
+        return Ok("CREATE TABLE AS".to_owned());
+    }
+    let params = values_of(&planned, &cx.given);
+    let rows = fill(cx, planned.plan, &params, &catalog, &relation).await?;
+    Ok(format!("SELECT {rows}"))
+}
+
+/// What the plan's parameters are; of variables only those that it names.
+fn values_of(planned: &plan::Planned, given: &Given<'_>) -> Vec<Datum> {
+    let value = |at: usize| {
+        let is_named = given.variables.is_none() || planned.params_used.get(at) == Some(&true);
+        let value = given.values.get(at).filter(|_| is_named);
+        value.cloned().unwrap_or(Datum::Null)
+    };
+    (0..planned.param_types.len()).map(value).collect()
+}
+
+/// What inserting a row costs, see [`Pace`].
+const ROW_STEPS: usize = 1_000;
+
+pub(super) async fn fill(
+    cx: &mut DdlContext<'_>,
+    plan: plan::Plan,
+    params: &[Datum],
+    catalog: &Arc<logstead_sql_catalog::Catalog>,
+    relation: &Relation,
+) -> Result<u64> {
+    let target = cx.storage(relation)?;
+    let mut execution = Execution::new(Arc::new(exec::prepare(plan)));
+    let mut builder = RowBuilder::new();
+    let mut rows = 0;
+    let mut pace = Pace::default();
+    loop {
+        let mut buffer = Buffer::default();
+        let engine = cx.store.engine().clone();
+        let mut run = ExecContext {
+            txn: cx.txn,
+            params,
+            session: cx.session,
+            catalog,
+            engine: &engine,
+            cancel: cx.cancel,
+            work_mem_bytes: cx.work_mem_bytes,
+            spill: cx.spill,
+            events: &mut *cx.events,
+        };
+        let progress = execution.run(&mut run, 0, &mut buffer).await?;
+        for row in buffer.0 {
+            encode_row(relation, &row, &mut builder);
+            // Each run of the plan counts its work anew.
+            pace.spent(ROW_STEPS + builder.finish().len())?;
+            loop {
+                match cx.txn.insert(&target, builder.finish()) {
+                    Ok(_) => break,
+                    Err(error) => cx.wait_after(error).await?,
+                }
+            }
+            rows += 1;
+        }
+        match progress {
+            Progress::Done { .. } => return Ok(rows),
+            Progress::Call => {
+                return Err(exec::no_calls(
+                    "CREATE TABLE AS and REFRESH MATERIALIZED VIEW",
+                ));
+            }
+            Progress::Suspended | Progress::Full { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! CREATE TABLE.
+
+use super::columns::{COLUMNS_MAX, NewColumn, NewConstraint, NewKind, new_column, new_constraint};
+use super::expressions::bound_default;
+use super::objects::name_taken;
+use super::storage_parameters::storage_options;
+use super::{DdlContext, constraints, like, sequence};
+use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::temporary::{OnCommit, is_temporary_schema};
+use logstead_sql_catalog::{Column, Relation, RelationKind, Schema, attributes};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
+use logstead_types::{SqlState, TableId};
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// Fails for what CREATE TABLE does not do here.
+pub(super) fn refuse(table: &ast::CreateTable) -> Result<()> {
+    let refusals = [
+        (table.partition_by.is_some(), "PARTITION BY"),
+        (
+            table.partition_of.is_some() || table.for_values.is_some(),
+            "PARTITION OF",
+        ),
+        (table.inherits.is_some(), "INHERITS"),
+        (table.like.is_some(), "LIKE in CREATE TABLE"),
+        (table.or_replace, "CREATE OR REPLACE TABLE"),
+        (table.external, "CREATE EXTERNAL TABLE"),
+    ];
+    match refusals.iter().find(|(refused, _)| *refused) {
+        Some((_, what)) => Err(SqlError::unsupported(*what)),
+        None => Ok(()),
+    }
+}
+
+/// Runs CREATE TABLE.
+pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -> Result<()> {
+    refuse(table)?;
+    let (schema, name) = cx.new_name_of(&table.name, table.temporary)?;
+    let on_commit = on_commit(table, &schema)?;
+    if table.temporary && table.global == Some(true) {
+        cx.notices.push(super::Notice {
+            severity: "WARNING",
+            code: SqlState::new(b"01000"),
+            message: "GLOBAL is deprecated in temporary table creation".to_owned(),
+            detail: None,
+            hint: None,
+        });
+    }
+    if exists(cx, &schema, &name, table.if_not_exists)? {
+        return Ok(());
+    }
+    let mut columns = Vec::new();
+    let mut likes = Vec::new();
+    let mut table_constraints = Vec::new();
+    for def in &table.columns {
+        match like::read(def, cx).await? {
+            Some(like) => {
+                columns.extend(like::columns(&like, cx)?);
+                table_constraints.extend(like::constraints(&like)?);
+                likes.push(like);
+            }
+            None => columns.push(new_column(def, &name, cx)?),
+        }
+    }
+    for constraint in &table.constraints {
+        table_constraints.push(new_constraint(constraint)?);
+    }
+    let mut options = match &table.table_options {
+        ast::CreateTableOptions::None => Vec::new(),
+        ast::CreateTableOptions::With(options) => storage_options(options)?,
+        other => return Err(SqlError::unsupported(format!("table option {other}"))),
+    };
+    super::persistence::of_new(table, &schema, &mut options)?;
+    let made = create(cx, &schema, &name, columns, table_constraints, options).await?;
+    for like in &likes {
+        like::finish(like, made.oid, cx).await?;
+    }
+    if let Some(action) = on_commit {
+        cx.state.push(Change::OnCommit(made.oid, action));
+    }
+    Ok(())
+}
+
+/// What COMMIT is to do with a new table in this schema.
+pub(super) fn on_commit(table: &ast::CreateTable, schema: &Schema) -> Result<Option<OnCommit>> {
+    let Some(action) = &table.on_commit else {
+        return Ok(None);
+    };
+    if !is_temporary_schema(&schema.name) {
+        return Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            "ON COMMIT can only be used on temporary tables",
+        ));
+    }
+    Ok(match action {
+        ast::OnCommit::PreserveRows => None,
+        ast::OnCommit::DeleteRows => Some(OnCommit::DeleteRows),
+        ast::OnCommit::Drop => Some(OnCommit::Drop),
+    })
+}
+
+/// True if the name is taken and that is all right (IF NOT EXISTS), with its notice.
+pub(super) fn exists(
+    cx: &mut DdlContext<'_>,
+    schema: &Schema,
+    name: &str,
+    skip: bool,
+) -> Result<bool> {
+    if !cx
+        .catalog()?
+        .names
+        .contains_key(&(schema.oid, name.to_owned()))
+    {
+        return Ok(false);
+    }
+    if !skip {
+        return Err(name_taken(name));
+    }
+    cx.notice(
+        SqlState::DUPLICATE_TABLE,
+        format!("relation \"{name}\" already exists, skipping"),
+    );
+    Ok(true)
+}
+
+/// Makes a table with its sequences, storage and constraints.
+pub(super) async fn create(
+    cx: &mut DdlContext<'_>,
+    schema: &Arc<Schema>,
+    name: &str,
+    columns: Vec<NewColumn>,
+    table_constraints: Vec<NewConstraint>,
+    mut options: Vec<String>,
+) -> Result<Arc<Relation>> {
+    if columns.len() > COLUMNS_MAX {
+        return Err(SqlError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("tables can have at most {COLUMNS_MAX} columns"),
+        ));
+    }
+    let mut names = std::collections::HashSet::new();
+    if let Some(twice) = columns
+        .iter()
+        .find(|c| !names.insert(c.column.name.clone()))
+    {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column \"{}\" specified more than once", twice.column.name),
+        ));
+    }
+    let primaries = columns
+        .iter()
+        .flat_map(|c| &c.constraints)
+        .chain(&table_constraints);
+    if primaries
+        .filter(|c| matches!(c.kind, NewKind::Primary(_)))
+        .count()
+        > 1
+    {
+        return Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            format!("multiple primary keys for table \"{name}\" are not allowed"),
+        ));
+    }
+    let oid = cx.new_oid()?;
+    let mut relation = Relation {
+        oid,
+        name: name.to_owned(),
+        schema: schema.oid,
+        schema_name: schema.name.clone(),
+        kind: RelationKind::Table,
+        columns: Vec::new(),
+        indexes: Vec::new(),
+        constraints: Vec::new(),
+        storage: TableId(oid),
+        schema_version: 1,
+        security: logstead_sql_catalog::RowSecurity::default(),
+        shared_names: Default::default(),
+    };
+    let unlogged = super::persistence::is_unlogged(&options);
+    let mut wanted = Vec::new();
+    let mut generated = Vec::new();
+    for mut new in columns {
+        if let Some(expr) = new.generated.take() {
+            generated.push((relation.columns.len(), expr));
+        }
+        if let Some(owned) = new.sequence.take() {
+            let sequence = own_sequence(cx, &relation, &mut new.column, &owned).await?;
+            if unlogged {
+                super::persistence::of_sequence(sequence, false, cx)?;
+            }
+        }
+        wanted.append(&mut new.constraints);
+        for (attribute, value) in new.kept.drain(..) {
+            let attribute = attribute(relation.columns.len());
+            attributes::set(&mut options, attribute, Some(&value));
+        }
+        relation.columns.push(new.column);
+    }
+    wanted.extend(table_constraints);
+    super::generated::settle(&mut relation, &generated, cx)?;
+    // Every default must have the column's type, or become it.
+    let catalog = cx.catalog()?;
+    for (position, column) in relation.columns.iter().enumerate() {
+        if column.default.is_some() && !column.generated {
+            bound_default(cx, &catalog, &relation, position)?;
+        }
+    }
+    make_storage(cx, &relation);
+    if !options.is_empty() {
+        cx.state.push(Change::Options(oid, options));
+    }
+    let relation = cx.create_relation(relation).await?;
+    constraints::add(cx, oid, wanted, true).await?;
+    let made = cx.catalog()?.relations.get(&oid).cloned();
+    Ok(made.unwrap_or(relation))
+}
+
+/// Makes the engine's table of a relation that is new, or has a new storage number.
+pub(super) fn make_storage(cx: &mut DdlContext<'_>, relation: &Relation) {
+    let engine = cx.store.engine();
+    match relation.is_temporary() {
+        true => engine.create_temporary_table(relation.storage),
+        false => engine.create_table(relation.storage),
+    };
+    cx.state.made(relation.storage);
+}
+
+/// Makes the sequence that a column owns, and the column's default for serial ones.
+pub(super) async fn own_sequence(
+    cx: &mut DdlContext<'_>,
+    relation: &Relation,
+    column: &mut Column,
+    owned: &super::columns::NewSequence,
+) -> Result<Oid> {
+    let sequence = sequence::create_owned(cx, relation, &column.name, owned).await?;
+    column.sequence = Some(sequence);
+    let catalog = cx.catalog()?;
+    if catalog.persistence_of(relation) == 'u' {
+        super::persistence::of_sequence(sequence, false, cx)?;
+    }
+    let name = catalog.relations.get(&sequence).map(|r| r.name.clone());
+    let statement = match catalog.relations.contains_key(&relation.oid) {
+        true => "ALTER TABLE",
+        false => "CREATE TABLE",
+    };
+    cx.debug(|| {
+        format!(
+            "{statement} will create implicit sequence \"{}\" for serial column \"{}.{}\"",
+            name.unwrap_or_default(),
+            relation.name,
+            column.name
+        )
+    });
+    if column.identity.is_none() {
+        // By number, so that renaming the sequence changes nothing; it is shown by name.
+        column.default = Some(format!("nextval('{sequence}'::regclass)"));
+    }
+    Ok(sequence)
+}

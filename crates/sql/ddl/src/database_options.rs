@@ -1,0 +1,266 @@
+//! What CREATE and ALTER DATABASE are told: options, encodings, locales, tablespaces.
+//!
+//! There is one encoding, UTF8, one order of text, that of its bytes, and one tablespace. What asks for another is
+//! 0A000 if PostgreSQL has it, and PostgreSQL's error if it has not.
+
+use super::DdlContext;
+use logstead_sql_catalog::database::{Database, TEMPLATE0};
+use logstead_sql_catalog::settings;
+use logstead_sql_parse::{DatabaseOption, OptionValue};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_types::SqlState;
+
+/// What the options say.
+#[derive(Default)]
+pub(super) struct Wanted {
+    pub(super) owner: Option<String>,
+    pub(super) template: Option<String>,
+    pub(super) is_template: Option<bool>,
+    pub(super) allow_connections: Option<bool>,
+    pub(super) connection_limit: Option<i32>,
+    collate: Option<String>,
+    ctype: Option<String>,
+}
+
+fn syntax(message: impl Into<String>, option: &DatabaseOption) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, message).at(option.position)
+}
+
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// 42601 for an option that stands there twice.
+fn once(options: &[DatabaseOption]) -> Result<()> {
+    for (at, option) in options.iter().enumerate() {
+        if options[..at].iter().any(|other| other.name == option.name) {
+            return Err(syntax("conflicting or redundant options", option));
+        }
+    }
+    Ok(())
+}
+
+fn word(option: &DatabaseOption) -> Option<String> {
+    match &option.value {
+        OptionValue::Default => None,
+        OptionValue::Number(number) => Some(number.to_string()),
+        OptionValue::Word(word) => Some(word.clone()),
+    }
+}
+
+fn boolean(option: &DatabaseOption) -> Result<Option<bool>> {
+    let value = match &option.value {
+        OptionValue::Default => return Ok(None),
+        OptionValue::Number(0) => Some(false),
+        OptionValue::Number(1) => Some(true),
+        OptionValue::Number(_) => None,
+        OptionValue::Word(word) => match word.to_ascii_lowercase().as_str() {
+            "true" | "on" => Some(true),
+            "false" | "off" => Some(false),
+            _ => None,
+        },
+    };
+    match value {
+        Some(_) => Ok(value),
+        None => Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("{} requires a Boolean value", option.name),
+        )),
+    }
+}
+
+fn limit(option: &DatabaseOption) -> Result<Option<i32>> {
+    match &option.value {
+        OptionValue::Default => Ok(None),
+        OptionValue::Number(limit) if *limit >= -1 => Ok(Some(*limit)),
+        OptionValue::Number(limit) => Err(invalid(format!("invalid connection limit: {limit}"))),
+        OptionValue::Word(_) => Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("{} requires an integer value", option.name),
+        )),
+    }
+}
+
+/// Other encodings of PostgreSQL, as their names begin.
+const ENCODINGS: [&str; 15] = [
+    "sqlascii", "euc", "latin", "iso8859", "win", "koi8", "mule", "johab", "sjis", "shiftjis",
+    "big5", "gb", "uhc", "alt", "abc",
+];
+
+fn encoding(option: &DatabaseOption) -> Result<()> {
+    let name = match &option.value {
+        OptionValue::Default | OptionValue::Number(6) => return Ok(()),
+        OptionValue::Number(code @ 0..=41) => {
+            return Err(SqlError::unsupported(format!("the encoding {code}")));
+        }
+        OptionValue::Number(code) => {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("{code} is not a valid encoding code"),
+            )
+            .at(option.position));
+        }
+        OptionValue::Word(name) => name,
+    };
+    if settings::is_utf8(name) {
+        return Ok(());
+    }
+    let plain: String = name
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .collect::<String>()
+        .to_ascii_lowercase();
+    if ENCODINGS.iter().any(|known| plain.starts_with(known)) {
+        return Err(
+            SqlError::unsupported(format!("the encoding {name}")).hint("Databases are in UTF8.")
+        );
+    }
+    Err(SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("{name} is not a valid encoding name"),
+    )
+    .at(option.position))
+}
+
+/// A locale that orders by bytes, as the system calls it; 0A000 for others.
+fn locale(name: &str) -> Result<String> {
+    match name {
+        "C" | "POSIX" => return Ok("C".to_owned()),
+        "C.UTF-8" | "C.utf8" => return Ok(name.to_owned()),
+        _ => {}
+    }
+    // Language, territory, and more: en_US.UTF-8.
+    let mut letters = name.chars().take_while(char::is_ascii_alphabetic);
+    let language = letters.by_ref().count();
+    let rest = name.get(language..).unwrap_or_default();
+    if (2..=3).contains(&language) && (rest.is_empty() || rest.starts_with(['_', '.', '-'])) {
+        return Err(SqlError::unsupported(format!("the locale \"{name}\""))
+            .hint("Databases are of the locale C, and order text by its bytes."));
+    }
+    Err(SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("invalid locale name: \"{name}\""),
+    ))
+}
+
+/// The one tablespace of databases.
+pub(super) fn tablespace(name: &str) -> Result<()> {
+    match name {
+        "pg_default" => Ok(()),
+        "pg_global" => Err(invalid("pg_global cannot be used as default tablespace")),
+        _ => Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("tablespace \"{name}\" does not exist"),
+        )),
+    }
+}
+
+/// The options of CREATE DATABASE.
+pub(super) fn of_create(options: &[DatabaseOption], cx: &mut DdlContext<'_>) -> Result<Wanted> {
+    once(options)?;
+    let mut wanted = Wanted::default();
+    let mut both = None;
+    for option in options {
+        match option.name.as_str() {
+            "owner" => wanted.owner = word(option),
+            "template" => wanted.template = word(option),
+            "encoding" => encoding(option)?,
+            "locale" => both = word(option),
+            "lc_collate" => wanted.collate = word(option),
+            "lc_ctype" => wanted.ctype = word(option),
+            "is_template" => wanted.is_template = boolean(option)?,
+            "allow_connections" => wanted.allow_connections = boolean(option)?,
+            "connection_limit" => wanted.connection_limit = limit(option)?,
+            "tablespace" => word(option).map_or(Ok(()), |name| tablespace(&name))?,
+            "strategy" => match word(option).as_deref() {
+                None | Some("wal_log" | "file_copy") => {}
+                Some(other) => {
+                    return Err(
+                        invalid(format!("invalid create database strategy \"{other}\""))
+                            .hint("Valid strategies are \"wal_log\" and \"file_copy\"."),
+                    );
+                }
+            },
+            "locale_provider" => match word(option).as_deref() {
+                None | Some("libc") => {}
+                Some("icu") => return Err(SqlError::unsupported("the locale provider icu")),
+                Some(other) => {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_OBJECT_DEFINITION,
+                        format!("unrecognized locale provider: {other}"),
+                    ));
+                }
+            },
+            "icu_locale" => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_OBJECT_DEFINITION,
+                    "ICU locale cannot be specified unless locale provider is ICU",
+                ));
+            }
+            "location" => cx.notices.push(super::Notice {
+                severity: "WARNING",
+                code: SqlState::FEATURE_NOT_SUPPORTED,
+                message: "LOCATION is not supported anymore".to_owned(),
+                detail: None,
+                hint: Some("Consider using tablespaces instead."),
+            }),
+            "oid" | "collation_version" => {
+                let shown = option.name.to_uppercase();
+                return Err(SqlError::unsupported(format!(
+                    "CREATE DATABASE ... {shown}"
+                )));
+            }
+            other => return Err(unknown(other, option)),
+        }
+    }
+    wanted.collate = wanted.collate.or_else(|| both.clone());
+    wanted.ctype = wanted.ctype.or(both);
+    Ok(wanted)
+}
+
+fn unknown(name: &str, option: &DatabaseOption) -> SqlError {
+    syntax(format!("option \"{name}\" not recognized"), option)
+}
+
+/// The options of ALTER DATABASE.
+pub(super) fn of_alter(options: &[DatabaseOption]) -> Result<Wanted> {
+    once(options)?;
+    let mut wanted = Wanted::default();
+    for option in options {
+        match option.name.as_str() {
+            "is_template" => wanted.is_template = boolean(option)?,
+            "allow_connections" => wanted.allow_connections = boolean(option)?,
+            "connection_limit" => wanted.connection_limit = limit(option)?,
+            "tablespace" => word(option).map_or(Ok(()), |name| tablespace(&name))?,
+            other => return Err(unknown(other, option)),
+        }
+    }
+    Ok(wanted)
+}
+
+/// LC_COLLATE and LC_CTYPE of a database that is made from another.
+pub(super) fn locales(wanted: &Wanted, source: &Database) -> Result<(String, String)> {
+    let of = |wanted: &Option<String>, source: &String| match wanted {
+        Some(name) => locale(name),
+        None => Ok(source.clone()),
+    };
+    let collate = of(&wanted.collate, &source.collate)?;
+    let ctype = of(&wanted.ctype, &source.ctype)?;
+    if source.oid != TEMPLATE0 {
+        let pairs = [
+            ("collation", "collation", &collate, &source.collate),
+            ("LC_CTYPE", "LC_CTYPE", &ctype, &source.ctype),
+        ];
+        for (what, same, new, old) in pairs {
+            if new != old {
+                return Err(invalid(format!(
+                    "new {what} ({new}) is incompatible with the {what} of the template database ({old})"
+                ))
+                .hint(format!(
+                    "Use the same {same} as in the template database, or use template0 as template."
+                )));
+            }
+        }
+    }
+    Ok((collate, ctype))
+}

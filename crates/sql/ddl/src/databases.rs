@@ -1,0 +1,543 @@
+//! CREATE, ALTER and DROP DATABASE.
+//!
+//! A new database is a row and what its template has (`copy_database`); of one in which nothing was made that is the
+//! schema `public` alone. Dropping one deletes every row of
+//! the catalog's tables whose key begins with it, and drops its storages when the transaction has committed, as DROP
+//! TABLE does; so a crash finds all of it or nothing. Nobody is in the database meanwhile, and nobody enters
+//! ([`InUse`](logstead_sql_catalog::in_use)).
+//!
+//! Who changes the list of databases has the lock of their table alone; who says something of one, its privileges or a
+//! comment, shares it. Whoever takes it and the lock of rights takes that one first.
+
+use super::database_options::{self as options, Wanted};
+use super::objects::{SCAN_ROWS, yield_once};
+use super::{DdlContext, copy_database, owners, roles};
+use logstead_engine::{ScanCursor, TableLock};
+use logstead_sql_catalog::change::{Change, is_stored};
+use logstead_sql_catalog::classes::PG_DATABASE;
+use logstead_sql_catalog::database::Database;
+use logstead_sql_catalog::in_use::Closing;
+use logstead_sql_catalog::publish::public_row;
+use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::role::acl::AclKind;
+use logstead_sql_catalog::settings;
+use logstead_sql_catalog::stored::{
+    COMMENTS, DATABASES, OBJECT_TABLES, ObjectKey, ObjectRow, RIGHTS, ROLES, SCHEMAS,
+};
+use logstead_sql_catalog::{RelationKind, large_objects, stored_databases};
+use logstead_sql_parse::{DatabaseCommand, RoleName, SettingChange};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
+use logstead_types::{Rid, SqlState, TableId};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// How long a database may be left by those who have ended their sessions, or were told to: PostgreSQL's number.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What comes of it within [`PATIENCE`].
+async fn within_patience<T>(work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    // Most need not wait, nor a timer.
+    let at_once = poll_fn(|task| Poll::Ready(work.as_mut().poll(task))).await;
+    match at_once {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => tokio::time::timeout(PATIENCE, work).await.ok(),
+    }
+}
+
+/// 3D000.
+pub(crate) fn no_database(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_CATALOG_NAME,
+        format!("database \"{name}\" does not exist"),
+    )
+}
+
+fn exists(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::DUPLICATE_DATABASE,
+        format!("database \"{name}\" already exists"),
+    )
+}
+
+fn in_use(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::OBJECT_IN_USE, message)
+}
+
+/// Runs a statement about databases.
+pub(super) async fn execute(command: &DatabaseCommand, cx: &mut DdlContext<'_>) -> Result<()> {
+    match command {
+        DatabaseCommand::Create { name, options } => {
+            let wanted = options::of_create(options, cx)?;
+            create(name, &wanted, cx).await
+        }
+        DatabaseCommand::Alter { name, options } => {
+            let name = &cx.name(name);
+            let wanted = options::of_alter(options)?;
+            alter(name, &wanted, cx).await
+        }
+        DatabaseCommand::Rename { name, new } => rename(&cx.name(name), new, cx).await,
+        DatabaseCommand::Move { name, tablespace } => {
+            let found = owned(&cx.name(name), cx)?;
+            options::tablespace(tablespace)?;
+            match found.oid == cx.catalog()?.database {
+                true => Err(in_use(
+                    "cannot change the tablespace of the currently open database",
+                )),
+                false => Ok(()),
+            }
+        }
+        DatabaseCommand::Setting {
+            name, role, change, ..
+        } => set(&cx.name(name), role.as_ref(), change, cx).await,
+        DatabaseCommand::RefreshCollation { name } => {
+            owned(&cx.name(name), cx)?;
+            cx.notice(SqlState::SUCCESSFUL_COMPLETION, "version has not changed");
+            Ok(())
+        }
+        DatabaseCommand::Drop {
+            if_exists,
+            name,
+            force,
+        } => drop(&cx.name(name), *if_exists, *force, cx).await,
+    }
+}
+
+impl DdlContext<'_> {
+    /// Nobody drops or renames a database before the transaction ends.
+    pub(super) async fn hold_databases(&mut self) -> Result<()> {
+        self.lock_storage(DATABASES, TableLock::Write).await?;
+        self.txn.begin_statement();
+        Ok(())
+    }
+
+    /// Nobody else changes databases before the transaction ends. Rights that go with it are held first.
+    async fn lock_databases(&mut self) -> Result<()> {
+        self.lock_storage(RIGHTS, TableLock::Write).await?;
+        self.lock_storage(DATABASES, TableLock::Exclusive).await?;
+        self.txn.begin_statement();
+        Ok(())
+    }
+
+    /// Stores a database that has changed.
+    async fn update_database(&mut self, database: Database) -> Result<()> {
+        let row = stored_databases::encode(&database);
+        if !self
+            .change_row(DATABASES, 0, database.oid, Some(&row))
+            .await?
+        {
+            return Err(exists(&database.name));
+        }
+        self.state.push(Change::PutDatabase(Arc::new(database)));
+        Ok(())
+    }
+
+    /// Waits until nobody is in the database, and keeps everybody out of it until the transaction ends. 55006 if they
+    /// stay.
+    async fn close_database(&mut self, database: &Database) -> Result<()> {
+        if self.state.has_closed(database.oid) {
+            return Ok(());
+        }
+        self.close_for(database, Closing::Change).await
+    }
+
+    /// The same, for whatever it is.
+    pub(super) async fn close_for(&mut self, database: &Database, closing: Closing) -> Result<()> {
+        let users = Arc::clone(&self.store.in_use);
+        if let Some(closed) = users.close(database.oid, closing) {
+            self.state.close(closed);
+            return Ok(());
+        }
+        let mut patience = pin!(tokio::time::sleep(PATIENCE));
+        let mut late = false;
+        loop {
+            if let Some(closed) = users.close(database.oid, closing) {
+                self.state.close(closed);
+                return Ok(());
+            }
+            if late {
+                let name = &database.name;
+                let (what, own) = match closing {
+                    Closing::Change => ("database", false),
+                    Closing::Copy { own } => ("source database", own),
+                };
+                let error = in_use(format!(
+                    "{what} \"{name}\" is being accessed by other users"
+                ));
+                let sessions = users.sessions(database.oid);
+                return Err(match sessions.saturating_sub(usize::from(own)) {
+                    0 => error,
+                    1 => error.detail("There is 1 other session using the database."),
+                    n => error.detail(format!("There are {n} other sessions using the database.")),
+                });
+            }
+            self.cancel.check()?;
+            yield_once().await;
+            late = poll_fn(|task| {
+                if patience.as_mut().poll(task).is_ready() {
+                    return Poll::Ready(true);
+                }
+                users.poll_left(database.oid, closing, task).map(|()| false)
+            })
+            .await;
+        }
+    }
+
+    /// Deletes a comment on what all databases share where older builds have stored it: with the database in which it
+    /// was made.
+    pub(super) async fn delete_older_comments(&mut self, key: &ObjectKey) -> Result<()> {
+        let databases = Arc::clone(&self.catalog()?.notes.databases);
+        for database in databases.all().map(|database| database.oid) {
+            let older = ObjectKey {
+                database,
+                ..key.clone()
+            };
+            if let Some((rid, row)) = self.named_row(COMMENTS, &older).await? {
+                self.store.remember(COMMENTS, database, row.oid, rid);
+                self.change_row(COMMENTS, database, row.oid, None).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the rows of a table of the catalog say that are of a database.
+    pub(super) async fn objects_of(
+        &mut self,
+        id: TableId,
+        database: Oid,
+    ) -> Result<Vec<ObjectRow>> {
+        let rows = self.rows_of(id, database).await?;
+        Ok(rows.into_iter().map(|(_, row)| row).collect())
+    }
+
+    /// The rows of a table of the catalog that are of a database.
+    async fn rows_of(&mut self, id: TableId, database: Oid) -> Result<Vec<(Rid, ObjectRow)>> {
+        let table = self.store.table(id)?;
+        let mut found = Vec::new();
+        self.txn.begin_statement();
+        let mut cursor = ScanCursor::new(&table);
+        loop {
+            let mut absent = None;
+            {
+                let guard = self.txn.pin();
+                for _ in 0..SCAN_ROWS {
+                    match self.txn.scan_next(&mut cursor, &guard) {
+                        Ok(Some(row)) => {
+                            // A look at the key's first part spares the rows of the others.
+                            if ObjectRow::database(row.bytes) == Some(database) {
+                                found.push((row.rid, ObjectRow::decode(row.bytes)?));
+                            }
+                        }
+                        Ok(None) => return Ok(found),
+                        Err(missing) => {
+                            absent = Some(missing);
+                            break;
+                        }
+                    }
+                }
+            }
+            match absent {
+                Some(absent) => self.wait(absent).await?,
+                None => self.cancel.check()?,
+            }
+            yield_once().await;
+        }
+    }
+}
+
+/// Superusers may make databases, and who was told so.
+fn may_make(cx: &mut DdlContext<'_>) -> Result<bool> {
+    let catalog = cx.catalog()?;
+    let role = catalog.roles.get(cx.session.current_role());
+    Ok(role.is_some_and(|role| role.superuser || role.create_db))
+}
+
+fn find(name: &str, cx: &mut DdlContext<'_>) -> Result<Arc<Database>> {
+    let catalog = cx.catalog()?;
+    let found = catalog.notes.databases.by_name(name);
+    found.cloned().ok_or_else(|| no_database(name))
+}
+
+/// 42501 unless the database is the asker's.
+fn must_own(database: &Database, cx: &mut DdlContext<'_>) -> Result<()> {
+    match cx.judged(|judge, role| judge.owns(role, PG_DATABASE, database.oid))? {
+        true => Ok(()),
+        false => Err(denied(format!(
+            "must be owner of database {}",
+            database.name
+        ))),
+    }
+}
+
+/// A database of the asker's.
+fn owned(name: &str, cx: &mut DdlContext<'_>) -> Result<Arc<Database>> {
+    let found = find(name, cx)?;
+    must_own(&found, cx)?;
+    Ok(found)
+}
+
+async fn create(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<()> {
+    let owner = match &wanted.owner {
+        Some(name) => cx.find_role(&RoleName::Name(name.clone()))?.oid,
+        None => cx.session.current_role(),
+    };
+    if !may_make(cx)? {
+        return Err(denied("permission denied to create database"));
+    }
+    owners::must_be_member(owner, cx)?;
+    let catalog = cx.catalog()?;
+    let template = wanted.template.as_deref().unwrap_or("template1");
+    let source = catalog.notes.databases.by_name(template).ok_or_else(|| {
+        SqlError::new(
+            SqlState::INVALID_CATALOG_NAME,
+            format!("template database \"{template}\" does not exist"),
+        )
+    })?;
+    if !source.is_template && !cx.judged(|judge, role| judge.owns(role, PG_DATABASE, source.oid))? {
+        return Err(denied(format!(
+            "permission denied to copy database \"{template}\""
+        )));
+    }
+    let (collate, ctype) = options::locales(wanted, source)?;
+    let name = cx.name(name);
+    if catalog.notes.databases.by_name(&name).is_some() {
+        return Err(exists(&name));
+    }
+    // It stays as it is, and what it is, until the transaction ends.
+    cx.close_template(source).await?;
+    let from = cx.store.current_by_oid(source.oid);
+    let from = from.filter(|from| from.database_name == template);
+    let from = from.ok_or_else(|| no_database(template))?;
+    cx.depends_on(from.csn);
+    let has_large_objects = { from.relations.values() }
+        .filter(|r| large_objects::is_kept(r))
+        .filter_map(|r| cx.store.engine().table(r.storage))
+        .any(|table| table.row_count_estimate() > 0);
+    if has_large_objects {
+        return Err(SqlError::unsupported(format!(
+            "CREATE DATABASE with the template \"{template}\", which has large objects,"
+        )));
+    }
+    cx.txn.depends_on_everything();
+    cx.txn.begin_statement();
+    let mut database = Database::new(cx.new_oid()?, name);
+    database.is_template = wanted.is_template.unwrap_or(false);
+    database.allow_connections = wanted.allow_connections.unwrap_or(true);
+    database.connection_limit = wanted.connection_limit.unwrap_or(-1);
+    database.collate = collate;
+    database.ctype = ctype;
+    let oid = database.oid;
+    let contents = match from.is_untouched() {
+        true => None,
+        false => Some(copy_database::copy(&from, &database, cx).await?),
+    };
+    // Others change databases while this one is copied.
+    // The template is closed meanwhile: who keeps the list locked does not keep it shut.
+    within_patience(cx.lock_databases()).await.ok_or_else(|| {
+        SqlError::new(
+            SqlState::LOCK_NOT_AVAILABLE,
+            "the list of databases is being changed by other transactions",
+        )
+    })??;
+    if !cx
+        .insert_row(DATABASES, &stored_databases::encode(&database))
+        .await?
+    {
+        return Err(exists(&database.name));
+    }
+    cx.state.push(Change::PutDatabase(Arc::new(database)));
+    let (system, engine) = (cx.store.system(), cx.store.engine());
+    for storage in large_objects::make_storages(system, engine, cx.worker, oid)? {
+        cx.state.made(storage);
+    }
+    match contents {
+        Some(contents) => {
+            let filled = contents.store(cx).await?;
+            cx.state.push(filled);
+        }
+        None => {
+            if !cx.insert_row(SCHEMAS, &public_row(oid)).await? {
+                return Err(SqlError::internal("a new database has a schema"));
+            }
+        }
+    }
+    cx.own_new_as(owner, PG_DATABASE, oid, 0, AclKind::Database)
+        .await
+}
+
+async fn alter(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<()> {
+    owned(name, cx)?;
+    cx.lock_databases().await?;
+    // It may be another's by now.
+    let mut database = Database::clone(&*owned(name, cx)?);
+    if wanted.is_template == Some(false) && database.is_required() {
+        return Err(SqlError::unsupported(format!(
+            "ALTER DATABASE {name} IS_TEMPLATE false"
+        )));
+    }
+    if wanted.allow_connections == Some(false) && database.oid == cx.catalog()?.database {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            "cannot disallow connections for current database",
+        ));
+    }
+    database.is_template = wanted.is_template.unwrap_or(database.is_template);
+    database.allow_connections = wanted
+        .allow_connections
+        .unwrap_or(database.allow_connections);
+    database.connection_limit = wanted.connection_limit.unwrap_or(database.connection_limit);
+    cx.update_database(database).await
+}
+
+async fn rename(name: &str, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    owned(name, cx)?;
+    cx.lock_databases().await?;
+    let mut database = Database::clone(&*owned(name, cx)?);
+    if !may_make(cx)? {
+        return Err(denied("permission denied to rename database"));
+    }
+    let new = cx.name(new);
+    let catalog = cx.catalog()?;
+    if catalog.notes.databases.by_name(&new).is_some() {
+        return Err(exists(&new));
+    }
+    if database.oid == catalog.database {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "current database cannot be renamed",
+        ));
+    }
+    if database.is_required() {
+        return Err(SqlError::unsupported(format!(
+            "ALTER DATABASE {name} RENAME"
+        )));
+    }
+    // Sessions know theirs by name.
+    cx.close_database(&database).await?;
+    database.name = new;
+    cx.update_database(database).await
+}
+
+async fn set(
+    name: &str,
+    role: Option<&RoleName>,
+    change: &SettingChange,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    // Asked before anybody is kept waiting, and again.
+    settable(name, role, cx)?;
+    cx.lock_databases().await?;
+    let (mut database, role) = settable(name, role, cx)?;
+    let known = database.settings.entry(role).or_default();
+    let change_one = |known: &mut Vec<_>, setting: &str, value: Option<&str>| {
+        roles::change_setting(known, setting, value, "ALTER DATABASE")
+    };
+    match change {
+        SettingChange::Set(setting, value) => change_one(known, setting, value.as_deref())?,
+        SettingChange::SetFromCurrent(setting) => {
+            let value = cx.session.setting(setting);
+            let value = value.ok_or_else(|| settings::unknown(setting))?;
+            change_one(known, setting, Some(&value))?;
+        }
+        SettingChange::ResetAll => known.clear(),
+    }
+    if known.is_empty() {
+        database.settings.remove(&role);
+    }
+    cx.update_database(database).await
+}
+
+/// A database whose settings for a role the asker may change; those for all roles are its owner's.
+fn settable(
+    name: &str,
+    role: Option<&RoleName>,
+    cx: &mut DdlContext<'_>,
+) -> Result<(Database, Oid)> {
+    let role = match role {
+        Some(role) => Some(roles::settable(role, cx)?.oid),
+        None => None,
+    };
+    let found = find(name, cx)?;
+    if role.is_none() {
+        must_own(&found, cx)?;
+    }
+    Ok((Database::clone(&found), role.unwrap_or(0)))
+}
+
+/// A role is dropped: no database has settings for it.
+pub(super) async fn forget_role(role: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    let databases = Arc::clone(&cx.catalog()?.notes.databases);
+    if databases.all().all(|d| !d.settings.contains_key(&role)) {
+        return Ok(());
+    }
+    cx.lock_databases().await?;
+    let databases = Arc::clone(&cx.catalog()?.notes.databases);
+    for database in databases.all().filter(|d| d.settings.contains_key(&role)) {
+        let mut database = Database::clone(database);
+        database.settings.remove(&role);
+        cx.update_database(database).await?;
+    }
+    Ok(())
+}
+
+async fn drop(name: &str, if_exists: bool, force: bool, cx: &mut DdlContext<'_>) -> Result<()> {
+    match find(name, cx) {
+        Ok(found) => must_own(&found, cx)?,
+        Err(_) if if_exists => {}
+        Err(error) => return Err(error),
+    }
+    cx.lock_databases().await?;
+    let catalog = cx.catalog()?;
+    let Some(database) = catalog.notes.databases.by_name(name) else {
+        if !if_exists {
+            return Err(no_database(name));
+        }
+        let message = format!("database \"{name}\" does not exist, skipping");
+        cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+        return Ok(());
+    };
+    must_own(database, cx)?;
+    if database.oid == catalog.database {
+        return Err(in_use("cannot drop the currently open database"));
+    }
+    if database.is_template || database.is_required() {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            "cannot drop a template database",
+        ));
+    }
+    if force {
+        cx.session.terminate_sessions(database.oid)?;
+    }
+    cx.close_database(database).await?;
+    let oid = database.oid;
+    let inside = cx.store.current_by_oid(oid);
+    let inside = inside.ok_or_else(|| no_database(name))?;
+    cx.depends_on(inside.csn);
+    for table in OBJECT_TABLES {
+        // Those rows are of no database.
+        if matches!(table, DATABASES | ROLES) {
+            continue;
+        }
+        for (rid, row) in cx.rows_of(table, oid).await? {
+            cx.store.remember(table, oid, row.oid, rid);
+            cx.change_row(table, oid, row.oid, None).await?;
+        }
+    }
+    cx.delete_rights(PG_DATABASE, oid).await?;
+    cx.put_comment(PG_DATABASE, oid, 0, None).await?;
+    cx.change_row(DATABASES, 0, oid, None).await?;
+    cx.state.push(Change::DropDatabase(oid));
+    for relation in inside.relations.values() {
+        match relation.kind {
+            RelationKind::Sequence(_) => cx.state.sequence_unused(relation.storage),
+            _ if is_stored(relation) => cx.state.unused(relation.storage),
+            _ => {}
+        }
+    }
+    Ok(())
+}

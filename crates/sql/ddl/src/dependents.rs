@@ -1,0 +1,475 @@
+//! What depends on what is dropped: found, told in PostgreSQL's order, and dropped along.
+//!
+//! Owns: views on relations and on their columns, foreign keys on tables, and generated columns on what they are made
+//! of. Defaults that use a sequence are `drop`'s.
+
+use super::drop::{CASCADE_HINT, cascade_notice, still_used, word_of};
+use super::{DdlContext, composites, drop, foreign, routines, types};
+use logstead_engine::TableLock;
+use logstead_sql_catalog::trigger::Trigger;
+use logstead_sql_catalog::{Catalog, routine};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Oid, info};
+use logstead_types::SqlState;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Something that may be dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Object {
+    /// Table, view or sequence.
+    Relation(Oid),
+    /// A column by position.
+    Column(Oid, usize),
+    /// A foreign key: its table and its OID.
+    Foreign(Oid, Oid),
+    /// A user's type.
+    Type(Oid),
+    /// The default of a column by position.
+    Default(Oid, usize),
+    /// A CHECK constraint or primary key: its table and its OID.
+    Constraint(Oid, Oid),
+    /// An index: its table and its OID.
+    Index(Oid, Oid),
+    /// A CHECK of a domain: the domain and its OID.
+    DomainCheck(Oid, Oid),
+    /// An attribute of a composite type: the type and the attribute's number.
+    Attribute(Oid, i16),
+    /// A policy: its table and its OID.
+    Policy(Oid, Oid),
+    /// A trigger: its table and its OID.
+    Trigger(Oid, Oid),
+    /// A function or procedure.
+    Routine(Oid),
+}
+
+/// As messages name it.
+pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> String {
+    let table = |oid: &Oid| {
+        catalog.relations.get(oid).map_or_else(
+            || "?".to_owned(),
+            |r| foreign::table_label(catalog, path, r),
+        )
+    };
+    let word = |oid: &Oid| {
+        let relation = catalog.relations.get(oid);
+        relation.and_then(|r| word_of(&r.kind)).unwrap_or("table")
+    };
+    match object {
+        Object::Relation(oid) => format!("{} {}", word(&oid), table(&oid)),
+        Object::Column(oid, position) => {
+            let relation = catalog.relations.get(&oid);
+            let column = relation.and_then(|r| r.columns.get(position));
+            format!(
+                "column {} of {} {}",
+                column.map_or("?", |c| c.name.as_str()),
+                word(&oid),
+                table(&oid)
+            )
+        }
+        Object::DomainCheck(domain, check) => {
+            let domain = catalog.types.get(domain).and_then(|t| t.domain());
+            let found = domain.and_then(|d| d.checks.iter().find(|c| c.oid == check));
+            format!("constraint {}", found.map_or("?", |c| c.name.as_str()))
+        }
+        Object::Attribute(ty, number) => {
+            let composite = catalog.types.get(ty).and_then(|t| t.composite());
+            let found = composite.and_then(|c| c.attributes.iter().find(|a| a.number == number));
+            format!(
+                "column {} of composite type {}",
+                found.map_or("?", |a| &a.name),
+                info::format_type_bare(ty)
+            )
+        }
+        Object::Policy(owner, oid) => {
+            let relation = catalog.relations.get(&owner);
+            let policies = relation.map_or(&[][..], |r| &r.security.policies);
+            let found = policies.iter().find(|policy| policy.oid == oid);
+            let name = found.map_or("?", |policy| policy.name.as_str());
+            format!("policy {name} on table {}", table(&owner))
+        }
+        Object::Trigger(owner, oid) => {
+            let found = catalog.triggers.of(owner).iter().find(|t| t.oid == oid);
+            let name = found.map_or("?", |trigger| trigger.name.as_str());
+            format!("trigger {name} on {} {}", word(&owner), table(&owner))
+        }
+        Object::Routine(oid) => match catalog.routines.get(oid) {
+            Some(routine) => {
+                let name = catalog.routine_name(routine, path);
+                // Procedures are told of as functions, too.
+                format!("function {}", routine.signature(&name))
+            }
+            None => "function ?".to_owned(),
+        },
+        Object::Type(oid) => format!("type {}", info::format_type_bare(oid)),
+        Object::Default(oid, position) => format!(
+            "default value for {}",
+            describe(catalog, path, Object::Column(oid, position))
+        ),
+        Object::Index(_, oid) => {
+            let name = catalog.name_of(oid).map_or("?", |(_, name)| name);
+            format!("index {name}")
+        }
+        Object::Foreign(oid, constraint) | Object::Constraint(oid, constraint) => {
+            let relation = catalog.relations.get(&oid);
+            let found = relation.and_then(|r| r.constraints.iter().find(|c| c.oid == constraint));
+            format!(
+                "constraint {} on table {}",
+                found.map_or("?", |c| c.name.as_str()),
+                table(&oid)
+            )
+        }
+    }
+}
+
+/// What depends on an object directly, newest first. Foreign keys of tables that go anyway do not.
+fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> {
+    let (relation, column) = match object {
+        Object::Relation(oid) => (oid, None),
+        Object::Column(oid, position) => (oid, Some(position)),
+        Object::Type(oid) => return types::dependents_of(catalog, oid),
+        Object::Routine(oid) => return callers_of(catalog, oid),
+        // A primary key that GROUP BY of views relies on.
+        Object::Constraint(_, oid) => (oid, None),
+        _ => return Vec::new(),
+    };
+    let mut found: Vec<(Oid, Object)> = Vec::new();
+    for other in catalog.dependent_relations(relation) {
+        if let Some(view) = other.view()
+            && view.reads(relation, column)
+        {
+            found.push((view.rule, Object::Relation(other.oid)));
+        }
+        // Those of a table that goes anyway go with it.
+        let goes = targets.contains(&Object::Relation(other.oid));
+        for policy in other.security.policies.iter().filter(|_| !goes) {
+            if policy.reads(relation, column) && (column.is_some() || other.oid != relation) {
+                found.push((policy.oid, Object::Policy(other.oid, policy.oid)));
+            }
+        }
+    }
+    if let Some(position) = column {
+        for trigger in catalog.dependent_triggers(relation) {
+            if trigger.reads(relation, position) {
+                found.push((trigger.oid, Object::Trigger(trigger.table, trigger.oid)));
+            }
+        }
+    }
+    for (child, constraint) in catalog.references_to(relation) {
+        let needed = constraint.foreign().is_some_and(|key| {
+            column.is_none_or(|position| {
+                let own = child.oid == relation && key.columns.contains(&position);
+                key.referenced.contains(&position) && !own
+            })
+        });
+        if needed && !targets.contains(&Object::Relation(child.oid)) {
+            found.push((constraint.oid, Object::Foreign(child.oid, constraint.oid)));
+        }
+    }
+    if let (Some(position), Some(table)) = (column, catalog.relations.get(&relation)) {
+        // Their numbers in PostgreSQL follow the table's.
+        for (at, other) in table.columns.iter().enumerate().rev() {
+            if !other.dropped && other.generated_from(table).contains(&position) {
+                found.push((relation, Object::Column(relation, at)));
+            }
+        }
+    }
+    found.sort_by_key(|(oid, _)| std::cmp::Reverse(*oid));
+    let mut found: Vec<Object> = found.into_iter().map(|(_, object)| object).collect();
+    if column.is_none() && matches!(object, Object::Relation(_)) {
+        // The type of its rows, with what is of it.
+        found.extend(
+            catalog
+                .types
+                .row_type(relation)
+                .map(|ty| Object::Type(ty.oid)),
+        );
+    }
+    found
+}
+
+/// What calls a function by what is kept of it: views, policies, defaults, checks, generated columns; newest first.
+fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<Object> {
+    let calls = |text: &str| routine::named_in(text).any(|named| named == routine);
+    let mut found: Vec<(Oid, Object)> = Vec::new();
+    for relation in catalog.dependent_relations(routine) {
+        if let Some(view) = relation.view()
+            && calls(&view.query)
+        {
+            found.push((view.rule, Object::Relation(relation.oid)));
+        }
+        for policy in &relation.security.policies {
+            if policy.conditions().any(|view| calls(&view.query)) {
+                found.push((policy.oid, Object::Policy(relation.oid, policy.oid)));
+            }
+        }
+        for (position, column) in relation.columns.iter().enumerate() {
+            if !column.dropped && column.default.as_deref().is_some_and(calls) {
+                // A generated column without what generates it is none.
+                let object = match column.generated {
+                    true => Object::Column(relation.oid, position),
+                    false => Object::Default(relation.oid, position),
+                };
+                found.push((relation.oid, object));
+            }
+        }
+        for index in &relation.indexes {
+            if index.texts().into_iter().any(calls) {
+                found.push((index.oid, Object::Index(relation.oid, index.oid)));
+            }
+        }
+        for constraint in &relation.constraints {
+            if constraint.check().is_some_and(calls) {
+                found.push((
+                    constraint.oid,
+                    Object::Constraint(relation.oid, constraint.oid),
+                ));
+            }
+        }
+    }
+    for ty in catalog.dependent_types(routine) {
+        let Some(domain) = ty.domain() else {
+            continue;
+        };
+        if domain.default.as_deref().is_some_and(calls) {
+            found.push((ty.oid, Object::Type(ty.oid)));
+        }
+        for check in domain.checks.iter().filter(|check| calls(&check.text)) {
+            found.push((check.oid, Object::DomainCheck(ty.oid, check.oid)));
+        }
+    }
+    for other in catalog.dependent_routines(routine) {
+        let mut defaults = other.args.iter().filter_map(|arg| arg.default.as_deref());
+        let mut needs = other.aggregate.iter().flat_map(|own| own.functions());
+        if other.oid != routine && (defaults.any(calls) || needs.any(|f| f == routine)) {
+            found.push((other.oid, Object::Routine(other.oid)));
+        }
+    }
+    for trigger in catalog.dependent_triggers(routine) {
+        let asks = trigger.when.as_ref().is_some_and(|when| calls(&when.query));
+        if trigger.function == routine || asks {
+            found.push((trigger.oid, Object::Trigger(trigger.table, trigger.oid)));
+        }
+    }
+    found.sort_by_key(|(oid, _)| std::cmp::Reverse(*oid));
+    found.into_iter().map(|(_, object)| object).collect()
+}
+
+/// A trigger whose WHEN calls the function.
+pub(super) fn asking_trigger(catalog: &Catalog, routine: Oid) -> Option<&Trigger> {
+    let calls = |text: &str| routine::named_in(text).any(|named| named == routine);
+    let asks = |t: &&Arc<Trigger>| t.when.as_ref().is_some_and(|when| calls(&when.query));
+    let mut all = catalog.dependent_triggers(routine).into_iter();
+    all.find(asks).map(Arc::as_ref)
+}
+
+/// Everything that goes with `targets`, each with what it depends on, in the order in which PostgreSQL tells of them:
+/// an object after what it depends on. The targets themselves are left out.
+pub(super) fn all(catalog: &Catalog, targets: &[Object]) -> Vec<(Object, Object)> {
+    let mut seen: HashSet<Object> = HashSet::new();
+    let mut found: Vec<(Object, Option<Object>)> = Vec::new();
+    for target in targets {
+        visit(catalog, *target, None, targets, &mut seen, &mut found);
+    }
+    // It tells of them backwards, the targets' own in turn.
+    found.reverse();
+    found
+        .into_iter()
+        // The array over a type is nothing of its own, nor is the type of a table's rows.
+        .filter(|(object, _)| !matches!(object, Object::Type(oid) if types::is_implied(*oid)))
+        .filter(|(object, _)| !targets.contains(object) && !targets.contains(&whole(*object)))
+        .filter_map(|(object, on)| Some((object, on?)))
+        .collect()
+}
+
+/// What an object is a part of, and goes with; itself if of nothing.
+fn whole(object: Object) -> Object {
+    match object {
+        Object::Column(relation, _)
+        | Object::Default(relation, _)
+        | Object::Constraint(relation, _)
+        | Object::Index(relation, _)
+        | Object::Trigger(relation, _)
+        | Object::Policy(relation, _) => Object::Relation(relation),
+        Object::DomainCheck(ty, _) | Object::Attribute(ty, _) => Object::Type(ty),
+        other => other,
+    }
+}
+
+fn visit(
+    catalog: &Catalog,
+    object: Object,
+    on: Option<Object>,
+    targets: &[Object],
+    seen: &mut HashSet<Object>,
+    found: &mut Vec<(Object, Option<Object>)>,
+) {
+    if !seen.insert(object) {
+        return;
+    }
+    for other in direct(catalog, object, targets) {
+        visit(catalog, other, Some(object), targets, seen, found);
+    }
+    for sequence in own_sequences(catalog, object) {
+        for other in direct(catalog, sequence, targets) {
+            visit(catalog, other, Some(sequence), targets, seen, found);
+        }
+    }
+    found.push((object, on));
+}
+
+/// Sequences that go with a table or a column, and are nothing of their own.
+fn own_sequences(catalog: &Catalog, object: Object) -> Vec<Object> {
+    let (table, only) = match object {
+        Object::Relation(oid) => (oid, None),
+        Object::Column(oid, position) => (oid, Some(position)),
+        _ => return Vec::new(),
+    };
+    let table = catalog.relations.get(&table);
+    let columns = table
+        .iter()
+        .flat_map(|table| table.columns.iter().enumerate());
+    columns
+        .filter(|(at, column)| !column.dropped && only.is_none_or(|only| only == *at))
+        .filter_map(|(_, column)| column.sequence.map(Object::Relation))
+        .collect()
+}
+
+/// Finds what depends on `targets`. Without CASCADE that is in the way (2BP01); with it, a notice tells of it and it is
+/// dropped, the targets are not. `what` is the one target as the message names it.
+pub(super) async fn clear(
+    targets: &[Object],
+    what: Option<&str>,
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    // Locking may wait, and others may come to depend on the targets meanwhile.
+    let found = loop {
+        let catalog = cx.catalog()?;
+        let found = all(&catalog, targets);
+        if found.is_empty() {
+            return Ok(());
+        }
+        if !cascade {
+            return Err(in_the_way(&catalog, cx.search_path, targets, what, &found));
+        }
+        for (object, _) in &found {
+            match object {
+                Object::Relation(oid)
+                | Object::Column(oid, _)
+                | Object::Foreign(oid, _)
+                | Object::Default(oid, _)
+                | Object::Constraint(oid, _)
+                | Object::Policy(oid, _)
+                | Object::Trigger(oid, _)
+                | Object::Index(oid, _) => {
+                    cx.lock_table(*oid, TableLock::Exclusive).await?;
+                }
+                Object::Routine(oid) => {
+                    routines::hold(*oid, cx).await?;
+                }
+                Object::Type(oid) | Object::DomainCheck(oid, _) | Object::Attribute(oid, _) => {
+                    if !types::is_implied(*oid) {
+                        cx.hold_type(*oid).await?;
+                    }
+                }
+            }
+        }
+        if cx.catalog()?.version == catalog.version {
+            break found;
+        }
+    };
+    let catalog = cx.catalog()?;
+    let labels: Vec<String> = found
+        .iter()
+        .map(|(object, _)| describe(&catalog, cx.search_path, *object))
+        .collect();
+    cascade_notice(cx, &labels);
+    drop_found(&found, cx).await
+}
+
+/// Drops what [`all`] has found: what depends on others goes before them.
+pub(super) async fn drop_found(found: &[(Object, Object)], cx: &mut DdlContext<'_>) -> Result<()> {
+    for (object, _) in found.iter().rev() {
+        match object {
+            Object::Relation(oid) => {
+                let relation = cx.catalog()?.relations.get(oid).cloned();
+                if let Some(relation) = relation {
+                    cx.delete_relation(&relation).await?;
+                }
+            }
+            Object::Foreign(table, constraint) => {
+                foreign::drop_key(cx, *table, *constraint).await?;
+            }
+            Object::Column(table, position) => {
+                super::alter_table::remove_column(*table, *position, true, cx).await?;
+            }
+            Object::Default(table, position) => drop::drop_default(cx, *table, *position).await?,
+            Object::Constraint(table, constraint) => {
+                if let Some(table) = cx.catalog()?.relations.get(table) {
+                    let mut changed = logstead_sql_catalog::Relation::clone(table);
+                    changed.constraints.retain(|c| c.oid != *constraint);
+                    cx.update_relation(changed).await?;
+                }
+            }
+            Object::Index(table, index) => {
+                if let Some(table) = cx.catalog()?.relations.get(table).cloned()
+                    && let Some(index) = table.indexes.iter().find(|i| i.oid == *index)
+                {
+                    cx.delete_index(&table, index).await?;
+                }
+            }
+            Object::Policy(table, policy) => {
+                super::policies::delete(*table, *policy, cx).await?;
+            }
+            Object::Trigger(table, trigger) => {
+                // Its table may have gone before it, with it.
+                if cx.catalog()?.triggers.get(*trigger).is_some() {
+                    // What it is owed already is forgotten.
+                    cx.refuse_used(*table, "DROP TRIGGER", false)?;
+                    super::triggers::delete(*table, *trigger, cx).await?;
+                }
+            }
+            Object::Type(oid) => types::delete(*oid, cx).await?,
+            Object::Routine(oid) => routines::delete(*oid, cx).await?,
+            Object::Attribute(ty, number) => {
+                composites::remove_attribute(*ty, *number, cx).await?;
+            }
+            Object::DomainCheck(domain, check) => {
+                types::remove_check(*domain, *check, cx).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// 2BP01 with everything that is in the way.
+fn in_the_way(
+    catalog: &Catalog,
+    path: &[String],
+    targets: &[Object],
+    what: Option<&str>,
+    found: &[(Object, Object)],
+) -> SqlError {
+    let lines: Vec<String> = found
+        .iter()
+        .map(|(object, on)| {
+            let on = match (what, targets) {
+                (Some(what), [target]) if target == on => what.to_owned(),
+                _ => describe(catalog, path, *on),
+            };
+            format!("{} depends on {on}", describe(catalog, path, *object))
+        })
+        .collect();
+    let detail = lines.join("\n");
+    match (what, targets) {
+        (Some(what), _) => still_used(what, &detail),
+        (None, [target]) => still_used(&describe(catalog, path, *target), &detail),
+        _ => SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            "cannot drop desired object(s) because other objects depend on them",
+        )
+        .detail(detail)
+        .hint(CASCADE_HINT),
+    }
+}

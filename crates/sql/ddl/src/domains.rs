@@ -1,0 +1,438 @@
+//! CREATE and ALTER DOMAIN.
+//!
+//! A new rule is asked of all values that are stored: of every column of the domain, and of the domains made over it,
+//! whose tables nobody writes from then until the transaction ends. So nobody stores a value by a plan that does not
+//! know the rule.
+
+use super::columns::check_collation;
+use super::expressions::{bound, bound_check, bound_default, check_text, default_text};
+use super::names::free_name;
+use super::types::{add, altered, array_name, free, put};
+use super::{DdlContext, rewrite};
+use logstead_engine::TableLock;
+use logstead_sql_catalog::{Catalog, Relation};
+use logstead_sql_parse::{self as parse, AlterDomain, CreateDomain, DomainCheckClause};
+use logstead_sql_plan::bind::{VALUE, value_relation};
+use logstead_sql_plan::walk;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::{
+    self, DOMAIN_BITS, Domain, DomainCheck, UserKind, UserType, of_users,
+};
+use logstead_sql_types::value::{Oid, SqlType, info};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Spanned};
+use std::sync::Arc;
+
+fn wrong_type(message: String) -> SqlError {
+    SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+}
+
+/// The type that a domain is to be made over.
+fn base_of(create: &CreateDomain, cx: &DdlContext<'_>) -> Result<SqlType> {
+    let over =
+        logstead_sql_catalog::type_name::sql_type(&create.data_type).map_err(|e| match &create
+            .data_type
+        {
+            ast::DataType::Custom(written, _) => e.at(cx.at(written.span())),
+            _ => e,
+        })?;
+    if info::by_oid(over.oid).is_none_or(|t| t.kind == 'p') {
+        return Err(wrong_type(format!(
+            "\"{}\" is not a valid base type for a domain",
+            info::type_name(over.oid)
+        )));
+    }
+    let base = user::base_type(over);
+    if user::is_composite(info::element_of(base.oid).unwrap_or(base.oid)) {
+        return Err(SqlError::unsupported("a domain over a composite type"));
+    }
+    if let Some(collation) = &create.collation {
+        if info::by_oid(base.oid).is_none_or(|t| t.collation() == 0) {
+            return Err(wrong_type(format!(
+                "collations are not supported by type {}",
+                info::format_type_bare(over.oid)
+            ))
+            .at(cx.at(collation.span())));
+        }
+        check_collation(collation)?;
+    }
+    Ok(over)
+}
+
+/// `pg_collation.oid` of a collation that is there.
+pub(super) fn collation_oid(name: &ast::ObjectName) -> Oid {
+    let last = name.0.last().map(ToString::to_string);
+    match last.as_deref().map(|name| name.trim_matches('"')) {
+        Some("C") => 950,
+        Some("POSIX") => 951,
+        _ => 100,
+    }
+}
+
+/// Runs CREATE DOMAIN.
+pub(super) async fn create(create: &CreateDomain, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (schema, name) = cx.new_type_name(&create.name)?;
+    free(&schema.name, schema.oid, &name, cx)?;
+    let over = base_of(create, cx)?;
+    cx.must_use_types(of_users(over.oid))?;
+    let base = user::base_type(over);
+    let of_over = user::get(over.oid);
+    let of_over = of_over.as_deref().and_then(|ty| ty.domain());
+    let mut domain = Domain {
+        over,
+        base,
+        collation: match &create.collation {
+            Some(name) => collation_oid(name),
+            None => of_over.map_or(0, |domain| domain.collation),
+        },
+        not_null: create.not_null,
+        default: match &create.default {
+            Some(expr) => default(&name, base, expr, cx)?,
+            None => of_over.and_then(|domain| domain.default.clone()),
+        },
+        checks: Vec::new(),
+    };
+    for check in &create.checks {
+        let check = new_check(&name, &domain, check, cx)?;
+        domain.checks.push(check.0);
+    }
+    let (oid, csn) = cx.store.new_type_oid(cx.worker, DOMAIN_BITS)?;
+    cx.depends_on(csn);
+    let ty = UserType {
+        oid,
+        array_name: array_name(&schema.name, &name, oid, cx)?,
+        name,
+        schema: schema.oid,
+        schema_name: schema.name.clone(),
+        kind: UserKind::Domain(Box::new(domain)),
+    };
+    add(ty, cx).await
+}
+
+/// The text under which a domain's DEFAULT is stored.
+fn default(
+    name: &str,
+    base: SqlType,
+    expr: &ast::Expr,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<String>> {
+    let text = default_text(expr, base, cx)?;
+    if text.is_some() {
+        // Of a column as the domain would be, it has to be right.
+        let mut relation = value_relation(SqlType::of(base.oid));
+        for column in &mut relation.columns {
+            column.name = name.to_owned();
+            column.default.clone_from(&text);
+        }
+        let catalog = cx.catalog()?;
+        bound_default(cx, &catalog, &relation, 0)?;
+    }
+    Ok(text)
+}
+
+/// A CHECK as it is kept, and the condition.
+fn new_check(
+    name: &str,
+    domain: &Domain,
+    new: &DomainCheckClause,
+    cx: &mut DdlContext<'_>,
+) -> Result<(DomainCheck, logstead_sql_plan::expr::Expr)> {
+    let catalog = cx.catalog()?;
+    let taken = |wanted: &str| domain.checks.iter().any(|c| c.name == wanted);
+    let check_name = match &new.name {
+        Some(wanted) => {
+            let wanted = cx.name(wanted);
+            if taken(&wanted) {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_OBJECT,
+                    format!("constraint \"{wanted}\" for domain \"{name}\" already exists"),
+                ));
+            }
+            wanted
+        }
+        None => free_name(name, None, "check", taken),
+    };
+    let relation = value_relation(domain.over);
+    let condition = bound_check(cx, &catalog, &relation, &new.condition)?;
+    if walk::has_subquery(&condition) {
+        return Err(SqlError::unsupported(
+            "a function that is more than an expression in the check of a domain",
+        ));
+    }
+    let text = check_text(cx, &catalog, &relation, &new.condition);
+    let check = DomainCheck {
+        oid: cx.new_oid()?,
+        name: check_name,
+        text: with_value(&text),
+        validated: !new.not_valid,
+    };
+    Ok((check, condition))
+}
+
+/// A stored condition with VALUE as it is written: in capitals.
+pub(crate) fn with_value(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut quote: Option<char> = None;
+    let mut word = String::new();
+    let flush = |word: &mut String, out: &mut String| {
+        out.push_str(if word == VALUE { "VALUE" } else { word });
+        word.clear();
+    };
+    for c in text.chars() {
+        let inside = quote.is_some();
+        if quote == Some(c) {
+            quote = None;
+        } else if !inside && matches!(c, '\'' | '"') {
+            quote = Some(c);
+        }
+        if !inside && (c.is_alphanumeric() || matches!(c, '_' | '$')) {
+            word.push(c);
+            continue;
+        }
+        flush(&mut word, &mut out);
+        out.push(c);
+    }
+    flush(&mut word, &mut out);
+    out
+}
+
+fn no_check(check: &str, name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("constraint \"{check}\" of domain \"{name}\" does not exist"),
+    )
+}
+
+/// A domain that is to be altered, nobody else's to change until the transaction ends.
+async fn altered_domain(
+    name: &ast::ObjectName,
+    cx: &mut DdlContext<'_>,
+) -> Result<(Arc<UserType>, Domain)> {
+    let ty = altered(name, cx).await?;
+    match ty.domain().cloned() {
+        Some(domain) => Ok((ty, domain)),
+        None => Err(not_a_domain(ty.oid)),
+    }
+}
+
+/// 42809.
+pub(super) fn not_a_domain(oid: Oid) -> SqlError {
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("{} is not a domain", info::format_type_bare(oid)),
+    )
+}
+
+/// Runs ALTER DOMAIN, but for what it shares with ALTER TYPE.
+pub(super) async fn alter(
+    name: &ast::ObjectName,
+    alter: &AlterDomain,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let (ty, mut domain) = altered_domain(name, cx).await?;
+    match alter {
+        AlterDomain::Rename(_) | AlterDomain::SetSchema(_) => return Ok(()),
+        AlterDomain::Default(None) => domain.default = None,
+        AlterDomain::Default(Some(expr)) => {
+            domain.default = default(&ty.name, domain.base, expr, cx)?;
+        }
+        AlterDomain::NotNull(wanted) => {
+            if domain.not_null == *wanted {
+                return Ok(());
+            }
+            if *wanted {
+                for (table, position) in columns_of(ty.oid, cx).await? {
+                    ask(cx, &table, position, None).await?;
+                }
+            }
+            domain.not_null = *wanted;
+        }
+        AlterDomain::Add(new) => {
+            let (check, condition) = new_check(&ty.name, &domain, new, cx)?;
+            if check.validated {
+                for (table, position) in columns_of(ty.oid, cx).await? {
+                    ask(cx, &table, position, Some(&condition)).await?;
+                }
+            }
+            domain.checks.push(check);
+        }
+        AlterDomain::Drop { if_exists, name } => {
+            let before = domain.checks.len();
+            domain.checks.retain(|c| c.name != *name);
+            if domain.checks.len() == before {
+                if !if_exists {
+                    return Err(no_check(name, &ty.name));
+                }
+                cx.notice(
+                    SqlState::SUCCESSFUL_COMPLETION,
+                    format!(
+                        "constraint \"{name}\" of domain \"{}\" does not exist, skipping",
+                        ty.name
+                    ),
+                );
+                return Ok(());
+            }
+        }
+        AlterDomain::RenameConstraint { from, to } => {
+            let shown = info::format_type_bare(ty.oid);
+            let to = cx.name(to);
+            let about = |what: &str, code| {
+                SqlError::new(code, format!("constraint \"{what}\" for domain {shown} "))
+            };
+            let Some(at) = domain.checks.iter().position(|c| c.name == *from) else {
+                let mut error = about(from, SqlState::UNDEFINED_OBJECT);
+                error.fields_mut().message.push_str("does not exist");
+                return Err(error);
+            };
+            if domain.checks.iter().any(|c| c.name == to) {
+                let mut error = about(&to, SqlState::DUPLICATE_OBJECT);
+                error.fields_mut().message.push_str("already exists");
+                return Err(error);
+            }
+            if let Some(check) = domain.checks.get_mut(at) {
+                check.name = to;
+            }
+        }
+        AlterDomain::Validate(name) => {
+            let found = domain.checks.iter_mut().find(|c| c.name == *name);
+            let check = found.ok_or_else(|| no_check(name, &ty.name))?;
+            if check.validated {
+                return Ok(());
+            }
+            check.validated = true;
+            let catalog = cx.catalog()?;
+            let relation = value_relation(domain.over);
+            let condition = parse::parse_expr(&check.text)?;
+            let condition = bound(cx, &catalog, &relation, &condition, "CHECK")?;
+            for (table, position) in columns_of(ty.oid, cx).await? {
+                ask(cx, &table, position, Some(&condition)).await?;
+            }
+        }
+    }
+    let mut changed = UserType::clone(&ty);
+    changed.kind = UserKind::Domain(Box::new(domain));
+    cx.hold_types_of_type(&changed).await?;
+    put(&changed, cx).await
+}
+
+/// The domain and all that are made over it.
+fn family(catalog: &Catalog, domain: Oid) -> Vec<Oid> {
+    let mut family = vec![domain];
+    let mut at = 0;
+    while let Some(of) = family.get(at).copied() {
+        at += 1;
+        for ty in catalog.dependent_types(of) {
+            if ty.domain().is_some_and(|d| d.over.oid == of) && !family.contains(&ty.oid) {
+                family.push(ty.oid);
+            }
+        }
+    }
+    family
+}
+
+/// All columns that hold the domain's values, in tables that nobody writes from now on.
+async fn columns_of(domain: Oid, cx: &mut DdlContext<'_>) -> Result<Vec<(Arc<Relation>, usize)>> {
+    loop {
+        let catalog = cx.catalog()?;
+        let family = family(&catalog, domain);
+        // One that is not committed yet has been waited for: both hold the type.
+        let own = cx.state.temporary().map(|own| own.schema_name().to_owned());
+        let others = &cx.store.temporary_types;
+        if family.iter().any(|ty| others.stored(*ty, own.as_deref())) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot access temporary tables of other sessions",
+            ));
+        }
+        let mut found = Vec::new();
+        let mut relations = catalog.relations_holding(domain);
+        relations.retain(|r| r.has_rows());
+        for relation in relations {
+            for (position, column) in relation.columns.iter().enumerate() {
+                let Some(declared) = column.domain.filter(|_| !column.dropped) else {
+                    continue;
+                };
+                if family.contains(&declared) {
+                    found.push((relation.oid, position));
+                } else if holds_elements(&catalog, declared, &family) {
+                    return Err(SqlError::new(
+                        SqlState::FEATURE_NOT_SUPPORTED,
+                        format!(
+                            "cannot alter type \"{}\" because column \"{}.{}\" uses it",
+                            info::type_name(domain),
+                            relation.name,
+                            column.name
+                        ),
+                    ));
+                }
+            }
+        }
+        for (table, _) in &found {
+            cx.lock_table(*table, TableLock::Share).await?;
+        }
+        if cx.catalog()?.version == catalog.version {
+            let relation =
+                |(table, position)| Some((catalog.relations.get(&table)?.clone(), position));
+            return Ok(found.into_iter().filter_map(relation).collect());
+        }
+    }
+}
+
+/// True if values of a declared type are arrays of values of these domains.
+fn holds_elements(catalog: &Catalog, declared: Oid, family: &[Oid]) -> bool {
+    let mut at = declared;
+    loop {
+        match user::domain_in(at) {
+            Some(element) if element != at => return family.contains(&element),
+            Some(_) => match catalog.types.get(at).and_then(|t| t.domain()) {
+                Some(domain) => at = domain.over.oid,
+                None => return false,
+            },
+            None => return false,
+        }
+    }
+}
+
+/// Asks all values of a column: that they are not NULL, or a condition.
+async fn ask(
+    cx: &mut DdlContext<'_>,
+    table: &Relation,
+    position: usize,
+    condition: Option<&logstead_sql_plan::expr::Expr>,
+) -> Result<()> {
+    let Some(column) = table.columns.get(position) else {
+        return Ok(());
+    };
+    let (code, what) = match condition {
+        None => (SqlState::NOT_NULL_VIOLATION, "null values"),
+        Some(_) => (
+            SqlState::CHECK_VIOLATION,
+            "values that violate the new constraint",
+        ),
+    };
+    if rewrite::every_value(cx, table, position, condition).await? {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        code,
+        format!(
+            "column \"{}\" of table \"{}\" contains {what}",
+            column.name, table.name
+        ),
+    )
+    .table(&table.schema_name, &table.name)
+    .column(&column.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn value_is_written_in_capitals_where_it_is_the_value() {
+        assert_eq!(
+            with_value("((value > 'value'::text) AND (values_ <> \"value\") AND (f(value)))"),
+            "((VALUE > 'value'::text) AND (values_ <> \"value\") AND (f(VALUE)))"
+        );
+    }
+}

@@ -1,0 +1,708 @@
+//! DROP and TRUNCATE.
+
+use super::alter_table::{system_relation, wrong_kind};
+use super::dependents::{self, Object};
+use super::objects::{no_relation, no_schema};
+use super::{DdlContext, create_table, foreign, permit, sequence};
+use crate::pg_catalog::calls;
+use logstead_engine::{RowLock, TableLock};
+use logstead_sql_catalog::classes::PG_NAMESPACE;
+use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::routine::Routine;
+use logstead_sql_catalog::temporary::{ALIAS, is_temporary_schema};
+use logstead_sql_catalog::{Catalog, ConstraintKind, Relation, RelationKind};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::{self, Class};
+use logstead_sql_types::value::{Oid, info};
+use logstead_types::{SqlState, TableId};
+use sqlparser::ast::{self, ObjectType};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+pub(super) const CASCADE_HINT: &str = "Use DROP ... CASCADE to drop the dependent objects too.";
+
+/// 2BP01.
+pub(super) fn still_used(what: &str, detail: &str) -> SqlError {
+    SqlError::new(
+        SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+        format!("cannot drop {what} because other objects depend on it"),
+    )
+    .detail(detail)
+    .hint(CASCADE_HINT)
+}
+
+/// Runs DROP.
+pub(super) async fn execute(
+    kind: ObjectType,
+    if_exists: bool,
+    names: &[ast::ObjectName],
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    match kind {
+        ObjectType::Schema => return drop_schemas(names, if_exists, cascade, cx).await,
+        ObjectType::Table
+        | ObjectType::Index
+        | ObjectType::Sequence
+        | ObjectType::View
+        | ObjectType::MaterializedView => {}
+        other => return Err(SqlError::unsupported(format!("DROP {other}"))),
+    }
+    let mut targets = Vec::new();
+    for name in names {
+        if let Some(oid) = find(kind, name, if_exists, cx)?
+            && !targets.contains(&oid)
+        {
+            targets.push(oid);
+        }
+    }
+    together(kind, targets, cascade, cx).await
+}
+
+/// Drops objects of one kind.
+pub(super) async fn together(
+    kind: ObjectType,
+    targets: Vec<Oid>,
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    // Tables dropped together take their sequences with them whatever the order.
+    let dropping: HashSet<Oid> = targets.iter().copied().collect();
+    if kind != ObjectType::Index {
+        for oid in &targets {
+            if kind != ObjectType::Sequence {
+                cx.lock_table(*oid, TableLock::Exclusive).await?;
+                cx.refuse_pending(*oid, "DROP TABLE")?;
+            }
+        }
+        // Whose they are may have changed during a wait.
+        let catalog = cx.catalog()?;
+        for relation in targets.iter().filter_map(|oid| catalog.relations.get(oid)) {
+            cx.must_own_or_schema(relation)?;
+        }
+        let objects: Vec<Object> = targets.iter().copied().map(Object::Relation).collect();
+        dependents::clear(&objects, None, cascade, cx).await?;
+    }
+    for oid in targets {
+        match kind {
+            ObjectType::View | ObjectType::MaterializedView => drop_view(oid, cx).await?,
+            ObjectType::Table => drop_table(oid, cascade, &dropping, cx).await?,
+            ObjectType::Sequence => drop_sequence(oid, cascade, &dropping, cx).await?,
+            _ => drop_index(oid, cascade, cx).await?,
+        }
+    }
+    Ok(())
+}
+
+/// Notice or error for an object that does not exist.
+fn absent(
+    name: &str,
+    what: &str,
+    code: SqlState,
+    if_exists: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    if !if_exists {
+        return Err(SqlError::new(
+            code,
+            format!("{what} \"{name}\" does not exist"),
+        ));
+    }
+    cx.notice(
+        SqlState::SUCCESSFUL_COMPLETION,
+        format!("{what} \"{name}\" does not exist, skipping"),
+    );
+    Ok(())
+}
+
+fn word(kind: ObjectType) -> &'static str {
+    match kind {
+        ObjectType::Table => "table",
+        ObjectType::Index => "index",
+        ObjectType::Sequence => "sequence",
+        ObjectType::MaterializedView => "materialized view",
+        _ => "view",
+    }
+}
+
+/// OID of an object of the right kind; `None` if it does not exist and need not.
+fn find(
+    kind: ObjectType,
+    name: &ast::ObjectName,
+    if_exists: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Oid>> {
+    let (schema, plain) = calls::lookup_parts(name)?;
+    let catalog = cx.catalog()?;
+    if let Some(schema) = &schema
+        && catalog.schema(schema).is_none()
+    {
+        if !if_exists {
+            return Err(no_schema(schema));
+        }
+        cx.notice(
+            SqlState::SUCCESSFUL_COMPLETION,
+            format!("schema \"{schema}\" does not exist, skipping"),
+        );
+        return Ok(None);
+    }
+    let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
+        let code = if kind == ObjectType::Index {
+            SqlState::UNDEFINED_OBJECT
+        } else {
+            SqlState::UNDEFINED_TABLE
+        };
+        absent(&plain, word(kind), code, if_exists, cx)?;
+        return Ok(None);
+    };
+    let found = match catalog.relations.get(&oid).map(|r| &r.kind) {
+        None => ObjectType::Index,
+        Some(RelationKind::Table) => ObjectType::Table,
+        Some(RelationKind::Sequence(_)) => ObjectType::Sequence,
+        Some(RelationKind::View(_)) => ObjectType::View,
+        Some(RelationKind::Materialized(..)) => ObjectType::MaterializedView,
+        Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
+    };
+    if found == kind {
+        return Ok(Some(oid));
+    }
+    let article = |kind| if kind == ObjectType::Index { "an" } else { "a" };
+    let upper = word(found).to_uppercase();
+    Err(
+        wrong_kind(&plain, &format!("{} {}", article(kind), word(kind))).hint(format!(
+            "Use DROP {upper} to remove {} {}.",
+            article(found),
+            word(found)
+        )),
+    )
+}
+
+/// As messages name a kind of relation; none for a system relation.
+pub(super) fn word_of(kind: &RelationKind) -> Option<&'static str> {
+    match kind {
+        RelationKind::Table => Some("table"),
+        RelationKind::Sequence(_) => Some("sequence"),
+        RelationKind::View(_) => Some("view"),
+        RelationKind::Materialized(..) => Some("materialized view"),
+        RelationKind::Virtual(_) => None,
+    }
+}
+
+async fn drop_view(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    match cx.lock_table(oid, TableLock::Exclusive).await? {
+        Some((view, _)) => cx.delete_relation(&view).await,
+        None => Ok(()),
+    }
+}
+
+/// Columns whose default uses a sequence, but for `but`.
+pub(super) fn default_users(
+    catalog: &Catalog,
+    sequence: Oid,
+    but: Option<(Oid, usize)>,
+) -> Vec<(Arc<Relation>, usize)> {
+    let constant = format!("'{sequence}{}", logstead_sql_catalog::depend::REGCLASS_END);
+    let mut users = Vec::new();
+    for table in catalog.dependent_relations(sequence) {
+        for (position, column) in table.columns.iter().enumerate() {
+            let uses = column
+                .default
+                .as_ref()
+                .is_some_and(|d| d.contains(&constant));
+            if uses && !column.dropped && but != Some((table.oid, position)) {
+                users.push((Arc::clone(table), position));
+            }
+        }
+    }
+    users.sort_by_key(|(table, position)| (table.oid, *position));
+    users
+}
+
+/// Takes a column's default away.
+pub(super) async fn drop_default(
+    cx: &mut DdlContext<'_>,
+    table: Oid,
+    position: usize,
+) -> Result<()> {
+    let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
+        return Ok(());
+    };
+    let mut changed = Relation::clone(&table);
+    if let Some(column) = changed.columns.get_mut(position) {
+        column.default = None;
+        column.sequence = None;
+    }
+    cx.update_relation(changed).await.map(drop)
+}
+
+async fn drop_table(
+    oid: Oid,
+    cascade: bool,
+    dropping: &HashSet<Oid>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+        return Ok(());
+    };
+    cx.delete_relation(&table).await?;
+    for column in table.columns.iter().filter(|c| !c.dropped) {
+        let Some(owned) = column.sequence else {
+            continue;
+        };
+        let catalog = cx.catalog()?;
+        let Some(sequence) = catalog.relations.get(&owned).cloned() else {
+            continue;
+        };
+        let users: Vec<_> = default_users(&catalog, owned, None)
+            .into_iter()
+            .filter(|(user, _)| !dropping.contains(&user.oid))
+            .collect();
+        if !cascade && let Some((user, position)) = users.first() {
+            let name = user.columns.get(*position).map_or("?", |c| c.name.as_str());
+            let detail = format!(
+                "default value for column {name} of table {} depends on sequence {}",
+                user.name, sequence.name
+            );
+            return Err(still_used(&format!("table {}", table.name), &detail));
+        }
+        for (user, position) in users {
+            drop_default(cx, user.oid, position).await?;
+        }
+        cx.delete_relation(&sequence).await?;
+    }
+    Ok(())
+}
+
+async fn drop_sequence(
+    oid: Oid,
+    cascade: bool,
+    dropping: &HashSet<Oid>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let Some(sequence) = catalog.relations.get(&oid).cloned() else {
+        return Ok(());
+    };
+    let owner = sequence::owner_of(cx, oid)?;
+    if let Some((table, position)) = &owner
+        && let Some(column) = table.columns.get(*position)
+        && column.identity.is_some()
+    {
+        let (column, table) = (&column.name, &table.name);
+        return Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!(
+                "cannot drop sequence {} because column {column} of table {table} requires it",
+                sequence.name
+            ),
+        )
+        .hint(format!(
+            "You can drop column {column} of table {table} instead."
+        )));
+    }
+    let users: Vec<_> = default_users(&catalog, oid, None)
+        .into_iter()
+        .filter(|(table, _)| !dropping.contains(&table.oid))
+        .collect();
+    if !cascade && !users.is_empty() {
+        let lines: Vec<_> = users
+            .iter()
+            .map(|(table, position)| {
+                let column = table
+                    .columns
+                    .get(*position)
+                    .map_or("?", |c| c.name.as_str());
+                format!(
+                    "default value for column {column} of table {} depends on sequence {}",
+                    table.name, sequence.name
+                )
+            })
+            .collect();
+        return Err(still_used(
+            &format!("sequence {}", sequence.name),
+            &lines.join("\n"),
+        ));
+    }
+    if let [(table, position)] = users.as_slice() {
+        let column = table
+            .columns
+            .get(*position)
+            .map_or("?", |c| c.name.as_str());
+        let message = format!(
+            "drop cascades to default value for column {column} of table {}",
+            table.name
+        );
+        cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+    }
+    for (table, position) in users {
+        drop_default(cx, table.oid, position).await?;
+    }
+    if let Some((table, position)) = owner {
+        drop_default_owner(cx, table.oid, position, oid).await?;
+    }
+    cx.delete_relation(&sequence).await
+}
+
+/// A column that owned a dropped sequence without using it as its default forgets it.
+async fn drop_default_owner(
+    cx: &mut DdlContext<'_>,
+    table: Oid,
+    position: usize,
+    sequence: Oid,
+) -> Result<()> {
+    let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
+        return Ok(());
+    };
+    let mut changed = Relation::clone(&table);
+    match changed.columns.get_mut(position) {
+        Some(column) if column.sequence == Some(sequence) => column.sequence = None,
+        _ => return Ok(()),
+    }
+    cx.update_relation(changed).await.map(drop)
+}
+
+async fn drop_index(oid: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<()> {
+    let Some(table) = cx.catalog()?.index_tables.get(&oid).copied() else {
+        return Ok(());
+    };
+    let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
+        return Ok(());
+    };
+    let Some(index) = table.indexes.iter().find(|i| i.oid == oid).cloned() else {
+        return Ok(());
+    };
+    if !cx.judged(|judge, role| judge.owns(role, PG_NAMESPACE, table.schema))? {
+        cx.must_own_index(&table, &index.name)?;
+    }
+    let owner = table.constraints.iter().find(
+        |c| matches!(c.kind, ConstraintKind::PrimaryKey(i) | ConstraintKind::Unique(i) if i == oid),
+    );
+    if let Some(constraint) = owner {
+        let (name, table) = (&constraint.name, &table.name);
+        return Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!(
+                "cannot drop index {} because constraint {name} on table {table} requires it",
+                index.name
+            ),
+        )
+        .hint(format!(
+            "You can drop constraint {name} on table {table} instead."
+        )));
+    }
+    cx.refuse_pending(table.oid, "DROP INDEX")?;
+    let needed = foreign::dependents(cx, &[table.oid], |_, _, key| key.index == oid)?;
+    let what = format!("index {}", index.name);
+    foreign::drop_dependents(cx, needed, cascade, &what, &what).await?;
+    let table = super::constraints::relation(cx, table.oid)?;
+    cx.delete_index(&table, &index).await
+}
+
+pub(super) async fn drop_schemas(
+    names: &[ast::ObjectName],
+    if_exists: bool,
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    for name in names {
+        let name = calls::name_parts(name)?.1;
+        let catalog = cx.catalog()?;
+        // What a session calls its own is no schema's name.
+        let named = catalog.schema(&name).filter(|_| name != ALIAS);
+        let Some(schema) = named.cloned() else {
+            absent(
+                &name,
+                "schema",
+                SqlState::INVALID_SCHEMA_NAME,
+                if_exists,
+                cx,
+            )?;
+            continue;
+        };
+        if matches!(schema.oid, 11 | 99 | 13_000) {
+            return Err(SqlError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("cannot drop schema {name} because it is required by the database system"),
+            ));
+        }
+        // Who makes something in it is waited for, and what was made is seen; who comes later waits, and finds no
+        // schema.
+        if !cx.hold_schema(schema.oid, RowLock::Update).await? {
+            absent(
+                &name,
+                "schema",
+                SqlState::INVALID_SCHEMA_NAME,
+                if_exists,
+                cx,
+            )?;
+            continue;
+        }
+        if !cx.judged(|judge, role| judge.owns(role, PG_NAMESPACE, schema.oid))? {
+            return Err(denied(format!("must be owner of schema {name}")));
+        }
+        let catalog = cx.catalog()?;
+        let mut inside: Vec<_> = catalog
+            .dependent_relations(schema.oid)
+            .into_iter()
+            .filter(|r| r.schema == schema.oid)
+            .cloned()
+            .collect();
+        inside.sort_unstable_by_key(|r| r.oid);
+        // Sequences that columns own go with their tables.
+        let owned: HashSet<Oid> = inside
+            .iter()
+            .flat_map(|r| &r.columns)
+            .filter_map(|c| c.sequence)
+            .collect();
+        inside.retain(|r| !owned.contains(&r.oid));
+        let dropping: HashSet<Oid> = inside.iter().map(|r| r.oid).collect();
+        let types: Vec<Oid> = catalog
+            .dependent_types(schema.oid)
+            .into_iter()
+            .filter(|t| t.schema == schema.oid)
+            .map(|t| t.oid)
+            .collect();
+        for ty in &types {
+            cx.hold_type(*ty).await?;
+        }
+        let mut targets: Vec<Object> = inside.iter().map(|r| Object::Relation(r.oid)).collect();
+        targets.extend(types.iter().copied().map(Object::Type));
+        let inside_too = |r: &&Arc<Routine>| r.schema == schema.oid;
+        let functions = catalog.dependent_routines(schema.oid).into_iter();
+        let functions = functions.filter(inside_too);
+        let functions: Vec<Oid> = functions.map(|routine| routine.oid).collect();
+        for function in &functions {
+            super::routines::hold(*function, cx).await?;
+        }
+        targets.extend(functions.iter().copied().map(Object::Routine));
+        // From the oldest on, whatever they are.
+        targets.sort_by_key(|target| match target {
+            Object::Relation(oid) | Object::Type(oid) | Object::Routine(oid) => *oid,
+            _ => 0,
+        });
+        for relation in &inside {
+            if !matches!(relation.kind, RelationKind::Sequence(_)) {
+                cx.lock_table(relation.oid, TableLock::Exclusive).await?;
+                cx.refuse_pending(relation.oid, "DROP TABLE")?;
+            }
+        }
+        let catalog = cx.catalog()?;
+        // Each relation, then what depends on it.
+        let mut lines: Vec<(String, String)> = Vec::new();
+        let mut found: Vec<(Object, Object)> = Vec::new();
+        for target in &targets {
+            if found.iter().any(|(object, _)| object == target) {
+                continue;
+            }
+            let shown = match target {
+                Object::Type(ty) if user::class(*ty) == Some(Class::Base) => {
+                    format!("extension {}", info::type_name(*ty))
+                }
+                target => dependents::describe(&catalog, cx.search_path, *target),
+            };
+            lines.push((shown, format!("schema {name}")));
+            found.push((*target, *target));
+            for (object, on) in dependents::all(&catalog, std::slice::from_ref(target)) {
+                let goes = match object {
+                    Object::Foreign(child, _)
+                    | Object::Column(child, _)
+                    | Object::Default(child, _)
+                    | Object::Constraint(child, _)
+                    | Object::Policy(child, _)
+                    | Object::Trigger(child, _)
+                    | Object::Index(child, _) => dropping.contains(&child),
+                    _ => found.iter().any(|(known, _)| *known == object),
+                };
+                if goes {
+                    continue;
+                }
+                let describe = |o| dependents::describe(&catalog, cx.search_path, o);
+                lines.push((describe(object), describe(on)));
+                found.push((object, on));
+            }
+        }
+        if !lines.is_empty() && !cascade {
+            let lines: Vec<_> = lines
+                .iter()
+                .map(|(what, on)| format!("{what} depends on {on}"))
+                .collect();
+            return Err(still_used(&format!("schema {name}"), &lines.join("\n")));
+        }
+        let labels: Vec<String> = lines.into_iter().map(|(what, _)| what).collect();
+        cascade_notice(cx, &labels);
+        // Views first, wherever they are: nothing may read what is gone.
+        let outside = |o: &Object| !targets.contains(o);
+        let others: Vec<_> = found.iter().filter(|(o, _)| outside(o)).copied().collect();
+        dependents::drop_found(&others, cx).await?;
+        for relation in inside {
+            match relation.kind {
+                RelationKind::Sequence(_) => {
+                    drop_sequence(relation.oid, true, &dropping, cx).await?
+                }
+                RelationKind::View(_) | RelationKind::Materialized(..) => {
+                    drop_view(relation.oid, cx).await?;
+                }
+                _ => drop_table(relation.oid, true, &dropping, cx).await?,
+            }
+        }
+        for function in functions {
+            if cx.catalog()?.routines.get(function).is_some() {
+                super::routines::delete(function, cx).await?;
+            }
+        }
+        for ty in types {
+            super::types::delete(ty, cx).await?;
+        }
+        // What new objects in it would have had goes with it.
+        let catalog = cx.catalog()?;
+        let defaults = catalog.rights.defaults.keys();
+        let defaults: Vec<_> = defaults
+            .filter(|key| key.1 == schema.oid)
+            .copied()
+            .collect();
+        for key in defaults {
+            cx.put_default_rights(key, None).await?;
+        }
+        // A session's own stays, empty: it is in no stored catalog.
+        if !is_temporary_schema(&schema.name) {
+            cx.delete_schema(schema.oid).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The notice of what CASCADE takes along.
+pub(super) fn cascade_notice(cx: &mut DdlContext<'_>, labels: &[String]) {
+    match labels {
+        [] => {}
+        [one] => cx.notice(
+            SqlState::SUCCESSFUL_COMPLETION,
+            format!("drop cascades to {one}"),
+        ),
+        many => {
+            let message = format!("drop cascades to {} other objects", many.len());
+            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+            let lines: Vec<_> = many
+                .iter()
+                .map(|l| format!("drop cascades to {l}"))
+                .collect();
+            if let Some(notice) = cx.notices.last_mut() {
+                notice.detail = Some(lines.join("\n"));
+            }
+        }
+    }
+}
+
+/// Locks the tables that TRUNCATE empties, with those that CASCADE adds, and asks whether it may.
+pub(super) async fn truncated(
+    truncate: &ast::Truncate,
+    cx: &mut DdlContext<'_>,
+) -> Result<Vec<Oid>> {
+    if truncate.partitions.is_some() {
+        return Err(SqlError::unsupported("PARTITION in TRUNCATE"));
+    }
+    let mut targets = Vec::new();
+    for target in &truncate.table_names {
+        let (schema, plain) = calls::lookup_parts(&target.name)?;
+        let catalog = cx.catalog()?;
+        let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
+            return Err(no_relation(&target.name));
+        };
+        match catalog.relations.get(&oid).map(|r| &r.kind) {
+            Some(RelationKind::Table) => {}
+            Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
+            _ => return Err(wrong_kind(&plain, "a table")),
+        }
+        if !targets.contains(&oid) {
+            targets.push(oid);
+        }
+    }
+    let cascade = matches!(truncate.cascade, Some(ast::CascadeOption::Cascade));
+    let mut locked = 0;
+    // Locking may wait, and what references the tables may be other tables afterwards.
+    while let Some(oid) = targets.get(locked).copied() {
+        cx.lock_table(oid, TableLock::Exclusive).await?;
+        let relation = cx.catalog()?.relations.get(&oid).cloned();
+        if let Some(relation) = relation {
+            // Those that CASCADE adds, too.
+            cx.judged(|judge, role| permit::may_truncate(&relation, judge, role))??;
+        }
+        cx.refuse_pending(oid, "TRUNCATE")?;
+        locked += 1;
+        if locked < targets.len() {
+            continue;
+        }
+        let found = foreign::dependents(cx, &targets, |child, _, key| {
+            targets.contains(&key.table) && !targets.contains(&child.oid)
+        })?;
+        for (child, constraint) in found {
+            if !cascade {
+                let catalog = cx.catalog()?;
+                let parent = constraint
+                    .foreign()
+                    .and_then(|key| catalog.relations.get(&key.table))
+                    .map_or("?", |r| r.name.as_str());
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "cannot truncate a table referenced in a foreign key constraint",
+                )
+                .detail(format!("Table \"{}\" references \"{parent}\".", child.name))
+                .hint(format!(
+                    "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                    child.name
+                )));
+            }
+            if !targets.contains(&child.oid) {
+                cx.notice(
+                    SqlState::SUCCESSFUL_COMPLETION,
+                    format!("truncate cascades to table \"{}\"", child.name),
+                );
+                targets.push(child.oid);
+            }
+        }
+    }
+    Ok(targets)
+}
+
+/// Runs TRUNCATE: every table gets a new, empty storage.
+pub(super) async fn truncate(truncate: &ast::Truncate, cx: &mut DdlContext<'_>) -> Result<()> {
+    let restart = matches!(
+        truncate.identity,
+        Some(ast::TruncateIdentityOption::Restart)
+    );
+    for oid in truncated(truncate, cx).await? {
+        let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+            continue;
+        };
+        if restart {
+            for owned in table
+                .columns
+                .iter()
+                .filter(|c| !c.dropped)
+                .filter_map(|c| c.sequence)
+            {
+                let found = cx.catalog()?.relations.get(&owned).cloned();
+                if let Some(sequence) = found
+                    && let RelationKind::Sequence(def) = &sequence.kind
+                {
+                    cx.judged(|judge, role| judge.must_own(role, &sequence))??;
+                    sequence::restart(cx, &sequence, def.clone(), def.start, false).await?;
+                }
+            }
+        }
+        empty(&table, cx).await?;
+    }
+    Ok(())
+}
+
+/// Gives a table that is locked a new, empty storage.
+pub(super) async fn empty(table: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
+    let mut changed = Relation::clone(table);
+    changed.storage = TableId(cx.new_oid()?);
+    create_table::make_storage(cx, &changed);
+    for index in &changed.indexes {
+        cx.attach(&changed, index).await?;
+    }
+    cx.state.unused(table.storage);
+    cx.update_relation(changed).await.map(drop)
+}

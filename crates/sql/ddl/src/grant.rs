@@ -1,0 +1,600 @@
+//! GRANT, REVOKE and ALTER DEFAULT PRIVILEGES: who may grant what, and what is granted then.
+
+use super::grant_relation::{on_relation, on_relations};
+use super::objects::{no_relation, no_schema};
+use super::{DdlContext, routine_lookup, types};
+use crate::pg_catalog::calls;
+use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
+use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
+use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::role::BOOTSTRAP;
+use logstead_sql_catalog::role::acl::{
+    Acl, AclItem, AclKind, AclModification, INVALID_GRANT, Mask, PRIVILEGES, PUBLIC, best_grantor,
+    privilege as p,
+};
+use logstead_sql_catalog::{Catalog, RelationKind};
+use logstead_sql_parse::{Grant, GrantOn, RoleName, RoutineWord};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Oid, SqlType, info};
+use logstead_types::SqlState;
+use sqlparser::ast::ObjectName;
+
+/// 01007.
+const NOT_GRANTED: SqlState = SqlState::new(b"01007");
+/// 01006.
+const NOT_REVOKED: SqlState = SqlState::new(b"01006");
+
+/// The privilege that a word of GRANT means.
+fn privilege(word: &str) -> Result<Mask> {
+    let known = PRIVILEGES
+        .iter()
+        .find(|(_, _, name)| name.eq_ignore_ascii_case(word));
+    match known {
+        Some((mask, ..)) => Ok(*mask),
+        None if word == "temp" => Ok(p::TEMPORARY),
+        None => Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("unrecognized privilege type \"{word}\""),
+        )),
+    }
+}
+
+pub(super) fn name_of(mask: Mask) -> &'static str {
+    let known = PRIVILEGES.iter().find(|(bit, ..)| mask & bit != 0);
+    known.map_or("?", |(_, _, name)| name)
+}
+
+/// What a statement grants, resolved.
+pub(super) struct Asked {
+    /// None is ALL.
+    pub(super) whole: Option<Mask>,
+    /// Privileges on columns, by name; none is ALL.
+    pub(super) columns: Vec<(Option<Mask>, Vec<String>)>,
+    pub(super) grantees: Vec<Oid>,
+    /// GRANTED BY.
+    pub(super) revoke: bool,
+    pub(super) option: bool,
+    pub(super) cascade: bool,
+}
+
+impl Asked {
+    /// 0LP01 for a privilege that objects of the kind do not have.
+    fn check(&self, kind: AclKind) -> Result<()> {
+        let wrong = self.whole.unwrap_or(0) & !kind.all();
+        if wrong != 0 {
+            return Err(SqlError::new(
+                INVALID_GRANT,
+                format!(
+                    "invalid privilege type {} for {}",
+                    name_of(wrong),
+                    kind.words()
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn asked(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<Asked> {
+    let mut grantees = Vec::new();
+    for grantee in &grant.grantees {
+        grantees.push(match grantee {
+            RoleName::Public => PUBLIC,
+            role => cx.find_role(role)?.oid,
+        });
+    }
+    if let Some(grantor) = &grant.grantor
+        && cx.find_role(grantor)?.oid != cx.session.current_role()
+    {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "grantor must be current user",
+        ));
+    }
+    let mut whole = Some(0);
+    let mut columns = Vec::new();
+    match &grant.privileges {
+        None if grant.columns.is_empty() => whole = None,
+        None => columns.push((None, grant.columns.clone())),
+        Some(all) => {
+            let mut mask = 0;
+            for (word, of) in all {
+                let privilege = privilege(word)?;
+                match of.is_empty() {
+                    true => mask |= privilege,
+                    false => {
+                        if privilege & !AclKind::Column.all() != 0 {
+                            return Err(SqlError::new(
+                                INVALID_GRANT,
+                                format!("invalid privilege type {} for column", name_of(privilege)),
+                            ));
+                        }
+                        columns.push((Some(privilege), of.clone()));
+                    }
+                }
+            }
+            whole = Some(mask);
+        }
+    }
+    Ok(Asked {
+        whole,
+        columns,
+        grantees,
+        revoke: grant.revoke,
+        option: grant.option,
+        cascade: grant.cascade,
+    })
+}
+
+/// An object, as messages name it.
+pub(super) struct Target<'a> {
+    /// As in "permission denied for ...".
+    pub(super) denied: String,
+    /// As in "no privileges were granted for ...".
+    pub(super) named: String,
+    pub(super) owner: Oid,
+    /// Has the grantor any privilege on it at all?
+    pub(super) any: &'a dyn Fn(Oid) -> bool,
+}
+
+/// Who grants, and what of `wanted` may be granted: less, with a warning, or 42501.
+pub(super) fn grantor(
+    asked: &Asked,
+    wanted: Mask,
+    is_all: bool,
+    acl: &Acl,
+    target: &Target<'_>,
+    cx: &mut DdlContext<'_>,
+) -> Result<(Oid, Mask)> {
+    let (grantor, options) =
+        cx.judged(|judge, role| best_grantor(role, wanted, acl, target.owner, judge.members))?;
+    if options == 0 && !(target.any)(grantor) {
+        return Err(denied(format!("permission denied for {}", target.denied)));
+    }
+    let may = wanted & options;
+    let (code, verb) = match asked.revoke {
+        true => (NOT_REVOKED, "could be revoked"),
+        false => (NOT_GRANTED, "were granted"),
+    };
+    let words = match may {
+        0 => "no privileges",
+        _ if !is_all && may != wanted => "not all privileges",
+        _ => return Ok((grantor, may)),
+    };
+    cx.notices.push(super::Notice {
+        severity: "WARNING",
+        code,
+        message: format!("{words} {verb} for {}", target.named),
+        detail: None,
+        hint: None,
+    });
+    Ok((grantor, may))
+}
+
+/// The list with what is asked added or taken away.
+pub(super) fn changed(
+    asked: &Asked,
+    mut acl: Acl,
+    grantor: Oid,
+    privileges: Mask,
+    owner: Oid,
+    cx: &mut DdlContext<'_>,
+) -> Result<Acl> {
+    let mode = match asked.revoke {
+        true => AclModification::Remove,
+        false => AclModification::Add,
+    };
+    for grantee in &asked.grantees {
+        if !asked.revoke && asked.option && *grantee == PUBLIC {
+            return Err(SqlError::new(
+                INVALID_GRANT,
+                "grant options can only be granted to roles",
+            ));
+        }
+        // REVOKE takes the right to grant along; GRANT OPTION FOR takes nothing else.
+        let item = AclItem {
+            grantee: *grantee,
+            grantor,
+            privileges: if asked.revoke && asked.option {
+                0
+            } else {
+                privileges
+            },
+            grantable: if asked.revoke || asked.option {
+                privileges
+            } else {
+                0
+            },
+        };
+        if privileges != 0 {
+            cx.judged(|judge, _| acl.change(item, mode, owner, asked.cascade, judge.members))??;
+        }
+    }
+    Ok(acl)
+}
+
+/// Runs GRANT and REVOKE.
+pub(super) async fn execute(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<()> {
+    let asked = asked(grant, cx)?;
+    let of_relations = matches!(grant.on, GrantOn::Tables(_) | GrantOn::AllTables(_));
+    if !asked.columns.is_empty() && !of_relations {
+        return Err(match grant.on {
+            GrantOn::Other(what) => SqlError::unsupported(what),
+            _ => SqlError::new(
+                INVALID_GRANT,
+                "column privileges are only valid for relations",
+            ),
+        });
+    }
+    match &grant.on {
+        GrantOn::Tables(names) => on_relations(&asked, &found(names, cx)?, false, cx).await,
+        GrantOn::Sequences(names) => {
+            asked.check(AclKind::Sequence)?;
+            on_relations(&asked, &found(names, cx)?, true, cx).await
+        }
+        GrantOn::AllTables(schemas) | GrantOn::AllSequences(schemas) => {
+            let sequences = matches!(grant.on, GrantOn::AllSequences(_));
+            if sequences {
+                asked.check(AclKind::Sequence)?;
+            }
+            let catalog = cx.catalog()?;
+            let mut all = Vec::new();
+            for name in schemas {
+                let schema = usable_schema(name, &catalog, cx)?;
+                let mut inside: Vec<Oid> = catalog
+                    .dependent_relations(schema)
+                    .into_iter()
+                    .filter(|r| r.schema == schema)
+                    .filter(|r| matches!(r.kind, RelationKind::Sequence(_)) == sequences)
+                    .map(|r| r.oid)
+                    .collect();
+                inside.sort_unstable();
+                all.extend(inside);
+            }
+            on_relations(&asked, &all, sequences, cx).await
+        }
+        GrantOn::Routines(word, names) => {
+            asked.check(AclKind::Function).map_err(|mut error| {
+                let fields = error.fields_mut();
+                fields.message = fields.message.replace("function", word.text());
+                error
+            })?;
+            for name in names {
+                let routine = routine_lookup::named(*word, name, cx)?;
+                let object = (PG_PROC, routine.oid, AclKind::Function);
+                on_object(&asked, object, &routine.name, cx).await?;
+            }
+            Ok(())
+        }
+        GrantOn::AllRoutines(word, schemas) => {
+            asked.check(AclKind::Function)?;
+            let catalog = cx.catalog()?;
+            for name in schemas {
+                let schema = usable_schema(name, &catalog, cx)?;
+                if schema == 11 {
+                    return Err(SqlError::unsupported("GRANT on a built-in function"));
+                }
+                for routine in catalog.dependent_routines(schema) {
+                    let fits = match word {
+                        RoutineWord::Function => !routine.procedure,
+                        RoutineWord::Procedure => routine.procedure,
+                        RoutineWord::Routine => true,
+                        RoutineWord::Aggregate => routine.aggregate.is_some(),
+                    };
+                    if fits && routine.schema == schema {
+                        let object = (PG_PROC, routine.oid, AclKind::Function);
+                        on_object(&asked, object, &routine.name, cx).await?;
+                    }
+                }
+            }
+            Ok(())
+        }
+        GrantOn::Schemas(names) => {
+            asked.check(AclKind::Schema)?;
+            for name in names {
+                let catalog = cx.catalog()?;
+                let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?;
+                on_object(
+                    &asked,
+                    (PG_NAMESPACE, schema.oid, AclKind::Schema),
+                    name,
+                    cx,
+                )
+                .await?;
+            }
+            Ok(())
+        }
+        GrantOn::Databases(names) => {
+            asked.check(AclKind::Database)?;
+            cx.hold_databases().await?;
+            for name in names {
+                let catalog = cx.catalog()?;
+                let database = database(name, &catalog)?;
+                on_object(&asked, (PG_DATABASE, database, AclKind::Database), name, cx).await?;
+            }
+            Ok(())
+        }
+        GrantOn::LargeObjects(objects) => {
+            asked.check(AclKind::LargeObject)?;
+            for object in objects {
+                let target = (PG_LARGEOBJECT, *object, AclKind::LargeObject);
+                on_object(&asked, target, &format!("large object {object}"), cx).await?;
+            }
+            Ok(())
+        }
+        GrantOn::Languages(names) => {
+            asked.check(AclKind::Language)?;
+            for name in names {
+                match name.as_str() {
+                    "sql" | "plpgsql" => leave_usage(&asked, AclKind::Language, name, cx)?,
+                    "c" | "internal" => return Err(untrusted(name)),
+                    _ => {
+                        return Err(SqlError::new(
+                            SqlState::UNDEFINED_OBJECT,
+                            format!("language \"{name}\" does not exist"),
+                        ));
+                    }
+                }
+            }
+            Ok(())
+        }
+        GrantOn::Types(word, names) => {
+            asked.check(AclKind::Type).map_err(|mut error| {
+                let fields = error.fields_mut();
+                fields.message = fields.message.replace("for type", &format!("for {word}"));
+                error
+            })?;
+            for name in names {
+                let (own, name) = types::granted(name, *word == "domain", cx)?;
+                match own {
+                    Some(ty) => on_object(&asked, (PG_TYPE, ty, AclKind::Type), &name, cx).await?,
+                    None => leave_usage(&asked, AclKind::Type, &name, cx)?,
+                }
+            }
+            Ok(())
+        }
+        GrantOn::Other(what) => Err(SqlError::unsupported(*what)),
+        GrantOn::Later(_) => Err(SqlError::internal("default privileges outside of theirs")),
+    }
+}
+
+fn untrusted(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("language \"{name}\" is not trusted"),
+    )
+    .detail("GRANT and REVOKE are not allowed on untrusted languages, because only superusers can use untrusted languages.")
+}
+
+/// Built-in types and languages have no lists of their own: everybody may use all of them. What leaves that so is
+/// accepted, the rest is 0A000.
+fn leave_usage(asked: &Asked, kind: AclKind, name: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    let acl = Acl::default_for(kind, BOOTSTRAP);
+    let target = Target {
+        denied: format!("{} {name}", kind.words()),
+        named: format!("\"{name}\""),
+        owner: BOOTSTRAP,
+        any: &|_| true,
+    };
+    let wanted = asked.whole.unwrap_or(kind.all());
+    let (grantor, may) = grantor(asked, wanted, asked.whole.is_none(), &acl, &target, cx)?;
+    changed(asked, acl, grantor, may, BOOTSTRAP, cx)?;
+    let what = match (asked.revoke, asked.option) {
+        _ if may == 0 => return Ok(()),
+        (false, true) => "GRANT ... WITH GRANT OPTION",
+        (true, false) if asked.grantees.contains(&PUBLIC) => "REVOKE ... FROM PUBLIC",
+        _ => return Ok(()),
+    };
+    let words = kind.words();
+    Err(SqlError::unsupported(format!("{what} on {words} {name}")))
+}
+
+/// The OID of a database.
+pub(super) fn database(name: &str, catalog: &Catalog) -> Result<Oid> {
+    if name == catalog.database_name {
+        return Ok(catalog.database);
+    }
+    let found = catalog.notes.databases.by_name(name);
+    found
+        .map(|found| found.oid)
+        .ok_or_else(|| super::databases::no_database(name))
+}
+
+fn usable_schema(name: &str, catalog: &Catalog, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?.oid;
+    match cx.judged(|judge, role| judge.may_use_schema(role, schema))? {
+        true => Ok(schema),
+        false => Err(denied(format!("permission denied for schema {name}"))),
+    }
+}
+
+pub(super) fn found(names: &[ObjectName], cx: &mut DdlContext<'_>) -> Result<Vec<Oid>> {
+    let mut all = Vec::new();
+    let catalog = cx.catalog()?;
+    for name in names {
+        let (schema, plain) = calls::lookup_parts(name)?;
+        if let Some(schema) = &schema {
+            usable_schema(schema, &catalog, cx)?;
+        }
+        let oid = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+        let oid = oid.ok_or_else(|| no_relation(name))?;
+        if schema.is_none()
+            && let Some(relation) = catalog.relations.get(&oid)
+            && !cx.judged(|judge, role| judge.may_use_schema(role, relation.schema))?
+        {
+            return Err(no_relation(name));
+        }
+        all.push(oid);
+    }
+    Ok(all)
+}
+
+async fn on_object(
+    asked: &Asked,
+    (class, object, kind): (Oid, Oid, AclKind),
+    name: &str,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let was = catalog.whole_rights(class, object);
+    let mut rights = was.clone();
+    let acl = rights
+        .acl
+        .clone()
+        .unwrap_or_else(|| Acl::default_for(kind, rights.owner));
+    let routine = catalog.routines.get(object).filter(|_| class == PG_PROC);
+    let word = match kind {
+        AclKind::Function => routine.map_or("function", |r| r.word()),
+        AclKind::Schema => "schema",
+        AclKind::Type => "type",
+        AclKind::LargeObject => "large object",
+        _ => "database",
+    };
+    let judge = catalog.judge(&catalog.roles);
+    let any = |role: Oid| {
+        let all = kind.all();
+        judge.on_object(role, (class, object, kind), all, all) != (0, 0)
+    };
+    let target = Target {
+        denied: format!("{word} {name}"),
+        named: format!("\"{name}\""),
+        owner: rights.owner,
+        any: &any,
+    };
+    let wanted = asked.whole.unwrap_or(kind.all());
+    let (grantor, may) = grantor(asked, wanted, asked.whole.is_none(), &acl, &target, cx)?;
+    let acl = changed(asked, acl, grantor, may, rights.owner, cx)?;
+    rights.acl = Some(acl);
+    cx.put_rights(class, object, &was, rights).await
+}
+
+/// REVOKE ALL ... CASCADE of what a role was granted on one object, as DROP OWNED by somebody who does not own it.
+pub(super) async fn revoke_from(
+    role: Oid,
+    (class, object): (Oid, Oid),
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let asked = Asked {
+        whole: None,
+        columns: Vec::new(),
+        grantees: vec![role],
+        revoke: true,
+        option: false,
+        cascade: true,
+    };
+    let catalog = cx.catalog()?;
+    let (kind, name) = match class {
+        PG_CLASS => {
+            return match catalog.relations.get(&object) {
+                Some(relation) => {
+                    let sequence = matches!(relation.kind, RelationKind::Sequence(_));
+                    on_relation(&asked, relation, sequence, cx).await
+                }
+                None => Ok(()),
+            };
+        }
+        PG_PROC => (
+            AclKind::Function,
+            catalog
+                .routines
+                .get(object)
+                .map(|routine| routine.name.clone()),
+        ),
+        PG_NAMESPACE => (
+            AclKind::Schema,
+            catalog
+                .schemas
+                .get(&object)
+                .map(|schema| schema.name.clone()),
+        ),
+        PG_LARGEOBJECT => (AclKind::LargeObject, Some(format!("large object {object}"))),
+        PG_DATABASE if object == catalog.database => {
+            (AclKind::Database, Some(catalog.database_name.clone()))
+        }
+        PG_DATABASE => {
+            let found = catalog.notes.databases.get(object);
+            (
+                AclKind::Database,
+                found.map(|database| database.name.clone()),
+            )
+        }
+        _ => (AclKind::Type, Some(info::format_type(SqlType::of(object)))),
+    };
+    on_object(&asked, (class, object, kind), &name.unwrap_or_default(), cx).await
+}
+
+/// Runs ALTER DEFAULT PRIVILEGES.
+pub(super) async fn defaults(
+    roles: &[RoleName],
+    schemas: &[String],
+    grant: &Grant,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let asked = asked(grant, cx)?;
+    let GrantOn::Later(word) = grant.on else {
+        return Err(SqlError::internal("default privileges of nothing"));
+    };
+    let kind = match word {
+        "sequences" => AclKind::Sequence,
+        "functions" => AclKind::Function,
+        "types" => AclKind::Type,
+        "schemas" => AclKind::Schema,
+        _ => AclKind::Table,
+    };
+    if !asked.columns.is_empty() {
+        return Err(SqlError::new(
+            INVALID_GRANT,
+            "default privileges cannot be set for columns",
+        ));
+    }
+    if kind == AclKind::Schema && !schemas.is_empty() {
+        return Err(SqlError::new(
+            INVALID_GRANT,
+            "cannot use IN SCHEMA clause when using GRANT/REVOKE ON SCHEMAS",
+        ));
+    }
+    asked.check(kind)?;
+    let mut owners = Vec::new();
+    for role in roles {
+        let role = cx.find_role(role)?;
+        // A member could become the role, whether or not it inherits what the role may do.
+        if !cx.judged(|judge, asker| judge.members.is_member(asker, role.oid))? {
+            return Err(denied(format!("must be member of role \"{}\"", role.name)));
+        }
+        owners.push(role.oid);
+    }
+    if roles.is_empty() {
+        owners.push(cx.session.current_role());
+    }
+    for owner in owners {
+        if schemas.is_empty() {
+            default_of((owner, 0, kind), &asked, cx).await?;
+        }
+        for name in schemas {
+            let catalog = cx.catalog()?;
+            let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?.oid;
+            default_of((owner, schema, kind), &asked, cx).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn default_of(
+    key: (Oid, Oid, AclKind),
+    asked: &Asked,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let (owner, schema, kind) = key;
+    let catalog = cx.catalog()?;
+    // In a schema there is only what comes on top.
+    let usual = match schema {
+        0 => Acl::default_for(kind, owner),
+        _ => Acl::default(),
+    };
+    let old = catalog.rights.defaults.get(&key);
+    let old = old.map_or_else(|| usual.clone(), |(_, acl)| acl.clone());
+    let wanted = asked.whole.unwrap_or(kind.all());
+    let acl = changed(asked, old, owner, wanted, owner, cx)?;
+    let new = (acl.sorted() != usual.sorted()).then_some(acl);
+    cx.put_default_rights(key, new).await
+}

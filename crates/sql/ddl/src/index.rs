@@ -1,0 +1,773 @@
+//! CREATE INDEX, ALTER INDEX.
+
+use super::alter_table::{system_relation, wrong_kind};
+use super::constraints::check_type;
+use super::names::{columns_part, free_name, is_taken};
+use super::objects::{name_taken, no_relation, no_schema};
+use super::storage_parameters::index_options;
+use super::{DdlContext, computed, expressions, generated, kept};
+use crate::pg_catalog::{calls, operator_class, operator_class_name};
+use logstead_engine::TableLock;
+use logstead_sql_catalog::attributes::{self, Attribute};
+use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::classes::{PG_DATABASE, PG_NAMESPACE};
+use logstead_sql_catalog::computed::calls as calls_users;
+use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::text::fold;
+use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
+use logstead_sql_parse::{self as parse, IndexCommand};
+use logstead_sql_plan::bind;
+use logstead_sql_plan::bind::index_expression;
+use logstead_sql_plan::expr::Expr;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Oid, info};
+use logstead_types::{IndexId, SqlState};
+use sqlparser::ast;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most columns of an index.
+const COLUMNS_MAX: usize = 32;
+
+fn stripped(mut expr: &ast::Expr) -> &ast::Expr {
+    while let ast::Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
+}
+
+fn not_immutable(what: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_OBJECT_DEFINITION,
+        format!("functions in index {what} must be marked IMMUTABLE"),
+    )
+}
+
+/// What a key column holds; its type decides whether it can be one.
+fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Result<IndexKey> {
+    let expr = match stripped(expr) {
+        ast::Expr::Collate { expr, .. } => expr,
+        _ => expr,
+    };
+    let catalog = cx.catalog()?;
+    if let ast::Expr::Identifier(name) = expr {
+        let name = fold(name);
+        let position = relation
+            .columns
+            .iter()
+            .position(|c| !c.dropped && c.name == name);
+        return position.map(IndexKey::Column).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" does not exist"),
+            )
+        });
+    }
+    let bound = expressions::written(cx, &catalog, relation, expr, "INDEX")?;
+    if let Expr::Column(position, _) = bound {
+        return Ok(IndexKey::Column(position));
+    }
+    if !generated::is_immutable(&bound) {
+        return Err(not_immutable("expression"));
+    }
+    Ok(IndexKey::Expression {
+        text: expressions::stored_text(cx, &catalog, relation, expr, "INDEX"),
+        ty: index_expression::key_type(&bound),
+        name: bind::index_column_name(stripped(expr)),
+    })
+}
+
+fn key_column(
+    relation: &Relation,
+    column: &ast::IndexColumn,
+    at: usize,
+    cx: &mut DdlContext<'_>,
+) -> Result<(IndexColumn, Vec<(Attribute, String)>)> {
+    let key = key_of(relation, &column.column.expr, cx)?;
+    let options = &column.column.options;
+    let desc = match &options.sort {
+        None | Some(ast::OrderBySort::Asc) => false,
+        Some(ast::OrderBySort::Desc) => true,
+        Some(_) => return Err(SqlError::unsupported("USING in an index column")),
+    };
+    let key = IndexColumn {
+        key,
+        desc,
+        nulls_first: options.nulls_first.unwrap_or(desc),
+    };
+    let ty = key.ty(relation);
+    let mut own_class = None;
+    match &column.operator_class {
+        Some(class) => {
+            let (_, class) = calls::name_parts(class)?;
+            let fits = operator_class_name(&class).is_some_and(|(oid, input)| {
+                oid == operator_class(ty.oid) || operator_class(input) == operator_class(ty.oid)
+            });
+            if !fits {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!(
+                        "operator class \"{class}\" does not exist for access method \"btree\""
+                    ),
+                ));
+            }
+            // One that is the type's own is not told of.
+            let other = |(oid, _)| oid != operator_class(ty.oid);
+            own_class = operator_class_name(&class)
+                .is_some_and(other)
+                .then_some(class);
+        }
+        None => check_type(ty)?,
+    }
+    let collation = match stripped(&column.column.expr) {
+        ast::Expr::Collate { collation, .. } => Some(collation),
+        _ => None,
+    };
+    let own = match key
+        .position()
+        .and_then(|at| Some((at, relation.columns.get(at)?)))
+    {
+        Some((at, column)) => cx.catalog()?.collation_of(relation.oid, at, column),
+        None => info::by_oid(ty.oid).map_or(0, info::TypeInfo::collation),
+    };
+    let attributes = kept::key_attributes(at, (collation, own), ty, own_class.as_deref())?;
+    Ok((key, attributes))
+}
+
+/// Reads an index's expressions anew after a column's type has changed: they may mean something else now, or nothing.
+pub(super) fn reread(
+    index: &mut IndexDef,
+    relation: &Relation,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    // Its functions are chosen anew, by the types that there are now.
+    let written = |text: &str| catalog.routines_shown(text, &[]);
+    for column in &mut index.columns {
+        let IndexKey::Expression { text, ty, .. } = &mut column.key else {
+            continue;
+        };
+        let expr = parse::parse_expr(&written(text))?;
+        let bound = expressions::bound(cx, &catalog, relation, &expr, "INDEX")?;
+        if !generated::is_immutable(&bound) {
+            return Err(not_immutable("expression"));
+        }
+        *ty = index_expression::key_type(&bound);
+        check_type(*ty)?;
+        *text = expressions::stored_text(cx, &catalog, relation, &expr, "INDEX");
+    }
+    if let Some(text) = &mut index.predicate {
+        let expr = parse::parse_expr(&written(text))?;
+        let bound = expressions::bound(cx, &catalog, relation, &expr, "PREDICATE")?;
+        if !generated::is_immutable(&bound) {
+            return Err(not_immutable("predicate"));
+        }
+        *text = expressions::stored_text(cx, &catalog, relation, &expr, "PREDICATE");
+    }
+    Ok(())
+}
+
+/// Columns and predicate of an index.
+struct Keys {
+    columns: Vec<IndexColumn>,
+    include: Vec<usize>,
+    predicate: Option<String>,
+    /// Collations and operator classes.
+    attributes: Vec<(Attribute, String)>,
+}
+
+impl Keys {
+    /// What is kept as text.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let keys = self.columns.iter().filter_map(|column| match &column.key {
+            IndexKey::Expression { text, .. } => Some(text.as_str()),
+            IndexKey::Column(_) => None,
+        });
+        keys.chain(self.predicate.as_deref())
+    }
+}
+
+fn keys(create: &ast::CreateIndex, table: &Relation, cx: &mut DdlContext<'_>) -> Result<Keys> {
+    if !matches!(create.using, None | Some(ast::IndexType::BTree)) {
+        return Err(SqlError::unsupported(
+            "an index access method other than btree",
+        ));
+    }
+    if create.columns.len() + create.include.len() > COLUMNS_MAX {
+        return Err(SqlError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("cannot use more than {COLUMNS_MAX} columns in an index"),
+        ));
+    }
+    let predicate = match &create.predicate {
+        None => None,
+        Some(predicate) => {
+            let catalog = cx.catalog()?;
+            let bound = expressions::written(cx, &catalog, table, predicate, "PREDICATE")?;
+            if !generated::is_immutable(&bound) {
+                return Err(not_immutable("predicate"));
+            }
+            let text = expressions::stored_text(cx, &catalog, table, predicate, "PREDICATE");
+            Some(text)
+        }
+    };
+    let mut columns = Vec::with_capacity(create.columns.len());
+    let mut attributes = Vec::new();
+    for (at, column) in create.columns.iter().enumerate() {
+        let (key, said) = key_column(table, column, at, cx)?;
+        columns.push(key);
+        attributes.extend(said);
+    }
+    let mut include = Vec::with_capacity(create.include.len());
+    for name in &create.include {
+        let expr = ast::Expr::Identifier(name.clone());
+        if let IndexKey::Column(position) = key_of(table, &expr, cx)? {
+            include.push(position);
+        }
+    }
+    Ok(Keys {
+        columns,
+        include,
+        predicate,
+        attributes,
+    })
+}
+
+/// Names of an index's columns, each once: numbers follow names that come again.
+fn column_names(table: &Relation, keys: &Keys) -> Vec<String> {
+    let own = keys.columns.iter().map(|k| k.name(table).to_owned());
+    let included = keys.include.iter().filter_map(|p| table.columns.get(*p));
+    let mut names: Vec<String> = Vec::new();
+    for name in own.chain(included.map(|c| c.name.clone())) {
+        let mut free = name.clone();
+        let mut pass = 0_u32;
+        while names.contains(&free) {
+            pass += 1;
+            free = format!("{name}{pass}");
+        }
+        names.push(free);
+    }
+    names
+}
+
+/// Runs CREATE INDEX, with CONCURRENTLY or without: writers go on either way, the table only must stay as it is.
+pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (schema, name) = calls::lookup_parts(&create.table_name)?;
+    let catalog = cx.catalog()?;
+    let found = catalog
+        .relation(schema.as_deref(), &name, cx.search_path)
+        .cloned();
+    let Some(table) = found else {
+        return Err(
+            match catalog.object_by_name(schema.as_deref(), &name, cx.search_path) {
+                Some(_) => wrong_kind(&name, "a table"),
+                None => no_relation(&create.table_name),
+            },
+        );
+    };
+    match table.kind {
+        RelationKind::Table | RelationKind::Materialized(..) => {}
+        RelationKind::Virtual(_) => return Err(system_relation(&name)),
+        RelationKind::Sequence(_) => {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("cannot create index on relation \"{name}\""),
+            )
+            .detail("This operation is not supported for sequences."));
+        }
+        RelationKind::View(_) => {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("cannot create index on relation \"{name}\""),
+            )
+            .detail("This operation is not supported for views."));
+        }
+    }
+    let wanted = match &create.name {
+        Some(name) => {
+            let (own_schema, name) = calls::name_parts(name)?;
+            if own_schema.is_some_and(|s| s != table.schema_name) {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "an index is made in its table's schema",
+                ));
+            }
+            Some(cx.name(&name))
+        }
+        None => None,
+    };
+    // Rows that are there get what users' functions compute of them: nobody else is at the table then.
+    let calls = !catalog.routines.is_empty()
+        && keys(create, &table, cx).is_ok_and(|keys| keys.texts().any(calls_users));
+    let lock = match calls {
+        true => TableLock::Exclusive,
+        false => TableLock::Read,
+    };
+    let Some((table, _)) = cx.lock_table(table.oid, lock).await? else {
+        return Err(no_relation(&create.table_name));
+    };
+    cx.must_own(&table)?;
+    cx.refuse_pending(table.oid, "CREATE INDEX")?;
+    cx.must_create_in(table.schema)?;
+    let catalog = cx.catalog()?;
+    let mut options = with_options(&create.with)?;
+    if let Some(name) = &wanted
+        && catalog.names.contains_key(&(table.schema, name.clone()))
+    {
+        if !create.if_not_exists {
+            return Err(name_taken(name));
+        }
+        cx.notice(
+            SqlState::DUPLICATE_TABLE,
+            format!("relation \"{name}\" already exists, skipping"),
+        );
+        return Ok(());
+    }
+    let keys = keys(create, &table, cx)?;
+    let name = wanted.unwrap_or_else(|| {
+        let names = column_names(&table, &keys);
+        let second = columns_part(names.iter().map(String::as_str));
+        free_name(&table.name, Some(&second), "idx", |n| {
+            is_taken(&catalog, table.schema, Some(&table), n)
+        })
+    });
+    for (attribute, value) in &keys.attributes {
+        attributes::set(&mut options, *attribute, Some(value));
+    }
+    let oid = cx.new_oid()?;
+    if !options.is_empty() {
+        cx.state.push(Change::Options(oid, options));
+    }
+    let index = IndexDef {
+        oid,
+        name,
+        table: table.oid,
+        storage: IndexId(oid),
+        unique: create.unique,
+        primary: false,
+        nulls_not_distinct: create.nulls_distinct == Some(false),
+        deferrable: false,
+        columns: keys.columns,
+        include: keys.include,
+        predicate: keys.predicate,
+        computed: Vec::new(),
+        invalid: None,
+    };
+    cx.create_index(&table, index).await.map(drop)
+}
+
+/// Makes an index of `table` like one of another table: its columns are the new table's already. Its OID.
+pub(super) async fn copy(table: &Relation, from: IndexDef, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let catalog = cx.catalog()?;
+    let oid = cx.new_oid()?;
+    let options = catalog.options_of(from.oid).to_vec();
+    if !options.is_empty() {
+        cx.state.push(Change::Options(oid, options));
+    }
+    let keys = Keys {
+        columns: from.columns,
+        include: from.include,
+        predicate: from.predicate,
+        attributes: Vec::new(),
+    };
+    let names = column_names(table, &keys);
+    let second = columns_part(names.iter().map(String::as_str));
+    let name = free_name(&table.name, Some(&second), "idx", |n| {
+        is_taken(&catalog, table.schema, Some(table), n)
+    });
+    let index = IndexDef {
+        oid,
+        name,
+        table: table.oid,
+        storage: IndexId(oid),
+        columns: keys.columns,
+        include: keys.include,
+        predicate: keys.predicate,
+        ..from
+    };
+    cx.create_index(table, index).await?;
+    Ok(oid)
+}
+
+fn with_options(with: &[ast::Expr]) -> Result<Vec<String>> {
+    let options = with.iter().map(|expr| match expr {
+        ast::Expr::BinaryOp {
+            left,
+            op: ast::BinaryOperator::Eq,
+            right,
+        } => match &**left {
+            ast::Expr::Identifier(key) => Ok(ast::SqlOption::KeyValue {
+                key: key.clone(),
+                value: (**right).clone(),
+            }),
+            _ => Err(SqlError::unsupported(format!("storage parameter {expr}"))),
+        },
+        _ => Err(SqlError::unsupported(format!("storage parameter {expr}"))),
+    });
+    index_options(&options.collect::<Result<Vec<_>>>()?)
+}
+
+/// OID of an index by name; `None` (with a notice) if it does not exist and need not.
+pub(super) fn find_index(
+    name: &ast::ObjectName,
+    if_exists: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Oid>> {
+    let (schema, plain) = calls::lookup_parts(name)?;
+    let catalog = cx.catalog()?;
+    let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
+        if if_exists {
+            let message = format!("relation \"{plain}\" does not exist, skipping");
+            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+            return Ok(None);
+        }
+        return Err(no_relation(name));
+    };
+    if !catalog.index_tables.contains_key(&oid) {
+        return Err(wrong_kind(&plain, "an index"));
+    }
+    Ok(Some(oid))
+}
+
+/// Runs ALTER INDEX as the grammar library knows it.
+pub(super) async fn alter(
+    name: &ast::ObjectName,
+    operation: &ast::AlterIndexOperation,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let ast::AlterIndexOperation::RenameIndex { index_name } = operation;
+    match find_index(name, false, cx)? {
+        Some(oid) => rename(oid, index_name, cx).await,
+        None => Ok(()),
+    }
+}
+
+/// Runs ALTER INDEX and REINDEX.
+pub(super) async fn command(command: &IndexCommand, cx: &mut DdlContext<'_>) -> Result<()> {
+    match command {
+        IndexCommand::Rename {
+            if_exists,
+            name,
+            new,
+        } => {
+            // As in PostgreSQL, the statement renames tables too.
+            let (schema, plain) = calls::lookup_parts(name)?;
+            let catalog = cx.catalog()?;
+            let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+            let is_table = |oid: &Oid| {
+                let relation = catalog.relations.get(oid);
+                relation.is_some_and(|r| matches!(r.kind, RelationKind::Table))
+            };
+            if let Some(oid) = found.filter(is_table) {
+                return super::alter_table::rename_table(oid, new, cx).await;
+            }
+            match find_index(name, *if_exists, cx)? {
+                Some(oid) => rename(oid, new, cx).await,
+                None => Ok(()),
+            }
+        }
+        IndexCommand::Set {
+            if_exists,
+            name,
+            options,
+        } => {
+            let new = index_options(options)?;
+            change_options(name, *if_exists, cx, |all| {
+                all.retain(|o| !new.iter().any(|n| option_name(n) == option_name(o)));
+                all.extend(new);
+            })
+            .await
+        }
+        IndexCommand::Reset {
+            if_exists,
+            name,
+            options,
+        } => {
+            change_options(name, *if_exists, cx, |all| {
+                all.retain(|o| !options.iter().any(|n| n == option_name(o)));
+            })
+            .await
+        }
+        IndexCommand::Alter {
+            if_exists,
+            name,
+            action,
+        } => super::alter_index::execute(name, *if_exists, action, cx).await,
+        IndexCommand::Cluster { table, index } => cluster(table, index.as_ref(), cx),
+        IndexCommand::ReindexAll { schema, name } => reindex_all(*schema, name, cx),
+        IndexCommand::Reindex {
+            table: false,
+            name,
+            concurrently,
+        } => {
+            let Some(oid) = find_index(name, false, cx)? else {
+                return Ok(());
+            };
+            let table = cx.catalog()?.index_tables.get(&oid).copied();
+            let table = table.ok_or_else(|| no_relation(name))?;
+            reindex(table, Some(oid), *concurrently, cx).await
+        }
+        IndexCommand::Reindex {
+            table: true,
+            name,
+            concurrently,
+        } => {
+            let (schema, plain) = calls::lookup_parts(name)?;
+            let catalog = cx.catalog()?;
+            let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+            let oid = found.ok_or_else(|| no_relation(name))?;
+            match catalog.relations.get(&oid).map(|r| &r.kind) {
+                Some(RelationKind::Table | RelationKind::Materialized(..)) => {
+                    reindex(oid, None, *concurrently, cx).await
+                }
+                Some(RelationKind::Virtual(_)) if *concurrently => Err(no_concurrent_catalogs()),
+                Some(RelationKind::Virtual(_)) => Ok(()),
+                _ => Err(wrong_kind(&plain, "a table or materialized view")),
+            }
+        }
+    }
+}
+
+/// CLUSTER: rows have no order on disk here, so there is nothing to do, nor is it remembered that it was done.
+fn cluster(
+    name: &ast::ObjectName,
+    index: Option<&ast::Ident>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let (schema, plain) = calls::lookup_parts(name)?;
+    let catalog = cx.catalog()?;
+    let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+    let oid = found.ok_or_else(|| no_relation(name))?;
+    let table = catalog.relations.get(&oid).filter(|table| {
+        matches!(
+            table.kind,
+            RelationKind::Table | RelationKind::Materialized(..)
+        )
+    });
+    let table = table.ok_or_else(|| wrong_kind(&plain, "a table or materialized view"))?;
+    let Some(index) = index.map(fold) else {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("there is no previously clustered index for table \"{plain}\""),
+        ));
+    };
+    match table.indexes.iter().find(|known| known.name == index) {
+        Some(known) if known.predicate.is_some() => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cannot cluster on partial index \"{index}\""),
+        )),
+        Some(_) => Ok(()),
+        None if catalog.names.contains_key(&(table.schema, index.clone())) => {
+            let message = format!("\"{index}\" is not an index for table \"{plain}\"");
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+        }
+        None => Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("index \"{index}\" for table \"{plain}\" does not exist"),
+        )),
+    }
+}
+
+fn option_name(option: &str) -> &str {
+    option.split('=').next().unwrap_or_default()
+}
+
+pub(super) async fn change_options(
+    name: &ast::ObjectName,
+    if_exists: bool,
+    cx: &mut DdlContext<'_>,
+    change: impl FnOnce(&mut Vec<String>),
+) -> Result<()> {
+    let Some(oid) = find_index(name, if_exists, cx)? else {
+        return Ok(());
+    };
+    let catalog = cx.catalog()?;
+    let table = catalog.index_tables.get(&oid).copied();
+    let Some((table, _)) = cx
+        .lock_table(table.unwrap_or_default(), TableLock::Exclusive)
+        .await?
+    else {
+        return Err(no_relation(name));
+    };
+    let index = table.indexes.iter().find(|i| i.oid == oid);
+    let index = IndexDef::clone(index.ok_or_else(|| no_relation(name))?);
+    cx.must_own_index(&table, &index.name)?;
+    let mut all = cx
+        .catalog()?
+        .notes
+        .options
+        .get(&oid)
+        .cloned()
+        .unwrap_or_default();
+    change(&mut all);
+    cx.state.push(Change::Options(oid, all));
+    cx.update_index(table.schema, index).await
+}
+
+fn no_concurrent_catalogs() -> SqlError {
+    SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "cannot reindex system catalogs concurrently",
+    )
+}
+
+/// REINDEX of a schema or of the database: who owns it may ask for it. Indexes have nothing that building them anew
+/// would take out, so there is nothing to do.
+fn reindex_all(schema: bool, name: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let (class, object, kind) = match schema {
+        true => {
+            let found = catalog.schema(name).ok_or_else(|| no_schema(name))?;
+            (PG_NAMESPACE, found.oid, "schema")
+        }
+        false if name != catalog.database_name => {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "can only reindex the currently open database",
+            ));
+        }
+        false => (PG_DATABASE, catalog.database, "database"),
+    };
+    match cx.judged(|judge, role| judge.owns(role, class, object))? {
+        true => Ok(()),
+        false => Err(denied(format!("must be owner of {kind} {name}"))),
+    }
+}
+
+/// How long REINDEX CONCURRENTLY stands in line for the table, so that others wait behind it, and how long it leaves
+/// them alone then.
+const IN_LINE: Duration = Duration::from_millis(10);
+const OUT_OF_LINE: Duration = Duration::from_millis(50);
+
+/// Locks a table alone without keeping anybody waiting for longer than a moment, however long those who have it take:
+/// PostgreSQL's CONCURRENTLY waits for them as well, and lets others in.
+async fn lock_when_free(table: Oid, cx: &mut DdlContext<'_>) -> Result<bool> {
+    loop {
+        let lock = cx.lock_table(table, TableLock::Exclusive);
+        if let Ok(locked) = tokio::time::timeout(IN_LINE, lock).await {
+            return Ok(locked?.is_some());
+        }
+        // Gives up its place in the line.
+        cx.txn.begin_statement();
+        cx.cancel.check()?;
+        tokio::time::sleep(OUT_OF_LINE).await;
+    }
+}
+
+/// Builds indexes of a table anew, among writers, then puts them in the places of the old ones with the table locked,
+/// which takes no time.
+async fn reindex(
+    table: Oid,
+    only: Option<Oid>,
+    concurrently: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let gone = || {
+        SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            "the table was dropped meanwhile",
+        )
+    };
+    let chosen = |index: &&Arc<IndexDef>| only.is_none_or(|oid| oid == index.oid);
+    let known = cx.catalog()?.relations.get(&table).cloned();
+    let computes = known.is_some_and(|known| {
+        let mut chosen = known.indexes.iter().filter(chosen);
+        chosen.any(|index| !index.computed.is_empty())
+    });
+    // As when it was made.
+    let lock = match computes {
+        true => TableLock::Exclusive,
+        false => TableLock::Read,
+    };
+    let (relation, storage) = cx.lock_table(table, lock).await?.ok_or_else(gone)?;
+    let index = only.and_then(|oid| relation.indexes.iter().find(|i| i.oid == oid));
+    match index {
+        Some(index) => cx.must_own_index(&relation, &index.name)?,
+        None => cx.must_own(&relation)?,
+    }
+    let mut renewed = Vec::new();
+    for old in relation.indexes.iter().filter(chosen) {
+        let mut new = IndexDef::clone(old);
+        // What kept it from being kept may be gone; if not, that is the error here.
+        new.invalid = None;
+        new.storage = IndexId(cx.new_oid()?);
+        if !old.computed.is_empty() && computed::waits(&relation, cx).await? {
+            computed::prepare(&mut new, cx).await?;
+            cx.state.leave_unfilled(computed::Unfilled {
+                index: new,
+                old: Some(Arc::clone(old)),
+            });
+            continue;
+        }
+        let new = Arc::new(new);
+        cx.attach(&relation, &new).await?;
+        renewed.push((Arc::clone(old), new));
+    }
+    // Nobody uses the old ones while they go: who holds the table has planned with them.
+    let locked = match concurrently {
+        true => lock_when_free(table, cx).await?,
+        false => cx.lock_table(table, TableLock::Exclusive).await?.is_some(),
+    };
+    if !locked {
+        return Err(gone());
+    }
+    for (old, new) in renewed {
+        cx.update_index(relation.schema, IndexDef::clone(&new))
+            .await?;
+        cx.state.detached(Arc::clone(&storage), old);
+    }
+    Ok(())
+}
+
+/// Renames an index, and the constraint it serves.
+pub(super) async fn rename(oid: Oid, new: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<()> {
+    let new = cx.name(&calls::name_parts(new)?.1);
+    let gone = || {
+        SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            "the index was dropped meanwhile",
+        )
+    };
+    let table = cx
+        .catalog()?
+        .index_tables
+        .get(&oid)
+        .copied()
+        .ok_or_else(gone)?;
+    let (table, _) = cx
+        .lock_table(table, TableLock::Exclusive)
+        .await?
+        .ok_or_else(gone)?;
+    let old = table.indexes.iter().find(|i| i.oid == oid);
+    cx.must_own_index(&table, &old.ok_or_else(gone)?.name)?;
+    if cx
+        .catalog()?
+        .names
+        .contains_key(&(table.schema, new.clone()))
+    {
+        return Err(name_taken(&new));
+    }
+    let index = table
+        .indexes
+        .iter()
+        .find(|i| i.oid == oid)
+        .ok_or_else(gone)?;
+    let mut renamed = IndexDef::clone(index);
+    renamed.name.clone_from(&new);
+    cx.update_index(table.schema, renamed).await?;
+    let mut changed = Relation::clone(&table);
+    let mut touched = false;
+    for constraint in &mut changed.constraints {
+        use logstead_sql_catalog::ConstraintKind::{PrimaryKey, Unique};
+        if matches!(constraint.kind, PrimaryKey(i) | Unique(i) if i == oid) {
+            let mut copy = logstead_sql_catalog::Constraint::clone(constraint);
+            copy.name.clone_from(&new);
+            *constraint = Arc::new(copy);
+            touched = true;
+        }
+    }
+    if touched {
+        cx.update_relation(changed).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,406 @@
+//! DDL: statements that change the catalog.
+//!
+//! Owns: CREATE, ALTER, DROP, TRUNCATE, COMMENT and what they do to stored rows. Everything happens in the session's
+//! transaction: catalog rows are rows, new storages and indexes are dropped again when undone ([`DdlState`]), and
+//! others see nothing before the commit. Messages, codes, notices and invented names are PostgreSQL's.
+//!
+//! Locks: Exclusive on a table that is altered, dropped or truncated, unless plans do not depend on what is altered
+//! (`alter_table::lock_level`); Read on one that gets an index, which writers maintain from the moment it is attached.
+//! After a wait the catalog is looked at again. A schema's row is shared by who makes something in the schema, and
+//! locked by who drops it. Two transactions that make one name meet at the catalog's unique index: the second waits for
+//! the first.
+
+#![forbid(unsafe_code)]
+
+mod aggregates;
+mod alter_column;
+mod alter_index;
+mod alter_table;
+mod alter_view;
+mod analyze;
+mod columns;
+mod comment;
+mod comment_system;
+mod composites;
+mod computed;
+mod constraints;
+mod copy_database;
+mod create_as;
+mod create_table;
+mod database_options;
+mod databases;
+mod dependents;
+mod domains;
+mod drop;
+mod enums;
+mod expressions;
+mod extensions;
+mod foreign;
+mod generated;
+mod grant;
+mod grant_relation;
+mod index;
+mod index_objects;
+mod information_schema;
+mod kept;
+mod large_objects;
+mod like;
+mod materialized;
+mod names;
+mod objects;
+mod owners;
+pub mod permit;
+mod persistence;
+pub mod pg_catalog;
+#[cfg(test)]
+mod planner_tests;
+mod policies;
+mod ranges;
+mod renames;
+mod rewrite;
+mod rights;
+pub(crate) mod roles;
+mod routine_arguments;
+mod routine_lookup;
+mod routine_options;
+mod routines;
+mod sequence;
+mod set_schema;
+mod state;
+mod storage_parameters;
+mod temporary;
+mod triggers;
+mod type_rights;
+mod types;
+mod using_index;
+mod view;
+
+pub use computed::{Unfilled, build};
+pub(crate) use databases::no_database;
+pub(crate) use domains::with_value;
+pub use large_objects::rights as large_object_rights;
+pub use objects::name_taken;
+pub use state::DdlState;
+pub use temporary::{at_commit, discard};
+
+use logstead_engine::{Txn, Worker};
+use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::store::CatalogStore;
+use logstead_sql_exec::Cancel;
+use logstead_sql_parse::{Parsed, RightsCommand, StatementKind, ViewCommand};
+use logstead_sql_plan::bind::Variables;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, Oid};
+use logstead_types::{SqlState, TableId};
+use sqlparser::ast::Statement;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A notice or warning for the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// NOTICE, WARNING, INFO ...
+    pub severity: &'static str,
+    /// SQLSTATE.
+    pub code: SqlState,
+    /// Text.
+    pub message: String,
+    /// Secondary text.
+    pub detail: Option<String>,
+    /// What to do about it.
+    pub hint: Option<&'static str>,
+}
+
+/// What a DDL statement runs with.
+pub struct DdlContext<'a> {
+    /// The transaction; the caller has begun the statement in it.
+    pub txn: &'a mut Txn,
+    /// The worker the session lives on: for the small transactions that reserve OIDs and log sequences.
+    pub worker: &'a Worker,
+    /// The stored catalog.
+    pub store: &'a Arc<CatalogStore>,
+    /// What the transaction has changed so far.
+    pub state: &'a mut DdlState,
+    /// Constraints the transaction has still to judge.
+    pub events: &'a mut logstead_sql_exec::events::Events,
+    /// The session.
+    pub session: &'a dyn Context,
+    /// Schemas searched, as the setting has them.
+    pub search_path: &'a [String],
+    /// Where notices go.
+    pub notices: &'a mut Vec<Notice>,
+    /// Set to end the statement.
+    pub cancel: &'a Cancel,
+    /// `work_mem`, for CREATE TABLE AS.
+    pub work_mem_bytes: usize,
+    /// Where it puts what is more; `None`: nowhere.
+    pub spill: Option<logstead_sql_exec::SpillAllowance<'a>>,
+    /// Storages that open cursors of the session read.
+    pub in_use: &'a [TableId],
+    /// The text the statement was parsed from: errors point into it.
+    pub text: &'a str,
+    /// What the query of CREATE TABLE AS may name.
+    pub given: Given<'a>,
+}
+
+/// Parameters of a statement that is not planned: those of the client, or the variables around it.
+#[derive(Clone, Copy, Default)]
+pub struct Given<'a> {
+    /// Types of the client's.
+    pub types: &'a [Option<Oid>],
+    /// Their values, or those of the variables.
+    pub values: &'a [Datum],
+    /// The variables.
+    pub variables: Option<&'a Rc<Variables>>,
+}
+
+/// The tables that a TRUNCATE is about to empty, which are locked then: for their triggers, in whose bodies they are
+/// there still.
+pub async fn truncated(
+    truncate: &sqlparser::ast::Truncate,
+    cx: &mut DdlContext<'_>,
+) -> Result<Vec<logstead_sql_types::value::Oid>> {
+    drop::truncated(truncate, cx).await
+}
+
+/// Runs a DDL statement. Gives the command tag.
+pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String> {
+    let database = cx
+        .store
+        .current(cx.session.database())
+        .map(|c| c.database)
+        .ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_CATALOG_NAME,
+                format!("database \"{}\" does not exist", cx.session.database()),
+            )
+        })?;
+    cx.state.begin_statement(cx.txn, cx.store, database);
+    permit::ask(parsed, cx)?;
+    if let StatementKind::Rights(command) = &parsed.kind {
+        rights(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::AlterSequence(alter) = &parsed.kind {
+        sequence::alter(alter, cx).await?;
+        return Ok("ALTER SEQUENCE".to_owned());
+    }
+    if let StatementKind::Role(command) = &parsed.kind {
+        roles::execute(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::Database(command) = &parsed.kind {
+        databases::execute(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::Extension(command) = &parsed.kind {
+        extensions::execute(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::Type(command) = &parsed.kind {
+        types::execute(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::Routine(command) = &parsed.kind {
+        routines::execute(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::Index(command) = &parsed.kind {
+        index::command(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::Maintain(command) = &parsed.kind {
+        analyze::execute(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::View(command) = &parsed.kind {
+        match &**command {
+            ViewCommand::Create(create) if create.materialized => {
+                return materialized::create(create, cx).await;
+            }
+            ViewCommand::Create(create) => view::create(create, cx).await?,
+            ViewCommand::Alter(alter) => {
+                alter_view::execute(&alter.alter, alter.materialized, cx).await?;
+            }
+            ViewCommand::Refresh {
+                name,
+                concurrently,
+                data,
+            } => materialized::refresh(name, *concurrently, *data, cx).await?,
+        }
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::Policy(statement) = &parsed.kind {
+        policies::execute(statement, cx).await?;
+        return Ok(statement.tag().to_owned());
+    }
+    if let StatementKind::Trigger(statement) = &parsed.kind {
+        triggers::execute(statement, cx).await?;
+        return Ok(statement.tag().to_owned());
+    }
+    if let StatementKind::AlterConstraint(alter) = &parsed.kind {
+        foreign::alter_timing(alter, cx).await?;
+        return Ok("ALTER TABLE".to_owned());
+    }
+    if let StatementKind::LargeObject(command) = &parsed.kind {
+        large_objects::execute(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::CommentOn(on) = &parsed.kind {
+        comment::on_constraint(on, cx).await?;
+        return Ok("COMMENT".to_owned());
+    }
+    match &**parsed.statement {
+        Statement::CreateTable(table) if table.query.is_some() => {
+            return create_as::execute(table, cx).await;
+        }
+        Statement::CreateTable(table) => create_table::execute(table, cx).await?,
+        Statement::AlterTable(alter) => return alter_table::execute(alter, cx).await,
+        Statement::CreateIndex(create) => index::create(create, cx).await?,
+        Statement::AlterIndex { name, operation } => index::alter(name, operation, cx).await?,
+        Statement::Truncate(truncate) => drop::truncate(truncate, cx).await?,
+        Statement::Drop {
+            object_type,
+            if_exists,
+            names,
+            cascade,
+            ..
+        } => {
+            drop::execute(*object_type, *if_exists, names, *cascade, cx).await?;
+        }
+        Statement::CreateSchema {
+            schema_name,
+            if_not_exists,
+            ..
+        } => {
+            create_schema(schema_name, *if_not_exists, cx).await?;
+        }
+        Statement::CreateSequence {
+            temporary,
+            if_not_exists,
+            name,
+            data_type,
+            sequence_options,
+            owned_by,
+        } => {
+            let create = sequence::Create {
+                temporary: *temporary,
+                if_not_exists: *if_not_exists,
+                name,
+                data_type: data_type.as_ref(),
+                options: sequence_options,
+                owned_by: owned_by.as_ref(),
+            };
+            sequence::create(&create, cx).await?;
+        }
+        Statement::Comment {
+            object_type,
+            object_name,
+            comment,
+            ..
+        } => {
+            comment::execute(object_type, object_name, comment.as_deref(), cx).await?;
+        }
+        other => return Err(SqlError::unsupported(first_words(other))),
+    }
+    Ok(match &parsed.kind {
+        StatementKind::Ddl(tag) => (*tag).to_owned(),
+        _ => first_words(&parsed.statement),
+    })
+}
+
+/// Runs a statement about owners or privileges.
+async fn rights(command: &RightsCommand, cx: &mut DdlContext<'_>) -> Result<()> {
+    cx.hold_rights().await?;
+    match command {
+        RightsCommand::Grant(grant) => grant::execute(grant, cx).await,
+        RightsCommand::Defaults {
+            roles,
+            schemas,
+            grant,
+        } => grant::defaults(roles, schemas, grant, cx).await,
+        RightsCommand::Owner {
+            kind,
+            if_exists,
+            name,
+            owner,
+        } => owners::alter(*kind, *if_exists, name, owner, cx).await,
+        RightsCommand::RoutineOwner {
+            word,
+            target,
+            owner,
+        } => owners::of_routine(*word, target, owner, cx).await,
+        RightsCommand::Reassign { roles, to } => owners::reassign(roles, to, cx).await,
+        RightsCommand::DropOwned { roles, cascade } => {
+            owners::drop_owned(roles, *cascade, cx).await
+        }
+    }
+}
+
+/// 0A000 for what is named in the plural.
+fn unsupported_all(what: &str) -> SqlError {
+    SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        format!("{what} are not supported"),
+    )
+}
+
+/// Verb and object of a statement, for messages.
+fn first_words(statement: &Statement) -> String {
+    let text = statement.to_string();
+    text.split_whitespace()
+        .take(2)
+        .collect::<Vec<_>>()
+        .join(" ")
+        .to_uppercase()
+}
+
+async fn create_schema(
+    name: &sqlparser::ast::SchemaName,
+    if_not_exists: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    use sqlparser::ast::SchemaName;
+    let owner = match name {
+        SchemaName::Simple(_) => cx.session.current_role(),
+        SchemaName::NamedAuthorization(_, role) | SchemaName::UnnamedAuthorization(role) => {
+            owners::role_of_ident(role, cx)?
+        }
+    };
+    let name = match name {
+        SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => {
+            crate::pg_catalog::calls::name_parts(name)?.1
+        }
+        SchemaName::UnnamedAuthorization(_) => {
+            let roles = std::sync::Arc::clone(&cx.catalog()?.roles);
+            roles
+                .get(owner)
+                .map_or_else(String::new, |role| role.name.clone())
+        }
+    };
+    owners::must_be_member(owner, cx)?;
+    let name = cx.name(&name);
+    if name.starts_with("pg_") {
+        return Err(SqlError::new(
+            SqlState::RESERVED_NAME,
+            format!("unacceptable schema name \"{name}\""),
+        )
+        .detail("The prefix \"pg_\" is reserved for system schemas."));
+    }
+    if !cx.create_schema(&name, owner).await? {
+        if !if_not_exists {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_SCHEMA,
+                format!("schema \"{name}\" already exists"),
+            ));
+        }
+        cx.notice(
+            SqlState::DUPLICATE_SCHEMA,
+            format!("schema \"{name}\" already exists, skipping"),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

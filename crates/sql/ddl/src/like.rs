@@ -1,0 +1,274 @@
+//! LIKE in CREATE TABLE: columns of another relation, and as much of what belongs to them as is asked for.
+//!
+//! Columns, defaults and checks become the new table's as if they had been written there; indexes and comments follow
+//! when it is made.
+
+use super::columns::{NewColumn, NewConstraint, NewKind, NewSequence, OfColumn};
+use super::objects::no_relation;
+use super::{DdlContext, index};
+use crate::pg_catalog::calls;
+use logstead_engine::TableLock;
+use logstead_sql_catalog::attributes::{self, Attribute};
+use logstead_sql_catalog::classes::{PG_CLASS, PG_CONSTRAINT};
+use logstead_sql_catalog::rights::denied_relation;
+use logstead_sql_catalog::role::acl::privilege;
+use logstead_sql_catalog::{
+    Catalog, Column, ConstraintKind, IndexDef, IndexKey, Relation, RelationKind, SequenceDef,
+};
+use logstead_sql_parse::{self as parse, LIKE_MARK};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, Oid};
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// A LIKE of a CREATE TABLE.
+pub(super) struct Like {
+    source: Arc<Relation>,
+    /// The letters of what is included (`parse::like`).
+    included: String,
+}
+
+impl Like {
+    fn includes(&self, letter: char) -> bool {
+        self.included.contains(letter)
+    }
+}
+
+/// Reads a column definition that stands for LIKE; `None` if it is a column's own.
+pub(super) async fn read(def: &ast::ColumnDef, cx: &mut DdlContext<'_>) -> Result<Option<Like>> {
+    let Some(included) = def.name.value.strip_prefix(LIKE_MARK) else {
+        return Ok(None);
+    };
+    let ast::DataType::Custom(name, _) = &def.data_type else {
+        return Err(SqlError::internal("LIKE without a source"));
+    };
+    let (schema, plain) = calls::lookup_parts(name)?;
+    let catalog = cx.catalog()?;
+    let found = catalog.relation(schema.as_deref(), &plain, cx.search_path);
+    let found = Arc::clone(found.ok_or_else(|| no_relation(name))?);
+    let source = match found.kind {
+        RelationKind::Virtual(_) => found,
+        RelationKind::Sequence(_) => {
+            let message = format!("relation \"{plain}\" is invalid in LIKE clause");
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                .detail("This operation is not supported for sequences."));
+        }
+        _ => match cx.lock_table(found.oid, TableLock::Read).await? {
+            Some((locked, _)) => locked,
+            None => return Err(no_relation(name)),
+        },
+    };
+    // The whole of it: rights on columns do not do.
+    let allowed =
+        cx.judged(|judge, role| judge.on_relation(role, &source, privilege::SELECT, 0).0 != 0)?;
+    if !allowed {
+        return Err(denied_relation(&source));
+    }
+    Ok(Some(Like {
+        source,
+        included: included.to_owned(),
+    }))
+}
+
+/// The columns, without constraints.
+pub(super) fn columns(like: &Like, cx: &mut DdlContext<'_>) -> Result<Vec<NewColumn>> {
+    let catalog = cx.catalog()?;
+    let mut columns = Vec::new();
+    let options = catalog.options_of(like.source.oid);
+    let all = like.source.columns.iter().enumerate();
+    for (at, from) in all.filter(|(_, c)| !c.dropped) {
+        let mut new = NewColumn {
+            column: Column {
+                name: from.name.clone(),
+                ty: from.ty,
+                domain: from.domain,
+                not_null: from.not_null,
+                default: None,
+                identity: None,
+                generated: false,
+                sequence: None,
+                dropped: false,
+                missing: Datum::Null,
+            },
+            sequence: None,
+            constraints: Vec::new(),
+            generated: None,
+            kept: Vec::new(),
+        };
+        let kept: [(OfColumn, bool); 3] = [
+            (Attribute::Collation, true),
+            (Attribute::Storage, like.includes('o')),
+            (Attribute::Compression, like.includes('p')),
+        ];
+        for (attribute, _) in kept.into_iter().filter(|(_, included)| *included) {
+            if let Some(value) = attributes::get(options, attribute(at)) {
+                new.kept.push((attribute, value.to_owned()));
+            }
+        }
+        match &from.default {
+            Some(text) if from.generated && like.includes('g') => {
+                new.generated = Some(parse::parse_expr(text)?);
+            }
+            Some(text) if !from.generated && from.identity.is_none() && like.includes('d') => {
+                new.column.default = Some(text.clone());
+            }
+            _ => {}
+        }
+        if let (Some(always), true) = (from.identity, like.includes('i')) {
+            new.column.identity = Some(always);
+            new.sequence = from.sequence.and_then(|oid| same_sequence(&catalog, oid));
+        }
+        columns.push(new);
+    }
+    Ok(columns)
+}
+
+/// A sequence as another one is defined.
+fn same_sequence(catalog: &Catalog, oid: Oid) -> Option<NewSequence> {
+    let RelationKind::Sequence(def) = &catalog.relations.get(&oid)?.kind else {
+        return None;
+    };
+    let SequenceDef {
+        ty,
+        start,
+        increment,
+        min,
+        max,
+        cache,
+        cycle,
+    } = *def;
+    let number = |value: i64| {
+        let digits = ast::Value::Number(value.to_string(), false);
+        ast::Expr::Value(digits.with_empty_span())
+    };
+    Some(NewSequence {
+        ty,
+        options: vec![
+            ast::SequenceOptions::IncrementBy(number(increment), false),
+            ast::SequenceOptions::MinValue(Some(number(min))),
+            ast::SequenceOptions::MaxValue(Some(number(max))),
+            ast::SequenceOptions::StartWith(number(start), false),
+            ast::SequenceOptions::Cache(number(cache)),
+            // The library's flag is that of NO CYCLE.
+            ast::SequenceOptions::Cycle(!cycle),
+        ],
+    })
+}
+
+/// CHECK constraints, and keys under names of the new table's own.
+pub(super) fn constraints(like: &Like) -> Result<Vec<NewConstraint>> {
+    let source = &like.source;
+    let mut all = Vec::new();
+    for constraint in &source.constraints {
+        let (name, kind) = match &constraint.kind {
+            ConstraintKind::Check(text) if like.includes('k') => {
+                let kind = NewKind::Check(Box::new(parse::parse_expr(text)?));
+                (Some(constraint.name.clone()), kind)
+            }
+            ConstraintKind::PrimaryKey(index) if like.includes('x') => {
+                (None, NewKind::Primary(key_names(source, *index)))
+            }
+            ConstraintKind::Unique(index) if like.includes('x') => {
+                (None, NewKind::Unique(key_names(source, *index)))
+            }
+            _ => continue,
+        };
+        let index = source.indexes.iter().find(|i| match &constraint.kind {
+            ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => i.oid == *index,
+            _ => false,
+        });
+        let included = index.into_iter().flat_map(|i| &i.include);
+        let included = included.filter_map(|p| source.columns.get(*p));
+        all.push(NewConstraint {
+            name,
+            kind,
+            timing: constraint.timing,
+            not_valid: false,
+            nulls_not_distinct: index.is_some_and(|i| i.nulls_not_distinct),
+            include: included.map(|c| c.name.clone()).collect(),
+            copied: true,
+        });
+    }
+    Ok(all)
+}
+
+fn key_names(source: &Relation, index: Oid) -> Vec<String> {
+    let found = source.indexes.iter().find(|i| i.oid == index);
+    let columns = found.into_iter().flat_map(|i| &i.columns);
+    columns.map(|c| c.name(source).to_owned()).collect()
+}
+
+/// The indexes that no constraint has made, and comments: `made` is the new table.
+pub(super) async fn finish(like: &Like, made: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    let source = &like.source;
+    let table = super::constraints::relation(cx, made)?;
+    let place = |position: usize| {
+        let name = &source.columns.get(position)?.name;
+        table
+            .columns
+            .iter()
+            .position(|c| !c.dropped && c.name == *name)
+    };
+    let comments = cx.catalog()?.notes.comments.clone();
+    if like.includes('x') {
+        let of_constraint = |index: &IndexDef| {
+            source.constraints.iter().any(|c| match c.kind {
+                ConstraintKind::PrimaryKey(oid) | ConstraintKind::Unique(oid) => oid == index.oid,
+                _ => false,
+            })
+        };
+        let own = source.indexes.iter().filter(|i| !of_constraint(i));
+        for from in own {
+            let mut copy = IndexDef::clone(from);
+            for column in &mut copy.columns {
+                if let IndexKey::Column(position) = &mut column.key {
+                    *position = place(*position).ok_or_else(lost)?;
+                }
+            }
+            for position in &mut copy.include {
+                *position = place(*position).ok_or_else(lost)?;
+            }
+            let made = index::copy(&table, copy, cx).await?;
+            if let (Some(text), true) = (comments.get(&(PG_CLASS, from.oid, 0)), like.includes('c'))
+            {
+                cx.put_comment(PG_CLASS, made, 0, Some(text)).await?;
+            }
+        }
+    }
+    if !like.includes('c') {
+        return Ok(());
+    }
+    let number = |position: usize| i32::try_from(position + 1).unwrap_or(i32::MAX);
+    for (position, _) in source
+        .columns
+        .iter()
+        .enumerate()
+        .filter(|(_, c)| !c.dropped)
+    {
+        if let (Some(text), Some(own)) = (
+            comments.get(&(PG_CLASS, source.oid, number(position))),
+            place(position),
+        ) {
+            cx.put_comment(PG_CLASS, made, number(own), Some(text))
+                .await?;
+        }
+    }
+    if like.includes('k') {
+        for constraint in &source.constraints {
+            let text = comments.get(&(PG_CONSTRAINT, constraint.oid, 0));
+            let same = |c: &&Arc<logstead_sql_catalog::Constraint>| {
+                c.name == constraint.name && matches!(c.kind, ConstraintKind::Check(_))
+            };
+            if let (Some(text), Some(own)) = (text, table.constraints.iter().find(same)) {
+                cx.put_comment(PG_CONSTRAINT, own.oid, 0, Some(text))
+                    .await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn lost() -> SqlError {
+    SqlError::internal("an index names a column that was not copied")
+}

@@ -1,0 +1,797 @@
+//! Writing the catalog's rows inside the user's transaction, locking tables, finding objects by name.
+
+use super::DdlContext;
+use crate::pg_catalog::calls;
+use logstead_engine::{Row, RowBuilder, RowLock, Table, TableLock, WriteError};
+use logstead_sql_catalog::change::{Change, is_shared_class};
+use logstead_sql_catalog::classes::{PG_CLASS, PG_NAMESPACE};
+use logstead_sql_catalog::rights::kind_of;
+use logstead_sql_catalog::role::acl::AclKind;
+use logstead_sql_catalog::store::{comment_name, write_error};
+use logstead_sql_catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIONS, SCHEMAS};
+use logstead_sql_catalog::temporary::ALIAS;
+use logstead_sql_catalog::text::truncate_name;
+use logstead_sql_catalog::{Catalog, IndexDef, Relation, RelationKind, Schema};
+use logstead_sql_exec::wait::{Obstacle, wait_for};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Oid, user};
+use logstead_types::{Csn, Rid, SqlState, TableId};
+use sqlparser::ast::ObjectName;
+use std::sync::Arc;
+
+/// Rows looked at between two yields.
+pub(super) const SCAN_ROWS: usize = 1_024;
+
+impl DdlContext<'_> {
+    /// The catalog as this transaction sees it now.
+    pub(super) fn catalog(&mut self) -> Result<Arc<Catalog>> {
+        let catalog = self.state.catalog(self.store, self.session.database())?;
+        // An answer may tell of it and nothing else: that a table is gone, or a column there already.
+        self.txn.depends_on(catalog.csn);
+        // What DDL looks at is more than the rows that it reads.
+        self.txn.depends_on_everything();
+        user::enter(&catalog);
+        Ok(catalog)
+    }
+
+    /// A new OID.
+    pub(super) fn new_oid(&mut self) -> Result<Oid> {
+        let (oid, csn) = self.store.new_oid(self.worker)?;
+        self.txn.depends_on(csn);
+        Ok(oid)
+    }
+
+    pub(super) fn depends_on(&mut self, csn: Csn) {
+        self.txn.depends_on(csn);
+    }
+
+    /// Where a part of the statement stands in its text.
+    pub(super) fn at(&self, span: sqlparser::tokenizer::Span) -> Option<usize> {
+        logstead_sql_parse::span_position(self.text, span)
+    }
+
+    /// Adds a notice.
+    pub(super) fn notice(&mut self, code: SqlState, message: impl Into<String>) {
+        self.notices.push(super::Notice {
+            severity: "NOTICE",
+            code,
+            message: message.into(),
+            detail: None,
+            hint: None,
+        });
+    }
+
+    /// Says something to who asks for all that is said: `client_min_messages` is debug1 or more talkative.
+    pub(super) fn debug(&mut self, message: impl FnOnce() -> String) {
+        let least = self.session.setting("client_min_messages");
+        if least.is_some_and(|least| least.starts_with("debug")) {
+            self.notices.push(super::Notice {
+                severity: "DEBUG",
+                code: SqlState::SUCCESSFUL_COMPLETION,
+                message: message(),
+                detail: None,
+                hint: None,
+            });
+        }
+    }
+
+    /// A name cut to 63 bytes, with PostgreSQL's notice.
+    pub(super) fn name(&mut self, name: &str) -> String {
+        let short = truncate_name(name);
+        if short.len() < name.len() {
+            let message = format!("identifier \"{name}\" will be truncated to \"{short}\"");
+            self.notice(SqlState::NAME_TOO_LONG, message);
+        }
+        short.to_owned()
+    }
+
+    /// 55006 while deferred constraints of the table's rows are still to be judged by its present definition.
+    pub(super) fn refuse_pending(&mut self, table: Oid, what: &str) -> Result<()> {
+        self.refuse_used(table, what, true)
+    }
+
+    /// 55006 while the table is in use by statements that this one is run inside of, or, if that is asked, as
+    /// [`refuse_pending`](Self::refuse_pending).
+    pub(super) fn refuse_used(&mut self, table: Oid, what: &str, pending: bool) -> Result<()> {
+        let catalog = self.catalog()?;
+        let relation = catalog.relations.get(&table).filter(|r| r.has_rows());
+        let why = if relation.is_some_and(|r| self.in_use.contains(&r.storage)) {
+            "it is being used by active queries in this session"
+        } else if pending && self.events.concern(table) {
+            "it has pending trigger events"
+        } else {
+            return Ok(());
+        };
+        let name = catalog.name_of(table).map_or("?", |(_, name)| name);
+        Err(SqlError::new(
+            SqlState::OBJECT_IN_USE,
+            format!("cannot {what} \"{name}\" because {why}"),
+        ))
+    }
+
+    /// Waits until what is in the way is not any more, the statement is cancelled, or it would wait for ever.
+    pub(super) async fn wait(&mut self, obstacle: impl Into<Obstacle>) -> Result<()> {
+        wait_for(obstacle.into(), self.txn, self.cancel).await
+    }
+
+    /// After a write that was refused: waits if that is worth it.
+    pub(super) async fn wait_after(&mut self, error: WriteError) -> Result<()> {
+        match Obstacle::of(error) {
+            Ok(obstacle) => self.wait(obstacle).await,
+            Err(error) => Err(write_error(&error)),
+        }
+    }
+
+    /// The newest version of a row, as `read` takes it.
+    pub(super) async fn read_newest<T>(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        read: impl Fn(Option<Row<'_>>) -> T,
+    ) -> Result<T> {
+        loop {
+            let absent = {
+                let guard = self.txn.pin();
+                match self.txn.read_newest(table, rid, &guard) {
+                    Ok(row) => return Ok(read(row)),
+                    Err(absent) => absent,
+                }
+            };
+            self.wait(absent).await?;
+        }
+    }
+
+    /// Locks a table's storage; a storage that this transaction made needs no lock.
+    pub(super) async fn lock_storage(
+        &mut self,
+        storage: TableId,
+        lock: TableLock,
+    ) -> Result<Option<Arc<Table>>> {
+        let Some(table) = self.store.engine().table(storage) else {
+            return Ok(None);
+        };
+        if self.state.is_own(storage) {
+            return Ok(Some(table));
+        }
+        loop {
+            match self.txn.lock_table(&table, lock) {
+                Ok(()) => return Ok(Some(table)),
+                Err(error) => self.wait_after(error).await?,
+            }
+        }
+    }
+
+    /// Locks the table `oid` and gives it as it is once locked; `None` if it was dropped meanwhile.
+    pub(super) async fn lock_table(
+        &mut self,
+        oid: Oid,
+        lock: TableLock,
+    ) -> Result<Option<(Arc<Relation>, Arc<Table>)>> {
+        loop {
+            let Some(before) = self.catalog()?.relations.get(&oid).cloned() else {
+                return Ok(None);
+            };
+            let locked = self.lock_storage(before.storage, lock).await?;
+            // What was planned before the wait may be gone: look again, and lock its new storage if it has one.
+            let Some(after) = self.catalog()?.relations.get(&oid).cloned() else {
+                return Ok(None);
+            };
+            match locked {
+                Some(table) if after.storage == before.storage => {
+                    self.txn.begin_statement();
+                    return Ok(Some((after, table)));
+                }
+                Some(_) => {}
+                None if after.storage == before.storage => {
+                    return Err(SqlError::internal(format!(
+                        "storage {} of a table is missing",
+                        before.storage
+                    )));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The schema that a new object goes to.
+    pub(super) fn target_schema(&mut self, schema: Option<&str>) -> Result<Arc<Schema>> {
+        let catalog = self.catalog()?;
+        match schema {
+            Some(ALIAS) => self.temporary_schema(),
+            Some(name) => {
+                let found = catalog
+                    .schema(name)
+                    .cloned()
+                    .ok_or_else(|| no_schema(name))?;
+                if matches!(found.oid, 11 | 99 | 13_000) {
+                    return Err(SqlError::new(
+                        SqlState::INSUFFICIENT_PRIVILEGE,
+                        format!("permission denied to create in schema \"{name}\""),
+                    )
+                    .detail("System catalog modifications are currently disallowed."));
+                }
+                Ok(found)
+            }
+            None => {
+                let user = |s: &&String| *s != "pg_catalog" && *s != "information_schema";
+                let named = |s: &&String| *s == ALIAS || catalog.schema(s).is_some();
+                if self
+                    .search_path
+                    .iter()
+                    .filter(user)
+                    .find(named)
+                    .is_some_and(|s| s == ALIAS)
+                {
+                    return self.temporary_schema();
+                }
+                let found = self
+                    .search_path
+                    .iter()
+                    .filter(user)
+                    .find_map(|s| catalog.schema(s).cloned());
+                found.ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::INVALID_SCHEMA_NAME,
+                        "no schema has been selected to create in",
+                    )
+                })
+            }
+        }
+    }
+
+    /// Schema and name of an object that is to be made.
+    pub(super) fn new_name(&mut self, name: &ObjectName) -> Result<(Arc<Schema>, String)> {
+        self.new_name_of(name, false)
+    }
+
+    /// The same of a type, in a schema where the role may make one.
+    pub(super) fn new_type_name(&mut self, name: &ObjectName) -> Result<(Arc<Schema>, String)> {
+        let (schema, name) = self.new_name(name)?;
+        super::types::refuse_temporary(&schema.name)?;
+        self.must_create_in(schema.oid)?;
+        Ok((schema, name))
+    }
+
+    /// The same of an object that is said to be temporary.
+    pub(super) fn new_name_of(
+        &mut self,
+        name: &ObjectName,
+        temporary: bool,
+    ) -> Result<(Arc<Schema>, String)> {
+        let at = sqlparser::ast::Spanned::span(name);
+        let (schema, name) = calls::name_parts(name)?;
+        let name = self.name(&name);
+        let target = match temporary {
+            true => self.temporary_target(schema.as_deref()),
+            false => self.target_schema(schema.as_deref()),
+        };
+        let target = target.map_err(|e| match (e.code(), &schema) {
+            (SqlState::INSUFFICIENT_PRIVILEGE, Some(schema)) => SqlError::new(
+                SqlState::INSUFFICIENT_PRIVILEGE,
+                format!("permission denied to create \"{schema}.{name}\""),
+            )
+            .detail("System catalog modifications are currently disallowed."),
+            _ => e.at(self.at(at)),
+        })?;
+        Ok((target, name))
+    }
+
+    fn temporary_target(&mut self, schema: Option<&str>) -> Result<Arc<Schema>> {
+        match schema {
+            Some(name) if name != ALIAS => {
+                let catalog = self.catalog()?;
+                let found = catalog.schema(name).ok_or_else(|| no_schema(name))?;
+                match &catalog.temp {
+                    Some(own) if own.oid == found.oid => Ok(Arc::clone(own)),
+                    _ => Err(SqlError::new(
+                        SqlState::INVALID_TABLE_DEFINITION,
+                        "cannot create temporary relation in non-temporary schema",
+                    )),
+                }
+            }
+            _ => self.temporary_schema(),
+        }
+    }
+
+    /// The session's temporary schema, made if it has none yet. It is in no stored catalog.
+    pub(super) fn temporary_schema(&mut self) -> Result<Arc<Schema>> {
+        if let Some(schema) = &self.catalog()?.temp {
+            return Ok(Arc::clone(schema));
+        }
+        let name = match self.state.temporary() {
+            Some(temporary) => temporary.schema_name().to_owned(),
+            None => return Err(SqlError::unsupported("temporary objects here")),
+        };
+        let schema = Arc::new(Schema {
+            oid: self.new_oid()?,
+            name,
+        });
+        self.state.push(Change::PutSchema(Arc::clone(&schema)));
+        Ok(schema)
+    }
+
+    /// Is the object with this number, a relation, an index, a constraint or a function, temporary?
+    fn is_temporary(&mut self, object: Oid) -> Result<bool> {
+        let catalog = self.catalog()?;
+        if catalog.temp.is_none() {
+            return Ok(false);
+        }
+        let routine = catalog.routines.get(object);
+        if routine.is_some_and(|routine| routine.is_temporary()) {
+            return Ok(true);
+        }
+        let table = catalog.index_tables.get(&object);
+        let table = table.or_else(|| catalog.constraint_tables.get(&object));
+        let relation = catalog.relations.get(table.unwrap_or(&object));
+        Ok(relation.is_some_and(|relation| relation.is_temporary()))
+    }
+
+    /// Fails for a name that the session's temporary schema has already: no unique index stands behind it.
+    pub(super) fn temporary_name_is_free(
+        &mut self,
+        schema: Oid,
+        name: &str,
+        own: Oid,
+    ) -> Result<()> {
+        match self.catalog()?.names.get(&(schema, name.to_owned())) {
+            Some(other) if *other != own => Err(name_taken(name)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Inserts an object's row, waiting for whoever is making or dropping one of the same name. `false` if the name is
+    /// taken.
+    pub(super) async fn insert_row(&mut self, table: TableId, row: &ObjectRow) -> Result<bool> {
+        let handle = self.store.table(table)?;
+        let bytes = row.encode(&mut RowBuilder::new());
+        loop {
+            self.txn.begin_statement();
+            match self.txn.insert(&handle, &bytes) {
+                Ok(rid) => {
+                    self.store.remember(table, row.key.database, row.oid, rid);
+                    return Ok(true);
+                }
+                Err(WriteError::Unique { .. }) => return Ok(false),
+                Err(error) => self.wait_after(error).await?,
+            }
+        }
+    }
+
+    /// Replaces (`Some`) or deletes (`None`) an object's row. `false` if the new name is taken.
+    pub(super) async fn change_row(
+        &mut self,
+        table: TableId,
+        database: Oid,
+        oid: Oid,
+        row: Option<&ObjectRow>,
+    ) -> Result<bool> {
+        self.change_row_from(table, database, oid, row, None).await
+    }
+
+    /// The same, of a row that must still have the definition `expected`.
+    pub(super) async fn change_row_from(
+        &mut self,
+        table: TableId,
+        database: Oid,
+        oid: Oid,
+        row: Option<&ObjectRow>,
+        expected: Option<&[u8]>,
+    ) -> Result<bool> {
+        let handle = self.store.table(table)?;
+        let concurrent = || {
+            SqlError::new(
+                SqlState::INTERNAL_ERROR,
+                format!("object {oid} was concurrently changed"),
+            )
+        };
+        let rid = self
+            .store
+            .rid(table, database, oid)
+            .ok_or_else(concurrent)?;
+        let bytes = row.map(|r| r.encode(&mut RowBuilder::new()));
+        loop {
+            self.txn.begin_statement();
+            let newest = self.read_newest(&handle, rid, |row| {
+                row.map(|row| (row.version, ObjectRow::decode(row.bytes)))
+            });
+            let (version, now) = newest.await?.ok_or_else(concurrent)?;
+            if let Some(expected) = expected
+                && now?.definition != expected
+            {
+                return Err(SqlError::internal("tuple concurrently updated"));
+            }
+            let result = match &bytes {
+                Some(bytes) => self.txn.update(&handle, rid, version, bytes),
+                None => self.txn.delete(&handle, rid, version),
+            };
+            match result {
+                Ok(()) => return Ok(true),
+                Err(WriteError::Changed) => {}
+                Err(WriteError::Gone) => return Err(concurrent()),
+                Err(WriteError::Unique { .. }) => return Ok(false),
+                Err(error) => self.wait_after(error).await?,
+            }
+        }
+    }
+
+    fn relation_row(&mut self, relation: &Relation) -> Result<ObjectRow> {
+        let catalog = self.catalog()?;
+        let options = catalog
+            .notes
+            .options
+            .get(&relation.oid)
+            .map_or(&[][..], Vec::as_slice);
+        let key = ObjectKey {
+            database: catalog.database,
+            namespace: relation.schema,
+            name: relation.name.clone(),
+        };
+        Ok(ObjectRow {
+            key,
+            oid: relation.oid,
+            definition: stored::encode_relation(relation, options),
+        })
+    }
+
+    pub(super) fn index_row(&mut self, schema: Oid, index: &IndexDef) -> Result<ObjectRow> {
+        let catalog = self.catalog()?;
+        let options = catalog
+            .notes
+            .options
+            .get(&index.oid)
+            .map_or(&[][..], Vec::as_slice);
+        let key = ObjectKey {
+            database: catalog.database,
+            namespace: schema,
+            name: index.name.clone(),
+        };
+        Ok(ObjectRow {
+            key,
+            oid: index.oid,
+            definition: stored::encode_index(index, options),
+        })
+    }
+
+    /// 0A000 if an expression of something that lasts names a temporary relation, which does not.
+    fn refuse_temporary_constants(&mut self, relation: &Relation) -> Result<()> {
+        let catalog = self.catalog()?;
+        if catalog.temp.is_none() || relation.is_temporary() || relation.view().is_some() {
+            return Ok(());
+        }
+        let temporary = |oid: Oid| catalog.relations.get(&oid).filter(|r| r.is_temporary());
+        let live = relation.columns.iter().filter(|c| !c.dropped);
+        let defaults = live.filter_map(|c| c.default.as_deref());
+        let checks = relation.constraints.iter().filter_map(|c| c.check());
+        let mut named = defaults
+            .chain(checks)
+            .flat_map(logstead_sql_catalog::depend::relations_named);
+        match named.find_map(temporary) {
+            None => Ok(()),
+            Some(found) => Err(SqlError::unsupported(format!(
+                "a default or constraint of a permanent table that names the temporary relation \"{}\"",
+                found.name
+            ))),
+        }
+    }
+
+    /// Stores a new table or sequence. It belongs to who makes it.
+    pub(super) async fn create_relation(&mut self, relation: Relation) -> Result<Arc<Relation>> {
+        super::types::refuse_row_type(&*self.catalog()?, &relation)?;
+        self.refuse_temporary_constants(&relation)?;
+        self.hold_types_of(&relation, None).await?;
+        self.hold_routines_of(&relation, None).await?;
+        super::composites::refuse_kept_rows(&relation, None, self)?;
+        if relation.is_temporary() {
+            self.temporary_name_is_free(relation.schema, &relation.name, relation.oid)?;
+        } else {
+            self.hold_schema_of(relation.schema, &relation.schema_name)
+                .await?;
+            let row = self.relation_row(&relation)?;
+            if !self.insert_row(RELATIONS, &row).await? {
+                return Err(name_taken(&relation.name));
+            }
+        }
+        let relation = Arc::new(relation);
+        self.state.push(Change::PutRelation(Arc::clone(&relation)));
+        if !relation.is_temporary() {
+            self.own_new(PG_CLASS, relation.oid, relation.schema, kind_of(&relation))
+                .await?;
+        }
+        Ok(relation)
+    }
+
+    /// Stores a table or sequence that has changed.
+    pub(super) async fn update_relation(&mut self, relation: Relation) -> Result<Arc<Relation>> {
+        let old = self.catalog()?.relations.get(&relation.oid).cloned();
+        let named = |old: &Arc<Relation>| (old.schema, old.name.clone());
+        if old.as_ref().map(named) != Some((relation.schema, relation.name.clone())) {
+            super::types::refuse_row_type(&*self.catalog()?, &relation)?;
+        }
+        self.refuse_temporary_constants(&relation)?;
+        self.hold_types_of(&relation, old.as_deref()).await?;
+        self.hold_routines_of(&relation, old.as_deref()).await?;
+        super::composites::refuse_kept_rows(&relation, old.as_deref(), self)?;
+        if relation.is_temporary() {
+            self.temporary_name_is_free(relation.schema, &relation.name, relation.oid)?;
+        } else {
+            if old
+                .as_ref()
+                .is_some_and(|old| old.schema != relation.schema)
+            {
+                self.hold_schema_of(relation.schema, &relation.schema_name)
+                    .await?;
+            }
+            let row = self.relation_row(&relation)?;
+            if !self
+                .change_row(RELATIONS, row.key.database, relation.oid, Some(&row))
+                .await?
+            {
+                return Err(name_taken(&relation.name));
+            }
+        }
+        let relation = Arc::new(relation);
+        self.state.push(Change::PutRelation(Arc::clone(&relation)));
+        Ok(relation)
+    }
+
+    /// Removes a table or sequence from the catalog; its indexes' rows go with it.
+    pub(super) async fn delete_relation(&mut self, relation: &Relation) -> Result<()> {
+        let database = self.catalog()?.database;
+        if !relation.is_temporary() {
+            for index in &relation.indexes {
+                self.change_row(RELATIONS, database, index.oid, None)
+                    .await?;
+            }
+            super::triggers::delete_rows(relation.oid, self).await?;
+            self.change_row(RELATIONS, database, relation.oid, None)
+                .await?;
+            self.delete_rights(PG_CLASS, relation.oid).await?;
+        }
+        self.state.push(Change::DropRelation(relation.oid));
+        match relation.kind {
+            RelationKind::Sequence(_) => self.state.sequence_unused(relation.storage),
+            _ => self.state.unused(relation.storage),
+        }
+        Ok(())
+    }
+
+    /// The engine's table of a relation.
+    pub(super) fn storage(&self, relation: &Relation) -> Result<Arc<Table>> {
+        let table = self.store.engine().table(relation.storage);
+        table.ok_or_else(|| {
+            SqlError::internal(format!("storage of \"{}\" is missing", relation.name))
+        })
+    }
+
+    /// Stores an index that has changed (its name).
+    pub(super) async fn update_index(&mut self, schema: Oid, index: IndexDef) -> Result<()> {
+        if self.is_temporary(index.table)? {
+            self.temporary_name_is_free(schema, &index.name, index.oid)?;
+        } else {
+            let row = self.index_row(schema, &index)?;
+            if !self
+                .change_row(RELATIONS, row.key.database, index.oid, Some(&row))
+                .await?
+            {
+                return Err(name_taken(&index.name));
+            }
+        }
+        self.state.push(Change::PutIndex(Arc::new(index)));
+        Ok(())
+    }
+
+    /// Removes an index.
+    pub(super) async fn delete_index(
+        &mut self,
+        relation: &Relation,
+        index: &Arc<IndexDef>,
+    ) -> Result<()> {
+        let database = self.catalog()?.database;
+        if !relation.is_temporary() {
+            self.change_row(RELATIONS, database, index.oid, None)
+                .await?;
+        }
+        let table = self.storage(relation)?;
+        self.state.detached(table, Arc::clone(index));
+        self.state.push(Change::DropIndex(index.oid));
+        super::computed::forget(index, self).await
+    }
+
+    /// Stores a new schema. `false` if the name is taken.
+    pub(super) async fn create_schema(&mut self, name: &str, owner: Oid) -> Result<bool> {
+        let catalog = self.catalog()?;
+        if catalog.schema(name).is_some() {
+            return Ok(false);
+        }
+        let oid = self.new_oid()?;
+        let key = ObjectKey {
+            database: catalog.database,
+            namespace: 0,
+            name: name.to_owned(),
+        };
+        if !self
+            .insert_row(
+                SCHEMAS,
+                &ObjectRow {
+                    key,
+                    oid,
+                    definition: vec![1],
+                },
+            )
+            .await?
+        {
+            return Ok(false);
+        }
+        self.state.push(Change::PutSchema(Arc::new(Schema {
+            oid,
+            name: name.to_owned(),
+        })));
+        self.own_new_as(owner, PG_NAMESPACE, oid, 0, AclKind::Schema)
+            .await?;
+        Ok(true)
+    }
+
+    /// Locks a schema: shared by who makes something in it, alone by who drops it. False if it was dropped meanwhile.
+    pub(super) async fn hold_schema(&mut self, schema: Oid, lock: RowLock) -> Result<bool> {
+        let database = self.catalog()?.database;
+        let Some(rid) = self.store.rid(SCHEMAS, database, schema) else {
+            return Ok(self.catalog()?.schemas.contains_key(&schema));
+        };
+        let handle = self.store.table(SCHEMAS)?;
+        loop {
+            self.txn.begin_statement();
+            let newest = self.read_newest(&handle, rid, |row| row.map(|row| row.version));
+            let Some(version) = newest.await? else {
+                return Ok(false);
+            };
+            match self.txn.lock_row(&handle, rid, version, lock) {
+                Ok(()) => break,
+                Err(WriteError::Changed) => {}
+                Err(WriteError::Gone | WriteError::SerializationDelete) => return Ok(false),
+                Err(error) => self.wait_after(error).await?,
+            }
+        }
+        // It may be gone since it was found.
+        Ok(self.catalog()?.schemas.contains_key(&schema))
+    }
+
+    /// Keeps the schema that a relation or type goes to from being dropped until the transaction ends.
+    pub(super) async fn hold_schema_of(&mut self, schema: Oid, name: &str) -> Result<()> {
+        match self.hold_schema(schema, RowLock::KeyShare).await? {
+            true => Ok(()),
+            false => Err(no_schema(name)),
+        }
+    }
+
+    /// Removes a schema.
+    pub(super) async fn delete_schema(&mut self, oid: Oid) -> Result<()> {
+        let database = self.catalog()?.database;
+        self.change_row(SCHEMAS, database, oid, None).await?;
+        self.delete_rights(PG_NAMESPACE, oid).await?;
+        self.state.push(Change::DropSchema(oid));
+        Ok(())
+    }
+
+    /// An object's row by its name.
+    pub(super) async fn named_row(
+        &mut self,
+        table: TableId,
+        key: &ObjectKey,
+    ) -> Result<Option<(Rid, ObjectRow)>> {
+        let handle = self.store.table(table)?;
+        let index = handle
+            .index(stored::name_index(table))
+            .ok_or_else(|| SqlError::internal("a table of the catalog has no index"))?;
+        let mut lookup = Vec::new();
+        lookup.extend_from_slice(&key.database.to_be_bytes());
+        lookup.extend_from_slice(&key.namespace.to_be_bytes());
+        lookup.extend_from_slice(key.name.as_bytes());
+        lookup.push(0);
+        self.txn.begin_statement();
+        loop {
+            let absent = {
+                let guard = self.txn.pin();
+                match self.txn.get(&index, &lookup, &guard) {
+                    Ok(None) => return Ok(None),
+                    Ok(Some(row)) => return Ok(Some((row.rid, ObjectRow::decode(row.bytes)?))),
+                    Err(absent) => absent,
+                }
+            };
+            self.wait(absent).await?;
+        }
+    }
+
+    /// Stores or removes a comment.
+    pub(super) async fn put_comment(
+        &mut self,
+        class: Oid,
+        object: Oid,
+        sub: i32,
+        text: Option<&str>,
+    ) -> Result<()> {
+        let database = match is_shared_class(class) {
+            true => 0,
+            false => self.catalog()?.database,
+        };
+        if self.is_temporary(object)? {
+            self.state
+                .push(Change::Comment((class, object, sub), text.map(Arc::from)));
+            return Ok(());
+        }
+        let key = ObjectKey {
+            database,
+            namespace: class,
+            name: comment_name(object, sub),
+        };
+        if database == 0 {
+            self.delete_older_comments(&key).await?;
+        }
+        let old = self.named_row(COMMENTS, &key).await?;
+        let old = old.map(|(rid, row)| (rid, row.oid));
+        let row = |oid| {
+            text.map(|text| {
+                let definition = [&[1], text.as_bytes()].concat();
+                ObjectRow {
+                    key: key.clone(),
+                    oid,
+                    definition,
+                }
+            })
+        };
+        match old {
+            Some((rid, oid)) => {
+                self.store.remember(COMMENTS, database, oid, rid);
+                self.change_row(COMMENTS, database, oid, row(oid).as_ref())
+                    .await?;
+            }
+            None => {
+                let oid = self.new_oid()?;
+                if let Some(row) = row(oid)
+                    && !self.insert_row(COMMENTS, &row).await?
+                {
+                    return Err(SqlError::new(
+                        SqlState::SERIALIZATION_FAILURE,
+                        "the comment was concurrently changed",
+                    ));
+                }
+            }
+        }
+        self.state
+            .push(Change::Comment((class, object, sub), text.map(Arc::from)));
+        Ok(())
+    }
+}
+
+/// Lets other tasks of the worker run, those too whose requests are still in their sockets. Who wakes itself instead
+/// goes on some sixty times before the runtime looks at the sockets.
+pub(super) async fn yield_once() {
+    tokio::task::yield_now().await;
+}
+
+/// 42P07.
+pub fn name_taken(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::DUPLICATE_TABLE,
+        format!("relation \"{name}\" already exists"),
+    )
+}
+
+pub(super) fn no_schema(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_SCHEMA_NAME,
+        format!("schema \"{name}\" does not exist"),
+    )
+}
+
+/// 42P01 for a name that may be qualified.
+pub(super) fn no_relation(name: &ObjectName) -> SqlError {
+    let text = match calls::name_parts(name) {
+        Ok((Some(schema), name)) => format!("{schema}.{name}"),
+        Ok((None, name)) => name,
+        Err(error) => return error,
+    };
+    SqlError::new(
+        SqlState::UNDEFINED_TABLE,
+        format!("relation \"{text}\" does not exist"),
+    )
+}

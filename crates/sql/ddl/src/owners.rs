@@ -1,0 +1,600 @@
+//! Who owns what: ALTER ... OWNER TO, REASSIGN OWNED, DROP OWNED, and what keeps a role from being dropped.
+
+use super::alter_table::{system_relation, wrong_kind};
+use super::dependents::{self, Object};
+use super::objects::{no_relation, no_schema};
+use super::{
+    DdlContext, drop as dropping, extensions, grant, permit, routine_lookup, routines, types,
+};
+use crate::pg_catalog::calls;
+use logstead_engine::TableLock;
+use logstead_sql_catalog::classes::{
+    PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TYPE,
+};
+use logstead_sql_catalog::extensions::extension_name;
+use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
+use logstead_sql_catalog::rights::{Rights, denied};
+use logstead_sql_catalog::role::Role;
+use logstead_sql_catalog::role::acl::{Acl, AclKind, privilege as p};
+use logstead_sql_catalog::stored::RIGHTS;
+use logstead_sql_catalog::text::fold;
+use logstead_sql_catalog::{Catalog, Relation, RelationKind};
+use logstead_sql_parse::{OwnedKind, RoleName, RoutineRef, RoutineWord};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
+use logstead_types::SqlState;
+use sqlparser::ast::{self, ObjectName, ObjectType};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A role where the grammar library has read its name.
+pub(super) fn role_of_ident(name: &ast::Ident, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let folded = fold(name);
+    let role = match (name.quote_style, folded.as_str()) {
+        (None, "current_user" | "current_role") => RoleName::Current,
+        (None, "session_user") => RoleName::Session,
+        _ => RoleName::Name(folded),
+    };
+    Ok(cx.find_role(&role)?.oid)
+}
+
+fn role_of(owner: &ast::Owner, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    Ok(match owner {
+        ast::Owner::Ident(role) => role_of_ident(role, cx)?,
+        ast::Owner::CurrentRole | ast::Owner::CurrentUser => cx.session.current_role(),
+        ast::Owner::SessionUser => cx.session.session_role(),
+    })
+}
+
+/// 42501 unless the current role may act as `owner`.
+pub(super) fn must_be_member(owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    let catalog = cx.catalog()?;
+    match cx.judged(|judge, role| judge.members.is_member(role, owner))? {
+        true => Ok(()),
+        false => {
+            let name = catalog.roles.get(owner).map_or("?", |r| r.name.as_str());
+            Err(denied(format!("must be member of role \"{name}\"")))
+        }
+    }
+}
+
+/// Gives an object to another.
+pub(super) async fn give(
+    class: Oid,
+    object: Oid,
+    owner: Oid,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    cx.hold_rights().await?;
+    let old = cx.catalog()?.whole_rights(class, object);
+    if old.owner == owner {
+        return Ok(());
+    }
+    let columns = old.columns.iter();
+    let rights = Rights {
+        owner,
+        acl: old.acl.as_ref().map(|acl| acl.with_owner(old.owner, owner)),
+        columns: columns
+            .map(|(at, acl)| (*at, acl.with_owner(old.owner, owner)))
+            .collect(),
+    };
+    cx.put_rights(class, object, &old, rights).await
+}
+
+/// ALTER TABLE ... OWNER TO, of whatever relation.
+pub(super) async fn of_relation(
+    oid: Oid,
+    owner: &ast::Owner,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let owner = role_of(owner, cx)?;
+    relation(oid, owner, cx).await
+}
+
+async fn relation(oid: Oid, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    cx.hold_rights().await?;
+    let catalog = cx.catalog()?;
+    let Some(found) = catalog.relations.get(&oid).cloned() else {
+        let table = catalog.index_tables.get(&oid).copied().unwrap_or_default();
+        if catalog.owner_of(PG_CLASS, table) != owner {
+            let name = catalog.name_of(oid).map_or("?", |(_, name)| name);
+            cx.notices.push(super::Notice {
+                severity: "WARNING",
+                code: SqlState::WRONG_OBJECT_TYPE,
+                message: format!("cannot change owner of index \"{name}\""),
+                detail: None,
+                hint: None,
+            });
+        }
+        return Ok(());
+    };
+    if matches!(found.kind, RelationKind::Virtual(_)) {
+        return Err(system_relation(&found.name));
+    }
+    if catalog.owner_of(PG_CLASS, oid) == owner {
+        return Ok(());
+    }
+    if let Some((table, _)) = permit::owning_table(&catalog, oid) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cannot change owner of sequence \"{}\"", found.name),
+        )
+        .detail(format!(
+            "Sequence \"{}\" is linked to table \"{}\".",
+            found.name, table.name
+        )));
+    }
+    // Who alters or drops it waits for its new owner. A sequence has no table to lock.
+    if !matches!(found.kind, RelationKind::Sequence(_))
+        && cx.lock_table(oid, TableLock::Exclusive).await?.is_none()
+    {
+        return Err(gone(&found.name));
+    }
+    let catalog = cx.catalog()?;
+    let found = catalog.relations.get(&oid).cloned();
+    let found = found.ok_or_else(|| gone("?"))?;
+    cx.must_own(&found)?;
+    must_be_member(owner, cx)?;
+    let superuser = cx.judged(|judge, role| judge.members.is_superuser(role))?;
+    let create = cx.judged(|judge, _| judge.may_create_in(owner, found.schema))?;
+    if !(superuser || create) {
+        return Err(denied(format!(
+            "permission denied for schema {}",
+            found.schema_name
+        )));
+    }
+    with_sequences(&found, owner, cx).await
+}
+
+fn gone(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_TABLE,
+        format!("relation \"{name}\" does not exist"),
+    )
+}
+
+/// A table's own sequences go with it.
+async fn with_sequences(relation: &Relation, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    give(PG_CLASS, relation.oid, owner, cx).await?;
+    let columns = relation.columns.iter().filter(|c| !c.dropped);
+    for sequence in columns.filter_map(|c| c.sequence) {
+        if cx.catalog()?.relations.contains_key(&sequence) {
+            give(PG_CLASS, sequence, owner, cx).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs ALTER ... OWNER TO.
+pub(super) async fn alter(
+    kind: OwnedKind,
+    if_exists: bool,
+    name: &ObjectName,
+    owner: &RoleName,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    match kind {
+        OwnedKind::Schema => return schema(&calls::name_parts(name)?.1, owner, cx).await,
+        OwnedKind::Database => return database(&calls::name_parts(name)?.1, owner, cx).await,
+        OwnedKind::Type | OwnedKind::Domain => {
+            let owner = cx.find_role(owner)?.oid;
+            let of_domain = kind == OwnedKind::Domain;
+            return match types::to_be_given(name, of_domain, owner, cx).await? {
+                Some(ty) => give(PG_TYPE, ty.oid, owner, cx).await,
+                None => Ok(()),
+            };
+        }
+        _ => {}
+    }
+    let (schema, plain) = calls::lookup_parts(name)?;
+    let catalog = cx.catalog()?;
+    let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
+        if if_exists {
+            cx.notice(
+                SqlState::SUCCESSFUL_COMPLETION,
+                format!("relation \"{plain}\" does not exist, skipping"),
+            );
+            return Ok(());
+        }
+        return Err(no_relation(name));
+    };
+    let found = catalog.relations.get(&oid);
+    let table = found.or_else(|| {
+        let table = catalog.index_tables.get(&oid)?;
+        catalog.relations.get(table)
+    });
+    if let Some(table) = table {
+        cx.judged(|judge, role| judge.must_own(role, table))??;
+    }
+    let wanted = match (kind, found.map(|r| &r.kind)) {
+        (OwnedKind::View, Some(RelationKind::View(_)))
+        | (OwnedKind::MaterializedView, Some(RelationKind::Materialized(..)))
+        | (OwnedKind::Sequence, Some(RelationKind::Sequence(_)))
+        | (OwnedKind::Index, None)
+        | (OwnedKind::Table, _) => None,
+        (OwnedKind::View, _) => Some("a view"),
+        (OwnedKind::MaterializedView, _) => Some("a materialized view"),
+        (OwnedKind::Sequence, _) => Some("a sequence"),
+        _ => Some("an index"),
+    };
+    if let Some(wanted) = wanted {
+        return Err(wrong_kind(&plain, wanted));
+    }
+    let owner = cx.find_role(owner)?.oid;
+    relation(oid, owner, cx).await
+}
+
+async fn schema(name: &str, owner: &RoleName, cx: &mut DdlContext<'_>) -> Result<()> {
+    let owner = cx.find_role(owner)?.oid;
+    let catalog = cx.catalog()?;
+    let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?.oid;
+    if catalog.owner_of(PG_NAMESPACE, schema) == owner {
+        return Ok(());
+    }
+    if !cx.judged(|judge, role| judge.owns(role, PG_NAMESPACE, schema))? {
+        return Err(denied(format!("must be owner of schema {name}")));
+    }
+    must_be_member(owner, cx)?;
+    let database = catalog.database;
+    if cx.judged(|judge, role| judge.on_database(role, database, p::CREATE))? == 0 {
+        let name = &catalog.database_name;
+        return Err(denied(format!("permission denied for database {name}")));
+    }
+    give(PG_NAMESPACE, schema, owner, cx).await
+}
+
+/// ALTER FUNCTION ... OWNER TO.
+pub(super) async fn of_routine(
+    word: RoutineWord,
+    target: &RoutineRef,
+    owner: &RoleName,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let owner = cx.find_role(owner)?.oid;
+    let found = routine_lookup::named(word, target, cx)?;
+    if cx.catalog()?.owner_of(PG_PROC, found.oid) == owner {
+        return Ok(());
+    }
+    let Some(routine) = routines::hold(found.oid, cx).await? else {
+        return Err(SqlError::internal("tuple concurrently updated"));
+    };
+    let superuser = cx.judged(|judge, role| judge.members.is_superuser(role))?;
+    if !superuser {
+        // Owners are those of functions, whatever it is.
+        routine_lookup::must_own_as("function", &routine, cx)?;
+        must_be_member(owner, cx)?;
+        if !cx.judged(|judge, _| judge.may_create_in(owner, routine.schema))? {
+            let name = &routine.schema_name;
+            return Err(denied(format!("permission denied for schema {name}")));
+        }
+    }
+    give(PG_PROC, routine.oid, owner, cx).await
+}
+
+async fn database(name: &str, owner: &RoleName, cx: &mut DdlContext<'_>) -> Result<()> {
+    let owner = cx.find_role(owner)?.oid;
+    cx.hold_databases().await?;
+    let catalog = cx.catalog()?;
+    let database = grant::database(name, &catalog)?;
+    if catalog.owner_of(PG_DATABASE, database) == owner {
+        return Ok(());
+    }
+    if !cx.judged(|judge, role| judge.owns(role, PG_DATABASE, database))? {
+        return Err(denied(format!("must be owner of database {name}")));
+    }
+    must_be_member(owner, cx)?;
+    let asker = catalog.roles.get(cx.session.current_role());
+    if !asker.is_some_and(|role| role.superuser || role.create_db) {
+        return Err(denied("permission denied to change owner of database"));
+    }
+    give(PG_DATABASE, database, owner, cx).await
+}
+
+/// 2BP01 for what the system needs.
+fn refuse_required(role: &Role, what: &str) -> Result<()> {
+    match role.is_required() {
+        true => Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!(
+                "cannot {what} objects owned by role {} because they are required by the database system",
+                role.name
+            ),
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Runs REASSIGN OWNED.
+pub(super) async fn reassign(
+    roles: &[RoleName],
+    to: &RoleName,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let mut from = Vec::new();
+    for role in roles {
+        from.push(cx.find_role(role)?);
+    }
+    let to = cx.find_role(to)?;
+    for role in from.iter().chain([&to]) {
+        if !cx.judged(|judge, asker| judge.members.has_privileges_of(asker, role.oid))? {
+            return Err(denied("permission denied to reassign objects"));
+        }
+    }
+    for role in &from {
+        refuse_required(role, "reassign ownership of")?;
+    }
+    for role in from {
+        let catalog = cx.catalog()?;
+        for (class, object) in owned(&catalog, role.oid) {
+            give(class, object, to.oid, cx).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What a role owns, oldest first.
+fn owned(catalog: &Catalog, role: Oid) -> Vec<(Oid, Oid)> {
+    let all = catalog.rights.objects.iter();
+    let mut own: Vec<(Oid, Oid)> = all
+        .filter(|(_, rights)| rights.owner == role)
+        .map(|(object, _)| *object)
+        .collect();
+    own.sort_unstable_by_key(|(class, object)| (*object, *class));
+    own
+}
+
+/// Runs DROP OWNED.
+pub(super) async fn drop_owned(
+    roles: &[RoleName],
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let mut found = Vec::new();
+    for role in roles {
+        found.push(cx.find_role(role)?);
+    }
+    for role in &found {
+        if !cx.judged(|judge, asker| judge.members.has_privileges_of(asker, role.oid))? {
+            return Err(denied("permission denied to drop objects"));
+        }
+        refuse_required(role, "drop")?;
+    }
+    for role in found {
+        revoke_all(role.oid, cx).await?;
+        super::policies::forget_role(role.oid, cx).await?;
+        drop_all(role.oid, cascade, cx).await?;
+    }
+    Ok(())
+}
+
+/// Takes away what a role was granted, and its default privileges.
+async fn revoke_all(role: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let judge = catalog.judge(&catalog.roles);
+    let mut objects: Vec<_> = catalog.rights.objects.iter().collect();
+    objects.sort_unstable_by_key(|(object, _)| **object);
+    for ((class, object), rights) in objects {
+        if rights.owner == role || !rights.lists().any(|acl| acl.names(role)) {
+            continue;
+        }
+        // Who does not own it takes away what he may, as any REVOKE does.
+        if !cx.judged(|judge, asker| judge.members.has_privileges_of(asker, rights.owner))? {
+            super::grant::revoke_from(role, (*class, *object), cx).await?;
+            continue;
+        }
+        let without = |acl: &Acl| acl.without(role, rights.owner, judge.members);
+        let mut columns = BTreeMap::new();
+        for (at, acl) in &rights.columns {
+            let left = without(acl)?;
+            if !left.0.is_empty() {
+                columns.insert(*at, left);
+            }
+        }
+        let left = Rights {
+            owner: rights.owner,
+            acl: rights.acl.as_ref().map(without).transpose()?,
+            columns,
+        };
+        cx.put_rights(*class, *object, rights, left).await?;
+    }
+    for (key, (_, acl)) in &catalog.rights.defaults {
+        let left = match key.0 == role {
+            true => None,
+            false if acl.names(role) => Some(acl.without(role, key.0, judge.members)?),
+            false => continue,
+        };
+        let left = left.filter(|acl| !acl.0.is_empty());
+        cx.put_default_rights(*key, left).await?;
+    }
+    Ok(())
+}
+
+/// Drops what a role owns in this database.
+async fn drop_all(role: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<()> {
+    // Each kind in turn: what is gone with another is not looked for again.
+    for kind in [
+        ObjectType::View,
+        ObjectType::MaterializedView,
+        ObjectType::Table,
+        ObjectType::Sequence,
+    ] {
+        let catalog = cx.catalog()?;
+        let of_kind = |relation: &Relation| {
+            matches!(
+                (&relation.kind, kind),
+                (RelationKind::View(_), ObjectType::View)
+                    | (RelationKind::Materialized(..), ObjectType::MaterializedView)
+                    | (RelationKind::Table, ObjectType::Table)
+                    | (RelationKind::Sequence(_), ObjectType::Sequence)
+            )
+        };
+        let own = owned(&catalog, role);
+        let own = own.into_iter().filter(|(class, _)| *class == PG_CLASS);
+        let targets: Vec<Oid> = own
+            .map(|(_, object)| object)
+            .filter(|oid| catalog.relations.get(oid).is_some_and(|r| of_kind(r)))
+            .filter(|oid| permit::owning_table(&catalog, *oid).is_none())
+            .collect();
+        if !targets.is_empty() {
+            dropping::together(kind, targets, cascade, cx).await?;
+        }
+    }
+    let catalog = cx.catalog()?;
+    let own = owned(&catalog, role).into_iter();
+    let own: Vec<Object> = own
+        .filter(|(class, oid)| *class == PG_PROC && catalog.routines.get(*oid).is_some())
+        .map(|(_, oid)| Object::Routine(oid))
+        .collect();
+    dependents::clear(&own, None, cascade, cx).await?;
+    for object in own {
+        if let Object::Routine(oid) = object
+            && routines::hold(oid, cx).await?.is_some()
+        {
+            routines::delete(oid, cx).await?;
+        }
+    }
+    let catalog = cx.catalog()?;
+    let mut own_types = Vec::new();
+    for (_, ty) in owned(&catalog, role)
+        .into_iter()
+        .filter(|(class, _)| *class == PG_TYPE)
+    {
+        if cx.hold_type(ty).await?.is_some() {
+            own_types.push(ty);
+        }
+    }
+    types::drop_held(own_types, cascade, cx).await?;
+    let catalog = cx.catalog()?;
+    for (_, extension) in owned(&catalog, role)
+        .into_iter()
+        .filter(|(class, _)| *class == PG_EXTENSION)
+    {
+        if let Some(name) = extension_name(&catalog, extension) {
+            extensions::remove(name, cascade, cx).await?;
+        }
+    }
+    let catalog = cx.catalog()?;
+    for (_, schema) in owned(&catalog, role)
+        .into_iter()
+        .filter(|(class, _)| *class == PG_NAMESPACE)
+    {
+        if let Some(schema) = catalog.schemas.get(&schema) {
+            let name = ObjectName::from(vec![ast::Ident::with_quote('"', &schema.name)]);
+            dropping::drop_schemas(&[name], false, cascade, cx).await?;
+        }
+    }
+    Ok(())
+}
+
+/// As PostgreSQL names an object.
+fn label(class: Oid, object: Oid, catalog: &Catalog, path: &[String]) -> String {
+    match class {
+        PG_CLASS => dependents::describe(catalog, path, Object::Relation(object)),
+        PG_PROC => dependents::describe(catalog, path, Object::Routine(object)),
+        PG_LARGEOBJECT => format!("large object {object}"),
+        PG_TYPE => dependents::describe(catalog, path, Object::Type(object)),
+        PG_EXTENSION => {
+            let name = extension_name(catalog, object).unwrap_or("?");
+            format!("extension {name}")
+        }
+        PG_NAMESPACE => {
+            let name = catalog
+                .schemas
+                .get(&object)
+                .map_or("?", |s| s.name.as_str());
+            format!("schema {name}")
+        }
+        PG_DATABASE => {
+            let found = catalog.notes.databases.get(object);
+            format!(
+                "database {}",
+                found.map_or("?", |found| found.name.as_str())
+            )
+        }
+        _ => format!("object {object}"),
+    }
+}
+
+/// What names a role in one catalog, each as a line, in PostgreSQL's order.
+fn lines(catalog: &Catalog, role: Oid, path: &[String], shared: bool) -> Vec<String> {
+    let mut found: Vec<((Oid, Oid, usize), String)> = Vec::new();
+    for ((class, object), rights) in &catalog.rights.objects {
+        if !rights.names(role) || (*class == PG_DATABASE && !shared) {
+            continue;
+        }
+        let name = label(*class, *object, catalog, path);
+        let key = |sub| (*object, *class, sub);
+        if rights.owner == role {
+            found.push((key(0), format!("owner of {name}")));
+        } else if rights.acl.as_ref().is_some_and(|acl| acl.names(role)) {
+            found.push((key(0), format!("privileges for {name}")));
+        }
+        for (position, acl) in &rights.columns {
+            if rights.owner != role && acl.names(role) {
+                let column = Object::Column(*object, *position);
+                let name = dependents::describe(catalog, path, column);
+                found.push((key(position + 1), format!("privileges for {name}")));
+            }
+        }
+    }
+    for relation in catalog.relations.values() {
+        for policy in &relation.security.policies {
+            if policy.roles.contains(&role) {
+                let object = Object::Policy(relation.oid, policy.oid);
+                let name = dependents::describe(catalog, path, object);
+                found.push(((policy.oid, PG_POLICY, 0), format!("target of {name}")));
+            }
+        }
+    }
+    for ((owner, schema, kind), (oid, acl)) in &catalog.rights.defaults {
+        let what = match kind {
+            AclKind::Sequence => "sequences",
+            AclKind::Function => "functions",
+            AclKind::Type => "types",
+            AclKind::Schema => "schemas",
+            _ => "relations",
+        };
+        let name = catalog.roles.get(*owner).map_or("?", |r| r.name.as_str());
+        let place = catalog.schemas.get(schema);
+        let place = place.map_or_else(String::new, |s| format!(" in schema {}", s.name));
+        let text = format!("default privileges on new {what} belonging to role {name}{place}");
+        let key = (*oid, logstead_sql_catalog::rights::PG_DEFAULT_ACL, 0);
+        if *owner == role {
+            found.push((key, format!("owner of {text}")));
+        } else if acl.names(role) {
+            found.push((key, format!("privileges for {text}")));
+        }
+    }
+    found.sort();
+    found.into_iter().map(|(_, line)| line).collect()
+}
+
+/// 2BP01 while anything names the role.
+pub(super) async fn refuse_dependents(role: &Arc<Role>, cx: &mut DdlContext<'_>) -> Result<()> {
+    // Nobody writes rights meanwhile, and what others have written is there.
+    cx.lock_storage(RIGHTS, TableLock::Exclusive).await?;
+    let catalog = cx.catalog()?;
+    let mut all = lines(&catalog, role.oid, cx.search_path, true);
+    for database in catalog.notes.databases.all() {
+        if database.oid == catalog.database {
+            continue;
+        }
+        let other = cx.store.current_by_oid(database.oid);
+        let count = other.map_or(0, |other| lines(&other, role.oid, &[], false).len());
+        if count > 0 {
+            let objects = if count == 1 { "object" } else { "objects" };
+            all.push(format!("{count} {objects} in database {}", database.name));
+        }
+    }
+    match all.is_empty() {
+        true => Ok(()),
+        false => Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!(
+                "role \"{}\" cannot be dropped because some objects depend on it",
+                role.name
+            ),
+        )
+        .detail(all.join("\n"))),
+    }
+}

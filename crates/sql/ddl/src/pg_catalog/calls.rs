@@ -1,0 +1,681 @@
+//! Functions that read the catalog: definitions as text, visibility, privileges, comments, sizes.
+//!
+//! The function registry declares them; their bodies come here through `Context::catalog_call`.
+
+use super::definitions::{constraint_text, find_index, index_text};
+use super::privileges;
+use crate::pg_catalog::{operator_class, routines, standard_comments, triggers, view_texts};
+use logstead_sql_catalog::classes::PG_CLASS;
+use logstead_sql_catalog::io_functions::io_function_name;
+use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::role::READ_ALL_STATS;
+use logstead_sql_catalog::role::acl::privilege::CONNECT;
+use logstead_sql_catalog::text::{fold, quote_ident, split_qualified};
+use logstead_sql_catalog::{Catalog, Relation, RelationKind, VirtualContext};
+use logstead_sql_func::extensions::stored_text_shown;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::lookup;
+use logstead_sql_types::value::{Datum, Oid, info, user};
+use logstead_types::SqlState;
+use std::sync::Arc;
+
+pub(super) fn text(value: impl Into<String>) -> Datum {
+    Datum::Text(Arc::from(value.into()))
+}
+
+pub(super) fn oid_arg(args: &[Datum], at: usize) -> Option<Oid> {
+    match args.get(at)? {
+        Datum::Oid(oid) => Some(*oid),
+        Datum::Int4(n) => Some(n.cast_unsigned()),
+        Datum::Int8(n) => Oid::try_from(*n).ok(),
+        Datum::Int2(n) => Oid::try_from(*n).ok(),
+        _ => None,
+    }
+}
+
+pub(super) fn int_arg(args: &[Datum], at: usize) -> Option<i64> {
+    match args.get(at)? {
+        Datum::Int2(n) => Some(i64::from(*n)),
+        Datum::Int4(n) => Some(i64::from(*n)),
+        Datum::Int8(n) => Some(*n),
+        _ => None,
+    }
+}
+
+pub(super) fn text_arg(args: &[Datum], at: usize) -> Option<&str> {
+    match args.get(at)? {
+        Datum::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Runs the catalog function `name`. An unknown one is the caller's mistake.
+pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let catalog = cx.catalog;
+    if let Some(told) = super::describe::call(name, args, cx)? {
+        return Ok(told);
+    }
+    Ok(match name {
+        "pg_get_indexdef" => index_text(catalog, args, &cx.session.search_path()),
+        "pg_get_constraintdef" => constraint_text(catalog, args, &cx.session.search_path()),
+        "pg_get_expr" => match text_arg(args, 0) {
+            Some(stored) => {
+                let shown = default_shown(catalog, stored, &cx.session.search_path());
+                let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
+                text(if pretty {
+                    logstead_sql_catalog::deparse::pretty(&shown)
+                } else {
+                    shown
+                })
+            }
+            None => Datum::Null,
+        },
+        "pg_get_userbyid" => match oid_arg(args, 0) {
+            Some(role) => {
+                let found = catalog.roles.get(role);
+                found.map_or_else(
+                    || text(format!("unknown (OID={role})")),
+                    |role| text(&role.name),
+                )
+            }
+            None => Datum::Null,
+        },
+        "regrolein" => match text_arg(args, 0).map(bare_name).transpose()? {
+            Some(name) => match catalog.roles.by_name(&name) {
+                Some(role) => Datum::Oid(role.oid),
+                None => return Err(crate::roles::no_role(&name)),
+            },
+            None => Datum::Null,
+        },
+        "regroleout" => oid_arg(args, 0)
+            .and_then(|role| catalog.roles.get(role))
+            .map_or(Datum::Null, |role| text(quote_ident(&role.name))),
+        "regnamespacein" => match text_arg(args, 0).map(bare_name).transpose()? {
+            Some(name) => Datum::Oid(catalog.schema(&name).map(|s| s.oid).ok_or_else(|| {
+                SqlError::new(
+                    SqlState::INVALID_SCHEMA_NAME,
+                    format!("schema \"{name}\" does not exist"),
+                )
+            })?),
+            None => Datum::Null,
+        },
+        "regnamespaceout" => oid_arg(args, 0)
+            .and_then(|o| catalog.schemas.get(&o))
+            .map_or(Datum::Null, |s| text(quote_ident(&s.name))),
+        "pg_get_serial_sequence" => serial_sequence(args, cx)?,
+        "pg_table_is_visible" => visible(catalog, oid_arg(args, 0), &cx.session.search_path()),
+        "pg_type_is_visible" => oid_arg(args, 0)
+            .filter(|oid| info::exists(*oid))
+            .map_or(Datum::Null, |oid| {
+                Datum::Bool(user::class(oid).is_none() || user::is_visible(oid))
+            }),
+        "pg_function_is_visible" => match oid_arg(args, 0) {
+            Some(function) => Datum::Bool(routines::is_visible(function, cx)),
+            None => Datum::Null,
+        },
+        "regprocin" => match text_arg(args, 0) {
+            Some(name) => Datum::Oid(routines::regproc_in(name, cx)?),
+            None => Datum::Null,
+        },
+        "regprocedurein" => match text_arg(args, 0) {
+            Some(name) => Datum::Oid(routines::regprocedure_in(name, cx)?),
+            None => Datum::Null,
+        },
+        "regprocout" => oid_arg(args, 0)
+            .and_then(|oid| routines::regproc_out(oid, cx))
+            .map_or(Datum::Null, text),
+        "regprocedureout" => oid_arg(args, 0)
+            .and_then(|oid| routines::regprocedure_out(oid, cx))
+            .map_or(Datum::Null, text),
+        "pg_operator_is_visible"
+        | "pg_opclass_is_visible"
+        | "pg_opfamily_is_visible"
+        | "pg_collation_is_visible"
+        | "pg_conversion_is_visible"
+        | "pg_statistics_obj_is_visible"
+        | "pg_ts_config_is_visible"
+        | "pg_ts_dict_is_visible"
+        | "pg_ts_parser_is_visible"
+        | "pg_ts_template_is_visible" => Datum::Bool(true),
+        "has_table_privilege"
+        | "has_any_column_privilege"
+        | "has_sequence_privilege"
+        | "has_column_privilege" => privileges::relation(name, args, cx)?,
+        "has_schema_privilege" => privileges::schema(args, cx)?,
+        _ if name.starts_with("has_") && name.ends_with("_privilege") => {
+            privileges::other(name, args, cx)?
+        }
+        "acldefault" => privileges::default(args, cx)?,
+        "aclexplode" => privileges::explode(args, cx)?,
+        "makeaclitem" => privileges::make(args, cx)?,
+        "pg_has_role" => privileges::has_role(args, cx)?,
+        "row_security_active" => {
+            let relation = match args.first() {
+                Some(Datum::Text(name)) => {
+                    let path = cx.session.search_path();
+                    let found = relation_by_text(catalog, name, &path)?;
+                    found.ok_or_else(|| {
+                        SqlError::new(
+                            SqlState::UNDEFINED_TABLE,
+                            format!("relation \"{name}\" does not exist"),
+                        )
+                    })?
+                }
+                _ => oid_arg(args, 0).unwrap_or_default(),
+            };
+            let judge = catalog.judge(&catalog.roles);
+            let role = cx.session.current_role();
+            let active = |relation| judge.is_secured_for(role, relation).is_some();
+            Datum::Bool(catalog.relations.get(&relation).is_some_and(|r| active(r)))
+        }
+        "obj_description" => comment(
+            catalog,
+            oid_arg(args, 0),
+            class_of(text_arg(args, 1), catalog, oid_arg(args, 0)),
+            0,
+        ),
+        "shobj_description" => comment(
+            catalog,
+            oid_arg(args, 0),
+            class_of(text_arg(args, 1), catalog, None),
+            0,
+        ),
+        "col_description" => {
+            let sub = int_arg(args, 1)
+                .and_then(|n| i32::try_from(n).ok())
+                .unwrap_or(0);
+            comment(catalog, oid_arg(args, 0), Some(PG_CLASS), sub)
+        }
+        "pg_relation_size" | "pg_table_size" | "pg_total_relation_size" | "pg_indexes_size" => {
+            size(name, catalog, oid_arg(args, 0))
+        }
+        "pg_database_size" => database_size(args, cx)?,
+        "to_regclass" => match text_arg(args, 0)
+            .map(|name| relation_by_text(catalog, name, &cx.session.search_path()))
+        {
+            Some(Ok(Some(oid))) => Datum::Oid(oid),
+            Some(Err(error)) if error.code() == SqlState::INSUFFICIENT_PRIVILEGE => {
+                return Err(error);
+            }
+            _ => Datum::Null,
+        },
+        "to_regtype" => match text_arg(args, 0) {
+            None => Datum::Null,
+            Some(name) => {
+                let plain = name.trim().trim_start_matches("pg_catalog.").to_lowercase();
+                let own = user::find_text(name)?.filter(|_| info::by_name(name).is_none());
+                own.or_else(|| info::by_name(&plain))
+                    .map_or(Datum::Null, Datum::Oid)
+            }
+        },
+        "to_regnamespace" => text_arg(args, 0)
+            .and_then(|name| catalog.schemas.values().find(|s| s.name == name))
+            .map_or(Datum::Null, |s| Datum::Oid(s.oid)),
+        "to_regrole" => text_arg(args, 0)
+            .and_then(|name| catalog.roles.by_name(name))
+            .map_or(Datum::Null, |role| Datum::Oid(role.oid)),
+        "to_regproc" => Datum::Null,
+        "pg_relation_is_publishable" => Datum::Bool(
+            oid_arg(args, 0)
+                .and_then(|oid| catalog.relations.get(&oid))
+                .is_some_and(|r| matches!(r.kind, RelationKind::Table)),
+        ),
+        "pg_relation_filenode" => oid_arg(args, 0)
+            .and_then(|oid| catalog.relations.get(&oid))
+            .filter(|r| !matches!(r.kind, RelationKind::Virtual(_)))
+            .map_or(Datum::Null, |r| Datum::Oid(r.storage.get())),
+        "pg_encoding_to_char" => text(match int_arg(args, 0) {
+            Some(6) => "UTF8",
+            Some(0) => "SQL_ASCII",
+            _ => "",
+        }),
+        "pg_char_to_encoding" => Datum::Int4(match text_arg(args, 0) {
+            Some(name)
+                if name.eq_ignore_ascii_case("utf8") || name.eq_ignore_ascii_case("utf-8") =>
+            {
+                6
+            }
+            _ => -1,
+        }),
+        "pg_tablespace_location" => text(""),
+        "pg_current_wal_lsn" | "pg_current_wal_insert_lsn" | "pg_current_wal_flush_lsn" => {
+            let path = cx.catalog.notes.live.as_ref();
+            let path = path.and_then(|live| live.commit_path());
+            path.map_or(Datum::Null, |path| {
+                let csn = match name {
+                    "pg_current_wal_flush_lsn" => path.csns().get(),
+                    _ => path.csns().counter(),
+                };
+                Datum::Lsn(csn.0)
+            })
+        }
+        "pg_is_in_recovery" | "pg_is_wal_replay_paused" | "pg_jit_available" => Datum::Bool(false),
+        "pg_is_other_temp_schema" | "pg_isolation_test_session_is_blocked" => Datum::Bool(false),
+        "pg_column_is_updatable" => Datum::Bool(match view_columns(args, cx) {
+            Some(columns) => {
+                let at = int_arg(args, 1).and_then(|n| usize::try_from(n - 1).ok());
+                at.and_then(|at| columns.get(at).copied()).unwrap_or(false)
+            }
+            None => true,
+        }),
+        "pg_relation_is_updatable" => Datum::Int4(match view_columns(args, cx) {
+            Some(columns) if !columns.contains(&true) => 0,
+            _ => UPDATABLE,
+        }),
+        "pg_tablespace_size" => Datum::Int8(0),
+        "pg_stat_get_live_tuples" => oid_arg(args, 0)
+            .and_then(|oid| catalog.relations.get(&oid))
+            .and_then(|r| catalog.notes.live.as_ref()?.table_rows(r.storage))
+            .map_or(Datum::Int8(0), |rows| {
+                Datum::Int8(i64::try_from(rows).unwrap_or(i64::MAX))
+            }),
+        _ if name.starts_with("pg_stat_get_") => Datum::Int8(0),
+        "pg_blocking_pids" => int4_array(),
+        "pg_indexam_has_property" | "pg_index_has_property" => access_property(args),
+        // What is logged goes to the error output.
+        "pg_current_logfile" => {
+            let role = cx.session.current_role();
+            if !catalog.roles.is_superuser(role) {
+                return Err(denied(format!("permission denied for function {name}")));
+            }
+            Datum::Null
+        }
+        // Sockets and files are not shown, no file holds one relation.
+        "current_query"
+        | "pg_relation_filepath"
+        | "pg_filenode_relation"
+        | "pg_get_replica_identity_index" => Datum::Null,
+        "pg_my_temp_schema" => Datum::Oid(catalog.temp.as_ref().map_or(0, |s| s.oid)),
+        // For current_schemas.
+        "my_temp_schema_name" => match &catalog.temp {
+            Some(schema) => Datum::text(schema.name.as_str()),
+            None => Datum::Null,
+        },
+        "pg_sequence_last_value" => {
+            let sequence = oid_arg(args, 0).and_then(|oid| catalog.relations.get(&oid));
+            if let Some(sequence) = sequence
+                && !may_read_sequence(sequence, cx)
+            {
+                return Err(logstead_sql_catalog::rights::denied_relation(sequence));
+            }
+            let state = sequence.and_then(|r| catalog.notes.live.as_ref()?.sequence(r.storage));
+            cx.session.reads_sequences();
+            state
+                .filter(|(_, called)| *called)
+                .map_or(Datum::Null, |(last, _)| Datum::Int8(last))
+        }
+        "pg_sequence_row" => {
+            let row = sequence_row(catalog, oid_arg(args, 0));
+            cx.session.reads_sequences();
+            row
+        }
+        "pg_index_column_has_property" => index_property(catalog, args),
+        "regproc_name" => oid_arg(args, 0)
+            .and_then(io_function_name)
+            .map_or(Datum::Null, text),
+        // Objects that do not exist here have no definition.
+        "pg_get_viewdef" => view_texts::view_text(args, cx)?,
+        "pg_get_ruledef" => view_texts::rule_text(args, cx)?,
+        "pg_get_triggerdef" => {
+            let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
+            let trigger = oid_arg(args, 0);
+            let shown = trigger.and_then(|oid| triggers::definition(oid, pretty, cx));
+            shown.map_or(Datum::Null, text)
+        }
+        "pg_get_functiondef" if routines::is_aggregate(args, cx).is_some() => {
+            let name = routines::is_aggregate(args, cx).unwrap_or_default();
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{name}\" is an aggregate function"),
+            ));
+        }
+        "pg_get_functiondef"
+        | "pg_get_partkeydef"
+        | "pg_get_partition_constraintdef"
+        | "pg_get_statisticsobjdef"
+        | "pg_get_statisticsobjdef_columns"
+        | "pg_get_statisticsobjdef_expressions"
+        | "pg_get_function_sqlbody"
+        | "pg_get_function_arg_default"
+        | "pg_get_function_identity_arguments"
+        | "pg_get_function_arguments"
+        | "pg_get_function_result"
+        | "pg_get_publication_tables"
+        | "pg_partition_root" => match routines::told(name, args, cx) {
+            Some(told) => told,
+            None => functions(name, args),
+        },
+        _ => return Err(SqlError::unsupported(format!("function {name}"))),
+    })
+}
+
+/// May the current role see the value of a sequence?
+pub(super) fn may_read_sequence(sequence: &Relation, cx: &VirtualContext<'_>) -> bool {
+    use logstead_sql_catalog::role::acl::privilege as p;
+    // Rights are those of the present, whatever is read.
+    let now = cx.session.present_of(cx.catalog);
+    let present = now.as_deref().unwrap_or(cx.catalog);
+    let role = cx.session.current_role();
+    let Some(known) = present.relations.get(&sequence.oid) else {
+        return present.roles.is_superuser(role);
+    };
+    let wanted = p::USAGE | p::SELECT;
+    present
+        .judge(&present.roles)
+        .on_relation(role, known, wanted, 0)
+        .0
+        != 0
+}
+
+/// Which columns of a view can be changed; none for what is no view.
+fn view_columns(args: &[Datum], cx: &VirtualContext<'_>) -> Option<Vec<bool>> {
+    let relation = cx.catalog.relations.get(&oid_arg(args, 0)?)?;
+    if !matches!(relation.kind, RelationKind::View(_)) {
+        return None;
+    }
+    let catalog = Arc::new(cx.catalog.clone());
+    Some(super::viewdef::updatable(&catalog, relation, cx.session).unwrap_or_default())
+}
+
+/// INSERT, UPDATE and DELETE, as `pg_relation_is_updatable` counts them.
+const UPDATABLE: i32 = 28;
+
+fn int4_array() -> Datum {
+    let (element, lower, items) = (logstead_sql_types::value::oid::INT4, 1, Vec::new());
+    Datum::Array(Arc::new(logstead_sql_types::value::Array {
+        element,
+        lower,
+        shape: None,
+        items,
+    }))
+}
+
+/// Properties of B-trees as a whole; the name is the last argument.
+fn access_property(args: &[Datum]) -> Datum {
+    match args.last() {
+        Some(Datum::Text(name)) => match name.to_ascii_lowercase().as_str() {
+            "can_order" | "can_unique" | "can_multi_col" | "can_exclude" | "can_include"
+            | "clusterable" | "index_scan" | "backward_scan" => Datum::Bool(true),
+            _ => Datum::Null,
+        },
+        _ => Datum::Null,
+    }
+}
+
+/// A single name as regrole and regnamespace read it.
+fn bare_name(text: &str) -> Result<String> {
+    match <[String; 1]>::try_from(split_qualified(text)?) {
+        Ok([name]) => Ok(name),
+        Err(_) => Err(SqlError::new(SqlState::INVALID_NAME, "invalid name syntax")),
+    }
+}
+
+/// Argument and result lists of built-in functions.
+fn functions(name: &str, args: &[Datum]) -> Datum {
+    let signature = || crate::pg_catalog::signature(oid_arg(args, 0)?);
+    match name {
+        "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
+            signature().map_or(Datum::Null, |(arguments, _)| text(arguments))
+        }
+        "pg_get_function_result" => signature().map_or(Datum::Null, |(_, result)| text(result)),
+        "pg_get_functiondef" => oid_arg(args, 0)
+            .and_then(crate::pg_catalog::built_in_definition)
+            .map_or(Datum::Null, text),
+        _ => Datum::Null,
+    }
+}
+
+/// Last value, values logged ahead (not told), called: what reading a sequence as a table gives.
+fn sequence_row(catalog: &Catalog, sequence: Option<Oid>) -> Datum {
+    let relation = sequence.and_then(|oid| catalog.relations.get(&oid));
+    let state = relation.and_then(|r| catalog.notes.live.as_ref()?.sequence(r.storage));
+    state.map_or(Datum::Null, |(last, called)| {
+        let items = vec![Datum::Int8(last), Datum::Int8(0), Datum::Bool(called)];
+        Datum::Array(Arc::new(logstead_sql_types::value::Array {
+            element: logstead_sql_types::value::oid::INT8,
+            lower: 1,
+            shape: None,
+            items,
+        }))
+    })
+}
+
+/// A stored expression as it is shown: relations and types are stored by number and shown by name.
+pub(crate) fn default_shown(catalog: &Catalog, stored: &str, path: &[String]) -> String {
+    stored_text_shown(&names_shown(catalog, stored, path))
+}
+
+/// The same of relations and functions.
+pub(crate) fn names_shown(catalog: &Catalog, stored: &str, path: &[String]) -> String {
+    let text = relations_shown(catalog, stored, path);
+    match catalog.routines.is_empty() {
+        true => text,
+        false => catalog.routines_shown(&text, path),
+    }
+}
+
+/// The same of relations alone.
+pub(crate) fn relations_shown(catalog: &Catalog, stored: &str, path: &[String]) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    for place in logstead_sql_catalog::depend::regclass_constants(stored) {
+        let number = &stored[place.clone()];
+        out.push_str(&stored[at..place.start]);
+        let name = number
+            .parse()
+            .ok()
+            .and_then(|oid| logstead_sql_catalog::text::relation_text(catalog, oid, path));
+        out.push_str(&name.map_or_else(|| number.to_owned(), |n| n.replace('\'', "''")));
+        at = place.end;
+    }
+    out.push_str(&stored[at..]);
+    out
+}
+
+/// Bytes of a database's tables, roughly.
+fn database_size(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let known = &cx.catalog.notes.databases;
+    let found = match text_arg(args, 0) {
+        Some(name) => {
+            let found = known.by_name(name);
+            Some(found.ok_or_else(|| crate::no_database(name))?)
+        }
+        None => oid_arg(args, 0).and_then(|oid| known.get(oid)),
+    };
+    let Some(found) = found else {
+        return Ok(Datum::Null);
+    };
+    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let role = cx.session.current_role();
+    if judge.on_database(role, found.oid, CONNECT) == 0
+        && !judge.members.has_privileges_of(role, READ_ALL_STATS)
+    {
+        return Err(denied(format!(
+            "permission denied for database {}",
+            found.name
+        )));
+    }
+    let size = |catalog: &Catalog| {
+        let tables = catalog.relations.keys().map(|oid| bytes_of(catalog, *oid));
+        Datum::Int8(tables.fold(0, i64::saturating_add))
+    };
+    if found.oid == cx.catalog.database {
+        return Ok(size(cx.catalog));
+    }
+    let other = cx.session.catalog_of(found.oid);
+    Ok(other.map_or(Datum::Null, |other| size(&other)))
+}
+
+/// Finds a relation or index by the text of a name (`t`, `s."T"`), as regclass input does. A number is taken as an OID.
+pub fn relation_by_text(catalog: &Catalog, name: &str, path: &[String]) -> Result<Option<Oid>> {
+    if let Ok(number) = name.trim().parse::<Oid>() {
+        return Ok(Some(number));
+    }
+    let parts = split_qualified(name)?;
+    Ok(match parts.as_slice() {
+        [name] => catalog.object_by_name(None, name, path),
+        [schema, name] => {
+            lookup::existing(schema)?;
+            catalog.object_by_name(Some(schema), name, path)
+        }
+        [database, schema, name] if *database == catalog.database_name => {
+            lookup::existing(schema)?;
+            catalog.object_by_name(Some(schema), name, path)
+        }
+        [_, _, _] => {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cross-database references are not implemented: \"{name}\""),
+            ));
+        }
+        _ => {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("improper relation name (too many dotted names): {name}"),
+            ));
+        }
+    })
+}
+
+fn visible(catalog: &Catalog, relation: Option<Oid>, path: &[String]) -> Datum {
+    let Some(relation) = relation else {
+        return Datum::Null;
+    };
+    match catalog.name_of(relation) {
+        Some((_, name)) => Datum::Bool(catalog.object_by_name(None, name, path) == Some(relation)),
+        None => Datum::Null,
+    }
+}
+
+pub(super) fn undefined_relation(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_TABLE,
+        format!("relation \"{name}\" does not exist"),
+    )
+}
+
+fn serial_sequence(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let (Some(table), Some(column)) = (text_arg(args, 0), text_arg(args, 1)) else {
+        return Ok(Datum::Null);
+    };
+    let oid = relation_by_text(cx.catalog, table, &cx.session.search_path())?;
+    let relation = oid
+        .and_then(|oid| cx.catalog.relations.get(&oid))
+        .ok_or_else(|| undefined_relation(table))?;
+    let found = relation
+        .columns
+        .iter()
+        .find(|c| !c.dropped && c.name == column)
+        .ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!(
+                    "column \"{column}\" of relation \"{}\" does not exist",
+                    relation.name
+                ),
+            )
+        })?;
+    let sequence = found
+        .sequence
+        .and_then(|oid| cx.catalog.relations.get(&oid));
+    Ok(sequence.map_or(Datum::Null, |s| {
+        text(format!(
+            "{}.{}",
+            quote_ident(&s.schema_name),
+            quote_ident(&s.name)
+        ))
+    }))
+}
+
+/// OID of a system catalog by name; without a name, the class that has a comment on `object`.
+fn class_of(name: Option<&str>, catalog: &Catalog, object: Option<Oid>) -> Option<Oid> {
+    match name {
+        Some(name) => crate::pg_catalog::tables()
+            .find(|t| t.name == name && t.schema == "pg_catalog")
+            .map(|t| t.oid),
+        None => {
+            let object = object?;
+            catalog.notes.comments.class_of(object).or_else(|| {
+                let mut standard = standard_comments(catalog).into_iter();
+                standard.find_map(|(of, class, _)| (of == object).then_some(class))
+            })
+        }
+    }
+}
+
+fn comment(catalog: &Catalog, object: Option<Oid>, class: Option<Oid>, sub: i32) -> Datum {
+    let (Some(object), Some(class)) = (object, class) else {
+        return Datum::Null;
+    };
+    match catalog.notes.comments.get(&(class, object, sub)) {
+        Some(comment) => Datum::Text(Arc::clone(comment)),
+        None if sub == 0 => {
+            let mut standard = standard_comments(catalog).into_iter();
+            let found = standard.find(|(of, in_class, _)| (*of, *in_class) == (object, class));
+            found.map_or(Datum::Null, |(_, _, comment)| text(comment))
+        }
+        None => Datum::Null,
+    }
+}
+
+/// Bytes of a table's rows.
+fn bytes_of(catalog: &Catalog, relation: Oid) -> i64 {
+    let storage = catalog.relations.get(&relation).map(|r| r.storage);
+    let bytes = storage.and_then(|s| catalog.notes.live.as_ref()?.table_bytes(s));
+    bytes.map_or(0, |b| i64::try_from(b).unwrap_or(i64::MAX))
+}
+
+fn size(name: &str, catalog: &Catalog, relation: Option<Oid>) -> Datum {
+    let Some(relation) = relation.filter(|oid| catalog.name_of(*oid).is_some()) else {
+        return Datum::Null;
+    };
+    Datum::Int8(if name == "pg_indexes_size" {
+        0
+    } else {
+        bytes_of(catalog, relation)
+    })
+}
+
+fn index_property(catalog: &Catalog, args: &[Datum]) -> Datum {
+    let found = oid_arg(args, 0).and_then(|oid| find_index(catalog, oid));
+    let key = found.and_then(|(table, index)| {
+        let at = usize::try_from(int_arg(args, 1)? - 1).ok()?;
+        let key = index.columns.get(at)?;
+        (operator_class(key.ty(table).oid) != 0).then_some(key)
+    });
+    let (Some(key), Some(property)) = (key, text_arg(args, 2)) else {
+        return Datum::Null;
+    };
+    match property.to_ascii_lowercase().as_str() {
+        "asc" => Datum::Bool(!key.desc),
+        "desc" => Datum::Bool(key.desc),
+        "nulls_first" => Datum::Bool(key.nulls_first),
+        "nulls_last" => Datum::Bool(!key.nulls_first),
+        "orderable" | "search_array" | "search_nulls" | "returnable" => Datum::Bool(true),
+        "distance_orderable" => Datum::Bool(false),
+        _ => Datum::Null,
+    }
+}
+
+/// The parts of the name of something that is looked up: 42501 for a schema that is closed to the role.
+pub fn lookup_parts(name: &sqlparser::ast::ObjectName) -> Result<(Option<String>, String)> {
+    let parts = name_parts(name)?;
+    if let (Some(schema), _) = &parts {
+        lookup::explicit(schema)?;
+    }
+    Ok(parts)
+}
+
+/// An object's name parts, folded, with at most a database, a schema and a name.
+pub fn name_parts(name: &sqlparser::ast::ObjectName) -> Result<(Option<String>, String)> {
+    let parts: Option<Vec<String>> = name.0.iter().map(|p| p.as_ident().map(fold)).collect();
+    match parts.as_deref() {
+        Some([name]) => Ok((None, name.clone())),
+        Some([schema, name]) => Ok((Some(schema.clone()), name.clone())),
+        Some([_, schema, name]) => Ok((Some(schema.clone()), name.clone())),
+        _ => Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("improper qualified name (too many dotted names): {name}"),
+        )),
+    }
+}

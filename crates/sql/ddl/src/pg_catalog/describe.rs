@@ -1,0 +1,549 @@
+//! Objects by class and number as people and programs name them: `pg_describe_object`, `pg_identify_object`; operators
+//! and collations by name; the rows of system relations that functions give.
+
+use super::calls::text_arg;
+use crate::pg_catalog::{routines, tables};
+use logstead_sql_catalog::classes::{
+    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY,
+    PG_PROC, PG_TRIGGER, PG_TYPE,
+};
+use logstead_sql_catalog::extensions::extension_name;
+use logstead_sql_catalog::text::{name_and_types, quote_ident, split_qualified};
+use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
+use logstead_sql_func::{self as func, Operator};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::lookup;
+use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
+use logstead_types::SqlState;
+
+/// Runs one of the functions of this module; `None` for any other.
+pub(super) fn call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Option<Datum>> {
+    let object = || -> Option<(Oid, Oid, i32)> {
+        match args {
+            [Datum::Oid(class), Datum::Oid(object), Datum::Int4(sub)] => {
+                Some((*class, *object, *sub))
+            }
+            _ => None,
+        }
+    };
+    Ok(Some(match name {
+        "relation_rows" => relation_rows(args, cx)?,
+        "pg_describe_object" => object()
+            .and_then(|object| describe(object, cx))
+            .map_or(Datum::Null, Datum::text),
+        "pg_identify_object" => object()
+            .and_then(|object| identify(object, cx))
+            .map_or(Datum::Null, record::record),
+        "pg_get_object_address" => super::address::object_address(args, cx)?,
+        "_pg_index_position" => index_position(args, cx),
+        "pg_get_wal_replay_pause_state" => Datum::text("not paused"),
+        "regoperin" => Datum::Oid(operator_in(text_arg(args, 0).unwrap_or_default())?),
+        "regoperatorin" => Datum::Oid(signed_operator_in(text_arg(args, 0).unwrap_or_default())?),
+        "regoperout" => operator_out(args, false),
+        "regoperatorout" => operator_out(args, true),
+        "regcollationin" => Datum::Oid(collation_in(text_arg(args, 0).unwrap_or_default())?),
+        _ => return Ok(None),
+    }))
+}
+
+/// The rows of the relation behind a function, without the columns that the function has not.
+fn relation_rows(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let wanted = text_arg(args, 0).unwrap_or_default();
+    let found = func::relation_of_function(wanted).and_then(|(relation, without)| {
+        let table = tables().find(|t| t.schema == "pg_catalog" && t.name == relation)?;
+        Some((table, without))
+    });
+    let Some((table, without)) = found else {
+        return Err(SqlError::internal(format!(
+            "function {wanted} has no relation"
+        )));
+    };
+    let kept: Vec<bool> = table
+        .columns
+        .iter()
+        .map(|(name, _)| !without.contains(name))
+        .collect();
+    let rows = (table.rows)(cx)?.into_iter().map(|row| {
+        let cells = row.into_iter().zip(&kept).filter(|(_, kept)| **kept);
+        record::record(cells.map(|(cell, _)| cell).collect())
+    });
+    Ok(record::record(rows.collect()))
+}
+
+/// `information_schema._pg_index_position`: which key of an index a column is.
+fn index_position(args: &[Datum], cx: &VirtualContext<'_>) -> Datum {
+    let [Datum::Oid(index), Datum::Int2(column)] = args else {
+        return Datum::Null;
+    };
+    let table = cx.catalog.index_tables.get(index);
+    let table = table.and_then(|table| cx.catalog.relations.get(table));
+    let index = table.and_then(|table| table.indexes.iter().find(|i| i.oid == *index));
+    let at = index.and_then(|index| {
+        let wanted = usize::try_from(*column).ok()?.checked_sub(1)?;
+        let keys = index.columns.iter().map(|key| key.position());
+        let mut all = keys.chain(index.include.iter().map(|p| Some(*p)));
+        all.position(|position| position == Some(wanted))
+    });
+    let at = at.and_then(|at| i32::try_from(at + 1).ok());
+    at.map_or(Datum::Null, Datum::Int4)
+}
+
+/// What an object is called: its kind, its schema and name, what it is on.
+struct Named {
+    kind: &'static str,
+    schema: Option<String>,
+    /// By itself, without its schema; none for what has no name that tells it apart.
+    name: Option<String>,
+    /// In full, each part quoted where it must be.
+    identity: String,
+    /// As people call it, without its kind's word.
+    spoken: String,
+}
+
+impl Named {
+    fn of_shared(kind: &'static str, name: &str) -> Named {
+        Named {
+            kind,
+            schema: None,
+            name: Some(quote_ident(name)),
+            identity: quote_ident(name),
+            spoken: name.to_owned(),
+        }
+    }
+}
+
+fn relation_word(relation: &Relation) -> &'static str {
+    match relation.kind {
+        RelationKind::Sequence(_) => "sequence",
+        RelationKind::View(_) => "view",
+        RelationKind::Materialized(..) => "materialized view",
+        RelationKind::Virtual(table) if table.is_view() => "view",
+        RelationKind::Table | RelationKind::Virtual(_) => "table",
+    }
+}
+
+/// `pg_describe_object`
+fn describe(object: (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Option<String> {
+    let named = named(object, cx)?;
+    Some(match named.kind {
+        // The owner's word is part of how they are spoken of.
+        "table column"
+        | "view column"
+        | "materialized view column"
+        | "composite type column"
+        | "default value" => named.spoken,
+        "table constraint" | "domain constraint" => format!("constraint {}", named.spoken),
+        // Whatever is called is a function to it.
+        "aggregate" | "procedure" => format!("function {}", named.spoken),
+        kind => format!("{kind} {}", named.spoken),
+    })
+}
+
+/// `pg_identify_object`: type, schema, name, identity.
+fn identify(object: (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Option<Vec<Datum>> {
+    let named = named(object, cx)?;
+    let text = |text: Option<String>| text.map_or(Datum::Null, Datum::text);
+    Some(vec![
+        Datum::text(named.kind),
+        text(named.schema),
+        text(named.name),
+        Datum::text(named.identity),
+    ])
+}
+
+fn named((class, object, sub): (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Option<Named> {
+    let catalog = cx.catalog;
+    match class {
+        PG_CLASS => relation(object, sub, cx),
+        PG_TYPE => of_type(object),
+        PG_PROC => function(object, cx),
+        PG_NAMESPACE => {
+            let schema = catalog.schemas.get(&object)?;
+            Some(Named::of_shared("schema", &schema.name))
+        }
+        PG_EXTENSION if object == crate::pg_catalog::PLPGSQL => {
+            Some(Named::of_shared("extension", "plpgsql"))
+        }
+        PG_EXTENSION => Some(Named::of_shared(
+            "extension",
+            extension_name(catalog, object)?,
+        )),
+        PG_AUTHID => Some(Named::of_shared("role", &catalog.roles.get(object)?.name)),
+        PG_DATABASE => {
+            let mut all = catalog.notes.databases.all();
+            let found = all.find(|database| database.oid == object)?;
+            Some(Named::of_shared("database", &found.name))
+        }
+        PG_CONSTRAINT => constraint(object, cx),
+        PG_TRIGGER => {
+            let trigger = catalog.triggers.get(object)?;
+            on_relation("trigger", &trigger.name, trigger.table, cx)
+        }
+        PG_POLICY => {
+            let all = catalog.relations.values();
+            let mut all = all.flat_map(|r| r.security.policies.iter().map(move |p| (r, p)));
+            let (relation, policy) = all.find(|(_, policy)| policy.oid == object)?;
+            on_relation("policy", &policy.name, relation.oid, cx)
+        }
+        PG_REWRITE => {
+            let mut all = catalog.relations.values();
+            let view = all.find(|r| r.view().is_some_and(|view| view.rule == object))?;
+            on_relation("rule", "_RETURN", view.oid, cx)
+        }
+        PG_ATTRDEF => default_value(object, cx),
+        _ => None,
+    }
+}
+
+/// OID of `pg_rewrite`.
+const PG_REWRITE: Oid = 2618;
+/// OID of `pg_attrdef`.
+const PG_ATTRDEF: Oid = 2604;
+
+fn qualified(schema: &str, name: &str) -> String {
+    format!("{}.{}", quote_ident(schema), quote_ident(name))
+}
+
+/// The kind of a relation, a composite type as one, or an index.
+pub(super) fn kind_of(object: Oid, cx: &VirtualContext<'_>) -> Option<&'static str> {
+    if let Some(relation) = cx.catalog.relations.get(&object) {
+        return Some(relation_word(relation));
+    }
+    if cx.catalog.index_tables.get(&object).is_some() {
+        return Some("index");
+    }
+    cx.catalog
+        .types
+        .composite_of(object)
+        .map(|_| "composite type")
+}
+
+/// A relation as people call it: its schema only where the path does not find it.
+fn spoken(object: Oid, cx: &VirtualContext<'_>) -> Option<String> {
+    let (schema, name) = cx.catalog.name_of(object)?;
+    let path = cx.session.search_path();
+    let found = cx.catalog.object_by_name(None, name, &path) == Some(object);
+    Some(if found {
+        quote_ident(name)
+    } else {
+        qualified(schema, name)
+    })
+}
+
+fn relation(object: Oid, sub: i32, cx: &VirtualContext<'_>) -> Option<Named> {
+    let (schema, name) = cx.catalog.name_of(object)?;
+    let kind = kind_of(object, cx)?;
+    let spoken = spoken(object, cx)?;
+    if sub == 0 {
+        return Some(Named {
+            kind,
+            schema: Some(quote_ident(schema)),
+            name: Some(quote_ident(name)),
+            identity: qualified(schema, name),
+            spoken,
+        });
+    }
+    let at = usize::try_from(sub).ok()?.checked_sub(1)?;
+    let columns = cx.catalog.relations.get(&object).map(|r| &r.columns);
+    let column = match columns {
+        Some(columns) => columns.get(at).filter(|c| !c.dropped)?.name.clone(),
+        None => {
+            let ty = cx.catalog.types.composite_of(object)?;
+            let attributes = &ty.composite()?.attributes;
+            let found = attributes.iter().find(|a| i32::from(a.number) == sub)?;
+            found.name.to_string()
+        }
+    };
+    Some(Named {
+        kind: match kind {
+            "view" => "view column",
+            "materialized view" => "materialized view column",
+            "composite type" => "composite type column",
+            _ => "table column",
+        },
+        schema: Some(quote_ident(schema)),
+        name: Some(quote_ident(name)),
+        identity: format!("{}.{}", qualified(schema, name), quote_ident(&column)),
+        spoken: format!("column {column} of {kind} {spoken}"),
+    })
+}
+
+/// A type with its schema, unless SQL has a word of its own for it.
+fn full_type(object: Oid) -> String {
+    if let Some(element) = info::element_of(object).filter(|_| info::category(object) == 'A')
+        && !matches!(object, oid::INT2VECTOR | oid::OIDVECTOR)
+    {
+        return format!("{}[]", full_type(element));
+    }
+    let shown = info::format_type_bare(object).to_string();
+    let name = info::type_name(object);
+    let is_word = matches!(object, oid::BIT | oid::NUMERIC | oid::INTERVAL);
+    match user::schema_of(object) {
+        Some(schema) => format!("{}.{}", quote_ident(&schema), quote_ident(&name)),
+        None if is_word || shown != *name => shown,
+        None => format!("pg_catalog.{shown}"),
+    }
+}
+
+fn of_type(object: Oid) -> Option<Named> {
+    if !info::exists(object) {
+        return None;
+    }
+    let schema = user::schema_of(object).unwrap_or_else(|| "pg_catalog".to_owned());
+    let spoken = info::format_type_bare(object).to_string();
+    let identity = full_type(object);
+    Some(Named {
+        kind: "type",
+        schema: Some(quote_ident(&schema)),
+        name: Some(quote_ident(&info::type_name(object))),
+        identity,
+        spoken,
+    })
+}
+
+/// What a function is called by kind: a procedure and an aggregate are none.
+pub(super) fn routine_word(object: Oid, cx: &VirtualContext<'_>) -> &'static str {
+    match cx.catalog.routines.get(object) {
+        Some(routine) => routine.word(),
+        None if func::AGGREGATES.iter().any(|a| a.oid == object) => "aggregate",
+        None => "function",
+    }
+}
+
+fn function(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
+    let shown = routines::regprocedure_out(object, cx)?;
+    let kind = routine_word(object, cx);
+    let schema = match cx.catalog.routines.get(object) {
+        Some(routine) => routine.schema_name.clone(),
+        None => {
+            let function = func::function_by_oid(object);
+            function.map_or("pg_catalog", func::schema_of).to_owned()
+        }
+    };
+    let (name, types) = match cx.catalog.routines.get(object) {
+        Some(routine) => (routine.name.clone(), routine.input_types()),
+        None => {
+            let name = shown.split('(').next().unwrap_or_default();
+            let function = func::function_by_oid(object);
+            let types = function.map(|f| f.args.to_vec()).unwrap_or_default();
+            (name.to_owned(), types)
+        }
+    };
+    let types: Vec<String> = types.into_iter().map(full_type).collect();
+    let identity = format!(
+        "{}.{}({})",
+        quote_ident(&schema),
+        quote_ident(&name),
+        types.join(",")
+    );
+    Some(Named {
+        kind,
+        schema: Some(quote_ident(&schema)),
+        name: None,
+        identity,
+        spoken: shown,
+    })
+}
+
+fn on_relation(
+    kind: &'static str,
+    name: &str,
+    relation: Oid,
+    cx: &VirtualContext<'_>,
+) -> Option<Named> {
+    let (schema, of) = cx.catalog.name_of(relation)?;
+    let (word, called) = (kind_of(relation, cx)?, spoken(relation, cx)?);
+    Some(Named {
+        kind,
+        schema: None,
+        name: None,
+        identity: format!("{} on {}", quote_ident(name), qualified(schema, of)),
+        spoken: format!("{name} on {word} {called}"),
+    })
+}
+
+fn constraint(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
+    if let Some(table) = cx.catalog.constraint_tables.get(&object) {
+        let relation = cx.catalog.relations.get(table)?;
+        let found = relation.constraints.iter().find(|c| c.oid == object)?;
+        let mut named = on_relation("table constraint", &found.name, *table, cx)?;
+        named.schema = Some(quote_ident(&relation.schema_name));
+        return Some(named);
+    }
+    let all = cx.catalog.types.all();
+    let mut checks = all.into_iter().flat_map(|ty| {
+        let checks = ty.domain().map_or(&[][..], |domain| &domain.checks);
+        checks.iter().map(move |check| (ty, check))
+    });
+    let (ty, check) = checks.find(|(_, check)| check.oid == object)?;
+    Some(Named {
+        kind: "domain constraint",
+        schema: Some(quote_ident(&ty.schema_name)),
+        name: None,
+        identity: format!(
+            "{} on {}",
+            quote_ident(&check.name),
+            qualified(&ty.schema_name, &ty.name)
+        ),
+        spoken: check.name.to_string(),
+    })
+}
+
+fn default_value(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
+    let stored = |r: &&std::sync::Arc<Relation>| !matches!(r.kind, RelationKind::Virtual(_));
+    let all = cx.catalog.relations.values().filter(stored);
+    let mut columns = all.flat_map(|r| (0..r.columns.len()).map(move |at| (r, at)));
+    let (relation, at) =
+        columns.find(|(r, at)| crate::pg_catalog::attrdef_oid(r.oid, *at) == object)?;
+    let column = relation.columns.get(at).filter(|c| c.default.is_some())?;
+    let name = qualified(&relation.schema_name, &relation.name);
+    let (word, called) = (relation_word(relation), spoken(relation.oid, cx)?);
+    Some(Named {
+        kind: "default value",
+        schema: None,
+        name: None,
+        identity: format!("for {name}.{}", quote_ident(&column.name)),
+        spoken: format!(
+            "default value for column {} of {word} {called}",
+            column.name
+        ),
+    })
+}
+
+/// An operator's name, apart from the schema that it may have before it.
+fn operator_name(text: &str) -> Result<(Option<String>, &str)> {
+    let text = text.trim();
+    let mut quoted = false;
+    let mut dot = None;
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            '.' if !quoted => dot = Some(at),
+            _ => {}
+        }
+    }
+    let Some(dot) = dot else {
+        return Ok((None, text));
+    };
+    let (schema, name) = text.split_at(dot);
+    let parts = split_qualified(schema)?;
+    let [schema] = <[String; 1]>::try_from(parts).map_err(|_| {
+        SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("improper qualified name (too many dotted names): {text}"),
+        )
+    })?;
+    Ok((Some(schema), name.get(1..).unwrap_or_default().trim_start()))
+}
+
+/// Is it where all operators are?
+fn has_operators(schema: Option<&str>) -> bool {
+    schema.is_none_or(|schema| schema == "pg_catalog")
+}
+
+fn no_operator(text: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_FUNCTION,
+        format!("operator does not exist: {text}"),
+    )
+}
+
+/// `regoper` of a text.
+fn operator_in(text: &str) -> Result<Oid> {
+    let (schema, name) = operator_name(text)?;
+    if let Some(schema) = &schema {
+        lookup::existing(schema)?;
+    }
+    if !has_operators(schema.as_deref()) {
+        return Err(no_operator(text));
+    }
+    let mut all = func::all_operators().filter(|o| o.name == name);
+    match (all.next(), all.next()) {
+        (Some(one), None) => Ok(one.oid),
+        (None, _) => Err(no_operator(text)),
+        (Some(_), Some(_)) => Err(SqlError::new(
+            SqlState::new(b"42725"),
+            format!("more than one operator named {text}"),
+        )),
+    }
+}
+
+/// `regoperator` of a text: an operator with the types of its operands.
+fn signed_operator_in(text: &str) -> Result<Oid> {
+    let (name, types) = name_and_types(text, true)?;
+    let (schema, name) = operator_name(name)?;
+    if !has_operators(schema.as_deref()) {
+        return Err(no_operator(text));
+    }
+    let [left, right] = types.as_slice() else {
+        let missing = types.len() < 2;
+        let what = if missing {
+            "missing argument"
+        } else {
+            "too many arguments"
+        };
+        let error = SqlError::new(
+            match missing {
+                true => SqlState::new(b"42P02"),
+                false => SqlState::new(b"54023"),
+            },
+            what,
+        );
+        return Err(match missing {
+            true => error.hint("Use NONE to denote the missing argument of a unary operator."),
+            false => error.hint("Provide two argument types for operator."),
+        });
+    };
+    let fits = |o: &&Operator| o.name == name && (o.left, o.right) == (*left, *right);
+    let found = func::all_operators().find(fits);
+    found.map(|o| o.oid).ok_or_else(|| no_operator(text))
+}
+
+/// An operator's name, qualified if several have it; with its operands' types if those tell it apart.
+fn operator_out(args: &[Datum], with_types: bool) -> Datum {
+    let operator = match args {
+        [Datum::Oid(oid)] => func::operator_by_oid(*oid),
+        _ => None,
+    };
+    let Some(operator) = operator else {
+        return Datum::Null;
+    };
+    if !with_types {
+        let mut all = func::all_operators().filter(|o| o.name == operator.name);
+        return match (all.next(), all.next()) {
+            (Some(_), None) => Datum::text(operator.name),
+            _ => Datum::text(format!("pg_catalog.{}", operator.name)),
+        };
+    }
+    let operand = |ty: Oid| match ty {
+        0 => "NONE".to_owned(),
+        ty => info::format_type(SqlType::of(ty)),
+    };
+    Datum::text(format!(
+        "{}({},{})",
+        operator.name,
+        operand(operator.left),
+        operand(operator.right)
+    ))
+}
+
+/// `regcollation` of a text.
+fn collation_in(text: &str) -> Result<Oid> {
+    let parts = split_qualified(text)?;
+    let name = match parts.as_slice() {
+        [name] => Some(name),
+        [schema, name] if schema == "pg_catalog" => Some(name),
+        _ => None,
+    };
+    let found =
+        name.and_then(|name| logstead_sql_types::value::collations::collation_by_name(name));
+    found.ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!(
+                "collation \"{}\" for encoding \"UTF8\" does not exist",
+                parts.join(".")
+            ),
+        )
+    })
+}

@@ -1,0 +1,407 @@
+//! A catalog with a few tables, and a session that stands still.
+
+use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::{
+    Catalog, Column, Constraint, ConstraintKind, IndexColumn, IndexDef, IndexKey, Relation,
+    RelationKind, SequenceDef,
+};
+use logstead_sql_func::FunctionContext;
+use logstead_sql_parse::parse;
+use logstead_sql_plan::{ExplainOptions, PlanContext, Planned, explain, plan_statement};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, IoContext, Oid, SqlType, oid};
+use logstead_types::{IndexId, SqlState, TableId};
+use std::sync::Arc;
+
+thread_local! {
+    /// Whoever asks is told to end.
+    pub(super) static STOP: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+pub(super) struct Fixed;
+
+impl IoContext for Fixed {
+    fn transaction_time(&self) -> i64 {
+        0
+    }
+    fn time_zone(&self) -> &jiff::tz::TimeZone {
+        const { &jiff::tz::TimeZone::UTC }
+    }
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+        Ok((name == "pg_class").then_some(1259))
+    }
+    fn relation_name(&self, _: Oid) -> Option<String> {
+        None
+    }
+    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
+        Ok(Datum::Null)
+    }
+    fn type_by_text(&self, text: &str) -> Result<Oid> {
+        logstead_sql_catalog::type_name::type_by_text(text)
+    }
+}
+
+impl FunctionContext for Fixed {
+    fn statement_time(&self) -> i64 {
+        0
+    }
+    fn clock_time(&self) -> i64 {
+        0
+    }
+    fn random_u64(&self) -> u64 {
+        4
+    }
+    fn database(&self) -> &str {
+        "postgres"
+    }
+    fn user(&self) -> &str {
+        "postgres"
+    }
+    fn backend_pid(&self) -> i32 {
+        1
+    }
+    fn set_setting(&self, _: &str, value: &str, _: bool) -> Result<String> {
+        Ok(value.to_owned())
+    }
+    fn search_path(&self) -> Vec<String> {
+        vec!["public".to_owned()]
+    }
+    fn nextval(&self, _: Oid) -> Result<i64> {
+        Ok(1)
+    }
+    fn currval(&self, _: Oid) -> Result<i64> {
+        Ok(1)
+    }
+    fn lastval(&self) -> Result<i64> {
+        Ok(1)
+    }
+    fn setval(&self, _: Oid, value: i64, _: bool) -> Result<i64> {
+        Ok(value)
+    }
+}
+
+impl Context for Fixed {
+    fn interrupted(&self) -> Result<()> {
+        match STOP.get() {
+            true => Err(SqlError::new(SqlState::QUERY_CANCELED, "stopped")),
+            false => Ok(()),
+        }
+    }
+}
+
+fn column(name: &str, ty: Oid, typmod: i32) -> Column {
+    Column {
+        name: name.to_owned(),
+        ty: SqlType { oid: ty, typmod },
+        not_null: false,
+        default: None,
+        identity: None,
+        generated: false,
+        sequence: None,
+        dropped: false,
+        domain: None,
+        missing: Datum::Null,
+    }
+}
+
+fn index(
+    oid: Oid,
+    name: &str,
+    table: Oid,
+    positions: &[usize],
+    unique: bool,
+    primary: bool,
+) -> Arc<IndexDef> {
+    Arc::new(IndexDef {
+        oid,
+        name: name.to_owned(),
+        table,
+        storage: IndexId(oid),
+        unique,
+        primary,
+        nulls_not_distinct: false,
+        deferrable: false,
+        include: Vec::new(),
+        predicate: None,
+        computed: Vec::new(),
+        invalid: None,
+        columns: positions.iter().map(|&p| IndexColumn::of(p)).collect(),
+    })
+}
+
+fn table(oid: Oid, name: &str, columns: Vec<Column>, indexes: Vec<Arc<IndexDef>>) -> Relation {
+    let constraints = indexes
+        .iter()
+        .filter(|i| i.primary)
+        .map(|i| {
+            Arc::new(Constraint::new(
+                i.oid + 1_000,
+                i.name.clone(),
+                ConstraintKind::PrimaryKey(i.oid),
+            ))
+        })
+        .collect();
+    Relation {
+        oid,
+        name: name.to_owned(),
+        schema: 2200,
+        schema_name: "public".to_owned(),
+        kind: RelationKind::Table,
+        columns,
+        indexes,
+        constraints,
+        storage: TableId(oid),
+        schema_version: 1,
+        security: logstead_sql_catalog::RowSecurity::default(),
+        shared_names: Default::default(),
+    }
+}
+
+fn expression(text: &str, ty: Oid) -> IndexColumn {
+    IndexColumn {
+        key: IndexKey::Expression {
+            text: text.to_owned(),
+            ty: SqlType::of(ty),
+            name: "expr".to_owned(),
+        },
+        desc: false,
+        nulls_first: false,
+    }
+}
+
+fn descending(position: usize) -> IndexColumn {
+    IndexColumn {
+        desc: true,
+        nulls_first: true,
+        ..IndexColumn::of(position)
+    }
+}
+
+/// create table x (id int primary key, name text, v varchar, a int, b int, c int not null, flag bool, s text);
+/// create index x_lower on x (lower(name)); create index x_v on x (lower(v)); create index x_sum on x ((a + b) desc);
+/// create index x_ab on x (a, b); create index x_cb on x (c desc, b); create index x_some on x (s) where a > 10;
+/// create index x_done on x (id) where s = 'done'; create unique index x_flag on x (b, c) where flag and s is not null;
+/// create index x_bf on x (flag);
+fn many_indexes() -> Relation {
+    let made = |oid, name: &str, columns, predicate: Option<&str>| {
+        let mut made = IndexDef::clone(&index(oid, name, 16_500, &[], false, false));
+        made.columns = columns;
+        made.predicate = predicate.map(str::to_owned);
+        Arc::new(made)
+    };
+    let unique = |index: Arc<IndexDef>| {
+        let mut index = IndexDef::clone(&index);
+        index.unique = true;
+        Arc::new(index)
+    };
+    let columns = IndexColumn::of;
+    let sum = IndexColumn {
+        desc: true,
+        nulls_first: true,
+        ..expression("(a + b)", oid::INT4)
+    };
+    let mut relation = table(
+        16_500,
+        "x",
+        vec![
+            column("id", oid::INT4, -1),
+            column("name", oid::TEXT, -1),
+            column("v", oid::VARCHAR, -1),
+            column("a", oid::INT4, -1),
+            column("b", oid::INT4, -1),
+            column("c", oid::INT4, -1),
+            column("flag", oid::BOOL, -1),
+            column("s", oid::TEXT, -1),
+        ],
+        vec![
+            index(16_501, "x_pkey", 16_500, &[0], true, true),
+            made(
+                16_502,
+                "x_lower",
+                vec![expression("lower(name)", oid::TEXT)],
+                None,
+            ),
+            made(
+                16_503,
+                "x_v",
+                vec![expression("lower((v)::text)", oid::TEXT)],
+                None,
+            ),
+            made(16_504, "x_sum", vec![sum], None),
+            index(16_505, "x_ab", 16_500, &[3, 4], false, false),
+            made(16_506, "x_cb", vec![descending(5), columns(4)], None),
+            made(16_507, "x_some", vec![columns(7)], Some("(a > 10)")),
+            made(
+                16_508,
+                "x_done",
+                vec![columns(0)],
+                Some("(s = 'done'::text)"),
+            ),
+            unique(made(
+                16_509,
+                "x_flag",
+                vec![columns(4), columns(5)],
+                Some("(flag AND (s IS NOT NULL))"),
+            )),
+            made(16_510, "x_bf", vec![columns(6)], None),
+        ],
+    );
+    for position in [0, 5] {
+        relation.columns[position].not_null = true;
+    }
+    relation
+}
+
+/// create table t (id int primary key, a int, b text, c varchar(3), d numeric(10,2), e timestamptz default now(), check
+/// (a > 0)); create index t_a_b_idx on t (a, b); create table u (id bigint primary key, t_id int, x text); create index
+/// u_t_id_idx on u (t_id); create table v (k1 int, k2 int, val text, primary key (k1, k2)); create table g (id int
+/// generated always as identity, gone text, n int); alter table g drop column gone;
+pub(super) fn catalog() -> Arc<Catalog> {
+    let mut catalog = crate::pg_catalog::system_catalog().database(5, "postgres");
+    let mut t = table(
+        16_400,
+        "t",
+        vec![
+            Column {
+                not_null: true,
+                ..column("id", oid::INT4, -1)
+            },
+            column("a", oid::INT4, -1),
+            column("b", oid::TEXT, -1),
+            column("c", oid::VARCHAR, 7),
+            column("d", oid::NUMERIC, (10 << 16) + 2 + 4),
+            Column {
+                default: Some("now()".to_owned()),
+                ..column("e", oid::TIMESTAMPTZ, -1)
+            },
+        ],
+        vec![
+            index(16_401, "t_pkey", 16_400, &[0], true, true),
+            index(16_402, "t_a_b_idx", 16_400, &[1, 2], false, false),
+        ],
+    );
+    t.constraints.push(Arc::new(Constraint::new(
+        17_500,
+        "t_a_check",
+        ConstraintKind::Check("a > 0".to_owned()),
+    )));
+    catalog.put_relation(Arc::new(t));
+    catalog.put_relation(Arc::new(many_indexes()));
+    catalog.put_relation(Arc::new(table(
+        16_410,
+        "u",
+        vec![
+            Column {
+                not_null: true,
+                ..column("id", oid::INT8, -1)
+            },
+            column("t_id", oid::INT4, -1),
+            column("x", oid::TEXT, -1),
+        ],
+        vec![
+            index(16_411, "u_pkey", 16_410, &[0], true, true),
+            index(16_412, "u_t_id_idx", 16_410, &[1], false, false),
+        ],
+    )));
+    catalog.put_relation(Arc::new(table(
+        16_420,
+        "v",
+        vec![
+            column("k1", oid::INT4, -1),
+            column("k2", oid::INT4, -1),
+            column("val", oid::TEXT, -1),
+        ],
+        vec![index(16_421, "v_pkey", 16_420, &[0, 1], true, true)],
+    )));
+    catalog.put_relation(Arc::new(table(
+        16_430,
+        "g",
+        vec![
+            Column {
+                identity: Some(true),
+                sequence: Some(16_439),
+                ..column("id", oid::INT4, -1)
+            },
+            Column {
+                dropped: true,
+                ..column("........pg.dropped.2........", oid::TEXT, -1)
+            },
+            column("n", oid::INT4, -1),
+        ],
+        Vec::new(),
+    )));
+    let mut sequence = table(16_439, "g_id_seq", Vec::new(), Vec::new());
+    sequence.kind = RelationKind::Sequence(SequenceDef {
+        ty: oid::INT4,
+        start: 1,
+        increment: 1,
+        min: 1,
+        max: i64::from(i32::MAX),
+        cache: 1,
+        cycle: false,
+    });
+    catalog.put_relation(Arc::new(sequence));
+    Arc::new(catalog)
+}
+
+pub(super) fn planned(sql: &str) -> Result<Planned> {
+    let catalog = catalog();
+    let parsed = parse(sql)?;
+    let rows = |relation: &Relation| match relation.name.as_str() {
+        "t" => 100_000.0,
+        "u" => 1_000_000.0,
+        _ => 500.0,
+    };
+    let path = ["public".to_owned()];
+    let cx = PlanContext {
+        catalog: &catalog,
+        search_path: &path,
+        param_types: &[],
+        parameters_fixed: false,
+        session: &Fixed,
+        variables: None,
+        rows_of: &rows,
+        evaluate: logstead_sql_exec::evaluate,
+    };
+    plan_statement(&parsed[0].statement, sql, &cx)
+}
+
+/// EXPLAIN (COSTS OFF), one string; the error in one line if there is one.
+pub(super) fn plan(sql: &str) -> String {
+    match planned(sql) {
+        Ok(planned) => {
+            let options = ExplainOptions {
+                costs: false,
+                ..ExplainOptions::default()
+            };
+            explain(&planned.plan, &options).join("\n")
+        }
+        Err(error) => format!("ERROR: {error} at {:?}", error.fields().position),
+    }
+}
+
+/// "code position message | DETAIL | HINT" of the error that `sql` gives.
+pub(super) fn error(sql: &str) -> String {
+    match planned(sql) {
+        Ok(planned) => format!("planned: {:?}", planned.columns),
+        Err(error) => {
+            let fields = error.fields();
+            let mut text = format!(
+                "{} {} {}",
+                fields.code,
+                fields
+                    .position
+                    .map_or_else(|| "-".to_owned(), |p| p.to_string()),
+                fields.message
+            );
+            for extra in [&fields.detail, &fields.hint].into_iter().flatten() {
+                text.push_str(" | ");
+                text.push_str(extra);
+            }
+            text
+        }
+    }
+}

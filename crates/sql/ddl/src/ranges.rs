@@ -1,0 +1,280 @@
+//! CREATE TYPE ... AS RANGE: a range over any type that has an order, with its multirange.
+
+use super::types::{add, array_name, free};
+use super::{DdlContext, domains};
+use crate::pg_catalog::{calls, operator_class, operator_class_name};
+use logstead_sql_catalog::text::{NAME_LENGTH_MAX, truncate_name};
+use logstead_sql_func as func;
+use logstead_sql_parse::RangeClause;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::collations::collation_by_name;
+use logstead_sql_types::value::user::{
+    self, Class, MULTIRANGE_STEP, RangeType, UserKind, UserType, of_users,
+};
+use logstead_sql_types::value::{Oid, info, oid};
+use logstead_types::SqlState;
+use sqlparser::ast;
+
+fn syntax(message: String) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, message)
+}
+
+/// What CREATE TYPE says, each once.
+#[derive(Default)]
+struct Clauses<'a> {
+    subtype: Option<&'a RangeClause>,
+    class: Option<&'a RangeClause>,
+    collation: Option<&'a RangeClause>,
+    canonical: Option<&'a RangeClause>,
+    difference: Option<&'a RangeClause>,
+    multirange: Option<&'a RangeClause>,
+}
+
+impl<'a> Clauses<'a> {
+    fn of(clauses: &'a [RangeClause]) -> Result<Clauses<'a>> {
+        let mut all = Clauses::default();
+        for clause in clauses {
+            let slot = match clause.attribute.as_str() {
+                "subtype" => &mut all.subtype,
+                "subtype_opclass" => &mut all.class,
+                "collation" => &mut all.collation,
+                "canonical" => &mut all.canonical,
+                "subtype_diff" => &mut all.difference,
+                "multirange_type_name" => &mut all.multirange,
+                other => return Err(syntax(format!("type attribute \"{other}\" not recognized"))),
+            };
+            if slot.replace(clause).is_some() {
+                return Err(syntax("conflicting or redundant options".to_owned()));
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Schema and name of what a clause says.
+fn named(clause: &RangeClause) -> Result<(Option<String>, String)> {
+    match &clause.name {
+        Some(name) => calls::lookup_parts(name),
+        None => Err(syntax(format!(
+            "\"{}\" of a range is to be a name",
+            clause.attribute
+        ))),
+    }
+}
+
+/// What bounds may be of here: values that say themselves how they are compared.
+fn refuse(subtype: Oid) -> Result<()> {
+    let element = info::element_of(subtype).unwrap_or(subtype);
+    let refused = matches!(
+        element,
+        oid::BPCHAR | oid::CITEXT | oid::HSTORE | oid::RECORD
+    ) || matches!(
+        user::class(element),
+        Some(Class::Domain | Class::Composite | Class::Range | Class::Multirange)
+    ) || info::by_oid(element).is_some_and(|t| matches!(t.kind, 'r' | 'm'));
+    match refused {
+        true => Err(SqlError::unsupported(format!(
+            "a range over type {}",
+            info::format_type_bare(subtype)
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// The B-tree operator class of the bounds' type.
+fn class_of(subtype: Oid, clause: Option<&RangeClause>) -> Result<Oid> {
+    let shown = info::format_type_bare(subtype);
+    let own = operator_class(subtype);
+    let Some(clause) = clause else {
+        if own == 0 {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!(
+                    "data type {shown} has no default operator class for access method \"btree\""
+                ),
+            )
+            .hint("You must specify an operator class for the range type or define a default operator class for the subtype."));
+        }
+        return Ok(own);
+    };
+    let (_, name) = named(clause)?;
+    let Some((class, input)) = operator_class_name(&name) else {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("operator class \"{name}\" does not exist for access method \"btree\""),
+        ));
+    };
+    // Those of a type that its values can be taken for without a change are of it too.
+    if class == own || operator_class(input) == own && own != 0 {
+        return Ok(class);
+    }
+    Err(SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        format!("operator class \"{name}\" does not accept data type {shown}"),
+    ))
+}
+
+/// The function that tells the difference between two bounds.
+fn difference_of(subtype: Oid, clause: &RangeClause, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let (schema, name) = named(clause)?;
+    let types = [subtype, subtype];
+    let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
+    let built_in = func::functions_named(&name).find(|f| system && f.args == types);
+    let (found, result, immutable) = match built_in {
+        Some(f) => (f.oid, f.result, f.volatility == func::Volatility::Immutable),
+        None => {
+            let catalog = cx.catalog()?;
+            let all = catalog.routines_named(schema.as_deref(), &name, cx.search_path);
+            let found = all.iter().find(|(_, r)| r.input_types() == types);
+            let Some((_, routine)) = found else {
+                let shown = info::format_type_bare(subtype);
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_FUNCTION,
+                    format!("function {name}({shown}, {shown}) does not exist"),
+                ));
+            };
+            let immutable = routine.volatility == func::Volatility::Immutable;
+            (routine.oid, routine.result, immutable)
+        }
+    };
+    let shown = info::format_type_bare(subtype);
+    let wrong = |must: &str| {
+        SqlError::new(
+            SqlState::new(b"42P17"),
+            format!("range subtype diff function {name}({shown}, {shown}) must {must}"),
+        )
+    };
+    if result != oid::FLOAT8 {
+        return Err(wrong("return type double precision"));
+    }
+    match immutable {
+        true => Ok(found),
+        false => Err(SqlError::new(
+            SqlState::new(b"42P17"),
+            format!("range subtype diff function {name}({shown}, {shown}) must be immutable"),
+        )),
+    }
+}
+
+/// What the multirange is called if nobody says it.
+fn multirange_name(range: &str) -> String {
+    match range.find("range") {
+        Some(at) => {
+            let (before, from) = range.split_at(at);
+            truncate_name(&format!("{before}multi{from}")).to_owned()
+        }
+        None => {
+            const TAIL: &str = "_multirange";
+            let mut end = range.len().min(NAME_LENGTH_MAX - TAIL.len());
+            while !range.is_char_boundary(end) {
+                end -= 1;
+            }
+            format!("{}{TAIL}", range.get(..end).unwrap_or_default())
+        }
+    }
+}
+
+/// Runs CREATE TYPE ... AS RANGE.
+pub(super) async fn create(
+    name: &ast::ObjectName,
+    clauses: &[RangeClause],
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let (schema, name) = cx.new_type_name(name)?;
+    free(&schema.name, schema.oid, &name, cx)?;
+    let clauses = Clauses::of(clauses)?;
+    let subtype = clauses
+        .subtype
+        .ok_or_else(|| syntax("type attribute \"subtype\" is required".to_owned()))?;
+    // Looks at the newest, which sets the scope.
+    cx.catalog()?;
+    let subtype = logstead_sql_catalog::type_name::sql_type(&subtype.value)?.oid;
+    cx.must_use_types(of_users(subtype))?;
+    let shown = info::format_type_bare(subtype);
+    if info::by_oid(subtype).is_some_and(|t| t.kind == 'p') {
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("range subtype cannot be {shown}"),
+        ));
+    }
+    if clauses.canonical.is_some() {
+        return Err(SqlError::new(
+            SqlState::new(b"42P17"),
+            "cannot specify a canonical function without a pre-created shell type",
+        )
+        .hint("Create the type as a shell type, then create its canonicalization function, then do a full CREATE TYPE."));
+    }
+    let own_collation = info::by_oid(subtype).map_or(0, |t| t.collation());
+    let collation = match clauses.collation {
+        None => own_collation,
+        Some(_) if own_collation == 0 => {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                "range collation specified but subtype does not support collation",
+            ));
+        }
+        Some(clause) => {
+            let (_, plain) = named(clause)?;
+            match (collation_by_name(&plain), &clause.name) {
+                (Some(_), Some(name)) => domains::collation_oid(name),
+                _ => {
+                    return Err(SqlError::new(
+                        SqlState::UNDEFINED_OBJECT,
+                        format!("collation \"{plain}\" for encoding \"UTF8\" does not exist"),
+                    ));
+                }
+            }
+        }
+    };
+    let class = class_of(subtype, clauses.class)?;
+    refuse(subtype)?;
+    let difference = match clauses.difference {
+        Some(clause) => difference_of(subtype, clause, cx)?,
+        None => 0,
+    };
+    let (oid, csn) = cx.store.new_range_oid(cx.worker)?;
+    cx.depends_on(csn);
+    let multirange = match clauses.multirange {
+        None => multirange_name(&name),
+        Some(clause) => match named(clause)? {
+            (Some(other), _) if other != schema.name => {
+                return Err(SqlError::unsupported(
+                    "a multirange type in another schema than its range",
+                ));
+            }
+            (_, plain) => cx.name(&plain),
+        },
+    };
+    let taken = multirange == name;
+    if taken || free(&schema.name, schema.oid, &multirange, cx).is_err() {
+        let error = SqlError::new(
+            SqlState::DUPLICATE_OBJECT,
+            format!("type \"{multirange}\" already exists"),
+        );
+        return Err(match clauses.multirange {
+            Some(_) => error,
+            None => error
+                .detail(format!(
+                    "Failed while creating a multirange type for type \"{name}\"."
+                ))
+                .hint("You can manually specify a multirange type name using the \"multirange_type_name\" attribute."),
+        });
+    }
+    let range = RangeType {
+        subtype,
+        collation,
+        class,
+        difference,
+        multirange_array_name: array_name(&schema.name, &multirange, oid + MULTIRANGE_STEP, cx)?,
+        multirange_name: multirange,
+    };
+    let ty = UserType {
+        oid,
+        array_name: array_name(&schema.name, &name, oid, cx)?,
+        name,
+        schema: schema.oid,
+        schema_name: schema.name.clone(),
+        kind: UserKind::Range(Box::new(range)),
+    };
+    add(ty, cx).await
+}

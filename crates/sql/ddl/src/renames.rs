@@ -1,0 +1,229 @@
+//! Names in what the catalog keeps of a relation as text, when the relation or a column of it gets another one.
+//!
+//! Invariant: a text that could be read before can be read after: what cannot be is an error of the statement that
+//! renames.
+
+use super::DdlContext;
+use super::expressions::bound;
+use logstead_sql_catalog::text::fold;
+use logstead_sql_catalog::{Constraint, ConstraintKind, IndexDef, IndexKey, Relation, deparse};
+use logstead_sql_parse as parse;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user;
+use sqlparser::ast::{self, VisitMut, VisitorMut};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// A stored condition with a column's new name.
+pub(super) fn renamed(text: &str, old: &str, new: &str) -> Result<String> {
+    struct Renamer<'a>(&'a str, &'a str);
+    impl VisitorMut for Renamer<'_> {
+        type Break = ();
+        fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+            let ident = match expr {
+                ast::Expr::Identifier(ident) => Some(ident),
+                ast::Expr::CompoundIdentifier(parts) => parts.last_mut(),
+                _ => None,
+            };
+            if let Some(ident) = ident
+                && fold(ident) == self.0
+            {
+                *ident = ast::Ident::with_quote('"', self.1);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut expr = parse::parse_expr(text)?;
+    let _ = expr.visit(&mut Renamer(old, new));
+    Ok(user::numbered(|| deparse::normal(&expr)))
+}
+
+/// Puts another name in the place of a relation's own.
+struct Rows<'a> {
+    relation: &'a Relation,
+    new: &'a str,
+    /// It stands for the row, which a column of that name would hide.
+    whole: bool,
+    found: bool,
+}
+
+impl Rows<'_> {
+    fn put(&mut self, ident: &mut ast::Ident) {
+        if fold(ident) == self.relation.name {
+            *ident = ast::Ident::with_quote('"', self.new);
+            self.found = true;
+        }
+    }
+}
+
+impl VisitorMut for Rows<'_> {
+    type Break = ();
+    fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        match expr {
+            ast::Expr::Identifier(ident) => {
+                let name = fold(ident);
+                let mut live = self.relation.columns.iter().filter(|c| !c.dropped);
+                if name == self.relation.name && !live.any(|c| c.name == name) {
+                    self.put(ident);
+                    self.whole = true;
+                }
+            }
+            ast::Expr::CompoundIdentifier(parts) => {
+                if let Some(at) = parts.len().checked_sub(2)
+                    && let Some(ident) = parts.get_mut(at)
+                {
+                    self.put(ident);
+                }
+            }
+            ast::Expr::Function(function) => {
+                if let ast::FunctionArguments::List(list) = &mut function.args {
+                    for arg in &mut list.args {
+                        if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::QualifiedWildcard(
+                            name,
+                        )) = arg
+                            && let Some(ast::ObjectNamePart::Identifier(ident)) = name.0.last_mut()
+                        {
+                            self.put(ident);
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A stored text with a relation's new name: none if it does not speak of it. Whether it does so as of its row comes
+/// with it.
+fn with_name(text: &str, relation: &Relation, new: &str) -> Option<(String, bool)> {
+    // What cannot be read before is not made worse.
+    let mut expr = parse::parse_expr(text).ok()?;
+    let mut rows = Rows {
+        relation,
+        new,
+        whole: false,
+        found: false,
+    };
+    let _ = expr.visit(&mut rows);
+    let text = || user::numbered(|| deparse::normal(&expr));
+    rows.found.then(|| (text(), rows.whole))
+}
+
+fn unreadable(relation: &Relation) -> SqlError {
+    SqlError::unsupported(format_args!(
+        "renaming what an expression of relation \"{}\" names",
+        relation.name
+    ))
+}
+
+/// 0A000 if a column of this name would hide the row of its relation from an expression that is kept.
+pub(super) fn refuse_hiding(column: &str, relation: &Relation) -> Result<()> {
+    if column != relation.name {
+        return Ok(());
+    }
+    for text in super::types::expressions(relation) {
+        if let Some((_, true)) = with_name(text, relation, column) {
+            return Err(SqlError::unsupported(format_args!(
+                "a column with the name of its relation \"{column}\", of which an expression uses the whole row"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// 0A000 if a text cannot be read any more.
+pub(super) fn read_again(
+    (old_text, old): (&str, &Relation),
+    (new_text, new): (&str, &Relation),
+    what: &str,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let reads = |text: &str, relation: &Relation| {
+        let expr = parse::parse_expr(text)?;
+        bound(cx, &catalog, relation, &expr, what).map(drop)
+    };
+    match reads(new_text, new) {
+        Err(_) if reads(old_text, old).is_ok() => Err(unreadable(old)),
+        _ => Ok(()),
+    }
+}
+
+/// The same of the texts of an index.
+pub(super) fn read_index_again(
+    (old_index, old): (&IndexDef, &Relation),
+    (new_index, new): (&IndexDef, &Relation),
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    for (was, is) in old_index.columns.iter().zip(&new_index.columns) {
+        if let (IndexKey::Expression { text: was, .. }, IndexKey::Expression { text: is, .. }) =
+            (&was.key, &is.key)
+        {
+            read_again((was, old), (is, new), "INDEX", cx)?;
+        }
+    }
+    match (&old_index.predicate, &new_index.predicate) {
+        (Some(was), Some(is)) => read_again((was, old), (is, new), "PREDICATE", cx),
+        _ => Ok(()),
+    }
+}
+
+/// Puts the new name of `changed` into all that is kept of it as text, where it had that of `old`.
+pub(super) async fn relation(
+    old: &Relation,
+    changed: &mut Relation,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let new = changed.name.clone();
+    let hidden = old.columns.iter().any(|c| !c.dropped && c.name == new);
+    let text = |text: &str| match with_name(text, old, &new) {
+        Some((_, true)) if hidden => Err(unreadable(old)),
+        Some((text, _)) => Ok(Some(text)),
+        None => Ok(None),
+    };
+    for constraint in &mut changed.constraints {
+        if let ConstraintKind::Check(was) = &constraint.kind
+            && let Some(is) = text(was)?
+        {
+            let mut copy = Constraint::clone(constraint);
+            copy.kind = ConstraintKind::Check(is);
+            *constraint = Arc::new(copy);
+        }
+    }
+    for column in changed.columns.iter_mut().filter(|c| c.generated) {
+        if let Some(was) = &column.default
+            && let Some(is) = text(was)?
+        {
+            column.default = Some(is);
+        }
+    }
+    for (was, is) in old.constraints.iter().zip(&changed.constraints) {
+        if let (Some(was), Some(is)) = (was.check(), is.check())
+            && was != is
+        {
+            read_again((was, old), (is, changed), "CHECK", cx)?;
+        }
+    }
+    for (was, is) in old.columns.iter().zip(&changed.columns) {
+        if let (Some(was), Some(is)) = (&was.default, &is.default)
+            && was != is
+        {
+            read_again((was, old), (is, changed), "GENERATED", cx)?;
+        }
+    }
+    for index in &old.indexes {
+        let mut copy = IndexDef::clone(index);
+        let mut found = false;
+        copy.each_text(|was| {
+            let is = text(was)?;
+            found |= is.is_some();
+            Ok(is.unwrap_or_else(|| was.to_owned()))
+        })?;
+        if found {
+            read_index_again((index, old), (&copy, changed), cx)?;
+            cx.update_index(old.schema, copy).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,532 @@
+//! CREATE SEQUENCE, ALTER SEQUENCE, and the sequences that columns own.
+
+use super::alter_table::{position_of, wrong_kind};
+use super::columns::NewSequence;
+use super::create_table::exists;
+use super::names::{free_name, is_taken};
+use super::objects::{name_taken, no_relation};
+use super::{DdlContext, drop as dropping};
+use crate::pg_catalog::calls;
+use logstead_engine::TableLock;
+use logstead_sql_catalog::classes::PG_CLASS;
+use logstead_sql_catalog::sequence::{type_label, type_range};
+use logstead_sql_catalog::{Relation, RelationKind, SequenceDef};
+use logstead_sql_parse::{AlterSequence, sequence_name};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::lookup;
+use logstead_sql_types::value::{Oid, SqlType, oid};
+use logstead_types::{SqlState, TableId};
+use sqlparser::ast::{self, SequenceOptions};
+use std::sync::Arc;
+
+/// CREATE SEQUENCE as parsed.
+pub(super) struct Create<'a> {
+    pub(super) temporary: bool,
+    pub(super) if_not_exists: bool,
+    pub(super) name: &'a ast::ObjectName,
+    pub(super) data_type: Option<&'a ast::DataType>,
+    pub(super) options: &'a [SequenceOptions],
+    pub(super) owned_by: Option<&'a ast::ObjectName>,
+}
+
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+fn number(expr: &ast::Expr) -> Result<i64> {
+    let text = expr.to_string();
+    text.replace(' ', "").parse().map_err(|_| {
+        SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            format!("invalid input syntax for type bigint: \"{text}\""),
+        )
+    })
+}
+
+#[derive(Default)]
+struct Options {
+    increment: Option<i64>,
+    min: Option<Option<i64>>,
+    max: Option<Option<i64>>,
+    start: Option<i64>,
+    cache: Option<i64>,
+    cycle: Option<bool>,
+    /// SEQUENCE NAME of an identity column: schema, if it was said, and name.
+    name: Vec<String>,
+}
+
+fn read_options(options: &[SequenceOptions]) -> Result<Options> {
+    let redundant = || SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options");
+    fn set<T>(slot: &mut Option<T>, value: T) -> bool {
+        slot.replace(value).is_none()
+    }
+    let mut o = Options::default();
+    for option in options {
+        let first = match option {
+            SequenceOptions::IncrementBy(e, _) => set(&mut o.increment, number(e)?),
+            SequenceOptions::MinValue(e) => set(&mut o.min, e.as_ref().map(number).transpose()?),
+            SequenceOptions::MaxValue(e) => set(&mut o.max, e.as_ref().map(number).transpose()?),
+            SequenceOptions::StartWith(e, _) => set(&mut o.start, number(e)?),
+            SequenceOptions::Cache(e) => match sequence_name(e) {
+                None => set(&mut o.cache, number(e)?),
+                Some((cache, name)) => {
+                    o.name = name;
+                    match cache {
+                        Some(cache) => set(&mut o.cache, number(&cache)?),
+                        None => true,
+                    }
+                }
+            },
+            // The library's flag is that of NO CYCLE.
+            SequenceOptions::Cycle(no) => set(&mut o.cycle, !*no),
+        };
+        if !first {
+            return Err(redundant());
+        }
+    }
+    Ok(o)
+}
+
+/// A definition from options; `old` is what ALTER starts from.
+fn define(ty: Oid, options: &[SequenceOptions], old: Option<&SequenceDef>) -> Result<SequenceDef> {
+    let o = read_options(options)?;
+    let (low, high) = type_range(ty);
+    let increment = o.increment.or(old.map(|d| d.increment)).unwrap_or(1);
+    if increment == 0 {
+        return Err(invalid("INCREMENT must not be zero"));
+    }
+    let up = increment > 0;
+    let limit = |given: Option<Option<i64>>, kept: Option<i64>, default: i64| match given {
+        Some(Some(value)) => value,
+        Some(None) => default,
+        None => kept.unwrap_or(default),
+    };
+    // Who changes the type of a sequence that went to the end of its old one has it go to the end of the new one.
+    let ends = old.map(|d| type_range(d.ty));
+    let kept = |value: i64, end: Option<i64>| {
+        (old.is_some_and(|d| d.ty == ty) || end != Some(value)).then_some(value)
+    };
+    let old_max = old.and_then(|d| kept(d.max, ends.map(|e| e.1)));
+    let old_min = old.and_then(|d| kept(d.min, ends.map(|e| e.0)));
+    // Whichever way it goes: that is what it did.
+    let moves = |end: Option<i64>, value: Option<i64>| {
+        old.is_some_and(|d| d.ty != ty) && end.is_some() && end == value
+    };
+    let moves_max = moves(ends.map(|e| e.1), old.map(|d| d.max));
+    let moves_min = moves(ends.map(|e| e.0), old.map(|d| d.min));
+    let max = limit(o.max, old_max, if up || moves_max { high } else { -1 });
+    let min = limit(o.min, old_min, if up && !moves_min { 1 } else { low });
+    for (name, value) in [("MAXVALUE", max), ("MINVALUE", min)] {
+        if !(low..=high).contains(&value) {
+            let label = type_label(ty);
+            return Err(invalid(format!(
+                "{name} ({value}) is out of range for sequence data type {label}"
+            )));
+        }
+    }
+    if min >= max {
+        return Err(invalid(format!(
+            "MINVALUE ({min}) must be less than MAXVALUE ({max})"
+        )));
+    }
+    let start = o
+        .start
+        .or(old.map(|d| d.start))
+        .unwrap_or(if up { min } else { max });
+    if start < min {
+        return Err(invalid(format!(
+            "START value ({start}) cannot be less than MINVALUE ({min})"
+        )));
+    }
+    if start > max {
+        return Err(invalid(format!(
+            "START value ({start}) cannot be greater than MAXVALUE ({max})"
+        )));
+    }
+    let cache = o.cache.or(old.map(|d| d.cache)).unwrap_or(1);
+    if cache < 1 {
+        return Err(invalid(format!(
+            "CACHE ({cache}) must be greater than zero"
+        )));
+    }
+    let cycle = o.cycle.or(old.map(|d| d.cycle)).unwrap_or(false);
+    Ok(SequenceDef {
+        ty,
+        start,
+        increment,
+        min,
+        max,
+        cache,
+        cycle,
+    })
+}
+
+/// AS smallint, integer or bigint.
+fn sequence_type(data_type: &ast::DataType) -> Result<Oid> {
+    match logstead_sql_catalog::type_name::sql_type(data_type)?.oid {
+        ty @ (oid::INT2 | oid::INT4 | oid::INT8) => Ok(ty),
+        _ => Err(invalid(
+            "sequence type must be smallint, integer, or bigint",
+        )),
+    }
+}
+
+/// Stores a sequence and its first state.
+async fn store(
+    cx: &mut DdlContext<'_>,
+    schema: (Oid, &str),
+    name: String,
+    def: SequenceDef,
+) -> Result<Arc<Relation>> {
+    let oid = cx.new_oid()?;
+    let start = def.start;
+    let relation = Relation {
+        oid,
+        name,
+        schema: schema.0,
+        schema_name: schema.1.to_owned(),
+        kind: RelationKind::Sequence(def),
+        columns: logstead_sql_catalog::sequence::columns(),
+        indexes: Vec::new(),
+        constraints: Vec::new(),
+        storage: TableId(oid),
+        schema_version: 0,
+        security: logstead_sql_catalog::RowSecurity::default(),
+        shared_names: Default::default(),
+    };
+    new_state(cx, &relation, relation.storage, start, false)?;
+    cx.create_relation(relation).await
+}
+
+/// Makes the state of a sequence's storage.
+fn new_state(
+    cx: &mut DdlContext<'_>,
+    sequence: &Relation,
+    storage: TableId,
+    last: i64,
+    called: bool,
+) -> Result<()> {
+    let all = cx.store.sequences();
+    if sequence.is_temporary() {
+        all.create_temporary(storage, last, called);
+        cx.state.sequence_made(storage);
+        return Ok(());
+    }
+    let csn = all.create(cx.store.engine(), cx.worker, storage, last, called)?;
+    cx.state.sequence_made(storage);
+    cx.depends_on(csn);
+    Ok(())
+}
+
+/// Runs CREATE SEQUENCE.
+pub(super) async fn create(create: &Create<'_>, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (schema, name) = cx.new_name_of(create.name, create.temporary)?;
+    if exists(cx, &schema, &name, create.if_not_exists)? {
+        return Ok(());
+    }
+    let ty = create.data_type.map_or(Ok(oid::INT8), sequence_type)?;
+    let def = define(ty, create.options, None)?;
+    let made = store(cx, (schema.oid, &schema.name), name, def).await?;
+    if let Some(owner) = create.owned_by {
+        own(made.oid, owner, cx).await?;
+    }
+    Ok(())
+}
+
+/// Makes the sequence of a serial or identity column.
+pub(super) async fn create_owned(
+    cx: &mut DdlContext<'_>,
+    table: &Relation,
+    column: &str,
+    owned: &NewSequence,
+) -> Result<Oid> {
+    let catalog = cx.catalog()?;
+    let def = define(owned.ty, &owned.options, None)?;
+    let given = read_options(&owned.options)?.name;
+    let (schema, name) = match given.as_slice() {
+        [] => {
+            let name = free_name(&table.name, Some(column), "seq", |n| {
+                is_taken(&catalog, table.schema, None, n)
+            });
+            (None, name)
+        }
+        [name] => (None, cx.name(name)),
+        parts => {
+            let quoted = parts.iter().map(|part| ast::Ident::with_quote('"', part));
+            let whole = ast::ObjectName::from(quoted.collect::<Vec<_>>());
+            let (schema, name) = cx.new_name_of(&whole, table.is_temporary())?;
+            (Some(schema), name)
+        }
+    };
+    let (schema, schema_name) = match &schema {
+        Some(schema) => (schema.oid, schema.name.as_str()),
+        None => (table.schema, table.schema_name.as_str()),
+    };
+    if is_taken(&catalog, schema, None, &name) {
+        return Err(name_taken(&name));
+    }
+    Ok(store(cx, (schema, schema_name), name, def).await?.oid)
+}
+
+/// ALTER COLUMN TYPE of an identity column: its sequence gets the type too.
+pub(super) async fn follow_type(sequence: Oid, ty: SqlType, cx: &mut DdlContext<'_>) -> Result<()> {
+    if !matches!(ty.oid, oid::INT2 | oid::INT4 | oid::INT8) {
+        return Err(invalid(
+            "identity column type must be smallint, integer, or bigint",
+        ));
+    }
+    let catalog = cx.catalog()?;
+    let Some(relation) = catalog.relations.get(&sequence).map(Arc::clone) else {
+        return Ok(());
+    };
+    let RelationKind::Sequence(def) = &relation.kind else {
+        return Ok(());
+    };
+    if def.ty == ty.oid {
+        return Ok(());
+    }
+    let changed = define(ty.oid, &[], Some(def))?;
+    let state = cx.store.sequences().peek(relation.storage);
+    let (last, called) = state.unwrap_or((changed.start, false));
+    for (word, end, wrong) in [
+        ("less than MINVALUE", changed.min, last < changed.min),
+        ("greater than MAXVALUE", changed.max, last > changed.max),
+    ] {
+        if wrong {
+            let message = format!("RESTART value ({last}) cannot be {word} ({end})");
+            return Err(invalid(message));
+        }
+    }
+    restart(cx, &relation, changed, last, called).await
+}
+
+/// The column that owns a sequence: table and position.
+pub(super) fn owner_of(
+    cx: &mut DdlContext<'_>,
+    sequence: Oid,
+) -> Result<Option<(Arc<Relation>, usize)>> {
+    let catalog = cx.catalog()?;
+    let users = catalog.dependent_relations(sequence);
+    let found = users.into_iter().find_map(|table| {
+        let position = table
+            .columns
+            .iter()
+            .position(|c| !c.dropped && c.sequence == Some(sequence))?;
+        Some((Arc::clone(table), position))
+    });
+    Ok(found)
+}
+
+/// OWNED BY table.column, or NONE.
+async fn own(sequence: Oid, owner: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<()> {
+    let parts: Vec<String> = owner
+        .0
+        .iter()
+        .filter_map(|p| p.as_ident())
+        .map(logstead_sql_catalog::text::fold)
+        .collect();
+    if let Some((table, position)) = owner_of(cx, sequence)? {
+        let identity = table
+            .columns
+            .get(position)
+            .is_some_and(|c| c.identity.is_some());
+        if identity {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot change ownership of identity sequence",
+            ));
+        }
+        set_owner(cx, table.oid, position, None).await?;
+    }
+    let (schema, table, column) = match parts.as_slice() {
+        [none] if none == "none" => return Ok(()),
+        [table, column] => (None, table, column),
+        [schema, table, column] => {
+            lookup::explicit(schema)?;
+            (Some(schema.as_str()), table, column)
+        }
+        _ => {
+            return Err(
+                SqlError::new(SqlState::SYNTAX_ERROR, "invalid OWNED BY option")
+                    .hint("Specify OWNED BY table.column or OWNED BY NONE."),
+            );
+        }
+    };
+    let catalog = cx.catalog()?;
+    let found = catalog
+        .relation(schema, table, cx.search_path)
+        .cloned()
+        .ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("relation \"{table}\" does not exist"),
+            )
+        })?;
+    if catalog.owner_of(PG_CLASS, sequence) != catalog.owner_of(PG_CLASS, found.oid) {
+        return Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "sequence must have same owner as table it is linked to",
+        ));
+    }
+    if catalog
+        .relations
+        .get(&sequence)
+        .is_some_and(|sequence| sequence.schema != found.schema)
+    {
+        return Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "sequence must be in same schema as table it is linked to",
+        ));
+    }
+    let position = position_of(&found, column)?;
+    if found
+        .columns
+        .get(position)
+        .is_some_and(|c| c.sequence.is_some_and(|own| own != sequence))
+    {
+        return Err(SqlError::unsupported(
+            "a second sequence owned by one column",
+        ));
+    }
+    set_owner(cx, found.oid, position, Some(sequence)).await
+}
+
+async fn set_owner(
+    cx: &mut DdlContext<'_>,
+    table: Oid,
+    position: usize,
+    sequence: Option<Oid>,
+) -> Result<()> {
+    let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
+        return Ok(());
+    };
+    let mut changed = Relation::clone(&table);
+    if let Some(column) = changed.columns.get_mut(position) {
+        column.sequence = sequence;
+    }
+    cx.update_relation(changed).await.map(drop)
+}
+
+/// Runs ALTER SEQUENCE.
+pub(super) async fn alter(alter: &AlterSequence, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (schema, name) = calls::lookup_parts(&alter.name)?;
+    let catalog = cx.catalog()?;
+    let Some(oid) = catalog.object_by_name(schema.as_deref(), &name, cx.search_path) else {
+        if alter.if_exists {
+            let message = format!("relation \"{name}\" does not exist, skipping");
+            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+            return Ok(());
+        }
+        return Err(no_relation(&alter.name));
+    };
+    let Some((relation, def)) = catalog.relations.get(&oid).and_then(|r| match &r.kind {
+        RelationKind::Sequence(def) => Some((Arc::clone(r), def.clone())),
+        _ => None,
+    }) else {
+        return Err(wrong_kind(&name, "a sequence"));
+    };
+    if let Some(new) = &alter.rename {
+        return rename(oid, &logstead_sql_catalog::text::fold(new), cx).await;
+    }
+    if let Some(owner) = &alter.owned_by {
+        own(oid, owner, cx).await?;
+    }
+    if alter.options.is_empty() && alter.restart.is_none() && alter.data_type.is_none() {
+        return Ok(());
+    }
+    let ty = alter.data_type.as_ref().map_or(Ok(def.ty), sequence_type)?;
+    let changed = define(ty, &alter.options, Some(&def))?;
+    let (last, called) = cx
+        .store
+        .sequences()
+        .peek(relation.storage)
+        .unwrap_or((changed.start, false));
+    let (last, called) = match alter.restart {
+        Some(value) => (value.unwrap_or(changed.start), false),
+        None => (last, called),
+    };
+    let word = if alter.restart.is_some() {
+        "RESTART"
+    } else {
+        "START"
+    };
+    if last < changed.min {
+        let min = changed.min;
+        return Err(invalid(format!(
+            "{word} value ({last}) cannot be less than MINVALUE ({min})"
+        )));
+    }
+    if last > changed.max {
+        let max = changed.max;
+        return Err(invalid(format!(
+            "{word} value ({last}) cannot be greater than MAXVALUE ({max})"
+        )));
+    }
+    restart(cx, &relation, changed, last, called).await
+}
+
+/// Gives a sequence a new definition and a new state, which rolls back with the transaction.
+pub(super) async fn restart(
+    cx: &mut DdlContext<'_>,
+    relation: &Relation,
+    def: SequenceDef,
+    last: i64,
+    called: bool,
+) -> Result<()> {
+    let storage = TableId(cx.new_oid()?);
+    new_state(cx, relation, storage, last, called)?;
+    let mut changed = Relation::clone(relation);
+    changed.kind = RelationKind::Sequence(def);
+    changed.storage = storage;
+    cx.update_relation(changed).await?;
+    cx.state.sequence_unused(relation.storage);
+    Ok(())
+}
+
+/// Renames a sequence.
+pub(super) async fn rename(oid: Oid, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    let new = cx.name(new);
+    let catalog = cx.catalog()?;
+    let relation = catalog
+        .relations
+        .get(&oid)
+        .ok_or_else(|| SqlError::internal("a sequence vanished"))?;
+    if catalog.names.contains_key(&(relation.schema, new.clone())) {
+        return Err(name_taken(&new));
+    }
+    let mut changed = Relation::clone(relation);
+    changed.name = new;
+    cx.update_relation(changed).await.map(drop)
+}
+
+/// Drops the sequence of a column that goes away, unless another column's default still uses it.
+pub(super) async fn drop_owned(
+    sequence: Oid,
+    column: Option<(Oid, usize)>,
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let Some(relation) = catalog.relations.get(&sequence).cloned() else {
+        return Ok(());
+    };
+    let users = dropping::default_users(&catalog, sequence, column);
+    if !users.is_empty() && !cascade {
+        let (table, position) = &users[0];
+        let name = table
+            .columns
+            .get(*position)
+            .map_or("?", |c| c.name.as_str());
+        return Err(dropping::still_used(
+            &format!("column of table that owns sequence {}", relation.name),
+            &format!(
+                "default value for column {name} of table {} depends on sequence {}",
+                table.name, relation.name
+            ),
+        ));
+    }
+    for (table, position) in users {
+        dropping::drop_default(cx, table.oid, position).await?;
+    }
+    cx.delete_relation(&relation).await
+}

@@ -1,0 +1,317 @@
+//! What a transaction has changed in the catalog and in storage so far.
+//!
+//! Every statement registers one hook with the engine's transaction before it changes anything. When the transaction
+//! becomes visible, its locks still held, the hook publishes the whole list; when the statement is undone (the
+//! transaction rolls back, or goes back to an earlier savepoint) the hook takes the statement's part off the list and
+//! drops the storages it made. So rollback needs no call from the session: whoever looks next finds the list as it was.
+
+use super::computed::Unfilled;
+use logstead_engine::{Outcome, Table, Txn};
+use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::in_use::Closed;
+use logstead_sql_catalog::store::CatalogStore;
+use logstead_sql_catalog::{Catalog, IndexDef, TempObjects};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
+use logstead_types::TableId;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+#[derive(Default)]
+struct Log {
+    changes: Vec<Change>,
+    /// Storages made: dropped when undone.
+    made: Vec<TableId>,
+    /// Indexes attached to tables: detached when undone.
+    attached: Vec<(Arc<Table>, Arc<IndexDef>)>,
+    /// Storages no longer used: dropped on commit.
+    unused: Vec<TableId>,
+    /// Indexes no longer used: detached on commit.
+    detached: Vec<(Arc<Table>, Arc<IndexDef>)>,
+    /// States of sequences made, and no longer used.
+    sequences_made: Vec<TableId>,
+    sequences_unused: Vec<TableId>,
+    /// Types whose rows this transaction has written: they change no more for others until it ends.
+    held_types: Vec<Oid>,
+    /// Databases that nobody enters before the transaction ends.
+    closed: Vec<Closed>,
+    /// Rises when something is taken off.
+    undone: u64,
+}
+
+/// Lengths of the lists when a statement began.
+#[derive(Clone, Copy)]
+struct Mark {
+    changes: usize,
+    made: usize,
+    attached: usize,
+    unused: usize,
+    detached: usize,
+    sequences_made: usize,
+    sequences_unused: usize,
+    held_types: usize,
+    closed: usize,
+}
+
+impl Log {
+    fn mark(&self) -> Mark {
+        Mark {
+            changes: self.changes.len(),
+            made: self.made.len(),
+            attached: self.attached.len(),
+            unused: self.unused.len(),
+            detached: self.detached.len(),
+            sequences_made: self.sequences_made.len(),
+            sequences_unused: self.sequences_unused.len(),
+            held_types: self.held_types.len(),
+            closed: self.closed.len(),
+        }
+    }
+
+    fn undo(&mut self, to: Mark, store: &CatalogStore) {
+        self.undone += 1;
+        self.changes.truncate(to.changes);
+        self.unused.truncate(to.unused);
+        self.detached.truncate(to.detached);
+        self.sequences_unused.truncate(to.sequences_unused);
+        self.held_types.truncate(to.held_types);
+        self.closed.truncate(to.closed);
+        for (table, index) in self.attached.drain(to.attached.min(self.attached.len())..) {
+            store.engine().drop_index(&table, index.storage);
+        }
+        for storage in self.made.drain(to.made.min(self.made.len())..) {
+            store.engine().drop_table(storage);
+        }
+        for storage in self
+            .sequences_made
+            .drain(to.sequences_made.min(self.sequences_made.len())..)
+        {
+            store.sequences().forget(storage);
+        }
+    }
+
+    fn commit(
+        &mut self,
+        store: &CatalogStore,
+        temporary: Option<&TempObjects>,
+        database: Oid,
+        csn: logstead_types::Csn,
+    ) {
+        let mut log = std::mem::take(self);
+        log.changes.iter_mut().for_each(Change::settle);
+        let changes = match temporary {
+            Some(temporary) => temporary.committed(log.changes),
+            None => log.changes,
+        };
+        for (table, index) in &log.attached {
+            if !index.computed.is_empty()
+                && let Some(index) = table.index(index.storage)
+            {
+                index.set_serves_from(csn);
+            }
+        }
+        if !changes.is_empty() {
+            store.publish(database, &changes, csn);
+        }
+        for (table, index) in log.detached {
+            store.engine().drop_index(&table, index.storage);
+        }
+        for storage in log.unused {
+            store.engine().drop_table(storage);
+        }
+        for storage in log.sequences_unused {
+            store.sequences().forget(storage);
+        }
+        // Who enters now finds what has become of them.
+        drop(log.closed);
+    }
+}
+
+/// A transaction's own view of the catalog. The session keeps one per transaction and makes a new one for the next.
+#[derive(Default)]
+pub struct DdlState {
+    log: Rc<RefCell<Log>>,
+    /// The catalog with this transaction's changes, and what it was made from.
+    private: Option<Private>,
+    /// The session's temporary objects; who has none cannot make any.
+    temporary: Option<Rc<TempObjects>>,
+    /// Indexes that the statement has left to be built when rows have what is computed for them.
+    unfilled: Vec<Unfilled>,
+    /// Indexes as they were before the statement changed what they are made of: they are made anew when it has done
+    /// all else.
+    outdated: Vec<Arc<IndexDef>>,
+}
+
+struct Private {
+    catalog: Arc<Catalog>,
+    base_version: u64,
+    changes: usize,
+    undone: u64,
+}
+
+impl DdlState {
+    /// That of a transaction of the session with these temporary objects.
+    pub fn of(temporary: &Rc<TempObjects>) -> DdlState {
+        DdlState {
+            temporary: Some(Rc::clone(temporary)),
+            ..DdlState::default()
+        }
+    }
+
+    pub(super) fn temporary(&self) -> Option<&Rc<TempObjects>> {
+        self.temporary.as_ref()
+    }
+
+    /// True once the transaction has changed the catalog (and not rolled that back): its statements are planned with
+    /// [`DdlState::catalog`], and their plans are nobody else's.
+    pub fn has_changes(&self) -> bool {
+        !self.log.borrow().changes.is_empty()
+    }
+
+    /// The catalog as this transaction sees it: the current one with its own changes. Cheap when nothing has changed
+    /// since the last call.
+    pub fn catalog(&mut self, store: &CatalogStore, database: &str) -> Result<Arc<Catalog>> {
+        let current = store.current(database).ok_or_else(|| {
+            SqlError::new(
+                logstead_types::SqlState::INVALID_CATALOG_NAME,
+                format!("database \"{database}\" does not exist"),
+            )
+        })?;
+        let current = match &self.temporary {
+            Some(temporary) => temporary.over(current),
+            None => current,
+        };
+        let log = self.log.borrow();
+        if log.changes.is_empty() {
+            self.private = None;
+            return Ok(current);
+        }
+        let made = self
+            .private
+            .take()
+            .filter(|p| (p.base_version, p.undone) == (current.version, log.undone));
+        let catalog = match made {
+            Some(p) if p.changes == log.changes.len() => p.catalog,
+            // Only what is new since the last call.
+            Some(p) => {
+                Arc::new(store.derive(&p.catalog, log.changes.get(p.changes..).unwrap_or_default()))
+            }
+            None => Arc::new(store.derive(&current, &log.changes)),
+        };
+        self.private = Some(Private {
+            catalog: Arc::clone(&catalog),
+            base_version: current.version,
+            changes: log.changes.len(),
+            undone: log.undone,
+        });
+        Ok(catalog)
+    }
+
+    /// Called by every statement before it changes anything.
+    pub(super) fn begin_statement(
+        &mut self,
+        txn: &mut Txn,
+        store: &Arc<CatalogStore>,
+        database: Oid,
+    ) {
+        let mark = self.log.borrow().mark();
+        let log = Rc::clone(&self.log);
+        let store = Arc::clone(store);
+        let temporary = self.temporary.clone();
+        txn.on_end(Box::new(move |outcome| match outcome {
+            Outcome::Committed(csn) => {
+                let temporary = temporary.as_deref();
+                log.borrow_mut().commit(&store, temporary, database, csn);
+            }
+            Outcome::Aborted => log.borrow_mut().undo(mark, &store),
+        }));
+    }
+
+    pub(super) fn leave_unfilled(&mut self, unfilled: Unfilled) {
+        self.unfilled.push(unfilled);
+    }
+
+    pub(super) fn outdate(&mut self, old: Arc<IndexDef>) {
+        self.outdated.push(old);
+    }
+
+    pub(super) fn is_outdated(&self, index: Oid) -> bool {
+        self.outdated.iter().any(|old| old.oid == index)
+    }
+
+    pub(super) fn take_outdated(&mut self) -> Vec<Arc<IndexDef>> {
+        std::mem::take(&mut self.outdated)
+    }
+
+    /// The indexes that are still to be built.
+    pub fn take_unfilled(&mut self) -> Vec<Unfilled> {
+        // None but what a statement that failed has left.
+        self.outdated.clear();
+        std::mem::take(&mut self.unfilled)
+    }
+
+    pub(super) fn push(&mut self, change: Change) {
+        self.log.borrow_mut().changes.push(change);
+    }
+
+    /// Notes that nobody else changes or drops a type before the transaction ends.
+    pub(super) fn hold_type(&mut self, ty: Oid) {
+        self.log.borrow_mut().held_types.push(ty);
+    }
+
+    pub(super) fn holds_type(&self, ty: Oid) -> bool {
+        self.log.borrow().held_types.contains(&ty)
+    }
+
+    /// Keeps a database closed until the transaction has ended.
+    pub(super) fn close(&mut self, closed: Closed) {
+        self.log.borrow_mut().closed.push(closed);
+    }
+
+    /// Has this transaction closed the database?
+    pub(super) fn has_closed(&self, database: Oid) -> bool {
+        let log = self.log.borrow();
+        log.closed.iter().any(|c| c.database() == Some(database))
+    }
+
+    pub(super) fn made(&mut self, storage: TableId) {
+        self.log.borrow_mut().made.push(storage);
+    }
+
+    /// True if this transaction made the storage: nobody else can see or lock it.
+    pub fn is_own(&self, storage: TableId) -> bool {
+        self.log.borrow().made.contains(&storage)
+    }
+
+    /// How many storages it has made so far.
+    pub fn count_made(&self) -> usize {
+        self.log.borrow().made.len()
+    }
+
+    /// Is the storage one of those that it has made behind the first `count`?
+    pub fn was_made_since(&self, storage: TableId, count: usize) -> bool {
+        let log = self.log.borrow();
+        log.made.iter().skip(count).any(|made| *made == storage)
+    }
+
+    pub(super) fn unused(&mut self, storage: TableId) {
+        self.log.borrow_mut().unused.push(storage);
+    }
+
+    pub(super) fn attached(&mut self, table: Arc<Table>, index: Arc<IndexDef>) {
+        self.log.borrow_mut().attached.push((table, index));
+    }
+
+    pub(super) fn detached(&mut self, table: Arc<Table>, index: Arc<IndexDef>) {
+        self.log.borrow_mut().detached.push((table, index));
+    }
+
+    pub(super) fn sequence_made(&mut self, storage: TableId) {
+        self.log.borrow_mut().sequences_made.push(storage);
+    }
+
+    pub(super) fn sequence_unused(&mut self, storage: TableId) {
+        self.log.borrow_mut().sequences_unused.push(storage);
+    }
+}

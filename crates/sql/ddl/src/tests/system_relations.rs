@@ -1,0 +1,381 @@
+//! System relations: every row has the columns and types of its list; the texts that clients show are PostgreSQL's.
+
+use crate::pg_catalog;
+use crate::pg_catalog::calls;
+use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::*;
+use logstead_sql_func::FunctionContext;
+use logstead_sql_parse::CheckOption;
+use logstead_sql_types::error::Result;
+use logstead_sql_types::value::{Datum, IoContext, Oid, SqlType, info, oid};
+use logstead_types::{IndexId, TableId};
+use std::sync::Arc;
+
+/// A session without a server. It finds relations in the catalog that it was given last; without one every name is that
+/// of the same.
+pub(crate) struct Fixed(
+    jiff::tz::TimeZone,
+    pub(crate) std::cell::RefCell<Option<Arc<Catalog>>>,
+    /// The database that it is in.
+    pub(crate) std::cell::Cell<&'static str>,
+);
+
+impl Fixed {
+    pub(crate) fn new() -> Fixed {
+        Fixed(
+            jiff::tz::TimeZone::UTC,
+            std::cell::RefCell::default(),
+            std::cell::Cell::new("postgres"),
+        )
+    }
+}
+
+impl IoContext for Fixed {
+    fn transaction_time(&self) -> i64 {
+        0
+    }
+    fn time_zone(&self) -> &jiff::tz::TimeZone {
+        &self.0
+    }
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+        match &*self.1.borrow() {
+            Some(catalog) => calls::relation_by_text(catalog, name, &["public".to_owned()]),
+            None => Ok(Some(1)),
+        }
+    }
+    fn relation_name(&self, _: Oid) -> Option<String> {
+        None
+    }
+    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
+        Ok(Datum::Null)
+    }
+    fn type_by_text(&self, text: &str) -> Result<Oid> {
+        logstead_sql_catalog::type_name::type_by_text(text)
+    }
+}
+
+impl FunctionContext for Fixed {
+    fn statement_time(&self) -> i64 {
+        0
+    }
+    fn clock_time(&self) -> i64 {
+        0
+    }
+    fn random_u64(&self) -> u64 {
+        4
+    }
+    fn database(&self) -> &str {
+        self.2.get()
+    }
+    fn user(&self) -> &str {
+        "postgres"
+    }
+    fn backend_pid(&self) -> i32 {
+        1
+    }
+    fn set_setting(&self, _: &str, value: &str, _: bool) -> Result<String> {
+        Ok(value.to_owned())
+    }
+    fn search_path(&self) -> Vec<String> {
+        vec!["public".to_owned()]
+    }
+    fn nextval(&self, _: Oid) -> Result<i64> {
+        Ok(1)
+    }
+    fn currval(&self, _: Oid) -> Result<i64> {
+        Ok(1)
+    }
+    fn lastval(&self) -> Result<i64> {
+        Ok(1)
+    }
+    fn setval(&self, _: Oid, value: i64, _: bool) -> Result<i64> {
+        Ok(value)
+    }
+}
+
+impl Context for Fixed {}
+
+fn column(name: &str, ty: SqlType) -> Column {
+    Column {
+        name: name.to_owned(),
+        ty,
+        not_null: false,
+        default: None,
+        identity: None,
+        generated: false,
+        sequence: None,
+        dropped: false,
+        domain: None,
+        missing: Datum::Null,
+    }
+}
+
+/// A database with a table `"T x"` (a integer primary key, b varchar(3) default, dropped, d numeric) and a sequence.
+pub(crate) fn sample() -> Catalog {
+    let mut catalog = crate::pg_catalog::system_catalog().database(5, "postgres");
+    let mut columns = vec![
+        Column {
+            not_null: true,
+            sequence: Some(20_001),
+            identity: Some(true),
+            ..column("a", SqlType::of(oid::INT4))
+        },
+        Column {
+            default: Some("'x'::character varying".to_owned()),
+            missing: Datum::Text("x".into()),
+            ..column(
+                "b",
+                SqlType {
+                    oid: oid::VARCHAR,
+                    typmod: 7,
+                },
+            )
+        },
+        Column {
+            dropped: true,
+            ..column("........pg.dropped.3........", SqlType::of(oid::INT4))
+        },
+        column(
+            "d",
+            SqlType {
+                oid: oid::NUMERIC,
+                typmod: ((10 << 16) | 2) + 4,
+            },
+        ),
+        column("e", SqlType::of(oid::TEXT_ARRAY)),
+    ];
+    columns[3].not_null = true;
+    let key = |position, desc| IndexColumn {
+        key: IndexKey::Column(position),
+        desc,
+        nulls_first: desc,
+    };
+    let index = |oid, name: &str, primary, columns| {
+        let name = name.to_owned();
+        Arc::new(IndexDef {
+            oid,
+            name,
+            table: 20_000,
+            storage: IndexId(oid),
+            unique: primary,
+            primary,
+            nulls_not_distinct: false,
+            include: Vec::new(),
+            predicate: None,
+            computed: Vec::new(),
+            invalid: None,
+            deferrable: false,
+            columns,
+        })
+    };
+    catalog.put_relation(Arc::new(Relation {
+        oid: 20_000,
+        name: "T x".to_owned(),
+        schema: 2200,
+        schema_name: "public".to_owned(),
+        kind: RelationKind::Table,
+        columns,
+        indexes: vec![
+            index(20_002, "T x_pkey", true, vec![key(0, false)]),
+            index(20_003, "by_b", false, vec![key(1, true), key(3, false)]),
+        ],
+        constraints: vec![
+            Arc::new(Constraint::new(
+                20_004,
+                "T x_pkey",
+                ConstraintKind::PrimaryKey(20_002),
+            )),
+            Arc::new(Constraint::new(
+                20_005,
+                "ck",
+                ConstraintKind::Check("(a > 0)".into()),
+            )),
+        ],
+        storage: TableId(20_000),
+        schema_version: 3,
+        security: logstead_sql_catalog::RowSecurity::default(),
+        shared_names: Default::default(),
+    }));
+    let def = SequenceDef {
+        ty: oid::INT4,
+        start: 1,
+        increment: 1,
+        min: 1,
+        max: 99,
+        cache: 1,
+        cycle: false,
+    };
+    catalog.put_relation(Arc::new(Relation {
+        oid: 20_001,
+        name: "s".to_owned(),
+        schema: 2200,
+        schema_name: "public".to_owned(),
+        kind: RelationKind::Sequence(def),
+        columns: Vec::new(),
+        indexes: Vec::new(),
+        constraints: Vec::new(),
+        storage: TableId(20_001),
+        schema_version: 0,
+        security: logstead_sql_catalog::RowSecurity::default(),
+        shared_names: Default::default(),
+    }));
+    let source = ViewSource {
+        relation: 20_000,
+        schema: "public".to_owned(),
+        name: "T x".to_owned(),
+        columns: vec![(0, "a".to_owned()), (1, "was b".to_owned())],
+        used: vec![1],
+    };
+    let query = format!("SELECT \"was b\" AS b FROM {}", source_name(0));
+    let view = View::new(20_007, query, vec![source], Some(CheckOption::Local));
+    catalog.put_relation(Arc::new(Relation {
+        oid: 20_006,
+        name: "v".to_owned(),
+        schema: 2200,
+        schema_name: "public".to_owned(),
+        kind: RelationKind::View(Arc::new(view)),
+        columns: vec![column("b", SqlType::of(oid::VARCHAR))],
+        indexes: Vec::new(),
+        constraints: Vec::new(),
+        storage: TableId(20_006),
+        schema_version: 0,
+        security: logstead_sql_catalog::RowSecurity::default(),
+        shared_names: Default::default(),
+    }));
+    catalog
+        .notes
+        .comments
+        .insert((1259, 20_000, 1), "a column".into());
+    let databases = [(5, "postgres"), (16_384, "logstead")];
+    let databases = databases.map(|(oid, name)| Database::new(oid, name));
+    catalog.notes.databases = Arc::new(databases.into_iter().collect());
+    catalog
+}
+
+fn fits(value: &Datum, ty: Oid) -> bool {
+    match value {
+        Datum::Null => true,
+        Datum::Bool(_) => ty == oid::BOOL,
+        Datum::Int2(_) => ty == oid::INT2,
+        Datum::Int4(_) => ty == oid::INT4,
+        Datum::Int8(_) => ty == oid::INT8,
+        Datum::Float4(_) => ty == oid::FLOAT4,
+        Datum::Float8(_) => ty == oid::FLOAT8,
+        Datum::Oid(_) => [oid::OID, oid::XID, oid::REGPROC, oid::REGTYPE].contains(&ty),
+        Datum::Char(_) => ty == oid::CHAR,
+        Datum::Text(_) => [oid::TEXT, oid::NAME, oid::VARCHAR, oid::PG_NODE_TREE].contains(&ty),
+        Datum::TimestampTz(_) => ty == oid::TIMESTAMPTZ,
+        Datum::Interval(_) => ty == oid::INTERVAL,
+        Datum::Array(_) => {
+            info::by_oid(ty).is_some_and(|t| t.category == 'A' || ty == oid::ANYARRAY)
+        }
+        _ => false,
+    }
+}
+
+#[test]
+fn rows_have_the_columns_of_their_list() {
+    let catalog = sample();
+    let session = Fixed::new();
+    let cx = VirtualContext {
+        catalog: &catalog,
+        session: &session,
+    };
+    let mut oids = std::collections::HashSet::new();
+    for table in pg_catalog::tables() {
+        assert!(oids.insert(table.oid), "{} shares its OID", table.name);
+        for row in (table.rows)(&cx).unwrap() {
+            assert_eq!(row.len(), table.columns.len(), "{}", table.name);
+            for (value, (column, ty)) in row.iter().zip(table.columns) {
+                assert!(fits(value, *ty), "{}.{column}: {value:?}", table.name);
+            }
+        }
+    }
+    assert!(catalog.relation(None, "pg_class", &[]).is_some());
+    assert!(
+        catalog
+            .relation(Some("information_schema"), "columns", &[])
+            .is_some()
+    );
+}
+
+fn call(name: &str, args: &[Datum]) -> String {
+    let catalog = sample();
+    let session = Fixed::new();
+    match calls::catalog_call(
+        name,
+        args,
+        &VirtualContext {
+            catalog: &catalog,
+            session: &session,
+        },
+    ) {
+        Ok(Datum::Text(text)) => text.to_string(),
+        Ok(other) => format!("{other:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn definitions_read_as_in_postgresql() {
+    let text = |s: &str| Datum::Text(s.into());
+    assert_eq!(
+        call("pg_get_indexdef", &[Datum::Oid(20_003)]),
+        "CREATE INDEX by_b ON public.\"T x\" USING btree (b DESC, d)"
+    );
+    assert_eq!(
+        call(
+            "pg_get_indexdef",
+            &[Datum::Oid(20_003), Datum::Int4(2), Datum::Bool(true)]
+        ),
+        "d"
+    );
+    assert_eq!(
+        call("pg_get_constraintdef", &[Datum::Oid(20_005)]),
+        "CHECK ((a > 0))"
+    );
+    assert_eq!(
+        call(
+            "pg_get_constraintdef",
+            &[Datum::Oid(20_005), Datum::Bool(true)]
+        ),
+        "CHECK (a > 0)"
+    );
+    assert_eq!(
+        call("pg_get_constraintdef", &[Datum::Oid(20_004)]),
+        "PRIMARY KEY (a)"
+    );
+    assert_eq!(
+        call("pg_get_serial_sequence", &[text("\"T x\""), text("a")]),
+        "public.s"
+    );
+    assert_eq!(
+        call("pg_get_serial_sequence", &[text("nope"), text("a")]),
+        "42P01: relation \"nope\" does not exist"
+    );
+    assert_eq!(
+        call("col_description", &[Datum::Oid(20_000), Datum::Int4(1)]),
+        "a column"
+    );
+    assert_eq!(call("to_regclass", &[text("public.by_b")]), "Oid(20003)");
+    assert_eq!(
+        call("pg_table_is_visible", &[Datum::Oid(20_000)]),
+        "Bool(true)"
+    );
+    assert_eq!(call("pg_get_userbyid", &[Datum::Oid(10)]), "postgres");
+}
+
+#[test]
+fn names_are_quoted_when_they_must_be() {
+    assert_eq!(text::quote_ident("plain_1"), "plain_1");
+    assert_eq!(text::quote_ident("order"), "\"order\"");
+    assert_eq!(text::quote_ident("a\"b"), "\"a\"\"b\"");
+    assert_eq!(
+        text::split_qualified("Public.\"A.b\"").unwrap(),
+        ["public", "A.b"]
+    );
+    assert!(text::split_qualified("a..b").is_err());
+}

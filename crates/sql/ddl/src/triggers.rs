@@ -1,0 +1,636 @@
+//! CREATE, ALTER and DROP TRIGGER, COMMENT ON TRIGGER, and ALTER TABLE ... ENABLE and DISABLE TRIGGER.
+//!
+//! No plan that writes is under way that was made with other triggers: making one, ENABLE and DISABLE keep writers out
+//! (SHARE ROW EXCLUSIVE), the others everybody (ACCESS EXCLUSIVE), as in PostgreSQL. Plans that only read have no
+//! triggers. The function's row is held, so that it stays.
+
+use super::alter_table::{system_relation, wrong_kind};
+use super::expressions::with_planner;
+use super::objects::no_relation;
+use super::{DdlContext, routine_lookup, routines, view};
+use crate::pg_catalog::calls;
+use logstead_engine::TableLock;
+use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::classes::{PG_CLASS, PG_TRIGGER};
+use logstead_sql_catalog::rights::{denied, denied_relation};
+use logstead_sql_catalog::role::acl::privilege;
+use logstead_sql_catalog::routine::Routine;
+use logstead_sql_catalog::stored::RELATIONS;
+use logstead_sql_catalog::text::fold;
+use logstead_sql_catalog::trigger::{
+    BuiltInTrigger, Trigger, TriggerConstraint, TriggerEnabled, TriggerEvent, TriggerTime,
+};
+use logstead_sql_catalog::{
+    Relation, RelationKind, View, ViewSource, source_name, stored_triggers,
+};
+use logstead_sql_parse::{
+    NewTrigger, RoutineRef, RoutineWord, Transition, TriggerAction, TriggerStatement,
+};
+use logstead_sql_plan::bind;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Oid, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::AlterTableOperation as Op;
+use std::sync::Arc;
+
+fn no_trigger(name: &str, table: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("trigger \"{name}\" for table \"{table}\" does not exist"),
+    )
+}
+
+fn taken(name: &str, relation: &str) -> SqlError {
+    SqlError::new(
+        SqlState::DUPLICATE_OBJECT,
+        format!("trigger \"{name}\" for relation \"{relation}\" already exists"),
+    )
+}
+
+/// 42P17.
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::new(b"42P17"), message)
+}
+
+/// Runs a statement about a trigger.
+pub(super) async fn execute(statement: &TriggerStatement, cx: &mut DdlContext<'_>) -> Result<()> {
+    let TriggerStatement {
+        name,
+        table,
+        action,
+    } = statement;
+    let (schema, plain) = calls::lookup_parts(table)?;
+    let catalog = cx.catalog()?;
+    let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+    let Some(oid) = found else {
+        if matches!(action, TriggerAction::Drop { if_exists: true }) {
+            let message = format!("relation \"{plain}\" does not exist, skipping");
+            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+            return Ok(());
+        }
+        return Err(no_relation(table));
+    };
+    match catalog.relations.get(&oid).map(|r| &r.kind) {
+        Some(RelationKind::Table | RelationKind::View(_)) => {}
+        Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
+        Some(RelationKind::Sequence(_)) => {
+            return Err(
+                cannot_have(&plain).detail("This operation is not supported for sequences.")
+            );
+        }
+        Some(RelationKind::Materialized(..)) => {
+            return Err(cannot_have(&plain)
+                .detail("This operation is not supported for materialized views."));
+        }
+        None => return Err(wrong_kind(&plain, "a table or view")),
+    }
+    let before = relation_now(oid, table, cx)?;
+    // There is nothing to own of what is not there.
+    if catalog.triggers.named(oid, name).is_none() {
+        match action {
+            TriggerAction::Drop { if_exists: true } => {
+                skipped(name, &before, cx);
+                return Ok(());
+            }
+            TriggerAction::Drop { if_exists: false } | TriggerAction::Comment(_) => {
+                return Err(no_trigger(name, &before.name));
+            }
+            TriggerAction::Create(_) | TriggerAction::Rename(_) => {}
+        }
+    }
+    may(action, &before, cx)?;
+    if let TriggerAction::Comment(text) = action {
+        let known = catalog.triggers.named(oid, name).map(|t| t.oid);
+        let known = known.ok_or_else(|| no_trigger(name, &before.name))?;
+        let text = text.as_deref().filter(|text| !text.is_empty());
+        return cx.put_comment(PG_TRIGGER, known, 0, text).await;
+    }
+    let lock = match action {
+        TriggerAction::Create(_) => TableLock::ShareRowExclusive,
+        _ => TableLock::Exclusive,
+    };
+    let Some((relation, _)) = cx.lock_table(oid, lock).await? else {
+        return Err(no_relation(table));
+    };
+    // It may have become another's during the wait.
+    may(action, &relation, cx)?;
+    let known = cx.catalog()?.triggers.named(oid, name).cloned();
+    match action {
+        TriggerAction::Create(new) => create(name, new, &relation, cx).await,
+        TriggerAction::Drop { if_exists } => match known {
+            Some(known) => {
+                cx.refuse_pending(oid, "DROP TRIGGER")?;
+                delete(oid, known.oid, cx).await
+            }
+            None if *if_exists => {
+                skipped(name, &relation, cx);
+                Ok(())
+            }
+            None => Err(no_trigger(name, &relation.name)),
+        },
+        TriggerAction::Rename(new) => {
+            let known = known.ok_or_else(|| no_trigger(name, &relation.name))?;
+            let new = cx.name(new);
+            if cx.catalog()?.triggers.named(oid, &new).is_some() {
+                return Err(taken(&new, &relation.name));
+            }
+            let mut changed = Trigger::clone(&known);
+            changed.name = new;
+            put(changed, &relation, cx).await
+        }
+        TriggerAction::Comment(_) => Ok(()),
+    }
+}
+
+fn skipped(name: &str, relation: &Relation, cx: &mut DdlContext<'_>) {
+    let table = &relation.name;
+    let message = format!("trigger \"{name}\" for relation \"{table}\" does not exist, skipping");
+    cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+}
+
+/// The number of the trigger function of PostgreSQL's own that a name may mean.
+fn built_in(name: &sqlparser::ast::ObjectName) -> Option<Oid> {
+    let (schema, plain) = calls::name_parts(name).ok()?;
+    let meant = schema.is_none_or(|schema| schema == "pg_catalog");
+    BuiltInTrigger::named(&plain).filter(|_| meant)
+}
+
+fn cannot_have(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("relation \"{name}\" cannot have triggers"),
+    )
+}
+
+fn relation_now(
+    oid: Oid,
+    name: &sqlparser::ast::ObjectName,
+    cx: &mut DdlContext<'_>,
+) -> Result<Arc<Relation>> {
+    let found = cx.catalog()?.relations.get(&oid).cloned();
+    found.ok_or_else(|| no_relation(name))
+}
+
+/// 42501: TRIGGER is needed to make one, the table to do anything else.
+fn may(action: &TriggerAction, relation: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
+    if let TriggerAction::Create(_) = action {
+        let has = cx.judged(|judge, role| {
+            judge.on_relation(role, relation, privilege::TRIGGER, 0).0 != 0
+        })?;
+        return match has {
+            true => Ok(()),
+            false => Err(denied_relation(relation)),
+        };
+    }
+    match cx.judged(|judge, role| judge.owns(role, PG_CLASS, relation.oid))? {
+        true => Ok(()),
+        false => Err(denied(format!(
+            "must be owner of {} {}",
+            match action {
+                TriggerAction::Rename(_) if relation.view().is_none() => "table",
+                TriggerAction::Rename(_) => "view",
+                _ => "relation",
+            },
+            relation.name
+        ))),
+    }
+}
+
+/// What a kind of relation cannot have.
+fn refuse_kind(new: &NewTrigger, relation: &Relation) -> Result<()> {
+    let wrong = |what: &str, detail: &str| {
+        let message = format!("\"{}\" is {what}", relation.name);
+        Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).detail(detail))
+    };
+    let truncates = new.events.contains(&TriggerEvent::Truncate);
+    match (&relation.kind, new.time) {
+        (RelationKind::View(_), TriggerTime::InsteadOf) => {}
+        (RelationKind::View(_), _) if new.row => {
+            return wrong(
+                "a view",
+                "Views cannot have row-level BEFORE or AFTER triggers.",
+            );
+        }
+        (RelationKind::View(_), _) if truncates => {
+            return wrong("a view", "Views cannot have TRUNCATE triggers.");
+        }
+        (RelationKind::View(_), _) => {}
+        (_, TriggerTime::InsteadOf) => {
+            return wrong("a table", "Tables cannot have INSTEAD OF triggers.");
+        }
+        _ => {}
+    }
+    let refused = |what: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what));
+    if truncates && new.row {
+        return refused("TRUNCATE FOR EACH ROW triggers are not supported");
+    }
+    if new.time == TriggerTime::InsteadOf {
+        if !new.row {
+            return refused("INSTEAD OF triggers must be FOR EACH ROW");
+        }
+        if new.when.is_some() {
+            return refused("INSTEAD OF triggers cannot have WHEN conditions");
+        }
+        if !new.columns.is_empty() {
+            return refused("INSTEAD OF triggers cannot have column lists");
+        }
+    }
+    Ok(())
+}
+
+/// A function that a user has made, found to be one for triggers, and held.
+async fn users_function(
+    function: &Arc<Routine>,
+    relation: &Relation,
+    cx: &mut DdlContext<'_>,
+) -> Result<Oid> {
+    super::permit::must_call(&[(function.oid, None)], cx)?;
+    if function.is_temporary() && !relation.is_temporary() {
+        let what = "a trigger of a permanent table that calls a temporary function";
+        return Err(SqlError::unsupported(what));
+    }
+    if function.result != oid::TRIGGER {
+        return Err(invalid(format!(
+            "function {} must return type trigger",
+            function.name
+        )));
+    }
+    if routines::hold(function.oid, cx).await?.is_none() {
+        return Err(SqlError::internal("tuple concurrently updated"));
+    }
+    Ok(function.oid)
+}
+
+async fn create(
+    name: &str,
+    new: &NewTrigger,
+    relation: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    refuse_kind(new, relation)?;
+    let mut columns: Vec<usize> = Vec::new();
+    for column in &new.columns {
+        let all = relation.columns.iter();
+        let at = all.clone().position(|c| !c.dropped && c.name == *column);
+        let at = at.ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!(
+                    "column \"{column}\" of relation \"{}\" does not exist",
+                    relation.name
+                ),
+            )
+        })?;
+        if columns.contains(&at) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{column}\" specified more than once"),
+            ));
+        }
+        columns.push(at);
+    }
+    let when = condition(new, relation, cx).await?;
+    let target = RoutineRef {
+        name: new.function.clone(),
+        args: Some(Vec::new()),
+    };
+    let found = routine_lookup::named(RoutineWord::Function, &target, cx);
+    let function = match (found, built_in(&new.function)) {
+        (Err(error), Some(function)) if error.code() == SqlState::UNDEFINED_FUNCTION => function,
+        (found, _) => users_function(&found?, relation, cx).await?,
+    };
+    let name = cx.name(name);
+    let known = cx.catalog()?.triggers.named(relation.oid, &name).cloned();
+    if known.is_some() && !new.or_replace {
+        return Err(taken(&name, &relation.name));
+    }
+    let [old_table, new_table] = transition_names(new, relation)?;
+    let constraint = match &new.constraint {
+        Some((timing, from)) => Some(TriggerConstraint {
+            oid: cx.new_oid()?,
+            name: name.clone(),
+            timing: *timing,
+            from: match from {
+                Some(from) => Some(referenced(from, cx)?),
+                None => None,
+            },
+        }),
+        None => None,
+    };
+    if known
+        .as_ref()
+        .is_some_and(|known| known.constraint.is_some())
+    {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_OBJECT,
+            format!(
+                "trigger \"{name}\" for relation \"{}\" is a constraint trigger",
+                relation.name
+            ),
+        ));
+    }
+    if constraint.is_some() && relation.constraints.iter().any(|c| c.name == name) {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_OBJECT,
+            format!(
+                "constraint \"{name}\" for relation \"{}\" already exists",
+                relation.name
+            ),
+        ));
+    }
+    let bits = new.events.iter().fold(0, |bits, event| bits | event.bit());
+    let trigger = Trigger {
+        oid: match &known {
+            Some(known) => known.oid,
+            None => cx.new_oid()?,
+        },
+        name,
+        table: relation.oid,
+        function,
+        time: new.time,
+        row: new.row,
+        events: bits,
+        columns,
+        when,
+        args: new.args.clone(),
+        enabled: TriggerEnabled::Origin,
+        constraint,
+        old_table,
+        new_table,
+    };
+    if known.is_some() {
+        return put(trigger, relation, cx).await;
+    }
+    if !relation.is_temporary() {
+        let row = stored_triggers::encode(cx.catalog()?.database, &trigger);
+        if !cx.insert_row(RELATIONS, &row).await? {
+            return Err(taken(&trigger.name, &relation.name));
+        }
+    }
+    cx.state.push(Change::PutTrigger(Arc::new(trigger)));
+    Ok(())
+}
+
+/// The names of REFERENCING, of the old rows and the new ones.
+fn transition_names(new: &NewTrigger, relation: &Relation) -> Result<[Option<String>; 2]> {
+    let refused = |what: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what));
+    let mut names: [Option<String>; 2] = [None, None];
+    for Transition {
+        new: is_new,
+        table,
+        name,
+    } in &new.transitions
+    {
+        if !table {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "ROW variable naming in the REFERENCING clause is not supported",
+            )
+            .hint("Use OLD TABLE or NEW TABLE for naming transition tables."));
+        }
+        if relation.view().is_some() {
+            let message = format!("\"{}\" is a view", relation.name);
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                .detail("Triggers on views cannot have transition tables."));
+        }
+        if new.time != TriggerTime::After {
+            return Err(invalid(
+                "transition table name can only be specified for an AFTER trigger",
+            ));
+        }
+        if new.events.contains(&TriggerEvent::Truncate) {
+            return refused("TRUNCATE triggers with transition tables are not supported");
+        }
+        if new.events.len() > 1 {
+            return refused(
+                "transition tables cannot be specified for triggers with more than one event",
+            );
+        }
+        if !new.columns.is_empty() {
+            return refused("transition tables cannot be specified for triggers with column lists");
+        }
+        let (word, needs) = match is_new {
+            true => ("NEW", [TriggerEvent::Insert, TriggerEvent::Update]),
+            false => ("OLD", [TriggerEvent::Delete, TriggerEvent::Update]),
+        };
+        if !needs.iter().any(|event| new.events.contains(event)) {
+            let [first, second] = needs.map(TriggerEvent::word);
+            let message = format!(
+                "{word} TABLE can only be specified for {} {first} or {second} trigger",
+                if *is_new { "an" } else { "a" }
+            );
+            return Err(invalid(message));
+        }
+        if names[usize::from(*is_new)].replace(name.clone()).is_some() {
+            return Err(invalid(format!(
+                "{word} TABLE cannot be specified multiple times"
+            )));
+        }
+    }
+    match &names {
+        [Some(old), Some(new)] if old == new => Err(invalid(
+            "OLD TABLE name and NEW TABLE name cannot be the same",
+        )),
+        _ => Ok(names),
+    }
+}
+
+/// The table of FROM.
+fn referenced(name: &sqlparser::ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let (schema, plain) = calls::lookup_parts(name)?;
+    let catalog = cx.catalog()?;
+    let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+    found
+        .filter(|oid| catalog.relations.contains_key(oid))
+        .ok_or_else(|| no_relation(name))
+}
+
+/// WHEN as it is kept.
+async fn condition(
+    new: &NewTrigger,
+    relation: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Arc<View>>> {
+    let Some(clause) = &new.when else {
+        return Ok(None);
+    };
+    let (bound, catalog) = loop {
+        let catalog = cx.catalog()?;
+        let text = cx.text;
+        let bound = with_planner(cx, &catalog, |plan| {
+            bind::bind_trigger(&clause.expr, text, relation, plan)
+        })?;
+        super::permit::must_use(&bound.query.schemas, cx)?;
+        for (_, routine, _) in &bound.query.routines {
+            routines::hold(*routine, cx).await?;
+        }
+        if cx.catalog()?.version == catalog.version {
+            break (bound, catalog);
+        }
+    };
+    refuse_rows(new, relation, &bound)?;
+    let live = relation.columns.iter().enumerate();
+    let columns: Vec<(usize, String)> = live
+        .filter(|(_, column)| !column.dropped)
+        .map(|(at, column)| (at, column.name.clone()))
+        .collect();
+    let source = |used: Vec<usize>| ViewSource {
+        relation: relation.oid,
+        schema: relation.schema_name.clone(),
+        name: relation.name.clone(),
+        columns: columns.clone(),
+        used,
+    };
+    let sources = vec![source(bound.old), source(bound.new)];
+    let types = logstead_sql_catalog::type_name::types_in(&clause.expr);
+    let behind = format!(
+        ") FROM {} AS old, {} AS new",
+        source_name(0),
+        source_name(1)
+    );
+    let (query, sources) = view::numbered_text(
+        clause.range,
+        &types,
+        sources,
+        Some(("SELECT (", &behind)),
+        &bound.query,
+        cx.text,
+        &catalog,
+    )?;
+    let view = View::new(0, query, sources, None);
+    // Reads back as it was meant, before anybody relies on it.
+    view.tree()?;
+    Ok(Some(Arc::new(view)))
+}
+
+/// 42P17 for rows that there are not, or not yet.
+fn refuse_rows(new: &NewTrigger, relation: &Relation, bound: &bind::TriggerQuery) -> Result<()> {
+    let (old, now) = (!bound.old.is_empty(), !bound.new.is_empty());
+    if !new.row && (old || now) {
+        return Err(invalid(
+            "statement trigger's WHEN condition cannot reference column values",
+        ));
+    }
+    if old && new.events.contains(&TriggerEvent::Insert) {
+        return Err(invalid(
+            "INSERT trigger's WHEN condition cannot reference OLD values",
+        ));
+    }
+    if now && new.events.contains(&TriggerEvent::Delete) {
+        return Err(invalid(
+            "DELETE trigger's WHEN condition cannot reference NEW values",
+        ));
+    }
+    let generated = bound.new.iter().filter_map(|at| relation.columns.get(*at));
+    let mut generated = generated.filter(|column| column.generated);
+    match generated.next() {
+        Some(column) if new.time == TriggerTime::Before => Err(invalid(
+            "BEFORE trigger's WHEN condition cannot reference NEW generated columns",
+        )
+        .detail(format!("Column \"{}\" is a generated column.", column.name))),
+        _ => Ok(()),
+    }
+}
+
+/// Stores a trigger that has changed. The caller has its table's lock.
+async fn put(trigger: Trigger, relation: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
+    if !relation.is_temporary() {
+        let row = stored_triggers::encode(cx.catalog()?.database, &trigger);
+        let database = row.key.database;
+        if !cx
+            .change_row(RELATIONS, database, trigger.oid, Some(&row))
+            .await?
+        {
+            return Err(taken(&trigger.name, &relation.name));
+        }
+    }
+    cx.state.push(Change::PutTrigger(Arc::new(trigger)));
+    Ok(())
+}
+
+/// Drops a trigger. The caller has its table's lock.
+pub(super) async fn delete(table: Oid, trigger: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let temporary = catalog
+        .relations
+        .get(&table)
+        .is_some_and(|r| r.is_temporary());
+    if !temporary {
+        cx.change_row(RELATIONS, catalog.database, trigger, None)
+            .await?;
+    }
+    cx.state.push(Change::DropTrigger(table, trigger));
+    Ok(())
+}
+
+/// Rows of the triggers of a table that goes: the change that drops the table drops them from the catalog.
+pub(super) async fn delete_rows(table: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    let catalog = cx.catalog()?;
+    for trigger in catalog.triggers.of(table) {
+        cx.change_row(RELATIONS, catalog.database, trigger.oid, None)
+            .await?;
+    }
+    Ok(())
+}
+
+/// 0A000 for a column that a trigger names: its type stays.
+pub(super) fn refuse_type_change(
+    table: &Relation,
+    position: usize,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let all = catalog.dependent_triggers(table.oid).into_iter();
+    let reading = all.filter(|trigger| trigger.reads(table.oid, position));
+    let Some(trigger) = reading.min_by_key(|trigger| trigger.oid) else {
+        return Ok(());
+    };
+    let column = table.columns.get(position).map_or("?", |c| c.name.as_str());
+    let label = super::foreign::table_label(&catalog, cx.search_path, table);
+    Err(SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "cannot alter type of a column used in a trigger definition",
+    )
+    .detail(format!(
+        "trigger {} on table {label} depends on column \"{column}\"",
+        trigger.name
+    )))
+}
+
+/// ALTER TABLE ... ENABLE and DISABLE TRIGGER; false for any other operation. The caller owns the table and has its
+/// lock.
+pub(super) async fn alter_table(
+    operation: &Op,
+    table: &Relation,
+    cx: &mut DdlContext<'_>,
+) -> Result<bool> {
+    let (name, enabled) = match operation {
+        Op::EnableTrigger { name } => (name, TriggerEnabled::Origin),
+        Op::EnableAlwaysTrigger { name } => (name, TriggerEnabled::Always),
+        Op::EnableReplicaTrigger { name } => (name, TriggerEnabled::Replica),
+        Op::DisableTrigger { name } => (name, TriggerEnabled::Disabled),
+        _ => return Ok(false),
+    };
+    let catalog = cx.catalog()?;
+    let own = catalog.triggers.of(table.oid).to_vec();
+    let plain = name
+        .quote_style
+        .is_none()
+        .then(|| name.value.to_lowercase());
+    // ALL would be foreign keys, too, for a superuser: those are no triggers here, and stay.
+    let all = matches!(plain.as_deref(), Some("all" | "user"));
+    let name = fold(name);
+    let mut found = false;
+    for trigger in own.iter().filter(|t| all || t.name == name) {
+        found = true;
+        if trigger.enabled != enabled {
+            let mut changed = Trigger::clone(trigger);
+            changed.enabled = enabled;
+            put(changed, table, cx).await?;
+        }
+    }
+    match found || all {
+        true => Ok(true),
+        false => Err(no_trigger(&name, &table.name)),
+    }
+}

@@ -1,0 +1,446 @@
+//! CREATE VIEW: the query bound, its tables numbered, its columns fixed.
+
+use super::DdlContext;
+use super::columns::COLUMNS_MAX;
+use super::dependents::{self, Object};
+use super::drop::word_of;
+use super::expressions::with_planner;
+use super::objects::name_taken;
+use logstead_engine::TableLock;
+use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::options::boolean;
+use logstead_sql_catalog::routine::kept_name;
+use logstead_sql_catalog::text::{fold, quote_literal};
+use logstead_sql_catalog::{
+    Catalog, Column, Relation, RelationKind, View, ViewSource, source_name,
+};
+use logstead_sql_parse::{self as parse, CreateView};
+use logstead_sql_plan::OutputColumn;
+use logstead_sql_plan::bind::{self, ViewQuery};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, format_type, oid, text_io, user};
+use logstead_types::{SqlState, TableId};
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// The query of a new view, bound; its tables are locked.
+pub(super) async fn bound_query(
+    query: &ast::Query,
+    materialized: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<(ViewQuery, Arc<logstead_sql_catalog::Catalog>)> {
+    // One that changed while we waited is looked at again.
+    loop {
+        let catalog = cx.catalog()?;
+        let text = cx.text;
+        let bound = with_planner(cx, &catalog, |plan| {
+            bind::bind_view_query(query, text, plan)
+        })?;
+        if bound.plan.writes() {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                match materialized {
+                    true => "materialized views must not use data-modifying statements in WITH",
+                    false => "views must not contain data-modifying statements in WITH",
+                },
+            ));
+        }
+        super::permit::must_use(&bound.schemas, cx)?;
+        for (_, routine, _) in &bound.routines {
+            super::routines::hold(*routine, cx).await?;
+        }
+        for read in &bound.tables_read {
+            cx.lock_storage(read.storage, TableLock::Read).await?;
+        }
+        if cx.catalog()?.version == catalog.version {
+            return Ok((bound, catalog));
+        }
+    }
+}
+
+/// The text of the query with its tables by number, and what the numbers mean.
+pub(super) fn numbered(
+    create: &CreateView,
+    bound: &ViewQuery,
+    text: &str,
+    catalog: &Catalog,
+) -> Result<(String, Vec<ViewSource>)> {
+    let types = logstead_sql_catalog::type_name::types_in(&create.query);
+    let around = create.around.as_ref();
+    let around = around.map(|(before, after)| (before.as_str(), after.as_str()));
+    numbered_text(
+        create.range,
+        &types,
+        Vec::new(),
+        around,
+        bound,
+        text,
+        catalog,
+    )
+}
+
+/// The same of what stands at a place of the statement, users' types in it among `types`, behind the sources that
+/// `sources` has already. `around` is what is put before and after it.
+pub(super) fn numbered_text(
+    (start, end): (usize, usize),
+    types: &[(sqlparser::tokenizer::Span, logstead_sql_types::value::Oid)],
+    mut sources: Vec<ViewSource>,
+    around: Option<(&str, &str)>,
+    bound: &ViewQuery,
+    text: &str,
+    catalog: &Catalog,
+) -> Result<(String, Vec<ViewSource>)> {
+    let mut places: Vec<(usize, usize, String)> = Vec::new();
+    for (span, ty) in types {
+        let (from, to) = (
+            parse::byte_of(text, span.start),
+            parse::byte_of(text, span.end),
+        );
+        places.push((from, to, user::number_text(*ty)));
+    }
+    for (span, relation, used) in &bound.sources {
+        places.push((
+            parse::byte_of(text, span.start),
+            parse::byte_of(text, span.end),
+            source_name(sources.len()),
+        ));
+        let columns = relation.columns.iter().enumerate();
+        sources.push(ViewSource {
+            relation: relation.oid,
+            schema: relation.schema_name.clone(),
+            name: relation.name.clone(),
+            columns: columns
+                .filter(|(_, c)| !c.dropped)
+                .map(|(at, c)| (at, c.name.clone()))
+                .collect(),
+            used: used.clone(),
+        });
+    }
+    for (span, routine, name) in &bound.routines {
+        let (from, to) = (
+            parse::byte_of(text, span.start),
+            parse::byte_of(text, span.end),
+        );
+        places.push((from, to, kept_name(*routine, name)));
+    }
+    for (span, ty, value) in &bound.fixed {
+        let (from, to) = (
+            parse::byte_of(text, span.start),
+            parse::byte_of(text, span.end),
+        );
+        let write = || {
+            text_io::to_text(
+                value,
+                *ty,
+                &logstead_sql_catalog::without_session::OUTPUT_STYLE,
+            )
+        };
+        // A user's type by its number: the view depends on it, and goes on when it gets another name.
+        let kept = match ty.oid {
+            oid::REGTYPE => user::numbered(write),
+            _ => write(),
+        }?;
+        places.push((from, to, quote_literal(&kept)));
+    }
+    sources.extend(
+        bound
+            .constants(catalog)
+            .into_iter()
+            .map(ViewSource::constant),
+    );
+    sources.extend(bound.relied.iter().copied().map(ViewSource::key));
+    places.sort_unstable();
+    let mut out = String::new();
+    let mut at = start;
+    for (from, to, name) in places {
+        let between = text.get(at..from).filter(|_| to <= end);
+        out.push_str(between.ok_or_else(|| SqlError::internal("a view's table has no place"))?);
+        out.push_str(&name);
+        at = to;
+    }
+    out.push_str(text.get(at..end).unwrap_or_default());
+    if let Some((before, after)) = around {
+        out = format!("{before}{out}{after}");
+    }
+    Ok((out, sources))
+}
+
+/// A column of a view.
+fn column(name: String, output: &OutputColumn, catalog: &Catalog) -> Column {
+    Column {
+        name,
+        ty: bind::view_column_type(output.ty),
+        not_null: false,
+        default: None,
+        identity: None,
+        generated: false,
+        sequence: None,
+        dropped: false,
+        domain: output.domain_in(catalog),
+        missing: Datum::Null,
+    }
+}
+
+/// The columns of a view: as the statement names them, else as the query does.
+pub(super) fn columns(
+    named: &[ast::Ident],
+    outputs: &[OutputColumn],
+    too_many: &str,
+    catalog: &Catalog,
+) -> Result<Vec<Column>> {
+    if named.len() > outputs.len() {
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, too_many));
+    }
+    let columns: Vec<Column> = outputs
+        .iter()
+        .enumerate()
+        .map(|(i, output)| {
+            let name = named.get(i).map_or_else(|| output.name.clone(), fold);
+            column(name, output, catalog)
+        })
+        .collect();
+    if columns.len() > COLUMNS_MAX {
+        return Err(SqlError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("tables can have at most {COLUMNS_MAX} columns"),
+        ));
+    }
+    let mut seen = std::collections::HashSet::new();
+    for column in &columns {
+        super::columns::refuse_pseudo(&column.name, column.ty)?;
+        if !seen.insert(column.name.as_str()) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{}\" specified more than once", column.name),
+            ));
+        }
+    }
+    Ok(columns)
+}
+
+/// Options of a view, `name=value`, in the order of the statement.
+pub(super) fn parameters(options: &[ast::SqlOption]) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for option in options {
+        let (name, value) = match option {
+            ast::SqlOption::KeyValue { key, value } => {
+                let value = value.to_string();
+                (fold(key), value.trim_matches('\'').to_lowercase())
+            }
+            ast::SqlOption::Ident(key) => (fold(key), "true".to_owned()),
+            other => return Err(SqlError::unsupported(format!("view parameter {other}"))),
+        };
+        let known = ["security_barrier", "security_invoker", "check_option"];
+        if !known.contains(&name.as_str()) {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("unrecognized parameter \"{name}\""),
+            ));
+        }
+        if name != "check_option" && boolean(&value).is_none() {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("invalid value for boolean option \"{name}\": {value}"),
+            ));
+        }
+        if name == "check_option" && !["local", "cascaded"].contains(&value.as_str()) {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("invalid value for enum option \"check_option\": {value}"),
+            )
+            .detail("Valid values are \"local\" and \"cascaded\"."));
+        }
+        all.push(format!("{name}={value}"));
+    }
+    Ok(all)
+}
+
+/// The check option among a view's options.
+pub(super) fn check_of(options: &[String]) -> Option<parse::CheckOption> {
+    options.iter().rev().find_map(|o| match o.as_str() {
+        "check_option=local" => Some(parse::CheckOption::Local),
+        "check_option=cascaded" => Some(parse::CheckOption::Cascaded),
+        _ => None,
+    })
+}
+
+/// Options, WITH CHECK OPTION among them.
+fn options(create: &CreateView) -> Result<Vec<String>> {
+    let mut all = parameters(&create.options)?;
+    if let Some(check) = create.check {
+        all.push(format!("check_option={}", check.word()));
+    }
+    Ok(all)
+}
+
+/// Runs CREATE VIEW.
+pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Result<()> {
+    if create
+        .query
+        .body
+        .as_select()
+        .is_some_and(|s| s.into.is_some())
+    {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "views must not contain SELECT INTO",
+        ));
+    }
+    let (bound, catalog) = bound_query(&create.query, false, cx).await?;
+    let reads_temporary = bound.reads_temporary(&catalog);
+    let temporary = create.temporary || reads_temporary;
+    let (schema, name) = cx.new_name_of(&create.name, temporary)?;
+    if reads_temporary && !create.temporary {
+        let message = format!("view \"{name}\" will be a temporary view");
+        cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+    }
+    let columns = columns(
+        &create.columns,
+        &bound.columns,
+        "CREATE VIEW specifies more column names than columns",
+        &*cx.catalog()?,
+    )?;
+    let options = options(create)?;
+    let check = check_of(&options);
+    let (query, sources) = numbered(create, &bound, cx.text, &catalog)?;
+    let catalog = cx.catalog()?;
+    let there = catalog.names.get(&(schema.oid, name.clone())).copied();
+    if let Some(oid) = there {
+        if !create.or_replace {
+            return Err(name_taken(&name));
+        }
+        return replace(oid, &name, columns, options, (query, sources, check), cx).await;
+    }
+    let oid = cx.new_oid()?;
+    let view = View::new(cx.new_oid()?, query, sources, check);
+    // Reads back as it was meant, before anybody relies on it.
+    view.tree()?;
+    let relation = Relation {
+        oid,
+        name,
+        schema: schema.oid,
+        schema_name: schema.name.clone(),
+        kind: RelationKind::View(Arc::new(view)),
+        columns,
+        indexes: Vec::new(),
+        constraints: Vec::new(),
+        storage: TableId(oid),
+        schema_version: 0,
+        security: logstead_sql_catalog::RowSecurity::default(),
+        shared_names: Default::default(),
+    };
+    refuse_check(&relation, cx)?;
+    super::create_table::make_storage(cx, &relation);
+    if !options.is_empty() {
+        cx.state.push(Change::Options(oid, options));
+    }
+    cx.create_relation(relation).await.map(drop)
+}
+
+fn changed(message: String) -> SqlError {
+    SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message)
+}
+
+/// OR REPLACE: the columns that are there stay as they are, new ones come after them.
+async fn replace(
+    oid: logstead_sql_types::value::Oid,
+    name: &str,
+    mut columns: Vec<Column>,
+    options: Vec<String>,
+    (query, sources, check): (String, Vec<ViewSource>, Option<parse::CheckOption>),
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let not_a_view = || {
+        SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("\"{name}\" is not a view"),
+        )
+    };
+    let is_view = |r: &Relation| word_of(&r.kind) == Some("view");
+    if !cx
+        .catalog()?
+        .relations
+        .get(&oid)
+        .is_some_and(|r| is_view(r))
+    {
+        return Err(not_a_view());
+    }
+    let Some((old, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+        return Err(not_a_view());
+    };
+    let RelationKind::View(view) = &old.kind else {
+        return Err(not_a_view());
+    };
+    cx.must_own(&old)?;
+    if columns.len() < old.columns.len() {
+        return Err(changed("cannot drop columns from view".to_owned()));
+    }
+    for (column, was) in columns.iter_mut().zip(&old.columns) {
+        if column.name != was.name {
+            return Err(changed(format!(
+                "cannot change name of view column \"{}\" to \"{}\"",
+                was.name, column.name
+            ))
+            .hint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead."));
+        }
+        if column.declared() != was.declared() {
+            return Err(changed(format!(
+                "cannot change data type of view column \"{}\" from {} to {}",
+                was.name,
+                format_type(was.declared()),
+                format_type(column.declared())
+            )));
+        }
+        column.default.clone_from(&was.default);
+    }
+    let new = View::new(view.rule, query, sources, check);
+    new.tree()?;
+    let mut relation = Relation::clone(&old);
+    relation.columns = columns;
+    relation.kind = RelationKind::View(Arc::new(new));
+    refuse_check(&relation, cx)?;
+    cx.state.push(Change::Options(oid, options));
+    cx.update_relation(relation).await.map(drop)
+}
+
+/// 0A000 for WITH CHECK OPTION on a view that nothing is written through.
+pub(super) fn refuse_check(relation: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
+    if !matches!(&relation.kind, RelationKind::View(view) if view.check.is_some()) {
+        return Ok(());
+    }
+    let catalog = cx.catalog()?;
+    let relation = Arc::new(relation.clone());
+    with_planner(cx, &catalog, |plan| {
+        bind::check_option_allowed(&relation, plan)
+    })
+}
+
+/// 0A000 for a column that a view reads: its type stays.
+pub(super) fn refuse_readers(
+    table: &Relation,
+    position: usize,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let readers = catalog.dependent_relations(table.oid).into_iter();
+    let readers = readers.filter_map(|r| match &r.kind {
+        RelationKind::View(view) | RelationKind::Materialized(view, _)
+            if view.reads(table.oid, Some(position)) =>
+        {
+            Some((view.rule, r))
+        }
+        _ => None,
+    });
+    let Some((_, first)) = readers.min_by_key(|(rule, _)| *rule) else {
+        return Ok(());
+    };
+    let label = dependents::describe(&catalog, cx.search_path, Object::Relation(first.oid));
+    let column = table.columns.get(position).map_or("?", |c| c.name.as_str());
+    Err(SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "cannot alter type of a column used by a view or rule",
+    )
+    .detail(format!(
+        "rule _RETURN on {label} depends on column \"{column}\""
+    )))
+}

@@ -1,0 +1,636 @@
+//! What a running statement sees of the world: transaction, parameters, session, cancellation, limits.
+//!
+//! [`ExecContext`] is what the caller gives; `Cx` is the executor's own, with the stack of outer rows and the state
+//! that operators share. Neither owns anything that outlives the call.
+
+use super::batch::check_memory;
+use super::cte::CteState;
+use super::operator::Step;
+use super::routine::Call;
+use super::spill::{Spill, SpillAllowance};
+use super::subquery::SubqueryState;
+use super::wait::Obstacle;
+use super::write::Outcome;
+use crate::events::{Events, Queue};
+use logstead_engine::{Engine, Index, Memory, Table, Txn};
+use logstead_sql_catalog::Catalog;
+use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::trigger::TriggerEvent;
+use logstead_sql_plan::expr::Expr;
+use logstead_sql_plan::{Node, walk};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::interrupt::check_for_interrupts;
+use logstead_sql_types::value::{Datum, Oid};
+use logstead_types::{IndexId, SqlState, TableId};
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+
+/// What a statement runs with.
+pub struct ExecContext<'a> {
+    /// The transaction; the caller has begun the statement in it.
+    pub txn: &'a mut Txn,
+    /// Parameter values, of the types the plan was made for.
+    pub params: &'a [Datum],
+    /// The session, for functions.
+    pub session: &'a dyn Context,
+    /// The catalog the plan was made with.
+    pub catalog: &'a Arc<Catalog>,
+    /// The engine.
+    pub engine: &'a Engine,
+    /// Set to end the statement.
+    pub cancel: &'a Cancel,
+    /// Constraints the transaction has still to judge.
+    pub events: &'a mut Events,
+    /// `work_mem`: what an operator may hold before it writes to temporary files, or, where it cannot, a part of what
+    /// it may hold at all ([`MEMORY_FACTOR`]).
+    pub work_mem_bytes: usize,
+    /// Where operators put what is more than `work_mem`; `None`: nowhere.
+    pub spill: Option<SpillAllowance<'a>>,
+}
+
+/// How many times `work_mem` an operator may hold that cannot write it to temporary files, before the statement fails
+/// with 53200: the limit is there to protect the server, not to shape plans.
+pub const MEMORY_FACTOR: usize = 8;
+
+/// A session's operators may hold so much in any case: a small `work_mem` asks for temporary files, not for failures.
+const MEMORY_BYTES_LEAST: usize = 64 << 20;
+
+/// What an expression alone is evaluated with: defaults, CHECK constraints of DDL, COPY. Subqueries are refused.
+pub struct EvalContext<'a> {
+    /// Parameter values.
+    pub params: &'a [Datum],
+    /// The session, for functions.
+    pub session: &'a dyn Context,
+}
+
+/// Why a statement is asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CancelReason {
+    /// A CancelRequest.
+    User = 1,
+    /// statement_timeout.
+    StatementTimeout = 2,
+    /// The server is shutting down.
+    Shutdown = 3,
+}
+
+/// The flag that ends a statement; setting it also wakes the statement out of a lock wait.
+#[derive(Debug)]
+pub struct Cancel {
+    /// 0, or a [`CancelReason`].
+    reason: AtomicU8,
+    /// When the statement times out, by the session's clock; `i64::MAX` is never.
+    deadline_us: AtomicI64,
+    waiter: Mutex<Option<Waker>>,
+    /// It waits for something to be brought into memory.
+    loading: AtomicBool,
+    /// The statement has run for so long that others go first: it yields more often.
+    long: AtomicBool,
+    /// It has been polled for nothing but a look around, and waits on.
+    looked: AtomicBool,
+}
+
+/// A wait for something to be brought into memory, while it lasts.
+pub(crate) struct Loading<'c>(&'c AtomicBool);
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Default for Cancel {
+    fn default() -> Cancel {
+        Cancel {
+            reason: AtomicU8::new(0),
+            deadline_us: AtomicI64::new(i64::MAX),
+            waiter: Mutex::default(),
+            loading: AtomicBool::new(false),
+            long: AtomicBool::new(false),
+            looked: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Cancel {
+    /// Asks the statement to end.
+    pub fn cancel(&self, reason: CancelReason) {
+        // The end of the session comes before that of the statement.
+        self.reason.fetch_max(reason as u8, Ordering::AcqRel);
+        let waiter = self
+            .waiter
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+    }
+
+    /// Forgets a request and the deadline, before the next statement.
+    pub fn clear(&self) {
+        self.reason.store(0, Ordering::Relaxed);
+        self.long.store(false, Ordering::Relaxed);
+        self.set_deadline(None);
+    }
+
+    /// The request was answered with an error that the statement itself has caught, and is no more; the end of the
+    /// session is.
+    pub fn answered(&self) {
+        let asked = |reason: u8| (reason != CancelReason::Shutdown as u8).then_some(0);
+        let taken = self
+            .reason
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, asked);
+        if taken == Ok(CancelReason::StatementTimeout as u8) {
+            self.set_deadline(None);
+        }
+    }
+
+    /// Who waits has looked around, and waits on: the time limit of its wait runs on.
+    pub fn set_looked(&self) {
+        self.looked.store(true, Ordering::Relaxed);
+    }
+
+    /// Was it only that? It no longer is.
+    pub fn take_looked(&self) -> bool {
+        self.looked.swap(false, Ordering::Relaxed)
+    }
+
+    /// From now on the statement yields more often.
+    pub fn set_long(&self) {
+        self.long.store(true, Ordering::Relaxed);
+    }
+
+    /// Has it run for long?
+    #[inline]
+    pub fn is_long(&self) -> bool {
+        self.long.load(Ordering::Relaxed)
+    }
+
+    /// Sets when the statement times out, in microseconds of `Context::clock_time`. A session's own timer fires in time
+    /// as long as its worker is free; the deadline ends a statement that keeps the worker busy.
+    pub fn set_deadline(&self, deadline_us: Option<i64>) {
+        let deadline_us = deadline_us.unwrap_or(i64::MAX);
+        self.deadline_us.store(deadline_us, Ordering::Relaxed);
+    }
+
+    /// Is there a time when it times out?
+    pub fn has_deadline(&self) -> bool {
+        self.deadline_us.load(Ordering::Relaxed) != i64::MAX
+    }
+
+    /// How long it may still run, by the clock's time now; none if there is no limit.
+    pub fn left_us(&self, now_us: i64) -> Option<i64> {
+        let deadline_us = self.deadline_us.load(Ordering::Relaxed);
+        (deadline_us != i64::MAX).then(|| deadline_us.saturating_sub(now_us).max(0))
+    }
+
+    /// From now on the statement waits for something to be brought into memory, not for a lock.
+    pub(crate) fn begin_load(&self) -> Loading<'_> {
+        self.loading.store(true, Ordering::Relaxed);
+        Loading(&self.loading)
+    }
+
+    /// Does it?
+    pub fn is_loading(&self) -> bool {
+        self.loading.load(Ordering::Relaxed)
+    }
+
+    /// Whether the statement has been asked to end.
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.reason.load(Ordering::Relaxed) != 0
+    }
+
+    /// The error of a statement that has been asked to end.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.is_set() {
+            Err(self.error())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The same, of a statement that keeps its worker busy: nobody else looks at its deadline meanwhile.
+    pub fn check_at(&self, clock_time: impl FnOnce() -> i64) -> Result<()> {
+        let deadline_us = self.deadline_us.load(Ordering::Relaxed);
+        if deadline_us != i64::MAX && clock_time() >= deadline_us {
+            self.cancel(CancelReason::StatementTimeout);
+        }
+        self.check()
+    }
+
+    /// Wakes `waker` at the next request; one waiter at a time. The caller checks the flag after this call.
+    pub(crate) fn register(&self, waker: &Waker) {
+        let mut waiter = self.waiter.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *waiter {
+            Some(old) => old.clone_from(waker),
+            None => *waiter = Some(waker.clone()),
+        }
+    }
+
+    #[cold]
+    fn error(&self) -> SqlError {
+        let reason = self.reason.load(Ordering::Acquire);
+        if reason == CancelReason::StatementTimeout as u8 {
+            SqlError::new(
+                SqlState::QUERY_CANCELED,
+                "canceling statement due to statement timeout",
+            )
+        } else if reason == CancelReason::Shutdown as u8 {
+            SqlError::new(
+                SqlState::ADMIN_SHUTDOWN,
+                "terminating connection due to administrator command",
+            )
+            .fatal()
+        } else {
+            SqlError::new(
+                SqlState::QUERY_CANCELED,
+                "canceling statement due to user request",
+            )
+        }
+    }
+}
+
+/// The evaluation of one row's expressions. Where one of their subqueries finds something absent, or an advisory lock
+/// is not free, it is given up: the operator waits, and evaluates the same row again. The subqueries go on where they
+/// stood, and those that had come to an end are not run again; nor are volatile functions called again, but give what
+/// they gave. So what is evaluated depends on the row alone, and comes to the same subqueries and calls in the same
+/// order each time; and nothing else happens in it before its last subquery has come to its end.
+#[derive(Default)]
+pub(crate) struct Evaluation {
+    /// 0: not begun.
+    number: u64,
+    /// What volatile functions gave.
+    calls: Vec<Datum>,
+    /// Whether something in what is evaluated may have to be waited for; found out the first time.
+    may_wait: Option<bool>,
+}
+
+/// What volatile functions give in the evaluation that is running.
+#[derive(Default)]
+pub(crate) struct Calls {
+    values: Vec<Datum>,
+    /// How many of them this attempt has come to.
+    at: usize,
+}
+
+impl Calls {
+    /// How many this attempt has come to.
+    pub(crate) fn made(&self) -> usize {
+        self.at
+    }
+
+    /// This attempt goes past something that had come to its end in an earlier one, with so many calls by then.
+    pub(crate) fn passed(&mut self, made: usize) {
+        self.at = made;
+    }
+
+    /// The value of the next call: what it gave in an earlier attempt, or what it gives now.
+    pub(crate) fn value(
+        cx: &mut Cx<'_>,
+        call: impl FnOnce(&mut Cx<'_>) -> Result<Datum>,
+    ) -> Result<Datum> {
+        if let Some(value) = cx.calls.values.get(cx.calls.at) {
+            cx.calls.at += 1;
+            return Ok(value.clone());
+        }
+        let value = call(cx)?;
+        cx.calls.values.push(value.clone());
+        cx.calls.at += 1;
+        Ok(value)
+    }
+}
+
+impl Evaluation {
+    /// Forgets what was given up: another row follows, or another version of it.
+    pub(crate) fn reset(&mut self) {
+        self.number = 0;
+        self.calls.clear();
+    }
+
+    /// As [`run`](Self::run) of `exprs`, which are the same each time. Where none of them has a subquery or waits for
+    /// an advisory lock nothing can be given up.
+    pub(crate) fn of<'a, 'e, T>(
+        &mut self,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+        cx: &mut Cx<'a>,
+        evaluate: impl FnOnce(&mut Cx<'a>) -> Result<T>,
+    ) -> Result<Result<T, Obstacle>> {
+        let may_wait = self
+            .may_wait
+            .get_or_insert_with(|| exprs.into_iter().any(walk::may_wait));
+        match *may_wait {
+            true => self.run(cx, evaluate),
+            false => evaluate(cx).map(Ok),
+        }
+    }
+
+    /// Evaluates, or says what to wait for: then it is called again for the same row.
+    pub(crate) fn run<'a, T>(
+        &mut self,
+        cx: &mut Cx<'a>,
+        evaluate: impl FnOnce(&mut Cx<'a>) -> Result<T>,
+    ) -> Result<Result<T, Obstacle>> {
+        if self.number == 0 {
+            cx.shared.evaluations += 1;
+            self.number = cx.shared.evaluations;
+        }
+        let enclosing = std::mem::replace(&mut cx.evaluation, self.number);
+        let calls = Calls {
+            values: std::mem::take(&mut self.calls),
+            at: 0,
+        };
+        let calls = std::mem::replace(&mut cx.calls, calls);
+        let result = evaluate(cx);
+        cx.evaluation = enclosing;
+        self.calls = std::mem::replace(&mut cx.calls, calls).values;
+        match (result, cx.suspended.take()) {
+            (Ok(value), _) => {
+                self.reset();
+                Ok(Ok(value))
+            }
+            (Err(_), Some(obstacle)) => Ok(Err(obstacle)),
+            (Err(error), None) => Err(error),
+        }
+    }
+}
+
+/// State that belongs to an execution as a whole rather than to one operator.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// Running WITH queries by slot.
+    pub(crate) ctes: Vec<Option<Box<CteState>>>,
+    /// Subqueries in expressions, by their address, which lives as long as the execution, or the number that copies of
+    /// one share.
+    pub(crate) subqueries: HashMap<usize, Box<SubqueryState>>,
+    /// Evaluations begun so far.
+    evaluations: u64,
+    /// Calls of functions that the session runs: how many were asked for, the one that is waited for, and answers.
+    pub(crate) asked: u64,
+    /// See above.
+    pub(crate) called: Option<Box<Call>>,
+    /// See above.
+    pub(crate) answers: HashMap<u64, VecDeque<Vec<Datum>>>,
+    /// Tables whose BEFORE triggers of a statement have been fired, by how they are changed: they fire once, be there
+    /// several parts that do this.
+    pub(crate) opened: Vec<(Oid, TriggerEvent)>,
+    /// Rows of system relations read by this execution.
+    pub(crate) system: HashMap<Oid, Rc<Vec<Vec<Datum>>>>,
+}
+
+/// The part of the world that only a statement has, not an expression alone.
+pub(crate) struct Storage<'a> {
+    pub(crate) txn: &'a mut Txn,
+    pub(crate) engine: &'a Engine,
+    pub(crate) catalog: &'a Arc<Catalog>,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) events: &'a mut Events,
+}
+
+/// The executor's context. `'a` is also the lifetime of the plan being run.
+pub(crate) struct Cx<'a> {
+    pub(crate) storage: Option<Storage<'a>>,
+    pub(crate) params: &'a [Datum],
+    pub(crate) session: &'a dyn Context,
+    pub(crate) work_mem_bytes: usize,
+    pub(crate) spill: Option<SpillAllowance<'a>>,
+    /// What an operator may hold that cannot write it to temporary files.
+    pub(crate) memory_bytes_max: usize,
+    pub(crate) shared: &'a mut Shared,
+    /// Enclosing rows, innermost last.
+    pub(crate) outer: Vec<Vec<Datum>>,
+    /// WITH nodes above the node being run, by slot, and how many rows enclose each: where a CTE's plan is found.
+    pub(crate) withs: Vec<Option<(&'a Node, usize)>>,
+    /// Rows written.
+    pub(crate) affected: u64,
+    /// Rows examined since the last yield.
+    work: usize,
+    /// Calls of [`tick`](Self::tick).
+    ticks: u8,
+    /// A subquery inside an expression, which cannot yield itself, wanted to: operators stop at the next row.
+    pub(crate) owed: bool,
+    /// Whether nodes measure themselves.
+    pub(crate) measure: bool,
+    /// The [`Evaluation`] that is running, by its number; 0 if what is evaluated cannot be given up.
+    pub(crate) evaluation: u64,
+    /// Of that evaluation.
+    pub(crate) calls: Calls,
+    /// Why it is given up: the error that comes with it is none.
+    pub(crate) suspended: Option<Obstacle>,
+}
+
+/// Rows examined between two yields: some tens of microseconds of work.
+const WORK_ROWS: usize = 1024;
+
+/// The same of a long statement, for which whoever comes in between has to wait: as a rule one batch.
+const WORK_ROWS_LONG: usize = 255;
+
+/// Ticks between two looks at the time.
+const TICKS: u8 = 8;
+
+impl<'a> Cx<'a> {
+    /// The context of a statement.
+    pub(crate) fn of(cx: &'a mut ExecContext<'_>, shared: &'a mut Shared, measure: bool) -> Cx<'a> {
+        Cx {
+            storage: Some(Storage {
+                txn: cx.txn,
+                engine: cx.engine,
+                catalog: cx.catalog,
+                cancel: cx.cancel,
+                events: cx.events,
+            }),
+            params: cx.params,
+            session: cx.session,
+            work_mem_bytes: cx.work_mem_bytes,
+            spill: cx.spill,
+            memory_bytes_max: cx.work_mem_bytes.saturating_mul(MEMORY_FACTOR),
+            shared,
+            outer: Vec::new(),
+            withs: Vec::new(),
+            affected: 0,
+            work: 0,
+            ticks: 0,
+            owed: false,
+            measure,
+            evaluation: 0,
+            calls: Calls::default(),
+            suspended: None,
+        }
+    }
+
+    /// The account that operators' memory is charged to.
+    pub(crate) fn memory(&self) -> Option<&'static Memory> {
+        self.storage.as_ref().map(|s| s.engine.memory())
+    }
+
+    /// Where operators put what is more than `work_mem`; `None`: nowhere.
+    pub(crate) fn spill(&self) -> Option<Spill> {
+        self.spill.map(|allowance| allowance.spill())
+    }
+
+    /// What a hash table may hold.
+    pub(crate) fn hash_mem_bytes(&self) -> usize {
+        let bytes = self.work_mem_bytes as f64 * self.session.hash_mem_multiplier();
+        // Saturates.
+        bytes as usize
+    }
+
+    /// Fails with 53200 when an operator holds more than it may that cannot write it to temporary files.
+    pub(crate) fn check_memory(&self, operator: &str, held_bytes: usize) -> Result<()> {
+        if held_bytes <= self.memory_bytes_max {
+            return Ok(());
+        }
+        check_memory(operator, held_bytes, self.memory_bytes_most())
+    }
+
+    /// What an operator may hold that cannot write it to temporary files.
+    pub(crate) fn memory_bytes_most(&self) -> usize {
+        match self.spill {
+            Some(_) => self.memory_bytes_max.max(MEMORY_BYTES_LEAST),
+            None => self.memory_bytes_max,
+        }
+    }
+
+    /// The context of an expression alone.
+    pub(crate) fn bare(cx: &EvalContext<'a>, shared: &'a mut Shared) -> Cx<'a> {
+        Cx {
+            storage: None,
+            params: cx.params,
+            session: cx.session,
+            work_mem_bytes: usize::MAX,
+            spill: None,
+            memory_bytes_max: usize::MAX,
+            shared,
+            outer: Vec::new(),
+            withs: Vec::new(),
+            affected: 0,
+            work: 0,
+            ticks: 0,
+            owed: false,
+            measure: false,
+            evaluation: 0,
+            calls: Calls::default(),
+            suspended: None,
+        }
+    }
+
+    pub(crate) fn storage(&mut self) -> Result<&mut Storage<'a>> {
+        self.storage
+            .as_mut()
+            .ok_or_else(|| SqlError::unsupported("a subquery in this place"))
+    }
+
+    #[inline]
+    pub(crate) fn txn(&mut self) -> Result<&mut Txn> {
+        Ok(self.storage()?.txn)
+    }
+
+    /// The same for a write.
+    #[inline]
+    pub(crate) fn writing_txn(&mut self) -> Result<&mut Txn> {
+        crate::index_keys::check_after_computing()?;
+        self.txn()
+    }
+
+    /// A row turned out to be gone or no longer wanted: if it was waited for, the next who waits tries.
+    pub(crate) fn skip_row(&mut self) -> Result<Outcome> {
+        self.txn()?.pass_turn();
+        Ok(Outcome::Skipped)
+    }
+
+    /// Where a written row's events go.
+    pub(crate) fn queue(&mut self) -> Result<Queue<'_>> {
+        let session = self.session;
+        let storage = self.storage()?;
+        Ok(Queue {
+            txn: storage.txn,
+            engine: storage.engine,
+            events: storage.events,
+            session,
+        })
+    }
+
+    /// Storage of a table.
+    pub(crate) fn table(&mut self, id: TableId) -> Result<Arc<Table>> {
+        let storage = self.storage()?;
+        storage
+            .catalog
+            .table(id, storage.engine)
+            .ok_or_else(|| SqlError::internal(format!("no storage for table {id}")))
+    }
+
+    /// Storage of an index.
+    pub(crate) fn index(&mut self, table: TableId, id: IndexId) -> Result<Arc<Index>> {
+        self.table(table)?
+            .index(id)
+            .ok_or_else(|| SqlError::internal(format!("no storage for index {id}")))
+    }
+
+    /// Counts rows examined.
+    #[inline]
+    pub(crate) fn worked(&mut self, rows: usize) {
+        self.work += rows;
+    }
+
+    /// Called by every leaf operator before a batch: fails when cancelled, says whether it is time to yield.
+    #[inline]
+    pub(crate) fn tick(&mut self) -> Result<bool> {
+        let mut work_max = WORK_ROWS;
+        if let Some(storage) = &self.storage {
+            storage.cancel.check()?;
+            if storage.cancel.is_long() {
+                work_max = WORK_ROWS_LONG;
+            }
+        }
+        self.work += 1;
+        if self.work > work_max {
+            self.work = 0;
+            self.check_deadline()?;
+            return Ok(true);
+        }
+        // Some operators ask for each row, and what comes to its end with the first batches reads no clock.
+        self.ticks = self.ticks.wrapping_add(1);
+        if self.ticks.is_multiple_of(TICKS) {
+            check_for_interrupts()?;
+        }
+        Ok(self.take_owed())
+    }
+
+    /// Rows that are there go first, before the step that made their operator stop. What it waits for it will meet
+    /// again; a yield it would not, because the work that it came for is counted anew: it is owed.
+    pub(crate) fn batch_before(&mut self, step: &Step) -> Step {
+        self.owed |= matches!(step, Step::Yield);
+        Step::Batch
+    }
+
+    /// Has the statement been asked to end?
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.storage.as_ref().is_some_and(|s| s.cancel.is_set())
+    }
+
+    /// Whether a yield is owed; it no longer is.
+    #[inline]
+    pub(crate) fn take_owed(&mut self) -> bool {
+        std::mem::take(&mut self.owed)
+    }
+
+    /// A timer cannot fire while an expression's subquery keeps the worker busy: the clock is asked now and then.
+    fn check_deadline(&self) -> Result<()> {
+        match &self.storage {
+            Some(storage)
+                if storage.cancel.deadline_us.load(Ordering::Relaxed)
+                    <= self.session.clock_time() =>
+            {
+                storage.cancel.cancel(CancelReason::StatementTimeout);
+                storage.cancel.check()
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Calls of functions that are run by the session: their rows, asked for as something to wait for.
+//!
+//! Owns: evaluating the arguments, and giving the rows once they are there. A body cannot be run inside of an operator: it has statements of its own, which want
+//! the transaction. So the execution stops ([`Progress::Call`](super::Progress)), as it does before anything that is not there yet, and goes on when it was answered.
+
+use super::batch::Batch;
+use super::context::{Cx, Evaluation};
+use super::eval::eval_in;
+use super::operator::Step;
+use super::trigger::{self, TriggerCall};
+use super::wait::Obstacle;
+use logstead_sql_plan::Callee;
+use logstead_sql_plan::expr::Expr;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, Oid, SqlType};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A call that an execution waits for.
+pub struct Call {
+    /// Whom the answer is for.
+    pub(crate) number: u64,
+    /// What is called.
+    pub callee: Arc<Callee>,
+    /// Its arguments.
+    pub args: Vec<Datum>,
+    /// Their types.
+    pub types: Vec<SqlType>,
+    /// What a trigger's function is told instead.
+    pub trigger: Option<TriggerCall>,
+}
+
+impl Call {
+    /// The table that an action of a foreign key changes, if the call is of a BEFORE trigger of that.
+    pub fn acted_on(&self) -> Option<Oid> {
+        let fired = self.trigger.as_ref()?;
+        (self.number == trigger::ACTION).then_some(fired.table.oid)
+    }
+}
+
+/// What stops for calls, and goes on when they were answered.
+pub trait Caller {
+    /// The call that it waits for.
+    fn called(&mut self) -> Option<Box<Call>>;
+    /// Gives it the rows of the call that it waited for.
+    fn answer(&mut self, call: &Call, rows: VecDeque<Vec<Datum>>);
+}
+
+/// 0A000 where nobody can run a function.
+pub fn no_calls(place: &str) -> SqlError {
+    SqlError::unsupported(format!("a call of a PL/pgSQL function in {place}"))
+}
+
+/// The state of a RoutineScan.
+#[derive(Default)]
+pub(crate) struct RoutineState {
+    evaluation: Evaluation,
+    args: Option<Vec<Datum>>,
+    /// What was asked; 0 is nothing.
+    asked: u64,
+    rows: Option<VecDeque<Vec<Datum>>>,
+}
+
+impl RoutineState {
+    pub(crate) fn next<'a>(
+        &mut self,
+        callee: &'a Arc<Callee>,
+        args: &'a [Expr],
+        width: usize,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        out.start(width);
+        if cx.tick()? {
+            return Ok(Step::Yield);
+        }
+        if self.rows.is_none() {
+            if self.args.is_none() {
+                let evaluate = |cx: &mut Cx<'a>| {
+                    let mut values = Vec::with_capacity(args.len());
+                    for arg in args {
+                        values.push(eval_in(arg, &[], cx)?);
+                    }
+                    Ok(values)
+                };
+                match self.evaluation.of(args, cx, evaluate)? {
+                    Ok(values) => self.args = Some(values),
+                    Err(obstacle) => return Ok(Step::Wait(obstacle)),
+                }
+            }
+            let values = self.args.clone().unwrap_or_default();
+            if callee.strict && values.iter().any(Datum::is_null) {
+                let row = (!callee.set).then(|| vec![Datum::Null; width]);
+                self.rows = Some(row.into_iter().collect());
+            } else if let Some(rows) = cx.shared.answers.remove(&self.asked) {
+                self.rows = Some(rows);
+            } else {
+                cx.shared.asked += 1;
+                self.asked = cx.shared.asked;
+                return Ok(Step::Wait(Obstacle::Call(Box::new(Call {
+                    number: self.asked,
+                    callee: Arc::clone(callee),
+                    args: values,
+                    types: args.iter().map(Expr::ty).collect(),
+                    trigger: None,
+                }))));
+            }
+        }
+        let rows = self.rows.get_or_insert_default();
+        while !out.is_full()
+            && let Some(row) = rows.pop_front()
+        {
+            for datum in row {
+                out.push(datum);
+            }
+            out.end_row();
+        }
+        Ok(match out.is_empty() {
+            true => Step::Done,
+            false => Step::Batch,
+        })
+    }
+}

@@ -1,0 +1,408 @@
+//! Sorting, by memcmp-comparable keys; only the first rows are kept when no more are wanted.
+//!
+//! Rows are sorted in runs as they arrive, and the runs are merged as rows are asked for: no step takes long, however
+//! many rows there are. What is more than `work_mem` goes to temporary files (`spill::merge`).
+
+mod ties;
+
+use super::batch::{Batch, Rows};
+use super::context::{Cx, Evaluation};
+use super::eval::eval_in;
+use super::held::Held;
+use super::operator::{Running, Step};
+use super::spill::merge::{BigSorter, Ordered};
+use super::spill::{Got, Spill};
+use logstead_sql_plan::stats::{NodeDetail, width};
+use logstead_sql_plan::{Node, Plan, SortKey};
+use logstead_sql_types::error::Result;
+use logstead_sql_types::value::{Datum, key};
+use std::cmp::Ordering;
+
+/// Rows sorted at once: less than a millisecond.
+const RUN_ROWS: usize = 4 * 1024;
+
+/// Rows with their sort keys.
+#[derive(Default)]
+pub(crate) struct Sorter {
+    rows: Rows,
+    /// All keys, one after the other, and where each ends.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// Row numbers, sorted; rows from `run_start` on are in no run yet.
+    runs: Vec<Vec<usize>>,
+    run_start: usize,
+    /// Rows were thrown away that nobody wants.
+    has_dropped: bool,
+}
+
+impl Sorter {
+    /// Adds a row under the key made by `write`.
+    pub(crate) fn push(
+        &mut self,
+        row: &[Datum],
+        write: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let start = self.bytes.len();
+        if let Err(error) = write(&mut self.bytes) {
+            // It may come again.
+            self.bytes.truncate(start);
+            return Err(error);
+        }
+        self.ends.push(self.bytes.len());
+        self.rows.push(row);
+        if self.rows.len() - self.run_start == RUN_ROWS {
+            self.end_run();
+        }
+        Ok(())
+    }
+
+    /// No rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.len() == 0
+    }
+
+    fn key(&self, i: usize) -> &[u8] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.bytes[start..self.ends[i]]
+    }
+
+    /// Order of two rows; of equal ones the first to arrive comes first.
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        self.key(a).cmp(self.key(b)).then(a.cmp(&b))
+    }
+
+    fn end_run(&mut self) {
+        if self.run_start < self.rows.len() {
+            let mut run: Vec<usize> = (self.run_start..self.rows.len()).collect();
+            run.sort_unstable_by(|&a, &b| self.compare(a, b));
+            self.runs.push(run);
+            self.run_start = self.rows.len();
+        }
+    }
+
+    /// Keeps the first `rows` rows.
+    fn keep_first(&mut self, rows: usize) {
+        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        order.sort_unstable_by(|&a, &b| self.compare(a, b));
+        order.truncate(rows);
+        let mut kept = Sorter::default();
+        for &i in &order {
+            kept.bytes.extend_from_slice(self.key(i));
+            kept.ends.push(kept.bytes.len());
+        }
+        self.rows.select(order.into_iter());
+        kept.rows = std::mem::take(&mut self.rows);
+        kept.has_dropped = true;
+        *self = kept;
+        self.end_run();
+    }
+
+    /// The rows in order, one by one; equal ones as PostgreSQL's sort leaves them, if they are few and `mixes` says
+    /// that
+    /// they need not stay as they came.
+    pub(crate) fn finish(mut self, mixes: bool) -> Sorted {
+        let count = self.rows.len();
+        if mixes && self.runs.is_empty() && (2..=ties::FEW_ROWS).contains(&count) {
+            let mut run: Vec<usize> = (0..count).collect();
+            ties::sort(&mut run, &|a, b| self.key(a).cmp(self.key(b)));
+            self.runs.push(run);
+            self.run_start = count;
+        }
+        self.end_run();
+        let mut sorted = Sorted {
+            heads: vec![0; self.runs.len()],
+            heap: (0..self.runs.len()).collect(),
+            sorter: self,
+        };
+        for at in (0..sorted.heap.len() / 2).rev() {
+            sorted.sift_down(at);
+        }
+        sorted
+    }
+
+    /// Memory held, roughly.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.rows.size_bytes() + self.bytes.len() + self.ends.len() * 16
+    }
+}
+
+/// Sorted runs being merged.
+pub(crate) struct Sorted {
+    sorter: Sorter,
+    /// Next place in each run.
+    heads: Vec<usize>,
+    /// Runs that have rows left: a heap, the run with the least next row on top.
+    heap: Vec<usize>,
+}
+
+impl Sorted {
+    /// Memory held, roughly.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.sorter.size_bytes()
+    }
+
+    /// The next row.
+    pub(crate) fn next(&mut self) -> Option<&[Datum]> {
+        let row = self.next_number()?;
+        Some(self.sorter.rows.row(row))
+    }
+
+    /// The next row with its key.
+    pub(crate) fn next_with_key(&mut self) -> Option<(&[u8], &[Datum])> {
+        let row = self.next_number()?;
+        Some((self.sorter.key(row), self.sorter.rows.row(row)))
+    }
+
+    fn next_number(&mut self) -> Option<usize> {
+        let run = *self.heap.first()?;
+        let row = self.head(run);
+        self.heads[run] += 1;
+        if self.heads[run] == self.sorter.runs[run].len() {
+            self.heap.swap_remove(0);
+        }
+        self.sift_down(0);
+        Some(row)
+    }
+
+    fn head(&self, run: usize) -> usize {
+        self.sorter.runs[run][self.heads[run]]
+    }
+
+    fn sift_down(&mut self, mut at: usize) {
+        loop {
+            let mut least = at;
+            for child in [2 * at + 1, 2 * at + 2] {
+                if child < self.heap.len() {
+                    let (a, b) = (self.head(self.heap[child]), self.head(self.heap[least]));
+                    if self.sorter.compare(a, b) == Ordering::Less {
+                        least = child;
+                    }
+                }
+            }
+            if least == at {
+                return;
+            }
+            self.heap.swap(at, least);
+            at = least;
+        }
+    }
+}
+
+/// Whether each row becomes several before they are sorted: PostgreSQL sorts first, so that those of one row stay
+/// together
+/// as they came.
+fn is_of_sets(input: &Plan) -> bool {
+    match &input.node {
+        Node::ProjectSet { .. } => true,
+        Node::Project { input, .. } => is_of_sets(input),
+        _ => false,
+    }
+}
+
+/// Adds the sort key of `row` to `out`.
+pub(crate) fn write_key<'a>(
+    keys: &'a [SortKey],
+    row: &[Datum],
+    out: &mut Vec<u8>,
+    cx: &mut Cx<'a>,
+) -> Result<()> {
+    for sort in keys {
+        let datum = eval_in(&sort.expr, row, cx)?;
+        key::encode_key(sort.expr.ty().oid, &datum, sort.desc, sort.nulls_first, out);
+    }
+    Ok(())
+}
+
+/// State of a sort.
+pub(crate) struct SortState {
+    pub(crate) input: Running,
+    batch: Batch,
+    /// The next row of the batch to be taken.
+    at: usize,
+    evaluation: Evaluation,
+    sorter: BigSorter,
+    /// Where to, once something is written.
+    spill: Option<Spill>,
+    /// The input has ended.
+    ended: bool,
+    sorted: Option<Ordered>,
+    held: Held,
+    /// Rows wanted by a LIMIT above.
+    bound: Option<usize>,
+    /// How it was sorted, for EXPLAIN.
+    detail: NodeDetail,
+}
+
+impl SortState {
+    pub(crate) fn new(input: &Plan) -> SortState {
+        SortState {
+            input: Running::new(input),
+            batch: Batch::default(),
+            at: 0,
+            evaluation: Evaluation::default(),
+            sorter: BigSorter::default(),
+            spill: None,
+            ended: false,
+            sorted: None,
+            held: Held::default(),
+            bound: None,
+            detail: NodeDetail::None,
+        }
+    }
+
+    pub(crate) fn bound(&mut self, rows: usize) {
+        self.bound = Some(rows);
+    }
+
+    /// How it was sorted.
+    pub(crate) fn detail(&self) -> NodeDetail {
+        self.detail
+    }
+
+    pub(crate) fn next<'a>(
+        &mut self,
+        input: &'a Plan,
+        keys: &'a [SortKey],
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        out.start(0);
+        if self.sorted.is_none()
+            && let Some(step) = self.take(input, keys, cx)?
+        {
+            return Ok(step);
+        }
+        if cx.tick()? {
+            return Ok(Step::Yield);
+        }
+        out.start(width(input));
+        match &mut self.sorted {
+            None => {}
+            Some(Ordered::Memory(sorted)) => {
+                while !out.is_full() {
+                    match sorted.next() {
+                        Some(row) => out.push_row(row),
+                        None => break,
+                    }
+                }
+            }
+            Some(Ordered::Disk(merge, file)) => {
+                while !out.is_full() {
+                    match merge.advance(file)? {
+                        Got::Row => out.push_decoded(|row| merge.row(row))?,
+                        Got::End => break,
+                        Got::Wait(obstacle) if out.is_empty() => return Ok(Step::Wait(obstacle)),
+                        // It is met again with the next batch.
+                        Got::Wait(_) => break,
+                    }
+                }
+            }
+        }
+        cx.worked(out.len());
+        Ok(if out.is_empty() {
+            Step::Done
+        } else {
+            Step::Batch
+        })
+    }
+
+    /// Takes all of the input; a step that comes before.
+    fn take<'a>(
+        &mut self,
+        input: &'a Plan,
+        keys: &'a [SortKey],
+        cx: &mut Cx<'a>,
+    ) -> Result<Option<Step>> {
+        while !self.ended {
+            if let Some(step) = self.sorter.work(cx)? {
+                return Ok(Some(step));
+            }
+            while self.at < self.batch.len() {
+                if cx.take_owed() {
+                    return Ok(Some(Step::Yield));
+                }
+                let row = self.batch.row(self.at);
+                let exprs = keys.iter().map(|key| &key.expr);
+                let sorter = &mut self.sorter.sorter;
+                let taken = self.evaluation.of(exprs, cx, |cx| {
+                    sorter.push(row, |out| write_key(keys, row, out, cx))
+                })?;
+                if let Err(obstacle) = taken {
+                    return Ok(Some(Step::Wait(obstacle)));
+                }
+                self.at += 1;
+            }
+            let sorter = &mut self.sorter.sorter;
+            // Throwing the surplus away at twice the bound costs each row one comparison sort in all.
+            if let Some(bound) = self.bound
+                && sorter.rows.len() > bound.saturating_mul(2).saturating_add(256)
+            {
+                sorter.keep_first(bound);
+            }
+            let held_bytes = sorter.size_bytes();
+            self.held.set(held_bytes, cx.memory())?;
+            if held_bytes > cx.work_mem_bytes {
+                if self.spill.is_none() {
+                    self.spill = cx.spill();
+                }
+                match &self.spill {
+                    Some(spill) => {
+                        self.sorter.write_run(spill, cx.work_mem_bytes);
+                        continue;
+                    }
+                    None => cx.check_memory("A sort", held_bytes)?,
+                }
+            }
+            self.at = 0;
+            self.batch.start(0);
+            match self.input.next(input, cx, &mut self.batch)? {
+                Step::Batch => {}
+                Step::Done => {
+                    self.ended = true;
+                    self.detail = self.how();
+                }
+                step => return Ok(Some(step)),
+            }
+        }
+        let step = self.sorter.settle(self.spill.as_ref(), cx)?;
+        self.held.set(self.sorter.size_bytes(), cx.memory())?;
+        if let Some(step) = step {
+            return Ok(Some(step));
+        }
+        if self.sorter.is_on_disk() {
+            let bytes = self.sorter.disk_bytes();
+            self.detail = NodeDetail::Sort {
+                method: "external merge",
+                disk: true,
+                kib: bytes.div_ceil(1024),
+            };
+        }
+        let sorted = std::mem::take(&mut self.sorter).finish(!is_of_sets(input));
+        self.held.set(sorted.size_bytes(), cx.memory())?;
+        self.sorted = Some(sorted);
+        Ok(None)
+    }
+
+    /// How what is in memory is sorted.
+    fn how(&self) -> NodeDetail {
+        let sorter = &self.sorter.sorter;
+        NodeDetail::Sort {
+            method: match self.bound {
+                Some(bound) if sorter.has_dropped || sorter.rows.len() > bound => "top-N heapsort",
+                _ => "quicksort",
+            },
+            disk: false,
+            kib: (sorter.size_bytes() as u64).div_ceil(1024),
+        }
+    }
+
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+        self.input.rewind(input, cx);
+        self.batch.start(0);
+        self.at = 0;
+        self.evaluation.reset();
+        self.sorter = BigSorter::default();
+        self.ended = false;
+        self.sorted = None;
+    }
+}

@@ -1,0 +1,461 @@
+//! INSERT, UPDATE, DELETE and MERGE: from source rows to the engine's versions.
+//!
+//! Owns: making stored rows, NOT NULL and CHECK, the errors of constraints, and what to do when another transaction is
+//! in the way. The engine decides about locks, snapshots and uniqueness, and undoes a refused write itself, so a
+//! refused write is simply tried again after the wait.
+//!
+//! Invariant: whatever a source row makes happen besides the write (sequences, volatile functions) happens once,
+//! however often the write is tried; it happens again only when READ COMMITTED moves on to a newer version of the row.
+
+mod delete;
+mod insert;
+mod merge;
+mod update;
+
+pub(crate) use delete::{DeleteState, DeleteWriter};
+pub use insert::Inserter;
+pub(crate) use insert::{InsertState, InsertWriter};
+pub(crate) use merge::MergeState;
+pub(crate) use update::{UpdateState, UpdateWriter};
+
+use super::batch::Batch;
+use super::context::{Cx, Evaluation};
+use super::eval::{as_bool, eval_in, holds, text_of};
+use super::wait::Obstacle;
+use crate::index_keys::{self, RowKeys};
+use logstead_engine::{RowBuilder, RowLock, RowRef, Table, VersionId, WriteError};
+use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::rights::Told;
+use logstead_sql_catalog::{IndexDef, Relation};
+use logstead_sql_plan::expr::Expr;
+use logstead_sql_plan::{Check, CheckKind, PolicyCheck};
+use logstead_sql_types::error::{Result, SqlError, out_of_memory};
+use logstead_sql_types::value::{Datum, stored};
+use logstead_types::{IndexId, Rid, SqlState};
+use std::sync::Arc;
+
+/// What became of one row.
+pub(crate) enum Outcome {
+    /// Written; the writer's `returned` row is what RETURNING sees.
+    Written,
+    /// Nothing to do: gone, no longer wanted, or DO NOTHING.
+    Skipped,
+    /// Try again after this.
+    Wait(Obstacle),
+}
+
+/// What became of a version that was to replace or end another one.
+enum Stored {
+    /// It is there.
+    Done,
+    /// Try again after this.
+    Wait(Obstacle),
+    /// READ COMMITTED: there is a newer version, which may not be wanted.
+    Changed,
+    /// The row is gone.
+    Gone,
+    /// This statement has changed the row already.
+    Twice,
+    /// What was in the way has gone.
+    Again,
+}
+
+/// What became of locking a row before triggers see it.
+enum Locked {
+    /// Nobody else changes it.
+    Done,
+    /// Try again after this.
+    Wait(Obstacle),
+    /// READ COMMITTED: there is a newer version.
+    Changed,
+    /// The row is gone.
+    Gone,
+    /// This statement has changed the row already.
+    Twice,
+}
+
+/// Locks a version that BEFORE triggers are to see: what they have done cannot be undone when somebody else turns out
+/// to have changed the row.
+fn lock_for_triggers(
+    table: &Arc<Table>,
+    rid: Rid,
+    version: VersionId,
+    cx: &mut Cx<'_>,
+) -> Result<Locked> {
+    match cx
+        .txn()?
+        .lock_row(table, rid, version, RowLock::NoKeyUpdate)
+    {
+        Ok(()) => Ok(Locked::Done),
+        Err(WriteError::Blocked(blocker)) => Ok(Locked::Wait(blocker.into())),
+        Err(WriteError::Absent(absent)) => Ok(Locked::Wait(absent.into())),
+        Err(WriteError::Changed) => Ok(Locked::Changed),
+        Err(WriteError::Gone) => Ok(Locked::Gone),
+        Err(WriteError::SelfModified) => Ok(Locked::Twice),
+        Err(error) => Err(write_failed(&error)),
+    }
+}
+
+/// What RETURNING gives of the rows that are written. A row that is written already waits here for what its expressions
+/// need.
+#[derive(Default)]
+pub(super) struct Returning {
+    owed: bool,
+    evaluation: Evaluation,
+}
+
+impl Returning {
+    /// The last row is written, and not given yet.
+    pub(super) fn is_owed(&self) -> bool {
+        self.owed
+    }
+
+    /// Gives the row that has been written, as `row`, if it was; or says what is in the way of the write or of
+    /// RETURNING.
+    pub(super) fn give<'a>(
+        &mut self,
+        outcome: Outcome,
+        returning: &'a Option<Vec<Expr>>,
+        row: &[Datum],
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Option<Obstacle>> {
+        let returning = match (outcome, returning) {
+            (Outcome::Wait(obstacle), _) => return Ok(Some(obstacle)),
+            (Outcome::Written, Some(returning)) => returning,
+            (Outcome::Written | Outcome::Skipped, _) => return Ok(None),
+        };
+        let evaluate = |cx: &mut Cx<'a>| {
+            for expr in returning {
+                out.push(eval_in(expr, row, cx)?);
+            }
+            Ok(())
+        };
+        let given = self.evaluation.of(returning, cx, evaluate)?;
+        self.owed = given.is_err();
+        match given {
+            Ok(()) => {
+                out.end_row();
+                Ok(None)
+            }
+            Err(absent) => {
+                out.abandon_row();
+                Ok(Some(absent))
+            }
+        }
+    }
+}
+
+/// Encodes a full row.
+pub(crate) fn encode_full(
+    relation: &Relation,
+    row: &[Datum],
+    builder: &mut RowBuilder,
+) -> Result<()> {
+    if row.len() != relation.columns.len() {
+        return Err(SqlError::internal(format!(
+            "a row of {} columns for table {}",
+            row.len(),
+            relation.name
+        )));
+    }
+    builder.start(relation.schema_version, row.len());
+    for (datum, column) in row.iter().zip(&relation.columns) {
+        let stored = if column.is_stored() {
+            datum
+        } else {
+            &Datum::Null
+        };
+        push_datum(stored, builder);
+    }
+    Ok(())
+}
+
+/// Encodes the row that `old` becomes: assigned columns anew, the others as they are stored.
+pub(crate) fn encode_changed<'d>(
+    relation: &Relation,
+    old: RowRef<'_>,
+    assigned: impl Fn(usize) -> Option<&'d Datum>,
+    builder: &mut RowBuilder,
+) {
+    builder.start(relation.schema_version, relation.columns.len());
+    for (position, column) in relation.columns.iter().enumerate() {
+        if let Some(datum) = assigned(position) {
+            push_datum(datum, builder);
+        } else if !column.is_stored() {
+            builder.push_null();
+        } else if old.is_missing(position) {
+            push_datum(&column.missing, builder);
+        } else {
+            builder.push(old.column(position));
+        }
+    }
+}
+
+fn push_datum(datum: &Datum, builder: &mut RowBuilder) {
+    if datum.is_null() {
+        builder.push_null();
+    } else {
+        builder.push_with(|out| stored::encode(datum, out));
+    }
+}
+
+/// NOT NULL, for the columns that `concerned` names. `given` are those that the statement gives values, which an error
+/// tells of.
+pub(crate) fn check_not_null(
+    relation: &Relation,
+    row: &[Datum],
+    given: &[usize],
+    concerned: impl Fn(usize) -> bool,
+    session: &dyn Context,
+) -> Result<()> {
+    for (position, (column, datum)) in relation.columns.iter().zip(row).enumerate() {
+        if column.not_null && !column.dropped && datum.is_null() && concerned(position) {
+            let message = format!(
+                "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+                column.name, relation.name
+            );
+            let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+            return Err(failing_row(error, relation, row, given, session)
+                .table(&relation.schema_name, &relation.name)
+                .column(&column.name));
+        }
+    }
+    Ok(())
+}
+
+/// CHECK constraints over a full row: NULL is no violation. `given` as for [`check_not_null`].
+pub(crate) fn check_constraints<'a>(
+    relation: &Relation,
+    checks: &'a [Check],
+    row: &[Datum],
+    given: &[usize],
+    cx: &mut Cx<'a>,
+) -> Result<()> {
+    for check in checks {
+        if as_bool(&eval_in(&check.expr, row, cx)?)? == Some(false) {
+            return Err(check_violation(relation, check, row, given, cx.session));
+        }
+    }
+    Ok(())
+}
+
+/// Row security over a full row: NULL is a violation.
+pub(super) fn check_policies<'a>(
+    relation: &Relation,
+    policies: &'a [Check],
+    row: &[Datum],
+    cx: &mut Cx<'a>,
+) -> Result<()> {
+    for policy in policies {
+        if !holds(&policy.expr, row, cx)? {
+            return Err(check_violation(relation, policy, row, &[], cx.session));
+        }
+    }
+    Ok(())
+}
+
+/// The expressions of checks.
+pub(super) fn exprs_of(checks: &[Check]) -> impl Iterator<Item = &Expr> {
+    checks.iter().map(|check| &check.expr)
+}
+
+/// 42501 for a row that a policy refuses. It tells nothing of the row.
+fn policy_violation(relation: &Relation, name: &str, of: PolicyCheck) -> SqlError {
+    let row = match of {
+        PolicyCheck::Target => "target row",
+        PolicyCheck::NewRow | PolicyCheck::Conflicting => "new row",
+    };
+    let policy = match name {
+        "" => String::new(),
+        name => format!(" \"{name}\""),
+    };
+    let using = match of {
+        PolicyCheck::NewRow => "",
+        PolicyCheck::Conflicting | PolicyCheck::Target => " (USING expression)",
+    };
+    SqlError::new(
+        SqlState::INSUFFICIENT_PRIVILEGE,
+        format!(
+            "{row} violates row-level security policy{policy}{using} for table \"{}\"",
+            relation.name
+        ),
+    )
+}
+
+/// 23514 for a full row.
+pub(crate) fn check_violation(
+    relation: &Relation,
+    check: &Check,
+    row: &[Datum],
+    given: &[usize],
+    session: &dyn Context,
+) -> SqlError {
+    match check.kind {
+        CheckKind::Constraint => {}
+        CheckKind::View => {
+            let message = format!("new row violates check option for view \"{}\"", check.name);
+            let error = SqlError::new(SqlState::new(b"44000"), message);
+            return failing_row(error, relation, row, given, session);
+        }
+        CheckKind::Policy(of) => return policy_violation(relation, &check.name, of),
+    }
+    let message = format!(
+        "new row for relation \"{}\" violates check constraint \"{}\"",
+        relation.name, check.name
+    );
+    let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
+    failing_row(error, relation, row, given, session)
+        .table(&relation.schema_name, &relation.name)
+        .constraint(&check.name)
+}
+
+/// Longest text of a value in "Failing row contains", PostgreSQL's limit.
+const FAILING_VALUE_BYTES_MAX: usize = 64;
+
+/// An error with the row that fails: of it what the role may read, and what it has given itself.
+fn failing_row(
+    error: SqlError,
+    relation: &Relation,
+    row: &[Datum],
+    given: &[usize],
+    session: &dyn Context,
+) -> SqlError {
+    let told = session.told_of(relation);
+    let all = relation.columns.iter().zip(row).enumerate();
+    let shown = all.filter(|(at, (column, _))| {
+        let known = told.has(*at) || (given.contains(at) && !matches!(told, Told::Nothing));
+        known && !column.dropped
+    });
+    let (mut names, mut text) = (String::new(), String::new());
+    let mut first = true;
+    for (_, (column, datum)) in shown {
+        if !std::mem::replace(&mut first, false) {
+            text.push_str(", ");
+            names.push_str(", ");
+        }
+        names.push_str(&column.name);
+        let value = if datum.is_null() {
+            String::from("null")
+        } else {
+            text_of(datum, column.ty, session).unwrap_or_default()
+        };
+        if value.len() <= FAILING_VALUE_BYTES_MAX {
+            text.push_str(&value);
+        } else {
+            let mut end = FAILING_VALUE_BYTES_MAX;
+            while !value.is_char_boundary(end) {
+                end -= 1;
+            }
+            text.push_str(&value[..end]);
+            text.push_str("...");
+        }
+    }
+    match told {
+        Told::All => error.detail(format!("Failing row contains ({text}).")),
+        _ if first => error,
+        _ => error.detail(format!("Failing row contains ({names}) = ({text}).")),
+    }
+}
+
+/// May an error tell the role the key that a row has in an index? Only if it may read all columns of it.
+pub fn tells_key(relation: &Relation, index: &IndexDef, session: &dyn Context) -> bool {
+    let told = session.told_of(relation);
+    let mut all = index.columns.iter();
+    matches!(told, Told::All) || all.all(|column| column.position().is_some_and(|p| told.has(p)))
+}
+
+/// 23505 for the stored row that would have been the second one. The index may be one that is still being built.
+pub(crate) fn unique_violation(
+    relation: &Relation,
+    table: &Table,
+    storage: IndexId,
+    row: &[u8],
+    session: &dyn Context,
+) -> SqlError {
+    let attached = table.index(storage);
+    let keys = attached.as_deref().and_then(index_keys::of);
+    let known = relation.indexes.iter().find(|i| i.storage == storage);
+    let Some(index) = known.or_else(|| keys.map(RowKeys::index)) else {
+        return SqlError::internal(format!("table {} has no index {storage}", relation.name));
+    };
+    let error = SqlError::new(
+        SqlState::UNIQUE_VIOLATION,
+        format!(
+            "duplicate key value violates unique constraint \"{}\"",
+            index.name
+        ),
+    )
+    .table(&relation.schema_name, &relation.name)
+    .constraint(&index.name);
+    let keys = keys.filter(|_| tells_key(relation, index, session));
+    match keys.map(|keys| keys.described(relation, index, RowRef::new(row), session)) {
+        Some(Ok(key)) => error.detail(format!("Key {key} already exists.")),
+        Some(Err(error)) => error,
+        None => error,
+    }
+}
+
+/// The error of the index expression that fails for a row that is being written.
+pub(crate) fn without_key(table: &Table, storage: IndexId, row: &[u8]) -> SqlError {
+    let attached = table.index(storage);
+    match attached.as_deref().and_then(index_keys::of) {
+        Some(keys) => match keys.values(RowRef::new(row)) {
+            Err(error) => error,
+            Ok(_) => SqlError::internal("a row without a key has one after all"),
+        },
+        // The index is gone: whoever was making it has given up.
+        None => serialization_failure(),
+    }
+}
+
+/// The error of a write that failed for good.
+pub(crate) fn write_failed(error: &WriteError) -> SqlError {
+    match error {
+        WriteError::Serialization => serialization_failure(),
+        WriteError::SerializationDelete => SqlError::new(
+            SqlState::SERIALIZATION_FAILURE,
+            "could not serialize access due to concurrent delete",
+        ),
+        WriteError::Dependencies => logstead_sql_catalog::dependency_failure(),
+        WriteError::Deadlock => deadlock(),
+        WriteError::TooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "row is too big")
+            .hint("A row with all its columns must be smaller than 256 MB."),
+        WriteError::OutOfMemory(error) => out_of_memory(error),
+        WriteError::Fault(error) => logstead_sql_types::error::fault(error),
+        WriteError::Overtaken => overtaken("updated"),
+        WriteError::TooManyCommands => logstead_sql_catalog::too_many_commands(),
+        WriteError::TableFull => SqlError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            "the table has used up its row numbers",
+        ),
+        other => SqlError::internal(format!("a write was refused: {other:?}")),
+    }
+}
+
+const OVERTAKEN: SqlState = SqlState::new(b"27000");
+
+/// 27000: what the statement has called has changed the row.
+pub(crate) fn overtaken(done: &str) -> SqlError {
+    SqlError::new(
+        OVERTAKEN,
+        format!(
+            "tuple to be {done} was already modified by an operation triggered by the current command"
+        ),
+    )
+    .hint("Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.")
+}
+
+/// 40001.
+pub(crate) fn serialization_failure() -> SqlError {
+    SqlError::new(
+        SqlState::SERIALIZATION_FAILURE,
+        "could not serialize access due to concurrent update",
+    )
+}
+
+/// 40P01.
+pub(crate) fn deadlock() -> SqlError {
+    SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
+        .hint("See server log for query details.")
+}

@@ -1,0 +1,536 @@
+//! What each session is doing, for the others to see: `pg_stat_activity`, the statistics of statements and the log of slow ones.
+//!
+//! Owns: [`Live`], the part of a session that any thread may look at, and when it changes: a statement begins, the session waits for its client.
+//!
+//! A statement is over when the next one begins or when all there is to tell the client is durable and about to be sent: so its time has the wait
+//! for the log in it, as a client sees it, and who has an answer finds the session at rest. Of a long text the first [`SHOWN_BYTES_MAX`] bytes are kept, in a buffer that is used again.
+//!
+//! Invariant: a lock of this module is held for a copy of a few hundred bytes, never while anything is awaited.
+
+use super::Session;
+use super::cache::ParsedText;
+use super::context::SessionContext;
+use super::instance::Instance;
+use super::statement::Statement;
+use super::statistics::Counted;
+use logstead_engine::{HeldLocks, TxnId, Waiting};
+use logstead_sql_catalog::context::{Activity, Context};
+use logstead_sql_catalog::role::{READ_ALL_STATS, Roles, SIGNAL_BACKEND};
+use logstead_sql_func::FunctionContext;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Array, Datum, Inet, Oid, oid};
+use logstead_types::{SqlState, TableId};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Of a statement's text, this much is shown (`track_activity_query_size`).
+const SHOWN_BYTES_MAX: usize = 1024;
+
+/// What a session is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// It has not run anything.
+    #[default]
+    Idle,
+    Active,
+    InTransaction,
+    Failed,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            State::Idle => "idle",
+            State::Active => "active",
+            State::InTransaction => "idle in transaction",
+            State::Failed => "idle in transaction (aborted)",
+        }
+    }
+}
+
+/// The times are in microseconds since 2000-01-01 UTC.
+#[derive(Debug, Default)]
+struct Now {
+    role: Oid,
+    user: String,
+    database: Oid,
+    database_name: String,
+    application_name: String,
+    client: Option<SocketAddr>,
+    /// The client has come by a socket of the file system.
+    local: bool,
+    /// Where the client has reached the server.
+    server: Option<SocketAddr>,
+    begun: i64,
+    state: State,
+    changed: i64,
+    transaction_start: Option<i64>,
+    query_start: Option<i64>,
+    query: String,
+    /// The transaction that is open, or was the last.
+    transaction: Option<TxnId>,
+    /// Locks of tables that the open transaction held when its last statement was over.
+    tables: Vec<(TableId, HeldLocks)>,
+    /// The transaction before it, which is being undone behind the session, and the tables that it has locked.
+    former: Option<(TxnId, Vec<(TableId, HeldLocks)>)>,
+    /// The running statement waits for the end of that.
+    waits_for_former: bool,
+}
+
+/// A session as others see it.
+#[derive(Debug, Default)]
+pub(super) struct Live(Mutex<Now>);
+
+impl Live {
+    pub(super) fn new(begun: i64) -> Live {
+        Live(Mutex::new(Now {
+            begun,
+            changed: begun,
+            ..Now::default()
+        }))
+    }
+
+    /// Who the session is.
+    pub(super) fn introduce(
+        &self,
+        (role, user): (Oid, &str),
+        (database, database_name): (Oid, &str),
+        (client, server): (Option<SocketAddr>, Option<SocketAddr>),
+        local: bool,
+    ) {
+        let mut now = self.0.lock();
+        now.role = role;
+        user.clone_into(&mut now.user);
+        now.database = database;
+        database_name.clone_into(&mut now.database_name);
+        now.client = client;
+        now.local = local;
+        now.server = server;
+    }
+
+    fn ends(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
+        let now = self.0.lock();
+        (now.client, now.server)
+    }
+
+    /// `application_name` may have changed.
+    pub(super) fn call_it(&self, application_name: &str) {
+        let mut now = self.0.lock();
+        if now.application_name != application_name {
+            application_name.clone_into(&mut now.application_name);
+        }
+    }
+
+    fn runs(&self, text: &str, since: i64, transaction_start: i64) {
+        let shown = shown(text);
+        let mut now = self.0.lock();
+        now.state = State::Active;
+        now.changed = since;
+        now.query_start = Some(since);
+        now.transaction_start = Some(transaction_start);
+        if now.query != shown {
+            shown.clone_into(&mut now.query);
+        }
+    }
+
+    /// A transaction has begun.
+    pub(super) fn begins(&self, transaction: TxnId) {
+        self.0.lock().transaction = Some(transaction);
+    }
+
+    /// A transaction that has locked these tables is undone behind the session, until it is told that there is none.
+    pub(super) fn undoes(&self, former: Option<(TxnId, Vec<(TableId, HeldLocks)>)>) {
+        let mut now = self.0.lock();
+        if former.is_some() {
+            // What was the open one's is the former one's.
+            now.transaction = None;
+            now.tables.clear();
+        }
+        now.former = former;
+    }
+
+    /// The running statement waits for that, or does so no more.
+    pub(super) fn waits_for_former(&self, waits: bool) {
+        self.0.lock().waits_for_former = waits;
+    }
+
+    /// It holds locks of these tables: others have been given back.
+    pub(super) fn holds(&self, tables: impl Iterator<Item = (TableId, HeldLocks)>) {
+        let mut now = self.0.lock();
+        now.tables.clear();
+        now.tables.extend(tables);
+    }
+
+    /// The session waits for its client, and holds locks of these tables.
+    fn rests(
+        &self,
+        state: State,
+        since: i64,
+        transaction_start: Option<i64>,
+        tables: impl Iterator<Item = (TableId, HeldLocks)>,
+    ) {
+        let mut now = self.0.lock();
+        now.tables.clear();
+        now.tables.extend(tables);
+        if now.state != state || now.transaction_start != transaction_start {
+            now.state = state;
+            now.changed = since;
+            now.transaction_start = transaction_start;
+        }
+    }
+
+    /// The role that has connected.
+    fn role(&self) -> Oid {
+        self.0.lock().role
+    }
+
+    /// Whose session it is, and the statement that it is at or was at last.
+    pub(super) fn statement(&self) -> (Oid, String) {
+        let now = self.0.lock();
+        (now.role, now.query.clone())
+    }
+
+    /// The database that the session is in.
+    fn database(&self) -> Oid {
+        self.0.lock().database
+    }
+
+    /// A row of `pg_stat_activity`; without what the session does, if that is none of the asker's business.
+    fn row(&self, pid: i32, may_see: impl Fn(Oid) -> bool) -> Activity {
+        let now = self.0.lock();
+        let mut row = Activity {
+            pid,
+            database: now.database,
+            database_name: now.database_name.clone(),
+            role: now.role,
+            user: now.user.clone(),
+            query: "<insufficient privilege>".to_owned(),
+            ..Activity::default()
+        };
+        if may_see(now.role) {
+            row.application_name = Some(now.application_name.clone());
+            row.client_address = now
+                .client
+                .map(|client| client.ip().to_canonical().to_string());
+            // PostgreSQL's port of what has none.
+            let no_port = now.local.then_some(-1);
+            row.client_port = { now.client }
+                .map(|client| i32::from(client.port()))
+                .or(no_port);
+            row.backend_start = Some(now.begun);
+            row.transaction_start = now.transaction_start;
+            row.query_start = now.query_start;
+            row.state_change = Some(now.changed);
+            row.state = Some(now.state.name());
+            row.query.clone_from(&now.query);
+            row.waits_for_client = now.state != State::Active;
+        }
+        row
+    }
+}
+
+/// The beginning of a text, cut between characters.
+fn shown(text: &str) -> &str {
+    let mut end = text.len().min(SHOWN_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or(text)
+}
+
+/// The statement that a session is at, until its time is known.
+pub(super) struct Running {
+    /// Microseconds since 2000-01-01 UTC.
+    since: i64,
+    text: Rc<ParsedText>,
+    counted: Option<Arc<Counted>>,
+}
+
+impl Instance {
+    /// Everybody's row of `pg_stat_activity`, by process number.
+    fn activity(&self, may_see: impl Fn(Oid) -> bool) -> Vec<Activity> {
+        let waits: HashMap<TxnId, Waiting> = self.lock_waits();
+        let mut rows = Vec::new();
+        self.each_session(|pid, live, _| {
+            let mut row = live.row(pid, &may_see);
+            if row.state == Some(State::Active.name()) {
+                let (transaction, waits_for_former) = {
+                    let now = live.0.lock();
+                    (now.transaction, now.waits_for_former)
+                };
+                let waiting = transaction.and_then(|txn| waits.get(&txn));
+                row.waits_for_lock = match waiting {
+                    Some(waiting) if waiting.table.is_some() => Some("relation"),
+                    Some(_) => Some("transactionid"),
+                    None => waits_for_former.then_some("transactionid"),
+                };
+            }
+            rows.push(row);
+        });
+        for row in &mut rows {
+            if row.state.is_some() && self.advisory.is_waiting(row.pid) {
+                row.waits_for_lock = Some("advisory");
+            }
+        }
+        rows.sort_by_key(|row| row.pid);
+        rows
+    }
+
+    fn lock_waits(&self) -> HashMap<TxnId, Waiting> {
+        let all = self.engine.lock_waits().into_iter();
+        all.map(|waiting| (waiting.waiter, waiting)).collect()
+    }
+
+    /// The sessions that are in the way of one, each once. Not told of is who reads or writes a table for the first time of its transaction in a statement that
+    /// is still running.
+    pub(super) fn blocking(&self, pid: i32) -> Vec<i32> {
+        self.in_the_way(pid, true)
+    }
+
+    /// The same; `undone` says whether those count whose former transaction it is that is undone behind them: it waits
+    /// for nobody, whatever they wait for.
+    pub(super) fn in_the_way(&self, pid: i32, undone: bool) -> Vec<i32> {
+        let mut transaction = None;
+        self.each_session(|other, live, _| {
+            if other == pid {
+                transaction = live.0.lock().transaction;
+            }
+        });
+        let mut found = self.advisory.blocking(pid);
+        let waits = self.lock_waits();
+        if let Some(waiting) = transaction.and_then(|txn| waits.get(&txn)) {
+            self.each_session(|other, live, _| {
+                let now = live.0.lock();
+                let former = now.former.as_ref().filter(|_| undone);
+                let mut own = now.transaction.into_iter().chain(former.map(|f| f.0));
+                let known = own.any(|txn| waiting.blockers.contains(&txn));
+                let holds = waiting.table.is_some_and(|(table, lock)| {
+                    let undone = former.into_iter().flat_map(|(_, tables)| tables);
+                    let mut held = now.tables.iter().chain(undone);
+                    held.any(|(other, held)| *other == table && held.conflicts(lock))
+                });
+                if other != pid && (known || holds) {
+                    found.push(other);
+                }
+            });
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+impl SessionContext {
+    pub(super) fn activity_rows(&self) -> Vec<Activity> {
+        let roles = self.roles(&self.catalog.borrow());
+        let me = self.current_role();
+        let sees_all = roles.has_privileges_of(me, READ_ALL_STATS);
+        self.instance
+            .activity(|role| sees_all || roles.has_privileges_of(me, role))
+    }
+
+    /// `pg_blocking_pids` and what the tests of isolation ask; nothing if it is another function.
+    pub(super) fn blocking_call(&self, name: &str, args: &[Datum]) -> Option<Datum> {
+        let Some(Datum::Int4(pid)) = args.first() else {
+            return None;
+        };
+        match (name, args.get(1)) {
+            ("pg_blocking_pids", None) => {
+                let pids = self.instance.blocking(*pid).into_iter().map(Datum::Int4);
+                Some(Datum::Array(Arc::new(Array {
+                    element: oid::INT4,
+                    lower: 1,
+                    shape: None,
+                    items: pids.collect(),
+                })))
+            }
+            ("pg_isolation_test_session_is_blocked", Some(Datum::Array(interesting))) => {
+                let blocking = self.instance.blocking(*pid);
+                let is_in_the_way =
+                    |item: &Datum| matches!(item, Datum::Int4(pid) if blocking.contains(pid));
+                Some(Datum::Bool(interesting.items.iter().any(is_in_the_way)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The two ends of the connection: `inet_client_addr` and its kin; nothing if it is another function. A socket of the machine has none.
+    pub(super) fn address_call(&self, name: &str) -> Option<Datum> {
+        let (client, server) = self.live.ends();
+        let end = match name {
+            "inet_client_addr" | "inet_client_port" => client,
+            "inet_server_addr" | "inet_server_port" => server,
+            _ => return None,
+        };
+        Some(match end {
+            None => Datum::Null,
+            Some(end) if name.ends_with("port") => Datum::Int4(i32::from(end.port())),
+            Some(end) => {
+                let address = end.ip().to_canonical().to_string();
+                Inet::parse(&address, false).map_or(Datum::Null, Datum::inet)
+            }
+        })
+    }
+
+    /// `pg_cancel_backend` and `pg_terminate_backend`; nothing if it is another function.
+    pub(super) fn signal_call(&self, name: &str, args: &[Datum]) -> Result<Option<Datum>> {
+        let terminate = match name {
+            "pg_cancel_backend" => false,
+            "pg_terminate_backend" => true,
+            _ => return Ok(None),
+        };
+        let Some(Datum::Int4(pid)) = args.first() else {
+            return Err(SqlError::internal("a process number was expected"));
+        };
+        if matches!(args.get(1), Some(Datum::Int8(..0))) {
+            return Err(SqlError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                "\"timeout\" must not be negative",
+            ));
+        }
+        let roles = self.roles(&self.catalog.borrow());
+        let mut found = None;
+        self.instance.each_session(|other, live, signals| {
+            if other == *pid {
+                found = Some((live.role(), Arc::clone(signals)));
+            }
+        });
+        let Some((role, signals)) = found else {
+            self.warnings
+                .borrow_mut()
+                .push(format!("PID {pid} is not a PostgreSQL backend process"));
+            return Ok(Some(Datum::Bool(false)));
+        };
+        may_signal(&roles, self.current_role(), role, terminate)?;
+        if matches!(args.get(1), Some(Datum::Int8(timeout)) if *timeout != 0) {
+            return Err(SqlError::unsupported("pg_terminate_backend with a timeout"));
+        }
+        if terminate {
+            signals.terminate();
+        } else {
+            signals.cancel();
+        }
+        Ok(Some(Datum::Bool(true)))
+    }
+
+    /// Ends all sessions in a database, or none if the role may not end one of them.
+    pub(super) fn end_sessions_in(&self, database: Oid) -> Result<()> {
+        let mut found = Vec::new();
+        self.instance.each_session(|_, live, signals| {
+            if live.database() == database {
+                found.push((live.role(), Arc::clone(signals)));
+            }
+        });
+        let roles = self.roles(&self.catalog.borrow());
+        for (role, _) in &found {
+            may_signal(&roles, self.current_role(), *role, true)?;
+        }
+        for (_, signals) in found {
+            signals.terminate();
+        }
+        Ok(())
+    }
+}
+
+/// 42501 unless `me` may end a statement or session of `role`.
+fn may_signal(roles: &Roles, me: Oid, role: Oid, terminate: bool) -> Result<()> {
+    let message = if roles.is_superuser(role) && !roles.is_superuser(me) {
+        match terminate {
+            true => "must be a superuser to terminate superuser process",
+            false => "must be a superuser to cancel superuser query",
+        }
+    } else if roles.has_privileges_of(me, role) || roles.has_privileges_of(me, SIGNAL_BACKEND) {
+        return Ok(());
+    } else {
+        match terminate {
+            true => {
+                "must be a member of the role whose process is being terminated or member of pg_signal_backend"
+            }
+            false => {
+                "must be a member of the role whose query is being canceled or member of pg_signal_backend"
+            }
+        }
+    };
+    Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+}
+
+impl Session {
+    /// A statement begins, at the time that the context knows.
+    pub(super) fn shows(&mut self, text: &str) {
+        let since = self.context.statement_time.get();
+        self.account(since);
+        let transaction_start = match self.in_transaction() {
+            true => self.context.transaction_time.get(),
+            false => since,
+        };
+        self.context.live.runs(text, since, transaction_start);
+    }
+
+    /// A statement of a text is about to run: its time is counted from here.
+    pub(super) fn counts(&mut self, statement: &Statement) {
+        let since = self.context.statement_time.get();
+        let tracked = self.context.settings.borrow().typed().track_statements;
+        let counted = match tracked && statement.parsed().is_some() {
+            true => Some(self.counted(statement)),
+            false => None,
+        };
+        self.running = Some(Running {
+            since,
+            text: Rc::clone(&statement.text),
+            counted,
+        });
+        self.context.rows.set(0);
+    }
+
+    /// What the session is about to tell its client is all there is to tell: its statement is over.
+    pub fn waits_for_client(&mut self) {
+        let state = match self.status() {
+            b'T' => State::InTransaction,
+            b'E' => State::Failed,
+            _ => State::Idle,
+        };
+        let now = self.context.clock_time();
+        self.account(now);
+        let transaction_start = (state != State::Idle).then(|| self.context.transaction_time.get());
+        let undone = self.subtransaction.as_ref().map(|part| part.open());
+        let open = undone.as_deref().map_or(self.open.as_ref(), Option::as_ref);
+        let open = open.filter(|_| state != State::Idle);
+        let tables = open.into_iter().flat_map(|open| open.txn.tables_held());
+        self.context
+            .live
+            .rests(state, now, transaction_start, tables);
+    }
+
+    /// The statement that was running, if there was one, is over.
+    fn account(&mut self, now: i64) {
+        let Some(running) = self.running.take() else {
+            return;
+        };
+        let took_us = now.saturating_sub(running.since).max(0);
+        if let Some(counted) = &running.counted {
+            counted.add(took_us, self.context.rows.get());
+        }
+        let least_ms = self.context.settings.borrow().typed().log_min_duration_ms;
+        if least_ms >= 0 && took_us >= least_ms.saturating_mul(1000) {
+            tracing::info!(
+                pid = self.context.pid,
+                user = %self.context.user,
+                database = %self.context.database,
+                "duration: {}.{:03} ms  statement: {}",
+                took_us / 1000,
+                took_us % 1000,
+                running.text.text
+            );
+        }
+    }
+
+    /// The statement failed: its time is none that counts.
+    pub(super) fn forget_running(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.counted = None;
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Waiting for advisory locks, with an eye on circles of waits: through rows and tables, too.
+//!
+//! Who waits for a row or a table knows nothing of advisory locks. So who waits for one of these looks whom those wait for who are in the way, whatever for,
+//! when the wait begins and every second.
+
+use super::advisory::{Key, Mode, deadlock};
+use super::context::SessionContext;
+use super::instance::Instance;
+use logstead_sql_catalog::context::AdvisoryWanted;
+use logstead_sql_exec::Cancel;
+use logstead_sql_types::error::Result;
+use std::collections::HashSet;
+use std::future::Future;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// How often who waits looks for a circle of waits: PostgreSQL's `deadlock_timeout`.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl Instance {
+    /// Waits for a lock in its queue, and fails with 40P01 if those in the way wait for this session, whatever for.
+    pub(super) async fn wait_in_queue(
+        &self,
+        key: Key,
+        pid: i32,
+        mode: Mode,
+        statement: &Cancel,
+    ) -> Result<()> {
+        let mut wait = std::pin::pin!(self.advisory.queue(key, pid, mode)?);
+        loop {
+            let mut look = std::pin::pin!(tokio::time::sleep(LOOK));
+            let taken = std::future::poll_fn(|cx| {
+                if let Poll::Ready(taken) = wait.as_mut().poll(cx) {
+                    return Poll::Ready(Some(taken));
+                }
+                look.as_mut().poll(cx).map(|()| None)
+            });
+            match taken.await {
+                Some(taken) => return taken,
+                None if self.waits_in_a_circle(pid) => return Err(deadlock()),
+                None => statement.set_looked(),
+            }
+        }
+    }
+
+    /// Does one of those wait for a session for whom it waits, for locks of whatever kind?
+    fn waits_in_a_circle(&self, pid: i32) -> bool {
+        let mut seen = HashSet::new();
+        let mut next = self.in_the_way(pid, false);
+        while let Some(other) = next.pop() {
+            if other == pid {
+                return true;
+            }
+            if seen.insert(other) {
+                next.extend(self.in_the_way(other, false));
+            }
+        }
+        false
+    }
+}
+
+impl SessionContext {
+    /// Waits for a lock that an expression wants, which asks for it again.
+    pub(super) async fn wait_for_wanted(&self, wanted: AdvisoryWanted) -> Result<()> {
+        let key = Key {
+            database: self.catalog.borrow().database,
+            class: wanted.class,
+            object: wanted.object,
+            kind: wanted.kind,
+        };
+        let mode = match wanted.shared {
+            true => Mode::Shared,
+            false => Mode::Exclusive,
+        };
+        if !self.instance.advisory.take(key, self.pid, mode) {
+            let signals = Arc::clone(&self.signals);
+            let wait = self
+                .instance
+                .wait_in_queue(key, self.pid, mode, signals.statement());
+            wait.await?;
+        }
+        let level = wanted.of_transaction.then_some(self.level.get());
+        let left = self.instance.advisory.left(key, mode);
+        let mut holdings = self.advisory.borrow_mut();
+        holdings.note(key, mode, level);
+        holdings.granted.push((key, mode, wanted.of_transaction));
+        holdings.takes_over(&left, &self.depends_on);
+        Ok(())
+    }
+}

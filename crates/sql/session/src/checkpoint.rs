@@ -1,0 +1,189 @@
+//! CHECKPOINT, and restore points: waits until a checkpoint that began after it is published.
+//!
+//! Taking one blocks, which a worker never does. So a thread takes it; it is started by who asks first and ends when nobody waits any
+//! more. Who asks while it is at work waits for the next one, together with all others who do: however many sessions ask,
+//! there is one thread.
+//!
+//! Invariant: a request is answered by a checkpoint that began after it: the thread takes the list of who waits before it
+//! begins.
+//!
+//! A request that is cancelled, or whose session ends, gives up waiting; the checkpoint is taken all the same.
+//!
+//! Does not: take checkpoints by itself (the engine's `Checkpointer`), or know what one is.
+
+use super::instance::Waiting;
+use super::run::{Limits, guarded};
+use super::{Reply, Session};
+use logstead_engine::{CheckpointError, Engine, FaultError, PagesError, RestorePointError};
+use logstead_env::Env;
+use logstead_sql_func::RestorePointRequest;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_types::SqlState;
+use parking_lot::Mutex;
+use std::future::Future;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+type Outcome = std::result::Result<(), CheckpointError>;
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<oneshot::Sender<Outcome>>,
+    /// There is a thread, and it will look at the list again.
+    at_work: bool,
+}
+
+/// Who waits for a checkpoint.
+#[derive(Default)]
+pub(super) struct CheckpointRequests(Mutex<State>);
+
+/// Answers nobody any more when the thread ends in a panic, so that those who wait are told and the next one who asks starts
+/// another.
+struct AtWork<'a>(&'a CheckpointRequests);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *self.0.0.lock() = State::default();
+        }
+    }
+}
+
+impl CheckpointRequests {
+    /// Asks for a checkpoint from now on.
+    fn ask(
+        self: &Arc<Self>,
+        engine: &Engine,
+        env: &Env,
+    ) -> std::io::Result<oneshot::Receiver<Outcome>> {
+        let (answer, answered) = oneshot::channel();
+        let mut state = self.0.lock();
+        if !state.at_work {
+            let (requests, engine) = (Arc::clone(self), engine.clone());
+            env.spawn("checkpoint", None, move || requests.serve(&engine))?;
+            state.at_work = true;
+        }
+        state.waiting.push(answer);
+        Ok(answered)
+    }
+
+    /// The thread.
+    fn serve(&self, engine: &Engine) {
+        let _at_work = AtWork(self);
+        loop {
+            let waiting = {
+                let mut state = self.0.lock();
+                if state.waiting.is_empty() {
+                    state.at_work = false;
+                    return;
+                }
+                std::mem::take(&mut state.waiting)
+            };
+            let outcome = engine.checkpoint().map(drop);
+            for answer in waiting {
+                let _may_have_given_up = answer.send(outcome.clone());
+            }
+        }
+    }
+}
+
+/// The client's error for a checkpoint that was not taken. The one before is in force.
+fn checkpoint_error(error: &CheckpointError) -> SqlError {
+    let code = match error {
+        CheckpointError::Stopped => SqlState::ADMIN_SHUTDOWN,
+        CheckpointError::DiskFull(_) => SqlState::DISK_FULL,
+        CheckpointError::LogFailed(_)
+        | CheckpointError::Overtaken
+        | CheckpointError::Pages(PagesError::Home(_) | PagesError::Overtaken) => SqlState::IO_ERROR,
+        CheckpointError::Pages(PagesError::Damaged(_) | PagesError::Pins(_))
+        | CheckpointError::Fault(FaultError::Damaged(_)) => SqlState::DATA_CORRUPTED,
+        CheckpointError::Fault(FaultError::Unreachable(_)) => SqlState::IO_ERROR,
+        CheckpointError::Fault(FaultError::OutOfMemory(_)) => SqlState::OUT_OF_MEMORY,
+        CheckpointError::Fault(FaultError::Closing) => SqlState::ADMIN_SHUTDOWN,
+        CheckpointError::Busy
+        | CheckpointError::Pages(PagesError::Misuse(_))
+        | CheckpointError::Fault(FaultError::Older) => SqlState::INTERNAL_ERROR,
+    };
+    SqlError::new(code, "checkpoint request failed").detail(format!("{error}."))
+}
+
+fn restore_point_error(error: &RestorePointError) -> SqlError {
+    let code = match error {
+        RestorePointError::Exists(_) => SqlState::DUPLICATE_OBJECT,
+        RestorePointError::Missing(_) => SqlState::UNDEFINED_OBJECT,
+        RestorePointError::Name => SqlState::INVALID_PARAMETER_VALUE,
+        RestorePointError::Checkpoint(error) => return checkpoint_error(error),
+    };
+    SqlError::new(code, error.to_string())
+}
+
+impl Session {
+    /// CHECKPOINT.
+    pub(super) async fn checkpoint(&mut self) -> Result<Reply> {
+        let instance = Arc::clone(&self.worker.instance);
+        let asked = instance.checkpoints.ask(&instance.engine, &instance.env);
+        let answer = asked.map_err(|error| {
+            SqlError::new(SqlState::IO_ERROR, "checkpoint request failed")
+                .detail(format!("No thread for it: {error}."))
+        })?;
+        let taken = async {
+            match answer.await {
+                Ok(outcome) => outcome.map_err(|error| checkpoint_error(&error)),
+                Err(_) => Err(SqlError::internal("the checkpoint's thread has panicked")),
+            }
+        };
+        self.wait_idle(taken).await?;
+        Ok(Reply::tag("CHECKPOINT"))
+    }
+
+    /// Waits for a thread that does something for this session.
+    async fn wait_idle(&mut self, done: impl Future<Output = Result<()>>) -> Result<()> {
+        let signals = Arc::clone(&self.signals);
+        let limits = Limits {
+            // It waits for no lock.
+            lock_ms: 0,
+            ..self.limits()
+        };
+        // Meanwhile the worker has nothing of this session to do.
+        let was_working = self.working.take().is_some();
+        let outcome = {
+            let _count = Waiting::new(&self.worker);
+            guarded(&signals, limits, done).await
+        };
+        if was_working {
+            self.begin_request();
+        }
+        outcome
+    }
+
+    /// Makes and drops the restore points that the statement has asked for, one after the other. A statement that is cancelled meanwhile gives up waiting; what was begun is done all
+    /// the same.
+    pub(super) async fn do_restore_points(&mut self) -> Result<()> {
+        let requests = std::mem::take(&mut *self.context.restore_points.borrow_mut());
+        let instance = Arc::clone(&self.worker.instance);
+        for request in requests {
+            let (answer, answered) = oneshot::channel();
+            let engine = instance.engine.clone();
+            let work = move || {
+                let outcome = match &request {
+                    RestorePointRequest::Create(name) => engine.create_restore_point(name),
+                    RestorePointRequest::Drop(name) => engine.drop_restore_point(name),
+                };
+                let _may_have_given_up = answer.send(outcome);
+            };
+            let started = instance.env.spawn("restore point", None, work);
+            started.map_err(|error| {
+                SqlError::new(SqlState::IO_ERROR, "restore point request failed")
+                    .detail(format!("No thread for it: {error}."))
+            })?;
+            self.wait_idle(async {
+                match answered.await {
+                    Ok(outcome) => outcome.map_err(|error| restore_point_error(&error)),
+                    Err(_) => Err(SqlError::internal("a restore point's thread has panicked")),
+                }
+            })
+            .await?;
+        }
+        Ok(())
+    }
+}

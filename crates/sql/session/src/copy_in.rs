@@ -1,0 +1,603 @@
+//! COPY table FROM STDIN.
+
+use super::client::{Client, CopyInput};
+use super::context::SessionContext;
+use super::copy_format::CopyFormat;
+use super::copy_reader::reader;
+use super::run::{Limits, guarded, lock, watched};
+use super::statement::Statement;
+use super::transaction::{Open, fold};
+use super::{Reply, Session};
+use logstead_engine::{Engine, TableLock};
+use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
+use logstead_sql_catalog::{Catalog, Relation, RelationKind};
+use logstead_sql_ddl::permit::refuse_routines;
+use logstead_sql_exec::{self as exec, Cancel, ExecContext, Inserter, Progress};
+use logstead_sql_parse::{Parsed, StatementKind};
+use logstead_sql_plan::bind;
+use logstead_sql_plan::expr::Expr;
+use logstead_sql_plan::{Insert, Node, Plan, PlanContext, walk};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Datum;
+use logstead_sql_types::value::user::lookup;
+use logstead_types::SqlState;
+use sqlparser::ast::{self, CopySource, CopyTarget};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What WHERE leaves of the rows. It sees whole rows, and defaults are drawn once: so it makes them, and the plan takes
+/// them as they are.
+struct Filter {
+    values: Vec<Expr>,
+    condition: Expr,
+}
+
+impl Filter {
+    fn of(plan: &mut Plan, relation: &Relation, condition: Expr) -> Result<Filter> {
+        let Node::Insert(insert) = &mut plan.node else {
+            return Err(SqlError::internal("a COPY that does not insert"));
+        };
+        let columns = relation.columns.iter().enumerate();
+        let whole = columns.map(|(at, column)| Expr::Column(at, column.ty));
+        Ok(Filter {
+            values: std::mem::replace(&mut insert.values, whole.collect()),
+            condition,
+        })
+    }
+
+    /// Makes the whole row; is it one to keep?
+    fn whole(&self, row: &mut Vec<Datum>, session: &super::SessionContext) -> Result<bool> {
+        let eval = exec::EvalContext {
+            params: &[],
+            session,
+        };
+        let values = self.values.iter();
+        *row = values
+            .map(|value| exec::eval(value, row, &eval))
+            .collect::<Result<_>>()?;
+        Ok(matches!(
+            exec::eval(&self.condition, row, &eval)?,
+            Datum::Bool(true)
+        ))
+    }
+}
+
+/// Attribute positions of the named columns; all live ones if none is named.
+pub(super) fn copied_columns(relation: &Relation, names: &[ast::Ident]) -> Result<Vec<usize>> {
+    if names.is_empty() {
+        return Ok((0..relation.columns.len())
+            .filter(|i| !relation.columns[*i].dropped && !relation.columns[*i].generated)
+            .collect());
+    }
+    let mut positions = Vec::with_capacity(names.len());
+    for name in names {
+        let name = fold(name);
+        let found = relation
+            .columns
+            .iter()
+            .position(|c| !c.dropped && c.name == name)
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!(
+                        "column \"{name}\" of relation \"{}\" does not exist",
+                        relation.name
+                    ),
+                )
+            })?;
+        if relation.columns[found].generated {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!("column \"{name}\" is a generated column"),
+            )
+            .detail("Generated columns cannot be used in COPY."));
+        }
+        if positions.contains(&found) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" specified more than once"),
+            ));
+        }
+        positions.push(found);
+    }
+    Ok(positions)
+}
+
+/// 40001 if a name has come to mean another relation while a lock was waited for: whoever runs the statement was let in
+/// for the first.
+pub(super) fn same_relation(
+    asked: &mut Option<logstead_sql_types::value::Oid>,
+    found: &Relation,
+) -> Result<()> {
+    if *asked.get_or_insert(found.oid) == found.oid {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::SERIALIZATION_FAILURE,
+        format!(
+            "relation \"{}\" was replaced by a concurrent transaction",
+            found.name
+        ),
+    ))
+}
+
+impl Session {
+    /// COPY in either direction.
+    pub(super) async fn copy(
+        &mut self,
+        statement: &Statement,
+        parsed: &Parsed,
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        let ast::Statement::Copy {
+            source, to, target, ..
+        } = &**parsed.statement
+        else {
+            return Err(SqlError::unsupported("this form of COPY"));
+        };
+        let StatementKind::Copy(clauses) = &parsed.kind else {
+            return Err(SqlError::internal("a COPY that is none"));
+        };
+        match target {
+            CopyTarget::Stdin | CopyTarget::Stdout => {}
+            CopyTarget::File { .. } => {
+                return Err(SqlError::unsupported("COPY with a file on the server"));
+            }
+            CopyTarget::Program { .. } => {
+                return Err(SqlError::unsupported("COPY with a program on the server"));
+            }
+        }
+        let mut format = CopyFormat::read(&clauses.options, !*to)?;
+        // As in PostgreSQL, texts within values in binary form are the client's, whatever ENCODING says.
+        let encoding = format
+            .encoding
+            .filter(|_| !format.binary)
+            .unwrap_or_else(|| self.context.client_encoding());
+        format.encoding = Some(encoding).filter(|encoding| !encoding.is_plain());
+        match source {
+            CopySource::Table {
+                table_name,
+                columns,
+            } if !*to => {
+                let text = &*statement.text.text;
+                let condition = clauses.condition.as_deref().map(|c| (c, text));
+                self.copy_from(table_name, columns, condition, format, client)
+                    .await
+            }
+            source => self.copy_to(statement, source, format, client).await,
+        }
+    }
+
+    /// Finds an ordinary relation by its name in a statement.
+    pub(super) fn find_relation(
+        &self,
+        catalog: &Arc<Catalog>,
+        name: &ast::ObjectName,
+    ) -> Result<Arc<Relation>> {
+        let parts: Vec<String> = name
+            .0
+            .iter()
+            .map(|part| match part {
+                ast::ObjectNamePart::Identifier(ident) => fold(ident),
+                other => other.to_string(),
+            })
+            .collect();
+        let (schema, table) = match parts.as_slice() {
+            [table] => (None, table),
+            [schema, table] => (Some(schema.as_str()), table),
+            [_, schema, table] => (Some(schema.as_str()), table),
+            _ => {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("improper qualified name: {name}"),
+                ));
+            }
+        };
+        if let Some(schema) = schema {
+            lookup::explicit(schema)?;
+        }
+        let path = self.context.path_in(catalog);
+        catalog
+            .relation(schema, table, &path)
+            .cloned()
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("relation \"{}\" does not exist", parts.join(".")),
+                )
+            })
+    }
+
+    async fn copy_from(
+        &mut self,
+        name: &ast::ObjectName,
+        columns: &[ast::Ident],
+        condition: Option<(&ast::Expr, &str)>,
+        format: CopyFormat,
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        let limits = self.limits();
+        let signals = Arc::clone(&self.signals);
+        let engine = self.worker.instance.engine.clone();
+        // The table is locked before the plan is trusted, as for any statement.
+        let mut asked = None;
+        let (catalog, relation) = loop {
+            let catalog = self.catalog()?;
+            let relation = self.copy_target(&catalog, name, columns)?;
+            same_relation(&mut asked, &relation)?;
+            if let Some(error) = no_target(&relation, &catalog) {
+                // As in PostgreSQL, the client sends already when this is said.
+                let positions = copied_columns(&relation, columns)?;
+                client.copy_in(positions.len(), format.binary);
+                self.flush_batch(client).await?;
+                return Err(error);
+            }
+            let table = self.storage(&relation, &catalog)?;
+            self.transaction()?;
+            if self.context.read_only.get() && !relation.is_temporary() {
+                return Err(SqlError::new(
+                    SqlState::READ_ONLY_SQL_TRANSACTION,
+                    "cannot execute COPY FROM in a read-only transaction",
+                ));
+            }
+            let open_txn = match self.open.as_mut() {
+                Some(open) => &mut open.txn,
+                None => return Err(SqlError::internal("no transaction")),
+            };
+            guarded(&signals, limits, lock(open_txn, &table, TableLock::Write)).await?;
+            // So are the tables it references.
+            for key in relation.constraints.iter().filter_map(|c| c.foreign()) {
+                if let Some(parent) = catalog.relations.get(&key.table)
+                    && let Some(table) = engine.table(parent.storage)
+                {
+                    guarded(&signals, limits, lock(open_txn, &table, TableLock::Read)).await?;
+                }
+            }
+            if Arc::ptr_eq(&catalog, &self.catalog()?) {
+                break (catalog, relation);
+            }
+        };
+        let positions = copied_columns(&relation, columns)?;
+        self.may_call_in_copy(&catalog, &relation)?;
+        let mut plan = self.copy_plan(&catalog, &relation, &positions)?;
+        let filter = match condition {
+            Some((condition, text)) => {
+                let condition = self.copy_condition(&catalog, &relation, condition, text)?;
+                Some(Filter::of(&mut plan, &relation, condition)?)
+            }
+            None => None,
+        };
+        let domains = self.copied_domains(&catalog, &relation, &positions)?;
+        let encoded = format.encoding.filter(|_| !format.binary);
+        // As it came, before it is UTF-8.
+        let mut received = Vec::new();
+        let is_made_here = !format.freeze || self.was_made_here(&relation);
+        let mut reader = reader(&relation, &positions, domains, format)?;
+        self.settle_suspended().await?;
+        let context = Rc::clone(&self.context);
+        context.catalog.replace(Arc::clone(&catalog));
+        let open = self.transaction()?;
+        open.txn.depends_on(catalog.csn);
+        open.txn.begin_statement();
+        client.copy_in(positions.len(), reader.binary.is_some());
+        self.flush_batch(client).await?;
+        // As in PostgreSQL, the client sends already when this is said.
+        if !is_made_here {
+            return Err(SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "cannot perform COPY FREEZE because the table was not created or truncated in the current subtransaction",
+            ));
+        }
+        let mut inserter = Inserter::new(Arc::new(exec::prepare(plan)))?;
+        let mut rows = 0u64;
+        let mut end = false;
+        self.set_deadline(limits);
+        let tables = vec![relation.storage];
+        loop {
+            let open = self.transaction()?;
+            let mut cx = copying(open, &catalog, &context, &engine, signals.statement());
+            if guarded(&signals, limits, inserter.begin(&mut cx)).await? != Progress::Call {
+                break;
+            }
+            let tables = tables.clone();
+            self.answer_caller(&mut inserter, tables, &catalog, client)
+                .await?;
+        }
+        while !end {
+            // However often it waits, and however much comes: it has the time of one statement.
+            let limits = self.limits_left(limits)?;
+            self.end_request();
+            let waits = Limits {
+                lock_ms: 0,
+                ..limits
+            };
+            let into = match encoded {
+                Some(_) => &mut received,
+                None => reader.room()?,
+            };
+            let input = watched(&signals, waits, client.copy_input(into)).await?;
+            self.begin_request();
+            match input {
+                CopyInput::Data => {}
+                CopyInput::Done => end = true,
+                CopyInput::Failed(reason) => {
+                    return Err(SqlError::new(
+                        SqlState::QUERY_CANCELED,
+                        format!("COPY from stdin failed: {reason}"),
+                    )
+                    .context(format!(
+                        "COPY {}, line {}",
+                        relation.name,
+                        reader.line + 1
+                    )));
+                }
+            }
+            // What comes before a character that is none is read first: the error is told of its line.
+            let mut failed = None;
+            if let Some(encoding) = encoded {
+                let kept = match end {
+                    true => 0,
+                    false => encoding.incomplete(&received),
+                };
+                let whole = received.len() - kept;
+                let text = received.get(..whole).unwrap_or_default();
+                failed = encoding.decode(text, reader.room()?).err();
+                received.drain(..whole);
+            }
+            while reader.next(end && failed.is_none(), &context)? {
+                if let Some(filter) = &filter {
+                    let kept = filter.whole(&mut reader.row, &context);
+                    if !kept.map_err(|error| error.context(reader.row_context()))? {
+                        continue;
+                    }
+                }
+                let row = std::mem::take(&mut reader.row);
+                let mut called = false;
+                let pushed = loop {
+                    let open = self.transaction()?;
+                    let mut cx = copying(open, &catalog, &context, &engine, signals.statement());
+                    let pushed = watched(&signals, limits, inserter.push(&mut cx, &row)).await;
+                    match pushed {
+                        Ok(Progress::Call) => {
+                            let tables = tables.clone();
+                            let answered =
+                                self.answer_caller(&mut inserter, tables, &catalog, client);
+                            if let Err(error) = answered.await {
+                                called = true;
+                                break Err(error);
+                            }
+                        }
+                        pushed => break pushed,
+                    }
+                };
+                reader.row = row;
+                match pushed {
+                    // As in PostgreSQL, a view's rows count whatever its trigger makes of them.
+                    Ok(Progress::Done { .. }) if relation.view().is_some() => rows += 1,
+                    // Rows that a table's trigger has left out do not.
+                    Ok(Progress::Done { rows: written }) => rows += written,
+                    Ok(_) => return Err(SqlError::internal("a row of COPY was left open")),
+                    Err(error) if called || error.fields().context.is_none() => {
+                        // The row was read already: PostgreSQL names its line and no more.
+                        let context = if error.code() == SqlState::UNIQUE_VIOLATION {
+                            format!("COPY {}, line {}", reader.table, reader.line)
+                        } else {
+                            reader.row_context()
+                        };
+                        return Err(error.context(context));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if let Some(error) = failed {
+                let line = reader.line + 1;
+                return Err(error.context(format!("COPY {}, line {line}", reader.table)));
+            }
+            if context.sleep_us.get() > 0 {
+                self.sleep_as_asked().await?;
+            }
+        }
+        loop {
+            let open = self.transaction()?;
+            let mut cx = copying(open, &catalog, &context, &engine, signals.statement());
+            if guarded(&signals, limits, inserter.finish(&mut cx)).await? != Progress::Call {
+                break;
+            }
+            let tables = tables.clone();
+            self.answer_caller(&mut inserter, tables, &catalog, client)
+                .await?;
+        }
+        Ok(Reply::Tag(format!("COPY {rows}")))
+    }
+
+    /// Were the rows of the table begun anew since the transaction or its newest savepoint began?
+    fn was_made_here(&self, relation: &Relation) -> bool {
+        let since = self.savepoints.last().map_or(0, |savepoint| savepoint.made);
+        let open = self.open.as_ref();
+        open.is_some_and(|open| open.ddl.was_made_since(relation.storage, since))
+    }
+
+    /// The condition of COPY ... WHERE, over whole rows of the table.
+    pub(super) fn copy_condition(
+        &self,
+        catalog: &Arc<Catalog>,
+        relation: &Relation,
+        condition: &ast::Expr,
+        text: &str,
+    ) -> Result<Expr> {
+        self.context.catalog.replace(Arc::clone(catalog));
+        let path = self.context.path_in(catalog);
+        let cx = PlanContext {
+            catalog,
+            search_path: &path,
+            param_types: &[],
+            parameters_fixed: true,
+            session: &*self.context,
+            variables: None,
+            rows_of: &|_| 0.0,
+            evaluate: logstead_sql_exec::evaluate,
+        };
+        let (bound, calls) = bind::copy_condition(condition, text, relation, &cx)?;
+        let role = Context::current_role(&*self.context);
+        refuse_routines(&calls, catalog, &self.context.roles(catalog), role)?;
+        for (at, column) in relation.columns.iter().enumerate() {
+            let named = |e: &Expr| matches!(e, Expr::Column(position, _) if *position == at);
+            if column.generated && walk::any(&bound, &named) {
+                return Err(SqlError::new(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    "generated columns are not supported in COPY FROM WHERE conditions",
+                )
+                .detail(format!("Column \"{}\" is a generated column.", column.name)));
+            }
+        }
+        Ok(bound)
+    }
+
+    /// 42501 if the role may not run a function that rows copied into the table call.
+    fn may_call_in_copy(&self, catalog: &Arc<Catalog>, relation: &Arc<Relation>) -> Result<()> {
+        if catalog.routines.is_empty() {
+            return Ok(());
+        }
+        self.context.catalog.replace(Arc::clone(catalog));
+        let path = self.context.path_in(catalog);
+        let cx = PlanContext {
+            catalog,
+            search_path: &path,
+            param_types: &[],
+            parameters_fixed: true,
+            session: &*self.context,
+            variables: None,
+            rows_of: &|_| 0.0,
+            evaluate: logstead_sql_exec::evaluate,
+        };
+        let calls = bind::copy_calls(relation, &cx)?;
+        let role = Context::current_role(&*self.context);
+        refuse_routines(&calls, catalog, &self.context.roles(catalog), role)
+    }
+
+    /// What the domains of copied columns ask of each value.
+    fn copied_domains(
+        &self,
+        catalog: &Arc<Catalog>,
+        relation: &Relation,
+        positions: &[usize],
+    ) -> Result<Vec<Option<Expr>>> {
+        let path = self.context.path_in(catalog);
+        let cx = PlanContext {
+            catalog,
+            search_path: &path,
+            param_types: &[],
+            parameters_fixed: true,
+            session: &*self.context,
+            variables: None,
+            rows_of: &|_| 0.0,
+            evaluate: logstead_sql_exec::evaluate,
+        };
+        let columns = positions.iter().filter_map(|p| relation.columns.get(*p));
+        columns
+            .map(|column| bind::domain_value(0, column, &cx))
+            .collect()
+    }
+
+    /// INSERT of rows that come from outside: copied columns from the row, defaults for the others.
+    fn copy_plan(
+        &self,
+        catalog: &Arc<Catalog>,
+        relation: &Arc<Relation>,
+        positions: &[usize],
+    ) -> Result<Plan> {
+        self.context.catalog.replace(Arc::clone(catalog));
+        let path = self.context.path_in(catalog);
+        let cx = PlanContext {
+            catalog,
+            search_path: &path,
+            param_types: &[],
+            parameters_fixed: true,
+            session: &*self.context,
+            variables: None,
+            rows_of: &|_| 0.0,
+            evaluate: logstead_sql_exec::evaluate,
+        };
+        let mut values = Vec::with_capacity(relation.columns.len());
+        for (position, column) in relation.columns.iter().enumerate() {
+            values.push(match positions.iter().position(|p| *p == position) {
+                Some(field) => Expr::Column(field, column.ty),
+                None if column.dropped => Expr::Const(Datum::Null, column.ty),
+                None => bind::default_expr(relation, position, &cx)?,
+            });
+        }
+        let insert = Insert {
+            table: Arc::clone(relation),
+            source: Plan {
+                node: Node::OneRow,
+                columns: Vec::new(),
+                rows: 1.0,
+                cost: 0.0,
+            },
+            values,
+            generated: bind::generated_exprs(relation, &cx)?,
+            // Nobody for whom policies hold copies into the table.
+            policies: Vec::new(),
+            checks: bind::check_exprs(relation, &cx)?,
+            conflict: None,
+            rules: bind::insert_rules(relation, &cx)?,
+            given: positions.to_vec(),
+            returning: None,
+            hidden: false,
+        };
+        Ok(Plan {
+            node: Node::Insert(Box::new(insert)),
+            columns: Vec::new(),
+            rows: 0.0,
+            cost: 0.0,
+        })
+    }
+}
+
+/// What rows are inserted with.
+fn copying<'a>(
+    open: &'a mut Open,
+    catalog: &'a Arc<Catalog>,
+    session: &'a SessionContext,
+    engine: &'a Engine,
+    cancel: &'a Cancel,
+) -> ExecContext<'a> {
+    ExecContext {
+        txn: &mut open.txn,
+        params: &[],
+        session,
+        catalog,
+        engine,
+        cancel,
+        events: &mut open.events,
+        work_mem_bytes: usize::MAX >> 8,
+        spill: Some(session.spill()),
+    }
+}
+
+/// Has a view a trigger that takes the rows which are put into it?
+fn is_filled_by_trigger(view: &Relation, catalog: &Catalog) -> bool {
+    let mut all = catalog.triggers.of(view.oid).iter();
+    all.any(|t| t.time == TriggerTime::InsteadOf && t.is_about(TriggerEvent::Insert))
+}
+
+/// Why rows are copied to no such relation.
+fn no_target(relation: &Relation, catalog: &Catalog) -> Option<SqlError> {
+    Some(match relation.kind {
+        RelationKind::Table => return None,
+        RelationKind::Sequence(_) => wrong_kind("copy to sequence", relation),
+        RelationKind::View(_) if is_filled_by_trigger(relation, catalog) => return None,
+        RelationKind::View(_) => wrong_kind("copy to view", relation)
+            .hint("To enable copying to a view, provide an INSTEAD OF INSERT trigger."),
+        RelationKind::Materialized(..) => wrong_kind("copy to materialized view", relation),
+        RelationKind::Virtual(_) => wrong_kind("copy to system relation", relation),
+    })
+}
+
+fn wrong_kind(what: &str, relation: &Relation) -> SqlError {
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("cannot {what} \"{}\"", relation.name),
+    )
+}

@@ -1,0 +1,238 @@
+//! DDL as a session runs it: the one place where a [`DdlContext`] is made of a session and its transaction.
+
+use super::client::Client;
+use super::context::SessionContext;
+use super::run::guarded;
+use super::signals::Signals;
+use super::transaction::Open;
+use super::{Reply, Session};
+use logstead_engine::{Isolation, Worker};
+use logstead_sql_catalog::CatalogStore;
+use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
+use logstead_sql_ddl as ddl;
+use logstead_sql_ddl::{DdlContext, Given, Notice};
+use logstead_sql_parse::{Parsed, StatementKind};
+use logstead_sql_types::error::{Fields, Result, SqlError};
+use logstead_types::{SqlState, TableId};
+use sqlparser::ast::Statement;
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What DDL runs with, apart from the transaction.
+pub(super) struct Surroundings {
+    search_path: Rc<[String]>,
+    store: Arc<CatalogStore>,
+    worker: Worker,
+    context: Rc<SessionContext>,
+    signals: Arc<Signals>,
+    work_mem_bytes: usize,
+    in_use: Vec<TableId>,
+    /// What it had to tell.
+    notices: Vec<Notice>,
+}
+
+impl Surroundings {
+    pub(super) fn of(session: &Session) -> Surroundings {
+        let context = Rc::clone(&session.context);
+        let catalog = Arc::clone(&context.catalog.borrow());
+        let work_mem_bytes = context.settings.borrow().typed().work_mem_bytes;
+        Surroundings {
+            search_path: context.path_in(&catalog),
+            store: Arc::clone(&session.worker.instance.store),
+            worker: session.worker.worker.clone(),
+            context,
+            signals: Arc::clone(&session.signals),
+            work_mem_bytes,
+            in_use: {
+                let mut in_use = session.cursors.in_use();
+                in_use.extend_from_slice(&session.in_use);
+                in_use
+            },
+            notices: Vec::new(),
+        }
+    }
+
+    /// With the transaction that a statement runs in, and its text.
+    pub(super) fn context<'a>(&'a mut self, open: &'a mut Open, text: &'a str) -> DdlContext<'a> {
+        DdlContext {
+            txn: &mut open.txn,
+            state: &mut open.ddl,
+            events: &mut open.events,
+            store: &self.store,
+            worker: &self.worker,
+            session: &*self.context,
+            search_path: &self.search_path,
+            cancel: self.signals.statement(),
+            work_mem_bytes: self.work_mem_bytes,
+            spill: Some(self.context.spill()),
+            in_use: &self.in_use,
+            notices: &mut self.notices,
+            text,
+            given: Given::default(),
+        }
+    }
+}
+
+impl Session {
+    /// Runs a DDL statement.
+    pub(super) async fn ddl(
+        &mut self,
+        parsed: &Parsed,
+        text: &str,
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        self.ddl_given(parsed, text, Given::default(), client).await
+    }
+
+    /// The same of one whose query may name these parameters.
+    pub(super) async fn ddl_given(
+        &mut self,
+        parsed: &Parsed,
+        text: &str,
+        given: Given<'_>,
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        let limits = self.limits();
+        let signals = Arc::clone(&self.signals);
+        self.settle_suspended().await?;
+        let catalog = self.catalog()?;
+        self.context.catalog.replace(Arc::clone(&catalog));
+        let mut around = Surroundings::of(self);
+        // It may be the first of its transaction.
+        self.transaction()?;
+        // ANALYZE and VACUUM change nothing that anybody reads as data. What no serial order is asked of may do it.
+        let maintains = matches!(parsed.kind, StatementKind::Maintain(_))
+            && !self.reads_past()
+            && self.modes.isolation != Isolation::Serializable;
+        if self.context.read_only.get() && !maintains {
+            return Err(refused_in_read_only(parsed));
+        }
+        let truncate = match &**parsed.statement {
+            Statement::Truncate(truncate) if catalog.triggers.any_of(TriggerEvent::Truncate) => {
+                Some(truncate)
+            }
+            _ => None,
+        };
+        let mut emptied = Vec::new();
+        if let Some(truncate) = truncate {
+            let open = self.transaction()?;
+            open.txn.begin_statement();
+            open.txn.depends_on(catalog.csn);
+            let mut cx = around.context(open, text);
+            let locked = guarded(&signals, limits, ddl::truncated(truncate, &mut cx)).await;
+            self.tell(&around.notices, client);
+            emptied = locked?;
+            for table in &emptied {
+                self.fire_truncate(*table, TriggerTime::Before, client)
+                    .await?;
+            }
+        }
+        // What was told of the tables is found once more.
+        let told = around.notices.len();
+        around.notices.clear();
+        let catalog = self.catalog()?;
+        self.context.catalog.replace(Arc::clone(&catalog));
+        let open = self.transaction()?;
+        open.txn.begin_statement();
+        open.txn.depends_on(catalog.csn);
+        let result = {
+            // What a statement that failed has left.
+            open.ddl.take_unfilled();
+            let mut cx = around.context(open, text);
+            cx.given = given;
+            guarded(&signals, limits, ddl::execute(parsed, &mut cx)).await
+        };
+        self.tell(around.notices.get(told..).unwrap_or_default(), client);
+        let tag = result?;
+        // Not before: it waits for locks, and looks at what is newest behind them.
+        self.transaction()?.fix_snapshot();
+        for table in emptied {
+            self.fire_truncate(table, TriggerTime::After, client)
+                .await?;
+        }
+        self.fill_computed(text, client).await?;
+        // The rows of CREATE TABLE AS, defaults and checks may have asked for it.
+        self.sleep_as_asked().await?;
+        Ok(Reply::Tag(tag))
+    }
+}
+
+impl Session {
+    fn tell(&self, notices: &[Notice], client: &mut dyn Client) {
+        let quiet = !self.context.settings.borrow().typed().notices;
+        for notice in notices {
+            if !(quiet && notice.severity == "NOTICE") {
+                client.notice(notice.severity, &notice_fields(notice));
+            }
+        }
+    }
+}
+
+/// What a statement that is not planned is called in messages.
+pub(super) fn tag_of(parsed: &Parsed) -> Cow<'static, str> {
+    let tag = match &parsed.kind {
+        StatementKind::Ddl(tag) | StatementKind::Maintenance(tag) => *tag,
+        StatementKind::Index(command) => command.tag(),
+        StatementKind::Maintain(command) => command.tag(),
+        StatementKind::View(command) => command.tag(),
+        StatementKind::Policy(statement) => statement.tag(),
+        StatementKind::Trigger(statement) => statement.tag(),
+        StatementKind::Role(command) => command.tag(),
+        StatementKind::Database(command) => command.tag(),
+        StatementKind::Type(command) => command.tag(),
+        StatementKind::Routine(command) => command.tag(),
+        StatementKind::Extension(command) => command.tag(),
+        StatementKind::AlterConstraint(_) => "ALTER TABLE",
+        StatementKind::CommentOn(_) => "COMMENT",
+        StatementKind::LargeObject(command) => command.tag(),
+        StatementKind::AlterSequence(_) => "ALTER SEQUENCE",
+        StatementKind::Rights(command) => command.tag(),
+        StatementKind::SetConstraints(_) => "SET CONSTRAINTS",
+        StatementKind::Declare(_) => "DECLARE CURSOR",
+        StatementKind::Cursor => "CLOSE CURSOR",
+        StatementKind::Fetch(fetch) if fetch.moves => "MOVE",
+        StatementKind::Fetch(_) => "FETCH",
+        StatementKind::Do(_) => "DO",
+        StatementKind::Call => "CALL",
+        StatementKind::Copy(_) => "COPY",
+        StatementKind::Explain => "EXPLAIN",
+        StatementKind::Checkpoint => "CHECKPOINT",
+        StatementKind::SchemaElements(_) => "CREATE SCHEMA",
+        StatementKind::TableOfExecute(_) => "CREATE TABLE AS",
+        StatementKind::AlterSystem(_) => "ALTER SYSTEM",
+        StatementKind::PrepareTransaction => "PREPARE TRANSACTION",
+        StatementKind::Lock => "LOCK TABLE",
+        StatementKind::Unsupported(what) => *what,
+        StatementKind::Query
+        | StatementKind::Transaction(_)
+        | StatementKind::Setting
+        | StatementKind::Prepared
+        | StatementKind::Notify => {
+            let written = parsed.statement.to_string();
+            let word = written.split_whitespace().next().unwrap_or_default();
+            return Cow::Owned(word.to_uppercase());
+        }
+    };
+    Cow::Borrowed(tag)
+}
+
+fn refused_in_read_only(parsed: &Parsed) -> SqlError {
+    let tag = match &**parsed.statement {
+        Statement::CreateTable(table) if table.query.is_some() => Cow::Borrowed("CREATE TABLE AS"),
+        _ => tag_of(parsed),
+    };
+    SqlError::new(
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+        format!("cannot execute {tag} in a read-only transaction"),
+    )
+}
+
+fn notice_fields(notice: &Notice) -> Fields {
+    let mut fields = SqlError::new(notice.code, notice.message.clone())
+        .fields()
+        .clone();
+    fields.detail.clone_from(&notice.detail);
+    fields.hint = notice.hint.map(Into::into);
+    fields
+}

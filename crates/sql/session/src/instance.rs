@@ -1,0 +1,427 @@
+//! What all sessions of a server share, and what the sessions of one worker share.
+
+use super::activity::Live;
+use super::advisory::AdvisoryLocks;
+use super::cache::Caches;
+use super::checkpoint::CheckpointRequests;
+use super::notify::Channels;
+use super::signals::Signals;
+use super::snapshot::OfferedSnapshots;
+use super::statement::Statement;
+use super::statistics::Statistics;
+use super::task::{self, Task};
+use super::turns::Turns;
+use super::undo::Undoer;
+use super::watch::Watch;
+use logstead_engine::{CommitWait, Engine, Worker};
+use logstead_env::Env;
+use logstead_sql_catalog::role::{Role, Roles};
+use logstead_sql_catalog::settings::{Configuration, ServerSettings};
+use logstead_sql_catalog::{Catalog, CatalogStore};
+use logstead_sql_exec::SpillSpace;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
+use logstead_types::SqlState;
+use parking_lot::Mutex;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+
+/// Connections that only superusers get, PostgreSQL's `superuser_reserved_connections`.
+const RESERVED_FOR_SUPERUSERS: usize = 3;
+
+/// One running server: what its sessions share across workers.
+pub struct Instance {
+    /// Storage.
+    pub engine: Engine,
+    /// Catalogs.
+    pub store: Arc<CatalogStore>,
+    /// Clock and random numbers.
+    pub env: Env,
+    /// Configured values by lower-case name, canonical: the defaults of every session.
+    pub settings: Arc<ServerSettings>,
+    /// More sessions than this are refused.
+    pub connections_max: usize,
+    pub(super) checkpoints: Arc<CheckpointRequests>,
+    pub(super) advisory: AdvisoryLocks,
+    pub(super) channels: Channels,
+    pub(super) statistics: Statistics,
+    /// Room for what does not fit into memory.
+    pub spill: Arc<SpillSpace>,
+    /// Snapshots that sessions have exported.
+    pub(super) offered_snapshots: OfferedSnapshots,
+    sessions: Mutex<HashMap<i32, Entry>>,
+    session_count: AtomicUsize,
+    next_pid: AtomicI32,
+    stopping: AtomicBool,
+    /// Marks of the workers.
+    pub(super) watches: Mutex<Vec<Arc<Watch>>>,
+    /// Tables that were analyzed by themselves.
+    pub(super) analyzed: super::autoanalyze::Done,
+    /// When the server started, in microseconds since 2000: its settings are read then, too.
+    pub(super) started: i64,
+}
+
+/// A session's place among the others.
+pub(super) struct Place {
+    pub(super) pid: i32,
+    pub(super) secret: i32,
+    pub(super) signals: Arc<Signals>,
+    pub(super) live: Arc<Live>,
+}
+
+struct Entry {
+    secret: i32,
+    signals: Arc<Signals>,
+    live: Arc<Live>,
+    /// Whose session it is, once that is known.
+    role: Oid,
+}
+
+impl Instance {
+    /// A server over an open engine and catalog.
+    pub fn new(
+        engine: Engine,
+        store: Arc<CatalogStore>,
+        env: Env,
+        settings: BTreeMap<String, String>,
+        connections_max: usize,
+    ) -> Instance {
+        let spill = match settings.get("temp_directory") {
+            Some(directory) if !directory.is_empty() => {
+                SpillSpace::new(env.clone(), PathBuf::from(directory))
+            }
+            _ => SpillSpace::in_shared(env.clone(), &std::env::temp_dir()),
+        };
+        Instance {
+            started: env.clock.now_micros_since_2000(),
+            spill,
+            advisory: AdvisoryLocks::new(engine.clone()),
+            engine,
+            store,
+            env,
+            settings: Arc::new(ServerSettings::new(settings)),
+            connections_max,
+            checkpoints: Arc::default(),
+            channels: Channels::default(),
+            statistics: Statistics::default(),
+            offered_snapshots: OfferedSnapshots::default(),
+            sessions: Mutex::default(),
+            session_count: AtomicUsize::new(0),
+            // Numbers that look like process ids to tools; they are never used as such.
+            next_pid: AtomicI32::new(1000),
+            stopping: AtomicBool::new(false),
+            watches: Mutex::default(),
+            analyzed: super::autoanalyze::Done::default(),
+        }
+    }
+
+    /// Says in which files the settings stand: those of ALTER SYSTEM and `pg_reload_conf()`. To be called before
+    /// workers start.
+    pub fn configure(&mut self, files: Arc<dyn Configuration>) {
+        let values = BTreeMap::clone(&self.settings.now());
+        self.settings = Arc::new(ServerSettings::new(values).with(files));
+    }
+
+    /// Takes a place for a session of this worker.
+    pub(super) fn admit(&self, worker: &WorkerSessions) -> Result<Place> {
+        if self.stopping.load(Ordering::SeqCst) {
+            return Err(SqlError::new(
+                SqlState::CANNOT_CONNECT_NOW,
+                "the database system is shutting down",
+            )
+            .fatal());
+        }
+        if self.session_count.fetch_add(1, Ordering::SeqCst) >= self.connections_max {
+            self.session_count.fetch_sub(1, Ordering::SeqCst);
+            return Err(SqlError::new(
+                SqlState::TOO_MANY_CONNECTIONS,
+                "sorry, too many clients already",
+            )
+            .fatal());
+        }
+        let secret = self.env.random.u64() as i32;
+        let signals = Arc::new(Signals::new(Arc::clone(&worker.turns)));
+        let live = Arc::new(Live::new(self.env.clock.now_micros_since_2000()));
+        let mut sessions = self.sessions.lock();
+        let pid = loop {
+            let pid = self.next_pid.fetch_add(1, Ordering::Relaxed) & i32::MAX;
+            if pid != 0 && !sessions.contains_key(&pid) {
+                break pid;
+            }
+        };
+        sessions.insert(
+            pid,
+            Entry {
+                secret,
+                signals: Arc::clone(&signals),
+                live: Arc::clone(&live),
+                role: 0,
+            },
+        );
+        Ok(Place {
+            pid,
+            secret,
+            signals,
+            live,
+        })
+    }
+
+    /// Shows every session.
+    pub(super) fn each_session(&self, mut show: impl FnMut(i32, &Live, &Arc<Signals>)) {
+        for (pid, entry) in self.sessions.lock().iter() {
+            show(*pid, &entry.live, &entry.signals);
+        }
+    }
+
+    /// The session is this role's; 53300 if it has as many as it may.
+    pub(super) fn admit_role(&self, pid: i32, role: &Role) -> Result<()> {
+        let reserved = match self.connections_max {
+            ..=RESERVED_FOR_SUPERUSERS => 0,
+            _ => RESERVED_FOR_SUPERUSERS,
+        };
+        let used = self.session_count.load(Ordering::SeqCst);
+        if !role.superuser && used > self.connections_max - reserved {
+            return Err(SqlError::new(
+                SqlState::TOO_MANY_CONNECTIONS,
+                "remaining connection slots are reserved for non-replication superuser connections",
+            )
+            .fatal());
+        }
+        let mut sessions = self.sessions.lock();
+        let limit = usize::try_from(role.connection_limit).unwrap_or(usize::MAX);
+        // Superusers are not limited; and counting is for those who are.
+        if limit < usize::MAX && !role.superuser {
+            let others = sessions.values().filter(|s| s.role == role.oid).count();
+            if others >= limit {
+                return Err(SqlError::new(
+                    SqlState::TOO_MANY_CONNECTIONS,
+                    format!("too many connections for role \"{}\"", role.name),
+                )
+                .fatal());
+            }
+        }
+        if let Some(session) = sessions.get_mut(&pid) {
+            session.role = role.oid;
+        }
+        Ok(())
+    }
+
+    pub(super) fn forget(&self, pid: i32) {
+        if self.sessions.lock().remove(&pid).is_some() {
+            self.session_count.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// CancelRequest: a wrong secret is ignored, silently as in PostgreSQL.
+    pub fn cancel(&self, pid: i32, secret: i32) {
+        if let Some(entry) = self.sessions.lock().get(&pid)
+            && entry.secret == secret
+        {
+            entry.signals.cancel();
+        }
+    }
+
+    /// Open sessions.
+    pub fn session_count(&self) -> usize {
+        self.session_count.load(Ordering::SeqCst)
+    }
+
+    /// Shutdown begins: new sessions are refused, idle ones end, those in a transaction may finish it.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.sessions
+            .lock()
+            .values()
+            .for_each(|entry| entry.signals.stop());
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// The grace time is over: every session ends.
+    pub fn terminate_all(&self) {
+        self.sessions
+            .lock()
+            .values()
+            .for_each(|entry| entry.signals.terminate());
+    }
+}
+
+/// Room for so many more prepared statements before the ones that are gone are looked for.
+const STATEMENTS_MORE: usize = 64;
+
+/// What the sessions of one worker share. Lives on that worker's thread.
+pub struct WorkerSessions {
+    /// The server.
+    pub instance: Arc<Instance>,
+    /// The engine's handle of this worker.
+    pub worker: Worker,
+    pub(super) caches: RefCell<Caches>,
+    /// The prepared statements of all sessions, some of them gone.
+    statements: RefCell<Vec<Weak<Statement>>>,
+    /// The catalogs' version when plans were last looked through.
+    plans_of_version: Cell<u64>,
+    working: Cell<usize>,
+    waiting: Cell<usize>,
+    progress: Cell<u64>,
+    pub(super) turns: Arc<Turns>,
+    pub(super) watch: Arc<Watch>,
+    pub(super) undoer: Undoer,
+}
+
+impl WorkerSessions {
+    /// For the thread that calls.
+    pub fn new(instance: Arc<Instance>, worker: Worker) -> Rc<WorkerSessions> {
+        let turns = Turns::new(Arc::clone(&instance.env.clock));
+        let watch = Arc::new(Watch::new(worker.id()));
+        instance.watches.lock().push(Arc::clone(&watch));
+        Rc::new(WorkerSessions {
+            turns: Arc::new(turns),
+            watch,
+            undoer: Undoer::default(),
+            instance,
+            worker,
+            caches: RefCell::default(),
+            statements: RefCell::default(),
+            plans_of_version: Cell::new(0),
+            working: Cell::new(0),
+            waiting: Cell::new(0),
+            progress: Cell::new(0),
+        })
+    }
+
+    /// The roles as they are now, none of which a crash can take back.
+    pub async fn roles(&self) -> Result<Arc<Roles>> {
+        let store = &self.instance.store;
+        let (roles, newest) = (store.roles(), CommitWait::floor(store.newest_change()));
+        let engine = &self.instance.engine;
+        if !engine.is_committed(&newest) {
+            let known = engine.acknowledged(newest).await;
+            known.map_err(|why| SqlError::log_failed(&why))?;
+        }
+        Ok(roles)
+    }
+
+    /// A task of this worker in which sessions run: what their values mean is its own, whoever shares the thread, and
+    /// it lets others go on in the middle of long computations.
+    pub fn task<F: Future>(&self, work: F) -> Task<F> {
+        task::task(&self.turns, &self.watch, work)
+    }
+
+    pub(super) fn remember_statement(&self, statement: &Rc<Statement>) {
+        let mut statements = self.statements.borrow_mut();
+        if statements.len() == statements.capacity() {
+            // As many again may come before the next look, so each costs a constant time on average.
+            statements.retain(|s| s.strong_count() > 0);
+            let live = statements.len();
+            statements.reserve_exact(live + STATEMENTS_MORE);
+        }
+        statements.push(Rc::downgrade(statement));
+    }
+
+    /// Drops the plans that DDL has made stale: they keep the storages of dropped and truncated tables in memory, and
+    /// the session they belong to may not run a statement for a long time. Called now and then.
+    pub fn drop_stale_plans(&self) {
+        let store = &self.instance.store;
+        let version = store.version();
+        if self.plans_of_version.replace(version) == version {
+            return;
+        }
+        let is_current = |catalog: &Arc<Catalog>| {
+            if let Some(past) = &catalog.past {
+                return past.strong_count() > 0;
+            }
+            let current = store.current_by_oid(catalog.database);
+            current.is_some_and(|current| Arc::ptr_eq(&current, catalog))
+        };
+        self.caches.borrow_mut().drop_stale_plans(is_current);
+        self.statements
+            .borrow_mut()
+            .retain(|statement| match statement.upgrade() {
+                Some(statement) => {
+                    statement.drop_stale_plan(is_current);
+                    true
+                }
+                None => false,
+            });
+    }
+
+    /// CancelRequest.
+    pub fn cancel(&self, pid: i32, secret: i32) {
+        self.instance.cancel(pid, secret);
+    }
+
+    /// Sessions in the middle of a request: neither waiting for their client nor for a commit. While there are any, the
+    /// worker has better things to do than to wait for the disk.
+    pub fn working(&self) -> usize {
+        self.working.get()
+    }
+
+    /// Sessions that wait for the log before they can answer. If there are none, nobody gains from a quick flush.
+    pub fn waiting(&self) -> usize {
+        self.waiting.get()
+    }
+
+    /// Rises whenever a session takes a step.
+    pub fn progress(&self) -> u64 {
+        self.progress.get()
+    }
+
+    pub(super) fn step(&self) {
+        self.progress.set(self.progress.get().wrapping_add(1));
+        self.turns.step();
+    }
+
+    /// While the log is about to be flushed: long statements wait, but for their share, so that it is not put off.
+    pub fn about_to_flush(&self, about_to: bool) {
+        self.turns.hold(about_to);
+    }
+
+    /// How often a long statement had its turn.
+    pub fn long_turns(&self) -> u64 {
+        self.turns.long_turns()
+    }
+}
+
+/// Counts its session as working while it lives.
+pub(super) struct Working(Rc<WorkerSessions>);
+
+impl Working {
+    pub(super) fn new(worker: &Rc<WorkerSessions>) -> Working {
+        worker.step();
+        worker.worker.busy();
+        worker.working.set(worker.working.get() + 1);
+        Working(Rc::clone(worker))
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.step();
+        self.0.working.set(self.0.working.get().saturating_sub(1));
+        if self.0.working.get() == 0 {
+            self.0.worker.at_rest();
+        }
+    }
+}
+
+/// Counts its session as waiting for the log while it lives.
+pub(super) struct Waiting(Rc<WorkerSessions>);
+
+impl Waiting {
+    pub(super) fn new(worker: &Rc<WorkerSessions>) -> Waiting {
+        worker.waiting.set(worker.waiting.get() + 1);
+        Waiting(Rc::clone(worker))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.waiting.set(self.0.waiting.get().saturating_sub(1));
+    }
+}

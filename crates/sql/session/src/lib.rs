@@ -1,0 +1,601 @@
+//! Sessions: one client's conversation with the database.
+//!
+//! Owns: named statements and portals, the transaction block, settings, and the rule of what may be told when. A
+//! session lives on one worker as a task; it never blocks, it awaits.
+//!
+//! Invariants:
+//! - Replies leave only after [`Session::settle`]: everything they tell is Committed (results and errors alike, T15),
+//!   unless the session has said that it does not care (`synchronous_commit = off`, `owed`).
+//! - A plan runs only while its tables are locked and the catalog is the one it was made with; the catalog's CSN is
+//!   among the transaction's dependencies (T10).
+//! - Whatever ends a session (an error, a broken connection, a panic) aborts its transaction: dropping does it.
+
+#![forbid(unsafe_code)]
+
+mod activity;
+mod advisory;
+mod advisory_wait;
+mod autoanalyze;
+mod cache;
+mod checkpoint;
+mod client;
+mod computed;
+mod configuration;
+mod context;
+mod copy_binary;
+mod copy_format;
+mod copy_in;
+mod copy_options;
+mod copy_out;
+mod copy_reader;
+mod create_as;
+mod current_of;
+mod cursor;
+mod cursor_rows;
+mod database;
+mod ddl;
+mod explain;
+mod extended;
+mod function_call;
+mod instance;
+mod large_objects;
+mod lifted;
+mod notify;
+mod owed;
+mod past;
+mod past_catalogs;
+mod permit;
+mod portal;
+mod prepared;
+mod routine;
+mod run;
+mod schema_elements;
+mod seeded;
+mod set;
+mod set_constraints;
+mod signals;
+mod sleep;
+mod snapshot;
+mod startup;
+mod statement;
+mod statistics;
+mod task;
+mod temporary;
+mod transaction;
+mod transaction_modes;
+mod turns;
+mod undo;
+mod unwind;
+mod utility;
+mod watch;
+mod xid;
+
+pub use autoanalyze::analyze_changed;
+pub use client::{Client, ConnectionLost, CopyInput, LocalFuture};
+pub use context::SessionContext;
+pub use function_call::FunctionCallRequest;
+pub use instance::{Instance, WorkerSessions};
+pub use logstead_sql_types::error::shutting_down;
+pub use notify::Notification;
+pub use portal::BindRequest;
+pub use signals::Signals;
+pub use startup::StartupRequest;
+pub use task::Task;
+pub use watch::Looks;
+
+use activity::Running;
+use cursor::Cursors;
+use instance::{Waiting, Working};
+use logstead_sql_catalog::{Entered, TempObjects};
+use logstead_sql_exec::Execution;
+use logstead_sql_parse::{IndexCommand, StatementKind};
+use logstead_sql_plan::OutputColumn;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, Oid, build};
+use logstead_types::{SqlState, TableId};
+use owed::Owed;
+use past::Reading;
+use portal::Portal;
+use sqlparser::ast;
+use statement::{CachedPlan, Statement};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use transaction::{Block, Open, Savepoint, only_in_block};
+use transaction_modes::Modes;
+use undo::{AbortedSubtransaction, PriorTransaction};
+
+/// What a statement that is not a planned query answers.
+pub(crate) enum Reply {
+    /// A command tag.
+    Tag(String),
+    /// Rows and then the tag.
+    Rows {
+        columns: Vec<OutputColumn>,
+        rows: Vec<Vec<Datum>>,
+        tag: String,
+    },
+}
+
+impl Reply {
+    pub(crate) fn tag(tag: &str) -> Reply {
+        Reply::Tag(tag.to_owned())
+    }
+}
+
+/// One client's session.
+pub struct Session {
+    worker: Rc<WorkerSessions>,
+    context: Rc<SessionContext>,
+    signals: Arc<Signals>,
+    secret: i32,
+    database: Oid,
+    block: Block,
+    modes: Modes,
+    open: Option<Open>,
+    /// Its temporary objects.
+    temporary: Rc<TempObjects>,
+    /// The past that transactions read, if `logstead.as_of` names one.
+    reading: Option<Rc<Reading>>,
+    /// The past that the statement at hand names with AS OF: the next transaction is its own, and takes this.
+    clause: Option<Rc<Reading>>,
+    savepoints: Vec<Savepoint>,
+    portals: HashMap<String, Portal, foldhash::fast::RandomState>,
+    /// Portals in the middle of their rows.
+    suspended: usize,
+    cursors: Cursors,
+    /// The statement came in a simple query: what it answers is described with it, in text.
+    in_simple_query: bool,
+    /// What unsent replies wait for.
+    owed: Owed,
+    working: Option<Working>,
+    /// The statement whose time is being counted.
+    running: Option<Running>,
+    /// Bodies of routines that are being run, one in another.
+    routines: usize,
+    /// The bodies that run, the innermost last.
+    frames: Vec<routine::Frame>,
+    /// How deep the stack was when the outermost of them began.
+    stack_begins: usize,
+    /// How much around them goes on in the transaction: they may not end it unless nothing does.
+    atomic: usize,
+    /// How many have begun.
+    bodies: u32,
+    /// Functions among them that are not volatile.
+    stable: usize,
+    /// Tables that the statements around them read or write.
+    in_use: Vec<TableId>,
+    /// What functions have said with no client at hand.
+    untold: Vec<(&'static str, logstead_sql_types::error::Fields)>,
+    /// Names that cursors of bodies have been given so far.
+    unnamed_cursors: u32,
+    /// Bodies of functions that are ready to be run.
+    functions: routine::Functions,
+    sql_functions: routine::SqlFunctions,
+    /// When the first message came of an extended query that is not over, if its time is limited.
+    extended_since: Option<i64>,
+    /// Its last transaction, if that may still be undone behind it.
+    former: Option<Rc<PriorTransaction>>,
+    /// The transaction that is open, while the part of it that failed behind a savepoint is undone.
+    subtransaction: Option<Rc<AbortedSubtransaction>>,
+    /// It leaves its database last of all.
+    _entered: Entered,
+}
+
+impl Session {
+    /// Opens a session, or says why not (28000, 3D000, 53300, a bad setting).
+    pub fn open(worker: &Rc<WorkerSessions>, request: StartupRequest) -> Result<Session> {
+        let instance = Arc::clone(&worker.instance);
+        if request.user.is_empty() {
+            return Err(SqlError::new(
+                SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+                "no PostgreSQL user name specified in startup packet",
+            ));
+        }
+        if !matches!(
+            request.replication.to_ascii_lowercase().as_str(),
+            "" | "false" | "off" | "no" | "0"
+        ) {
+            return Err(SqlError::unsupported("replication"));
+        }
+        let place = instance.admit(worker)?;
+        let pid = place.pid;
+        // From here on the place must be given back.
+        let session = Session::admitted(worker, request, place);
+        if session.is_err() {
+            instance.forget(pid);
+        }
+        session
+    }
+
+    /// Waits until the database that is asked for may be entered: while it is copied nobody comes into it.
+    pub async fn until_open(worker: &Rc<WorkerSessions>, request: &StartupRequest) {
+        let name = match request.database.as_str() {
+            "" => &request.user,
+            name => name,
+        };
+        database::until_open(&worker.instance, name).await;
+    }
+
+    /// The context shared with whoever prints values.
+    pub fn context(&self) -> Rc<SessionContext> {
+        Rc::clone(&self.context)
+    }
+
+    /// Process number and secret for cancel requests.
+    pub fn key(&self) -> (i32, i32) {
+        (self.context.pid, self.secret)
+    }
+
+    /// How the world reaches this session.
+    pub fn signals(&self) -> Arc<Signals> {
+        Arc::clone(&self.signals)
+    }
+
+    /// Settings a new client is told.
+    pub fn reported(&self) -> Vec<(&'static str, String)> {
+        self.context.settings.borrow().reported().collect()
+    }
+
+    /// Reported settings that changed since the last call.
+    pub fn take_changed_settings(&mut self) -> Vec<(&'static str, String)> {
+        self.context.settings.borrow_mut().take_changed()
+    }
+
+    /// Transaction status for ReadyForQuery.
+    pub fn status(&self) -> u8 {
+        match self.block {
+            Block::None => b'I',
+            Block::Open => b'T',
+            Block::Failed => b'E',
+        }
+    }
+
+    /// Is a transaction open that its client may still end?
+    pub fn in_transaction(&self) -> bool {
+        self.block != Block::None || self.open.is_some()
+    }
+
+    /// How long the client may stay silent now, and the error that ends the session then.
+    pub fn idle_limit(&self) -> Option<(Duration, SqlError)> {
+        let settings = self.context.settings.borrow();
+        let typed = settings.typed();
+        let (ms, code, message) = if self.block == Block::None {
+            (
+                typed.idle_session_ms,
+                SqlState::new(b"57P05"),
+                "terminating connection due to idle-session timeout",
+            )
+        } else {
+            (
+                typed.idle_in_transaction_ms,
+                SqlState::new(b"25P03"),
+                "terminating connection due to idle-in-transaction timeout",
+            )
+        };
+        (ms > 0).then(|| {
+            (
+                Duration::from_millis(ms),
+                SqlError::new(code, message).fatal(),
+            )
+        })
+    }
+
+    /// A request has arrived: the worker counts this session as busy until [`Session::end_request`].
+    pub fn begin_request(&mut self) {
+        if self.working.is_none() {
+            self.working = Some(Working::new(&self.worker));
+        }
+    }
+
+    /// The request is done as far as this session can: what is left is waiting.
+    pub fn end_request(&mut self) {
+        self.working = None;
+    }
+
+    /// Waits until everything that unsent replies tell is Committed, but for what they told under `synchronous_commit =
+    /// off`. Rows of an open block are provisional until COMMIT returns; those of a statement outside a block, also
+    /// before Sync has ended its transaction, are final. That a lock is had is final, too, wherever it is told: it is
+    /// acted upon elsewhere, so what its former holder did is waited for.
+    pub async fn settle(&mut self) -> Result<()> {
+        self.owe_for_locks();
+        if self.block == Block::None
+            && let Some(open) = &self.open
+        {
+            let synchronous = self.context.synchronous.get();
+            self.owed.merge(&open.txn.awaits(), synchronous);
+            self.owed
+                .merge(&self.context.depends_on.borrow(), synchronous);
+        }
+        if !self.owed.waits_for().is_none() {
+            let engine = &self.worker.instance.engine;
+            // Kept until it is over: who gives up this wait waits again.
+            let waits_for = self.owed.waits_for().clone();
+            if !engine.is_committed(&waits_for) {
+                let _count = Waiting::new(&self.worker);
+                engine.acknowledged(waits_for).await.map_err(|error| {
+                    SqlError::new(
+                        SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
+                        format!("the log failed before the transaction was durable; its outcome is unknown: {error}"),
+                    )
+                    .fatal()
+                })?;
+            }
+            self.owed.settled();
+        }
+        Ok(())
+    }
+
+    /// Tells the client of an error and ends what it ends: the transaction, or the part since the last savepoint.
+    pub fn fail(&mut self, error: SqlError, client: &mut dyn Client) {
+        self.extended_since = None;
+        self.forget_running();
+        self.fail_transaction();
+        client.error(&error);
+    }
+
+    /// The session says goodbye: its transaction is rolled back and its locks are free, then the last replies are
+    /// settled.
+    pub async fn finish(&mut self) -> Result<()> {
+        self.undo_all().await;
+        self.rollback();
+        self.settle().await
+    }
+
+    /// Ends the session: the transaction is rolled back, its locks are free. At once, whatever it has written
+    /// ([`Session::undo_all`]).
+    pub fn close(mut self) {
+        self.rollback();
+    }
+
+    /// Fixes the statement's start time and forgets late cancel requests.
+    fn begin_statement(&mut self) {
+        self.context
+            .statement_time
+            .set(self.worker.instance.env.clock.now_micros_since_2000());
+        if self.open.is_none() && self.block == Block::None {
+            // Planning may look at it: 'now' is a constant.
+            let now = self.context.statement_time.get();
+            self.context.transaction_time.set(now);
+        }
+        self.context.in_block.set(self.block != Block::None);
+        self.follow_configuration();
+        self.signals.begin_statement();
+        build::charge_to(self.worker.instance.engine.memory());
+        build::settle();
+        task::statement_begins(&self.signals, self.context.pid);
+        self.routines = 0;
+        self.frames.clear();
+        self.atomic = 0;
+        self.stable = 0;
+        self.context.act_as(0);
+        self.in_use.clear();
+        self.context.level.set(self.savepoints.len());
+        // Whatever it is, it has a time: what runs beside the planned queries looks at it, too.
+        self.set_deadline(self.limits());
+        if !self.is_held_by_as_of() {
+            self.forget_clause();
+        }
+    }
+
+    /// A simple query: all statements of `text`. Errors of statements are answered here; `Err` means the session ends.
+    pub async fn simple_query(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
+        self.drop_portal("");
+        self.in_simple_query = true;
+        self.extended_since = None;
+        match self.run_text(text, client).await {
+            Err(error) if !error.fields().fatal => {
+                self.unwind().await;
+                self.fail(error, client);
+            }
+            result => result?,
+        }
+        self.rest();
+        Ok(())
+    }
+
+    /// The client has its answer and may think for long: a READ COMMITTED transaction keeps no snapshot meanwhile,
+    /// unless a portal is to go on.
+    fn rest(&mut self) {
+        build::settle();
+        self.signals.end_statement();
+        self.rest_snapshot();
+    }
+
+    fn rest_snapshot(&mut self) {
+        if self.suspended == 0
+            && !self.cursors.are_running()
+            && let Some(open) = &mut self.open
+        {
+            open.txn.end_statement();
+        }
+    }
+
+    async fn run_text(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
+        let conforming = self.conforming(text, client)?;
+        let text = conforming.as_deref().unwrap_or(text);
+        if self.run_lifted(text, client).await? {
+            return Ok(());
+        }
+        let parsed = self.worker.caches.borrow_mut().parse(text)?;
+        let count = parsed.statements.len();
+        if count == 0 {
+            client.empty_query();
+        }
+        for index in 0..count {
+            self.begin_statement();
+            let statement = Statement::new(Rc::clone(&parsed), Some(index), Vec::new());
+            self.shows(text);
+            self.counts(&statement);
+            self.refuse_in_failed_block(&statement)?;
+            self.refuse_beside_as_of()?;
+            if statement.needs_catalog() {
+                self.follow_as_of().await?;
+            }
+            let in_implicit_block = count > 1;
+            self.context
+                .in_block
+                .set(in_implicit_block || self.block != Block::None);
+            let reply = self
+                .run_simple(&statement, in_implicit_block, client)
+                .await?;
+            // A statement outside a block is committed before its tag says that it is done.
+            if self.block == Block::None && (!in_implicit_block || index + 1 == count) {
+                self.commit(client).await?;
+            }
+            match reply {
+                Reply::Tag(tag) => client.command_complete(&tag),
+                Reply::Rows { columns, rows, tag } => {
+                    client.row_description(&columns, &[]);
+                    portal::send_buffered(columns, rows.into(), Some(tag), &[], 0, client)?;
+                }
+            }
+            self.worker.step();
+        }
+        Ok(())
+    }
+
+    async fn run_simple(
+        &mut self,
+        statement: &Statement,
+        implicit: bool,
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        self.enter_as_of(statement, &[]).await?;
+        if !statement.is_query() {
+            self.refuse_in_block(statement, implicit)?;
+            return self.run_utility(statement, &[], &[], client).await;
+        }
+        let plan = self.prepare_run(statement).await?;
+        let rows = self.run_to_end(&plan, &[], client).await?;
+        Ok(Reply::Tag(run::Tag(plan.command, rows).to_string()))
+    }
+
+    /// Describes and runs a plan; the number of rows given or written.
+    async fn run_to_end(
+        &mut self,
+        plan: &CachedPlan,
+        params: &[Datum],
+        client: &mut dyn Client,
+    ) -> Result<u64> {
+        let mark = client.mark();
+        if plan.gives_rows() {
+            client.row_description(&plan.columns, &[]);
+        }
+        client.start_rows(&plan.columns, &[]);
+        let mut execution = Execution::new(Arc::clone(&plan.prepared));
+        let ran = self.run(plan, &mut execution, params, true, 0, client);
+        let ran = ran.await;
+        // PostgreSQL tells of what a statement has changed when all of it is.
+        if ran.is_err() && plan.prepared.plan().writes() {
+            client.take_back(mark);
+        }
+        match ran? {
+            run::Ran::Done { rows } => Ok(rows),
+            run::Ran::Suspended => Ok(0),
+        }
+    }
+
+    /// 25P02 unless the statement ends the failed block.
+    fn refuse_in_failed_block(&self, statement: &Statement) -> Result<()> {
+        if self.block != Block::Failed {
+            return Ok(());
+        }
+        let ends_it = statement.parsed().is_none_or(|parsed| {
+            matches!(
+                &**parsed.statement,
+                ast::Statement::Commit { .. } | ast::Statement::Rollback { .. }
+            ) || matches!(parsed.kind, StatementKind::PrepareTransaction)
+        });
+        if ends_it {
+            return Ok(());
+        }
+        Err(aborted())
+    }
+
+    /// 25001 for what cannot run inside a block.
+    fn refuse_in_block(&self, statement: &Statement, implicit: bool) -> Result<()> {
+        let Some(parsed) = statement.parsed() else {
+            return Ok(());
+        };
+        let what = match &parsed.kind {
+            StatementKind::Declare(declare) if !declare.hold => {
+                return match self.block {
+                    Block::None if !implicit || !self.in_simple_query => {
+                        Err(only_in_block("DECLARE CURSOR"))
+                    }
+                    _ => Ok(()),
+                };
+            }
+            StatementKind::Maintain(command) if command.vacuum => "VACUUM",
+            StatementKind::Database(command) if command.stands_alone() => command.tag(),
+            StatementKind::AlterSystem(_) => "ALTER SYSTEM",
+            StatementKind::Setting
+                if matches!(
+                    &**parsed.statement,
+                    ast::Statement::Discard {
+                        object_type: ast::DiscardObject::ALL
+                    }
+                ) =>
+            {
+                "DISCARD ALL"
+            }
+            StatementKind::Index(command)
+                if matches!(
+                    **command,
+                    IndexCommand::Reindex {
+                        concurrently: true,
+                        ..
+                    }
+                ) =>
+            {
+                "REINDEX CONCURRENTLY"
+            }
+            StatementKind::Index(command) => match **command {
+                IndexCommand::ReindexAll { schema: true, .. } => "REINDEX SCHEMA",
+                IndexCommand::ReindexAll { schema: false, .. } => "REINDEX DATABASE",
+                _ => return Ok(()),
+            },
+            StatementKind::Ddl(_) => match &**parsed.statement {
+                ast::Statement::CreateIndex(create) if create.concurrently => {
+                    "CREATE INDEX CONCURRENTLY"
+                }
+                ast::Statement::Drop {
+                    object_type: ast::ObjectType::Index,
+                    purge: true,
+                    ..
+                } => "DROP INDEX CONCURRENTLY",
+                _ => return Ok(()),
+            },
+            _ => return Ok(()),
+        };
+        let message = if self.block != Block::None || (implicit && self.in_simple_query) {
+            format!("{what} cannot run inside a transaction block")
+        } else if implicit {
+            format!("{what} cannot be executed within a pipeline")
+        } else {
+            return Ok(());
+        };
+        Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message))
+    }
+}
+
+/// 25P02.
+pub(crate) fn aborted() -> SqlError {
+    SqlError::new(
+        SqlState::IN_FAILED_SQL_TRANSACTION,
+        "current transaction is aborted, commands ignored until end of transaction block",
+    )
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.take_back();
+        self.unlisten_all();
+        self.forget_advisory_locks();
+        // Nothing if its transaction has ended as it should.
+        self.transaction_over(false);
+        self.worker.instance.forget(self.context.pid);
+    }
+}

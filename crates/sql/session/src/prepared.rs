@@ -1,0 +1,243 @@
+//! PREPARE, EXECUTE, DEALLOCATE.
+
+use super::client::Client;
+use super::run::{Ran, Tag};
+use super::statement::Statement;
+use super::transaction::fold;
+use super::{Reply, Session};
+use logstead_sql_exec::{self as exec, Execution};
+use logstead_sql_func as func;
+use logstead_sql_parse::{Parsed, StatementKind};
+use logstead_sql_plan::Node;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{self, Datum, SqlType};
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The name in EXECUTE.
+pub(super) fn statement_name(name: &ast::ObjectName) -> String {
+    match name.0.last() {
+        Some(ast::ObjectNamePart::Identifier(ident)) => fold(ident),
+        _ => name.to_string(),
+    }
+}
+
+impl Session {
+    pub(super) async fn prepared(
+        &mut self,
+        statement: &Statement,
+        parsed: &Parsed,
+        formats: &[i16],
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        match &**parsed.statement {
+            ast::Statement::Prepare {
+                name,
+                data_types,
+                statement: inner,
+            } => {
+                self.prepare(statement, parsed, name, data_types, inner)
+                    .await
+            }
+            ast::Statement::Execute {
+                name: Some(name),
+                parameters,
+                ..
+            } => {
+                let inner = self.find_statement(&statement_name(name))?;
+                self.execute_prepared(&statement_name(name), &inner, parameters, formats, client)
+                    .await
+            }
+            ast::Statement::Deallocate { name, .. } => {
+                if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") {
+                    let mut statements = self.context.statements.borrow_mut();
+                    statements.retain(|name, _| name.is_empty());
+                    return Ok(Reply::tag("DEALLOCATE ALL"));
+                }
+                let name = fold(name);
+                let known = self.context.statements.borrow_mut().remove(&name);
+                match known {
+                    Some(_) => Ok(Reply::tag("DEALLOCATE")),
+                    None => Err(SqlError::new(
+                        SqlState::INVALID_SQL_STATEMENT_NAME,
+                        format!("prepared statement \"{name}\" does not exist"),
+                    )),
+                }
+            }
+            other => Err(SqlError::unsupported(other)),
+        }
+    }
+
+    async fn prepare(
+        &mut self,
+        outer: &Statement,
+        parsed: &Parsed,
+        name: &ast::Ident,
+        types: &[ast::DataType],
+        inner: &ast::Statement,
+    ) -> Result<Reply> {
+        let name = fold(name);
+        if self.context.statements.borrow().contains_key(&name) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_PREPARED_STATEMENT,
+                format!("prepared statement \"{name}\" already exists"),
+            ));
+        }
+        let declared = types
+            .iter()
+            .map(|ty| logstead_sql_catalog::type_name::sql_type(ty).map(|ty| Some(ty.oid)))
+            .collect::<Result<_>>()?;
+        let kind = logstead_sql_parse::kind_of(inner);
+        if !matches!(kind, StatementKind::Query) {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "only a query can be prepared this way",
+            ));
+        }
+        // The inner statement keeps its place in the text, so that error positions count as in the text sent.
+        let inner = Parsed {
+            statement: Arc::new(parsed.statement.part(inner)?),
+            start: parsed.start,
+            end: parsed.end,
+            kind,
+            as_of: parsed.as_of.clone(),
+        };
+        let text = super::cache::ParsedText::new(Rc::clone(&outer.text.text), vec![inner]);
+        let mut statement = Statement::new(text, Some(0), declared);
+        statement.from_sql = true;
+        statement.takes_parameters = true;
+        self.promise_as_of(&statement).await?;
+        self.keep_statement(name, statement);
+        Ok(Reply::tag("PREPARE"))
+    }
+
+    /// The types of a prepared statement's parameters.
+    pub(super) fn parameter_types(&mut self, statement: &Statement) -> Result<Vec<SqlType>> {
+        Ok(self.promise(statement)?.param_types.clone())
+    }
+
+    async fn execute_prepared(
+        &mut self,
+        name: &str,
+        statement: &Statement,
+        arguments: &[ast::Expr],
+        formats: &[i16],
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        let promise = self.promise(statement)?;
+        if arguments.len() != promise.param_types.len() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("wrong number of parameters for prepared statement \"{name}\""),
+            )
+            .detail(format!(
+                "Expected {} parameters but got {}.",
+                promise.param_types.len(),
+                arguments.len()
+            )));
+        }
+        if !statement.is_query() {
+            return Err(SqlError::unsupported(
+                "EXECUTE of a statement that is no query",
+            ));
+        }
+        let params = self.arguments(arguments, &promise.param_types).await?;
+        self.enter_as_of(statement, &params).await?;
+        let plan = self.prepare_run(statement).await?;
+        let mark = client.mark();
+        if plan.gives_rows() && self.in_simple_query {
+            client.row_description(&plan.columns, formats);
+        }
+        client.start_rows(&plan.columns, formats);
+        let mut execution = Execution::new(Arc::clone(&plan.prepared));
+        let ran = self
+            .run(&plan, &mut execution, &params, true, 0, client)
+            .await;
+        if ran.is_err() {
+            // PostgreSQL gives the rows of an EXECUTE when it has them all.
+            client.take_back(mark);
+        }
+        let rows = match ran? {
+            Ran::Done { rows } => rows,
+            Ran::Suspended => 0,
+        };
+        Ok(Reply::Tag(Tag(plan.command, rows).to_string()))
+    }
+
+    /// Evaluates the arguments of EXECUTE, coerced to the parameters' types.
+    pub(super) async fn arguments(
+        &mut self,
+        arguments: &[ast::Expr],
+        types: &[SqlType],
+    ) -> Result<Vec<Datum>> {
+        // They run before the transaction of the statement is open, and are as read-only as that.
+        let modes = self.modes_for_statement()?;
+        self.context.take_modes(&modes);
+        self.see_types_of(types)?;
+        let mut values = Vec::with_capacity(arguments.len());
+        for (argument, ty) in arguments.iter().zip(types) {
+            values.push(self.argument(values.len() + 1, argument, *ty)?);
+        }
+        self.sleep_as_asked().await?;
+        Ok(values)
+    }
+
+    fn argument(&mut self, number: usize, argument: &ast::Expr, ty: SqlType) -> Result<Datum> {
+        // A domain's rules are asked where the parameter is used.
+        let ty = value::user::base_type(ty);
+        // An untyped literal is read as the parameter's type.
+        if let ast::Expr::Value(value) = argument {
+            match &value.value {
+                ast::Value::SingleQuotedString(text) => {
+                    return value::text_io::input(ty, text, Some(&*self.context));
+                }
+                ast::Value::Null => return Ok(Datum::Null),
+                _ => {}
+            }
+        }
+        let text = format!("SELECT {argument}");
+        let parsed = logstead_sql_parse::parse(&text)?;
+        let Some(parsed) = parsed.first() else {
+            return Err(SqlError::internal("an argument vanished"));
+        };
+        let catalog = self.catalog()?;
+        let path = self.context.path_in(&catalog);
+        let mut planned = self.plan_ast(&parsed.statement, &text, &[], &path, &catalog)?;
+        self.context
+            .may_use(&super::permit::needs(&mut planned), &catalog)?;
+        let (exprs, from) = match (&planned.plan.node, planned.columns.as_slice()) {
+            (Node::Project { exprs, .. }, [column]) => (exprs.as_slice(), column.ty),
+            (Node::Values(rows), [column]) if rows.len() == 1 => (rows[0].as_slice(), column.ty),
+            _ => {
+                return Err(SqlError::unsupported(format!(
+                    "EXECUTE with the argument {argument}"
+                )));
+            }
+        };
+        let [expr] = exprs else {
+            return Err(SqlError::internal("an argument has one value"));
+        };
+        let eval = exec::EvalContext {
+            params: &[],
+            session: &*self.context,
+        };
+        let datum = exec::eval(expr, &[], &eval)?;
+        let Some(cast) = func::find_cast(from.oid, ty.oid, func::CastContext::Assignment) else {
+            if from.oid == ty.oid {
+                return logstead_sql_types::value::typmod::coerce_typmod(datum, ty, false);
+            }
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "parameter ${number} of type {} cannot be coerced to the expected type {}",
+                    value::info::format_type(from),
+                    value::info::format_type(ty)
+                ),
+            )
+            .hint("You will need to rewrite or cast the expression."));
+        };
+        func::apply_cast(cast, &datum, from, ty, false, Some(&*self.context))
+    }
+}

@@ -1,0 +1,151 @@
+//! How the world outside its worker reaches a session: cancel, stop, terminate.
+//!
+//! Invariant: a session that registers its waker and then looks at the flags never sleeps through a signal (T13).
+
+use super::notify::Mailbox;
+use super::turns::{self, Turns, Used};
+use logstead_env::Instant;
+use logstead_sql_exec::{Cancel, CancelReason};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::task::Waker;
+
+const STOP: u8 = 1;
+const TERMINATE: u8 = 2;
+
+/// Flags of one session, set from any thread.
+pub struct Signals {
+    cancel: Cancel,
+    turns: Arc<Turns>,
+    used: Used,
+    /// A statement runs.
+    running: AtomicBool,
+    state: AtomicU8,
+    waker: Mutex<Option<Waker>>,
+    mailbox: Mutex<Mailbox>,
+}
+
+impl Signals {
+    /// Those of a session on the worker that these turns are of.
+    pub(super) fn new(turns: Arc<Turns>) -> Signals {
+        Signals {
+            cancel: Cancel::default(),
+            turns,
+            used: Used::default(),
+            running: AtomicBool::new(false),
+            state: AtomicU8::default(),
+            waker: Mutex::default(),
+            mailbox: Mutex::default(),
+        }
+    }
+
+    /// Those of a session that is on no worker.
+    #[cfg(test)]
+    pub(super) fn of_nobody() -> Signals {
+        let clock = Arc::new(logstead_env::SimClock::new());
+        Signals::new(Arc::new(Turns::new(clock)))
+    }
+
+    /// Asks the running statement, if any, to end.
+    pub fn cancel(&self) {
+        self.cancel.cancel(CancelReason::User);
+        self.wake();
+    }
+
+    /// Asks the session to end when it is next idle outside a transaction.
+    pub fn stop(&self) {
+        self.state.fetch_max(STOP, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Asks the session to end now.
+    pub fn terminate(&self) {
+        self.state.fetch_max(TERMINATE, Ordering::SeqCst);
+        self.cancel.cancel(CancelReason::Shutdown);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.waker.lock().as_ref() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Notifications that wait for the client.
+    pub(super) fn mailbox(&self) -> MutexGuard<'_, Mailbox> {
+        self.mailbox.lock()
+    }
+
+    /// Does a notification wait for the client?
+    pub fn has_notifications(&self) -> bool {
+        !self.mailbox.lock().is_empty()
+    }
+
+    /// Something was put into the mailbox.
+    pub(super) fn notified(&self) {
+        self.wake();
+    }
+
+    /// What statements look at.
+    pub fn statement(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    /// Whose turn it is on the session's worker.
+    pub(super) fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    /// What the running statement has used of the worker's time.
+    pub(super) fn used(&self) -> &Used {
+        &self.used
+    }
+
+    /// A statement begins: a cancel request that came before it is forgotten.
+    pub fn begin_statement(&self) {
+        self.cancel.clear();
+        self.used.clear();
+        self.running.store(true, Ordering::Relaxed);
+        if self.must_end_now() {
+            self.cancel.cancel(CancelReason::Shutdown);
+        }
+    }
+
+    /// The statement is over: the session waits for its client, and a request that comes now has nothing to end.
+    pub(super) fn end_statement(&self) {
+        self.running.store(false, Ordering::Relaxed);
+        // The time of this statement is not the next one's.
+        self.cancel.set_deadline(None);
+    }
+
+    /// Does a statement run that can be asked to end?
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    /// In the middle of a computation that has held the worker since then: its other sessions go on, and this one when
+    /// it has its turn or is to end.
+    pub(crate) fn pause(&self, since: Instant) {
+        turns::pause(self, since);
+    }
+
+    /// Must a session end that waits for its client, in a transaction or not?
+    pub fn must_end(&self, in_transaction: bool) -> bool {
+        let least = if in_transaction { TERMINATE } else { STOP };
+        self.state.load(Ordering::SeqCst) >= least
+    }
+
+    fn must_end_now(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == TERMINATE
+    }
+
+    /// From now on wakes this task. Call before looking at the flags.
+    pub fn register(&self, waker: &Waker) {
+        let mut kept = self.waker.lock();
+        match kept.as_ref() {
+            Some(old) if old.will_wake(waker) => {}
+            _ => *kept = Some(waker.clone()),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! How a session begins: the startup packet, and who is let in.
+//!
+//! Owns: [`StartupRequest`] and the checks between it and an open session: role, database, limits of connections,
+//! settings.
+
+use super::context::SessionContext;
+use super::cursor::Cursors;
+use super::instance::{Place, WorkerSessions};
+use super::owed::Owed;
+use super::transaction::Block;
+use super::transaction_modes::Modes;
+use super::{Session, database, routine};
+use logstead_engine::CommitWait;
+use logstead_sql_catalog::TempObjects;
+use logstead_sql_catalog::settings::{self, SessionSettings};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
+use logstead_types::SqlState;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The startup packet, sorted.
+#[derive(Clone, Debug, Default)]
+pub struct StartupRequest {
+    /// User.
+    pub user: String,
+    /// The role that was authenticated, if that was asked for; it is the user's, or was when it began.
+    pub role: Option<Oid>,
+    /// Database; empty is the user's name.
+    pub database: String,
+    /// Command-line style options.
+    pub options: String,
+    /// Replication mode asked for.
+    pub replication: String,
+    /// Where the client is.
+    pub client: Option<SocketAddr>,
+    /// Where it has reached the server.
+    pub server: Option<SocketAddr>,
+    /// By a socket of the file system: neither has an address.
+    pub local: bool,
+    /// Other parameters: settings.
+    pub settings: Vec<(String, String)>,
+    /// The server's own session: whoever may not log in, and wherever nobody may connect, it may.
+    pub own: bool,
+}
+
+impl Session {
+    pub(super) fn admitted(
+        worker: &Rc<WorkerSessions>,
+        request: StartupRequest,
+        place: Place,
+    ) -> Result<Session> {
+        let instance = Arc::clone(&worker.instance);
+        let Place {
+            pid,
+            secret,
+            signals,
+            live,
+        } = place;
+        let roles = instance.store.roles();
+        let role = match request.role {
+            Some(oid) => roles.get(oid),
+            None => roles.by_name(&request.user),
+        };
+        let refused = |what: &str| {
+            SqlError::new(
+                SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+                format!("role \"{}\" {what}", request.user),
+            )
+        };
+        let role = Arc::clone(role.ok_or_else(|| refused("does not exist"))?);
+        if !role.login && !request.own {
+            return Err(refused("is not permitted to log in"));
+        }
+        instance.admit_role(pid, &role)?;
+        let name = if request.database.is_empty() {
+            request.user.clone()
+        } else {
+            request.database.clone()
+        };
+        let (catalog, entered) = database::enter(&instance, &name, &role, request.own)?;
+        let database = catalog.database;
+        live.introduce(
+            (role.oid, &role.name),
+            (database, &name),
+            (request.client, request.server),
+            request.local,
+        );
+        let mut settings = SessionSettings::new(Arc::clone(&instance.settings), &request.user)?;
+        settings.begin_as(&role);
+        database::begin_settings(&catalog, &role, &mut settings);
+        let given = options(&request.options)?
+            .into_iter()
+            .chain(request.settings);
+        let (identity, given): (Vec<_>, Vec<_>) =
+            given.partition(|(name, _)| settings::is_identity(name));
+        for (name, value) in given {
+            settings.set_initial(&name, &value)?;
+        }
+        // What the roles tell rests on it.
+        let mut owed = Owed::default();
+        owed.merge(&CommitWait::floor(instance.store.newest_change()), true);
+        let temporary = Rc::new(TempObjects::new(&instance.store, pid));
+        let context = SessionContext::new(
+            instance,
+            worker.worker.clone(),
+            name.clone(),
+            request.user,
+            (pid, live, Arc::clone(&signals)),
+            settings,
+            catalog,
+        );
+        let mut session = Session {
+            worker: Rc::clone(worker),
+            context: Rc::new(context),
+            signals,
+            secret,
+            database,
+            block: Block::None,
+            modes: Modes {
+                isolation: logstead_engine::Isolation::ReadCommitted,
+                read_only: false,
+                deferrable: false,
+                isolation_name: "read committed",
+            },
+            open: None,
+            temporary,
+            reading: None,
+            clause: None,
+            savepoints: Vec::new(),
+            portals: HashMap::default(),
+            suspended: 0,
+            cursors: Cursors::default(),
+            in_simple_query: false,
+            owed,
+            working: None,
+            running: None,
+            routines: 0,
+            stack_begins: 0,
+            atomic: 0,
+            bodies: 0,
+            stable: 0,
+            in_use: Vec::new(),
+            untold: Vec::new(),
+            unnamed_cursors: 0,
+            frames: Vec::new(),
+            functions: routine::Functions::default(),
+            sql_functions: routine::SqlFunctions::default(),
+            extended_since: None,
+            former: None,
+            subtransaction: None,
+            _entered: entered,
+        };
+        for (name, value) in identity {
+            session
+                .context
+                .set_identity(&name, Some(&value), false, &roles)?;
+            session.context.settings.borrow_mut().commit();
+        }
+        session.modes = session.default_modes()?;
+        Ok(session)
+    }
+}
+
+/// The `options` of a startup packet: `-c name=value`, `--name=value`; backslash keeps a blank.
+fn options(text: &str) -> Result<Vec<(String, String)>> {
+    let mut words: Vec<String> = Vec::new();
+    let mut word = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => word.extend(chars.next()),
+            c if c.is_whitespace() => {
+                if !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            c => word.push(c),
+        }
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    let mut found = Vec::new();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let assignment = if word == "-c" {
+            words.next().unwrap_or_default()
+        } else if let Some(rest) = word.strip_prefix("--").or_else(|| word.strip_prefix("-c")) {
+            rest.to_owned()
+        } else {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("invalid command-line argument for server process: {word}"),
+            ));
+        };
+        let (name, value) = assignment
+            .split_once('=')
+            .ok_or_else(|| settings::unknown(&assignment))?;
+        found.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Ok(found)
+}

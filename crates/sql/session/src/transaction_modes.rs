@@ -1,0 +1,210 @@
+//! Characteristics of transactions: isolation, READ ONLY, DEFERRABLE.
+//!
+//! Owns: [`Modes`], by which settings they begin, and what SET TRANSACTION and SET SESSION CHARACTERISTICS may still
+//! change of them.
+
+use super::Session;
+use super::past::read_write;
+use logstead_engine::Isolation;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::ast::{TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
+
+/// Characteristics of a transaction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Modes {
+    pub(super) isolation: Isolation,
+    pub(super) read_only: bool,
+    /// A read-only SERIALIZABLE transaction waits for a snapshot from which it cannot fail.
+    pub(super) deferrable: bool,
+    /// As SHOW transaction_isolation says.
+    pub(super) isolation_name: &'static str,
+}
+
+const READ_COMMITTED: &str = "read committed";
+const REPEATABLE_READ: &str = "repeatable read";
+const SERIALIZABLE: &str = "serializable";
+
+impl Session {
+    /// Characteristics for a transaction that begins now.
+    pub(super) fn default_modes(&self) -> Result<Modes> {
+        let settings = self.context.settings.borrow();
+        let typed = settings.typed();
+        let mut modes = Modes {
+            isolation: Isolation::ReadCommitted,
+            read_only: typed.default_read_only,
+            deferrable: typed.default_deferrable,
+            isolation_name: READ_COMMITTED,
+        };
+        set_isolation(&mut modes, &typed.default_isolation)?;
+        Ok(modes)
+    }
+
+    /// What reads the past is read-only.
+    pub(super) fn refuse_read_write(&self, modes: &[TransactionMode]) -> Result<()> {
+        let wanted = TransactionMode::AccessMode(TransactionAccessMode::ReadWrite);
+        match self.reads_past() && modes.contains(&wanted) {
+            true => Err(read_write()),
+            false => Ok(()),
+        }
+    }
+
+    /// SET TRANSACTION inside a transaction.
+    pub(super) fn set_modes(
+        &mut self,
+        modes: &[TransactionMode],
+        deferrable: Option<bool>,
+    ) -> Result<()> {
+        let mut chosen = self.modes;
+        apply(&mut chosen, modes, deferrable)?;
+        self.check_modes(&chosen, deferrable)?;
+        self.modes = chosen;
+        self.context.take_modes(&chosen);
+        Ok(())
+    }
+
+    /// May the transaction's characteristics become `chosen`? After its first query only some may.
+    pub(super) fn check_modes(&self, chosen: &Modes, deferrable: Option<bool>) -> Result<()> {
+        if self.open.is_some() {
+            if deferrable.is_some() {
+                return Err(SqlError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "SET TRANSACTION [NOT] DEFERRABLE must be called before any query",
+                ));
+            }
+            if chosen.isolation != self.modes.isolation {
+                return Err(too_late());
+            }
+            if self.modes.read_only && !chosen.read_only && !self.savepoints.is_empty() {
+                return Err(SqlError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "cannot set transaction read-write mode inside a read-only transaction",
+                ));
+            }
+            if self.modes.read_only && !chosen.read_only {
+                if self.savepoints.last().is_some_and(|s| s.read_only) {
+                    return Err(SqlError::new(
+                        SqlState::ACTIVE_SQL_TRANSACTION,
+                        "cannot set transaction read-write mode inside a read-only transaction",
+                    ));
+                }
+                return Err(SqlError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "transaction read-write mode must be set before any query",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_session_characteristics(
+        &mut self,
+        modes: &[TransactionMode],
+        deferrable: Option<bool>,
+    ) -> Result<()> {
+        let mut chosen = self.default_modes()?;
+        apply(&mut chosen, modes, deferrable)?;
+        let mut settings = self.context.settings.borrow_mut();
+        settings.set(
+            "default_transaction_isolation",
+            chosen.isolation_name,
+            false,
+        )?;
+        settings.set(
+            "default_transaction_read_only",
+            on_off(chosen.read_only),
+            false,
+        )?;
+        if deferrable.is_some() {
+            settings.set(
+                "default_transaction_deferrable",
+                on_off(chosen.deferrable),
+                false,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// SET transaction_isolation / transaction_read_only / transaction_deferrable.
+    pub(super) fn set_mode_by_name(&mut self, name: &str, value: &str) -> Result<()> {
+        let mut chosen = self.modes;
+        let mut deferrable = None;
+        match name {
+            "transaction_isolation" => {
+                set_isolation(&mut chosen, &value.to_ascii_lowercase())?;
+            }
+            "transaction_read_only" => {
+                chosen.read_only =
+                    logstead_sql_catalog::settings::parse_bool(value).unwrap_or(false)
+            }
+            "transaction_deferrable" => {
+                chosen.deferrable =
+                    logstead_sql_catalog::settings::parse_bool(value).unwrap_or(false);
+                deferrable = Some(chosen.deferrable);
+            }
+            _ => {}
+        }
+        if name == "transaction_read_only" && !chosen.read_only && self.reads_past() {
+            return Err(read_write());
+        }
+        self.check_modes(&chosen, deferrable)?;
+        self.modes = chosen;
+        self.context.take_modes(&chosen);
+        Ok(())
+    }
+}
+
+/// A flag as settings have it.
+pub(super) fn on_off(flag: bool) -> &'static str {
+    if flag { "on" } else { "off" }
+}
+
+pub(super) fn apply(
+    chosen: &mut Modes,
+    modes: &[TransactionMode],
+    deferrable: Option<bool>,
+) -> Result<()> {
+    chosen.deferrable = deferrable.unwrap_or(chosen.deferrable);
+    for mode in modes {
+        match mode {
+            TransactionMode::AccessMode(access) => {
+                chosen.read_only = *access == TransactionAccessMode::ReadOnly
+            }
+            TransactionMode::IsolationLevel(level) => set_isolation(
+                chosen,
+                match level {
+                    TransactionIsolationLevel::ReadUncommitted => "read uncommitted",
+                    TransactionIsolationLevel::ReadCommitted => READ_COMMITTED,
+                    TransactionIsolationLevel::RepeatableRead
+                    | TransactionIsolationLevel::Snapshot => REPEATABLE_READ,
+                    TransactionIsolationLevel::Serializable => SERIALIZABLE,
+                },
+            )?,
+        }
+    }
+    Ok(())
+}
+
+fn set_isolation(modes: &mut Modes, name: &str) -> Result<()> {
+    (modes.isolation, modes.isolation_name) = match name {
+        // READ UNCOMMITTED behaves as READ COMMITTED, but is shown by its own name, as in PostgreSQL.
+        "read uncommitted" => (Isolation::ReadCommitted, "read uncommitted"),
+        READ_COMMITTED => (Isolation::ReadCommitted, READ_COMMITTED),
+        REPEATABLE_READ => (Isolation::RepeatableRead, REPEATABLE_READ),
+        SERIALIZABLE => (Isolation::Serializable, SERIALIZABLE),
+        other => {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("invalid value for parameter \"transaction_isolation\": \"{other}\""),
+            ));
+        }
+    };
+    Ok(())
+}
+
+fn too_late() -> SqlError {
+    SqlError::new(
+        SqlState::ACTIVE_SQL_TRANSACTION,
+        "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+    )
+}

@@ -1,0 +1,513 @@
+//! Undoing much behind a session: who is cancelled, fails or rolls back has its answer at once, and may go on.
+//!
+//! Owns: what of a worker's sessions is still to be undone after their answers ([`Undoer`]), and what a session knows of
+//! its own: of the last transaction that it has done with ([`PriorTransaction`]), and of the open one, if an error has
+//! ended a part of it ([`AbortedSubtransaction`]). A transaction comes here when it ends as a whole (a statement outside
+//! a block, ROLLBACK, a block that failed, a COMMIT that does not commit) and a few milliseconds were not enough to undo
+//! it (`session::unwind`). So does the part behind the last savepoint of a block that failed. ROLLBACK TO and the
+//! handlers of bodies go on with the transaction: their statement undoes what is to be undone, unless it is asked to end.
+//!
+//! For all others both are a transaction that rolls back slowly: in progress, its locks of rows and tables held, its
+//! storages there, its memory counted, until the last write is undone. So readers, who waits for its locks, the
+//! collector, checkpoints and the certifier need to know nothing of this.
+//!
+//! What is given back, and when:
+//! - At once: portals, cursors, exported snapshots, notifications, settings, savepoints, the transaction's id, which is
+//!   that of an aborted one from then on. They guard nothing of what was written.
+//! - With the end of the undoing, in this order: row locks and storages made, names and databases closed (hooks of the
+//!   transaction), table locks, its advisory locks. What is in memory and in side segments is counted and kept until
+//!   then. Of a part these are those since the savepoint.
+//!
+//! Invariants of a transaction:
+//! - A session has one such transaction at most: it waits for its end before it writes, or locks rows or tables
+//!   ([`Session::waits_for_former`]); so the same name or key is free for it then. A transaction that ends all the same
+//!   before the former one is undone in the session, as where nobody undoes behind sessions.
+//! - Whatever the session runs waits if the former transaction has advisory locks, which are the session's: for the
+//!   search for deadlocks it would hold them and might wait for others; if the session has temporary objects, which its
+//!   commits empty; if a table is locked so that nobody may read it, since the session's own lock is no other's; and if
+//!   memory is scarce, for it may want what is about to be free.
+//! - Undoing waits for nothing but its turn. So whoever waits for it, its own session too, waits for an end that comes:
+//!   these waits are in no graph, and a search for circles does not go through a former transaction.
+//! - A session ends when its former transaction is undone ([`Session::undo_all`]), unless the server stops. So whoever
+//!   waits for sessions to be gone (DROP DATABASE, the end of its temporary tables) waits for that, too. A server that
+//!   stops leaves the undoing as it stands when the last checkpoint is taken: it is a crash's ([`Session::leaves_undoing`]).
+//! - The transaction never commits: it is not in the log, and a crash in the middle undoes the rest.
+//!
+//! Invariants of a part:
+//! - Its block is failed, and its session has no open transaction meanwhile. Nothing runs in a failed block but what
+//!   ends it or goes back to a savepoint, and each of these takes the transaction back first ([`Session::take_back`]),
+//!   in whatever state: what was not undone yet is undone then, to the same savepoint or an earlier one. So nobody sees
+//!   a part that is half undone, and nobody waits for its end but for its locks.
+//! - It is undone in steps that are not interrupted: between two of them the session finds the transaction here.
+//! - The session waits for nothing while its block is failed, so no circle of waits goes through it.
+//!
+//! Does not: write, or wait for memory or room in the log.
+
+use super::Session;
+use super::activity::Live;
+use super::advisory::Kept;
+use super::context::SessionContext;
+use super::instance::{Instance, WorkerSessions};
+use super::run::{Limits, guarded};
+use super::signals::Signals;
+use super::transaction::Open;
+use super::turns::in_turns;
+use super::unwind::{UNWOUND_UNSEEN, unwind_step};
+use logstead_engine::{SavepointId, TableLock};
+use logstead_sql_catalog::Catalog;
+use logstead_sql_parse::StatementKind;
+use logstead_sql_types::error::Result;
+use logstead_sql_types::value::user;
+use sqlparser::ast;
+use std::cell::{Cell, Ref, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::sync::Notify;
+
+/// What a session knows of its last transaction, which is undone behind it.
+pub(super) struct PriorTransaction {
+    over: Cell<bool>,
+    told: Notify,
+    /// Who only reads waits, too.
+    excludes_readers: bool,
+}
+
+impl PriorTransaction {
+    /// Ready when all of it is undone.
+    async fn over(&self) {
+        while !self.over.get() {
+            self.told.notified().await;
+        }
+    }
+}
+
+/// A transaction that is being undone. Dropping it undoes the rest, and gives back what the transaction held.
+struct AbortedTransaction {
+    open: Option<Open>,
+    /// Keys of its rows are computed with the types of this one.
+    catalog: Arc<Catalog>,
+    instance: Arc<Instance>,
+    live: Arc<Live>,
+    locks: Kept,
+    former: Rc<PriorTransaction>,
+}
+
+impl AbortedTransaction {
+    fn writes(&self) -> usize {
+        let open = self.open.as_ref();
+        open.map_or(0, |open| open.txn.writes_to_undo(None))
+    }
+
+    /// Undoes some of it. True if there is more.
+    fn step(&mut self, signals: &Signals) -> bool {
+        user::enter(&self.catalog);
+        let open = self.open.as_mut();
+        open.is_some_and(|open| unwind_step(signals, &mut open.txn, None))
+    }
+}
+
+impl Drop for AbortedTransaction {
+    fn drop(&mut self) {
+        if let Some(open) = self.open.take() {
+            open.txn.abort();
+        }
+        self.live.undoes(None);
+        self.locks.give_back(&self.instance.advisory);
+        self.former.over.set(true);
+        self.former.told.notify_waiters();
+    }
+}
+
+/// An open transaction whose part behind the last savepoint is being undone.
+pub(super) struct AbortedSubtransaction {
+    /// None when the session has taken it back.
+    open: RefCell<Option<Open>>,
+    savepoint: SavepointId,
+    /// How many savepoints stand in front of it.
+    index: usize,
+    /// It is undone no more.
+    over: Cell<bool>,
+    /// Keys of its rows are computed with the types of this one.
+    catalog: Arc<Catalog>,
+    context: Rc<SessionContext>,
+}
+
+impl AbortedSubtransaction {
+    /// It is undone no more. True the first time.
+    fn ends(&self) -> bool {
+        !self.over.replace(true)
+    }
+
+    /// The transaction.
+    pub(super) fn open(&self) -> Ref<'_, Option<Open>> {
+        self.open.borrow()
+    }
+
+    fn writes(&self) -> usize {
+        let open = self.open();
+        let open = open.as_ref();
+        open.map_or(0, |open| open.txn.writes_to_undo(Some(self.savepoint)))
+    }
+
+    /// Undoes some of it, and gives back what it held when all is undone. True if there is more.
+    fn step(&self, signals: &Signals) -> bool {
+        user::enter(&self.catalog);
+        let mut open = self.open.borrow_mut();
+        let Some(open) = open.as_mut() else {
+            return false;
+        };
+        if unwind_step(signals, &mut open.txn, Some(self.savepoint)) {
+            return true;
+        }
+        open.rollback_to(self.index);
+        self.context.unlock_advisory_since(self.index);
+        self.context.live.holds(open.txn.tables_held());
+        false
+    }
+}
+
+/// What is being undone.
+enum Undoing {
+    Transaction(Box<AbortedTransaction>),
+    Subtransaction(Rc<AbortedSubtransaction>),
+}
+
+impl Undoing {
+    fn writes(&self) -> usize {
+        match self {
+            Undoing::Transaction(transaction) => transaction.writes(),
+            Undoing::Subtransaction(part) => part.writes(),
+        }
+    }
+
+    fn step(&mut self, signals: &Signals) -> bool {
+        match self {
+            Undoing::Transaction(transaction) => transaction.step(signals),
+            Undoing::Subtransaction(part) => part.step(signals),
+        }
+    }
+
+    /// It is undone no more. True unless its session has taken it back.
+    fn ends(&self) -> bool {
+        match self {
+            Undoing::Transaction(_) => true,
+            Undoing::Subtransaction(part) => part.ends(),
+        }
+    }
+}
+
+/// What is being undone behind the sessions of one worker: for each session one transaction, or one part, at most.
+#[derive(Default)]
+pub(super) struct Undoer {
+    /// What nobody has begun to undo.
+    arrivals: RefCell<VecDeque<Undoing>>,
+    arrived: Notify,
+    /// Somebody does it.
+    runs: Cell<bool>,
+    /// Transactions and parts, and the writes that are left of all.
+    count: Cell<usize>,
+    writes: Cell<usize>,
+}
+
+impl Undoer {
+    fn push(&self, undoing: Undoing) {
+        self.count.set(self.count.get() + 1);
+        self.writes.set(self.writes.get() + undoing.writes());
+        self.arrivals.borrow_mut().push_back(undoing);
+        self.arrived.notify_one();
+    }
+
+    /// One of them is over, with so many writes left.
+    fn over(&self, writes: usize) {
+        self.count.set(self.count.get().saturating_sub(1));
+        self.undone(writes);
+    }
+
+    /// So many writes are not left any more.
+    fn undone(&self, writes: usize) {
+        self.writes.set(self.writes.get().saturating_sub(writes));
+    }
+
+    /// Undoes some writes. True if there are more.
+    fn step(&self, undoing: &mut Undoing, signals: &Signals) -> bool {
+        let before = undoing.writes();
+        // One write whose keys cannot be computed does not take the others' sessions with it: an entry of its may stay,
+        // which is a hint that leads nowhere.
+        let step = std::panic::AssertUnwindSafe(|| undoing.step(signals));
+        let more = std::panic::catch_unwind(step).unwrap_or_else(|_panic| {
+            tracing::error!("undoing a write panicked; the next one is undone");
+            true
+        });
+        self.undone(before.saturating_sub(undoing.writes()));
+        more
+    }
+}
+
+/// Says that somebody undoes, while it lives.
+struct Runs<'u>(&'u Cell<bool>);
+
+impl<'u> Runs<'u> {
+    fn new(undoer: &'u Undoer) -> Runs<'u> {
+        undoer.runs.set(true);
+        Runs(&undoer.runs)
+    }
+}
+
+impl Drop for Runs<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+impl WorkerSessions {
+    /// Undoes behind the worker's sessions, for as long as the worker lives: a task of its own, which makes one for each
+    /// transaction. Where there is none, sessions undo by themselves.
+    pub async fn undo_behind(self: Rc<Self>) {
+        let _runs = Runs::new(&self.undoer);
+        loop {
+            while let Some(undoing) = self.next_to_undo() {
+                let work = Rc::clone(&self).undo_one(undoing);
+                tokio::task::spawn_local(self.task(work));
+            }
+            self.undoer.arrived.notified().await;
+        }
+    }
+
+    fn next_to_undo(&self) -> Option<Undoing> {
+        self.undoer.arrivals.borrow_mut().pop_front()
+    }
+
+    /// Undoes all of it, with a place of its own among the worker's long statements.
+    async fn undo_one(self: Rc<Self>, mut undoing: Undoing) {
+        let signals = Signals::new(Arc::clone(&self.turns));
+        signals.statement().set_long();
+        {
+            let work = pin!(async {
+                while self.undoer.step(&mut undoing, &signals) {
+                    self.show_undone();
+                    tokio::task::yield_now().await;
+                }
+            });
+            in_turns(&signals, work).await;
+        }
+        if undoing.ends() {
+            self.undoer.over(undoing.writes());
+        }
+        {
+            // Whoever waits for its locks would wait for ever.
+            let _watch = logstead_env::abort_on_panic("ending a transaction that is undone");
+            drop(undoing);
+        }
+        self.show_undone();
+    }
+
+    fn show_undone(&self) {
+        let undoer = &self.undoer;
+        self.watch.undoes(undoer.count.get(), undoer.writes.get());
+    }
+}
+
+impl Session {
+    /// May a transaction that ends now be undone behind the session?
+    pub(super) fn undoes_behind(&self) -> bool {
+        let former = self.former.as_ref();
+        self.worker.undoer.runs.get() && former.is_none_or(|former| former.over.get())
+    }
+
+    /// Rolls back a transaction that the session has done with. What [`Session::unwind_all`] has left of it is undone
+    /// behind the session.
+    pub(super) fn undo(&mut self, mut open: Open) {
+        if open.txn.writes_to_undo(None) <= UNWOUND_UNSEEN || !self.undoes_behind() {
+            open.txn.abort();
+            return;
+        }
+        // It wants nothing any more, and reads nothing.
+        open.txn.unwind(None, 0);
+        open.txn.end_statement();
+        let pid = self.context.pid;
+        let locks = self.context.advisory.borrow_mut().take_transaction(pid);
+        let instance = Arc::clone(&self.worker.instance);
+        let excludes_readers = !locks.is_empty()
+            || !self.temporary.is_empty()
+            || instance.engine.memory().is_scarce()
+            || open
+                .txn
+                .tables_held()
+                .any(|(_, held)| held.conflicts(TableLock::Read));
+        let former = Rc::new(PriorTransaction {
+            over: Cell::new(false),
+            told: Notify::new(),
+            excludes_readers,
+        });
+        let live = Arc::clone(&self.context.live);
+        live.undoes(Some((open.txn.id(), open.txn.tables_held().collect())));
+        self.former = Some(Rc::clone(&former));
+        let aborted = AbortedTransaction {
+            open: Some(open),
+            catalog: Arc::clone(&self.context.catalog.borrow()),
+            instance,
+            live,
+            locks,
+            former,
+        };
+        let undoing = Undoing::Transaction(Box::new(aborted));
+        self.worker.undoer.push(undoing);
+        self.worker.show_undone();
+    }
+
+    /// After an error: rolls back to the last savepoint, in front of which `index` others stand. What
+    /// [`Session::unwind`] has left is undone behind the session, until that takes the transaction back.
+    pub(super) fn undo_since(&mut self, index: usize) {
+        if self.subtransaction.is_some() {
+            return;
+        }
+        let behind = self.undoes_behind();
+        let much = |open: &Open| {
+            let (savepoint, _) = open.savepoints.get(index)?;
+            let writes = open.txn.writes_to_undo(Some(*savepoint));
+            // Who reads the past writes nothing, and what its session reads next is its own to say.
+            (writes > UNWOUND_UNSEEN && open.reading.is_none()).then_some(*savepoint)
+        };
+        let Some(savepoint) = self.open.as_ref().filter(|_| behind).and_then(much) else {
+            self.undo_to(index);
+            return;
+        };
+        // The session finds none to give up when it waits for its client.
+        self.rest_snapshot();
+        let Some(open) = self.open.take() else {
+            return;
+        };
+        let part = Rc::new(AbortedSubtransaction {
+            open: RefCell::new(Some(open)),
+            savepoint,
+            index,
+            over: Cell::new(false),
+            catalog: Arc::clone(&self.context.catalog.borrow()),
+            context: Rc::clone(&self.context),
+        });
+        self.subtransaction = Some(Rc::clone(&part));
+        self.worker.undoer.push(Undoing::Subtransaction(part));
+        self.worker.show_undone();
+    }
+
+    /// Takes the transaction back whose part behind the last savepoint is undone behind the session, as far as it is.
+    /// Whoever rolls back next undoes the rest.
+    pub(super) fn take_back(&mut self) {
+        if let Some(part) = self.subtransaction.take() {
+            if part.ends() {
+                self.worker.undoer.over(part.writes());
+                self.worker.show_undone();
+            }
+            self.open = part.open.take();
+        }
+    }
+
+    /// Undoes all that the session has not committed, in turns with the others: it is about to end. Where the server
+    /// stops nobody waits for that: see [`Session::leaves_undoing`].
+    pub async fn undo_all(&mut self) {
+        self.take_back();
+        self.unwind_unless_left().await;
+        if self.leaves_undoing() {
+            self.rollback();
+            return;
+        }
+        let Some(former) = self.former.take() else {
+            return;
+        };
+        let mut over = pin!(former.over());
+        std::future::poll_fn(|cx| {
+            if over.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            // Whoever stops the server wakes its sessions.
+            self.signals.register(cx.waker());
+            match self.leaves_undoing() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+    }
+
+    /// Does the session end before all is undone that it has not committed? Where the server stops, and somebody goes on
+    /// with it until the process ends. Then it is undone as after a crash: it is in no log, and of a checkpoint it has
+    /// index entries at most, which lead nowhere. Who has temporary tables drops them, which is no affair of a crash.
+    pub(super) fn leaves_undoing(&self) -> bool {
+        let somebody = self.worker.undoer.runs.get();
+        self.worker.instance.is_stopping() && somebody && self.temporary.is_empty()
+    }
+
+    /// Before a statement that is planned.
+    pub(super) async fn waits_for_former(
+        &mut self,
+        writes: bool,
+        locks: impl Iterator<Item = TableLock>,
+    ) -> Result<()> {
+        let mut locks = locks;
+        let reads = !writes && locks.all(|lock| lock == TableLock::Read);
+        self.follows_former(reads).await
+    }
+
+    /// Before one that is not: those that write or lock by themselves wait, the others do where they run a planned one.
+    pub(super) async fn utility_waits_for_former(
+        &mut self,
+        kind: &StatementKind,
+        statement: &ast::Statement,
+    ) -> Result<()> {
+        let reads = match kind {
+            StatementKind::Transaction(_) | StatementKind::PrepareTransaction => return Ok(()),
+            StatementKind::Setting => !matches!(statement, ast::Statement::Discard { .. }),
+            StatementKind::Copy(_) => matches!(statement, ast::Statement::Copy { to: true, .. }),
+            StatementKind::Prepared
+            | StatementKind::Explain
+            | StatementKind::Cursor
+            | StatementKind::Declare(_)
+            | StatementKind::Fetch(_)
+            | StatementKind::Do(_)
+            | StatementKind::Call
+            | StatementKind::Notify
+            | StatementKind::Checkpoint
+            | StatementKind::Maintenance(_)
+            | StatementKind::Unsupported(_) => true,
+            _ => false,
+        };
+        self.follows_former(reads).await
+    }
+
+    /// Waits for the end of the former transaction, unless who only reads need not.
+    pub(super) async fn follows_former(&mut self, reads: bool) -> Result<()> {
+        let Some(former) = self.former.clone() else {
+            return Ok(());
+        };
+        if reads && !former.excludes_readers && !former.over.get() {
+            return Ok(());
+        }
+        if !former.over.get() {
+            // It is no lock of another's that is waited for.
+            let limits = Limits {
+                lock_ms: 0,
+                ..self.limits()
+            };
+            let signals = Arc::clone(&self.signals);
+            let over = async {
+                former.over().await;
+                Ok(())
+            };
+            // While it waits the worker has nothing of this session to do.
+            let was_working = self.working.take().is_some();
+            self.context.live.waits_for_former(true);
+            let waited = guarded(&signals, limits, over).await;
+            self.context.live.waits_for_former(false);
+            if was_working {
+                self.begin_request();
+            }
+            waited?;
+        }
+        self.former = None;
+        Ok(())
+    }
+}

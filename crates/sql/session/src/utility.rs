@@ -1,0 +1,224 @@
+//! Statements that are not planned queries: each goes to who handles it.
+
+use super::client::Client;
+use super::run::{guarded, lock};
+use super::statement::Statement;
+use super::transaction::{Block, only_in_block};
+use super::{Reply, Session};
+use logstead_engine::TableLock;
+use logstead_sql_ddl::Given;
+use logstead_sql_parse::StatementKind;
+use logstead_sql_plan::OutputColumn;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, SqlType, oid};
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A computed text column of a result.
+pub(super) fn text_column(name: &str) -> OutputColumn {
+    OutputColumn {
+        domain: None,
+        name: name.to_owned(),
+        ty: SqlType::of(oid::TEXT),
+        origin: (0, 0),
+    }
+}
+
+impl Session {
+    /// Runs anything but a planned query. `formats` are those of the result's rows.
+    pub(super) async fn run_utility(
+        &mut self,
+        statement: &Statement,
+        params: &[Datum],
+        formats: &[i16],
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        let parsed = statement
+            .parsed()
+            .ok_or_else(|| SqlError::internal("an empty statement was run"))?
+            .clone();
+        self.refuse_utility_in_stable(&parsed)?;
+        self.may_do(&parsed)?;
+        if self.former.is_some() {
+            self.utility_waits_for_former(&parsed.kind, &parsed.statement)
+                .await?;
+        }
+        // A statement that failed may have left some.
+        self.context.sleep_us.set(0);
+        match &parsed.kind {
+            StatementKind::Transaction(deferrable) => {
+                let tag = self.control(&parsed.statement, *deferrable, client).await?;
+                Ok(Reply::tag(tag))
+            }
+            StatementKind::Setting => {
+                if let ast::Statement::Discard {
+                    object_type: ast::DiscardObject::ALL | ast::DiscardObject::TEMP,
+                } = &**parsed.statement
+                {
+                    self.discard_temporary().await?;
+                }
+                if let Some(value) = super::set::as_of(&parsed.statement)? {
+                    self.before_as_of(&value, client).await?;
+                }
+                self.setting(&parsed.statement, client)
+            }
+            StatementKind::Prepared => self.prepared(statement, &parsed, formats, client).await,
+            StatementKind::Copy(_) => self.copy(statement, &parsed, client).await,
+            StatementKind::Explain => self.explain(statement, &parsed, params, client).await,
+            StatementKind::Cursor => match &**parsed.statement {
+                ast::Statement::Close { cursor } => self.close_cursor(cursor),
+                _ => Err(SqlError::internal("a cursor's statement that is not CLOSE")),
+            },
+            StatementKind::Declare(declare) => {
+                self.declare_cursor(declare, statement, &parsed, params)
+                    .await
+            }
+            StatementKind::Fetch(fetch) => self.fetch(fetch, formats, client).await,
+            StatementKind::Call => self.call(statement, params, client).await,
+            StatementKind::Do(block) => {
+                let text = Rc::clone(&statement.text.text);
+                self.do_block(block, &text, client).await
+            }
+            StatementKind::Notify => self.notification_command(&parsed.statement),
+            StatementKind::Checkpoint => {
+                self.refuse_in_past("CHECKPOINT")?;
+                self.checkpoint().await
+            }
+            StatementKind::AlterSystem(change) => self.alter_system(change),
+            StatementKind::PrepareTransaction => self.prepare_transaction(client).await,
+            StatementKind::Maintenance(tag) => Ok(Reply::tag(tag)),
+            StatementKind::Lock => self.lock_tables(&parsed.statement).await,
+            StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),
+            StatementKind::SetConstraints(set) => self.set_constraints(set, client).await,
+            StatementKind::Ddl(_) => {
+                let text = &statement.text.text;
+                let types = self.types_given(statement, params)?;
+                let given = Given {
+                    types: &types,
+                    values: params,
+                    variables: statement.variables.as_ref(),
+                };
+                match self.create_as(&parsed, text, given, client).await? {
+                    Some(reply) => Ok(reply),
+                    None => self.ddl_given(&parsed, text, given, client).await,
+                }
+            }
+            StatementKind::LargeObject(command) => {
+                let object = command.object();
+                self.look_for_large_objects(&[object], client).await?;
+                self.ddl(&parsed, &statement.text.text, client).await
+            }
+            StatementKind::Rights(command) => {
+                self.before_rights(command, client).await?;
+                self.ddl(&parsed, &statement.text.text, client).await
+            }
+            StatementKind::SchemaElements(elements) => {
+                let elements = Arc::clone(elements);
+                self.create_schema(&parsed, &elements, &statement.text.text, client)
+                    .await
+            }
+            StatementKind::TableOfExecute(execute) => {
+                let execute = Arc::clone(execute);
+                self.table_of_execute(&parsed, &execute, &statement.text.text, client)
+                    .await
+            }
+            StatementKind::AlterSequence(_)
+            | StatementKind::AlterConstraint(_)
+            | StatementKind::View(_)
+            | StatementKind::Policy(_)
+            | StatementKind::Trigger(_)
+            | StatementKind::CommentOn(_)
+            | StatementKind::Role(_)
+            | StatementKind::Database(_)
+            | StatementKind::Type(_)
+            | StatementKind::Routine(_)
+            | StatementKind::Extension(_)
+            | StatementKind::Maintain(_)
+            | StatementKind::Index(_) => self.ddl(&parsed, &statement.text.text, client).await,
+            StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
+        }
+    }
+
+    /// Result columns of a statement that is not a planned query.
+    pub(super) fn utility_columns(&mut self, statement: &Statement) -> Result<Vec<OutputColumn>> {
+        let Some(parsed) = statement.parsed() else {
+            return Ok(Vec::new());
+        };
+        match (&parsed.kind, &**parsed.statement) {
+            (StatementKind::Explain, explain) => Ok(vec![super::explain::column(explain)]),
+            (StatementKind::Call, _) => {
+                Ok(super::routine::call_columns(&self.bound_call(statement)?))
+            }
+            (StatementKind::Fetch(fetch), _) if !fetch.moves => {
+                let cursor = self.cursors.columns(&fetch.name);
+                Ok(cursor.map_or_else(Vec::new, |(columns, _)| columns.to_vec()))
+            }
+            (StatementKind::Setting, ast::Statement::ShowVariable { variable }) => {
+                Ok(super::set::show_columns(variable))
+            }
+            (
+                StatementKind::Prepared,
+                ast::Statement::Execute {
+                    name: Some(name), ..
+                },
+            ) => {
+                let inner = self.find_statement(&super::prepared::statement_name(name))?;
+                Ok(self.promise(&inner)?.columns.clone())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    async fn lock_tables(&mut self, statement: &ast::Statement) -> Result<Reply> {
+        let ast::Statement::Lock(request) = statement else {
+            return Err(SqlError::unsupported("LOCK TABLES"));
+        };
+        if self.block == Block::None && self.routines == 0 {
+            return Err(only_in_block("LOCK TABLE"));
+        }
+        use ast::LockTableMode as Mode;
+        let mode = match request.lock_mode {
+            Some(Mode::AccessShare) => TableLock::Read,
+            Some(Mode::RowShare) => TableLock::RowShare,
+            Some(Mode::RowExclusive) => TableLock::Write,
+            Some(Mode::ShareUpdateExclusive) => TableLock::ShareUpdateExclusive,
+            Some(Mode::Share) => TableLock::Share,
+            Some(Mode::ShareRowExclusive) => TableLock::ShareRowExclusive,
+            Some(Mode::Exclusive) => TableLock::ReadersOnly,
+            Some(Mode::AccessExclusive) | None => TableLock::Exclusive,
+        };
+        let limits = self.limits();
+        let signals = Arc::clone(&self.signals);
+        for target in &request.tables {
+            let mut asked = None;
+            loop {
+                let catalog = self.catalog()?;
+                let asked_mode = request.lock_mode.as_ref();
+                let relations = self.lock_targets(&catalog, &target.name, asked_mode)?;
+                if let Some(named) = relations.first() {
+                    super::copy_in::same_relation(&mut asked, named)?;
+                }
+                for relation in &relations {
+                    let table = self.storage(relation, &catalog)?;
+                    let nowait = request.nowait;
+                    let open = self.transaction()?;
+                    if open.txn.lock_table(&table, mode).is_err() {
+                        if nowait {
+                            return Err(SqlError::new(
+                                SqlState::LOCK_NOT_AVAILABLE,
+                                format!("could not obtain lock on relation \"{}\"", relation.name),
+                            ));
+                        }
+                        guarded(&signals, limits, lock(&mut open.txn, &table, mode)).await?;
+                    }
+                }
+                if Arc::ptr_eq(&catalog, &self.catalog()?) {
+                    break;
+                }
+            }
+        }
+        Ok(Reply::tag("LOCK TABLE"))
+    }
+}
