@@ -24,7 +24,7 @@ use logstead_sql_catalog::{
     Catalog, IndexDef, Relation, RelationKind, large_objects, stored_routines, stored_triggers,
     stored_types,
 };
-use logstead_sql_exec::wait::{Obstacle, wait_for};
+use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::{IndexId, TableId};
@@ -245,7 +245,7 @@ impl Copier {
             });
             match batch.insert(target, row) {
                 Ok(_) => break,
-                Err(error) => match Obstacle::of(error) {
+                Err(error) => match WaitReason::of(error) {
                     Ok(obstacle) => wait_for(obstacle, batch, cx.cancel).await?,
                     Err(error) => return Err(write_error(&error)),
                 },

@@ -12,7 +12,7 @@ use logstead_sql_catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIO
 use logstead_sql_catalog::temporary::ALIAS;
 use logstead_sql_catalog::text::truncate_name;
 use logstead_sql_catalog::{Catalog, IndexDef, Relation, RelationKind, Schema};
-use logstead_sql_exec::wait::{Obstacle, wait_for};
+use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, user};
 use logstead_types::{Csn, Rid, SqlState, TableId};
@@ -110,13 +110,13 @@ impl DdlContext<'_> {
     }
 
     /// Waits until what is in the way is not any more, the statement is cancelled, or it would wait for ever.
-    pub(super) async fn wait(&mut self, obstacle: impl Into<Obstacle>) -> Result<()> {
+    pub(super) async fn wait(&mut self, obstacle: impl Into<WaitReason>) -> Result<()> {
         wait_for(obstacle.into(), self.txn, self.cancel).await
     }
 
     /// After a write that was refused: waits if that is worth it.
     pub(super) async fn wait_after(&mut self, error: WriteError) -> Result<()> {
-        match Obstacle::of(error) {
+        match WaitReason::of(error) {
             Ok(obstacle) => self.wait(obstacle).await,
             Err(error) => Err(write_error(&error)),
         }

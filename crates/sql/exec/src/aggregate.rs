@@ -10,13 +10,13 @@ use super::aggregate_cell::Cell;
 use super::batch::{Batch, Rows};
 use super::context::{Cx, Evaluation};
 use super::eval::{eval_in, operand};
-use super::held::Held;
 use super::keytable::{KEY_BYTES_MAX, KeyTable};
 use super::operator::{Running, Step};
+use super::operator_memory::OperatorMemory;
 use super::spill::Got;
 use super::spill::merge::Ordered;
 use super::spill::overflow::Overflow;
-use super::wait::Obstacle;
+use super::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::stats::{NodeDetail, width};
 use logstead_sql_plan::{AggregateCall, GroupingSets, Plan};
@@ -45,7 +45,7 @@ pub(crate) struct AggregateState {
     /// Of group g and call c at `g * calls + c`.
     cells: Vec<Cell>,
     aggregated: bool,
-    held: Held,
+    held: OperatorMemory,
     held_bytes: usize,
     /// Of that, what calls keep of their arguments.
     kept_bytes: usize,
@@ -95,7 +95,7 @@ impl AggregateState {
             sets: Vec::new(),
             cells: Vec::new(),
             aggregated: false,
-            held: Held::default(),
+            held: OperatorMemory::default(),
             held_bytes: 0,
             kept_bytes: 0,
             at: 0,
@@ -475,7 +475,7 @@ impl AggregateState {
         calls: &'a [AggregateCall],
         has_sets: bool,
         cx: &mut Cx<'a>,
-    ) -> Result<Result<(), Obstacle>> {
+    ) -> Result<Result<(), WaitReason>> {
         let group = match self.group {
             Some(group) => Some(group),
             None => {
@@ -515,7 +515,7 @@ impl AggregateState {
         calls: &'a [AggregateCall],
         sets: Option<&'a GroupingSets>,
         cx: &mut Cx<'a>,
-    ) -> Result<Result<(), Obstacle>> {
+    ) -> Result<Result<(), WaitReason>> {
         let Some(sets) = sets else {
             return self.take_once(keys, calls, cx);
         };
@@ -568,7 +568,7 @@ impl AggregateState {
         keys: &'a [Expr],
         calls: &'a [AggregateCall],
         cx: &mut Cx<'a>,
-    ) -> Result<Result<(), Obstacle>> {
+    ) -> Result<Result<(), WaitReason>> {
         let row = self.batch.row(self.row);
         let group = match self.group {
             Some(group) => Some(group),
@@ -614,7 +614,7 @@ impl AggregateState {
         group: usize,
         calls: &'a [AggregateCall],
         cx: &mut Cx<'a>,
-    ) -> Result<Result<(), Obstacle>> {
+    ) -> Result<Result<(), WaitReason>> {
         self.group = Some(group);
         let row = self.batch.row(self.row);
         let cells = self

@@ -9,7 +9,7 @@ use super::operator::Step;
 use super::routine::Call;
 use super::spill::{Spill, SpillAllowance};
 use super::subquery::SubqueryState;
-use super::wait::Obstacle;
+use super::wait::WaitReason;
 use super::write::Outcome;
 use crate::events::{Events, Queue};
 use logstead_engine::{Engine, Index, Memory, Table, Txn};
@@ -321,7 +321,7 @@ impl Evaluation {
         exprs: impl IntoIterator<Item = &'e Expr>,
         cx: &mut Cx<'a>,
         evaluate: impl FnOnce(&mut Cx<'a>) -> Result<T>,
-    ) -> Result<Result<T, Obstacle>> {
+    ) -> Result<Result<T, WaitReason>> {
         let may_wait = self
             .may_wait
             .get_or_insert_with(|| exprs.into_iter().any(walk::may_wait));
@@ -336,7 +336,7 @@ impl Evaluation {
         &mut self,
         cx: &mut Cx<'a>,
         evaluate: impl FnOnce(&mut Cx<'a>) -> Result<T>,
-    ) -> Result<Result<T, Obstacle>> {
+    ) -> Result<Result<T, WaitReason>> {
         if self.number == 0 {
             cx.shared.evaluations += 1;
             self.number = cx.shared.evaluations;
@@ -422,7 +422,7 @@ pub(crate) struct Cx<'a> {
     /// Of that evaluation.
     pub(crate) calls: Calls,
     /// Why it is given up: the error that comes with it is none.
-    pub(crate) suspended: Option<Obstacle>,
+    pub(crate) suspended: Option<WaitReason>,
 }
 
 /// Rows examined between two yields: some tens of microseconds of work.

@@ -14,9 +14,9 @@
 
 use super::batch::Batch;
 use super::context::Cx;
-use super::held::Held;
 use super::keytable::{KeyTable, row_key};
 use super::operator::{Running, Step};
+use super::operator_memory::OperatorMemory;
 use super::spill::{Got, Spool, SpoolReader};
 use logstead_sql_plan::stats::{NodeStats, never_ran};
 use logstead_sql_plan::{Node, Plan, Reading};
@@ -26,7 +26,7 @@ use logstead_sql_types::value::Oid;
 /// A WITH query being computed.
 pub(crate) struct CteState {
     rows: Spool,
-    held: Held,
+    held: OperatorMemory,
     /// `None` while it runs: its own state is borrowed then.
     producer: Option<Box<Producer>>,
     /// The recursive term is running and sees rows `working` of the result.
@@ -210,7 +210,7 @@ fn produce(slot: usize, keep: bool, cx: &mut Cx<'_>) -> Result<Step> {
     let cte = cx.shared.ctes[slot].get_or_insert_with(|| {
         Box::new(CteState {
             rows: Spool::default(),
-            held: Held::default(),
+            held: OperatorMemory::default(),
             producer: Some(Box::new(Producer {
                 definition: Running::new(definition),
                 recursive: recursive.as_ref().map(|(plan, _)| Running::new(plan)),

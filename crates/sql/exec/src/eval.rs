@@ -2,7 +2,7 @@
 
 use super::context::{Calls, Cx, EvalContext, Shared};
 use super::subquery;
-use super::wait::Obstacle;
+use super::wait::WaitReason;
 use logstead_engine::Txn;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_func::{self as func, Body, Function, Volatility};
@@ -393,7 +393,7 @@ fn advisory_lock(function: &'static Function, args: &[Datum], cx: &mut Cx<'_>) -
     match cx.session.ask_advisory_lock(function.name, args)? {
         Ok(value) => Ok(value),
         Err(wanted) => {
-            cx.suspended = Some(Obstacle::Advisory(wanted));
+            cx.suspended = Some(WaitReason::Advisory(wanted));
             Err(SqlError::internal("an advisory lock is waited for"))
         }
     }

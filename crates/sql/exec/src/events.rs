@@ -48,13 +48,13 @@
 //! Every version examined counts as read (T1), errors wait until what they tell is durable (T15): both come with the
 //! engine's reads.
 
-mod captured;
 mod queue;
+mod transition_tables;
 
-pub use captured::{Captured, Written};
 pub(crate) use queue::Queue;
+pub use transition_tables::{TransitionTables, Written};
 
-use crate::Held;
+use crate::OperatorMemory;
 use logstead_engine::Memory;
 use logstead_sql_catalog::Timing;
 use logstead_sql_catalog::trigger::TriggerEvent;
@@ -155,10 +155,10 @@ pub struct Events {
     pub(crate) acting: Acting,
     /// What the rows take that AFTER triggers wait for.
     kept_bytes: usize,
-    kept: Held,
+    kept: OperatorMemory,
     /// What those take that deferred ones wait for.
     later_bytes: usize,
-    kept_later: Held,
+    kept_later: OperatorMemory,
     /// What SET CONSTRAINTS has said.
     pub modes: Modes,
 }
@@ -168,7 +168,7 @@ pub struct Aside {
     now: VecDeque<Event>,
     acting: Acting,
     kept_bytes: usize,
-    kept: Held,
+    kept: OperatorMemory,
 }
 
 /// Where an action is, and the row of it that BEFORE triggers are seeing. Each of their calls stops the action, which
@@ -193,7 +193,7 @@ pub(crate) struct Acting {
     /// Tables that actions of the statement change, by how.
     begun: Vec<Begun>,
     /// Rows that were changed, by table and how.
-    captured: Vec<(Oid, TriggerEvent, Arc<Captured>)>,
+    captured: Vec<(Oid, TriggerEvent, Arc<TransitionTables>)>,
 }
 
 /// How far the triggers of statements have come of a table that actions change.
@@ -226,11 +226,11 @@ impl Acting {
     }
 
     /// Where rows of a table go that are changed now.
-    pub(super) fn capture(&mut self, table: Oid, event: TriggerEvent) -> Arc<Captured> {
+    pub(super) fn capture(&mut self, table: Oid, event: TriggerEvent) -> Arc<TransitionTables> {
         let mut known = self.captured.iter();
         let known = known.position(|(of, by, _)| *of == table && *by == event);
         let Some(at) = known else {
-            let captured = Arc::<Captured>::default();
+            let captured = Arc::<TransitionTables>::default();
             self.captured.push((table, event, Arc::clone(&captured)));
             return captured;
         };
@@ -388,7 +388,7 @@ impl Events {
     /// The next event, and the rules it is about.
     pub(crate) fn next(&mut self) -> Option<(Event, Arc<RuleSet>)> {
         let Some(event) = self.now.pop_front() else {
-            (self.kept_bytes, self.kept) = (0, Held::default());
+            (self.kept_bytes, self.kept) = (0, OperatorMemory::default());
             return None;
         };
         let set = Arc::clone(self.sets.get(event.set as usize)?);
@@ -447,7 +447,7 @@ impl Events {
     pub fn rollback_to(&mut self, mark: &Mark) {
         self.now.clear();
         self.acting = Acting::default();
-        (self.kept_bytes, self.kept) = (0, Held::default());
+        (self.kept_bytes, self.kept) = (0, OperatorMemory::default());
         for at in self.judged.drain(mark.judged.min(self.judged.len())..) {
             if let Some(later) = self.later.get_mut(at) {
                 later.judged = false;
@@ -463,7 +463,7 @@ impl Events {
     pub fn compact(&mut self) {
         if self.now.is_empty() && self.aside == 0 && !self.has_deferred() {
             self.later.clear();
-            (self.later_bytes, self.kept_later) = (0, Held::default());
+            (self.later_bytes, self.kept_later) = (0, OperatorMemory::default());
             self.judged.clear();
             self.sets.clear();
         }

@@ -19,11 +19,11 @@ mod parts;
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::eval::operand;
-use super::fixed::is_fixed_by;
-use super::held::Held;
 use super::join::{Pair, Shape};
 use super::join_table::{NONE, Table};
 use super::operator::{Running, Step};
+use super::operator_memory::OperatorMemory;
+use super::rescan_invariant::is_fixed_by;
 use super::spill::{Got, partition_of};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::stats::NodeDetail;
@@ -58,7 +58,7 @@ pub(crate) struct HashJoinState {
     phase: Phase,
     table: Table,
     parts: Option<Box<Parts>>,
-    held: Held,
+    held: OperatorMemory,
     right_batch: Batch,
     /// The next row of the right side's batch to be taken into the table.
     right_at: usize,
@@ -103,7 +103,7 @@ impl HashJoinState {
             phase: Phase::Build,
             table: Table::default(),
             parts: None,
-            held: Held::default(),
+            held: OperatorMemory::default(),
             right_batch: Batch::default(),
             right_at: 0,
             right_ended: false,

@@ -8,7 +8,7 @@ use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
 use super::operator::Step;
 use super::scan::{EXAMINED_MAX, Emitter, OpenRow};
-use super::wait::Obstacle;
+use super::wait::WaitReason;
 use logstead_engine::{Absent, Guard, Index, IndexCursor, Row, Txn};
 use logstead_sql_catalog::{IndexDef, Relation};
 use logstead_sql_plan::expr::Expr;
@@ -134,7 +134,7 @@ impl IndexState {
         range: &'a KeyRange,
         reverse: bool,
         cx: &mut Cx<'a>,
-    ) -> Result<Result<(), Obstacle>> {
+    ) -> Result<Result<(), WaitReason>> {
         if self.index.is_none() {
             let index = cx.index(scan.table.storage, definition.storage)?;
             if !definition.computed.is_empty() && !index.serves(cx.txn()?.snapshot()) {

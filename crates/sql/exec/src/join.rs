@@ -8,11 +8,11 @@
 use super::batch::{BATCH_ROWS, Batch, Rows};
 use super::context::{Cx, Evaluation};
 use super::eval::holds;
-use super::fixed::is_fixed;
-use super::held::Held;
 use super::operator::{Running, Step, pull};
+use super::operator_memory::OperatorMemory;
+use super::rescan_invariant::is_fixed;
 use super::spill::{Got, Spool, SpoolReader};
-use super::wait::Obstacle;
+use super::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::stats::width;
 use logstead_sql_plan::{JoinKind, Node, Plan};
@@ -101,7 +101,7 @@ impl Pair {
         left: &[Datum],
         right: &[Datum],
         cx: &mut Cx<'a>,
-    ) -> Result<Result<bool, Obstacle>> {
+    ) -> Result<Result<bool, WaitReason>> {
         let Some(condition) = condition else {
             return Ok(Ok(true));
         };
@@ -127,7 +127,7 @@ pub(crate) struct LoopState {
     brought: Batch,
     brought_at: Option<usize>,
     reader: SpoolReader,
-    held: Held,
+    held: OperatorMemory,
     kept_complete: bool,
     right_at: usize,
     /// In the middle of a left row.
@@ -157,7 +157,7 @@ impl LoopState {
             brought: Batch::default(),
             brought_at: None,
             reader: SpoolReader::default(),
-            held: Held::default(),
+            held: OperatorMemory::default(),
             kept_complete: false,
             right_at: 0,
             open: false,
@@ -281,7 +281,7 @@ impl LoopState {
     }
 
     /// Brings a kept row that is in a file; what to wait for.
-    fn bring(&mut self, at: usize, shape: Shape) -> Result<Option<Obstacle>> {
+    fn bring(&mut self, at: usize, shape: Shape) -> Result<Option<WaitReason>> {
         if self.kept.in_memory(at).is_some() || self.brought_at == Some(at) {
             return Ok(None);
         }

@@ -21,22 +21,22 @@ mod cte;
 mod direct;
 mod eval;
 pub mod events;
-mod fixed;
 mod guarded;
 mod hash_join;
-mod held;
 pub mod index_keys;
 mod index_scan;
 mod join;
 mod join_table;
 mod keytable;
 mod lock;
+mod memoize;
 mod merge_join;
 mod operator;
+mod operator_memory;
 mod point;
-mod quick;
+mod prune_columns;
 mod referential;
-mod remembered;
+mod rescan_invariant;
 mod routine;
 mod row_scan;
 mod scan;
@@ -44,10 +44,10 @@ mod setop;
 mod sort;
 pub mod spill;
 mod stored;
+mod stored_predicate;
 mod stream;
 mod subquery;
 mod trigger;
-mod unread;
 mod user_aggregate;
 mod validate;
 pub mod wait;
@@ -58,7 +58,7 @@ pub use context::{Cancel, CancelReason, EvalContext, ExecContext, MEMORY_FACTOR}
 pub use eval::columns_read;
 pub use eval::{eval, evaluate};
 pub use events::{Events, Mark, Modes};
-pub use held::Held;
+pub use operator_memory::OperatorMemory;
 pub use referential::judge_deferred;
 pub use routine::{Call, Caller, no_calls};
 pub use spill::{Spill, SpillAllowance, SpillCounts, SpillSpace};
@@ -130,7 +130,7 @@ pub struct Prepared {
     plan: Plan,
     /// Stack that it takes to run, show or drop it; 0 if any has it.
     stack_bytes: usize,
-    fast: Option<point::Fast>,
+    fast: Option<point::PointPlan>,
     /// Result columns of a plain scan.
     direct: Option<Vec<StoredColumn>>,
     /// Subqueries in expressions that are run before the plan, inner ones first.
@@ -186,7 +186,7 @@ pub fn prepare(mut plan: Plan) -> Prepared {
         direct::recognise(&plan)
     };
     if fast.is_none() && direct.is_none() {
-        unread::mark(&mut plan);
+        prune_columns::mark(&mut plan);
     }
     let ahead = subquery::to_run_ahead(&plan);
     Prepared {
@@ -229,7 +229,7 @@ struct General {
     at: usize,
     /// Rows computed ahead of being asked for; given before everything else.
     ahead: Spool,
-    held: held::Held,
+    held: operator_memory::OperatorMemory,
     ahead_at: usize,
     ahead_reader: SpoolReader,
     /// The operators have no more.
@@ -554,7 +554,7 @@ impl General {
             batch: Batch::default(),
             at: 0,
             ahead: Spool::default(),
-            held: held::Held::default(),
+            held: operator_memory::OperatorMemory::default(),
             ahead_at: 0,
             ahead_reader: SpoolReader::default(),
             ended: false,

@@ -9,7 +9,7 @@ use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::operator::{Running, Step, pull};
 use super::stored;
-use super::wait::Obstacle;
+use super::wait::WaitReason;
 use super::write::write_failed;
 use logstead_engine::{Table, WriteError};
 use logstead_sql_plan::{Guarded, LockTarget, LockWait, Plan};
@@ -39,7 +39,7 @@ enum Locked {
     Yes,
     /// The row is gone, no longer wanted, or skipped.
     No,
-    Wait(Obstacle),
+    Wait(WaitReason),
 }
 
 impl LockState {

@@ -14,11 +14,11 @@
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
-use super::held::Held;
 use super::join::{Pair, Shape};
 use super::operator::{Running, Step};
+use super::operator_memory::OperatorMemory;
 use super::spill::{Got, Spool, SpoolReader};
-use super::wait::Obstacle;
+use super::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{JoinKind, MergeKey, Node, Plan};
 use logstead_sql_types::error::{Result, SqlError};
@@ -172,7 +172,7 @@ impl Group {
     }
 
     /// Brings a row that is in a file; what to wait for.
-    fn bring(&mut self, at: usize, width: usize) -> Result<Option<Obstacle>> {
+    fn bring(&mut self, at: usize, width: usize) -> Result<Option<WaitReason>> {
         let in_file = at < self.kept.len() && self.kept.in_memory(at).is_none();
         if !in_file || self.brought_at == Some(at) {
             return Ok(None);
@@ -234,7 +234,7 @@ pub(crate) struct MergeJoinState {
     group_at: usize,
     matched: bool,
     pair: Pair,
-    held: Held,
+    held: OperatorMemory,
 }
 
 /// The parts of a join's plan.
@@ -258,7 +258,7 @@ impl MergeJoinState {
             group_at: 0,
             matched: false,
             pair: Pair::default(),
-            held: Held::default(),
+            held: OperatorMemory::default(),
         }
     }
 

@@ -26,7 +26,7 @@ use super::scan::{FunctionState, IndexState, SeqState, SystemState};
 use super::setop::{DistinctOnState, DistinctState, SetOpState};
 use super::sort::SortState;
 use super::stream::{FilterState, LimitState, ProjectSetState, ProjectState, ValuesState};
-use super::wait::Obstacle;
+use super::wait::WaitReason;
 use super::window::WindowState;
 use super::write::{DeleteState, InsertState, MergeState, UpdateState};
 use logstead_sql_plan::stats::{NodeDetail, NodeStats};
@@ -42,7 +42,7 @@ pub(crate) enum Step {
     /// Enough work for now: let others run, then call again.
     Yield,
     /// Another transaction is in the way, or something is not in memory: wait for it, then call again.
-    Wait(Obstacle),
+    Wait(WaitReason),
 }
 
 /// Pulls a batch: `true` if there is one, `false` at the end; hands every other step to the caller's caller.

@@ -25,7 +25,7 @@ use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
 /// A recognised statement.
-pub(crate) struct Fast {
+pub(crate) struct PointPlan {
     shape: Shape,
     /// The table and the key's index, found at the first run: storage numbers are never used again.
     storage: OnceLock<(Arc<Table>, Option<Arc<Index>>)>,
@@ -41,9 +41,9 @@ enum Shape {
     Insert,
 }
 
-impl Fast {
-    fn new(shape: Shape, gives_rows: bool) -> Option<Fast> {
-        Some(Fast {
+impl PointPlan {
+    fn new(shape: Shape, gives_rows: bool) -> Option<PointPlan> {
+        Some(PointPlan {
             shape,
             storage: OnceLock::new(),
             gives_rows,
@@ -92,7 +92,7 @@ fn by_key(plan: &Plan) -> Option<(&Scan, &Arc<IndexDef>, &KeyRange)> {
 }
 
 /// Looks for a statement by key.
-pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
+pub(crate) fn recognise(plan: &Plan) -> Option<PointPlan> {
     match &plan.node {
         // At most one row comes: a constant LIMIT of one or more changes nothing.
         Node::Limit {
@@ -110,7 +110,7 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
                 };
                 columns.push(StoredColumn::of(&scan.table, *scan.columns.get(*at)?).ok()?);
             }
-            Fast::new(Shape::Select(columns), true)
+            PointPlan::new(Shape::Select(columns), true)
         }
         Node::IndexScan { .. } => {
             let (scan, ..) = by_key(plan).filter(|(scan, ..)| !scan.row_id)?;
@@ -119,7 +119,7 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
                 .iter()
                 .map(|at| StoredColumn::of(&scan.table, *at))
                 .collect();
-            Fast::new(Shape::Select(columns.ok()?), true)
+            PointPlan::new(Shape::Select(columns.ok()?), true)
         }
         Node::Update(update) => {
             whole_row_by_key(&update.source, &update.table)?;
@@ -134,7 +134,7 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
             {
                 return None;
             }
-            Fast::new(Shape::Update(read), update.returning.is_some())
+            PointPlan::new(Shape::Update(read), update.returning.is_some())
         }
         Node::Delete(delete) => {
             whole_row_by_key(&delete.source, &delete.table)?;
@@ -148,7 +148,7 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
             {
                 return None;
             }
-            Fast::new(Shape::Delete(read), delete.returning.is_some())
+            PointPlan::new(Shape::Delete(read), delete.returning.is_some())
         }
         Node::Insert(insert) => {
             single_row(insert)?;
@@ -182,7 +182,7 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
             if !plain {
                 return None;
             }
-            Fast::new(Shape::Insert, insert.returning.is_some())
+            PointPlan::new(Shape::Insert, insert.returning.is_some())
         }
         _ => None,
     }
@@ -249,7 +249,7 @@ thread_local! {
 /// Runs a recognised statement to its end; the number of rows given or written.
 pub(crate) async fn run(
     plan: &Plan,
-    fast: &Fast,
+    fast: &PointPlan,
     cx: &mut ExecContext<'_>,
     out: &mut dyn RowSink,
 ) -> Result<u64> {
@@ -342,7 +342,7 @@ fn unrecognised() -> SqlError {
 
 async fn select(
     plan: &Plan,
-    fast: &Fast,
+    fast: &PointPlan,
     columns: &[StoredColumn],
     cx: &mut ExecContext<'_>,
     out: &mut dyn RowSink,
@@ -386,7 +386,7 @@ async fn select(
 
 /// Finds the row to write and decodes the columns that are read; the others stay NULL.
 async fn target<'f, 'a>(
-    fast: &'f Fast,
+    fast: &'f PointPlan,
     scan: &'a Scan,
     index: &'a IndexDef,
     range: &'a KeyRange,

@@ -8,7 +8,7 @@ mod action;
 use super::context::ExecContext;
 use super::routine::Call;
 use super::trigger;
-use super::wait::{Obstacle, wait_for};
+use super::wait::{WaitReason, wait_for};
 use super::write::{unique_violation, write_failed};
 use crate::events::{Acting, Event, Queue, What, Written};
 use logstead_engine::{
@@ -66,7 +66,7 @@ fn latest<T>(txn: &mut Txn, look: impl FnOnce(&mut Txn) -> T) -> T {
 /// Is the rest of a chain of writes to be tried again, after this?
 enum Again {
     /// When this is out of the way.
-    After(Obstacle),
+    After(WaitReason),
     /// At once.
     Now,
 }
@@ -195,8 +195,8 @@ impl<'c, 'a> Judge<'c, 'a> {
         }
     }
 
-    async fn wait(&mut self, obstacle: Obstacle) -> Result<()> {
-        let held = matches!(obstacle, Obstacle::Held(_));
+    async fn wait(&mut self, obstacle: WaitReason) -> Result<()> {
+        let held = matches!(obstacle, WaitReason::Locked(_));
         wait_for(obstacle, self.cx.txn, self.cx.cancel).await?;
         if held {
             self.last = None;

@@ -8,7 +8,7 @@ use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
 use super::operator::Step;
 use super::trigger::{self, TriggerCall};
-use super::wait::Obstacle;
+use super::wait::WaitReason;
 use logstead_sql_plan::Callee;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::{Result, SqlError};
@@ -97,7 +97,7 @@ impl RoutineState {
             } else {
                 cx.shared.asked += 1;
                 self.asked = cx.shared.asked;
-                return Ok(Step::Wait(Obstacle::Call(Box::new(Call {
+                return Ok(Step::Wait(WaitReason::Call(Box::new(Call {
                     number: self.asked,
                     callee: Arc::clone(callee),
                     args: values,

@@ -3,12 +3,12 @@
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::eval::{columns_read, holds};
-use super::held::Held;
 pub(crate) use super::index_scan::IndexState;
 use super::operator::Step;
-use super::quick::Quick;
+use super::operator_memory::OperatorMemory;
+use super::stored_predicate::StoredPredicate;
 use super::stream::{Set, call_table};
-use super::wait::Obstacle;
+use super::wait::WaitReason;
 use crate::StoredColumn;
 use logstead_engine::{Absent, Guard, Row, RowRef, ScanCursor, Table, Txn, VersionId};
 use logstead_sql_catalog::{VirtualContext, VirtualTable};
@@ -32,7 +32,7 @@ pub(crate) struct Emitter {
     judged: Vec<bool>,
     /// By condition of the filter: what decides it without values of its columns; otherwise the columns that it is the
     /// first to read, as what comes before may have refused the row.
-    stages: Vec<(Option<Quick>, Vec<usize>)>,
+    stages: Vec<(Option<StoredPredicate>, Vec<usize>)>,
     /// The row while it is judged.
     scratch: Cell<Vec<Datum>>,
     row_id: bool,
@@ -67,7 +67,7 @@ impl Emitter {
         let mut decoded: Vec<usize> = Vec::new();
         let mut stages = Vec::new();
         for condition in scan.filter.conjuncts() {
-            let quick = Quick::of(condition, &columns).filter(|_| in_stages);
+            let quick = StoredPredicate::of(condition, &columns).filter(|_| in_stages);
             if quick.is_some() {
                 stages.push((quick, Vec::new()));
                 continue;
@@ -114,7 +114,7 @@ impl Emitter {
         evaluation: &mut Evaluation,
         cx: &mut Cx<'a>,
         out: &mut Batch,
-    ) -> Result<Result<(), Obstacle>> {
+    ) -> Result<Result<(), WaitReason>> {
         if self.columns.len() != scan.columns.len() {
             return Err(SqlError::internal(format!(
                 "a scan of {} names a column it does not have",
@@ -443,7 +443,7 @@ fn system_rows(table: &'static VirtualTable, cx: &mut Cx<'_>) -> Result<Rc<Vec<V
 pub(crate) struct FunctionState {
     set: Option<Set>,
     at: usize,
-    held: Held,
+    held: OperatorMemory,
     evaluation: Evaluation,
 }
 

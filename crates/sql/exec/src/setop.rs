@@ -7,11 +7,11 @@
 use super::batch::{Batch, check_memory};
 use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
-use super::held::Held;
 use super::keytable::{KEY_BYTES_MAX, KeyTable, row_key};
 use super::operator::{Running, Step, pull};
+use super::operator_memory::OperatorMemory;
 use super::spill::{Got, overflow::Overflow};
-use super::wait::Obstacle;
+use super::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::stats::{NodeDetail, width};
 use logstead_sql_plan::{Plan, SetOpKind};
@@ -28,7 +28,7 @@ struct Table {
     /// No new key is taken any more: its row is written.
     full: bool,
     overflow: Option<Box<Overflow>>,
-    held: Held,
+    held: OperatorMemory,
     most_bytes: usize,
 }
 
@@ -38,7 +38,7 @@ impl Table {
             keys: KeyTable::default(),
             full: false,
             overflow: None,
-            held: Held::default(),
+            held: OperatorMemory::default(),
             most_bytes: 0,
         }
     }
@@ -58,7 +58,7 @@ impl Table {
     }
 
     /// Looks whether it is full; what to wait for before more is written.
-    fn check(&mut self, operator: &str, more: usize, cx: &Cx<'_>) -> Result<Option<Obstacle>> {
+    fn check(&mut self, operator: &str, more: usize, cx: &Cx<'_>) -> Result<Option<WaitReason>> {
         let held_bytes = self.keys.size_bytes() + more;
         self.most_bytes = self.most_bytes.max(held_bytes);
         let open_bytes = self.overflow.as_ref().map_or(0, |o| o.size_bytes());

@@ -8,8 +8,8 @@ mod ties;
 use super::batch::{Batch, Rows};
 use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
-use super::held::Held;
 use super::operator::{Running, Step};
+use super::operator_memory::OperatorMemory;
 use super::spill::merge::{BigSorter, Ordered};
 use super::spill::{Got, Spill};
 use logstead_sql_plan::stats::{NodeDetail, width};
@@ -226,7 +226,7 @@ pub(crate) struct SortState {
     /// The input has ended.
     ended: bool,
     sorted: Option<Ordered>,
-    held: Held,
+    held: OperatorMemory,
     /// Rows wanted by a LIMIT above.
     bound: Option<usize>,
     /// How it was sorted, for EXPLAIN.
@@ -244,7 +244,7 @@ impl SortState {
             spill: None,
             ended: false,
             sorted: None,
-            held: Held::default(),
+            held: OperatorMemory::default(),
             bound: None,
             detail: NodeDetail::None,
         }

@@ -3,8 +3,8 @@
 use super::batch::{BATCH_ROWS, Batch, row_size_bytes};
 use super::context::{Cx, Evaluation};
 use super::eval::{eval_in, holds};
-use super::held::Held;
 use super::operator::{Running, Step, pull};
+use super::operator_memory::OperatorMemory;
 use logstead_sql_func::{self as func, Body, Function, Series};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Plan, walk};
@@ -275,7 +275,7 @@ pub(crate) struct ProjectSetState {
     /// In the middle of an input row, of which so many rows have been given.
     open: bool,
     given: usize,
-    held: Held,
+    held: OperatorMemory,
     evaluation: Evaluation,
 }
 
@@ -311,7 +311,7 @@ impl ProjectSetState {
             columns: Vec::new(),
             open: false,
             given: 0,
-            held: Held::default(),
+            held: OperatorMemory::default(),
             evaluation: Evaluation::default(),
         }
     }

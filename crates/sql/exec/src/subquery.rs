@@ -12,13 +12,13 @@
 use super::batch::{BATCH_ROWS, Batch, Rows, check_memory};
 use super::context::Cx;
 use super::eval::{apply, as_bool, eval_in, truth};
-use super::fixed::reads_with_within;
-use super::held::Held;
 use super::keytable::{KeyTable, row_key};
+use super::memoize::Remembered;
 use super::operator::{Running, Step};
-use super::remembered::Remembered;
+use super::operator_memory::OperatorMemory;
+use super::rescan_invariant::reads_with_within;
 use super::step;
-use super::wait::Obstacle;
+use super::wait::WaitReason;
 use logstead_sql_func::Function;
 use logstead_sql_func::arrays::gathered;
 use logstead_sql_plan::expr::{Expr, Subquery, SubqueryKind};
@@ -39,7 +39,7 @@ pub(crate) struct SubqueryState {
     remembered: Option<Remembered>,
     /// Charges what is kept to the server's memory: as in PostgreSQL `work_mem` does not bound it, for it must be there
     /// as a whole.
-    held: Held,
+    held: OperatorMemory,
     /// What the run under way has come to.
     partial: Partial,
     /// The evaluation that was given up in the middle of the run, which goes on with it.
@@ -54,7 +54,7 @@ struct Partial {
     found: usize,
     value: Datum,
     rows: Rows,
-    held: Held,
+    held: OperatorMemory,
     decided: Option<bool>,
     unknown: bool,
 }
@@ -68,7 +68,7 @@ impl Partial {
 }
 
 /// Charges what a subquery holds.
-fn charge(held: &mut Held, held_bytes: usize, cx: &Cx<'_>) -> Result<()> {
+fn charge(held: &mut OperatorMemory, held_bytes: usize, cx: &Cx<'_>) -> Result<()> {
     match cx.memory() {
         Some(memory) => held.set(held_bytes, Some(memory)),
         None => check_memory("A subquery", held_bytes, cx.memory_bytes_most()),
@@ -317,37 +317,37 @@ impl SubqueryState {
                 Step::Done => break,
                 // An expression cannot yield or wait, but be evaluated again.
                 Step::Yield if evaluation != 0 => {
-                    return Err(self.give_up(evaluation, Obstacle::Turn, cx));
+                    return Err(self.give_up(evaluation, WaitReason::Turn, cx));
                 }
                 Step::Wait(
-                    obstacle @ (Obstacle::Held(_)
-                    | Obstacle::Absent(_)
-                    | Obstacle::Spill(_)
-                    | Obstacle::Call(_)
-                    | Obstacle::Advisory(_)
-                    | Obstacle::Turn),
+                    obstacle @ (WaitReason::Locked(_)
+                    | WaitReason::Absent(_)
+                    | WaitReason::Spill(_)
+                    | WaitReason::Call(_)
+                    | WaitReason::Advisory(_)
+                    | WaitReason::Turn),
                 ) if evaluation != 0 => {
                     cx.owed = owed;
                     return Err(self.give_up(evaluation, obstacle, cx));
                 }
-                Step::Yield | Step::Wait(Obstacle::Turn) => owed = true,
-                Step::Wait(Obstacle::Absent(absent)) => {
+                Step::Yield | Step::Wait(WaitReason::Turn) => owed = true,
+                Step::Wait(WaitReason::Absent(absent)) => {
                     let loaded = absent.load_here(cx.txn()?);
                     loaded.map_err(|error| fault(&error))?;
                 }
-                Step::Wait(Obstacle::Spill(ticket)) => {
+                Step::Wait(WaitReason::Spill(ticket)) => {
                     let cancel = cx.storage()?.cancel;
                     ticket.wait_here(|| cancel.check())?;
                 }
-                Step::Wait(Obstacle::Call(_)) => {
+                Step::Wait(WaitReason::Call(_)) => {
                     return Err(SqlError::unsupported("a PL/pgSQL function in this place"));
                 }
-                Step::Wait(Obstacle::Advisory(_)) => {
+                Step::Wait(WaitReason::Advisory(_)) => {
                     return Err(SqlError::unsupported(
                         "waiting for an advisory lock in this place",
                     ));
                 }
-                Step::Wait(Obstacle::Held(_)) => {
+                Step::Wait(WaitReason::Locked(_)) => {
                     return Err(SqlError::unsupported(
                         "FOR UPDATE in a subquery of an expression",
                     ));
@@ -361,7 +361,7 @@ impl SubqueryState {
 
 impl SubqueryState {
     /// Gives up the evaluation that it runs in, to go on when the row is evaluated again. The error is none.
-    fn give_up(&mut self, evaluation: u64, obstacle: Obstacle, cx: &mut Cx<'_>) -> SqlError {
+    fn give_up(&mut self, evaluation: u64, obstacle: WaitReason, cx: &mut Cx<'_>) -> SqlError {
         self.suspended = evaluation;
         cx.suspended = Some(obstacle);
         SqlError::internal("an evaluation that was given up")
@@ -369,7 +369,7 @@ impl SubqueryState {
 }
 
 /// What an uncorrelated subquery keeps of its rows.
-fn keep(subquery: &Subquery, rows: Rows, held: &mut Held, cx: &Cx<'_>) -> Result<Kept> {
+fn keep(subquery: &Subquery, rows: Rows, held: &mut OperatorMemory, cx: &Cx<'_>) -> Result<Kept> {
     let first = |i: usize| rows.row(i).first().cloned().unwrap_or_default();
     Ok(match &subquery.kind {
         SubqueryKind::Scalar if rows.len() > 1 => return Err(more_than_one()),
@@ -499,7 +499,7 @@ fn new_state(subquery: &Subquery) -> Box<SubqueryState> {
         started: false,
         kept: None,
         remembered: Remembered::of(subquery),
-        held: Held::default(),
+        held: OperatorMemory::default(),
         partial: Partial::default(),
         suspended: 0,
         known: None,

@@ -12,8 +12,8 @@
 use super::context::{Cx, EvalContext};
 use super::eval::eval;
 use super::routine::Call;
-use super::wait::Obstacle;
-use crate::events::Captured;
+use super::wait::WaitReason;
+use crate::events::TransitionTables;
 use logstead_engine::RowRef;
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::context::Context;
@@ -39,7 +39,7 @@ pub struct TriggerCall {
     /// The row as it is to be.
     pub new: Option<Vec<Datum>>,
     /// All rows that the statement has changed.
-    pub captured: Option<Arc<Captured>>,
+    pub captured: Option<Arc<TransitionTables>>,
 }
 
 /// Rows that are kept encoded, with all positions.
@@ -60,7 +60,7 @@ pub(super) enum Fired {
     /// It is left out.
     Skipped,
     /// Fired again after this.
-    Wait(Obstacle),
+    Wait(WaitReason),
 }
 
 /// How far the triggers of a row, or of a statement, have been fired.
@@ -263,7 +263,7 @@ impl Firing {
                 self.asked = cx.shared.asked;
                 let (old, now) = (old.map(whole), now.map(whole));
                 let call = call(self.asked, fire, &triggers.table, event, old, now);
-                return Ok(Fired::Wait(Obstacle::Call(call)));
+                return Ok(Fired::Wait(WaitReason::Call(call)));
             };
             (self.asked, self.at) = (0, number + 1);
             match (rows.pop_front(), &mut new) {
@@ -284,7 +284,7 @@ impl Firing {
         triggers: &TableTriggers,
         event: TriggerEvent,
         cx: &mut Cx<'_>,
-    ) -> Result<Option<Obstacle>> {
+    ) -> Result<Option<WaitReason>> {
         loop {
             let mut next = triggers.at(Moment::before(event).of_statement());
             let Some((number, fire)) = next.find(|(number, _)| *number >= self.at) else {
@@ -302,7 +302,7 @@ impl Firing {
             cx.shared.asked += 1;
             self.asked = cx.shared.asked;
             let call = call(self.asked, fire, &triggers.table, event, None, None);
-            return Ok(Some(Obstacle::Call(call)));
+            return Ok(Some(WaitReason::Call(call)));
         }
     }
 }
@@ -333,7 +333,7 @@ impl Statement {
         &mut self,
         events: &[(TriggerEvent, Option<&Arc<RuleSet>>)],
         cx: &mut Cx<'_>,
-    ) -> Result<Option<Obstacle>> {
+    ) -> Result<Option<WaitReason>> {
         while let Some((event, rules)) = events.get(self.begun) {
             if let Some(triggers) = of(*rules, Moment::before(*event).of_statement()) {
                 let opened = (triggers.table.oid, *event);

@@ -11,7 +11,7 @@ use super::eval::{eval, eval_in};
 use super::operator::Step;
 use super::spill::Got;
 use super::spill::merge::Ordered;
-use super::wait::Obstacle;
+use super::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{AggregateCall, Transitions, UserAggregate, walk};
 use logstead_sql_types::error::{Result, SqlError};
@@ -149,7 +149,7 @@ impl UserState {
         how: &'a Transitions,
         args: &[Datum],
         cx: &mut Cx<'a>,
-    ) -> Result<Result<(), Obstacle>> {
+    ) -> Result<Result<(), WaitReason>> {
         let mut evaluation = std::mem::take(&mut self.evaluations[0]);
         let added = evaluation.of([&how.step], cx, |cx| self.add(how, args, cx));
         self.evaluations[0] = evaluation;
@@ -162,7 +162,7 @@ impl UserState {
         how: &'a Transitions,
         args: &[Datum],
         cx: &mut Cx<'a>,
-    ) -> Result<Result<bool, Obstacle>> {
+    ) -> Result<Result<bool, WaitReason>> {
         let Some(inverse) = &how.inverse else {
             return Ok(Ok(false));
         };
@@ -205,7 +205,7 @@ impl UserState {
         how: &'a Transitions,
         direct: &[Datum],
         cx: &mut Cx<'a>,
-    ) -> Result<Result<Datum, Obstacle>> {
+    ) -> Result<Result<Datum, WaitReason>> {
         let Some(finish) = &how.finish else {
             return Ok(Ok(self.value.clone()));
         };

@@ -16,9 +16,9 @@ use std::pin::pin;
 use std::task::Poll;
 
 /// What an operation has to wait for, to be tried again then.
-pub enum Obstacle {
+pub enum WaitReason {
     /// Another transaction.
-    Held(Blocker),
+    Locked(Blocker),
     /// Something is not in memory. That is no lock: who does not wait for locks waits for it all the same.
     Absent(Absent),
     /// A block of a temporary file is on its way.
@@ -31,38 +31,38 @@ pub enum Obstacle {
     Turn,
 }
 
-impl From<Blocker> for Obstacle {
-    fn from(blocker: Blocker) -> Obstacle {
-        Obstacle::Held(blocker)
+impl From<Blocker> for WaitReason {
+    fn from(blocker: Blocker) -> WaitReason {
+        WaitReason::Locked(blocker)
     }
 }
 
-impl From<Absent> for Obstacle {
-    fn from(absent: Absent) -> Obstacle {
-        Obstacle::Absent(absent)
+impl From<Absent> for WaitReason {
+    fn from(absent: Absent) -> WaitReason {
+        WaitReason::Absent(absent)
     }
 }
 
-impl Obstacle {
+impl WaitReason {
     /// What a refused write is to wait for, if that is why it was refused.
-    pub fn of(error: WriteError) -> Result<Obstacle, WriteError> {
+    pub fn of(error: WriteError) -> Result<WaitReason, WriteError> {
         match error {
-            WriteError::Blocked(blocker) => Ok(Obstacle::Held(blocker)),
-            WriteError::Absent(absent) => Ok(Obstacle::Absent(absent)),
+            WriteError::Blocked(blocker) => Ok(WaitReason::Locked(blocker)),
+            WriteError::Absent(absent) => Ok(WaitReason::Absent(absent)),
             error => Err(error),
         }
     }
 }
 
 /// Waits until it is worth trying again what `obstacle` stood in the way of.
-pub(crate) async fn wait(obstacle: Obstacle, cx: &mut Cx<'_>) -> Result<()> {
+pub(crate) async fn wait(obstacle: WaitReason, cx: &mut Cx<'_>) -> Result<()> {
     let obstacle = match obstacle {
         // Whoever runs the execution runs it. The error is none.
-        Obstacle::Call(call) => {
+        WaitReason::Call(call) => {
             cx.shared.called = Some(call);
             return Err(SqlError::unsupported("a PL/pgSQL function in this place"));
         }
-        Obstacle::Advisory(wanted) => {
+        WaitReason::Advisory(wanted) => {
             let session = cx.session;
             let storage = cx.storage()?;
             // Whoever waits for a row meanwhile is not to wait for who does nothing with it.
@@ -77,30 +77,30 @@ pub(crate) async fn wait(obstacle: Obstacle, cx: &mut Cx<'_>) -> Result<()> {
 }
 
 /// Waits for a temporary file, outside of any transaction.
-pub async fn wait_for_file(obstacle: Obstacle, cancel: &Cancel) -> Result<()> {
+pub async fn wait_for_file(obstacle: WaitReason, cancel: &Cancel) -> Result<()> {
     match obstacle {
-        Obstacle::Spill(ticket) => {
+        WaitReason::Spill(ticket) => {
             let _loading = cancel.begin_load();
             unless_cancelled(ticket.wait(), cancel).await
         }
-        Obstacle::Turn
-        | Obstacle::Held(_)
-        | Obstacle::Absent(_)
-        | Obstacle::Call(_)
-        | Obstacle::Advisory(_) => Err(SqlError::internal("a file waits for its blocks only")),
+        WaitReason::Turn
+        | WaitReason::Locked(_)
+        | WaitReason::Absent(_)
+        | WaitReason::Call(_)
+        | WaitReason::Advisory(_) => Err(SqlError::internal("a file waits for its blocks only")),
     }
 }
 
 /// The same, of a transaction that runs no plan.
-pub async fn wait_for(obstacle: Obstacle, txn: &mut Txn, cancel: &Cancel) -> Result<()> {
+pub async fn wait_for(obstacle: WaitReason, txn: &mut Txn, cancel: &Cancel) -> Result<()> {
     match obstacle {
-        Obstacle::Held(blocker) => {
+        WaitReason::Locked(blocker) => {
             let released = blocker.wait(txn);
             unless_cancelled(released, cancel)
                 .await?
                 .map_err(|_| deadlock())
         }
-        Obstacle::Absent(absent) => {
+        WaitReason::Absent(absent) => {
             // Not a lock: its time limit does not run.
             let _loading = cancel.begin_load();
             let loaded = absent.wait(txn);
@@ -109,12 +109,12 @@ pub async fn wait_for(obstacle: Obstacle, txn: &mut Txn, cancel: &Cancel) -> Res
                 .map_err(|error| fault(&error))
         }
         // Nor is this.
-        Obstacle::Spill(_) => wait_for_file(obstacle, cancel).await,
-        Obstacle::Call(_) => Err(SqlError::unsupported("a PL/pgSQL function in this place")),
-        Obstacle::Advisory(_) => Err(SqlError::unsupported(
+        WaitReason::Spill(_) => wait_for_file(obstacle, cancel).await,
+        WaitReason::Call(_) => Err(SqlError::unsupported("a PL/pgSQL function in this place")),
+        WaitReason::Advisory(_) => Err(SqlError::unsupported(
             "waiting for an advisory lock in this place",
         )),
-        Obstacle::Turn => {
+        WaitReason::Turn => {
             tokio::task::yield_now().await;
             cancel.check()
         }

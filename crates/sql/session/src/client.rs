@@ -81,13 +81,14 @@ pub trait Client: RowSink {
     fn take_back(&mut self, _mark: u64) {}
 }
 
-/// Nobody: functions that are called for rows which another statement makes a session take have no client at hand. What they say is kept, to be told later.
+/// The client of functions that are called for rows which another statement makes a session take. None is at hand: what
+/// they say is buffered, to be sent later.
 #[derive(Default)]
-pub(super) struct Nobody {
+pub(super) struct BufferedNotices {
     pub(super) told: Vec<(&'static str, Fields)>,
 }
 
-impl RowSink for Nobody {
+impl RowSink for BufferedNotices {
     fn row(&mut self, _row: &[Datum]) -> Result<(), SqlError> {
         Ok(())
     }
@@ -97,7 +98,7 @@ impl RowSink for Nobody {
     }
 }
 
-impl Client for Nobody {
+impl Client for BufferedNotices {
     fn open(&mut self, _context: Rc<SessionContext>) {}
     fn start_rows(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
     fn row_description(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}

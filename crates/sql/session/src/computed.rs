@@ -7,7 +7,7 @@
 
 use super::Session;
 use super::client::{Client, LocalFuture};
-use super::ddl::Surroundings;
+use super::ddl::DdlEnvironment;
 use super::run::{Ran, guarded};
 use super::statement::Parameters;
 use logstead_engine::Isolation;
@@ -77,7 +77,7 @@ impl Session {
         let limits = self.limits();
         let signals = Arc::clone(&self.signals);
         let catalog = self.catalog()?;
-        let mut around = Surroundings::of(self);
+        let mut around = DdlEnvironment::of(self);
         self.context.catalog.replace(Arc::clone(&catalog));
         let open = self.transaction()?;
         open.txn.begin_statement();

@@ -487,7 +487,7 @@ impl Session {
         formats_asked: &[i16],
         client: &mut dyn Client,
     ) -> Result<u64> {
-        self.tell_untold(client);
+        self.flush_notices(client);
         self.adopt_portal(&fetch.name).await?;
         let mut cursor = self
             .cursors

@@ -4,8 +4,8 @@
 
 use super::cursor::Back;
 use logstead_sql_exec::spill::Pages;
-use logstead_sql_exec::wait::Obstacle;
-use logstead_sql_exec::{Held, Spill};
+use logstead_sql_exec::wait::WaitReason;
+use logstead_sql_exec::{OperatorMemory, Spill};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{self, Datum};
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ pub(super) struct Kept {
     /// Rows that have been given so far, and the bytes of those still kept.
     behind: u64,
     behind_bytes: usize,
-    pub(super) held: Held,
+    pub(super) held: OperatorMemory,
 }
 
 impl Kept {
@@ -58,7 +58,7 @@ impl Kept {
     }
 
     /// Brings a row into memory; what to wait for before it is called again.
-    pub(super) fn bring(&mut self, number: u64) -> Result<Option<Obstacle>> {
+    pub(super) fn bring(&mut self, number: u64) -> Result<Option<WaitReason>> {
         match &mut self.paged {
             Some((start, pages)) if number >= *start => pages.bring(number - *start),
             _ => Ok(None),
@@ -66,7 +66,7 @@ impl Kept {
     }
 
     /// What to wait for before more are added.
-    pub(super) fn behind(&self) -> Result<Option<Obstacle>> {
+    pub(super) fn behind(&self) -> Result<Option<WaitReason>> {
         match &self.paged {
             Some((_, pages)) => pages.behind(),
             None => Ok(None),
@@ -206,7 +206,7 @@ mod tests {
             assert_eq!(kept.end(), 4000);
             assert!(kept.bytes < 20_000, "{}", kept.bytes);
             for number in (0..4000).step_by(7) {
-                while let Some(Obstacle::Spill(ticket)) = kept.bring(number).unwrap() {
+                while let Some(WaitReason::Spill(ticket)) = kept.bring(number).unwrap() {
                     ticket.wait_here(|| Ok::<_, ()>(())).unwrap();
                 }
                 match kept.get(number) {

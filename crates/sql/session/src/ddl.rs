@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// What DDL runs with, apart from the transaction.
-pub(super) struct Surroundings {
+pub(super) struct DdlEnvironment {
     search_path: Rc<[String]>,
     store: Arc<CatalogStore>,
     worker: Worker,
@@ -32,12 +32,12 @@ pub(super) struct Surroundings {
     notices: Vec<Notice>,
 }
 
-impl Surroundings {
-    pub(super) fn of(session: &Session) -> Surroundings {
+impl DdlEnvironment {
+    pub(super) fn of(session: &Session) -> DdlEnvironment {
         let context = Rc::clone(&session.context);
         let catalog = Arc::clone(&context.catalog.borrow());
         let work_mem_bytes = context.settings.borrow().typed().work_mem_bytes;
-        Surroundings {
+        DdlEnvironment {
             search_path: context.path_in(&catalog),
             store: Arc::clone(&session.worker.instance.store),
             worker: session.worker.worker.clone(),
@@ -98,7 +98,7 @@ impl Session {
         self.settle_suspended().await?;
         let catalog = self.catalog()?;
         self.context.catalog.replace(Arc::clone(&catalog));
-        let mut around = Surroundings::of(self);
+        let mut around = DdlEnvironment::of(self);
         // It may be the first of its transaction.
         self.transaction()?;
         // ANALYZE and VACUUM change nothing that anybody reads as data. What no serial order is asked of may do it.

@@ -4,7 +4,7 @@
 //! `portal`'s.
 
 use super::client::Client;
-use super::statement::{Promise, Statement};
+use super::statement::{Statement, StatementDescription};
 use super::transaction::Block;
 use super::{Session, create_as, cursor, explain};
 use logstead_sql_parse::{Parsed, StatementKind};
@@ -60,13 +60,13 @@ impl Session {
     }
 
     /// What the statement takes and gives; found out once, by planning it.
-    pub(super) fn promise(&mut self, statement: &Statement) -> Result<Rc<Promise>> {
+    pub(super) fn promise(&mut self, statement: &Statement) -> Result<Rc<StatementDescription>> {
         if let Some(promise) = &*statement.promised.borrow() {
             return Ok(Rc::clone(promise));
         }
         let promise = Rc::new(if statement.is_query() {
             let plan = self.plan(statement)?;
-            Promise {
+            StatementDescription {
                 param_types: plan.param_types.clone(),
                 columns: plan.columns.clone(),
                 gives_rows: plan.gives_rows(),
@@ -84,7 +84,7 @@ impl Session {
         Ok(promise)
     }
 
-    fn utility_promise(&mut self, statement: &Statement) -> Result<Promise> {
+    fn utility_promise(&mut self, statement: &Statement) -> Result<StatementDescription> {
         let mut param_types = Vec::new();
         let inner = statement.parsed().and_then(|parsed| match parsed.kind {
             StatementKind::Declare(_) => Some(cursor::query_of(statement, parsed)),
@@ -99,7 +99,7 @@ impl Session {
             param_types = self.bound_call(statement)?.param_types;
         }
         let columns = self.utility_columns(statement)?;
-        Ok(Promise {
+        Ok(StatementDescription {
             param_types,
             gives_rows: !columns.is_empty(),
             fails: None,

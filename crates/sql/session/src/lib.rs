@@ -15,6 +15,7 @@
 mod activity;
 mod advisory;
 mod advisory_wait;
+mod auto_parameterize;
 mod autoanalyze;
 mod cache;
 mod checkpoint;
@@ -39,14 +40,13 @@ mod extended;
 mod function_call;
 mod instance;
 mod large_objects;
-mod lifted;
 mod notify;
-mod owed;
 mod past;
 mod past_catalogs;
 mod permit;
 mod portal;
 mod prepared;
+mod reply_dependencies;
 mod routine;
 mod run;
 mod schema_elements;
@@ -93,9 +93,9 @@ use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, build};
 use logstead_types::{SqlState, TableId};
-use owed::Owed;
-use past::Reading;
+use past::AsOfSnapshot;
 use portal::Portal;
+use reply_dependencies::ReplyDependencies;
 use sqlparser::ast;
 use statement::{CachedPlan, Statement};
 use std::collections::HashMap;
@@ -137,9 +137,9 @@ pub struct Session {
     /// Its temporary objects.
     temporary: Rc<TempObjects>,
     /// The past that transactions read, if `logstead.as_of` names one.
-    reading: Option<Rc<Reading>>,
+    reading: Option<Rc<AsOfSnapshot>>,
     /// The past that the statement at hand names with AS OF: the next transaction is its own, and takes this.
-    clause: Option<Rc<Reading>>,
+    clause: Option<Rc<AsOfSnapshot>>,
     savepoints: Vec<Savepoint>,
     portals: HashMap<String, Portal, foldhash::fast::RandomState>,
     /// Portals in the middle of their rows.
@@ -148,7 +148,7 @@ pub struct Session {
     /// The statement came in a simple query: what it answers is described with it, in text.
     in_simple_query: bool,
     /// What unsent replies wait for.
-    owed: Owed,
+    owed: ReplyDependencies,
     working: Option<Working>,
     /// The statement whose time is being counted.
     running: Option<Running>,

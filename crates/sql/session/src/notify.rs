@@ -80,7 +80,7 @@ impl Mailbox {
 /// The channels of a server.
 #[derive(Default)]
 pub(super) struct Channels {
-    /// Held from the drawing of a CSN until its place in the queue is taken.
+    /// OperatorMemory from the drawing of a CSN until its place in the queue is taken.
     turns: Turns<()>,
     state: Mutex<State>,
 }

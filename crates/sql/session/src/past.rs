@@ -24,11 +24,11 @@
 use super::client::Client;
 use super::past_catalogs::PastCatalogs;
 use super::run::{Limits, guarded};
-use super::statement::{Promise, Statement};
+use super::statement::{Statement, StatementDescription};
 use super::{Block, Session};
 use logstead_engine::{Isolation, Past, RecoveryTarget};
 use logstead_sql_catalog::Catalog;
-use logstead_sql_exec::wait::{Obstacle, wait_for};
+use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_func as func;
 use logstead_sql_parse::{AsOf, AsOfPoint, StatementKind};
 use logstead_sql_types::error::{Result, SqlError};
@@ -43,7 +43,7 @@ pub(super) const AS_OF: &str = "logstead.as_of";
 pub(super) const AS_OF_POINT: &str = "logstead.as_of_point";
 
 /// The point that a session reads.
-pub(super) struct Reading {
+pub(super) struct AsOfSnapshot {
     /// The setting's value.
     value: Rc<str>,
     pub(super) past: Arc<Past>,
@@ -80,7 +80,7 @@ pub(super) fn is_as_of(name: &str) -> bool {
 
 impl Session {
     /// The point that the open transaction reads, or that the next one will.
-    pub(super) fn reading(&self) -> Option<&Rc<Reading>> {
+    pub(super) fn reading(&self) -> Option<&Rc<AsOfSnapshot>> {
         if self.clause.is_some() {
             return self.clause.as_ref();
         }
@@ -117,7 +117,7 @@ impl Session {
         Ok(())
     }
 
-    fn read(&mut self, reading: Option<Rc<Reading>>) {
+    fn read(&mut self, reading: Option<Rc<AsOfSnapshot>>) {
         let shown = reading
             .as_ref()
             .map(|reading| self.shown_point(&reading.past));
@@ -148,7 +148,7 @@ impl Session {
         Ok(())
     }
 
-    pub(super) async fn open_past(&mut self, value: &str) -> Result<Rc<Reading>> {
+    pub(super) async fn open_past(&mut self, value: &str) -> Result<Rc<AsOfSnapshot>> {
         let which = self.point(value, Asker::Setting)?;
         self.open_point(&which, value, Asker::Setting).await
     }
@@ -158,7 +158,7 @@ impl Session {
         which: &RecoveryTarget,
         value: &str,
         asker: Asker,
-    ) -> Result<Rc<Reading>> {
+    ) -> Result<Rc<AsOfSnapshot>> {
         let engine = self.worker.instance.engine.clone();
         let past = engine.past(which);
         let past =
@@ -174,7 +174,7 @@ impl Session {
         let mut txn = self.worker.worker.begin(Isolation::ReadCommitted);
         let read = async {
             while let Err(absent) = past.opened() {
-                wait_for(Obstacle::Absent(absent), &mut txn, signals.statement()).await?;
+                wait_for(WaitReason::Absent(absent), &mut txn, signals.statement()).await?;
             }
             let live = now.and_then(|catalog| catalog.notes.live.clone());
             let version = || store.new_version();
@@ -187,7 +187,7 @@ impl Session {
                 format!("database \"{}\" did not exist", self.context.database),
             )
         })?;
-        Ok(Rc::new(Reading {
+        Ok(Rc::new(AsOfSnapshot {
             value: value.into(),
             catalog: Arc::clone(catalog),
             past,
@@ -200,7 +200,7 @@ impl Session {
         as_of: &AsOf,
         params: &[Datum],
         types: &[SqlType],
-    ) -> Result<Rc<Reading>> {
+    ) -> Result<Rc<AsOfSnapshot>> {
         let asker = Asker::Clause {
             is_time: as_of.is_time,
         };
@@ -251,7 +251,10 @@ impl Session {
     }
 
     /// What a statement takes and gives, as of the past that it names, if that can be known before it runs.
-    pub(super) async fn promise_as_of(&mut self, statement: &Statement) -> Result<Rc<Promise>> {
+    pub(super) async fn promise_as_of(
+        &mut self,
+        statement: &Statement,
+    ) -> Result<Rc<StatementDescription>> {
         let named = statement
             .as_of()
             .filter(|as_of| matches!(as_of.point, AsOfPoint::Text(_)));
@@ -408,7 +411,12 @@ impl Session {
         let bring = async {
             for table in tables {
                 while let Err(absent) = reading.past.indexed(*table) {
-                    wait_for(Obstacle::Absent(absent), &mut open.txn, signals.statement()).await?;
+                    wait_for(
+                        WaitReason::Absent(absent),
+                        &mut open.txn,
+                        signals.statement(),
+                    )
+                    .await?;
                 }
             }
             Ok(())

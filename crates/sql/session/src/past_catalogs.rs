@@ -15,7 +15,7 @@ use logstead_sql_catalog::read::Rows;
 use logstead_sql_catalog::stored::{COUNTER, OBJECT_TABLES, SEQUENCES};
 use logstead_sql_catalog::{Catalog, IndexDef, Live, Relation, Tariff};
 use logstead_sql_ddl::pg_catalog::system_catalog;
-use logstead_sql_exec::wait::{Obstacle, wait_for};
+use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_exec::{Cancel, index_keys};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -134,7 +134,7 @@ async fn all_rows(
                 Err(absent) => absent,
             }
         };
-        wait_for(Obstacle::Absent(absent), txn, cancel).await?;
+        wait_for(WaitReason::Absent(absent), txn, cancel).await?;
     }
 }
 

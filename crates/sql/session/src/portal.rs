@@ -1,6 +1,6 @@
 //! Portals: statements with their parameters, run as far as the client asked.
 
-use super::client::{Client, Nobody};
+use super::client::{BufferedNotices, Client};
 use super::cursor::{self, unknown_cursor};
 use super::run::{Ran, Tag};
 use super::statement::{CachedPlan, Statement};
@@ -8,7 +8,7 @@ use super::transaction::{Block, fold};
 use super::{Reply, Session};
 use logstead_engine::{Memory, RowRef};
 use logstead_sql_catalog::context::Context;
-use logstead_sql_exec::{Execution, Held, RowSink, StoredColumn};
+use logstead_sql_exec::{Execution, OperatorMemory, RowSink, StoredColumn};
 use logstead_sql_func::FunctionContext;
 use logstead_sql_plan::{Command, OutputColumn};
 use logstead_sql_types::encoding::Way;
@@ -84,7 +84,7 @@ pub(super) struct DependencySet {
     bytes: usize,
     /// The account that they are charged to.
     memory: &'static Memory,
-    held: Held,
+    held: OperatorMemory,
 }
 
 impl DependencySet {
@@ -94,7 +94,7 @@ impl DependencySet {
             rows: VecDeque::new(),
             bytes: 0,
             memory,
-            held: Held::default(),
+            held: OperatorMemory::default(),
         }
     }
 
@@ -507,7 +507,7 @@ impl Session {
                 let engine = self.worker.instance.engine.clone();
                 let signals = Arc::clone(&self.signals);
                 let limits = self.limits();
-                let mut nobody = Nobody::default();
+                let mut nobody = BufferedNotices::default();
                 // With the rights of who began it: the next statement may be one of a SECURITY DEFINER routine.
                 let before = self.context.enter_role(portal.role);
                 let ran = loop {

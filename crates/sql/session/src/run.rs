@@ -361,7 +361,7 @@ impl Session {
         if first {
             self.begin_run().await?;
         }
-        self.tell_untold(client);
+        self.flush_notices(client);
         self.set_deadline(limits);
         let mut rows_left = rows_max;
         // Rows given in batches that have been sent already; a statement that writes counts its rows itself.
@@ -414,7 +414,7 @@ impl Session {
     }
 
     /// Tells what functions have said with no client at hand.
-    pub(super) fn tell_untold(&mut self, client: &mut dyn Client) {
+    pub(super) fn flush_notices(&mut self, client: &mut dyn Client) {
         for (severity, fields) in std::mem::take(&mut self.untold) {
             client.notice(severity, &fields);
         }

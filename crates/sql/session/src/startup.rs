@@ -6,7 +6,7 @@
 use super::context::SessionContext;
 use super::cursor::Cursors;
 use super::instance::{Place, WorkerSessions};
-use super::owed::Owed;
+use super::reply_dependencies::ReplyDependencies;
 use super::transaction::Block;
 use super::transaction_modes::Modes;
 use super::{Session, database, routine};
@@ -100,7 +100,7 @@ impl Session {
             settings.set_initial(&name, &value)?;
         }
         // What the roles tell rests on it.
-        let mut owed = Owed::default();
+        let mut owed = ReplyDependencies::default();
         owed.merge(&CommitWait::floor(instance.store.newest_change()), true);
         let temporary = Rc::new(TempObjects::new(&instance.store, pid));
         let context = SessionContext::new(

@@ -35,7 +35,7 @@ pub(super) struct Statement {
     /// Parameter types as declared.
     pub(super) declared: Vec<Option<Oid>>,
     /// What the client was told, fixed for the life of the statement.
-    pub(super) promised: RefCell<Option<Rc<Promise>>>,
+    pub(super) promised: RefCell<Option<Rc<StatementDescription>>>,
     plan: RefCell<Option<Rc<CachedPlan>>>,
     /// When it was prepared, in microseconds since 2000-01-01 UTC.
     pub(super) prepared_at: i64,
@@ -53,7 +53,7 @@ pub(super) struct Statement {
 pub(super) type Statements = HashMap<String, Rc<Statement>, foldhash::fast::RandomState>;
 
 /// What a prepared statement takes and gives.
-pub(super) struct Promise {
+pub(super) struct StatementDescription {
     pub(super) param_types: Vec<SqlType>,
     pub(super) columns: Vec<OutputColumn>,
     /// It gives rows, be it of no columns.

@@ -1,7 +1,7 @@
 //! Temporary objects of a session: ON COMMIT and DISCARD TEMP.
 
 use super::Session;
-use super::ddl::Surroundings;
+use super::ddl::DdlEnvironment;
 use super::run::guarded;
 use super::transaction::Open;
 use logstead_sql_ddl as ddl;
@@ -45,7 +45,7 @@ impl Session {
     async fn on_temporary(&mut self, open: &mut Open, work: Work) -> Result<()> {
         let signals = Arc::clone(&self.signals);
         // What it has to tell is told to nobody: it was asked for.
-        let mut around = Surroundings::of(self);
+        let mut around = DdlEnvironment::of(self);
         let mut cx = around.context(open, "");
         let limits = self.limits();
         guarded(&signals, limits, async {

@@ -7,7 +7,7 @@
 use super::client::Client;
 use super::instance::Waiting;
 use super::large_objects::Descriptors;
-use super::past::Reading;
+use super::past::AsOfSnapshot;
 use super::run::{Limits, guarded};
 use super::transaction_modes::{Modes, apply};
 use super::{Session, aborted};
@@ -45,7 +45,7 @@ pub(super) struct Open {
     /// Large objects that it has opened.
     pub(super) descriptors: Descriptors,
     /// The past that it reads; none is the present.
-    pub(super) reading: Option<Rc<Reading>>,
+    pub(super) reading: Option<Rc<AsOfSnapshot>>,
     /// It is that of one statement, which has named its past.
     pub(super) is_of_clause: bool,
 }

@@ -9,7 +9,7 @@
 
 use super::pool::{Ticket, ticket};
 use super::space::{Spill, SpillSpace};
-use crate::wait::Obstacle;
+use crate::wait::WaitReason;
 use logstead_env::{File, is_disk_full};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -139,7 +139,7 @@ impl TempFile {
     }
 
     /// What an operator should wait for that has written faster than the disk takes it; fails if the disk has.
-    pub(crate) fn behind(&self) -> Result<Option<Obstacle>> {
+    pub(crate) fn behind(&self) -> Result<Option<WaitReason>> {
         if let Some(error) = &*self.opened.failed() {
             return Err(error.clone());
         }
@@ -149,7 +149,7 @@ impl TempFile {
         let (ticket, finish) = ticket();
         let job = Box::new(move || drop(finish));
         self.opened.space.pool.submit(self.opened.number, job);
-        Ok(Some(Obstacle::Spill(ticket)))
+        Ok(Some(WaitReason::Spill(ticket)))
     }
 
     /// Would [`behind`](Self::behind) say so?

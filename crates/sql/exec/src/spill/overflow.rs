@@ -6,7 +6,7 @@
 //! group's state is ever written. Every pass finishes some groups, so this ends however the hashes fall.
 
 use super::{FANOUT, Got, Reader, Spill, Stream, TempFile, partition_of};
-use crate::wait::Obstacle;
+use crate::wait::WaitReason;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 
@@ -55,7 +55,7 @@ impl Overflow {
     }
 
     /// What to wait for before more is written.
-    pub(crate) fn behind(&self) -> Result<Option<Obstacle>> {
+    pub(crate) fn behind(&self) -> Result<Option<WaitReason>> {
         self.file.behind()
     }
 

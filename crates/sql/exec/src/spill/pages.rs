@@ -12,7 +12,7 @@ use super::file::Block;
 use super::pool::Ticket;
 use super::{Spill, TempFile};
 use crate::batch::row_size_bytes;
-use crate::wait::Obstacle;
+use crate::wait::WaitReason;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 use std::cell::Cell;
@@ -151,7 +151,7 @@ impl Pages {
     }
 
     /// Brings a row into memory; what to wait for before it is called again. A row that is not kept is nothing to wait for.
-    pub fn bring(&mut self, row: u64) -> Result<Option<Obstacle>> {
+    pub fn bring(&mut self, row: u64) -> Result<Option<WaitReason>> {
         let Some(at) = self.place(row) else {
             return Ok(None);
         };
@@ -167,7 +167,7 @@ impl Pages {
             _ => self.file.read(block),
         };
         if !ticket.is_done() {
-            let waits = Obstacle::Spill(ticket.clone());
+            let waits = WaitReason::Spill(ticket.clone());
             self.asked = Some((number, ticket));
             return Ok(Some(waits));
         }
@@ -253,7 +253,7 @@ impl Pages {
     }
 
     /// What to wait for before more is pushed.
-    pub fn behind(&self) -> Result<Option<Obstacle>> {
+    pub fn behind(&self) -> Result<Option<WaitReason>> {
         self.file.behind()
     }
 
@@ -271,7 +271,7 @@ mod tests {
 
     fn number(pages: &mut Pages, row: u64) -> Option<i64> {
         while let Some(obstacle) = pages.bring(row).unwrap() {
-            let Obstacle::Spill(ticket) = obstacle else {
+            let WaitReason::Spill(ticket) = obstacle else {
                 panic!("pages wait for their blocks only")
             };
             ticket.wait_here(|| Ok::<_, ()>(())).unwrap();

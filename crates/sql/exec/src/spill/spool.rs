@@ -7,7 +7,7 @@ use super::code::{self, Place};
 use super::pool::Ticket;
 use super::{Got, Spill, Stream, TempFile};
 use crate::batch::{Batch, Rows};
-use crate::wait::Obstacle;
+use crate::wait::WaitReason;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 
@@ -98,7 +98,7 @@ impl Spool {
     }
 
     /// What to wait for before more is appended.
-    pub(crate) fn behind(&self) -> Result<Option<Obstacle>> {
+    pub(crate) fn behind(&self) -> Result<Option<WaitReason>> {
         match &self.disk {
             Some(disk) => disk.file.behind(),
             None => Ok(None),
@@ -149,7 +149,7 @@ impl SpoolReader {
         loop {
             if !self.bring(disk)? {
                 return Ok(match self.asked.clone() {
-                    Some(ticket) => Got::Wait(Obstacle::Spill(ticket)),
+                    Some(ticket) => Got::Wait(WaitReason::Spill(ticket)),
                     None => Got::End,
                 });
             }
@@ -213,7 +213,7 @@ mod tests {
             match reader.read(number, spool, &mut out).unwrap() {
                 Got::Row => return Some(out.row(0).to_vec()),
                 Got::End => return None,
-                Got::Wait(Obstacle::Spill(ticket)) => {
+                Got::Wait(WaitReason::Spill(ticket)) => {
                     ticket.wait_here(|| Ok::<_, ()>(())).unwrap();
                 }
                 Got::Wait(_) => panic!("a reader waits for its block only"),

@@ -5,7 +5,7 @@
 use super::code::{self, Place};
 use super::file::{Block, TempFile};
 use super::pool::Ticket;
-use crate::wait::Obstacle;
+use crate::wait::WaitReason;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 
@@ -71,7 +71,7 @@ pub(crate) enum Got {
     /// No more rows.
     End,
     /// A block is not there yet: wait for it, and call again.
-    Wait(Obstacle),
+    Wait(WaitReason),
 }
 
 /// Reads a finished stream.
@@ -101,7 +101,7 @@ impl Reader {
                 },
             };
             if !ticket.is_done() {
-                let waits = Obstacle::Spill(ticket.clone());
+                let waits = WaitReason::Spill(ticket.clone());
                 self.ahead = Some(ticket);
                 return Ok(Got::Wait(waits));
             }

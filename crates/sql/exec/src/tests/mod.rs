@@ -1,8 +1,8 @@
 //! Tests of the executor over hand-made plans and a real engine on a log in memory.
 
 mod merge_joins;
+mod prune_columns;
 mod reads;
-mod unread;
 mod windows;
 mod world;
 mod writes;

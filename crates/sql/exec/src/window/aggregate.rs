@@ -9,7 +9,7 @@ use super::partition::Partition;
 use crate::context::Cx;
 use crate::eval::{eval_in, holds};
 use crate::user_aggregate::UserState;
-use crate::wait::Obstacle;
+use crate::wait::WaitReason;
 use logstead_sql_func::{Aggregate, AggregateState};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Transitions, WindowCall};
@@ -73,7 +73,7 @@ impl Moving {
         rows: &Partition,
         work: &mut usize,
         cx: &mut Cx<'a>,
-    ) -> Result<Result<Option<Datum>, Obstacle>> {
+    ) -> Result<Result<Option<Datum>, WaitReason>> {
         if head == self.from
             && tail == self.to
             && let Some(value) = &self.value
@@ -132,7 +132,7 @@ impl Moving {
         call: &'a WindowCall,
         args: &[Datum],
         cx: &mut Cx<'a>,
-    ) -> Result<Result<(), Obstacle>> {
+    ) -> Result<Result<(), WaitReason>> {
         match self.user_how(call) {
             Some((user, how)) => user.add_alone(how, args, cx),
             None => self.state.add_in(cx.session, args).map(Ok),
@@ -144,7 +144,7 @@ impl Moving {
         call: &'a WindowCall,
         args: &[Datum],
         cx: &mut Cx<'a>,
-    ) -> Result<Result<bool, Obstacle>> {
+    ) -> Result<Result<bool, WaitReason>> {
         match self.user_how(call) {
             Some((user, how)) => user.remove(how, args, cx),
             None => self.state.remove(args).map(Ok),
@@ -155,7 +155,7 @@ impl Moving {
         &mut self,
         call: &'a WindowCall,
         cx: &mut Cx<'a>,
-    ) -> Result<Result<Option<Datum>, Obstacle>> {
+    ) -> Result<Result<Option<Datum>, WaitReason>> {
         let value = match self.user_how(call) {
             Some((user, how)) => match user.value(how, &[], cx)? {
                 Ok(value) => value,
@@ -176,7 +176,7 @@ impl Moving {
         rows: &Partition,
         work: &mut usize,
         cx: &mut Cx<'a>,
-    ) -> Result<Result<Option<Datum>, Obstacle>> {
+    ) -> Result<Result<Option<Datum>, WaitReason>> {
         if self.runs != *runs {
             let head = runs.first().map_or(0, |(from, _)| *from);
             self.restart(aggregate, call, head);

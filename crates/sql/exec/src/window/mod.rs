@@ -14,9 +14,9 @@ mod partition;
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
-use super::held::Held;
 use super::operator::{Running, Step, pull};
-use super::wait::Obstacle;
+use super::operator_memory::OperatorMemory;
+use super::wait::WaitReason;
 use aggregate::Moving;
 use frame::{Frames, Lookahead};
 use logstead_sql_func::WindowKind;
@@ -50,8 +50,8 @@ pub(crate) struct WindowState {
     /// What calls gave for row `at` before the work was used up.
     given: Vec<Datum>,
     /// What a call of the row waits for.
-    waits: Option<Obstacle>,
-    held: Held,
+    waits: Option<WaitReason>,
+    held: OperatorMemory,
 }
 
 /// State of a call.
@@ -88,7 +88,7 @@ impl WindowState {
             calls: Vec::new(),
             given: Vec::new(),
             waits: None,
-            held: Held::default(),
+            held: OperatorMemory::default(),
         }
     }
 

@@ -8,7 +8,7 @@
 
 use crate::batch::row_size_bytes;
 use crate::spill::{Pages, Spill};
-use crate::wait::Obstacle;
+use crate::wait::WaitReason;
 use logstead_sql_plan::Window;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, compare_as};
@@ -79,7 +79,7 @@ impl Partition {
     }
 
     /// Brings a row that was missed; what to wait for before it is called again.
-    pub(super) fn bring(&mut self, i: usize) -> Result<Option<Obstacle>> {
+    pub(super) fn bring(&mut self, i: usize) -> Result<Option<WaitReason>> {
         if let Some((start, pages)) = &mut self.paged
             && let Some(number) = i.checked_sub(*start)
         {
@@ -106,7 +106,7 @@ impl Partition {
     }
 
     /// What to wait for before more is pushed.
-    pub(super) fn behind(&self) -> Result<Option<Obstacle>> {
+    pub(super) fn behind(&self) -> Result<Option<WaitReason>> {
         match &self.paged {
             Some((_, pages)) => pages.behind(),
             None => Ok(None),

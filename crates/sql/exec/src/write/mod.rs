@@ -21,7 +21,7 @@ pub(crate) use update::{UpdateState, UpdateWriter};
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::eval::{as_bool, eval_in, holds, text_of};
-use super::wait::Obstacle;
+use super::wait::WaitReason;
 use crate::index_keys::{self, RowKeys};
 use logstead_engine::{RowBuilder, RowLock, RowRef, Table, VersionId, WriteError};
 use logstead_sql_catalog::context::Context;
@@ -41,7 +41,7 @@ pub(crate) enum Outcome {
     /// Nothing to do: gone, no longer wanted, or DO NOTHING.
     Skipped,
     /// Try again after this.
-    Wait(Obstacle),
+    Wait(WaitReason),
 }
 
 /// What became of a version that was to replace or end another one.
@@ -49,7 +49,7 @@ enum Stored {
     /// It is there.
     Done,
     /// Try again after this.
-    Wait(Obstacle),
+    Wait(WaitReason),
     /// READ COMMITTED: there is a newer version, which may not be wanted.
     Changed,
     /// The row is gone.
@@ -65,7 +65,7 @@ enum Locked {
     /// Nobody else changes it.
     Done,
     /// Try again after this.
-    Wait(Obstacle),
+    Wait(WaitReason),
     /// READ COMMITTED: there is a newer version.
     Changed,
     /// The row is gone.
@@ -119,7 +119,7 @@ impl Returning {
         row: &[Datum],
         cx: &mut Cx<'a>,
         out: &mut Batch,
-    ) -> Result<Option<Obstacle>> {
+    ) -> Result<Option<WaitReason>> {
         let returning = match (outcome, returning) {
             (Outcome::Wait(obstacle), _) => return Ok(Some(obstacle)),
             (Outcome::Written, Some(returning)) => returning,

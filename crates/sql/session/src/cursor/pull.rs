@@ -3,7 +3,7 @@
 
 use super::{Cursor, ROWS_AT_ONCE, State};
 use crate::Session;
-use crate::client::{Client, Nobody};
+use crate::client::{BufferedNotices, Client};
 use crate::cursor_rows::Kept;
 use crate::portal::DependencySet;
 use crate::run::guarded;
@@ -133,7 +133,7 @@ impl Session {
                 continue;
             };
             let mut pulled = Ok(());
-            let mut nobody = Nobody::default();
+            let mut nobody = BufferedNotices::default();
             let before = self.context.enter_role(cursor.role);
             while pulled.is_ok() && matches!(cursor.state, State::Running { .. }) {
                 pulled = self.pull(&mut cursor, ROWS_AT_ONCE, &mut nobody).await;

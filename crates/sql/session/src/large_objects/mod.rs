@@ -20,7 +20,7 @@ pub(super) use descriptors::Descriptors;
 
 use super::Session;
 use super::client::Client;
-use super::ddl::Surroundings;
+use super::ddl::DdlEnvironment;
 use super::routine::Quiet;
 use super::run::guarded;
 use super::statement::Statement;
@@ -391,7 +391,7 @@ impl Session {
         let limits = self.limits();
         let signals = Arc::clone(&self.signals);
         let catalog = self.catalog()?;
-        let mut around = Surroundings::of(self);
+        let mut around = DdlEnvironment::of(self);
         self.context.catalog.replace(Arc::clone(&catalog));
         let open = self.transaction()?;
         open.txn.begin_statement();

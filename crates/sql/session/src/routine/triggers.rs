@@ -9,7 +9,7 @@ use crate::client::Client;
 use logstead_sql_catalog::routine::Routine as Definition;
 use logstead_sql_catalog::trigger::TriggerTime;
 use logstead_sql_catalog::{Catalog, Relation};
-use logstead_sql_exec::events::Captured;
+use logstead_sql_exec::events::TransitionTables;
 use logstead_sql_exec::{self as exec, Call, Caller, TriggerCall};
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
@@ -52,7 +52,7 @@ fn text(text: &str) -> Datum {
 }
 
 /// The tables of REFERENCING: arrays of the table's rows.
-fn tables_of(captured: &Captured, table: &Relation, ty: SqlType) -> Result<[Datum; 2]> {
+fn tables_of(captured: &TransitionTables, table: &Relation, ty: SqlType) -> Result<[Datum; 2]> {
     if let Some(known) = captured.values.get() {
         return Ok(known.clone());
     }

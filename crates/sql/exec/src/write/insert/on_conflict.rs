@@ -14,7 +14,7 @@ use crate::context::Cx;
 use crate::eval::eval_in;
 use crate::stored;
 use crate::trigger::{self, Fired};
-use crate::wait::Obstacle;
+use crate::wait::WaitReason;
 use logstead_engine::{Isolation, KeyKind, Row, RowRef, Table, WriteError};
 use logstead_sql_catalog::trigger::TriggerEvent;
 use logstead_sql_catalog::{IndexDef, Relation};
@@ -310,7 +310,7 @@ pub(super) enum Conflict<'a> {
     /// The row in the way is updated.
     Update(Rid, &'a ConflictUpdate),
     /// To be asked again after this.
-    Wait(Obstacle),
+    Wait(WaitReason),
 }
 
 /// 55000 for an arbiter whose key is not judged when a row is written.

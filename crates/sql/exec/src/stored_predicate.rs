@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// See the module.
-pub(super) struct Quick {
+pub(super) struct StoredPredicate {
     /// The scan's column.
     pub(super) column: usize,
     op: Comparison,
@@ -32,9 +32,9 @@ enum Constant {
     Padded(Arc<str>),
 }
 
-impl Quick {
+impl StoredPredicate {
     /// A condition that may be decided so.
-    pub(super) fn of(condition: &Expr, columns: &[StoredColumn]) -> Option<Quick> {
+    pub(super) fn of(condition: &Expr, columns: &[StoredColumn]) -> Option<StoredPredicate> {
         let Expr::Call { function, args, .. } = condition else {
             return None;
         };
@@ -52,7 +52,7 @@ impl Quick {
         };
         let ty = columns.get(column)?.ty.oid;
         let constant = Constant::of(ty, constant, types)?;
-        Some(Quick {
+        Some(StoredPredicate {
             column,
             op,
             constant,
@@ -244,7 +244,7 @@ mod tests {
                     args: vec![Expr::Column(0, ty), Expr::Const(constant.clone(), other)],
                     ty: resolved.result,
                 };
-                let quick = Quick::of(&condition, &columns).expect(op);
+                let quick = StoredPredicate::of(&condition, &columns).expect(op);
                 let mut builder = RowBuilder::new();
                 for value in &values {
                     builder.start(1, 1);

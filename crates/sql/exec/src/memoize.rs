@@ -5,9 +5,9 @@
 //! Where hardly anything is asked again, nothing is kept any more.
 
 use super::context::Cx;
-use super::fixed::reads_with;
-use super::held::Held;
 use super::keytable::KeyTable;
+use super::operator_memory::OperatorMemory;
+use super::rescan_invariant::reads_with;
 use logstead_sql_plan::expr::{Expr, Subquery, SubqueryKind};
 use logstead_sql_plan::{Plan, walk};
 use logstead_sql_types::error::Result;
@@ -25,7 +25,7 @@ pub(super) struct Remembered {
     /// What was given for each key.
     values: Vec<Datum>,
     values_bytes: usize,
-    held: Held,
+    held: OperatorMemory,
     key: Vec<u8>,
     /// Questions that came to an answer: a run that is interrupted asks again each time that it goes on.
     asked: usize,
@@ -57,7 +57,7 @@ impl Remembered {
             keys: KeyTable::default(),
             values: Vec::new(),
             values_bytes: 0,
-            held: Held::default(),
+            held: OperatorMemory::default(),
             key: Vec::new(),
             asked: 0,
             found: 0,

@@ -1,6 +1,6 @@
 //! What an operator holds between its rows, charged to the server's memory budget.
 //!
-//! Each operator that keeps rows has a [`Held`] and tells it how much it keeps; what `work_mem` allows one operator is checked
+//! Each operator that keeps rows has a [`OperatorMemory`] and tells it how much it keeps; what `work_mem` allows one operator is checked
 //! beside it (`batch::check_memory`). Given back when the operator's state is dropped.
 
 use logstead_engine::{Charge, Memory};
@@ -13,9 +13,9 @@ const STEP_BYTES: usize = 64 << 10;
 
 /// An operator's part of the memory budget.
 #[derive(Default)]
-pub struct Held(Option<Charge>);
+pub struct OperatorMemory(Option<Charge>);
 
-impl Held {
+impl OperatorMemory {
     /// Only `held_bytes` are kept any more.
     pub(crate) fn shrink(&mut self, held_bytes: usize) {
         let charged = held_bytes / STEP_BYTES * STEP_BYTES;

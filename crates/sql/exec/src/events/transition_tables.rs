@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// The rows that a statement has changed of a table in one way, for triggers with REFERENCING. Complete when the first
 /// of these is fired.
 #[derive(Default)]
-pub struct Captured {
-    rows: Mutex<CapturedRows>,
+pub struct TransitionTables {
+    rows: Mutex<TransitionRows>,
     closed: AtomicBool,
     /// The tables as values, once somebody has asked.
     pub values: OnceLock<[Datum; 2]>,
@@ -17,14 +17,14 @@ pub struct Captured {
 
 /// Encoded rows: as they were, and as they are.
 #[derive(Default)]
-pub struct CapturedRows {
+pub struct TransitionRows {
     /// As they were.
     pub old: Vec<Box<[u8]>>,
     /// As they are.
     pub new: Vec<Box<[u8]>>,
 }
 
-impl Captured {
+impl TransitionTables {
     /// May rows still be added?
     pub(super) fn is_open(&self) -> bool {
         !self.closed.load(Ordering::Relaxed)
@@ -38,7 +38,7 @@ impl Captured {
     }
 
     /// The rows, to which none are added any more.
-    pub fn close(&self) -> MutexGuard<'_, CapturedRows> {
+    pub fn close(&self) -> MutexGuard<'_, TransitionRows> {
         self.closed.store(true, Ordering::Relaxed);
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,5 +56,5 @@ pub struct Written {
     /// Of a statement: how many actions have changed its table then.
     pub number: u64,
     /// For triggers with tables of rows.
-    pub captured: Option<Arc<Captured>>,
+    pub captured: Option<Arc<TransitionTables>>,
 }

@@ -13,14 +13,14 @@ use logstead_engine::{CommitWait, Receipt};
 
 /// See the module's documentation.
 #[derive(Default)]
-pub(super) struct Owed {
+pub(super) struct ReplyDependencies {
     /// Unsent answers wait for it.
     waits_for: CommitWait,
     /// Told without waiting.
     unconfirmed: CommitWait,
 }
 
-impl Owed {
+impl ReplyDependencies {
     /// Answers tell of this. `synchronous`: they wait until it is durable.
     pub(super) fn merge(&mut self, told: &CommitWait, synchronous: bool) {
         if !synchronous {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_first_synchronous_answer_waits_for_all_before_it() {
-        let mut owed = Owed::default();
+        let mut owed = ReplyDependencies::default();
         owed.merge(&CommitWait::of(Csn(3)), false);
         assert!(owed.waits_for().is_none(), "nobody waits for it yet");
         owed.merge(&CommitWait::of(Csn(5)), true);
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_commit_stands_for_all_it_depends_on() {
-        let mut owed = Owed::default();
+        let mut owed = ReplyDependencies::default();
         let receipt = |csn: u64| Receipt {
             csn: Some(Csn(csn)),
             waits_for: CommitWait::of(Csn(csn)),
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn what_an_earlier_answer_waits_for_is_not_forgotten() {
-        let mut owed = Owed::default();
+        let mut owed = ReplyDependencies::default();
         owed.merge(&CommitWait::of(Csn(3)), true);
         owed.merge(&CommitWait::of(Csn(4)), false);
         assert_eq!(owed.waits_for().by_name(), [Csn(3)]);
