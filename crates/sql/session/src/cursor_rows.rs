@@ -38,7 +38,7 @@ impl Kept {
     /// Rows that have come so far.
     pub(super) fn end(&self) -> u64 {
         match &self.paged {
-            Some((start, pages)) => start + pages.len(),
+            Some((start, pages)) => start + pages.row_count(),
             None => self.first + self.rows.len() as u64,
         }
     }
@@ -122,7 +122,7 @@ impl Kept {
                 self.behind_bytes = self.behind_bytes.saturating_sub(bytes);
             }
         } else if let Some((start, pages)) = &mut self.paged
-            && self.first < *start + pages.len()
+            && self.first < *start + pages.row_count()
         {
             self.first += 1;
             pages.drop_before(self.first.saturating_sub(*start));

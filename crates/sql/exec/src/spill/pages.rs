@@ -85,7 +85,7 @@ impl Pages {
     }
 
     /// Rows so far, dropped ones too.
-    pub fn len(&self) -> u64 {
+    pub fn row_count(&self) -> u64 {
         self.len
     }
 
