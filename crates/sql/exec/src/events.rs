@@ -1,7 +1,7 @@
 //! Events: what a transaction has still to check, and which triggers it has still to fire, for rows that it has
 //! written.
 //!
-//! Owns: the queue ([`Events`]), and how written rows come into it ([`Queue`]). Does not check: `exec::referential`
+//! Owns: the queue ([`Events`]), and how written rows come into it (`Queue`). Does not check: `exec::referential`
 //! does.
 //!
 //! The life of an event:

@@ -407,7 +407,7 @@ impl Session {
     }
 
     /// Undoes all that the session has not committed, in turns with the others: it is about to end. Where the server
-    /// stops nobody waits for that: see [`Session::leaves_undoing`].
+    /// stops nobody waits for that: see `Session::leaves_undoing`.
     pub async fn undo_all(&mut self) {
         self.take_back();
         self.unwind_unless_left().await;

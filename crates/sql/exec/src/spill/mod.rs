@@ -4,10 +4,10 @@
 //!    are synchronous and run on workers, which never touch a file: what has to be waited for comes up as a step, like
 //!    a lock.
 //! 2. A session has a [`Spill`]: the space with the session's own account, which `temp_file_limit` bounds.
-//! 3. An operator that holds more than it may makes a [`TempFile`] and writes rows to [`Stream`]s in it: sorted runs,
+//! 3. An operator that holds more than it may makes a `TempFile` and writes rows to `Stream`s in it: sorted runs,
 //!    or partitions by hash. All streams of an operator share its file, which is made of blocks (`file`); room of
 //!    blocks that have been read for the last time is used again.
-//! 4. A [`Reader`] gives a stream's rows in the order in which they were written, one block read ahead.
+//! 4. A `Reader` gives a stream's rows in the order in which they were written, one block read ahead.
 //!
 //! Invariants:
 //! - A file has no name once it is open: whatever ends the statement or the process, nothing is left. The moment
