@@ -1,6 +1,6 @@
 //! CREATE and DROP EXTENSION. plpgsql is always there, as in a new database of PostgreSQL; those of
-//! [`logstead_sql_func::extensions`] can be made, and so can citext and hstore, each of which is there where its type is,
-//! whose row is that of the extension, too. No other can be had.
+//! [`logstead_sql_func::extensions`] can be made, and so can citext and hstore, each of which is there where its type
+//! is, whose row is that of the extension, too. No other can be had.
 //!
 //! An extension of functions that was made is a row of the comments' table, beside the comment on it: its class and
 //! number, [`EXTENSION_ROW`] as the column, and `schema/version/name` as the text. So builds that do not know of it

@@ -1,8 +1,8 @@
 //! Foreign keys: making them, what depends on them, changing when they are judged.
 //!
 //! Locks, which are PostgreSQL's: making one takes SHARE ROW EXCLUSIVE on both tables, so that whoever writes there has
-//! ended, and plans anew with the key in sight (rule F3 of `logstead_sql_exec::events`); plans that only read have no keys.
-//! Whoever writes while one is validated has it in sight already: so that takes SHARE UPDATE EXCLUSIVE on the
+//! ended, and plans anew with the key in sight (rule F3 of `logstead_sql_exec::events`); plans that only read have no
+//! keys. Whoever writes while one is validated has it in sight already: so that takes SHARE UPDATE EXCLUSIVE on the
 //! referencing table and ROW SHARE on the referenced one.
 
 use super::alter_table::{no_constraint, system_relation};

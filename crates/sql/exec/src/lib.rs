@@ -292,7 +292,8 @@ impl Execution {
         &self.prepared
     }
 
-    /// What the nodes measured, in the order of [`children`](logstead_sql_plan::stats::children): a node, then its inputs.
+    /// What the nodes measured, in the order of [`children`](logstead_sql_plan::stats::children): a node, then its
+    /// inputs.
     pub fn stats(&self) -> Vec<NodeStats> {
         let stats = on_enough_stack(self.prepared.stack_bytes, || Ok(self.stats_here()));
         stats.unwrap_or_default()

@@ -1,7 +1,7 @@
 //! What an operator holds between its rows, charged to the server's memory budget.
 //!
-//! Each operator that keeps rows has a [`OperatorMemory`] and tells it how much it keeps; what `work_mem` allows one operator is checked
-//! beside it (`batch::check_memory`). Given back when the operator's state is dropped.
+//! Each operator that keeps rows has a [`OperatorMemory`] and tells it how much it keeps; what `work_mem` allows one
+//! operator is checked beside it (`batch::check_memory`). Given back when the operator's state is dropped.
 
 use logstead_engine::{Charge, Memory};
 use logstead_sql_types::error::Result;

@@ -7,8 +7,8 @@
 //! Why the answer is the same: an integer literal that fits is of type integer, as the parameter is, and the two are equal
 //! wherever an expression is expected. Where a literal means something else (a position in ORDER BY, a length in a type,
 //! a LIMIT) a parameter is refused, or the plan is no statement by key; only statements by key are run lifted
-//! ([`Prepared::is_by_key`](logstead_sql_exec::Prepared::is_by_key)), and those give or write one row at most, so that neither
-//! order nor grouping can show, and no plan could be better for knowing the value.
+//! ([`Prepared::is_by_key`](logstead_sql_exec::Prepared::is_by_key)), and those give or write one row at most, so that
+//! neither order nor grouping can show, and no plan could be better for knowing the value.
 //!
 //! Invariant: whatever goes wrong before the lifted statement is planned and locked, the text is run as it stands: errors
 //! of syntax and meaning, with their positions, are those of the text that the client sent.

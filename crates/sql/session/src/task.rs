@@ -1,7 +1,7 @@
 //! Sessions' tasks on a worker, as the computations in them see them.
 //!
-//! Owns: whose statement runs in a task, since when it has held the worker, and what a check of [`logstead_sql_types::interrupt`]
-//! finds. A session's task ([`task`]) runs on a stack of its own,
+//! Owns: whose statement runs in a task, since when it has held the worker, and what a check of
+//! [`logstead_sql_types::interrupt`] finds. A session's task ([`task`]) runs on a stack of its own,
 //! so it may stop in the middle of any computation.
 //!
 //! Invariants:

@@ -599,9 +599,9 @@ impl Session {
         });
     }
 
-    /// Back to the savepoint in front of which `index` others stand; it stays. The error is that of a request to end the
-    /// statement, or of its time limit, while much is undone: the later savepoints are gone then, and what is left to
-    /// undo is undone with what is rolled back next, be it to this savepoint or an earlier one.
+    /// Back to the savepoint in front of which `index` others stand; it stays. The error is that of a request to end
+    /// the statement, or of its time limit, while much is undone: the later savepoints are gone then, and what is left
+    /// to undo is undone with what is rolled back next, be it to this savepoint or an earlier one.
     pub(super) async fn roll_back_to(&mut self, index: usize) -> Result<()> {
         self.take_back();
         self.leave_since(index);

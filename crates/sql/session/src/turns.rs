@@ -9,7 +9,8 @@
 //!   processors too. Who waits for its share then sleeps.
 //!
 //! A turn is what a statement does between two yields, of which long ones have more (`exec::context`), or between two pauses in the middle of
-//! a computation (`logstead_sql_types::interrupt`), so that whoever comes meanwhile does not wait for long. In a round there is one turn at most, however many long statements there are; they have theirs in the order in which they ask.
+//! a computation (`logstead_sql_types::interrupt`), so that whoever comes meanwhile does not wait for long. In a round
+//! there is one turn at most, however many long statements there are; they have theirs in the order in which they ask.
 //!
 //! Why not threads of their own: a transaction belongs to its worker (its snapshots, its lane, its garbage), so a statement that turns out to be long could
 //! not move in the middle; and on a machine whose cores the workers already use, the system would give other threads half of them, whatever waits.

@@ -1,11 +1,12 @@
 //! Undoing much behind a session: who is cancelled, fails or rolls back has its answer at once, and may go on.
 //!
-//! Owns: what of a worker's sessions is still to be undone after their answers ([`Undoer`]), and what a session knows of
-//! its own: of the last transaction that it has done with ([`PriorTransaction`]), and of the open one, if an error has
-//! ended a part of it ([`AbortedSubtransaction`]). A transaction comes here when it ends as a whole (a statement outside
-//! a block, ROLLBACK, a block that failed, a COMMIT that does not commit) and a few milliseconds were not enough to undo
-//! it (`session::unwind`). So does the part behind the last savepoint of a block that failed. ROLLBACK TO and the
-//! handlers of bodies go on with the transaction: their statement undoes what is to be undone, unless it is asked to end.
+//! Owns: what of a worker's sessions is still to be undone after their answers ([`Undoer`]), and what a session knows
+//! of its own: of the last transaction that it has done with ([`PriorTransaction`]), and of the open one, if an error
+//! has ended a part of it ([`AbortedSubtransaction`]). A transaction comes here when it ends as a whole (a statement
+//! outside a block, ROLLBACK, a block that failed, a COMMIT that does not commit) and a few milliseconds were not
+//! enough to undo it (`session::unwind`). So does the part behind the last savepoint of a block that failed. ROLLBACK
+//! TO and the handlers of bodies go on with the transaction: their statement undoes what is to be undone, unless it is
+//! asked to end.
 //!
 //! For all others both are a transaction that rolls back slowly: in progress, its locks of rows and tables held, its
 //! storages there, its memory counted, until the last write is undone. So readers, who waits for its locks, the
@@ -30,7 +31,8 @@
 //!   these waits are in no graph, and a search for circles does not go through a former transaction.
 //! - A session ends when its former transaction is undone ([`Session::undo_all`]), unless the server stops. So whoever
 //!   waits for sessions to be gone (DROP DATABASE, the end of its temporary tables) waits for that, too. A server that
-//!   stops leaves the undoing as it stands when the last checkpoint is taken: it is a crash's ([`Session::leaves_undoing`]).
+//!   stops leaves the undoing as it stands when the last checkpoint is taken: it is a crash's
+//! ([`Session::leaves_undoing`]).
 //! - The transaction never commits: it is not in the log, and a crash in the middle undoes the rest.
 //!
 //! Invariants of a part:
@@ -264,8 +266,8 @@ impl Drop for Runs<'_> {
 }
 
 impl WorkerSessions {
-    /// Undoes behind the worker's sessions, for as long as the worker lives: a task of its own, which makes one for each
-    /// transaction. Where there is none, sessions undo by themselves.
+    /// Undoes behind the worker's sessions, for as long as the worker lives: a task of its own, which makes one for
+    /// each transaction. Where there is none, sessions undo by themselves.
     pub async fn undo_behind(self: Rc<Self>) {
         let _runs = Runs::new(&self.undoer);
         loop {
@@ -433,9 +435,10 @@ impl Session {
         .await;
     }
 
-    /// Does the session end before all is undone that it has not committed? Where the server stops, and somebody goes on
-    /// with it until the process ends. Then it is undone as after a crash: it is in no log, and of a checkpoint it has
-    /// index entries at most, which lead nowhere. Who has temporary tables drops them, which is no affair of a crash.
+    /// Does the session end before all is undone that it has not committed? Where the server stops, and somebody goes
+    /// on with it until the process ends. Then it is undone as after a crash: it is in no log, and of a checkpoint it
+    /// has index entries at most, which lead nowhere. Who has temporary tables drops them, which is no affair of a
+    /// crash.
     pub(super) fn leaves_undoing(&self) -> bool {
         let somebody = self.worker.undoer.runs.get();
         self.worker.instance.is_stopping() && somebody && self.temporary.is_empty()

@@ -118,8 +118,8 @@ impl Session {
         self.open = Some(open);
     }
 
-    /// Undoes what came since the savepoint, in a statement that goes on then: it can be asked to end meanwhile, and has
-    /// its time limit.
+    /// Undoes what came since the savepoint, in a statement that goes on then: it can be asked to end meanwhile, and
+    /// has its time limit.
     pub(super) async fn unwind_or_end(&mut self, to: SavepointId) -> Result<()> {
         // It waits for no lock.
         let limits = Limits {

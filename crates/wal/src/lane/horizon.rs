@@ -27,8 +27,8 @@ impl Lane {
         let _only_the_first_counts = self.shared.horizon_source.set(source);
     }
 
-    /// Writes a block without entries that records the horizon, if nothing of this lane is buffered or in flight. False:
-    /// the next block of the lane does so, or there is no room for one now.
+    /// Writes a block without entries that records the horizon, if nothing of this lane is buffered or in flight.
+    /// False: the next block of the lane does so, or there is no room for one now.
     pub fn record_horizon(&self) -> bool {
         // Room for an entry without records: a block without entries takes no more.
         let Ok(room) = self.room(0) else { return false };

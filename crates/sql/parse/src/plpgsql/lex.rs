@@ -1,7 +1,7 @@
 //! The words of a PL/pgSQL body, with where they stand.
 //!
-//! Owns: what SQL's tokens ([`lexer`](crate::lexer)) are in this language, whose key words are names in SQL. What stands
-//! in SQL texts is read again by the SQL parser.
+//! Owns: what SQL's tokens ([`lexer`](crate::lexer)) are in this language, whose key words are names in SQL. What
+//! stands in SQL texts is read again by the SQL parser.
 
 use crate::lexer::{Lexer, LexerOptions, TokenKind, Tokens};
 use logstead_sql_types::error::SqlError;
