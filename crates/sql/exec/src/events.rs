@@ -164,7 +164,7 @@ pub struct Events {
 }
 
 /// What a statement has still to judge, while another one is run inside of it.
-pub struct Aside {
+pub struct SuspendedEvents {
     now: VecDeque<Event>,
     acting: Acting,
     kept_bytes: usize,
@@ -291,9 +291,9 @@ pub struct Mark {
 
 impl Events {
     /// Takes aside what the running statement has still to judge, because another one is run inside of it.
-    pub fn set_aside(&mut self) -> Aside {
+    pub fn set_aside(&mut self) -> SuspendedEvents {
         self.aside += 1;
-        Aside {
+        SuspendedEvents {
             now: std::mem::take(&mut self.now),
             acting: std::mem::take(&mut self.acting),
             kept_bytes: std::mem::take(&mut self.kept_bytes),
@@ -314,7 +314,7 @@ impl Events {
     }
 
     /// The statement goes on.
-    pub fn put_back(&mut self, aside: Aside) {
+    pub fn put_back(&mut self, aside: SuspendedEvents) {
         self.aside = self.aside.saturating_sub(1);
         let since = std::mem::replace(&mut self.now, aside.now);
         self.acting = aside.acting;

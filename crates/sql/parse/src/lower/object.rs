@@ -132,11 +132,6 @@ impl Lower<'_> {
         self.object_name(&name.names, name.location)
     }
 
-    /// A relation's name, with the place of its beginning.
-    pub(super) fn placed_relation(&self, relation: &RangeVar) -> library::ObjectName {
-        self.object_name(&relation_parts(relation), relation.location)
-    }
-
     /// COMMENT
     fn comment(&self, stmt: &CommentStmt) -> Result<Lowered> {
         use library::CommentObject as C;

@@ -80,13 +80,13 @@ impl Lower<'_> {
             }
             ObjectType::Index => Ok(of_index(IndexCommand::Rename {
                 if_exists: stmt.missing_ok,
-                name: self.placed_relation(relation_of(object)?),
+                name: self.relation_name(relation_of(object)?),
                 new: self.one_name(newname),
             })),
             ObjectType::Sequence => {
                 let alter = AlterSequence {
                     if_exists: stmt.missing_ok,
-                    name: self.placed_relation(relation_of(object)?),
+                    name: self.relation_name(relation_of(object)?),
                     restart: None,
                     data_type: None,
                     options: Vec::new(),
@@ -177,7 +177,7 @@ impl Lower<'_> {
             ObjectType::Index => {
                 return Ok(of_index(IndexCommand::Alter {
                     if_exists: false,
-                    name: self.placed_relation(relation_of(&stmt.object)?),
+                    name: self.relation_name(relation_of(&stmt.object)?),
                     action: IndexAction::DependsOnExtension,
                 }));
             }
@@ -245,7 +245,7 @@ impl Lower<'_> {
         operation: Operation,
     ) -> Result<Lowered> {
         let alter = library::AlterTable {
-            name: self.placed_relation(relation),
+            name: self.relation_name(relation),
             if_exists,
             only: !relation.inh,
             operations: vec![operation],

@@ -4,7 +4,7 @@ use super::object::unexpected_object;
 use super::{Lower, Lowered};
 use crate::ast::{
     AlterRoleSetStmt, AlterRoleStmt, CreateRoleStmt, DefArg, DefElem, DropRoleStmt, GrantRoleStmt,
-    Location, RoleSpec, RoleSpecKind, RoleStmtType, Stmt,
+    RoleSpec, RoleSpecKind, RoleStmtType, Stmt,
 };
 use crate::{
     DatabaseCommand, RightsCommand, RoleCommand, RoleName, RoleOptions, SettingChange,
@@ -66,7 +66,7 @@ impl Lower<'_> {
     /// 42601 for an option that is said twice (`errorConflictingDefElem`).
     pub(super) fn conflicting(&self, option: &DefElem) -> SqlError {
         SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options")
-            .at(self.character(option.location))
+            .at(self.error_position(option.location))
     }
 
     /// Sets what an option says, if no other one did.
@@ -75,11 +75,6 @@ impl Lower<'_> {
             None => Ok(()),
             Some(_) => Err(self.conflicting(option)),
         }
-    }
-
-    /// A place as errors tell it.
-    fn character(&self, location: Location) -> Option<usize> {
-        location.character(self.text())
     }
 
     fn role_options(&self, options: &[DefElem]) -> Result<RoleOptions> {
