@@ -32,7 +32,7 @@
 //! - A session ends when its former transaction is undone ([`Session::undo_all`]), unless the server stops. So whoever
 //!   waits for sessions to be gone (DROP DATABASE, the end of its temporary tables) waits for that, too. A server that
 //!   stops leaves the undoing as it stands when the last checkpoint is taken: it is a crash's
-//! ([`Session::leaves_undoing`]).
+//!   ([`Session::leaves_undoing`]).
 //! - The transaction never commits: it is not in the log, and a crash in the middle undoes the rest.
 //!
 //! Invariants of a part:
