@@ -226,7 +226,7 @@ fn check_counts(tests: &[Test], results: &[Result<Run, String>]) {
         let statements: usize = runs.iter().map(|run| run.statements).sum();
         let loaded: u64 = runs.iter().map(|run| run.chunks_loaded).sum();
         println!(
-            "{kind}: {statements} statements of {} scripts, {complete} of which ran to the end; {loaded} chunks brought in",
+            "{kind}: {statements} statements of {} scripts, {complete} of them to the end; {loaded} chunks brought in",
             runs.len(),
         );
         assert!(

@@ -109,7 +109,7 @@ fn error_position(query: &str, position: usize) -> String {
             begin = i + 1;
         }
     }
-    let length = characters[at..].iter().position(|c| is_end(c));
+    let length = characters[at..].iter().position(is_end);
     let mut end = length.map_or(characters.len(), |length| at + length);
     let columns_of = |c: &char| width(*c).unwrap_or(1).max(1);
     let columns =

@@ -43,7 +43,7 @@ pub(crate) enum Reply {
     Complete(String),
     Empty,
     Error(SqlError),
-    Notice(&'static str, Fields),
+    Notice(&'static str, Box<Fields>),
     CopyOutBegins,
     CopyData(String),
 }
@@ -157,7 +157,8 @@ impl Client for Replies {
     }
 
     fn notice(&mut self, severity: &'static str, fields: &Fields) {
-        self.replies.push(Reply::Notice(severity, fields.clone()));
+        let fields = Box::new(fields.clone());
+        self.replies.push(Reply::Notice(severity, fields));
     }
 
     fn parameter_status(&mut self, _name: &str, _value: &str) {}

@@ -1,4 +1,5 @@
-//! Tables as psql prints them: `print_aligned_text` of PostgreSQL's `fe_utils/print.c` with border 1 and lines of ASCII.
+//! Tables as psql prints them: `print_aligned_text` of PostgreSQL's `fe_utils/print.c`, with border 1 and lines of
+//! ASCII.
 
 use logstead_sql_types::value::{Oid, oid};
 use std::fmt::Write;
