@@ -26,6 +26,7 @@ use crate::index::{Index, KeyExtractor};
 use crate::load::{ChunkLoader, Loads};
 use crate::memory::{Account, Charge, Memory};
 use crate::past::Pasts;
+use crate::replica::Follows;
 use crate::serializable::Certifier;
 use crate::snapshot_pins::SnapshotPins;
 use crate::snapshots::{Bounds, Published};
@@ -121,6 +122,8 @@ pub(crate) struct EngineInner {
     pub(crate) checkpoints: Checkpoints,
     /// Restore points that are read.
     pub(crate) pasts: Pasts,
+    /// The log that it follows, if it is a replica.
+    pub(crate) follows: Option<Arc<Follows>>,
     /// The lanes' buffers.
     _buffers: Charge,
     account: Account,
@@ -136,6 +139,8 @@ pub(crate) struct OpenLog {
     pub(crate) next: Csn,
     /// What the next checkpoint is taken from.
     pub(crate) base: Base,
+    /// Of a replica, whose lanes and base are nobody's: the log that it follows.
+    pub(crate) follows: Option<Arc<Follows>>,
 }
 
 /// The engine. Clones are the same engine.
@@ -204,9 +209,17 @@ impl Engine {
             lease,
             next,
             base,
+            follows,
         } = log;
         let workers = options.workers;
-        let pages = Arc::new(Pages::new(home.clone(), base.shared()));
+        let newest = match &follows {
+            Some(follows) => Arc::clone(&follows.newest),
+            None => base.shared(),
+        };
+        let epoch = follows
+            .as_ref()
+            .map_or_else(|| base.epoch(), |follows| follows.epoch);
+        let pages = Arc::new(Pages::new(home.clone(), Arc::clone(&newest)));
         let path = CommitPath::new(&options.commit, workers, lanes, next, env)?;
         if let Some(lease) = &lease {
             let path = Arc::downgrade(&path);
@@ -217,7 +230,6 @@ impl Engine {
             });
         }
         let room = Room::new(account.memory());
-        let newest = base.shared();
         let pasts = Pasts::new(base.place());
         let chunks = Arc::new(ChunkLoader::new(
             home.clone(),
@@ -225,11 +237,11 @@ impl Engine {
             Arc::clone(&room),
             account.memory(),
         ));
-        let loader = Loads::new(Arc::clone(&chunks), Arc::clone(&pages));
+        let loader = Loads::new(Arc::clone(&chunks), Arc::clone(&pages), follows.clone());
         Ok(Engine(Arc::new(EngineInner {
             path,
             home,
-            epoch: base.epoch(),
+            epoch,
             delta_records: options.delta_records,
             absent_one_in: options.absent_one_in,
             published: (0..=workers).map(|_| Published::new()).collect(),
@@ -253,6 +265,7 @@ impl Engine {
             lease,
             env: env.clone(),
             pasts,
+            follows,
             checkpoints: Checkpoints::new(
                 base,
                 options.checkpoint_bandwidth_bytes,
@@ -313,7 +326,13 @@ impl Engine {
             .tables
             .write()
             .entry(id)
-            .or_insert_with(|| Arc::new(Table::new(id, workers, self.0.memory())))
+            .or_insert_with(|| {
+                let table = Table::new(id, workers, self.0.memory());
+                if self.0.follows.is_some() {
+                    table.rows.follow();
+                }
+                Arc::new(table)
+            })
             .clone()
     }
 

@@ -69,6 +69,9 @@ pub enum WriteError {
     /// The table is of the past, which nobody changes ([`Past`](crate::Past)).
     #[error("the past cannot be changed")]
     Past,
+    /// The engine follows another server's log ([`Replica`](crate::Replica)), which alone changes what it has (25006).
+    #[error("a replica cannot be changed")]
+    Replica,
     /// The table has used up its row numbers.
     #[error("the table is full")]
     TableFull,

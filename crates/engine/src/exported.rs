@@ -30,6 +30,15 @@ impl ExportedSnapshot {
     }
 }
 
+impl ExportedSnapshot {
+    /// One that sees every CSN below `snapshot`, which is at or above the counter.
+    pub(crate) fn pin(engine: &Engine, snapshot: Csn) -> Arc<ExportedSnapshot> {
+        let engine = engine.clone();
+        engine.inner().exported.pin(snapshot);
+        Arc::new(ExportedSnapshot { engine, snapshot })
+    }
+}
+
 impl Drop for ExportedSnapshot {
     fn drop(&mut self) {
         self.engine.inner().exported.unpin(self.snapshot);

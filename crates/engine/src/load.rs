@@ -43,6 +43,7 @@ use crate::evict::{AheadShare, InLoad, Room};
 use crate::fault::{Loader, Needs, Next, Wanted};
 use crate::memory::{Charge, Memory};
 use crate::pending::{Tail, Unfit};
+use crate::replica::Follows;
 use crate::rows::{Contents, Rows};
 use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, SlotSet};
 pub(crate) use chunk::{Filled, Unreadable, read_chunk};
@@ -586,15 +587,21 @@ pub(crate) fn unfit(why: &Unfit, key: &PageKey, chain: Option<&Chain>) -> FaultE
 pub(crate) struct Loads {
     pub(crate) chunks: Arc<ChunkLoader>,
     pub(crate) pages: Arc<Pages>,
+    follows: Option<Arc<Follows>>,
     /// Readers that nobody uses just now: as many as loads have been under way at once.
     readers: Mutex<Vec<PageReader>>,
 }
 
 impl Loads {
-    pub(crate) fn new(chunks: Arc<ChunkLoader>, pages: Arc<Pages>) -> Loads {
+    pub(crate) fn new(
+        chunks: Arc<ChunkLoader>,
+        pages: Arc<Pages>,
+        follows: Option<Arc<Follows>>,
+    ) -> Loads {
         Loads {
             chunks,
             pages,
+            follows,
             readers: Mutex::default(),
         }
     }
@@ -610,8 +617,8 @@ impl Loads {
     }
 }
 
-impl Loader for Loads {
-    fn load(&self, wanted: &Wanted, slots: &Needs) -> Result<(), FaultError> {
+impl Loads {
+    fn load_any(&self, wanted: &Wanted, slots: &Needs) -> Result<(), FaultError> {
         match wanted {
             Wanted::Rows { rows, number, .. } => self.with_reader(|reader| {
                 let mut load = |needs| {
@@ -640,6 +647,16 @@ impl Loader for Loads {
             Wanted::Room { .. } => Ok(()),
         }
     }
+}
+
+impl Loader for Loads {
+    fn load(&self, wanted: &Wanted, slots: &Needs) -> Result<(), FaultError> {
+        let loaded = self.load_any(wanted, slots);
+        match &self.follows {
+            Some(follows) => loaded.map_err(|error| follows.explain(error)),
+            None => loaded,
+        }
+    }
 
     fn load_run(&self, run: &Run, next: &dyn Fn(u64, &SlotSet) -> Next, done: &dyn Fn(u64)) {
         self.with_reader(|reader| self.chunks.load_run(run, next, done, reader));
@@ -658,7 +675,18 @@ impl Engine {
     /// Brings in what is absent, table by table, lowest rows first, as long as there is room below the evictor's marks
     /// and `go_on` says so. Blocks: for threads of their own. What is damaged is left, and told to who needs it.
     pub fn bring_all(&self, go_on: impl Fn() -> bool) -> Result<(), FaultError> {
+        let brought = self.bring_tables(go_on);
+        match &self.inner().follows {
+            Some(follows) => brought.map_err(|error| follows.explain(error)),
+            None => brought,
+        }
+    }
+
+    fn bring_tables(&self, go_on: impl Fn() -> bool) -> Result<(), FaultError> {
         let inner = self.inner();
+        // What a replica cannot read is probably gone, and it ends.
+        let is_left =
+            |error: &FaultError| inner.follows.is_none() && matches!(error, FaultError::Damaged(_));
         let mut tables = self.tables();
         tables.sort_unstable_by_key(|table| table.id());
         let mut reader = inner.chunks.reader();
@@ -670,8 +698,8 @@ impl Engine {
                     break;
                 }
                 match inner.chunks.load_tail(&table.rows, number, &mut reader) {
-                    Ok(()) | Err(FaultError::Damaged(_)) => next = number + 1,
-                    Err(error) => return Err(error),
+                    Err(error) if !is_left(&error) => return Err(error),
+                    Ok(()) | Err(_) => next = number + 1,
                 }
             }
         }
@@ -679,9 +707,14 @@ impl Engine {
             for index in table.indexes() {
                 let go_on = || go_on() && !table.is_dropped() && has_plenty(self.memory());
                 let (pages, id) = (&inner.pages, table.id());
-                match pages.load_late_leaves(id, &index, &mut reader, go_on) {
-                    Ok(()) | Err(FaultError::Damaged(_)) => {}
-                    Err(error) => return Err(error),
+                // What a replica has begun with is gone sooner or later, and nothing of it is ever evicted.
+                let brought = match inner.follows {
+                    Some(_) => pages.load_all_leaves(id, &index, &mut reader, go_on),
+                    None => pages.load_late_leaves(id, &index, &mut reader, go_on),
+                };
+                match brought {
+                    Err(error) if !is_left(&error) => return Err(error),
+                    Ok(()) | Err(_) => {}
                 }
             }
         }
@@ -691,8 +724,8 @@ impl Engine {
                     break;
                 }
                 match inner.chunks.load_chunk(&table.rows, number, &mut reader) {
-                    Ok(()) | Err(FaultError::Damaged(_)) => {}
-                    Err(error) => return Err(error),
+                    Err(error) if !is_left(&error) => return Err(error),
+                    Ok(()) | Err(_) => {}
                 }
             }
         }

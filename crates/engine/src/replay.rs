@@ -14,6 +14,7 @@
 //! it in memory, or what the log before it said of it. What does not fit is not held: from there on rows are only
 //! counted, so that the refusal can say how much they need. Nothing is written to a log that is refused.
 
+mod follow;
 mod part;
 
 use std::sync::Arc;
@@ -39,6 +40,7 @@ use crate::rows::absent_bytes;
 use crate::version::{CHUNK_SLOTS, Guard};
 use part::{Beyond, Part, Shared};
 
+pub(crate) use follow::open_beside;
 pub use logstead_wal::recovery::Report as RecoveryReport;
 
 /// Bytes of records given to a thread at once.
@@ -189,7 +191,11 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
     }
 
     /// Reads a checkpoint's record, and expects the chunks that it has.
-    fn load(&mut self, database: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
+    fn load(
+        &mut self,
+        database: DatabaseId,
+        at: &Checkpoint,
+    ) -> Result<CheckpointRecord, RecoveryError> {
         let csn = at.csn;
         let unreadable = |source| {
             let error = ReplayError::Page { csn, source };
@@ -221,7 +227,7 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
             directory,
             publication: 0,
         });
-        Ok(())
+        Ok(record)
     }
 
     /// Nobody can go back once a checkpoint is made anew: refused, unless the budget has room for what there is of each
@@ -319,7 +325,8 @@ impl<'scope, 's: 'scope> Survivors for Replay<'scope, '_, 's> {
     }
 
     fn checkpoint(&mut self, database: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
-        self.load(database, at)
+        self.load(database, at)?;
+        Ok(())
     }
 
     fn take(&mut self, csn: Csn, bytes: &[u8]) -> Result<(), RecoveryError> {
@@ -469,6 +476,7 @@ pub(crate) fn open(
             lanes: recovered.lanes,
             lease: recovered.lease,
             next: recovered.next_csn,
+            follows: None,
         },
         shared.tables.into_inner(),
         account,

@@ -44,6 +44,8 @@ pub(crate) struct Rows {
     stays: AtomicBool,
     /// Of a temporary table.
     temporary: bool,
+    /// Another server hands out its rids, and says by its log which are in use.
+    is_followed: AtomicBool,
     /// What the log behind the checkpoint says of chunks that are still absent.
     pub(crate) tails: Tails,
     /// What is not known of chunks that could not be read.
@@ -107,6 +109,7 @@ impl Rows {
             some_free: AtomicBool::new(false),
             stays: AtomicBool::new(false),
             temporary: false,
+            is_followed: AtomicBool::new(false),
             tails: Tails::default(),
             doubts: Doubts::default(),
             past: None,
@@ -154,6 +157,13 @@ impl Rows {
     /// From now on nothing of it is evicted.
     pub(crate) fn stay(&self) {
         self.stays.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on they are as another server's log says: no rid is handed out here, so none is listed as free, and
+    /// nothing is evicted.
+    pub(crate) fn follow(&self) {
+        self.is_followed.store(true, Ordering::SeqCst);
+        self.stay();
     }
 
     /// Is nothing of it evicted?
@@ -347,6 +357,9 @@ impl Rows {
 
     /// Puts free row numbers in the list, the last of them to be used first.
     fn list_rids(&self, rids: impl Iterator<Item = Rid>) {
+        if self.is_followed.load(Ordering::SeqCst) {
+            return;
+        }
         let mut free = self.free_rids.lock();
         free.rids.extend(rids);
         free.settle();
@@ -475,6 +488,9 @@ impl Rows {
 
     /// Gives a rid back, whose slot is empty and whose index entries are gone.
     pub(crate) fn free_rid(&self, rid: Rid) {
+        if self.is_followed.load(Ordering::SeqCst) {
+            return;
+        }
         let mut free = self.free_rids.lock();
         if self.doubts.some_aside() && self.doubts.keep(rid.0 / CHUNK_SLOTS as u64, rid) {
             return;

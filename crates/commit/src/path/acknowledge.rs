@@ -223,13 +223,24 @@ impl CommitPath {
             lanes.min().unwrap_or(Csn(u64::MAX))
         };
         if self.horizon.advance(lowest).is_some() {
-            let horizon = self.horizon.get();
-            self.mark.advance(horizon.0);
-            self.pause.wake();
-            for worker in 0..self.desks.len() {
-                if self.desks[worker].is_passed(horizon) {
-                    self.acknowledge(worker);
-                }
+            self.horizon_moved();
+        }
+    }
+
+    /// Of a replica, in whose lanes nothing is: all below `next` is committed, and snapshots see it from now on; whoever
+    /// waited for the horizon to be there goes on.
+    pub fn follow(&self, next: Csn) {
+        self.horizon.follow(next);
+        self.horizon_moved();
+    }
+
+    fn horizon_moved(&self) {
+        let horizon = self.horizon.get();
+        self.mark.advance(horizon.0);
+        self.pause.wake();
+        for worker in 0..self.desks.len() {
+            if self.desks[worker].is_passed(horizon) {
+                self.acknowledge(worker);
             }
         }
     }

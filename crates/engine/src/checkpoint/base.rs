@@ -97,7 +97,7 @@ pub(crate) struct Stored {
 }
 
 impl Newest {
-    fn new(stored: Stored) -> Newest {
+    pub(crate) fn new(stored: Stored) -> Newest {
         Newest {
             stored: Mutex::new(stored),
             has_tails: AtomicBool::new(false),

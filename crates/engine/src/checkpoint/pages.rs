@@ -81,6 +81,28 @@ impl Pages {
         Ok(())
     }
 
+    /// Brings in all leaves of an index, as long as `go_on` says so.
+    pub(crate) fn load_all_leaves(
+        &self,
+        table: TableId,
+        index: &Index,
+        reader: &mut PageReader,
+        go_on: impl Fn() -> bool,
+    ) -> Result<(), FaultError> {
+        let mut low: Box<[u8]> = Box::default();
+        while go_on()
+            && let Some(next) = index.next_absent_leaf(&low)
+        {
+            if low == next {
+                // It was divided, or somebody else brings it in just now.
+                std::thread::yield_now();
+            }
+            self.load_leaf(table, index, &next, reader)?;
+            low = next;
+        }
+        Ok(())
+    }
+
     /// Where some tiles of a part of an index begin.
     fn divide(
         &self,

@@ -16,6 +16,9 @@ pub enum CheckpointError {
     /// The server is about to stop.
     #[error("the checkpoint was given up because the server is stopping")]
     Stopped,
+    /// The engine follows another server's log, whose checkpoints are that server's.
+    #[error("a replica takes no checkpoints")]
+    Replica,
     /// There is no room for its pages (53100).
     #[error("there is no room for a checkpoint; free some space: {0}")]
     DiskFull(String),
@@ -38,6 +41,7 @@ impl CheckpointError {
     pub fn is_final(&self) -> bool {
         match self {
             CheckpointError::Stopped
+            | CheckpointError::Replica
             | CheckpointError::LogFailed(_)
             | CheckpointError::Overtaken => true,
             CheckpointError::Busy

@@ -105,8 +105,12 @@ impl Engine {
             let base = inner.checkpoints.base.lock();
             let starting = &inner.checkpoints.starting;
             starting.fetch_or(table.rows.tails.is_starting(), Ordering::SeqCst);
-            base.as_ref()
-                .and_then(|base| base.stored_index(table.id(), id, extractor.keys()))
+            match &inner.follows {
+                Some(follows) => follows.stored_index(table.id(), id, extractor.keys()),
+                None => base
+                    .as_ref()
+                    .and_then(|base| base.stored_index(table.id(), id, extractor.keys())),
+            }
         };
         if stored.is_some() {
             self.bring_with_unknown_keys(table, extractor.columns())?;

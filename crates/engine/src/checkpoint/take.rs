@@ -138,6 +138,9 @@ impl Engine {
     /// while another one is being taken. Nobody waits for it but who calls.
     pub fn begin_checkpoint(&self) -> Result<Checkpoint, CheckpointError> {
         let inner = self.inner();
+        if inner.follows.is_some() {
+            return Err(CheckpointError::Replica);
+        }
         let base = {
             let mut base = inner.checkpoints.base.lock();
             let starting = inner.checkpoints.starting.load(Ordering::SeqCst);

@@ -69,6 +69,11 @@ impl Index {
         self.tree.first_late_leaf().map(|AbsentLeaf { low }| low)
     }
 
+    /// Where the first absent leaf begins that ends above `from`; nothing if all are there.
+    pub(crate) fn next_absent_leaf(&self, from: &[u8]) -> Option<Box<[u8]>> {
+        self.tree.next_absent(from).map(|AbsentLeaf { low }| low)
+    }
+
     /// Entries that are put in when their leaves are loaded.
     pub fn late_entry_count(&self) -> usize {
         self.tree.late_count()

@@ -338,7 +338,6 @@ impl Tree {
     }
 
     /// The first absent leaf that ends above `from`.
-    #[cfg(test)]
     pub(crate) fn next_absent(&self, from: &[u8]) -> Option<AbsentLeaf> {
         let pin = Pin::new();
         let mut from = from.to_vec();

@@ -264,6 +264,9 @@ impl Txn {
         if table.rows.past().is_some() {
             return Err(WriteError::Past);
         }
+        if self.engine().follows.is_some() && !table.is_temporary() {
+            return Err(WriteError::Replica);
+        }
         let growth = self
             .work
             .as_ref()

@@ -575,6 +575,22 @@ impl Chunk {
         Ok(VersionRef::from_raw(raw, guard))
     }
 
+    /// Installs what a transaction has left that committed elsewhere with this CSN, above `expected`; `None` if the slot's
+    /// newest version is another one by now.
+    pub(crate) fn install_committed<'g>(
+        &self,
+        slot: usize,
+        expected: Option<VersionRef<'g>>,
+        csn: Csn,
+        kind: Kind,
+        row: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<VersionRef<'g>>, NoSlots> {
+        let stamp = csn.0 << 1 | 1;
+        let fresh = Fresh::new(stamp, kind, RowLock::NoKeyUpdate, 0, row, self.memory);
+        self.install_fresh(slot, expected, fresh, guard)
+    }
+
     /// Installs a version of `writer` above `expected`, which locks the row with (at least) `lock`; `None` if the slot's newest version is another one by now.
     #[expect(
         clippy::too_many_arguments,

@@ -18,6 +18,7 @@ mod past;
 mod recovery;
 mod removal;
 mod replay;
+mod replica;
 mod restore_points;
 mod room;
 mod row_lock_stress;

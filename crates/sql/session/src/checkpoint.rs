@@ -91,6 +91,8 @@ impl CheckpointRequests {
 fn checkpoint_error(error: &CheckpointError) -> SqlError {
     let code = match error {
         CheckpointError::Stopped => SqlState::ADMIN_SHUTDOWN,
+        CheckpointError::Replica => SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        CheckpointError::Fault(FaultError::TooOld(_)) => SqlState::SNAPSHOT_TOO_OLD,
         CheckpointError::DiskFull(_) => SqlState::DISK_FULL,
         CheckpointError::LogFailed(_)
         | CheckpointError::Overtaken

@@ -227,6 +227,7 @@ pub fn fault(error: &FaultError) -> SqlError {
         FaultError::Damaged(what) => SqlError::new(SqlState::DATA_CORRUPTED, what.clone()),
         FaultError::Unreachable(what) => SqlError::new(SqlState::IO_ERROR, what.clone()),
         FaultError::Older => SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, error.to_string()),
+        FaultError::TooOld(_) => SqlError::new(SqlState::SNAPSHOT_TOO_OLD, error.to_string()),
         FaultError::OutOfMemory(error) => out_of_memory(error),
         FaultError::Closing => SqlError::new(SqlState::ADMIN_SHUTDOWN, error.to_string()).fatal(),
     }

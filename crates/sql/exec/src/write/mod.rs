@@ -425,6 +425,10 @@ pub(crate) fn write_failed(error: &WriteError) -> SqlError {
         WriteError::Fault(error) => logstead_sql_types::error::fault(error),
         WriteError::Overtaken => overtaken("updated"),
         WriteError::TooManyCommands => logstead_sql_catalog::too_many_commands(),
+        WriteError::Replica => SqlError::new(
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            "cannot change anything in a replica",
+        ),
         WriteError::TableFull => SqlError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
             "the table has used up its row numbers",

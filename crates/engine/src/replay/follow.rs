@@ -1,0 +1,143 @@
+//! A replica's start: the newest checkpoint and the log behind it, read beside the server that writes them.
+//!
+//! As a start of that server, but nothing is taken at the home and nothing is written there: the follower hands over
+//! what is below a horizon, and goes on from there ([`crate::replica`]). What a replica commits, which is nothing or
+//! what its sessions keep in temporary tables, needs no log; so the lanes and the base of checkpoints that every engine
+//! has are those of an empty home in memory, and nothing ever comes into them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use logstead_env::{Env, core_count};
+use logstead_home::{LogHome, MemoryHome};
+use logstead_types::Csn;
+use logstead_wal::recovery::follow::{FollowError, Follower};
+use logstead_wal::recovery::{self, RecoveryError, Survivors};
+use logstead_wal::{Allowance, LaneConfig};
+
+use super::part::{Beyond, Part, Shared};
+use super::{Batch, Replay, THREADS_MAX, THREADS_MIN};
+use crate::checkpoint::{Base, Newest, Stored};
+use crate::engine::{Engine, EngineOptions, OpenLog};
+use crate::error::OpenError;
+use crate::memory::Account;
+use crate::replica::{Follows, ReplicaError};
+
+/// Of the home in memory: nothing is appended there.
+const SEGMENT_BYTES: u64 = 1 << 20;
+/// The same of its lanes' buffers.
+const BUFFER_BYTES: usize = 4 << 10;
+
+/// A replica's engine, who goes on with its log, and the CSN below which it has all of it.
+pub(crate) fn open_beside<'h>(
+    options: &EngineOptions,
+    home: &'h LogHome,
+    env: &Env,
+) -> Result<(Engine, Follower<'h>, Csn), ReplicaError> {
+    let account = Account::open(options.memory_bytes);
+    let memory = account.memory();
+    let parts = match options.replay_threads {
+        0 => core_count().clamp(THREADS_MIN, THREADS_MAX),
+        threads => threads.min(THREADS_MAX),
+    };
+    let shared = Shared::new(options.workers, memory);
+    let mut follower = Follower::open(home)?;
+    let begin = follower.begin().cloned();
+    let (next, record) = std::thread::scope(|scope| {
+        let mut replay = Replay {
+            scope,
+            shared: &shared,
+            clock: env.clock.as_ref(),
+            parts,
+            filling: (0..parts).map(|_| Batch::default()).collect(),
+            threads: Vec::new(),
+            here: Part::new(&shared),
+            beyond: Beyond::default(),
+            waited: Duration::ZERO,
+            home,
+            upgraded_bytes: 0,
+        };
+        let record = match &begin {
+            Some(at) => Some(replay.load(follower.database(), at)?),
+            None => None,
+        };
+        let followed = follower.round(&mut |csn, records| Ok(replay.take(csn, records)?));
+        // Threads that were started end in any case.
+        let finished = replay.finish();
+        if shared.is_full() {
+            return Err(ReplicaError::Open(OpenError::Memory {
+                needed_bytes: replay.needed_bytes(),
+                budget_bytes: options.memory_bytes,
+            }));
+        }
+        let progress = followed.map_err(|error| match error {
+            FollowError::Log(RecoveryError::Apply { csn, source }) => {
+                match source.downcast::<RecoveryError>() {
+                    Ok(error) => ReplicaError::Log(*error),
+                    Err(source) => ReplicaError::Log(RecoveryError::Apply { csn, source }),
+                }
+            }
+            error => error.into(),
+        })?;
+        finished?;
+        Ok((progress.next, record))
+    })?;
+    let directory = shared.loaded().map(|stored| stored.directory.clone());
+    let newest = Newest::new(Stored {
+        publication: 0,
+        csn: begin.as_ref().map_or(Csn::ZERO, |at| at.csn),
+        directory: directory
+            .unwrap_or_else(|| logstead_checkpoint::Directory::open(home.objects.clone(), None)),
+    });
+    let follows = Follows {
+        home: home.clone(),
+        epoch: follower.manifest().epoch,
+        record,
+        begin: begin.map(|at| at.object),
+        newest: Arc::new(newest),
+    };
+    let tables = shared.tables.into_inner();
+    for table in tables.values() {
+        table.rows.follow();
+    }
+    let own = LogHome::from(MemoryHome::new(SEGMENT_BYTES));
+    let lanes = options.commit.lanes(options.workers);
+    let log = recovery::Options {
+        lanes: u16::try_from(lanes).map_err(|_| OpenError::Options("too many lanes".into()))?,
+        lane: LaneConfig {
+            buffer_size_bytes: BUFFER_BYTES,
+            blocks_in_flight_max: Some(1),
+            allowance: Some(Arc::new(Allowance::new(
+                options.commit.log_allocation_limit_bytes,
+            ))),
+        },
+        accept_data_loss: false,
+        lease: options.lease.clone(),
+    };
+    let mut buffers = memory.charge();
+    buffers.force(lanes.saturating_mul(log.lane.buffer_bytes_max(&own.capabilities())));
+    let empty = recovery::open(&own, env, &log, &mut |_, _| Ok(()))?;
+    let base = Base::open(own, empty.database, empty.epoch, empty.keeper, None)
+        .map_err(|error| RecoveryError::Refused(error.into()))?;
+    let engine = Engine::with_lanes(
+        options,
+        OpenLog {
+            home: home.clone(),
+            base,
+            lanes: empty.lanes,
+            lease: None,
+            next,
+            follows: Some(Arc::new(follows)),
+        },
+        tables,
+        account,
+        buffers,
+        env,
+    );
+    let engine = engine.map_err(|error| {
+        OpenError::Options(format!(
+            "a thread of the commit path does not start: {error}"
+        ))
+    })?;
+    Ok((engine, follower, next))
+}

@@ -1,0 +1,332 @@
+//! Applies entries of another server's log to the rows and indexes in memory.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use logstead_checkpoint::PageReader;
+use logstead_types::{Csn, Rid, TableId, WorkerId};
+use logstead_wal::{Record, Records};
+
+use super::{BATCH_BYTES, Batch, COLLECTED_ROWS, ReplicaError};
+use crate::absent::FaultError;
+use crate::delta;
+use crate::engine::Engine;
+use crate::error::ReplayError;
+use crate::index::Index;
+use crate::row::{RowBuilder, RowError, RowRef};
+use crate::rows::RID_MAX;
+use crate::table::Table;
+use crate::txn::precommit::Buffers;
+use crate::txn::write::{RowChange, Write};
+use crate::version::{CHUNK_SLOTS, Guard, Kind, version_bytes};
+use crate::worker::Worker;
+
+const NO_ROW: RowError = RowError::new("an update of a row that does not exist");
+const BEYOND: RowError = RowError::new("row number out of range");
+/// What a record takes beside its row: entries of indexes, and the collector's note.
+const BESIDE_BYTES: usize = 256;
+
+/// What a record makes of its row.
+struct Change<'a> {
+    table: &'a Arc<Table>,
+    rid: Rid,
+    csn: Csn,
+}
+
+/// The entries that a new version needs.
+type Entries = Vec<(Arc<Index>, Vec<u8>)>;
+
+pub(super) struct Applier {
+    engine: Engine,
+    worker: Worker,
+    reader: PageReader,
+    builder: RowBuilder,
+    /// The entry that is applied: all before it are.
+    csn: Csn,
+    /// What it has changed, for the collector.
+    written: Option<Buffers>,
+    /// What is still to be inserted of the record that was applied last.
+    entries: (TableId, Entries),
+    /// After an error: so many records are handed over again that were applied.
+    again: usize,
+    /// Since something became visible: the tables and the bytes of records.
+    tables: BTreeSet<TableId>,
+    bytes: usize,
+}
+
+impl Applier {
+    pub(super) fn new(engine: &Engine, own: WorkerId, next: Csn) -> Applier {
+        Applier {
+            worker: engine.worker(own),
+            reader: engine.inner().chunks.reader().of_single_pages(),
+            engine: engine.clone(),
+            builder: RowBuilder::new(),
+            csn: next,
+            written: None,
+            entries: (TableId(0), Vec::new()),
+            again: 0,
+            tables: BTreeSet::new(),
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(super) fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
+    /// Applies records of an entry. If it is another one than before, all of the one before was applied, and may be
+    /// shown.
+    pub(super) fn take(
+        &mut self,
+        csn: Csn,
+        records: &[u8],
+        before: &mut dyn FnMut(&Batch<'_>),
+    ) -> Result<(), ReplicaError> {
+        if csn != self.csn {
+            self.end_entry();
+            if self.bytes >= BATCH_BYTES {
+                self.show(csn, before);
+                self.collect_garbage();
+            }
+            self.csn = csn;
+        }
+        let mut applied = 0;
+        let taken = self.take_records(csn, records, &mut applied);
+        match taken {
+            Ok(()) => self.bytes += records.len(),
+            Err(_) => self.again = applied,
+        }
+        taken
+    }
+
+    /// The same, telling how many of them were applied, in this call or before an error.
+    fn take_records(
+        &mut self,
+        csn: Csn,
+        records: &[u8],
+        applied: &mut usize,
+    ) -> Result<(), ReplicaError> {
+        for record in Records::new(records) {
+            let record = record.map_err(|source| ReplayError::Records { csn, source })?;
+            match self.again.checked_sub(1) {
+                Some(left) => self.again = left,
+                None => self.apply(csn, &record)?,
+            }
+            *applied += 1;
+            // Of one that was applied before an error they may be missing.
+            self.insert_entries()?;
+        }
+        Ok(())
+    }
+
+    /// Everything below `next` was applied: snapshots see it from now on.
+    pub(super) fn show(&mut self, next: Csn, before: &mut dyn FnMut(&Batch<'_>)) {
+        self.end_entry();
+        let path = &self.engine.inner().path;
+        if next <= path.csns().counter() {
+            return;
+        }
+        if !self.tables.is_empty() {
+            before(&Batch {
+                engine: &self.engine,
+                tables: &self.tables,
+                visible: next,
+            });
+        }
+        path.follow(next);
+        self.tables.clear();
+        self.bytes = 0;
+    }
+
+    pub(super) fn collect_garbage(&self) {
+        self.worker.collect_garbage(COLLECTED_ROWS);
+    }
+
+    /// What the entry has superseded is the collector's.
+    fn end_entry(&mut self) {
+        if let Some(written) = self.written.take() {
+            let mut garbage = self.worker.0.garbage.borrow_mut();
+            garbage.add(self.csn, written, &self.worker.0);
+        }
+    }
+
+    fn apply(&mut self, csn: Csn, record: &Record<'_>) -> Result<(), ReplicaError> {
+        let (id, rid) = (record.table(), record.rid());
+        let wrong = |source| ReplayError::Row {
+            csn,
+            table: id,
+            rid,
+            source,
+        };
+        if rid.0 >= RID_MAX {
+            return Err(wrong(BEYOND).into());
+        }
+        let bytes = match record {
+            Record::Insert { row, .. } => row.len(),
+            Record::Update { delta, .. } => delta.len(),
+            Record::Delete { .. } => 0,
+        };
+        let wanted = version_bytes(bytes) + BESIDE_BYTES;
+        self.worker
+            .0
+            .admit(wanted, true)
+            .map_err(ReplicaError::Memory)?;
+        let table = self.engine.create_table(id);
+        self.tables.insert(id);
+        table.rows.claim_rid(rid);
+        let change = Change {
+            table: &table,
+            rid,
+            csn,
+        };
+        loop {
+            if let Some((superseded, entries)) = self.install(&change, record).map_err(wrong)? {
+                if superseded {
+                    self.note(&table, rid, record);
+                }
+                self.entries = (id, entries);
+                return Ok(());
+            }
+            // It is absent: R2.
+            let number = rid.0 / CHUNK_SLOTS as u64;
+            let chunks = &self.engine.inner().chunks;
+            let loaded = chunks.load_chunk(&table.rows, number, &mut self.reader);
+            loaded.map_err(|error| not_brought(&self.engine, error))?;
+        }
+    }
+
+    /// Installs the version that a record makes. Says whether it has superseded another one, and which entries it
+    /// needs; nothing if the row is absent.
+    fn install(
+        &mut self,
+        change: &Change<'_>,
+        record: &Record<'_>,
+    ) -> Result<Option<(bool, Entries)>, RowError> {
+        let Change { table, rid, csn } = change;
+        let (chunk, slot) = table.rows.slot_or_new(*rid);
+        let guard = Guard::pin();
+        loop {
+            let Ok(head) = chunk.peek(slot, &guard) else {
+                return Ok(None);
+            };
+            let row = head.filter(|head| matches!(head.kind(), Kind::Row { .. }));
+            let old = row.map(|version| version.row());
+            let new = match record {
+                Record::Insert { row, .. } => Some(RowRef::parse(row)?.bytes()),
+                Record::Update { delta, .. } => {
+                    let old = RowRef::new(old.ok_or(NO_ROW)?);
+                    Some(delta::apply(old, delta, &mut self.builder)?)
+                }
+                // As at a start: what is not there is deleted already.
+                Record::Delete { .. } if old.is_none() => return Ok(Some((false, Vec::new()))),
+                Record::Delete { .. } => None,
+            };
+            let entries = new.map_or_else(Vec::new, |new| entries(table, *rid, old, new));
+            let kind = match new {
+                Some(_) => Kind::Row {
+                    keys_changed: old.is_some() && !entries.is_empty()
+                        || has_lost_keys(table, old, new),
+                },
+                None => Kind::Tombstone,
+            };
+            let row = new.unwrap_or_default();
+            match chunk.install_committed(slot, head, *csn, kind, row, &guard) {
+                Ok(Some(_)) => return Ok(Some((head.is_some(), entries))),
+                // The collector has taken what was deleted out meanwhile.
+                Ok(None) => {}
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// The collector looks at the row once nobody needs what was there before.
+    fn note(&mut self, table: &Arc<Table>, rid: Rid, record: &Record<'_>) {
+        let worker = &self.worker.0;
+        let written = self.written.get_or_insert_with(|| worker.take_buffers());
+        let tables = &mut written.tables;
+        let at = match tables.iter().rposition(|other| Arc::ptr_eq(other, table)) {
+            Some(at) => at,
+            None => {
+                tables.push(Arc::clone(table));
+                tables.len() - 1
+            }
+        };
+        let what = match record {
+            Record::Delete { .. } => RowChange::Delete,
+            // An insert above a tombstone supersedes that.
+            Record::Insert { .. } | Record::Update { .. } => RowChange::Update,
+        };
+        written.writes.push(Write {
+            table: at as u32,
+            what,
+            rid,
+        });
+        written.settle();
+    }
+
+    /// Inserts the entries of the record that was applied last; their leaves come in for it if they are absent.
+    fn insert_entries(&mut self) -> Result<(), ReplicaError> {
+        let (table, entries) = &mut self.entries;
+        while let Some((index, entry)) = entries.last() {
+            match index.insert_stored(entry) {
+                Ok(()) => drop(entries.pop()),
+                Err(low) => {
+                    let pages = &self.engine.inner().pages;
+                    let loaded = pages.load_leaf(*table, index, &low, &mut self.reader);
+                    loaded.map_err(|error| not_brought(&self.engine, error))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn not_brought(engine: &Engine, error: FaultError) -> ReplicaError {
+    let follows = engine.inner().follows.as_ref();
+    match follows.map_or(error.clone(), |follows| follows.explain(error)) {
+        FaultError::TooOld(checkpoint) => ReplicaError::Removed {
+            next: engine.next_csn(),
+            checkpoint,
+        },
+        FaultError::OutOfMemory(error) => ReplicaError::Memory(error),
+        error => ReplicaError::Fault(error),
+    }
+}
+
+/// The entries of a new version that its predecessor does not have.
+fn entries(table: &Table, rid: Rid, old: Option<&[u8]>, new: &[u8]) -> Entries {
+    let (mut old_key, mut new_key) = (Vec::new(), Vec::new());
+    let mut entries = Entries::new();
+    for index in table.indexes() {
+        (old_key.clear(), new_key.clear());
+        if !index.key(new, &mut new_key).has_entry() {
+            continue;
+        }
+        let has_old = old.is_some_and(|old| index.key(old, &mut old_key).has_entry());
+        if has_old && old_key == new_key {
+            continue;
+        }
+        let mut entry = new_key.clone();
+        Index::complete(&mut entry, rid);
+        entries.push((index, entry));
+    }
+    entries
+}
+
+/// Has a row left an index, in which it had a key before?
+fn has_lost_keys(table: &Table, old: Option<&[u8]>, new: Option<&[u8]>) -> bool {
+    let (Some(old), Some(new)) = (old, new) else {
+        return false;
+    };
+    let mut key = Vec::new();
+    table.indexes().iter().any(|index| {
+        key.clear();
+        let had = index.key(old, &mut key).has_entry();
+        key.clear();
+        had && !index.key(new, &mut key).has_entry()
+    })
+}

@@ -1,0 +1,286 @@
+//! A replica: an engine that has what another server writes, as far as that server's log tells.
+//!
+//! A [`Replica`] opens at the newest checkpoint of a home, everything absent, and takes up what the [`Follower`] hands
+//! over: whole entries in CSN order, each once, and only what no crash takes back. Sessions read its engine as they read
+//! any engine. It takes no lock, no lease and no lane at the home, stores nothing there, and takes no checkpoints; what
+//! is written is refused ([`WriteError::Replica`](crate::WriteError::Replica)), but for temporary tables.
+//!
+//! # The rule
+//!
+//! [`Replica::round`] applies an entry as versions that are stamped with its CSN, on top of their rows' chains, and
+//! raises the CSN that new snapshots read at when all entries below it are applied. It never reads a row's newest
+//! version from a page that is newer than the log it has applied. Let `B` be the checkpoint that it began with, and `O`
+//! the CSN at which it opened.
+//!
+//! - R1 *Every snapshot is at or above `O`.* The counter begins there, and only grows.
+//! - R2 *What is absent is as `B` and the start's tail have it.* A start keeps the log from `B` to `O` for chunks that
+//!   `B` has, one version for each row ([`crate::pending`]), which is right for all snapshots by R1. From then on an
+//!   entry that changes an absent row brings its chunk in first, with its tail; so no record is ever kept for one that is
+//!   absent, and what an older snapshot sees is unfolded in memory.
+//! - R3 *Nothing leaves memory* ([`Rows::follow`](crate::rows::Rows::follow)), neither rows nor leaves. So each chunk and
+//!   leaf is brought in once, and always from `B`: the version that comes in is older than `O`, or it is the start's.
+//! - R4 *No reader sees half an entry.* Its versions have its CSN, which is not below any snapshot until the counter
+//!   passes it; that happens when the next entry comes or the round has ended, and then all of it is there.
+//! - R5 *Nobody goes back, and two replicas never disagree.* The counter passes CSNs in their order, which is the
+//!   primary's; what is handed over stays.
+//! - R6 *Indexes.* A leaf of `B` has an entry of each row of `B`, and the start adds those of the tail (T11). A version's
+//!   entry is inserted after it is installed; who finds a surplus entry looks at the chain first, so none that is needed
+//!   is taken out. An entry goes when the version goes that needed it.
+//! - R7 *Garbage.* What an entry supersedes waits for the collector in the replica's own worker, by the rule of any
+//!   engine: it goes when no snapshot needs it. The primary's collector does not count, whose snapshots are others.
+//! - R8 *Row numbers* are the primary's. One may come again while this engine still has the row that was deleted for an
+//!   older snapshot: the new version lies above the tombstone.
+//!
+//! # Catalogs
+//!
+//! A table comes into being with its first record. Before a batch becomes visible, a function of the caller hears which
+//! tables it has changed, and may read at its CSN ([`Batch::snapshot`]), make and drop tables and indexes, and build
+//! indexes: nobody sees the batch before it returns. It runs on the replica's thread, so no entry is applied meanwhile,
+//! and an index that is attached there misses nothing.
+//!
+//! # What ends it
+//!
+//! The primary waits for nobody. What it has removed, of the log or of `B`, before it was read here is gone:
+//! [`ReplicaError::Removed`], and sessions get [`FaultError::TooOld`]. Then a new replica is opened, at the newest
+//! checkpoint; sessions end or go on with what is in memory of the old one. [`Engine::bring_all`](crate::Engine::bring_all)
+//! brings in everything while it is there; afterwards `B` is not needed any more.
+//!
+//! Memory: as everything stays, the database has to fit into the budget. Otherwise the replica ends with
+//! [`ReplicaError::Memory`].
+//!
+//! After an error of the home, or for want of memory, the round is repeated. The follower hands over again what was not
+//! taken as a whole; records that were applied before the error are passed over.
+//!
+//! Does not: decide when a round is due, know the catalog, or certify SERIALIZABLE transactions against the primary's:
+//! whoever begins transactions refuses that level, as PostgreSQL does on a standby.
+
+mod apply;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use logstead_checkpoint::Record as CheckpointRecord;
+use logstead_env::Env;
+use logstead_home::{LogHome, ObjectId};
+use logstead_types::{Csn, Epoch, IndexId, TableId, WorkerId};
+use logstead_wal::inspect::manifest_of;
+use logstead_wal::recovery::RecoveryError;
+use logstead_wal::recovery::follow::{FollowError, Follower, Progress};
+
+use crate::absent::FaultError;
+use crate::checkpoint::{NOT_RESTORED, Newest, Stored};
+use crate::engine::{Engine, EngineOptions};
+use crate::error::{OpenError, ReplayError};
+use crate::exported::ExportedSnapshot;
+use crate::memory::OutOfMemory;
+use apply::Applier;
+
+/// Rows that the collector looks at after each batch.
+const COLLECTED_ROWS: usize = 4096;
+/// What was applied becomes visible, at the latest, when there is so much of it.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Why a replica does not open, or does not go on. Unless the round may be repeated ([`ReplicaError::may_repeat`]) it is
+/// at its end: what its engine has stays readable, and grows old.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplicaError {
+    /// The engine does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The primary has removed what was not read yet: open another replica, at the newest checkpoint.
+    #[error(
+        "the replica is too far behind: it has everything below CSN {next}, and what follows is gone since the checkpoint at CSN {checkpoint}"
+    )]
+    Removed {
+        /// It has all that is below.
+        next: Csn,
+        /// The checkpoint that made it superfluous.
+        checkpoint: Csn,
+    },
+    /// A start of the primary has accepted a loss of data that this replica has shown: open another one.
+    #[error("the primary has lost what the replica has shown, from CSN {from} on")]
+    Annulled {
+        /// The first CSN that is lost.
+        from: Csn,
+    },
+    /// There is another database in the home by now.
+    #[error("the home {0} holds another database, or an earlier state of this one")]
+    Replaced(String),
+    /// The log is bad, or cannot be read now.
+    #[error(transparent)]
+    Log(RecoveryError),
+    /// What the log says cannot be applied.
+    #[error(transparent)]
+    Apply(#[from] ReplayError),
+    /// What the log changes cannot be brought into memory.
+    #[error(transparent)]
+    Fault(FaultError),
+    /// The database does not fit into the memory budget, or sessions use it up just now.
+    #[error("the database does not fit into the memory of the replica: {0}")]
+    Memory(OutOfMemory),
+    /// It has met one of these before.
+    #[error("the replica has ended")]
+    Ended,
+}
+
+impl ReplicaError {
+    /// May the round be repeated? It goes on with what was not taken.
+    pub fn may_repeat(&self) -> bool {
+        matches!(
+            self,
+            ReplicaError::Log(RecoveryError::Home(_))
+                | ReplicaError::Fault(FaultError::Unreachable(_))
+                | ReplicaError::Memory(_)
+        )
+    }
+}
+
+impl From<RecoveryError> for ReplicaError {
+    fn from(error: RecoveryError) -> ReplicaError {
+        ReplicaError::Log(error)
+    }
+}
+
+impl From<FollowError> for ReplicaError {
+    fn from(error: FollowError) -> ReplicaError {
+        match error {
+            FollowError::Removed { next, checkpoint } => ReplicaError::Removed { next, checkpoint },
+            FollowError::Annulled { from } => ReplicaError::Annulled { from },
+            FollowError::Replaced(home) => ReplicaError::Replaced(home),
+            FollowError::Log(error) => ReplicaError::Log(error),
+        }
+    }
+}
+
+/// What an engine that follows a log has begun with.
+pub(crate) struct Follows {
+    pub(crate) home: LogHome,
+    /// The primary's life that was the newest when it opened.
+    pub(crate) epoch: Epoch,
+    /// The checkpoint, if there was one, and its object.
+    pub(crate) record: Option<CheckpointRecord>,
+    pub(crate) begin: Option<ObjectId>,
+    /// Where its pages are read from, always.
+    pub(crate) newest: Arc<Newest>,
+}
+
+impl Follows {
+    /// An index of the checkpoint, if its keys are made like that.
+    pub(crate) fn stored_index(&self, table: TableId, index: IndexId, keys: u64) -> Option<Stored> {
+        let info = self.record.as_ref()?.index(table, index)?;
+        (info.keys == keys && keys != NOT_RESTORED).then(|| self.newest.get())
+    }
+
+    /// Something cannot be read: is the checkpoint not the newest any more? Then it is probably gone.
+    pub(crate) fn explain(&self, error: FaultError) -> FaultError {
+        if !matches!(error, FaultError::Damaged(_) | FaultError::Unreachable(_)) {
+            return error;
+        }
+        let newest = manifest_of(&self.home).ok();
+        let newest = newest.and_then(|manifest| manifest.checkpoint);
+        match newest.filter(|newest| Some(newest.object) != self.begin) {
+            Some(newest) => FaultError::TooOld(newest.csn),
+            None => error,
+        }
+    }
+}
+
+/// What has been applied and is about to become visible.
+pub struct Batch<'b> {
+    engine: &'b Engine,
+    /// The tables that it has changed.
+    pub tables: &'b BTreeSet<TableId>,
+    /// Snapshots see everything below this when the function that is told of the batch has returned.
+    pub visible: Csn,
+}
+
+impl Batch<'_> {
+    /// A snapshot that sees the batch, and what came before ([`Txn::import_snapshot`](crate::Txn::import_snapshot)).
+    pub fn snapshot(&self) -> Arc<ExportedSnapshot> {
+        ExportedSnapshot::pin(self.engine, self.visible)
+    }
+}
+
+/// Follows a log and keeps an engine as it says; see the module's documentation. It is its thread's.
+pub struct Replica<'h> {
+    follower: Follower<'h>,
+    applier: Applier,
+    has_ended: bool,
+}
+
+impl<'h> Replica<'h> {
+    /// Opens at the newest checkpoint of the log in `home`, with all that is known to be durable. Its engine has one
+    /// worker more than the options say, the last one, which is the replica's own. Indexes are made by
+    /// [`Engine::restore_index`] before [`Engine::end_start`], as at any start, before the first round.
+    pub fn open(
+        options: EngineOptions,
+        home: &'h LogHome,
+        env: Env,
+    ) -> Result<Replica<'h>, ReplicaError> {
+        let sessions = u16::try_from(options.workers)
+            .ok()
+            .filter(|n| *n < u16::MAX);
+        let (Some(own), 1..) = (sessions, options.commit.workers_per_lane) else {
+            let what = "too many workers, or none for each lane";
+            return Err(OpenError::Options(what.into()).into());
+        };
+        let mut options = options;
+        options.workers += 1;
+        // Nobody reads what it would write.
+        options.commit.horizon_pause = None;
+        let (engine, follower, next) = crate::replay::open_beside(&options, home, &env)?;
+        Ok(Replica {
+            applier: Applier::new(&engine, WorkerId(own), next),
+            follower,
+            has_ended: false,
+        })
+    }
+
+    /// What it keeps, for sessions.
+    pub fn engine(&self) -> &Engine {
+        self.applier.engine()
+    }
+
+    /// The replica's own worker: transactions that read the catalog in a batch's function begin here.
+    pub fn worker(&self) -> &crate::Worker {
+        self.applier.worker()
+    }
+
+    /// How far the log was read.
+    pub fn progress(&self) -> Progress {
+        self.follower.progress()
+    }
+
+    /// The primary tells a horizon, faster than the log does: see [`Follower::learn`].
+    pub fn learn(&mut self, epoch: Epoch, horizon: Csn) {
+        self.follower.learn(epoch, horizon);
+    }
+
+    /// Reads the log on, applies what has become due, and shows it. Before each batch becomes visible `before` is told.
+    /// Blocks while pages and the log are read.
+    pub fn round(&mut self, before: &mut dyn FnMut(&Batch<'_>)) -> Result<Progress, ReplicaError> {
+        if self.has_ended {
+            return Err(ReplicaError::Ended);
+        }
+        let applier = &mut self.applier;
+        let mut failure = None;
+        let round = self.follower.round(&mut |csn, records| {
+            let applied = applier.take(csn, records, before);
+            applied.map_err(|error| {
+                failure = Some(error);
+                // The follower hands it back; what it was is kept beside.
+                "the replica cannot apply it".into()
+            })
+        });
+        let round = match failure {
+            Some(error) => Err(error),
+            None => {
+                // Also where the follower has failed: what it has handed over until then was applied.
+                self.applier.show(self.follower.progress().next, before);
+                self.applier.collect_garbage();
+                round.map_err(ReplicaError::from)
+            }
+        };
+        round.inspect_err(|error| self.has_ended = !error.may_repeat())
+    }
+}
