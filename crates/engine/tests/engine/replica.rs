@@ -729,50 +729,62 @@ fn a_replica_that_does_not_fit_into_memory_says_so() {
     replica.round(&mut |_| {}).expect("follows");
 }
 
-/// The primary waits for nobody: what a replica has not brought in is gone after later checkpoints, and it says so. One
+/// The primary waits for nobody: what a replica has not brought in is gone after a later checkpoint, and it says so. One
 /// that has everything, and follows, goes on.
 #[test]
 fn what_a_replica_began_with_goes() {
-    let (env, _) = Env::simulated(1);
-    let mut primary = pair(&env);
-    let home = home_of(&env);
-    let mut seen = Seen::default();
-    let mut cold = Beside::open(&home, &env).expect("opens");
-    let mut warm = Beside::open(&home, &env).expect("opens");
-    warm.replica
-        .engine()
-        .bring_all(|| true)
-        .expect("it is there");
-    (cold.begin(), warm.begin());
-    for _ in 0..3 {
-        primary.change(|txn, table, by_key, state| {
-            for (k, n) in state {
-                update(txn, (table, by_key), *k, Some(row_of(*k, *n, 20)))?;
-            }
-            Ok(())
-        });
-        primary.flush();
-        warm.round(&mut seen).expect("follows");
-        primary.engine.checkpoint().expect("taken");
+    let (world, worker) = World::with_accounts(1, 200);
+    world.engine.checkpoint().expect("taken");
+    let home = LogHome::from(world.home.clone());
+    let (env, _) = Env::simulated(2);
+    let open = || Replica::open(options(u64::MAX), &home, env.clone()).expect("opens");
+    let (mut cold, mut warm) = (open(), open());
+    let began = home.objects.list_objects().expect("listed");
+    let pages = began
+        .iter()
+        .max_by_key(|info| info.size_bytes)
+        .expect("one");
+    let sessions = [&cold, &warm].map(|replica| replica.engine().worker(WorkerId(0)));
+    let tables = [(&cold, &sessions[0]), (&warm, &sessions[1])]
+        .map(|(replica, session)| restore(replica.engine(), session).0);
+    let brought = warm.engine().bring_all(|| true);
+    assert_eq!(brought, Ok(()));
+    let behind = cold.engine().next_csn();
+    let mut old = sessions
+        .each_ref()
+        .map(|session| session.begin(Isolation::RepeatableRead));
+    let snapshots = old.each_mut().map(|txn| txn.export_snapshot().csn());
+    assert_eq!(snapshots, [behind; 2]);
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    for k in 1..=200 {
+        world.update(&mut txn, k, |n| n + 1).expect("updates");
     }
-    let newest = primary.engine.next_csn();
-    let read = cold.read(0, &primary, &mut seen);
+    commit(txn);
+    worker.flush(FlushMode::Inline);
+    let newest = world.engine.next_csn();
+    warm.learn(world.engine.epoch(), newest);
+    warm.round(&mut |_| {}).expect("follows");
+    world.engine.checkpoint().expect("taken");
+    // As good as removed, if it was not.
+    world.home.set_unreadable(Some((pages.id, u64::MAX)));
+    let read = scanned(&mut old[0], &tables[0]);
     assert_eq!(read, Err(FaultError::TooOld(newest)));
-    let brought = cold.replica.engine().bring_all(|| true);
+    let brought = cold.engine().bring_all(|| true);
     assert_eq!(brought, Err(FaultError::TooOld(newest)));
-    let behind = cold.replica.engine().next_csn();
-    match cold.round(&mut seen) {
+    match cold.round(&mut |_| {}) {
         Err(ReplicaError::Removed { next, checkpoint }) => {
             assert_eq!((next, checkpoint), (behind, newest));
         }
         other => panic!("{other:?}"),
     }
-    warm.round(&mut seen).expect("follows");
-    assert_eq!(warm.replica.engine().next_csn(), newest);
-    warm.begin();
-    for reader in 0..2 {
-        warm.read(reader, &primary, &mut seen).expect("reads");
-    }
+    let again = cold.round(&mut |_| {});
+    assert!(matches!(again, Err(ReplicaError::Ended)), "{again:?}");
+    warm.round(&mut |_| {}).expect("follows");
+    assert_eq!(warm.engine().next_csn(), newest);
+    let all = |n| (1..=200).map(|k| (k, n)).collect::<State>();
+    assert_eq!(scanned(&mut old[1], &tables[1]), Ok(all(100)));
+    let mut txn = sessions[1].begin(Isolation::ReadCommitted);
+    assert_eq!(scanned(&mut txn, &tables[1]), Ok(all(101)));
 }
 
 /// A round that fails in the middle of an entry is repeated: nothing of the entry is seen before, and all of it then.
