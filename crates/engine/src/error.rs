@@ -96,6 +96,10 @@ pub enum CommitError {
     /// It was declared read-only and has changed rows.
     #[error("a transaction declared read-only has changed rows")]
     ReadOnly,
+    /// The engine follows another server's log ([`Replica`](crate::Replica)): nothing is logged here, and no transaction
+    /// has an id (25006).
+    #[error("a replica cannot be changed")]
+    Replica,
     /// A number that it would need is used up (54000). Nothing else was lost, and reading goes on.
     #[error(transparent)]
     UsedUp(#[from] UsedUp),

@@ -168,6 +168,9 @@ impl Worker {
     /// home keeps the room that is left for who removes.
     pub async fn assign_xid(&self) -> Result<Xid, CommitError> {
         let worker = self.id();
+        if self.0.inner().follows.is_some() {
+            return Err(CommitError::Replica);
+        }
         if self.0.is_short_of_space() {
             self.engine().ask_for_checkpoint(false);
             return Err(CommitError::DiskFull);

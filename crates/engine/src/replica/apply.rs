@@ -302,7 +302,8 @@ fn entries(table: &Table, rid: Rid, old: Option<&[u8]>, new: &[u8]) -> Entries {
     let (mut old_key, mut new_key) = (Vec::new(), Vec::new());
     let mut entries = Entries::new();
     for index in table.indexes() {
-        (old_key.clear(), new_key.clear());
+        old_key.clear();
+        new_key.clear();
         if !index.key(new, &mut new_key).has_entry() {
             continue;
         }

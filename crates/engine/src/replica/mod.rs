@@ -1,55 +1,58 @@
 //! A replica: an engine that has what another server writes, as far as that server's log tells.
 //!
 //! A [`Replica`] opens at the newest checkpoint of a home, everything absent, and takes up what the [`Follower`] hands
-//! over: whole entries in CSN order, each once, and only what no crash takes back. Sessions read its engine as they read
-//! any engine. It takes no lock, no lease and no lane at the home, stores nothing there, and takes no checkpoints; what
-//! is written is refused ([`WriteError::Replica`](crate::WriteError::Replica)), but for temporary tables.
+//! over: whole entries in CSN order, each once, and only what no crash takes back. Sessions read its engine as they
+//! read any engine. It takes no lock, no lease and no lane at the home, stores nothing there, and takes no
+//! checkpoints; what is written is refused ([`WriteError::Replica`](crate::WriteError::Replica)), but for temporary
+//! tables.
 //!
 //! # The rule
 //!
 //! [`Replica::round`] applies an entry as versions that are stamped with its CSN, on top of their rows' chains, and
 //! raises the CSN that new snapshots read at when all entries below it are applied. It never reads a row's newest
-//! version from a page that is newer than the log it has applied. Let `B` be the checkpoint that it began with, and `O`
-//! the CSN at which it opened.
+//! version from a page that is newer than the log it has applied. Let `B` be the checkpoint that it began with, and
+//! `O` the CSN at which it opened.
 //!
 //! - R1 *Every snapshot is at or above `O`.* The counter begins there, and only grows.
 //! - R2 *What is absent is as `B` and the start's tail have it.* A start keeps the log from `B` to `O` for chunks that
 //!   `B` has, one version for each row ([`crate::pending`]), which is right for all snapshots by R1. From then on an
-//!   entry that changes an absent row brings its chunk in first, with its tail; so no record is ever kept for one that is
-//!   absent, and what an older snapshot sees is unfolded in memory.
-//! - R3 *Nothing leaves memory* ([`Rows::follow`](crate::rows::Rows::follow)), neither rows nor leaves. So each chunk and
-//!   leaf is brought in once, and always from `B`: the version that comes in is older than `O`, or it is the start's.
+//!   entry that changes an absent row brings its chunk in first, with its tail; so no record is ever kept for one that
+//!   is absent, and what an older snapshot sees is unfolded in memory.
+//! - R3 *Nothing leaves memory* ([`Rows::follow`](crate::rows::Rows::follow)), neither rows nor leaves. So each chunk
+//!   and leaf is brought in once, and always from `B`: the version that comes in is older than `O`, or it is the
+//!   start's.
 //! - R4 *No reader sees half an entry.* Its versions have its CSN, which is not below any snapshot until the counter
 //!   passes it; that happens when the next entry comes or the round has ended, and then all of it is there.
 //! - R5 *Nobody goes back, and two replicas never disagree.* The counter passes CSNs in their order, which is the
 //!   primary's; what is handed over stays.
-//! - R6 *Indexes.* A leaf of `B` has an entry of each row of `B`, and the start adds those of the tail (T11). A version's
-//!   entry is inserted after it is installed; who finds a surplus entry looks at the chain first, so none that is needed
-//!   is taken out. An entry goes when the version goes that needed it.
+//! - R6 *Indexes.* A leaf of `B` has an entry of each row of `B`, and the start adds those of the tail (T11). A
+//!   version's entry is inserted after it is installed; who finds a surplus entry looks at the chain first, so none
+//!   that is needed is taken out. An entry goes when the version goes that needed it.
 //! - R7 *Garbage.* What an entry supersedes waits for the collector in the replica's own worker, by the rule of any
 //!   engine: it goes when no snapshot needs it. The primary's collector does not count, whose snapshots are others.
-//! - R8 *Row numbers* are the primary's. One may come again while this engine still has the row that was deleted for an
-//!   older snapshot: the new version lies above the tombstone.
+//! - R8 *Row numbers* are the primary's. One may come again while this engine still has the row that was deleted for
+//!   an older snapshot: the new version lies above the tombstone.
 //!
 //! # Catalogs
 //!
-//! A table comes into being with its first record. Before a batch becomes visible, a function of the caller hears which
-//! tables it has changed, and may read at its CSN ([`Batch::snapshot`]), make and drop tables and indexes, and build
-//! indexes: nobody sees the batch before it returns. It runs on the replica's thread, so no entry is applied meanwhile,
-//! and an index that is attached there misses nothing.
+//! A table comes into being with its first record. Before a batch becomes visible, a function of the caller hears
+//! which tables it has changed, and may read at its CSN ([`Batch::snapshot`]), make and drop tables and indexes, and
+//! build indexes: nobody sees the batch before it returns. It runs on the replica's thread, so no entry is applied
+//! meanwhile, and an index that is attached there misses nothing.
 //!
 //! # What ends it
 //!
 //! The primary waits for nobody. What it has removed, of the log or of `B`, before it was read here is gone:
 //! [`ReplicaError::Removed`], and sessions get [`FaultError::TooOld`]. Then a new replica is opened, at the newest
-//! checkpoint; sessions end or go on with what is in memory of the old one. [`Engine::bring_all`](crate::Engine::bring_all)
-//! brings in everything while it is there; afterwards `B` is not needed any more.
+//! checkpoint; sessions end or go on with what is in memory of the old one.
+//! [`Engine::bring_all`](crate::Engine::bring_all) brings in everything while it is there; afterwards `B` is not
+//! needed any more.
 //!
 //! Memory: as everything stays, the database has to fit into the budget. Otherwise the replica ends with
 //! [`ReplicaError::Memory`].
 //!
-//! After an error of the home, or for want of memory, the round is repeated. The follower hands over again what was not
-//! taken as a whole; records that were applied before the error are passed over.
+//! After an error of the home, or for want of memory, the round is repeated. The follower hands over again what was
+//! not taken as a whole; records that were applied before the error are passed over.
 //!
 //! Does not: decide when a round is due, know the catalog, or certify SERIALIZABLE transactions against the primary's:
 //! whoever begins transactions refuses that level, as PostgreSQL does on a standby.

@@ -387,6 +387,10 @@ impl Txn {
     /// Refuses who writes more while the home keeps the room that is left for who removes, and for the checkpoint that
     /// frees what was removed.
     fn refuse_without_space(&self) -> Result<(), CommitError> {
+        // Its writes were refused already, but for those that are not logged.
+        if self.engine().follows.is_some() {
+            return Err(CommitError::Replica);
+        }
         if !self.grows.get() || !self.worker.is_short_of_space() {
             return Ok(());
         }

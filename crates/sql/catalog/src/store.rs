@@ -142,6 +142,10 @@ pub fn commit_error(error: &CommitError) -> SqlError {
         }
         CommitError::LogFailed(why) => SqlError::log_failed(why),
         CommitError::Serialization => dependency_failure(),
+        CommitError::Replica => SqlError::new(
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            "cannot change anything in a replica",
+        ),
         CommitError::ReadOnly => SqlError::internal(error.to_string()),
     }
 }
