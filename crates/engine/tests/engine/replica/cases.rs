@@ -1,5 +1,7 @@
 //! What a replica refuses, collects and says when it cannot go on.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use super::*;
 
 /// A primary, and a replica that has everything.
@@ -291,4 +293,64 @@ fn a_round_is_repeated_after_an_error_of_the_home() {
     assert_eq!(replica.engine().next_csn(), world.engine.next_csn());
     let expected: State = (1..=190).map(|k| (k, 100 + k)).collect();
     assert_eq!(state(&session), expected);
+}
+
+/// Sessions on threads of their own read while entries are applied, rows and leaves come in, and garbage goes: each
+/// finds the same sum at every snapshot, by scan and by both indexes, and no snapshot is older than the one before.
+#[test]
+fn sessions_read_while_a_replica_follows() {
+    const READERS: u16 = 3;
+    const READS_MIN: usize = 5;
+    let (env, _) = Env::simulated(3);
+    let mut primary = Primary::new(&env);
+    let mut dice = Dice(11);
+    primary.engine.checkpoint().expect("taken");
+    let home = home_of(&env);
+    let with_readers = EngineOptions {
+        workers: usize::from(READERS),
+        ..options(u64::MAX)
+    };
+    let mut replica = Replica::open(with_readers, &home, env).expect("opens");
+    let worker = replica.engine().worker(WorkerId(0));
+    let (table, by_key, by_balance) = restore(replica.engine(), &worker);
+    drop(worker);
+    let stopping = AtomicBool::new(false);
+    let reads = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for reader in 0..READERS {
+            let (engine, stopping, reads) = (replica.engine().clone(), &stopping, &reads);
+            let (table, by_key, by_balance) = (&table, &by_key, &by_balance);
+            scope.spawn(move || {
+                let worker = engine.worker(WorkerId(reader));
+                let mut newest = Csn::ZERO;
+                let mut done = 0;
+                while done < READS_MIN || !stopping.load(Ordering::SeqCst) {
+                    let mut txn = worker.begin(Isolation::RepeatableRead);
+                    let snapshot = txn.export_snapshot().csn();
+                    assert!(snapshot >= newest, "{snapshot} after {newest}");
+                    newest = snapshot;
+                    let found = scanned(&mut txn, table).expect("reads");
+                    let sorted: Vec<(i64, i64)> = found.iter().map(|(k, n)| (*k, *n)).collect();
+                    assert_eq!(sorted.iter().map(|(_, n)| n).sum::<i64>(), TOTAL);
+                    assert_eq!(walked(&mut txn, by_key).expect("reads"), sorted);
+                    let mut rows = walked(&mut txn, by_balance).expect("reads");
+                    rows.sort_unstable();
+                    assert_eq!(rows, sorted, "at {snapshot}");
+                    worker.collect_garbage(1);
+                    done += 1;
+                    reads.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        for _ in 0..600 {
+            primary.step(&mut dice);
+            primary.flush();
+            replica.learn(primary.engine.epoch(), primary.engine.horizon());
+            replica.round(&mut |_| {}).expect("follows");
+            assert_eq!(replica.engine().next_csn(), primary.engine.next_csn());
+        }
+        stopping.store(true, Ordering::SeqCst);
+    });
+    assert!(reads.into_inner() >= usize::from(READERS) * READS_MIN);
+    assert!(replica.worker().stats().versions_collected > 0);
 }
