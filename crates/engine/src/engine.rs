@@ -17,7 +17,7 @@ use logstead_wal::Lane;
 use logstead_wal::lease::{Lease, LeaseOptions};
 use parking_lot::{Mutex, RwLock};
 
-use crate::checkpoint::{Base, Checkpoints, Newest, Pages};
+use crate::checkpoint::{Base, Checkpoints, Follows, Newest, Pages};
 use crate::error::OpenError;
 use crate::evict::Room;
 use crate::fault::Faults;
@@ -26,7 +26,6 @@ use crate::index::{Index, KeyExtractor};
 use crate::load::{ChunkLoader, Loads};
 use crate::memory::{Account, Charge, Memory};
 use crate::past::Pasts;
-use crate::replica::Follows;
 use crate::serializable::Certifier;
 use crate::snapshot_pins::SnapshotPins;
 use crate::snapshots::{Bounds, Published};

@@ -1,8 +1,10 @@
 //! Why operations fail.
 
 use logstead_commit::LogFailed;
-use logstead_types::{IndexId, Rid};
+use logstead_types::{Csn, IndexId, Rid};
 use logstead_wal::numbers::UsedUp;
+use logstead_wal::recovery::RecoveryError;
+use logstead_wal::recovery::follow::FollowError;
 
 use crate::absent::{Absent, FaultError};
 use crate::memory::OutOfMemory;
@@ -169,6 +171,78 @@ impl ReplayError {
             ReplayError::Page { csn, .. }
             | ReplayError::Records { csn, .. }
             | ReplayError::Row { csn, .. } => *csn,
+        }
+    }
+}
+
+/// Why a replica does not open, or does not go on. Unless the round may be repeated ([`ReplicaError::may_repeat`]) it is
+/// at its end: what its engine has stays readable, and grows old.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplicaError {
+    /// The engine does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The primary has removed what was not read yet: open another replica, at the newest checkpoint.
+    #[error(
+        "the replica is too far behind: it has everything below CSN {next}, and what follows is gone since the checkpoint at CSN {checkpoint}"
+    )]
+    Removed {
+        /// It has all that is below.
+        next: Csn,
+        /// The checkpoint that made it superfluous.
+        checkpoint: Csn,
+    },
+    /// A start of the primary has accepted a loss of data that this replica has shown: open another one.
+    #[error("the primary has lost what the replica has shown, from CSN {from} on")]
+    Annulled {
+        /// The first CSN that is lost.
+        from: Csn,
+    },
+    /// There is another database in the home by now.
+    #[error("the home {0} holds another database, or an earlier state of this one")]
+    Replaced(String),
+    /// The log is bad, or cannot be read now.
+    #[error(transparent)]
+    Log(RecoveryError),
+    /// What the log says cannot be applied.
+    #[error(transparent)]
+    Apply(#[from] ReplayError),
+    /// What the log changes cannot be brought into memory.
+    #[error(transparent)]
+    Fault(FaultError),
+    /// The database does not fit into the memory budget, or sessions use it up just now.
+    #[error("the database does not fit into the memory of the replica: {0}")]
+    Memory(OutOfMemory),
+    /// It has met one of these before.
+    #[error("the replica has ended")]
+    Ended,
+}
+
+impl ReplicaError {
+    /// May the round be repeated? It goes on with what was not taken.
+    pub fn may_repeat(&self) -> bool {
+        matches!(
+            self,
+            ReplicaError::Log(RecoveryError::Home(_))
+                | ReplicaError::Fault(FaultError::Unreachable(_))
+                | ReplicaError::Memory(_)
+        )
+    }
+}
+
+impl From<RecoveryError> for ReplicaError {
+    fn from(error: RecoveryError) -> ReplicaError {
+        ReplicaError::Log(error)
+    }
+}
+
+impl From<FollowError> for ReplicaError {
+    fn from(error: FollowError) -> ReplicaError {
+        match error {
+            FollowError::Removed { next, checkpoint } => ReplicaError::Removed { next, checkpoint },
+            FollowError::Annulled { from } => ReplicaError::Annulled { from },
+            FollowError::Replaced(home) => ReplicaError::Replaced(home),
+            FollowError::Log(error) => ReplicaError::Log(error),
         }
     }
 }

@@ -170,7 +170,7 @@ pub use checkpoint::{
     CheckpointTook, Checkpointer, RestorePoint, RestorePointError, RestoredIndex,
 };
 pub use engine::{Engine, EngineOptions};
-pub use error::{CommitError, OpenError, ReplayError, WriteError};
+pub use error::{CommitError, OpenError, ReplayError, ReplicaError, WriteError};
 pub use evict::{EvictionStats, Evictor};
 pub use executor::{Executor, Idle, yield_now};
 pub use exported::ExportedSnapshot;
@@ -197,7 +197,7 @@ pub use logstead_wal::{FlushMode, FlushOutcome};
 pub use memory::{ALLOWANCE_BYTES_MAX, Charge, Memory, OutOfMemory, footprint};
 pub use past::Past;
 pub use replay::RecoveryReport;
-pub use replica::{Batch, Replica, ReplicaError};
+pub use replica::{Batch, Replica};
 pub use row::{RowBuilder, RowError, RowRef};
 pub use row_lock::RowLock;
 pub use serializable::SafeSnapshot;

@@ -36,14 +36,13 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::absent::FaultError;
 use crate::ahead::Run;
-use crate::checkpoint::{Newest, Pages, Stored};
+use crate::checkpoint::{Follows, Newest, Pages, Stored};
 use crate::delta;
 use crate::engine::Engine;
 use crate::evict::{AheadShare, InLoad, Room};
 use crate::fault::{Loader, Needs, Next, Wanted};
 use crate::memory::{Charge, Memory};
 use crate::pending::{Tail, Unfit};
-use crate::replica::Follows;
 use crate::rows::{Contents, Rows};
 use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, SlotSet};
 pub(crate) use chunk::{Filled, Unreadable, read_chunk};

@@ -39,6 +39,7 @@
 
 mod base;
 mod compaction;
+mod follows;
 #[cfg(test)]
 mod model;
 mod older;
@@ -69,6 +70,7 @@ use crate::engine::{Engine, EngineInner};
 use compaction::{Compacted, Compaction, CompactionPause};
 
 pub(crate) use base::{Base, Newest, Stored};
+pub(crate) use follows::Follows;
 pub(crate) use pages::Pages;
 pub use points::{RestorePoint, RestorePointError};
 pub use report::{CheckpointError, CheckpointReport, CheckpointStats, CheckpointTook};

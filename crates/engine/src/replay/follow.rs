@@ -1,7 +1,7 @@
 //! A replica's start: the newest checkpoint and the log behind it, read beside the server that writes them.
 //!
 //! As a start of that server, but nothing is taken at the home and nothing is written there: the follower hands over
-//! what is below a horizon, and goes on from there ([`crate::replica`]). What a replica commits, which is nothing or
+//! what is below a horizon, and goes on from there. What a replica commits, which is nothing or
 //! what its sessions keep in temporary tables, needs no log; so the lanes and the base of checkpoints that every engine
 //! has are those of an empty home in memory, and nothing ever comes into them.
 
@@ -17,11 +17,10 @@ use logstead_wal::{Allowance, LaneConfig};
 
 use super::part::{Beyond, Part, Shared};
 use super::{Batch, Replay, THREADS_MAX, THREADS_MIN};
-use crate::checkpoint::{Base, Newest, Stored};
+use crate::checkpoint::{Base, Follows, Newest, Stored};
 use crate::engine::{Engine, EngineOptions, OpenLog};
-use crate::error::OpenError;
+use crate::error::{OpenError, ReplicaError};
 use crate::memory::Account;
-use crate::replica::{Follows, ReplicaError};
 
 /// Of the home in memory: nothing is appended there.
 const SEGMENT_BYTES: u64 = 1 << 20;

@@ -7,11 +7,11 @@ use logstead_checkpoint::PageReader;
 use logstead_types::{Csn, Rid, TableId, WorkerId};
 use logstead_wal::{Record, Records};
 
-use super::{BATCH_BYTES, Batch, COLLECTED_ROWS, ReplicaError};
+use super::{BATCH_BYTES, Batch, COLLECTED_ROWS};
 use crate::absent::FaultError;
 use crate::delta;
 use crate::engine::Engine;
-use crate::error::ReplayError;
+use crate::error::{ReplayError, ReplicaError};
 use crate::index::Index;
 use crate::row::{RowBuilder, RowError, RowRef};
 use crate::rows::RID_MAX;

@@ -43,7 +43,7 @@
 //! # What ends it
 //!
 //! The primary waits for nobody. What it has removed, of the log or of `B`, before it was read here is gone:
-//! [`ReplicaError::Removed`], and sessions get [`FaultError::TooOld`]. Then a new replica is opened, at the newest
+//! [`ReplicaError::Removed`], and sessions get [`FaultError::TooOld`](crate::FaultError::TooOld). Then a new replica is opened, at the newest
 //! checkpoint; sessions end or go on with what is in memory of the old one.
 //! [`Engine::bring_all`](crate::Engine::bring_all) brings in everything while it is there; afterwards `B` is not
 //! needed any more.
@@ -62,131 +62,20 @@ mod apply;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use logstead_checkpoint::Record as CheckpointRecord;
 use logstead_env::Env;
-use logstead_home::{LogHome, ObjectId};
-use logstead_types::{Csn, Epoch, IndexId, TableId, WorkerId};
-use logstead_wal::inspect::manifest_of;
-use logstead_wal::recovery::RecoveryError;
-use logstead_wal::recovery::follow::{FollowError, Follower, Progress};
+use logstead_home::LogHome;
+use logstead_types::{Csn, Epoch, TableId, WorkerId};
+use logstead_wal::recovery::follow::{Follower, Progress};
 
-use crate::absent::FaultError;
-use crate::checkpoint::{NOT_RESTORED, Newest, Stored};
 use crate::engine::{Engine, EngineOptions};
-use crate::error::{OpenError, ReplayError};
+use crate::error::{OpenError, ReplicaError};
 use crate::exported::ExportedSnapshot;
-use crate::memory::OutOfMemory;
 use apply::Applier;
 
 /// Rows that the collector looks at after each batch.
 const COLLECTED_ROWS: usize = 4096;
 /// What was applied becomes visible, at the latest, when there is so much of it.
 const BATCH_BYTES: usize = 1 << 20;
-
-/// Why a replica does not open, or does not go on. Unless the round may be repeated ([`ReplicaError::may_repeat`]) it is
-/// at its end: what its engine has stays readable, and grows old.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplicaError {
-    /// The engine does not open.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The primary has removed what was not read yet: open another replica, at the newest checkpoint.
-    #[error(
-        "the replica is too far behind: it has everything below CSN {next}, and what follows is gone since the checkpoint at CSN {checkpoint}"
-    )]
-    Removed {
-        /// It has all that is below.
-        next: Csn,
-        /// The checkpoint that made it superfluous.
-        checkpoint: Csn,
-    },
-    /// A start of the primary has accepted a loss of data that this replica has shown: open another one.
-    #[error("the primary has lost what the replica has shown, from CSN {from} on")]
-    Annulled {
-        /// The first CSN that is lost.
-        from: Csn,
-    },
-    /// There is another database in the home by now.
-    #[error("the home {0} holds another database, or an earlier state of this one")]
-    Replaced(String),
-    /// The log is bad, or cannot be read now.
-    #[error(transparent)]
-    Log(RecoveryError),
-    /// What the log says cannot be applied.
-    #[error(transparent)]
-    Apply(#[from] ReplayError),
-    /// What the log changes cannot be brought into memory.
-    #[error(transparent)]
-    Fault(FaultError),
-    /// The database does not fit into the memory budget, or sessions use it up just now.
-    #[error("the database does not fit into the memory of the replica: {0}")]
-    Memory(OutOfMemory),
-    /// It has met one of these before.
-    #[error("the replica has ended")]
-    Ended,
-}
-
-impl ReplicaError {
-    /// May the round be repeated? It goes on with what was not taken.
-    pub fn may_repeat(&self) -> bool {
-        matches!(
-            self,
-            ReplicaError::Log(RecoveryError::Home(_))
-                | ReplicaError::Fault(FaultError::Unreachable(_))
-                | ReplicaError::Memory(_)
-        )
-    }
-}
-
-impl From<RecoveryError> for ReplicaError {
-    fn from(error: RecoveryError) -> ReplicaError {
-        ReplicaError::Log(error)
-    }
-}
-
-impl From<FollowError> for ReplicaError {
-    fn from(error: FollowError) -> ReplicaError {
-        match error {
-            FollowError::Removed { next, checkpoint } => ReplicaError::Removed { next, checkpoint },
-            FollowError::Annulled { from } => ReplicaError::Annulled { from },
-            FollowError::Replaced(home) => ReplicaError::Replaced(home),
-            FollowError::Log(error) => ReplicaError::Log(error),
-        }
-    }
-}
-
-/// What an engine that follows a log has begun with.
-pub(crate) struct Follows {
-    pub(crate) home: LogHome,
-    /// The primary's life that was the newest when it opened.
-    pub(crate) epoch: Epoch,
-    /// The checkpoint, if there was one, and its object.
-    pub(crate) record: Option<CheckpointRecord>,
-    pub(crate) begin: Option<ObjectId>,
-    /// Where its pages are read from, always.
-    pub(crate) newest: Arc<Newest>,
-}
-
-impl Follows {
-    /// An index of the checkpoint, if its keys are made like that.
-    pub(crate) fn stored_index(&self, table: TableId, index: IndexId, keys: u64) -> Option<Stored> {
-        let info = self.record.as_ref()?.index(table, index)?;
-        (info.keys == keys && keys != NOT_RESTORED).then(|| self.newest.get())
-    }
-
-    /// Something cannot be read: is the checkpoint not the newest any more? Then it is probably gone.
-    pub(crate) fn explain(&self, error: FaultError) -> FaultError {
-        if !matches!(error, FaultError::Damaged(_) | FaultError::Unreachable(_)) {
-            return error;
-        }
-        let newest = manifest_of(&self.home).ok();
-        let newest = newest.and_then(|manifest| manifest.checkpoint);
-        match newest.filter(|newest| Some(newest.object) != self.begin) {
-            Some(newest) => FaultError::TooOld(newest.csn),
-            None => error,
-        }
-    }
-}
 
 /// What has been applied and is about to become visible.
 pub struct Batch<'b> {

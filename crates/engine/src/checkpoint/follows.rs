@@ -1,0 +1,44 @@
+//! What a replica has begun with: the checkpoint from which all that is absent comes, whatever newer ones there are.
+
+use std::sync::Arc;
+
+use logstead_checkpoint::Record as CheckpointRecord;
+use logstead_home::{LogHome, ObjectId};
+use logstead_types::{Epoch, IndexId, TableId};
+use logstead_wal::inspect::manifest_of;
+
+use super::{NOT_RESTORED, Newest, Stored};
+use crate::absent::FaultError;
+
+/// What an engine that follows a log has begun with.
+pub(crate) struct Follows {
+    pub(crate) home: LogHome,
+    /// The primary's life that was the newest when it opened.
+    pub(crate) epoch: Epoch,
+    /// The checkpoint, if there was one, and its object.
+    pub(crate) record: Option<CheckpointRecord>,
+    pub(crate) begin: Option<ObjectId>,
+    /// Where its pages are read from, always.
+    pub(crate) newest: Arc<Newest>,
+}
+
+impl Follows {
+    /// An index of the checkpoint, if its keys are made like that.
+    pub(crate) fn stored_index(&self, table: TableId, index: IndexId, keys: u64) -> Option<Stored> {
+        let info = self.record.as_ref()?.index(table, index)?;
+        (info.keys == keys && keys != NOT_RESTORED).then(|| self.newest.get())
+    }
+
+    /// Something cannot be read: is the checkpoint not the newest any more? Then it is probably gone.
+    pub(crate) fn explain(&self, error: FaultError) -> FaultError {
+        if !matches!(error, FaultError::Damaged(_) | FaultError::Unreachable(_)) {
+            return error;
+        }
+        let newest = manifest_of(&self.home).ok();
+        let newest = newest.and_then(|manifest| manifest.checkpoint);
+        match newest.filter(|newest| Some(newest.object) != self.begin) {
+            Some(newest) => FaultError::TooOld(newest.csn),
+            None => error,
+        }
+    }
+}
