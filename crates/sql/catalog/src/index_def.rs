@@ -138,7 +138,7 @@ impl IndexColumn {
 
 /// A function call written as one.
 fn is_call(text: &str) -> bool {
-    use sqlparser::ast::Expr;
+    use logstead_sql_parse::lowered::Expr;
     matches!(
         logstead_sql_parse::parse_expr(text),
         Ok(Expr::Function(_) | Expr::Substring { .. } | Expr::Trim { .. } | Expr::Extract { .. })

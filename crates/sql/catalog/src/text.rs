@@ -2,13 +2,13 @@
 
 use super::{Catalog, Relation};
 pub use logstead_sql_parse::fold;
+use logstead_sql_parse::lowered::{Expr, FunctionArg, FunctionArguments, Visit, Visitor};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 pub use logstead_sql_types::value::names::{
     NAME_LENGTH_MAX, quote_identifier as quote_ident, quote_literal, split_qualified, truncate_name,
 };
 use logstead_types::SqlState;
-use sqlparser::ast::{Expr, FunctionArg, FunctionArguments, Visit, Visitor};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -115,16 +115,18 @@ pub fn takes_row(text: &str, relation: &Relation) -> bool {
                     let mut columns = self.0.columns.iter();
                     name == self.0.name && !columns.any(|c| !c.dropped && c.name == name)
                 }
-                Expr::Wildcard(_) | Expr::QualifiedWildcard(..) => true,
+                Expr::QualifiedWildcard(_) => true,
                 Expr::Function(function) => match &function.args {
                     FunctionArguments::List(list) => list.args.iter().any(|arg| {
-                        use sqlparser::ast::FunctionArgExpr as Arg;
-                        let arg = match arg {
-                            FunctionArg::Unnamed(arg)
-                            | FunctionArg::Named { arg, .. }
-                            | FunctionArg::ExprNamed { arg, .. } => arg,
-                        };
-                        matches!(arg, Arg::QualifiedWildcard(_))
+                        use logstead_sql_parse::lowered::FunctionArgExpr as Arg;
+                        matches!(
+                            arg,
+                            FunctionArg::Unnamed(Arg::QualifiedWildcard(_))
+                                | FunctionArg::Named {
+                                    arg: Arg::QualifiedWildcard(_),
+                                    ..
+                                }
+                        )
                     }),
                     _ => false,
                 },

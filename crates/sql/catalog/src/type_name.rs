@@ -1,27 +1,20 @@
 //! Type names.
 
+use logstead_sql_parse::lowered::Span;
+use logstead_sql_parse::lowered::{
+    self as ast, DataType as T, ExactNumberInfo, Spanned, TimezoneInfo, Visit, Visitor,
+};
 use logstead_sql_parse::name_parts;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Oid, SqlType, datetime, info, oid, user};
 use logstead_types::SqlState;
-use sqlparser::ast::{
-    self, ArrayElemTypeDef, DataType as T, ExactNumberInfo, Spanned, TimezoneInfo, Visit, Visitor,
-};
-use sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;
 
 /// The type that a type name of the grammar means, with its modifier. It may be a domain, which no expression's type
 /// ever is: see [`user::base_type`].
 pub fn sql_type(data_type: &ast::DataType) -> Result<SqlType> {
-    if let T::Array(definition) = data_type {
-        let inner = match definition {
-            ArrayElemTypeDef::SquareBracket(inner, _)
-            | ArrayElemTypeDef::Qualified(inner, _)
-            | ArrayElemTypeDef::AngleBracket(inner)
-            | ArrayElemTypeDef::Parenthesis(inner) => inner,
-            ArrayElemTypeDef::None => return Err(undefined(data_type)),
-        };
+    if let T::Array(inner, _) = data_type {
         let element = sql_type(inner)?;
         if user::class(element.oid) == Some(user::Class::Domain)
             && info::element_of(element.oid).is_some()
@@ -123,7 +116,7 @@ fn array_word(text: &str) -> Option<&str> {
 /// `char` and `character` mean one character, `bit` one bit.
 fn default_typmod(data_type: &ast::DataType) -> i32 {
     match data_type {
-        T::Char(None) | T::Character(None) => 5,
+        T::Character(None) => 5,
         T::Bit(None) => 1,
         _ => -1,
     }
@@ -131,18 +124,9 @@ fn default_typmod(data_type: &ast::DataType) -> i32 {
 
 fn modifiers(data_type: &ast::DataType) -> Result<Vec<i64>> {
     let one = |n: u64| vec![i64::try_from(n).unwrap_or(i64::MAX)];
-    let length = |length: &Option<ast::CharacterLength>| match length {
-        Some(ast::CharacterLength::IntegerLength { length, .. }) => one(*length),
-        _ => Vec::new(),
-    };
     Ok(match data_type {
-        T::Character(n)
-        | T::Char(n)
-        | T::CharacterVarying(n)
-        | T::CharVarying(n)
-        | T::Varchar(n)
-        | T::Nvarchar(n) => length(n),
-        T::Numeric(n) | T::Decimal(n) | T::Dec(n) => match n {
+        T::Character(Some(n)) | T::CharacterVarying(Some(n)) => one(*n),
+        T::Numeric(n) => match n {
             ExactNumberInfo::None => Vec::new(),
             ExactNumberInfo::Precision(p) => one(*p),
             ExactNumberInfo::PrecisionAndScale(p, s) => {
@@ -150,7 +134,7 @@ fn modifiers(data_type: &ast::DataType) -> Result<Vec<i64>> {
             }
         },
         T::Time(Some(p), _) | T::Timestamp(Some(p), _) => one(*p),
-        T::Bit(Some(n)) | T::BitVarying(Some(n)) | T::VarBit(Some(n)) => one(*n),
+        T::Bit(Some(n)) | T::BitVarying(Some(n)) => one(*n),
         T::Interval { fields, precision } => {
             let Some(fields) = fields else {
                 return Ok(precision.map(one).unwrap_or_default());
@@ -180,45 +164,28 @@ fn modifiers(data_type: &ast::DataType) -> Result<Vec<i64>> {
 /// The OID of a type name, modifiers aside.
 pub fn base_type(data_type: &ast::DataType) -> Result<Oid> {
     Ok(match data_type {
-        T::Character(_) | T::Char(_) => oid::BPCHAR,
-        T::CharacterVarying(_) | T::CharVarying(_) | T::Varchar(_) => oid::VARCHAR,
+        T::Character(_) => oid::BPCHAR,
+        T::CharacterVarying(_) => oid::VARCHAR,
         T::Uuid => oid::UUID,
-        T::Numeric(_) | T::Decimal(_) | T::Dec(_) => oid::NUMERIC,
-        T::Float(ExactNumberInfo::None) => oid::FLOAT8,
-        T::Float(ExactNumberInfo::Precision(p)) => match p {
-            0 => {
-                return Err(SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    "precision for type float must be at least 1 bit",
-                ));
-            }
-            1..=24 => oid::FLOAT4,
-            25..=53 => oid::FLOAT8,
-            _ => {
-                return Err(SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    "precision for type float must be less than 54 bits",
-                ));
-            }
-        },
-        T::Int2(None) | T::SmallInt(None) => oid::INT2,
-        T::Int(None) | T::Int4(None) | T::Integer(None) => oid::INT4,
-        T::Int8(None) | T::BigInt(None) => oid::INT8,
+        T::Numeric(_) => oid::NUMERIC,
+        T::Int2 | T::SmallInt => oid::INT2,
+        T::Int4 | T::Integer => oid::INT4,
+        T::Int8 | T::BigInt => oid::INT8,
         T::Float4 | T::Real => oid::FLOAT4,
         T::Float8 | T::DoublePrecision => oid::FLOAT8,
         T::Bool | T::Boolean => oid::BOOL,
         T::Date => oid::DATE,
-        T::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => oid::TIME,
+        T::Time(_, TimezoneInfo::None) => oid::TIME,
         T::Time(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => oid::TIMETZ,
-        T::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => oid::TIMESTAMP,
+        T::Timestamp(_, TimezoneInfo::None) => oid::TIMESTAMP,
         T::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => oid::TIMESTAMPTZ,
         T::Interval { .. } => oid::INTERVAL,
         T::Regclass => oid::REGCLASS,
         T::Text => oid::TEXT,
         T::Bytea => oid::BYTEA,
         T::Custom(name, _) => {
-            let parts = name_parts(name)?;
-            let last = name.0.last().and_then(|part| part.as_ident());
+            let parts = name_parts(name);
+            let last = name.0.last();
             let quoted = last.is_some_and(|ident| ident.quote_style.is_some());
             let found = match parts.as_slice() {
                 [name] => match custom(name, quoted) {
@@ -248,11 +215,11 @@ pub fn base_type(data_type: &ast::DataType) -> Result<Oid> {
         T::Trigger => oid::TRIGGER,
         T::TsVector => oid::TSVECTOR,
         T::TsQuery => oid::TSQUERY,
-        T::JSON => oid::JSON,
-        T::JSONB => oid::JSONB,
+        T::Json => oid::JSON,
+        T::Jsonb => oid::JSONB,
         T::Bit(_) => oid::BIT,
-        T::BitVarying(_) | T::VarBit(_) => oid::VARBIT,
-        _ => return Err(undefined(data_type)),
+        T::BitVarying(_) => oid::VARBIT,
+        T::Array(..) => return Err(undefined(data_type)),
     })
 }
 
@@ -279,9 +246,7 @@ fn of_standard(name: &str) -> Option<Oid> {
 
 fn undefined(data_type: &ast::DataType) -> SqlError {
     let name = match data_type {
-        T::Custom(name, _) => {
-            name_parts(name).map_or_else(|_| name.to_string(), |parts| parts.join("."))
-        }
+        T::Custom(name, _) => name_parts(name).join("."),
         other => other.to_string().to_lowercase(),
     };
     SqlError::new(
@@ -302,13 +267,7 @@ pub fn types_in(query: &impl Visit) -> Vec<(Span, Oid)> {
                 ast::Expr::TypedString(typed) => &typed.data_type,
                 _ => return ControlFlow::Continue(()),
             };
-            while let T::Array(
-                ArrayElemTypeDef::SquareBracket(inner, _)
-                | ArrayElemTypeDef::Qualified(inner, _)
-                | ArrayElemTypeDef::AngleBracket(inner)
-                | ArrayElemTypeDef::Parenthesis(inner),
-            ) = ty
-            {
+            while let T::Array(inner, _) = ty {
                 ty = inner;
             }
             if let T::Custom(name, _) = ty

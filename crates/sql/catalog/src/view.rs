@@ -12,9 +12,9 @@
 use super::Relation;
 use logstead_sql_parse as parse;
 use logstead_sql_parse::CheckOption;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use sqlparser::ast;
 use std::sync::{Arc, OnceLock};
 
 /// Begins the quoted name that stands for a source in a stored query.
@@ -114,7 +114,7 @@ impl View {
 
     /// The source that a name in the query stands for.
     pub fn source(&self, name: &ast::ObjectName) -> Option<&ViewSource> {
-        let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
+        let [ident] = name.0.as_slice() else {
             return None;
         };
         let number = ident.value.strip_prefix(SOURCE_MARK)?;

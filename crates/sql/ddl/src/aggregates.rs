@@ -16,12 +16,12 @@ use logstead_sql_catalog::routine::{ArgMode, Argument, Language, Parallel, Routi
 use logstead_sql_catalog::stored_routines::AGGREGATE_SOURCE;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_func::{self as func, Cast, CastContext, Chosen, UserCandidate, Volatility};
+use logstead_sql_parse::lowered::{DataType, ObjectName};
 use logstead_sql_parse::{AggregateValue, ArgClause, CreateAggregate};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::of_users;
 use logstead_sql_types::value::{Oid, SqlType, info, oid, text_io, user};
 use logstead_types::SqlState;
-use sqlparser::ast::{DataType, ObjectName};
 use std::sync::Arc;
 
 /// The properties as they are written.
@@ -153,7 +153,7 @@ fn written_type(data_type: &DataType) -> logstead_sql_parse::TypeClause {
         set: false,
         data_type: data_type.clone(),
         of_column: false,
-        span: sqlparser::tokenizer::Span::empty(),
+        span: logstead_sql_parse::lowered::Span::empty(),
     }
 }
 

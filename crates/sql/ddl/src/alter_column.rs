@@ -7,12 +7,12 @@ use super::{DdlContext, create_table, foreign, generated, index, rewrite, sequen
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{ConstraintKind, IndexDef, Relation};
 use logstead_sql_func::{self as func, CastContext};
+use logstead_sql_parse::lowered::{self as ast, AlterColumnOperation as Op};
 use logstead_sql_parse::{self as parse, GeneratedChange};
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, format_type, oid, user};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, AlterColumnOperation as Op};
 use std::sync::Arc;
 
 fn is_identity(name: &str, table: &Relation) -> SqlError {
@@ -37,12 +37,9 @@ fn is_generated(name: &str, table: &Relation) -> SqlError {
 
 /// Does an operation set what nothing here depends on?
 pub(super) fn changes_nothing_read(op: &Op) -> bool {
-    let Op::SetDefault { value } = op else {
-        return false;
-    };
     matches!(
-        parse::generated_change(value),
-        Some(
+        op,
+        Op::Set(
             GeneratedChange::Storage(_)
                 | GeneratedChange::Compression(_)
                 | GeneratedChange::Statistics(_)
@@ -94,28 +91,27 @@ pub(super) async fn execute(
             }
             column.not_null = false;
         }
+        Op::SetIdentity(change) => return change_identity(position, change, table, cx).await,
+        Op::Set(change) => {
+            return match *change {
+                GeneratedChange::DropExpression(skip) => {
+                    generated::drop_expression(position, skip, table, cx).await
+                }
+                GeneratedChange::DropIdentity(skip) => {
+                    drop_identity(position, skip, table, cx).await
+                }
+                GeneratedChange::Storage(code) => {
+                    super::kept::storage(position, code, table, cx).await
+                }
+                GeneratedChange::Compression(code) => {
+                    super::kept::compression(position, code, table, cx).await
+                }
+                GeneratedChange::Statistics(target) => {
+                    super::kept::statistics(position, target, table, cx).await
+                }
+            };
+        }
         Op::SetDefault { value } => {
-            if let Some(change) = parse::identity_change(value) {
-                return change_identity(position, &change, table, cx).await;
-            }
-            match parse::generated_change(value) {
-                Some(GeneratedChange::DropExpression(skip)) => {
-                    return generated::drop_expression(position, skip, table, cx).await;
-                }
-                Some(GeneratedChange::DropIdentity(skip)) => {
-                    return drop_identity(position, skip, table, cx).await;
-                }
-                Some(GeneratedChange::Storage(code)) => {
-                    return super::kept::storage(position, code, table, cx).await;
-                }
-                Some(GeneratedChange::Compression(code)) => {
-                    return super::kept::compression(position, code, table, cx).await;
-                }
-                Some(GeneratedChange::Statistics(target)) => {
-                    return super::kept::statistics(position, target, table, cx).await;
-                }
-                None => {}
-            }
             if column.generated {
                 return Err(is_generated(name, table));
             }
@@ -140,14 +136,16 @@ pub(super) async fn execute(
             column.default = None;
         }
         Op::SetDataType {
-            data_type, using, ..
+            data_type,
+            collation,
+            using,
         } => {
-            let (using, collation) = parse::type_collation(using.as_ref());
             let declared = column_type(name, data_type, cx)?;
             let collation = collation
+                .as_deref()
                 .map(|name| super::kept::collation(name, declared))
                 .transpose()?;
-            set_type(name, position, data_type, using, table, cx).await?;
+            set_type(name, position, data_type, using.as_ref(), table, cx).await?;
             return super::kept::set_collation(position, collation, table.oid, cx).await;
         }
         Op::AddGenerated {
@@ -182,10 +180,10 @@ pub(super) async fn execute(
             if column.default.is_some() {
                 return Err(wrong("already has a default value"));
             }
-            column.identity = Some(!matches!(generated_as, Some(ast::GeneratedAs::ByDefault)));
+            column.identity = Some(*generated_as == ast::GeneratedAs::Always);
             let owned = NewSequence {
                 ty: column.ty.oid,
-                options: sequence_options.clone().unwrap_or_default(),
+                options: sequence_options.clone(),
             };
             create_table::own_sequence(cx, table, column, &owned).await?;
         }

@@ -4,9 +4,9 @@ use super::index::{change_options, find_index};
 use super::{DdlContext, kept};
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_parse::IndexAction;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast;
 
 /// Runs it.
 pub(super) async fn execute(

@@ -18,11 +18,11 @@ use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::sequence::SequenceSession;
 use logstead_sql_catalog::text::{columns_in, fold};
 use logstead_sql_catalog::{ConstraintKind, Relation, RelationKind};
+use logstead_sql_parse::lowered::{self as ast, AlterTableOperation as Op};
 use logstead_sql_plan::walk;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::{Csn, SqlState};
-use sqlparser::ast::{self, AlterTableOperation as Op};
 use std::sync::Arc;
 
 /// 42703 for a column of a table.
@@ -69,19 +69,15 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
     }
     let Some(relation) = catalog.relations.get(&oid) else {
         return match alter.operations.as_slice() {
-            [
-                Op::RenameTable {
-                    table_name: ast::RenameTableNameKind::To(new),
-                },
-            ] => {
+            [Op::RenameTable(new)] => {
                 index::rename(oid, new, cx).await?;
                 Ok(tag)
             }
-            [Op::OwnerTo { new_owner }] => {
+            [Op::OwnerTo(new_owner)] => {
                 owners::of_relation(oid, new_owner, cx).await?;
                 Ok(tag)
             }
-            [Op::SetOptionsParens { options }] => {
+            [Op::SetOptions(options)] => {
                 let all = catalog.options_of(oid).to_vec();
                 let all = super::kept::changed_parameters(all, options, index_options)?;
                 index::change_options(&alter.name, false, cx, |old| *old = all).await?;
@@ -94,15 +90,11 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
         RelationKind::Virtual(_) => return Err(system_relation(&name)),
         RelationKind::Sequence(_) => {
             return match alter.operations.as_slice() {
-                [
-                    Op::RenameTable {
-                        table_name: ast::RenameTableNameKind::To(new),
-                    },
-                ] => {
+                [Op::RenameTable(new)] => {
                     sequence::rename(oid, &calls::name_parts(new)?.1, cx).await?;
                     Ok(tag)
                 }
-                [Op::OwnerTo { new_owner }] => {
+                [Op::OwnerTo(new_owner)] => {
                     owners::of_relation(oid, new_owner, cx).await?;
                     Ok(tag)
                 }
@@ -175,18 +167,12 @@ impl Pass {
             }
             ast::AlterColumnOperation::SetNotNull => Pass::ColumnAttributes,
             ast::AlterColumnOperation::AddGenerated { .. } => Pass::AddOtherConstraint,
-            ast::AlterColumnOperation::SetDefault { value } => {
-                match logstead_sql_parse::generated_change(value) {
-                    Some(GeneratedChange::DropExpression(_) | GeneratedChange::DropIdentity(_)) => {
-                        Pass::Drop
-                    }
-                    Some(_) => Pass::Misc,
-                    None if logstead_sql_parse::identity_change(value).is_some() => {
-                        Pass::ColumnAttributes
-                    }
-                    None => Pass::AddOtherConstraint,
-                }
-            }
+            ast::AlterColumnOperation::Set(
+                GeneratedChange::DropExpression(_) | GeneratedChange::DropIdentity(_),
+            ) => Pass::Drop,
+            ast::AlterColumnOperation::Set(_) => Pass::Misc,
+            ast::AlterColumnOperation::SetIdentity(_) => Pass::ColumnAttributes,
+            ast::AlterColumnOperation::SetDefault { .. } => Pass::AddOtherConstraint,
         }
     }
 }
@@ -196,9 +182,7 @@ impl Pass {
 /// statement that reads keeps the catalog it was planned with; the transaction's next one is planned anew.
 fn lock_level(operation: &Op) -> TableLock {
     match operation {
-        Op::ValidateConstraint { .. } | Op::SetOptionsParens { .. } => {
-            TableLock::ShareUpdateExclusive
-        }
+        Op::ValidateConstraint { .. } | Op::SetOptions(_) => TableLock::ShareUpdateExclusive,
         Op::AlterColumn { op, .. } if alter_column::changes_nothing_read(op) => {
             TableLock::ShareUpdateExclusive
         }
@@ -206,10 +190,7 @@ fn lock_level(operation: &Op) -> TableLock {
             constraint: ast::TableConstraint::ForeignKey(_),
             ..
         }
-        | Op::EnableTrigger { .. }
-        | Op::EnableAlwaysTrigger { .. }
-        | Op::EnableReplicaTrigger { .. }
-        | Op::DisableTrigger { .. } => TableLock::ShareRowExclusive,
+        | Op::Trigger(..) => TableLock::ShareRowExclusive,
         _ => TableLock::Exclusive,
     }
 }
@@ -249,25 +230,10 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
             add_column(column_def, *if_not_exists, table, cx).await
         }
         Op::DropColumn {
-            column_names,
+            column_name,
             if_exists,
-            drop_behavior,
-            ..
-        } => {
-            for name in column_names {
-                let current = cx.catalog()?.relations.get(&table.oid).cloned();
-                let cascade = matches!(drop_behavior, Some(ast::DropBehavior::Cascade));
-                drop_column(
-                    &fold(name),
-                    *if_exists,
-                    cascade,
-                    current.as_ref().unwrap_or(table),
-                    cx,
-                )
-                .await?;
-            }
-            Ok(())
-        }
+            cascade,
+        } => drop_column(&fold(column_name), *if_exists, *cascade, table, cx).await,
         Op::AddConstraint {
             constraint: ast::TableConstraint::PrimaryKeyUsingIndex(using),
             ..
@@ -297,11 +263,8 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
         Op::DropConstraint {
             if_exists,
             name,
-            drop_behavior,
-        } => {
-            let cascade = matches!(drop_behavior, Some(ast::DropBehavior::Cascade));
-            drop_constraint(&fold(name), *if_exists, cascade, table, cx).await
-        }
+            cascade,
+        } => drop_constraint(&fold(name), *if_exists, *cascade, table, cx).await,
         Op::RenameColumn {
             old_column_name,
             new_column_name,
@@ -309,14 +272,12 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
         Op::RenameConstraint { old_name, new_name } => {
             rename_constraint(&fold(old_name), &fold(new_name), table, cx).await
         }
-        Op::RenameTable {
-            table_name: ast::RenameTableNameKind::To(name) | ast::RenameTableNameKind::As(name),
-        } => renamed_table(table, name, cx).await,
+        Op::RenameTable(name) => renamed_table(table, name, cx).await,
         Op::AlterColumn { column_name, op } => {
             alter_column::execute(&fold(column_name), op, table, cx).await
         }
-        Op::OwnerTo { new_owner } => owners::of_relation(table.oid, new_owner, cx).await,
-        Op::SetOptionsParens { options } => {
+        Op::OwnerTo(new_owner) => owners::of_relation(table.oid, new_owner, cx).await,
+        Op::SetOptions(options) => {
             let all = cx.catalog()?.options_of(table.oid).to_vec();
             let all = super::kept::changed_parameters(all, options, storage_options)?;
             cx.state.push(Change::Options(table.oid, all));
@@ -324,11 +285,16 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
         }
         Op::SetLogged => super::persistence::set(table, true, cx).await,
         Op::SetUnlogged => super::persistence::set(table, false, cx).await,
-        Op::ReplicaIdentity { identity } => {
-            super::kept::replica_identity(identity, table, cx).await
-        }
+        Op::ReplicaIdentity(identity) => super::kept::replica_identity(identity, table, cx).await,
         Op::ValidateConstraint { name } => validate_constraint(&fold(name), table, cx).await,
-        other => Err(SqlError::unsupported(format!("ALTER TABLE ... {other}"))),
+        Op::Rule(name, _) => Err(SqlError::unsupported(format!(
+            "ALTER TABLE ... {} {name}",
+            operation.words()
+        ))),
+        other => Err(SqlError::unsupported(format!(
+            "ALTER TABLE ... {}",
+            other.words()
+        ))),
     }
 }
 

@@ -10,11 +10,11 @@ use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Relation, RelationKind, View};
-use logstead_sql_parse::{self as parse, GeneratedChange};
+use logstead_sql_parse::GeneratedChange;
+use logstead_sql_parse::lowered::{self as ast, AlterColumnOperation, AlterTableOperation as Op};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
-use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation as Op};
 use std::sync::Arc;
 
 /// Runs ALTER VIEW (or ALTER MATERIALIZED VIEW).
@@ -67,9 +67,7 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
     }
     let mut changed = Relation::clone(relation);
     match operation {
-        Op::RenameTable {
-            table_name: ast::RenameTableNameKind::To(name) | ast::RenameTableNameKind::As(name),
-        } => {
+        Op::RenameTable(name) => {
             let new = cx.name(&calls::name_parts(name)?.1);
             let taken = (relation.schema, new.clone());
             if cx.catalog()?.names.contains_key(&taken) {
@@ -88,20 +86,20 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
         }
         Op::AlterColumn { column_name, op } => {
             let position = position_of(relation, &fold(column_name))?;
-            if let (AlterColumnOperation::SetDefault { value }, RelationKind::Materialized(..)) =
+            if let (AlterColumnOperation::Set(change), RelationKind::Materialized(..)) =
                 (op, &relation.kind)
             {
-                match parse::generated_change(value) {
-                    Some(GeneratedChange::Statistics(target)) => {
+                match *change {
+                    GeneratedChange::Statistics(target) => {
                         return super::kept::statistics(position, target, relation, cx).await;
                     }
-                    Some(GeneratedChange::Storage(code)) => {
+                    GeneratedChange::Storage(code) => {
                         return super::kept::storage(position, code, relation, cx).await;
                     }
-                    Some(GeneratedChange::Compression(code)) => {
+                    GeneratedChange::Compression(code) => {
                         return super::kept::compression(position, code, relation, cx).await;
                     }
-                    _ => {}
+                    GeneratedChange::DropExpression(_) | GeneratedChange::DropIdentity(_) => {}
                 }
             }
             let ty = relation.columns.get(position).map(|c| c.ty);
@@ -112,10 +110,14 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
                 (AlterColumnOperation::DropDefault, _) => None,
                 (other, _) => {
                     let what = match other {
-                        AlterColumnOperation::SetDataType { .. } => "SET DATA TYPE".to_owned(),
-                        AlterColumnOperation::SetNotNull => "SET NOT NULL".to_owned(),
-                        AlterColumnOperation::DropNotNull => "DROP NOT NULL".to_owned(),
-                        other => first_words(&other.to_string()),
+                        AlterColumnOperation::SetDataType { .. } => "SET DATA TYPE",
+                        AlterColumnOperation::SetNotNull => "SET NOT NULL",
+                        AlterColumnOperation::DropNotNull => "DROP NOT NULL",
+                        AlterColumnOperation::AddGenerated { .. } => "ADD GENERATED",
+                        AlterColumnOperation::Set(change) => change.words(),
+                        AlterColumnOperation::SetIdentity(_) => "SET",
+                        AlterColumnOperation::SetDefault { .. } => "SET DEFAULT",
+                        AlterColumnOperation::DropDefault => "DROP DEFAULT",
                     };
                     return Err(not_for_views(relation, &format!("ALTER COLUMN ... {what}")));
                 }
@@ -126,10 +128,10 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
             let catalog = cx.catalog()?;
             bound_default(cx, &catalog, &changed, position)?;
         }
-        Op::OwnerTo { new_owner } => {
+        Op::OwnerTo(new_owner) => {
             return owners::of_relation(relation.oid, new_owner, cx).await;
         }
-        Op::SetOptionsParens { options } => {
+        Op::SetOptions(options) => {
             let all = cx.catalog()?.options_of(relation.oid).to_vec();
             let all = super::kept::changed_parameters(all, options, view::parameters)?;
             if let RelationKind::View(old) = &relation.kind {
@@ -146,7 +148,7 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
         }
         Op::DropColumn { .. } => return Err(not_for_views(relation, "DROP COLUMN")),
         Op::AddColumn { .. } => return Err(not_for_views(relation, "ADD COLUMN")),
-        other => return Err(not_for_views(relation, &first_words(&other.to_string()))),
+        other => return Err(not_for_views(relation, &first_words(other.words()))),
     }
     cx.update_relation(changed).await.map(drop)
 }

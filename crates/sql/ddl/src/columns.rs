@@ -6,10 +6,10 @@ use super::foreign::NewForeign;
 use logstead_sql_catalog::attributes::Attribute;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Column, Timing};
+use logstead_sql_parse::lowered::{self as ast, Spanned};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Spanned};
 
 /// Most columns of a table, dropped ones included (PostgreSQL's limit).
 pub(super) const COLUMNS_MAX: usize = 1_600;
@@ -48,10 +48,9 @@ impl NewConstraint {
         columns: Vec<String>,
         key: &ast::UniqueConstraint,
     ) -> Result<Self> {
-        let distinct = &key.nulls_distinct;
         Ok(NewConstraint {
             timing: timing(key.characteristics.as_ref())?,
-            nulls_not_distinct: matches!(distinct, ast::NullsDistinctOption::NotDistinct),
+            nulls_not_distinct: key.nulls_not_distinct,
             include: key.include.iter().map(fold).collect(),
             ..NewConstraint::new(name, NewKind::Unique(columns))
         })
@@ -165,9 +164,6 @@ pub(super) fn timing(characteristics: Option<&ast::ConstraintCharacteristics>) -
     let Some(words) = characteristics else {
         return Ok(Timing::Immediate);
     };
-    if words.enforced.is_some() {
-        return Err(SqlError::unsupported("ENFORCED"));
-    }
     let deferred = words.initially == Some(ast::DeferrableInitial::Deferred);
     match words.deferrable {
         Some(false) if deferred => Err(SqlError::new(
@@ -223,6 +219,11 @@ pub(super) fn new_column(
         generated: None,
         kept: Vec::new(),
     };
+    if let Some(method) = &def.compression
+        && let Some(code) = super::kept::compression_code(method, ty)?
+    {
+        new.kept.push((Attribute::Compression, code.to_string()));
+    }
     let mut null: Option<bool> = None;
     let mut has_default = serial.is_some();
     for option in &def.options {
@@ -266,9 +267,7 @@ pub(super) fn new_column(
             }
             ast::ColumnOption::Unique(key) => {
                 let columns = vec![name.clone()];
-                let (name, not_distinct) = logstead_sql_parse::unique_name(constraint_name);
-                let mut unique = NewConstraint::unique(name, columns, key)?;
-                unique.nulls_not_distinct |= not_distinct;
+                let unique = NewConstraint::unique(constraint_name, columns, key)?;
                 new.constraints.push(unique);
             }
             ast::ColumnOption::Check(check) => {
@@ -282,30 +281,13 @@ pub(super) fn new_column(
                 new.constraints
                     .push(NewConstraint::new(constraint_name, kind).timed(timing));
             }
-            ast::ColumnOption::Collation(collation)
-                if logstead_sql_parse::compression(collation).is_some() =>
-            {
-                let method = logstead_sql_parse::compression(collation).unwrap_or_default();
-                if let Some(code) = super::kept::compression_code(method, ty)? {
-                    new.kept.push((Attribute::Compression, code.to_string()));
-                }
-            }
             ast::ColumnOption::Collation(collation) => {
                 let said = super::kept::named_collation(collation, ty)?;
                 if let Some(said) = super::kept::kept_collation(&said, ty) {
                     new.kept.push((Attribute::Collation, said.to_owned()));
                 }
             }
-            ast::ColumnOption::Generated {
-                generation_expr: Some(expr),
-                generation_expr_mode,
-                ..
-            } => {
-                if *generation_expr_mode != Some(ast::GeneratedExpressionMode::Stored) {
-                    return Err(super::unsupported_all(
-                        "generated columns that are not STORED",
-                    ));
-                }
+            ast::ColumnOption::Generated(expr) => {
                 if new.generated.is_some() {
                     return Err(twice("multiple generation clauses specified"));
                 }
@@ -317,11 +299,7 @@ pub(super) fn new_column(
                 }
                 new.generated = Some(expr.clone());
             }
-            ast::ColumnOption::Generated {
-                generated_as,
-                sequence_options,
-                ..
-            } => {
+            ast::ColumnOption::Identity(generated_as, options) => {
                 if has_default {
                     return Err(twice("both default and identity specified"));
                 }
@@ -343,29 +321,18 @@ pub(super) fn new_column(
                 null = Some(false);
                 new.column.identity = Some(matches!(generated_as, ast::GeneratedAs::Always));
                 new.column.not_null = true;
-                let options = sequence_options.clone().unwrap_or_default();
                 new.sequence = Some(NewSequence {
                     ty: ty.oid,
-                    options,
+                    options: options.clone(),
                 });
             }
-            other => return Err(SqlError::unsupported(format!("column option {other}"))),
         }
     }
     Ok(new)
 }
 
-fn key_names(columns: &[ast::IndexColumn]) -> Result<Vec<String>> {
-    columns
-        .iter()
-        .map(|c| match &c.column.expr {
-            ast::Expr::Identifier(name) => Ok(fold(name)),
-            other => Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("syntax error at or near \"{other}\""),
-            )),
-        })
-        .collect()
+fn key_names(columns: &[ast::Ident]) -> Vec<String> {
+    columns.iter().map(fold).collect()
 }
 
 /// Reads a table constraint.
@@ -373,7 +340,7 @@ pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewCon
     match constraint {
         ast::TableConstraint::PrimaryKey(key) => {
             let timing = timing(key.characteristics.as_ref())?;
-            let kind = NewKind::Primary(key_names(&key.columns)?);
+            let kind = NewKind::Primary(key_names(&key.columns));
             Ok(NewConstraint {
                 timing,
                 include: key.include.iter().map(fold).collect(),
@@ -381,7 +348,7 @@ pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewCon
             })
         }
         ast::TableConstraint::Unique(key) => {
-            NewConstraint::unique(key.name.as_ref().map(fold), key_names(&key.columns)?, key)
+            NewConstraint::unique(key.name.as_ref().map(fold), key_names(&key.columns), key)
         }
         ast::TableConstraint::Check(check) => Ok(NewConstraint::new(
             check.name.as_ref().map(fold),
@@ -392,6 +359,12 @@ pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewCon
             let timing = timing(key.characteristics.as_ref())?;
             Ok(NewConstraint::new(key.name.as_ref().map(fold), kind).timed(timing))
         }
-        other => Err(SqlError::unsupported(format!("table constraint {other}"))),
+        ast::TableConstraint::PrimaryKeyUsingIndex(_) => Err(SqlError::unsupported(
+            "table constraint PRIMARY KEY USING INDEX",
+        )),
+        ast::TableConstraint::UniqueUsingIndex(_) => {
+            Err(SqlError::unsupported("table constraint UNIQUE USING INDEX"))
+        }
+        ast::TableConstraint::Exclude => Err(SqlError::unsupported("table constraint EXCLUDE")),
     }
 }

@@ -11,10 +11,10 @@ use logstead_sql_catalog::extensions::{EXTENSIONS, extension_of};
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Relation, RelationKind};
 use logstead_sql_parse::CommentOn;
+use logstead_sql_parse::lowered::{self as ast, CommentObject};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{info, user};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, CommentObject};
 
 /// Runs COMMENT ON.
 pub(super) async fn execute(
@@ -53,7 +53,7 @@ pub(super) fn kind_of(relation: &Relation) -> CommentObject {
     }
 }
 
-/// Runs COMMENT ON CONSTRAINT, and on what the grammar library does not know.
+/// Runs COMMENT ON CONSTRAINT, and on what [`CommentOn::other`] names.
 pub(super) async fn on_constraint(on: &CommentOn, cx: &mut DdlContext<'_>) -> Result<()> {
     if let Some(other) = &on.other {
         let (class, object) = super::comment_system::target(other, cx)?;
@@ -122,12 +122,7 @@ fn target(
     let catalog = cx.catalog()?;
     match kind {
         CommentObject::Column => {
-            let mut parts: Vec<String> = name
-                .0
-                .iter()
-                .filter_map(|p| p.as_ident())
-                .map(fold)
-                .collect();
+            let mut parts: Vec<String> = name.0.iter().map(fold).collect();
             let column = parts.pop().unwrap_or_default();
             let (schema, table) = match parts.as_slice() {
                 [table] => (None, table.clone()),
@@ -239,6 +234,5 @@ fn target(
             cx.must_own_extension(extension_of(there.ty), &plain)?;
             Ok((PG_EXTENSION, extension_of(there.ty), 0))
         }
-        other => Err(SqlError::unsupported(format!("COMMENT ON {other}"))),
     }
 }

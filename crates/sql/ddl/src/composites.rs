@@ -10,6 +10,7 @@ use super::types::{add, altered_as, array_name, free, put};
 use crate::pg_catalog::calls;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
+use logstead_sql_parse::lowered::{self as ast, Spanned};
 use logstead_sql_parse::{AlterAttribute, AttributeClause};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::record::NESTING_MAX;
@@ -18,7 +19,6 @@ use logstead_sql_types::value::user::{
 };
 use logstead_sql_types::value::{Oid, info, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
 
 /// Most attributes of a type, dropped ones included (PostgreSQL's limit).

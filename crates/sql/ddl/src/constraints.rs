@@ -8,10 +8,10 @@ use super::{DdlContext, foreign, rewrite};
 use crate::pg_catalog::operator_class;
 use logstead_sql_catalog::text::{columns_of, fold};
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, Timing};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, format_type};
 use logstead_types::{IndexId, SqlState};
-use sqlparser::ast;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 

@@ -8,16 +8,15 @@ use super::storage_parameters::storage_options;
 use super::{DdlContext, Given};
 use logstead_engine::{RowBuilder, RowRef, TableLock};
 use logstead_sql_catalog::change::Change;
-use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_exec as exec;
 use logstead_sql_exec::{ExecContext, Execution, Progress, RowSink, StoredColumn};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::{self as plan, PlanContext};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::Pace;
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// Rows taken from the query before they are stored.
@@ -137,22 +136,9 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
             break (planned, catalog);
         }
     };
-    let named: Vec<String> = table.columns.iter().map(|c| fold(&c.name)).collect();
-    if named.len() > planned.columns.len() {
-        return Err(SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            "too many column names were specified",
-        ));
-    }
-    let columns = planned.columns.iter().enumerate().map(|(at, output)| {
-        column(
-            named
-                .get(at)
-                .cloned()
-                .unwrap_or_else(|| output.name.clone()),
-            output.ty,
-            output.domain_in(&catalog),
-        )
+    let columns = planned.columns.iter().map(|output| {
+        let name = output.name.clone();
+        column(name, output.ty, output.domain_in(&catalog))
     });
     let columns: Vec<NewColumn> = columns.collect();
     for NewColumn { column, .. } in &columns {
@@ -162,8 +148,7 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     if let Some(action) = on_commit {
         cx.state.push(Change::OnCommit(relation.oid, action));
     }
-    // WITH NO DATA: see `parse::rewrite::apply_notes`.
-    if table.transient {
+    if table.no_data {
         return Ok("CREATE TABLE AS".to_owned());
     }
     let params = values_of(&planned, &cx.given);

@@ -8,24 +8,19 @@ use super::{DdlContext, constraints, like, sequence};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::temporary::{OnCommit, is_temporary_schema};
 use logstead_sql_catalog::{Column, Relation, RelationKind, Schema, attributes};
+use logstead_sql_parse::ast::OnCommitAction;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::{SqlState, TableId};
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// Fails for what CREATE TABLE does not do here.
 pub(super) fn refuse(table: &ast::CreateTable) -> Result<()> {
     let refusals = [
-        (table.partition_by.is_some(), "PARTITION BY"),
-        (
-            table.partition_of.is_some() || table.for_values.is_some(),
-            "PARTITION OF",
-        ),
+        (table.partition_by, "PARTITION BY"),
+        (table.partition_of.is_some(), "PARTITION OF"),
         (table.inherits.is_some(), "INHERITS"),
-        (table.like.is_some(), "LIKE in CREATE TABLE"),
-        (table.or_replace, "CREATE OR REPLACE TABLE"),
-        (table.external, "CREATE EXTERNAL TABLE"),
     ];
     match refusals.iter().find(|(refused, _)| *refused) {
         Some((_, what)) => Err(SqlError::unsupported(*what)),
@@ -38,7 +33,7 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     refuse(table)?;
     let (schema, name) = cx.new_name_of(&table.name, table.temporary)?;
     let on_commit = on_commit(table, &schema)?;
-    if table.temporary && table.global == Some(true) {
+    if table.temporary && table.global {
         cx.notices.push(super::Notice {
             severity: "WARNING",
             code: SqlState::new(b"01000"),
@@ -53,14 +48,15 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     let mut columns = Vec::new();
     let mut likes = Vec::new();
     let mut table_constraints = Vec::new();
-    for def in &table.columns {
-        match like::read(def, cx).await? {
-            Some(like) => {
+    for element in &table.columns {
+        match element {
+            ast::TableElement::Like(source, included) => {
+                let like = like::read(source, *included, cx).await?;
                 columns.extend(like::columns(&like, cx)?);
                 table_constraints.extend(like::constraints(&like)?);
                 likes.push(like);
             }
-            None => columns.push(new_column(def, &name, cx)?),
+            ast::TableElement::Column(def) => columns.push(new_column(def, &name, cx)?),
         }
     }
     for constraint in &table.constraints {
@@ -69,7 +65,11 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     let mut options = match &table.table_options {
         ast::CreateTableOptions::None => Vec::new(),
         ast::CreateTableOptions::With(options) => storage_options(options)?,
-        other => return Err(SqlError::unsupported(format!("table option {other}"))),
+        ast::CreateTableOptions::Tablespace(name) => {
+            return Err(SqlError::unsupported(format!(
+                "table option TABLESPACE {name}"
+            )));
+        }
     };
     super::persistence::of_new(table, &schema, &mut options)?;
     let made = create(cx, &schema, &name, columns, table_constraints, options).await?;
@@ -84,19 +84,19 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
 
 /// What COMMIT is to do with a new table in this schema.
 pub(super) fn on_commit(table: &ast::CreateTable, schema: &Schema) -> Result<Option<OnCommit>> {
-    let Some(action) = &table.on_commit else {
+    if table.on_commit == OnCommitAction::None {
         return Ok(None);
-    };
+    }
     if !is_temporary_schema(&schema.name) {
         return Err(SqlError::new(
             SqlState::INVALID_TABLE_DEFINITION,
             "ON COMMIT can only be used on temporary tables",
         ));
     }
-    Ok(match action {
-        ast::OnCommit::PreserveRows => None,
-        ast::OnCommit::DeleteRows => Some(OnCommit::DeleteRows),
-        ast::OnCommit::Drop => Some(OnCommit::Drop),
+    Ok(match table.on_commit {
+        OnCommitAction::None | OnCommitAction::PreserveRows => None,
+        OnCommitAction::DeleteRows => Some(OnCommit::DeleteRows),
+        OnCommitAction::Drop => Some(OnCommit::Drop),
     })
 }
 

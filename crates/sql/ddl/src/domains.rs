@@ -11,6 +11,7 @@ use super::types::{add, altered, array_name, free, put};
 use super::{DdlContext, rewrite};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::{Catalog, Relation};
+use logstead_sql_parse::lowered::{self as ast, Spanned};
 use logstead_sql_parse::{self as parse, AlterDomain, CreateDomain, DomainCheckClause};
 use logstead_sql_plan::bind::{VALUE, value_relation};
 use logstead_sql_plan::walk;
@@ -20,7 +21,6 @@ use logstead_sql_types::value::user::{
 };
 use logstead_sql_types::value::{Oid, SqlType, info};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
 
 fn wrong_type(message: String) -> SqlError {

@@ -11,11 +11,11 @@ use logstead_sql_catalog::rights::denied;
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_catalog::temporary::{ALIAS, is_temporary_schema};
 use logstead_sql_catalog::{Catalog, ConstraintKind, Relation, RelationKind};
+use logstead_sql_parse::lowered::{self as ast, ObjectType};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{self, Class};
 use logstead_sql_types::value::{Oid, info};
 use logstead_types::{SqlState, TableId};
-use sqlparser::ast::{self, ObjectType};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -46,7 +46,6 @@ pub(super) async fn execute(
         | ObjectType::Sequence
         | ObjectType::View
         | ObjectType::MaterializedView => {}
-        other => return Err(SqlError::unsupported(format!("DROP {other}"))),
     }
     let mut targets = Vec::new();
     for name in names {
@@ -598,15 +597,12 @@ pub(super) async fn truncated(
     truncate: &ast::Truncate,
     cx: &mut DdlContext<'_>,
 ) -> Result<Vec<Oid>> {
-    if truncate.partitions.is_some() {
-        return Err(SqlError::unsupported("PARTITION in TRUNCATE"));
-    }
     let mut targets = Vec::new();
     for target in &truncate.table_names {
-        let (schema, plain) = calls::lookup_parts(&target.name)?;
+        let (schema, plain) = calls::lookup_parts(target)?;
         let catalog = cx.catalog()?;
         let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
-            return Err(no_relation(&target.name));
+            return Err(no_relation(target));
         };
         match catalog.relations.get(&oid).map(|r| &r.kind) {
             Some(RelationKind::Table) => {}
@@ -617,7 +613,7 @@ pub(super) async fn truncated(
             targets.push(oid);
         }
     }
-    let cascade = matches!(truncate.cascade, Some(ast::CascadeOption::Cascade));
+    let cascade = truncate.cascade;
     let mut locked = 0;
     // Locking may wait, and what references the tables may be other tables afterwards.
     while let Some(oid) = targets.get(locked).copied() {
@@ -666,10 +662,7 @@ pub(super) async fn truncated(
 
 /// Runs TRUNCATE: every table gets a new, empty storage.
 pub(super) async fn truncate(truncate: &ast::Truncate, cx: &mut DdlContext<'_>) -> Result<()> {
-    let restart = matches!(
-        truncate.identity,
-        Some(ast::TruncateIdentityOption::Restart)
-    );
+    let restart = truncate.restart_identity;
     for oid in truncated(truncate, cx).await? {
         let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
             continue;

@@ -5,11 +5,11 @@ use super::types::{add, altered, array_name, free, put, texts};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, quote_literal};
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexDef, Relation};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{self, ENUM_BITS, Label, UserKind, UserType};
 use logstead_sql_types::value::{Oid, info};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 fn check_label(label: &str) -> Result<()> {

@@ -7,6 +7,8 @@ use logstead_sql_catalog::text::quote_literal;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, deparse};
 use logstead_sql_exec::{self as exec, EvalContext};
 use logstead_sql_parse as parse;
+use logstead_sql_parse::lowered::Span;
+use logstead_sql_parse::lowered::{self as ast, Spanned, VisitMut, VisitorMut};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::explicit;
 use logstead_sql_plan::expr::Expr;
@@ -16,8 +18,6 @@ use logstead_sql_types::value::{
     Datum, Oid, OutputStyle, SqlType, format_type, oid, text_io, user,
 };
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Spanned, VisitMut, VisitorMut};
-use sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ pub(super) fn default_text(
                 parse::parse_expr(&text).and_then(|e| bound(cx, &catalog, &nothing, &e, "DEFAULT"));
             Some(match reads {
                 Ok(_) => text,
-                Err(_) => numbered(&format!("({expr})"), cx)?,
+                Err(_) => numbered(&format!("({})", deparse::plain(expr)), cx)?,
             })
         }
     })
@@ -154,7 +154,7 @@ pub(super) fn stored_text(
     if reads.is_ok() {
         text
     } else {
-        format!("({expr})")
+        format!("({})", deparse::plain(expr))
     }
 }
 
@@ -283,9 +283,7 @@ fn literal(expr: &ast::Expr) -> Option<Literal> {
         ast::Expr::Nested(inner) => literal(inner),
         ast::Expr::Value(value) => match &value.value {
             ast::Value::Null => Some(Literal::Null),
-            ast::Value::SingleQuotedString(text) | ast::Value::EscapedStringLiteral(text) => {
-                Some(Literal::String(text.clone()))
-            }
+            ast::Value::String(text) => Some(Literal::String(text.clone())),
             _ => None,
         },
         ast::Expr::UnaryOp {
@@ -293,7 +291,7 @@ fn literal(expr: &ast::Expr) -> Option<Literal> {
             expr,
         } => match &**expr {
             ast::Expr::Value(value) => match &value.value {
-                ast::Value::Number(digits, _) => Some(Literal::Negative(digits.to_string())),
+                ast::Value::Number(digits) => Some(Literal::Negative(digits.to_string())),
                 _ => None,
             },
             _ => None,

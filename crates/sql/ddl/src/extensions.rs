@@ -16,11 +16,11 @@ use logstead_sql_catalog::{Catalog, ConstraintKind, IndexKey, Relation};
 use logstead_sql_func::Function;
 use logstead_sql_func::extensions::{AVAILABLE, Available};
 use logstead_sql_parse::ExtensionCommand;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{Extension, UserKind, UserType};
 use logstead_sql_types::value::{Oid, info};
 use logstead_types::SqlState;
-use sqlparser::ast;
 
 /// The extension that is always there.
 const PLPGSQL: &str = "plpgsql";

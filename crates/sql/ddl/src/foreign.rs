@@ -20,12 +20,12 @@ use logstead_sql_catalog::{
 };
 use logstead_sql_exec::{self as exec, ExecContext};
 use logstead_sql_parse::AlterConstraint;
-use logstead_sql_parse::constraints::NAME_END;
+use logstead_sql_parse::ast::FkAction;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::constraints::{ForeignRule, key_types};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, format_type};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// Most columns of a foreign key.
@@ -42,13 +42,13 @@ pub(super) struct NewForeign {
     full: bool,
 }
 
-fn action(action: Option<ast::ReferentialAction>) -> Action {
+fn action(action: FkAction) -> Action {
     match action {
-        None | Some(ast::ReferentialAction::NoAction) => Action::NoAction,
-        Some(ast::ReferentialAction::Restrict) => Action::Restrict,
-        Some(ast::ReferentialAction::Cascade) => Action::Cascade,
-        Some(ast::ReferentialAction::SetNull) => Action::SetNull,
-        Some(ast::ReferentialAction::SetDefault) => Action::SetDefault,
+        FkAction::NoAction => Action::NoAction,
+        FkAction::Restrict => Action::Restrict,
+        FkAction::Cascade => Action::Cascade,
+        FkAction::SetNull => Action::SetNull,
+        FkAction::SetDefault => Action::SetDefault,
     }
 }
 
@@ -58,31 +58,6 @@ impl NewForeign {
         key: &ast::ForeignKeyConstraint,
         column: Option<&str>,
     ) -> Result<NewForeign> {
-        // The grammar has another dialect's index name in this place: see `parse::constraints`.
-        let set_columns = match &key.index_name {
-            None => Vec::new(),
-            Some(list) if list.value.ends_with(NAME_END) => list
-                .value
-                .split_terminator(NAME_END)
-                .map(str::to_owned)
-                .collect(),
-            Some(name) => {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    format!("syntax error at or near \"{}\"", name.value),
-                ));
-            }
-        };
-        let full = match &key.match_kind {
-            None | Some(ast::ConstraintReferenceMatchKind::Simple) => false,
-            Some(ast::ConstraintReferenceMatchKind::Full) => true,
-            Some(ast::ConstraintReferenceMatchKind::Partial) => {
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    "MATCH PARTIAL not yet implemented",
-                ));
-            }
-        };
         Ok(NewForeign {
             columns: match column {
                 Some(column) => vec![column.to_owned()],
@@ -92,8 +67,8 @@ impl NewForeign {
             referenced: key.referred_columns.iter().map(fold).collect(),
             on_update: action(key.on_update),
             on_delete: action(key.on_delete),
-            set_columns,
-            full,
+            set_columns: key.set_columns.iter().map(fold).collect(),
+            full: key.full,
         })
     }
 }

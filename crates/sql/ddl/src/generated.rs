@@ -8,6 +8,7 @@ use super::expressions::{stored_text, with_planner, written};
 use super::{DdlContext, rewrite};
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::text::fold;
+use logstead_sql_parse::lowered::{self as ast, Spanned, Visit, Visitor};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::index_expression;
 use logstead_sql_plan::expr::Expr;
@@ -15,7 +16,6 @@ use logstead_sql_plan::{Node, Plan, walk};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::format_type;
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Spanned, Visit, Visitor};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ fn invalid(message: impl Into<String>) -> SqlError {
 fn refuse_nested(relation: &Relation, expr: &ast::Expr, cx: &DdlContext<'_>) -> Result<()> {
     struct Generated<'a>(&'a Relation);
     impl Visitor for Generated<'_> {
-        type Break = (Option<String>, sqlparser::tokenizer::Span);
+        type Break = (Option<String>, logstead_sql_parse::lowered::Span);
         fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<Self::Break> {
             let ident = match expr {
                 ast::Expr::Identifier(ident) => Some(ident),

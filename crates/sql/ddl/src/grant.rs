@@ -13,11 +13,11 @@ use logstead_sql_catalog::role::acl::{
     privilege as p,
 };
 use logstead_sql_catalog::{Catalog, RelationKind};
+use logstead_sql_parse::lowered::ObjectName;
 use logstead_sql_parse::{Grant, GrantOn, RoleName, RoutineWord};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info};
 use logstead_types::SqlState;
-use sqlparser::ast::ObjectName;
 
 /// 01007.
 const NOT_GRANTED: SqlState = SqlState::new(b"01007");

@@ -15,6 +15,7 @@ use logstead_sql_catalog::computed::calls as calls_users;
 use logstead_sql_catalog::rights::denied;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{self as parse, IndexCommand};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::index_expression;
@@ -22,7 +23,6 @@ use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, info};
 use logstead_types::{IndexId, SqlState};
-use sqlparser::ast;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -188,7 +188,11 @@ impl Keys {
 }
 
 fn keys(create: &ast::CreateIndex, table: &Relation, cx: &mut DdlContext<'_>) -> Result<Keys> {
-    if !matches!(create.using, None | Some(ast::IndexType::BTree)) {
+    if create
+        .using
+        .as_ref()
+        .is_some_and(|using| using.value != "btree")
+    {
         return Err(SqlError::unsupported(
             "an index access method other than btree",
         ));
@@ -310,7 +314,7 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
     cx.refuse_pending(table.oid, "CREATE INDEX")?;
     cx.must_create_in(table.schema)?;
     let catalog = cx.catalog()?;
-    let mut options = with_options(&create.with)?;
+    let mut options = index_options(&create.with)?;
     if let Some(name) = &wanted
         && catalog.names.contains_key(&(table.schema, name.clone()))
     {
@@ -345,7 +349,7 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
         storage: IndexId(oid),
         unique: create.unique,
         primary: false,
-        nulls_not_distinct: create.nulls_distinct == Some(false),
+        nulls_not_distinct: create.nulls_not_distinct,
         deferrable: false,
         columns: keys.columns,
         include: keys.include,
@@ -389,24 +393,6 @@ pub(super) async fn copy(table: &Relation, from: IndexDef, cx: &mut DdlContext<'
     Ok(oid)
 }
 
-fn with_options(with: &[ast::Expr]) -> Result<Vec<String>> {
-    let options = with.iter().map(|expr| match expr {
-        ast::Expr::BinaryOp {
-            left,
-            op: ast::BinaryOperator::Eq,
-            right,
-        } => match &**left {
-            ast::Expr::Identifier(key) => Ok(ast::SqlOption::KeyValue {
-                key: key.clone(),
-                value: (**right).clone(),
-            }),
-            _ => Err(SqlError::unsupported(format!("storage parameter {expr}"))),
-        },
-        _ => Err(SqlError::unsupported(format!("storage parameter {expr}"))),
-    });
-    index_options(&options.collect::<Result<Vec<_>>>()?)
-}
-
 /// OID of an index by name; `None` (with a notice) if it does not exist and need not.
 pub(super) fn find_index(
     name: &ast::ObjectName,
@@ -427,19 +413,6 @@ pub(super) fn find_index(
         return Err(wrong_kind(&plain, "an index"));
     }
     Ok(Some(oid))
-}
-
-/// Runs ALTER INDEX as the grammar library knows it.
-pub(super) async fn alter(
-    name: &ast::ObjectName,
-    operation: &ast::AlterIndexOperation,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let ast::AlterIndexOperation::RenameIndex { index_name } = operation;
-    match find_index(name, false, cx)? {
-        Some(oid) => rename(oid, index_name, cx).await,
-        None => Ok(()),
-    }
 }
 
 /// Runs ALTER INDEX and REINDEX.

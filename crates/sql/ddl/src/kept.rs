@@ -7,11 +7,11 @@ use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::text::fold;
-use logstead_sql_parse as parse;
+use logstead_sql_parse::ast::ReplicaIdentity;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info, user};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// The highest target that SET STATISTICS takes.
@@ -148,13 +148,9 @@ pub(super) async fn compression(
 }
 
 /// A collation behind a column's type: its name, if there is one and the type has an order that it could say.
-pub(super) fn collation(name: &ast::Ident, declared: SqlType) -> Result<String> {
-    // The name travels behind a mark.
-    let bare = name.value.trim_start_matches(parse::EXPRESSION_MARK);
-    named_collation(
-        &ast::ObjectName::from(vec![ast::Ident::with_quote('"', bare)]),
-        declared,
-    )
+pub(super) fn collation(name: &str, declared: SqlType) -> Result<String> {
+    let name = ast::ObjectName::from(vec![ast::Ident::with_quote('"', name)]);
+    named_collation(&name, declared)
 }
 
 /// The same of a name as it was written.
@@ -170,7 +166,7 @@ pub(super) fn named_collation(name: &ast::ObjectName, declared: SqlType) -> Resu
             ),
         ));
     }
-    let last = name.0.last().and_then(|part| part.as_ident());
+    let last = name.0.last();
     Ok(last.map(fold).unwrap_or_default())
 }
 
@@ -202,15 +198,15 @@ pub(super) async fn set_collation(
 
 /// REPLICA IDENTITY.
 pub(super) async fn replica_identity(
-    identity: &ast::ReplicaIdentity,
+    identity: &ReplicaIdentity,
     table: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let value = match identity {
-        ast::ReplicaIdentity::Default => None,
-        ast::ReplicaIdentity::Full => Some("f".to_owned()),
-        ast::ReplicaIdentity::Nothing => Some("n".to_owned()),
-        ast::ReplicaIdentity::Index(name) => Some(identity_index(&fold(name), table)?.to_string()),
+        ReplicaIdentity::Default => None,
+        ReplicaIdentity::Full => Some("f".to_owned()),
+        ReplicaIdentity::Nothing => Some("n".to_owned()),
+        ReplicaIdentity::Index(name) => Some(identity_index(name, table)?.to_string()),
     };
     let said = (Attribute::ReplicaIdentity, value.as_deref());
     say(table, &[said], cx).await
@@ -282,12 +278,12 @@ pub(super) fn changed_parameters(
     let name = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
     let mut given = Vec::new();
     for option in said {
-        match option {
-            ast::SqlOption::KeyValue { key, value } if parse::is_reset(value) => {
-                let key = fold(key);
+        match option.value {
+            None => {
+                let key = fold(&option.key);
                 all.retain(|o| name(o) != key);
             }
-            other => given.push(other.clone()),
+            Some(_) => given.push(option.clone()),
         }
     }
     let given = read(&given)?;

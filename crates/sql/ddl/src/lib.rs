@@ -87,12 +87,12 @@ use logstead_engine::{Txn, Worker};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::store::CatalogStore;
 use logstead_sql_exec::Cancel;
+use logstead_sql_parse::lowered::Statement;
 use logstead_sql_parse::{Parsed, RightsCommand, StatementKind, ViewCommand};
 use logstead_sql_plan::bind::Variables;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::{SqlState, TableId};
-use sqlparser::ast::Statement;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -157,7 +157,7 @@ pub struct Given<'a> {
 /// The tables that a TRUNCATE is about to empty, which are locked then: for their triggers, in whose bodies they are
 /// there still.
 pub async fn truncated(
-    truncate: &sqlparser::ast::Truncate,
+    truncate: &logstead_sql_parse::lowered::Truncate,
     cx: &mut DdlContext<'_>,
 ) -> Result<Vec<logstead_sql_types::value::Oid>> {
     drop::truncated(truncate, cx).await
@@ -257,7 +257,6 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
         Statement::CreateTable(table) => create_table::execute(table, cx).await?,
         Statement::AlterTable(alter) => return alter_table::execute(alter, cx).await,
         Statement::CreateIndex(create) => index::create(create, cx).await?,
-        Statement::AlterIndex { name, operation } => index::alter(name, operation, cx).await?,
         Statement::Truncate(truncate) => drop::truncate(truncate, cx).await?,
         Statement::Drop {
             object_type,
@@ -301,12 +300,13 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
         } => {
             comment::execute(object_type, object_name, comment.as_deref(), cx).await?;
         }
-        other => return Err(SqlError::unsupported(first_words(other))),
+        _ => return Err(SqlError::internal("no statement for the catalog")),
     }
-    Ok(match &parsed.kind {
-        StatementKind::Ddl(tag) => (*tag).to_owned(),
-        _ => first_words(&parsed.statement),
-    })
+    let of_tree = logstead_sql_parse::kind_of(&parsed.statement);
+    match (&parsed.kind, &of_tree) {
+        (StatementKind::Ddl(tag), _) | (_, StatementKind::Ddl(tag)) => Ok((*tag).to_owned()),
+        _ => Err(SqlError::internal("a statement without a command tag")),
+    }
 }
 
 /// Runs a statement about owners or privileges.
@@ -345,22 +345,12 @@ fn unsupported_all(what: &str) -> SqlError {
     )
 }
 
-/// Verb and object of a statement, for messages.
-fn first_words(statement: &Statement) -> String {
-    let text = statement.to_string();
-    text.split_whitespace()
-        .take(2)
-        .collect::<Vec<_>>()
-        .join(" ")
-        .to_uppercase()
-}
-
 async fn create_schema(
-    name: &sqlparser::ast::SchemaName,
+    name: &logstead_sql_parse::lowered::SchemaName,
     if_not_exists: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    use sqlparser::ast::SchemaName;
+    use logstead_sql_parse::lowered::SchemaName;
     let owner = match name {
         SchemaName::Simple(_) => cx.session.current_role(),
         SchemaName::NamedAuthorization(_, role) | SchemaName::UnnamedAuthorization(role) => {

@@ -15,34 +15,33 @@ use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{
     Catalog, Column, ConstraintKind, IndexDef, IndexKey, Relation, RelationKind, SequenceDef,
 };
-use logstead_sql_parse::{self as parse, LIKE_MARK};
+use logstead_sql_parse as parse;
+use logstead_sql_parse::ast::table_like as bits;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// A LIKE of a CREATE TABLE.
 pub(super) struct Like {
     source: Arc<Relation>,
-    /// The letters of what is included (`parse::like`).
-    included: String,
+    /// The bits of what is included.
+    included: u32,
 }
 
 impl Like {
-    fn includes(&self, letter: char) -> bool {
-        self.included.contains(letter)
+    fn includes(&self, bit: u32) -> bool {
+        self.included & bit != 0
     }
 }
 
-/// Reads a column definition that stands for LIKE; `None` if it is a column's own.
-pub(super) async fn read(def: &ast::ColumnDef, cx: &mut DdlContext<'_>) -> Result<Option<Like>> {
-    let Some(included) = def.name.value.strip_prefix(LIKE_MARK) else {
-        return Ok(None);
-    };
-    let ast::DataType::Custom(name, _) = &def.data_type else {
-        return Err(SqlError::internal("LIKE without a source"));
-    };
+/// Finds the source of a LIKE.
+pub(super) async fn read(
+    name: &ast::ObjectName,
+    included: u32,
+    cx: &mut DdlContext<'_>,
+) -> Result<Like> {
     let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let found = catalog.relation(schema.as_deref(), &plain, cx.search_path);
@@ -65,10 +64,7 @@ pub(super) async fn read(def: &ast::ColumnDef, cx: &mut DdlContext<'_>) -> Resul
     if !allowed {
         return Err(denied_relation(&source));
     }
-    Ok(Some(Like {
-        source,
-        included: included.to_owned(),
-    }))
+    Ok(Like { source, included })
 }
 
 /// The columns, without constraints.
@@ -98,8 +94,8 @@ pub(super) fn columns(like: &Like, cx: &mut DdlContext<'_>) -> Result<Vec<NewCol
         };
         let kept: [(OfColumn, bool); 3] = [
             (Attribute::Collation, true),
-            (Attribute::Storage, like.includes('o')),
-            (Attribute::Compression, like.includes('p')),
+            (Attribute::Storage, like.includes(bits::STORAGE)),
+            (Attribute::Compression, like.includes(bits::COMPRESSION)),
         ];
         for (attribute, _) in kept.into_iter().filter(|(_, included)| *included) {
             if let Some(value) = attributes::get(options, attribute(at)) {
@@ -107,15 +103,17 @@ pub(super) fn columns(like: &Like, cx: &mut DdlContext<'_>) -> Result<Vec<NewCol
             }
         }
         match &from.default {
-            Some(text) if from.generated && like.includes('g') => {
+            Some(text) if from.generated && like.includes(bits::GENERATED) => {
                 new.generated = Some(parse::parse_expr(text)?);
             }
-            Some(text) if !from.generated && from.identity.is_none() && like.includes('d') => {
+            Some(text)
+                if !from.generated && from.identity.is_none() && like.includes(bits::DEFAULTS) =>
+            {
                 new.column.default = Some(text.clone());
             }
             _ => {}
         }
-        if let (Some(always), true) = (from.identity, like.includes('i')) {
+        if let (Some(always), true) = (from.identity, like.includes(bits::IDENTITY)) {
             new.column.identity = Some(always);
             new.sequence = from.sequence.and_then(|oid| same_sequence(&catalog, oid));
         }
@@ -138,20 +136,16 @@ fn same_sequence(catalog: &Catalog, oid: Oid) -> Option<NewSequence> {
         cache,
         cycle,
     } = *def;
-    let number = |value: i64| {
-        let digits = ast::Value::Number(value.to_string(), false);
-        ast::Expr::Value(digits.with_empty_span())
-    };
+    let number = |value: i64| value.to_string();
     Some(NewSequence {
         ty,
         options: vec![
-            ast::SequenceOptions::IncrementBy(number(increment), false),
+            ast::SequenceOptions::IncrementBy(number(increment)),
             ast::SequenceOptions::MinValue(Some(number(min))),
             ast::SequenceOptions::MaxValue(Some(number(max))),
-            ast::SequenceOptions::StartWith(number(start), false),
+            ast::SequenceOptions::StartWith(number(start)),
             ast::SequenceOptions::Cache(number(cache)),
-            // The library's flag is that of NO CYCLE.
-            ast::SequenceOptions::Cycle(!cycle),
+            ast::SequenceOptions::Cycle(cycle),
         ],
     })
 }
@@ -162,14 +156,14 @@ pub(super) fn constraints(like: &Like) -> Result<Vec<NewConstraint>> {
     let mut all = Vec::new();
     for constraint in &source.constraints {
         let (name, kind) = match &constraint.kind {
-            ConstraintKind::Check(text) if like.includes('k') => {
+            ConstraintKind::Check(text) if like.includes(bits::CONSTRAINTS) => {
                 let kind = NewKind::Check(Box::new(parse::parse_expr(text)?));
                 (Some(constraint.name.clone()), kind)
             }
-            ConstraintKind::PrimaryKey(index) if like.includes('x') => {
+            ConstraintKind::PrimaryKey(index) if like.includes(bits::INDEXES) => {
                 (None, NewKind::Primary(key_names(source, *index)))
             }
-            ConstraintKind::Unique(index) if like.includes('x') => {
+            ConstraintKind::Unique(index) if like.includes(bits::INDEXES) => {
                 (None, NewKind::Unique(key_names(source, *index)))
             }
             _ => continue,
@@ -211,7 +205,7 @@ pub(super) async fn finish(like: &Like, made: Oid, cx: &mut DdlContext<'_>) -> R
             .position(|c| !c.dropped && c.name == *name)
     };
     let comments = cx.catalog()?.notes.comments.clone();
-    if like.includes('x') {
+    if like.includes(bits::INDEXES) {
         let of_constraint = |index: &IndexDef| {
             source.constraints.iter().any(|c| match c.kind {
                 ConstraintKind::PrimaryKey(oid) | ConstraintKind::Unique(oid) => oid == index.oid,
@@ -230,13 +224,15 @@ pub(super) async fn finish(like: &Like, made: Oid, cx: &mut DdlContext<'_>) -> R
                 *position = place(*position).ok_or_else(lost)?;
             }
             let made = index::copy(&table, copy, cx).await?;
-            if let (Some(text), true) = (comments.get(&(PG_CLASS, from.oid, 0)), like.includes('c'))
-            {
+            if let (Some(text), true) = (
+                comments.get(&(PG_CLASS, from.oid, 0)),
+                like.includes(bits::COMMENTS),
+            ) {
                 cx.put_comment(PG_CLASS, made, 0, Some(text)).await?;
             }
         }
     }
-    if !like.includes('c') {
+    if !like.includes(bits::COMMENTS) {
         return Ok(());
     }
     let number = |position: usize| i32::try_from(position + 1).unwrap_or(i32::MAX);
@@ -254,7 +250,7 @@ pub(super) async fn finish(like: &Like, made: Oid, cx: &mut DdlContext<'_>) -> R
                 .await?;
         }
     }
-    if like.includes('k') {
+    if like.includes(bits::CONSTRAINTS) {
         for constraint in &source.constraints {
             let text = comments.get(&(PG_CONSTRAINT, constraint.oid, 0));
             let same = |c: &&Arc<logstead_sql_catalog::Constraint>| {

@@ -16,12 +16,12 @@ use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_catalog::{Relation, RelationKind, View};
 use logstead_sql_parse::CreateView;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::Plan;
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::{SqlState, TableId};
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// Runs CREATE MATERIALIZED VIEW. Gives the tag: SELECT and the rows, if it is filled.

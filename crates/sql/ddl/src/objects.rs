@@ -13,10 +13,10 @@ use logstead_sql_catalog::temporary::ALIAS;
 use logstead_sql_catalog::text::truncate_name;
 use logstead_sql_catalog::{Catalog, IndexDef, Relation, RelationKind, Schema};
 use logstead_sql_exec::wait::{WaitReason, wait_for};
+use logstead_sql_parse::lowered::ObjectName;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, user};
 use logstead_types::{Csn, Rid, SqlState, TableId};
-use sqlparser::ast::ObjectName;
 use std::sync::Arc;
 
 /// Rows looked at between two yields.
@@ -46,7 +46,7 @@ impl DdlContext<'_> {
     }
 
     /// Where a part of the statement stands in its text.
-    pub(super) fn at(&self, span: sqlparser::tokenizer::Span) -> Option<usize> {
+    pub(super) fn at(&self, span: logstead_sql_parse::lowered::Span) -> Option<usize> {
         logstead_sql_parse::span_position(self.text, span)
     }
 
@@ -258,7 +258,7 @@ impl DdlContext<'_> {
         name: &ObjectName,
         temporary: bool,
     ) -> Result<(Arc<Schema>, String)> {
-        let at = sqlparser::ast::Spanned::span(name);
+        let at = logstead_sql_parse::lowered::Spanned::span(name);
         let (schema, name) = calls::name_parts(name)?;
         let name = self.name(&name);
         let target = match temporary {

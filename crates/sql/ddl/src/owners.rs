@@ -19,15 +19,15 @@ use logstead_sql_catalog::role::acl::{Acl, AclKind, privilege as p};
 use logstead_sql_catalog::stored::RIGHTS;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
+use logstead_sql_parse::lowered::{self as ast, ObjectName, ObjectType};
 use logstead_sql_parse::{OwnedKind, RoleName, RoutineRef, RoutineWord};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
-use sqlparser::ast::{self, ObjectName, ObjectType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A role where the grammar library has read its name.
+/// A role by its name, or by a word without quotes that stands for one.
 pub(super) fn role_of_ident(name: &ast::Ident, cx: &mut DdlContext<'_>) -> Result<Oid> {
     let folded = fold(name);
     let role = match (name.quote_style, folded.as_str()) {
@@ -36,14 +36,6 @@ pub(super) fn role_of_ident(name: &ast::Ident, cx: &mut DdlContext<'_>) -> Resul
         _ => RoleName::Name(folded),
     };
     Ok(cx.find_role(&role)?.oid)
-}
-
-fn role_of(owner: &ast::Owner, cx: &mut DdlContext<'_>) -> Result<Oid> {
-    Ok(match owner {
-        ast::Owner::Ident(role) => role_of_ident(role, cx)?,
-        ast::Owner::CurrentRole | ast::Owner::CurrentUser => cx.session.current_role(),
-        ast::Owner::SessionUser => cx.session.session_role(),
-    })
 }
 
 /// 42501 unless the current role may act as `owner`.
@@ -82,12 +74,12 @@ pub(super) async fn give(
 }
 
 /// ALTER TABLE ... OWNER TO, of whatever relation.
-pub(super) async fn of_relation(
-    oid: Oid,
-    owner: &ast::Owner,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let owner = role_of(owner, cx)?;
+pub(super) async fn of_relation(oid: Oid, owner: &RoleName, cx: &mut DdlContext<'_>) -> Result<()> {
+    let owner = match owner {
+        RoleName::Current => cx.session.current_role(),
+        RoleName::Session => cx.session.session_role(),
+        named => cx.find_role(named)?.oid,
+    };
     relation(oid, owner, cx).await
 }
 

@@ -11,11 +11,11 @@ use logstead_sql_catalog::rights::{Access, AclChecker, denied, denied_relation, 
 use logstead_sql_catalog::role::Roles;
 use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
+use logstead_sql_parse::lowered::{self as ast, ObjectName, ObjectType, Statement as S};
 use logstead_sql_parse::{IndexCommand, Parsed, StatementKind, ViewCommand};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
-use sqlparser::ast::{self, ObjectName, ObjectType, Statement as S};
 use std::sync::Arc;
 
 /// 42501 unless the current role may do what a plan does.
@@ -313,8 +313,10 @@ impl Asker<'_> {
             true => self.must_create_temporary()?,
             false => self.must_create(&table.name)?,
         }
-        for column in &table.columns {
-            self.column(column)?;
+        for element in &table.columns {
+            if let ast::TableElement::Column(column) = element {
+                self.column(column)?;
+            }
         }
         let mut all = table.constraints.iter();
         all.try_for_each(|constraint| self.constraint(constraint))
@@ -338,7 +340,7 @@ impl Asker<'_> {
 
     fn truncate(&self, truncate: &ast::Truncate) -> Result<()> {
         for target in &truncate.table_names {
-            if let Some((relation, None)) = self.named(&target.name)? {
+            if let Some((relation, None)) = self.named(target)? {
                 may_truncate(relation, self.judge(), self.role)?;
             }
         }
@@ -392,7 +394,6 @@ impl Asker<'_> {
             }
             // They ask themselves.
             On::Type | On::Domain | On::Extension => Ok(()),
-            _ => Err(only_superusers()),
         }
     }
 }
@@ -511,10 +512,6 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
             asker.must_own(&index.table_name)?;
             asker.must_create_beside(&index.table_name)
         }
-        S::AlterIndex { name, .. } => {
-            asker.must_own(name)?;
-            asker.must_create_beside(name)
-        }
         S::AlterTable(alter) => asker.alter_table(alter),
         S::Drop {
             object_type:
@@ -538,11 +535,6 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
             }
             Ok(())
         }
-        // There are none but the system's, which nobody drops.
-        S::Drop {
-            object_type: ObjectType::Type | ObjectType::Database,
-            ..
-        } => Ok(()),
         S::Truncate(truncate) => asker.truncate(truncate),
         S::CreateSchema { .. } => {
             let database = asker.catalog.database;

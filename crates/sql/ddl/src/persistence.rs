@@ -5,10 +5,10 @@ use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_catalog::{Catalog, Relation, Schema};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 fn invalid(message: String) -> SqlError {

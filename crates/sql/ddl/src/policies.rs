@@ -10,12 +10,12 @@ use logstead_sql_catalog::classes::{PG_CLASS, PG_POLICY};
 use logstead_sql_catalog::rights::denied;
 use logstead_sql_catalog::role::acl::PUBLIC;
 use logstead_sql_catalog::{Policy, Relation, RelationKind, RowSecurity, View, ViewSource};
+use logstead_sql_parse::lowered::AlterTableOperation as Op;
 use logstead_sql_parse::{PolicyAction, PolicyClause, PolicyCommand, PolicyStatement, RoleName};
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
-use sqlparser::ast::AlterTableOperation as Op;
 use std::sync::Arc;
 
 fn no_policy(name: &str, table: &str) -> SqlError {
@@ -282,7 +282,7 @@ async fn condition(
 
 fn table_now(
     oid: Oid,
-    name: &sqlparser::ast::ObjectName,
+    name: &logstead_sql_parse::lowered::ObjectName,
     cx: &mut DdlContext<'_>,
 ) -> Result<Arc<Relation>> {
     let found = cx.catalog()?.relations.get(&oid).cloned();
@@ -291,7 +291,7 @@ fn table_now(
 
 async fn change(
     oid: Oid,
-    name: &sqlparser::ast::ObjectName,
+    name: &logstead_sql_parse::lowered::ObjectName,
     cx: &mut DdlContext<'_>,
     edit: impl FnOnce(&mut RowSecurity),
 ) -> Result<()> {
@@ -302,7 +302,7 @@ async fn change(
 
 async fn replace(
     oid: Oid,
-    name: &sqlparser::ast::ObjectName,
+    name: &logstead_sql_parse::lowered::ObjectName,
     policy: Policy,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {

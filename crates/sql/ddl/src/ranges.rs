@@ -6,6 +6,7 @@ use crate::pg_catalog::{calls, operator_class, operator_class_name};
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, truncate_name};
 use logstead_sql_func as func;
 use logstead_sql_parse::RangeClause;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::collations::collation_by_name;
 use logstead_sql_types::value::user::{
@@ -13,7 +14,6 @@ use logstead_sql_types::value::user::{
 };
 use logstead_sql_types::value::{Oid, info, oid};
 use logstead_types::SqlState;
-use sqlparser::ast;
 
 fn syntax(message: String) -> SqlError {
     SqlError::new(SqlState::SYNTAX_ERROR, message)

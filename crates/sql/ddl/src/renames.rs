@@ -8,9 +8,9 @@ use super::expressions::bound;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexDef, IndexKey, Relation, deparse};
 use logstead_sql_parse as parse;
+use logstead_sql_parse::lowered::{self as ast, VisitMut, VisitorMut};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user;
-use sqlparser::ast::{self, VisitMut, VisitorMut};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ impl VisitorMut for Rows<'_> {
                         if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::QualifiedWildcard(
                             name,
                         )) = arg
-                            && let Some(ast::ObjectNamePart::Identifier(ident)) = name.0.last_mut()
+                            && let Some(ident) = name.0.last_mut()
                         {
                             self.put(ident);
                         }

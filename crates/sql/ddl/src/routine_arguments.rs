@@ -8,12 +8,12 @@ use super::routines::{ARGS_MAX, invalid, is_polymorphic, type_of};
 use logstead_sql_catalog::rights::denied;
 use logstead_sql_catalog::routine::{ArgMode, Argument, Language};
 use logstead_sql_func::{CastContext, can_coerce};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{ArgClause, CreateRoutine};
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
-use sqlparser::ast;
 
 /// The arguments of a new function.
 pub(super) fn arguments(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<Vec<Argument>> {

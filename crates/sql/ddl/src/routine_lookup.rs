@@ -9,11 +9,11 @@ use logstead_sql_catalog::rights::denied;
 use logstead_sql_catalog::routine::{ArgMode, Routine};
 use logstead_sql_catalog::text::fold;
 use logstead_sql_func as func;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{ArgClause, RoutineRef, RoutineWord};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, info};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// That one; an error if there is none.
@@ -155,12 +155,7 @@ pub(super) fn found(
 fn as_written(arg: &ArgClause) -> Option<String> {
     match &arg.ty.data_type {
         ast::DataType::Custom(name, _) => {
-            let parts: Vec<String> = name
-                .0
-                .iter()
-                .filter_map(|p| p.as_ident())
-                .map(fold)
-                .collect();
+            let parts: Vec<String> = name.0.iter().map(fold).collect();
             Some(parts.join("."))
         }
         ast::DataType::Text => Some("text".to_owned()),

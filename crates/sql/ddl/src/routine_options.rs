@@ -7,10 +7,10 @@ use logstead_sql_catalog::routine::{LISTS_OF_NAMES, Parallel, Routine};
 use logstead_sql_catalog::settings;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_func::Volatility;
+use logstead_sql_parse::lowered::Span;
 use logstead_sql_parse::{self as parse, ConfigClause, RoutineOption};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::tokenizer::Span;
 
 /// What the properties of a statement come to.
 #[derive(Default)]

@@ -21,6 +21,7 @@ use logstead_sql_catalog::stored::RELATIONS;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_catalog::{Catalog, Relation, stored_routines};
 use logstead_sql_func::Volatility;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{
     AlterRoutine, Commented, CreateRoutine, RoutineCommand, RoutineRef, RoutineWord, TypeClause,
 };
@@ -29,7 +30,6 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::of_users;
 use logstead_sql_types::value::{Oid, info, oid, user};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ pub(super) fn type_of(clause: &TypeClause, cx: &mut DdlContext<'_>) -> Result<Oi
         )));
     };
     let mut parts = name.0.clone();
-    let column = parts.pop().and_then(|part| part.as_ident().cloned());
+    let column = parts.pop();
     let (Some(column), false) = (column, parts.is_empty()) else {
         return Err(SqlError::new(
             SqlState::SYNTAX_ERROR,

@@ -11,12 +11,12 @@ use logstead_engine::TableLock;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::sequence::{type_label, type_range};
 use logstead_sql_catalog::{Relation, RelationKind, SequenceDef};
-use logstead_sql_parse::{AlterSequence, sequence_name};
+use logstead_sql_parse::AlterSequence;
+use logstead_sql_parse::lowered::{self as ast, SequenceOptions};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Oid, SqlType, oid};
 use logstead_types::{SqlState, TableId};
-use sqlparser::ast::{self, SequenceOptions};
 use std::sync::Arc;
 
 /// CREATE SEQUENCE as parsed.
@@ -33,9 +33,9 @@ fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-fn number(expr: &ast::Expr) -> Result<i64> {
-    let text = expr.to_string();
-    text.replace(' ', "").parse().map_err(|_| {
+/// The number that an option says.
+fn number(text: &String) -> Result<i64> {
+    text.parse().map_err(|_| {
         SqlError::new(
             SqlState::INVALID_TEXT_REPRESENTATION,
             format!("invalid input syntax for type bigint: \"{text}\""),
@@ -63,22 +63,16 @@ fn read_options(options: &[SequenceOptions]) -> Result<Options> {
     let mut o = Options::default();
     for option in options {
         let first = match option {
-            SequenceOptions::IncrementBy(e, _) => set(&mut o.increment, number(e)?),
+            SequenceOptions::IncrementBy(e) => set(&mut o.increment, number(e)?),
             SequenceOptions::MinValue(e) => set(&mut o.min, e.as_ref().map(number).transpose()?),
             SequenceOptions::MaxValue(e) => set(&mut o.max, e.as_ref().map(number).transpose()?),
-            SequenceOptions::StartWith(e, _) => set(&mut o.start, number(e)?),
-            SequenceOptions::Cache(e) => match sequence_name(e) {
-                None => set(&mut o.cache, number(e)?),
-                Some((cache, name)) => {
-                    o.name = name;
-                    match cache {
-                        Some(cache) => set(&mut o.cache, number(&cache)?),
-                        None => true,
-                    }
-                }
-            },
-            // The library's flag is that of NO CYCLE.
-            SequenceOptions::Cycle(no) => set(&mut o.cycle, !*no),
+            SequenceOptions::StartWith(e) => set(&mut o.start, number(e)?),
+            SequenceOptions::Cache(e) => set(&mut o.cache, number(e)?),
+            SequenceOptions::Cycle(cycle) => set(&mut o.cycle, *cycle),
+            SequenceOptions::Name(parts) => {
+                o.name.clone_from(parts);
+                true
+            }
         };
         if !first {
             return Err(redundant());
@@ -322,7 +316,6 @@ async fn own(sequence: Oid, owner: &ast::ObjectName, cx: &mut DdlContext<'_>) ->
     let parts: Vec<String> = owner
         .0
         .iter()
-        .filter_map(|p| p.as_ident())
         .map(logstead_sql_catalog::text::fold)
         .collect();
     if let Some((table, position)) = owner_of(cx, sequence)? {

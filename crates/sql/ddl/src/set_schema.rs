@@ -2,18 +2,15 @@
 
 use super::DdlContext;
 use logstead_sql_catalog::{IndexDef, Relation, Schema};
-use logstead_sql_parse as parse;
+use logstead_sql_parse::lowered::AlterTableOperation as Op;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, AlterTableOperation as Op};
 use std::sync::Arc;
 
 /// The schema that an operation of ALTER TABLE or ALTER VIEW moves to, if that is what it does.
 pub(super) fn target(operation: &Op) -> Option<&str> {
     match operation {
-        Op::RenameTable {
-            table_name: ast::RenameTableNameKind::To(name) | ast::RenameTableNameKind::As(name),
-        } => parse::schema_of(name),
+        Op::SetSchema(schema) => Some(schema),
         _ => None,
     }
 }

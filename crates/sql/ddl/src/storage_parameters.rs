@@ -3,9 +3,9 @@
 
 use logstead_sql_catalog::settings::parse_bool;
 use logstead_sql_catalog::text::fold;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast;
 
 /// What a parameter may be.
 enum Kind {
@@ -120,14 +120,8 @@ pub(super) fn index_options(options: &[ast::SqlOption]) -> Result<Vec<String>> {
 fn read(options: &[ast::SqlOption], of_index: bool) -> Result<Vec<String>> {
     let mut read: Vec<(Option<String>, String, String)> = Vec::new();
     for option in options {
-        let (key, value) = match option {
-            ast::SqlOption::KeyValue { key, value } => {
-                let value = value.to_string();
-                (fold(key), value.trim_matches('\'').to_owned())
-            }
-            ast::SqlOption::Ident(key) => (fold(key), "true".to_owned()),
-            other => return Err(SqlError::unsupported(format!("storage parameter {other}"))),
-        };
+        let key = fold(&option.key);
+        let value = option.value.clone().unwrap_or_default();
         let (space, name) = match key.split_once('.') {
             Some((space, name)) => (Some(space.to_owned()), name.to_owned()),
             None => (None, key),

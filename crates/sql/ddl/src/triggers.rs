@@ -16,13 +16,14 @@ use logstead_sql_catalog::rights::{denied, denied_relation};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_catalog::stored::RELATIONS;
-use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::trigger::{
     BuiltInTrigger, Trigger, TriggerConstraint, TriggerEnabled, TriggerEvent, TriggerTime,
 };
 use logstead_sql_catalog::{
     Relation, RelationKind, View, ViewSource, source_name, stored_triggers,
 };
+use logstead_sql_parse::ast::{FiringMode, TriggerTarget};
+use logstead_sql_parse::lowered::AlterTableOperation as Op;
 use logstead_sql_parse::{
     NewTrigger, RoutineRef, RoutineWord, Transition, TriggerAction, TriggerStatement,
 };
@@ -30,7 +31,6 @@ use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::AlterTableOperation as Op;
 use std::sync::Arc;
 
 fn no_trigger(name: &str, table: &str) -> SqlError {
@@ -149,7 +149,7 @@ fn skipped(name: &str, relation: &Relation, cx: &mut DdlContext<'_>) {
 }
 
 /// The number of the trigger function of PostgreSQL's own that a name may mean.
-fn built_in(name: &sqlparser::ast::ObjectName) -> Option<Oid> {
+fn built_in(name: &logstead_sql_parse::lowered::ObjectName) -> Option<Oid> {
     let (schema, plain) = calls::name_parts(name).ok()?;
     let meant = schema.is_none_or(|schema| schema == "pg_catalog");
     BuiltInTrigger::named(&plain).filter(|_| meant)
@@ -164,7 +164,7 @@ fn cannot_have(name: &str) -> SqlError {
 
 fn relation_now(
     oid: Oid,
-    name: &sqlparser::ast::ObjectName,
+    name: &logstead_sql_parse::lowered::ObjectName,
     cx: &mut DdlContext<'_>,
 ) -> Result<Arc<Relation>> {
     let found = cx.catalog()?.relations.get(&oid).cloned();
@@ -436,7 +436,10 @@ fn transition_names(new: &NewTrigger, relation: &Relation) -> Result<[Option<Str
 }
 
 /// The table of FROM.
-fn referenced(name: &sqlparser::ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Oid> {
+fn referenced(
+    name: &logstead_sql_parse::lowered::ObjectName,
+    cx: &mut DdlContext<'_>,
+) -> Result<Oid> {
     let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
@@ -604,24 +607,27 @@ pub(super) async fn alter_table(
     table: &Relation,
     cx: &mut DdlContext<'_>,
 ) -> Result<bool> {
-    let (name, enabled) = match operation {
-        Op::EnableTrigger { name } => (name, TriggerEnabled::Origin),
-        Op::EnableAlwaysTrigger { name } => (name, TriggerEnabled::Always),
-        Op::EnableReplicaTrigger { name } => (name, TriggerEnabled::Replica),
-        Op::DisableTrigger { name } => (name, TriggerEnabled::Disabled),
-        _ => return Ok(false),
+    let Op::Trigger(target, mode) = operation else {
+        return Ok(false);
+    };
+    let enabled = match mode {
+        FiringMode::Origin => TriggerEnabled::Origin,
+        FiringMode::Always => TriggerEnabled::Always,
+        FiringMode::Replica => TriggerEnabled::Replica,
+        FiringMode::Disabled => TriggerEnabled::Disabled,
     };
     let catalog = cx.catalog()?;
     let own = catalog.triggers.of(table.oid).to_vec();
-    let plain = name
-        .quote_style
-        .is_none()
-        .then(|| name.value.to_lowercase());
     // ALL would be foreign keys, too, for a superuser: those are no triggers here, and stay.
-    let all = matches!(plain.as_deref(), Some("all" | "user"));
-    let name = fold(name);
+    let name = match target {
+        TriggerTarget::Named(name) => Some(&**name),
+        TriggerTarget::All | TriggerTarget::User => None,
+    };
     let mut found = false;
-    for trigger in own.iter().filter(|t| all || t.name == name) {
+    for trigger in own
+        .iter()
+        .filter(|t| name.is_none_or(|name| t.name == name))
+    {
         found = true;
         if trigger.enabled != enabled {
             let mut changed = Trigger::clone(trigger);
@@ -629,8 +635,8 @@ pub(super) async fn alter_table(
             put(changed, table, cx).await?;
         }
     }
-    match found || all {
-        true => Ok(true),
-        false => Err(no_trigger(&name, &table.name)),
+    match name.filter(|_| !found) {
+        None => Ok(true),
+        Some(name) => Err(no_trigger(name, &table.name)),
     }
 }

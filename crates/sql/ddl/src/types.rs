@@ -15,12 +15,12 @@ use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::stored::{ObjectRow, RELATIONS};
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, columns_in, truncate_name};
 use logstead_sql_catalog::{Catalog, Relation, stored_types};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{AlterDomain, TypeCommand};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{self, Class, MULTIRANGE_STEP, UserKind, UserType};
 use logstead_sql_types::value::{Oid, info};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -5,9 +5,9 @@ use super::objects::name_taken;
 use super::{DdlContext, rewrite};
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexDef, Relation};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::{IndexId, SqlState};
-use sqlparser::ast;
 use std::sync::Arc;
 
 fn unusable(message: String) -> SqlError {

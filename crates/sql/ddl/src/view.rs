@@ -14,13 +14,13 @@ use logstead_sql_catalog::text::{fold, quote_literal};
 use logstead_sql_catalog::{
     Catalog, Column, Relation, RelationKind, View, ViewSource, source_name,
 };
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{self as parse, CreateView};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{self, ViewQuery};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, format_type, oid, text_io, user};
 use logstead_types::{SqlState, TableId};
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// The query of a new view, bound; its tables are locked.
@@ -83,7 +83,10 @@ pub(super) fn numbered(
 /// `sources` has already. `around` is what is put before and after it.
 pub(super) fn numbered_text(
     (start, end): (usize, usize),
-    types: &[(sqlparser::tokenizer::Span, logstead_sql_types::value::Oid)],
+    types: &[(
+        logstead_sql_parse::lowered::Span,
+        logstead_sql_types::value::Oid,
+    )],
     mut sources: Vec<ViewSource>,
     around: Option<(&str, &str)>,
     bound: &ViewQuery,
@@ -222,14 +225,8 @@ pub(super) fn columns(
 pub(super) fn parameters(options: &[ast::SqlOption]) -> Result<Vec<String>> {
     let mut all = Vec::new();
     for option in options {
-        let (name, value) = match option {
-            ast::SqlOption::KeyValue { key, value } => {
-                let value = value.to_string();
-                (fold(key), value.trim_matches('\'').to_lowercase())
-            }
-            ast::SqlOption::Ident(key) => (fold(key), "true".to_owned()),
-            other => return Err(SqlError::unsupported(format!("view parameter {other}"))),
-        };
+        let name = fold(&option.key);
+        let value = option.value.as_deref().unwrap_or_default().to_lowercase();
         let known = ["security_barrier", "security_invoker", "check_option"];
         if !known.contains(&name.as_str()) {
             return Err(SqlError::new(

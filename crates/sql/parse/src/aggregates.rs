@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP AGGREGATE, and COMMENT ON it: what is not as of functions.
 
 use super::routines::ArgClause;
-use sqlparser::ast::{self, ObjectName};
+use crate::lowered::{self as ast, ObjectName};
 
 /// What a property of CREATE AGGREGATE says.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //!
 //! `AS OF 'time or restore point'`, `AS OF TIMESTAMP '...'`, `AS OF SYSTEM TIME '...'`, or a parameter in the place of the text. It stands at the end of a query that is the statement, or EXPLAIN's,
 //! PREPARE's or COPY's; or, as other products have it, behind FROM and in front of WHERE and what follows that. Wherever it stands it speaks for the whole statement, so it is refused where it looks as
-//! if it spoke for a part: behind one of several tables, in one query of a UNION, in a subquery. It is taken out of the tokens, because the grammar library does not know it.
+//! if it spoke for a part: behind one of several tables, in one query of a UNION, in a subquery.
 
 /// What the clause says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
-//! Constraint syntax that the grammar library lacks: SET CONSTRAINTS, ALTER TABLE ... ALTER CONSTRAINT, and the columns of
-//! ON DELETE SET NULL (...).
+//! SET CONSTRAINTS, and ALTER TABLE ... ALTER CONSTRAINT.
 
-use sqlparser::ast::{self};
+use crate::lowered as ast;
 
 /// SET CONSTRAINTS.
 #[derive(Clone, Debug)]
@@ -24,6 +23,3 @@ pub struct AlterConstraint {
     /// DEFERRABLE and INITIALLY as written.
     pub characteristics: ast::ConstraintCharacteristics,
 }
-
-/// Ends each name in a list of columns that travels in one name: no name contains it.
-pub const NAME_END: char = '\0';

@@ -1,8 +1,7 @@
-//! The options of COPY in both spellings, of which the grammar library knows a part: they are taken off, and it sees
-//! the rest.
+//! The options of COPY in both spellings.
 
+use crate::lowered as ast;
 use logstead_sql_types::error::SqlError;
-use sqlparser::ast;
 
 /// What COPY says behind its source and target.
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,4 @@
-//! CREATE TABLE AS: bare column names and WITH [NO] DATA, which the grammar library lacks there; and SELECT INTO, which is the same.
+//! CREATE TABLE AS with names of columns.
 
 /// The subquery that a query with a list of columns becomes.
 pub const NAMED_QUERY: &str = "query";

@@ -7,11 +7,11 @@
 //!
 //! Invariant: whatever the text, nothing overflows a stack. 54001 instead.
 
+use crate::lowered as ast;
 use logstead_fiber::{NoStack, with_stack};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::error::too_deep;
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 
@@ -140,7 +140,7 @@ impl Drop for Tree {
     fn drop(&mut self) {
         drop_deep(
             &mut self.statement,
-            ast::Statement::UnlockTables,
+            ast::Statement::Command,
             self.stack_bytes,
         );
     }

@@ -1,6 +1,6 @@
-//! CREATE and ALTER DOMAIN, which the grammar library lacks in the main.
+//! CREATE and ALTER DOMAIN.
 
-use sqlparser::ast;
+use crate::lowered as ast;
 
 /// A CHECK of a domain.
 #[derive(Clone, Debug)]

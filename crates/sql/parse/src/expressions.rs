@@ -1,10 +1,10 @@
-//! What parts of an expression's tree mean that the tree has no node for: rows, XML's constructs, directions of ORDER
-//! BY.
+//! What parts of an expression's tree mean: rows, all fields of a record, VARIADIC, XML's constructs, directions of
+//! ORDER BY.
 
+use crate::lowered::{self as ast, Expr as Ast};
 use crate::xml_construct;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Expr as Ast};
 
 /// An expression without its parentheses.
 pub fn strip(expr: &Ast) -> &Ast {
@@ -21,7 +21,7 @@ pub fn row_of(expr: &Ast) -> Option<Vec<&Ast>> {
         Ast::Tuple(items) => Some(items.iter().collect()),
         Ast::Function(function)
             if function.name.0.len() == 1
-                && matches!(&function.name.0[0], ast::ObjectNamePart::Identifier(i)
+                && matches!(&function.name.0[0], i
                     if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("row")) =>
         {
             let ast::FunctionArguments::List(list) = &function.args else {
@@ -41,13 +41,32 @@ pub fn row_of(expr: &Ast) -> Option<Vec<&Ast>> {
 
 /// The construct that a call is.
 pub fn xml_call(function: &ast::Function) -> Option<&str> {
-    let name = function.name.0.last()?.as_ident()?;
-    xml_construct(&name.value)
+    xml_construct(&function.name.0.last()?.value)
 }
 
-/// Whether this stands for the test that IS DISTINCT FROM is of it.
-pub fn is_document_mark(expr: &Ast) -> bool {
-    string_literal(expr).and_then(xml_construct) == Some("xmldocument")
+/// The arguments in front of one that is VARIADIC, which is the last, and its array.
+pub fn variadic(args: &[ast::FunctionArg]) -> Option<(&[ast::FunctionArg], &Ast)> {
+    match args.split_last()? {
+        (ast::FunctionArg::Variadic(array, _), rest) => Some((rest, array)),
+        _ => None,
+    }
+}
+
+/// The record whose fields an expression stands for, if it is `(record).*`.
+pub fn all_fields(expr: &Ast) -> Option<Ast> {
+    let Ast::CompoundFieldAccess { root, access_chain } = expr else {
+        return None;
+    };
+    let (ast::AccessExpr::Star, rest) = access_chain.split_last()? else {
+        return None;
+    };
+    Some(match rest {
+        [] => Ast::clone(root),
+        rest => Ast::CompoundFieldAccess {
+            root: root.clone(),
+            access_chain: rest.to_vec(),
+        },
+    })
 }
 
 /// ASC / DESC and NULLS FIRST / LAST.
@@ -75,12 +94,8 @@ pub fn sort_direction(options: &ast::OrderByOptions) -> Result<(bool, bool)> {
 
 /// The operator of ORDER BY ... USING, without the schema of PostgreSQL's own.
 pub fn sort_operator(name: &ast::ObjectName) -> Option<&str> {
-    let parts: Option<Vec<&str>> = name
-        .0
-        .iter()
-        .map(|part| part.as_ident().map(|ident| ident.value.as_str()))
-        .collect();
-    match parts?.as_slice() {
+    let parts: Vec<&str> = name.0.iter().map(|part| part.value.as_str()).collect();
+    match parts.as_slice() {
         [operator] | ["pg_catalog", operator] => Some(operator),
         _ => None,
     }
@@ -95,7 +110,7 @@ pub fn sorts_down(options: &ast::OrderByOptions) -> bool {
 pub fn string_literal(expr: &Ast) -> Option<&str> {
     match expr {
         Ast::Value(value) => match &value.value {
-            ast::Value::SingleQuotedString(text) => Some(text),
+            ast::Value::String(text) => Some(text),
             _ => None,
         },
         Ast::Cast { expr, .. } => string_literal(expr),

@@ -2,8 +2,8 @@
 
 use super::roles::RoleName;
 use super::routines::{RoutineRef, RoutineWord};
+use crate::lowered::ObjectName;
 use logstead_sql_types::value::Oid;
-use sqlparser::ast::ObjectName;
 
 /// What a GRANT or REVOKE is about.
 #[derive(Clone, Debug)]

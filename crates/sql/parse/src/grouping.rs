@@ -1,6 +1,7 @@
 //! GROUP BY: grouping sets travel as calls of functions that nobody can name, so that they may stand in each other.
 
-use super::conflict_target::EXPRESSION_MARK;
+/// What the name of such a function begins with.
+pub(crate) const MARK: char = '\0';
 
 /// What a call in GROUP BY stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ impl GroupingWord {
 
     /// What a function's name stands for, if it is none.
     pub fn of(name: &str) -> Option<GroupingWord> {
-        let name = name.strip_prefix(EXPRESSION_MARK)?;
+        let name = name.strip_prefix(MARK)?;
         let mut all = GroupingWord::ALL.iter();
         all.find(|(_, word)| *word == name).map(|(word, _)| *word)
     }

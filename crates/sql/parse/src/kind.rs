@@ -11,10 +11,11 @@ use super::routines::RoutineCommand;
 use super::triggers::TriggerStatement;
 use super::types::TypeCommand;
 use super::views::ViewCommand;
-use sqlparser::ast::{self, Statement};
+use crate::lowered::{self as ast, Statement};
 use std::sync::Arc;
 
-/// Who handles a statement, and under which command tag where the statement alone decides it.
+/// Who handles a statement, and under which command tag where the statement alone decides it. Of a command that is
+/// here the tree is [`Statement::Command`].
 #[derive(Clone, Debug)]
 pub enum StatementKind {
     /// SELECT, VALUES, INSERT, UPDATE, DELETE, MERGE: `plan::plan_statement`.
@@ -25,40 +26,39 @@ pub enum StatementKind {
     TableOfExecute(Arc<super::Tree>),
     /// CREATE, ALTER, DROP, TRUNCATE, COMMENT, GRANT, REVOKE: the catalog. The command tag.
     Ddl(&'static str),
-    /// ALTER SEQUENCE, which the grammar library lacks: the catalog. The statement is a placeholder.
+    /// ALTER SEQUENCE: the catalog.
     AlterSequence(Box<AlterSequence>),
-    /// REINDEX and ALTER INDEX, as far as the grammar library lacks them: the catalog. The statement is a placeholder.
+    /// REINDEX, CLUSTER and ALTER INDEX: the catalog.
     Index(Box<IndexCommand>),
-    /// CREATE, ALTER and DROP ROLE, GRANT and REVOKE of memberships: the catalog. The statement is a placeholder.
+    /// CREATE, ALTER and DROP ROLE, GRANT and REVOKE of memberships: the catalog.
     Role(Box<RoleCommand>),
-    /// CREATE, ALTER and DROP DATABASE: the catalog. The statement is a placeholder.
+    /// CREATE, ALTER and DROP DATABASE: the catalog.
     Database(Box<DatabaseCommand>),
-    /// GRANT and REVOKE of privileges, owners: the catalog. The statement is a placeholder.
+    /// GRANT and REVOKE of privileges, owners: the catalog.
     Rights(Box<RightsCommand>),
-    /// CREATE, ALTER and DROP of types: the catalog. The statement is a placeholder.
+    /// CREATE, ALTER and DROP of types: the catalog.
     Type(Box<TypeCommand>),
-    /// CREATE, ALTER and DROP of functions and procedures, COMMENT ON them: the catalog. The statement is a placeholder.
+    /// CREATE, ALTER and DROP of functions and procedures, COMMENT ON them: the catalog.
     Routine(Box<RoutineCommand>),
-    /// CREATE and DROP EXTENSION: the catalog. The statement is a placeholder.
+    /// CREATE and DROP EXTENSION: the catalog.
     Extension(Box<ExtensionCommand>),
-    /// ALTER TABLE ... ALTER CONSTRAINT, which it lacks too: the catalog. The statement is a placeholder.
+    /// ALTER TABLE ... ALTER CONSTRAINT: the catalog.
     AlterConstraint(Box<AlterConstraint>),
-    /// Views, which it lacks in part: the catalog. The statement is a placeholder.
+    /// Views: the catalog.
     View(Box<ViewCommand>),
-    /// Policies of tables, whose expressions it does not place: the catalog. The statement is a placeholder.
+    /// Policies of tables: the catalog.
     Policy(Box<PolicyStatement>),
-    /// Triggers, whose conditions it does not place either: the catalog. The statement is a placeholder.
+    /// Triggers: the catalog.
     Trigger(Box<TriggerStatement>),
-    /// ALTER and COMMENT ON LARGE OBJECT: the catalog. The statement is a placeholder.
+    /// ALTER and COMMENT ON LARGE OBJECT: the catalog.
     LargeObject(Box<super::LargeObjectCommand>),
-    /// COMMENT ON CONSTRAINT, which it lacks as well: the catalog. The statement is a placeholder.
+    /// COMMENT ON what more than a name says: the catalog.
     CommentOn(Box<CommentOn>),
-    /// SET CONSTRAINTS; the statement is a placeholder.
+    /// SET CONSTRAINTS.
     SetConstraints(Box<SetConstraints>),
-    /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, SET TRANSACTION; and `[NOT] DEFERRABLE` among its modes, which the grammar
-    /// library lacks.
+    /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, SET TRANSACTION; and `[NOT] DEFERRABLE` among its modes.
     Transaction(Option<bool>),
-    /// PREPARE TRANSACTION, which ends the transaction and keeps none; the statement is a placeholder.
+    /// PREPARE TRANSACTION, which ends the transaction and keeps none.
     PrepareTransaction,
     /// SET, SHOW, RESET, DISCARD.
     Setting,
@@ -72,21 +72,21 @@ pub enum StatementKind {
     Cursor,
     /// DECLARE of a cursor; the statement is its query.
     Declare(Box<DeclareCursor>),
-    /// FETCH, MOVE; the statement is a placeholder.
+    /// FETCH, MOVE.
     Fetch(Box<FetchRows>),
-    /// DO; the statement is a placeholder.
+    /// DO.
     Do(Box<DoBlock>),
     /// CALL.
     Call,
     /// LISTEN, UNLISTEN, NOTIFY.
     Notify,
-    /// ALTER SYSTEM; the statement is a placeholder.
+    /// ALTER SYSTEM.
     AlterSystem(Box<super::SettingChange>),
-    /// CHECKPOINT; the statement is a placeholder.
+    /// CHECKPOINT.
     Checkpoint,
-    /// VACUUM, ANALYZE; the statement is a placeholder.
+    /// VACUUM, ANALYZE.
     Maintain(Box<super::Maintain>),
-    /// CLUSTER of all tables, REINDEX of schemas: nothing to do. The command tag; the statement is a placeholder.
+    /// CLUSTER of all tables, REINDEX of schemas: nothing to do. The command tag.
     Maintenance(&'static str),
     /// LOCK TABLE.
     Lock,
@@ -135,7 +135,7 @@ impl FetchDirection {
     pub const ALL: i64 = i64::MAX;
 }
 
-/// What COMMENT is on that the grammar library does not know.
+/// What COMMENT is on, where more than a name says it.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "SQL's own words")]
 pub enum Commented {
@@ -161,7 +161,7 @@ pub enum Commented {
     },
 }
 
-/// COMMENT ON CONSTRAINT, or on what the grammar library does not know.
+/// COMMENT ON CONSTRAINT, or on another object that more than its name says.
 #[derive(Clone, Debug)]
 pub struct CommentOn {
     /// What it is on, if not on a constraint.
@@ -272,74 +272,36 @@ pub(super) fn classify(statement: &Statement) -> StatementKind {
         Statement::CreateSchema { .. } => K::Ddl("CREATE SCHEMA"),
         Statement::CreateSequence { .. } => K::Ddl("CREATE SEQUENCE"),
         Statement::AlterTable(_) => K::Ddl("ALTER TABLE"),
-        Statement::AlterIndex { .. } => K::Ddl("ALTER INDEX"),
         Statement::Truncate(_) => K::Ddl("TRUNCATE TABLE"),
         Statement::Comment { .. } => K::Ddl("COMMENT"),
-        Statement::Grant(_) => K::Ddl("GRANT"),
-        Statement::Revoke(_) => K::Ddl("REVOKE"),
-        Statement::Drop { object_type, .. } => match object_type {
-            ast::ObjectType::Table => K::Ddl("DROP TABLE"),
-            ast::ObjectType::Index => K::Ddl("DROP INDEX"),
-            ast::ObjectType::Schema => K::Ddl("DROP SCHEMA"),
-            ast::ObjectType::Sequence => K::Ddl("DROP SEQUENCE"),
-            ast::ObjectType::View => K::Ddl("DROP VIEW"),
-            ast::ObjectType::MaterializedView => K::Ddl("DROP MATERIALIZED VIEW"),
-            ast::ObjectType::Type => K::Ddl("DROP TYPE"),
-            ast::ObjectType::Database => K::Ddl("DROP DATABASE"),
-            ast::ObjectType::Role => K::Ddl("DROP ROLE"),
-            ast::ObjectType::User => K::Ddl("DROP USER"),
-            _ => K::Unsupported("DROP of this kind of object"),
-        },
-        Statement::CreateView(_) => K::Unsupported("CREATE VIEW"),
-        Statement::AlterView { .. } => K::Unsupported("ALTER VIEW"),
-        Statement::CreateFunction(_) => K::Unsupported("CREATE FUNCTION"),
-        Statement::CreateProcedure { .. } => K::Unsupported("CREATE PROCEDURE"),
-        Statement::CreateTrigger(_) => K::Unsupported("CREATE TRIGGER"),
-        Statement::CreateType { .. } => K::Unsupported("CREATE TYPE"),
-        Statement::CreateDomain(_) => K::Unsupported("CREATE DOMAIN"),
-        Statement::CreateExtension(_) => K::Unsupported("CREATE EXTENSION"),
-        Statement::CreateDatabase { .. } => K::Unsupported("CREATE DATABASE"),
-        Statement::CreateRole(_) | Statement::CreateUser(_) => K::Unsupported("CREATE ROLE"),
-        Statement::CreatePolicy(_) => K::Unsupported("CREATE POLICY"),
-        Statement::CreateCollation(_) => K::Unsupported("CREATE COLLATION"),
-        Statement::CreateOperator(_) => K::Unsupported("CREATE OPERATOR"),
-        Statement::CreateServer(_) => K::Unsupported("CREATE SERVER"),
-        Statement::AlterRole { .. } | Statement::AlterUser(_) => K::Unsupported("ALTER ROLE"),
-        Statement::AlterType(_) => K::Unsupported("ALTER TYPE"),
-        Statement::AlterSchema(_) => K::Unsupported("ALTER SCHEMA"),
-        Statement::AlterFunction(_) => K::Unsupported("ALTER FUNCTION"),
-        Statement::DropFunction(_) => K::Unsupported("DROP FUNCTION"),
-        Statement::DropProcedure { .. } => K::Unsupported("DROP PROCEDURE"),
-        Statement::DropTrigger(_) => K::Unsupported("DROP TRIGGER"),
-        Statement::DropExtension(_) => K::Unsupported("DROP EXTENSION"),
-        Statement::DropDomain(_) => K::Unsupported("DROP DOMAIN"),
-        Statement::DropPolicy(_) => K::Unsupported("DROP POLICY"),
+        Statement::Drop { object_type, .. } => K::Ddl(match object_type {
+            ast::ObjectType::Table => "DROP TABLE",
+            ast::ObjectType::Index => "DROP INDEX",
+            ast::ObjectType::Schema => "DROP SCHEMA",
+            ast::ObjectType::Sequence => "DROP SEQUENCE",
+            ast::ObjectType::View => "DROP VIEW",
+            ast::ObjectType::MaterializedView => "DROP MATERIALIZED VIEW",
+        }),
+        Statement::CreateMaterializedView { .. } => K::Unsupported("CREATE VIEW"),
         Statement::StartTransaction { .. }
         | Statement::Commit { .. }
         | Statement::Rollback { .. }
         | Statement::Savepoint { .. }
-        | Statement::ReleaseSavepoint { .. } => K::Transaction(None),
-        Statement::Set(ast::Set::SetTransaction { .. }) => K::Transaction(None),
-        Statement::Set(_) | Statement::Reset(_) | Statement::Discard { .. } => K::Setting,
-        Statement::ShowVariable { .. }
-        | Statement::ShowVariables { .. }
-        | Statement::ShowStatus { .. }
-        | Statement::ShowTables { .. }
-        | Statement::ShowColumns { .. }
-        | Statement::ShowDatabases { .. }
-        | Statement::ShowSchemas { .. }
-        | Statement::ShowFunctions { .. } => K::Setting,
-        Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate { .. } => {
+        | Statement::ReleaseSavepoint { .. }
+        | Statement::Set(ast::Set::SetTransaction { .. }) => K::Transaction(None),
+        Statement::Set(_)
+        | Statement::Reset(_)
+        | Statement::Discard(_)
+        | Statement::ShowVariable { .. } => K::Setting,
+        Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) => {
             K::Prepared
         }
         Statement::Copy { .. } => K::Copy(Box::default()),
-        Statement::Explain { .. } | Statement::ExplainTable { .. } => K::Explain,
-        Statement::Close { .. } => K::Cursor,
-        Statement::LISTEN { .. } | Statement::UNLISTEN { .. } | Statement::NOTIFY { .. } => {
-            K::Notify
-        }
-        Statement::Lock(_) | Statement::LockTables { .. } => K::Lock,
+        Statement::Explain { .. } => K::Explain,
+        Statement::Close(_) => K::Cursor,
+        Statement::Listen(_) | Statement::Unlisten(_) | Statement::Notify { .. } => K::Notify,
+        Statement::Lock(_) => K::Lock,
         Statement::Call(_) => K::Call,
-        _ => K::Unsupported("this statement"),
+        Statement::Command => K::Unsupported("this statement"),
     }
 }

@@ -1,4 +1,4 @@
-//! ALTER LARGE OBJECT and COMMENT ON LARGE OBJECT, which the grammar library lacks.
+//! ALTER LARGE OBJECT and COMMENT ON LARGE OBJECT.
 
 use super::roles::RoleName;
 use logstead_sql_types::value::Oid;

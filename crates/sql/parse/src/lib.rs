@@ -1,28 +1,22 @@
 //! From text to statements: SQL, and the bodies of functions in PL/pgSQL ([`plpgsql`]).
 //!
-//! Owns: PostgreSQL's lexer ([`lexer`]) and grammar ([`grammar`]), which give a tree of our own ([`ast`]); and, until
-//! binder, DDL and sessions read that tree, its translation to the tree and commands that they read today (`lower`,
-//! [`StatementKind`]). Does not look at the catalog: a [`Parsed`] is good for ever and may be cached by text.
+//! Owns: PostgreSQL's lexer ([`lexer`]) and grammar ([`grammar`]), which give its tree ([`ast`]); and, until binder, DDL
+//! and sessions read that tree, its translation (`lower`) to the tree ([`lowered`]) and commands ([`StatementKind`])
+//! that they read today. Does not look at the catalog: a [`Parsed`] is good for ever and may be cached by text.
 //!
-//! What the translated tree has no node for travels by marks in names, which no client's text can have. The file of a
-//! construct has its mark, and the function by which a reader finds it (`marks`, `rows_from`, `windows`, `like` ...).
+//! Numbers in texts that the catalog keeps travel in the tree as names behind a mark, which no client's text can have.
 //!
 //! Invariant: whatever the text, parsing, walking and dropping the tree uses a bounded amount of stack.
 
 #![forbid(unsafe_code)]
 
 mod aggregates;
-mod aliases;
-mod alter_options;
 mod as_of;
 pub mod ast;
-mod column_clauses;
-mod conflict_target;
 mod conforming;
 pub mod constraints;
 mod copy_options;
 mod create_as;
-mod current_of;
 mod databases;
 mod definition;
 mod depth;
@@ -38,92 +32,69 @@ mod identity;
 mod kind;
 mod large_objects;
 pub mod lexer;
-mod like;
-mod locking;
 mod lower;
+pub mod lowered;
 mod maintenance;
-mod marks;
-pub mod merge;
 mod names;
-mod nulls_distinct;
 pub mod plpgsql;
 mod policies;
 mod position;
 mod roles;
 mod routines;
-mod rows_from;
 pub mod schema_elements;
-mod sequence_options;
-mod set_schema;
-mod targets;
 mod triggers;
 mod types;
 mod views;
-mod windows;
 mod xml;
 
 pub use aggregates::{AggregateValue, CreateAggregate};
-pub use aliases::using_alias;
-pub use alter_options::{is_reset, type_collation};
 pub use as_of::{AsOf, AsOfPoint};
-pub use column_clauses::compression;
-pub use conflict_target::EXPRESSION_MARK;
 pub use conforming::{LiteralRules, conforming};
 pub use constraints::{AlterConstraint, SetConstraints};
 pub use copy_options::{CopyClauses, CopyOption, CopyValue, redundant_option};
 pub use create_as::NAMED_QUERY;
-pub use current_of::current_of;
 pub use databases::{DatabaseCommand, DatabaseOption, OptionValue};
 pub use depth::{Tree, drop_deep, on_enough_stack, planned_on_enough_stack};
 pub use do_block::DoBlock;
 pub use domains::{AlterDomain, CreateDomain, DomainCheckClause};
 pub use expressions::{
-    is_document_mark, row_of, sort_direction, sort_operator, sorts_down, string_literal, strip,
+    all_fields, row_of, sort_direction, sort_operator, sorts_down, string_literal, strip, variadic,
     xml_call,
 };
 pub use extensions::ExtensionCommand;
-pub use generated::{GeneratedChange, generated_change};
+pub use generated::GeneratedChange;
 pub use grants::{Grant, GrantOn, OwnedKind, Privilege, RightsCommand};
 pub use grouping::GroupingWord;
-pub use identity::{IdentityChange, identity_change};
+pub use identity::IdentityChange;
 pub use kind::{
     AlterSequence, CommentOn, Commented, DeclareCursor, FetchDirection, FetchRows, IndexAction,
     IndexCommand, StatementKind,
 };
 pub use large_objects::LargeObjectCommand;
-pub use like::LIKE_MARK;
-pub use locking::{LockingClause, locking_clause};
 pub use maintenance::Maintain;
-pub use marks::{all_fields, variadic};
 pub use names::{fold_ident, folded, name_parts, name_span, schema_and_name};
-pub use nulls_distinct::unique_name;
 pub use policies::{PolicyAction, PolicyClause, PolicyCommand, PolicyStatement, policy_expr};
-pub use position::{Lines, byte_of, position_of};
+pub use position::{TextLength, byte_of};
 pub use roles::{RoleCommand, RoleName, RoleOptions, SettingChange};
 pub use routines::{
     AlterRoutine, ArgClause, ConfigClause, CreateRoutine, RoutineCommand, RoutineOption,
     RoutineRef, RoutineWord, TypeClause, redundant,
 };
-pub use rows_from::{RowsFunction, rows_from};
-pub use sequence_options::sequence_name;
-pub use set_schema::schema_of;
-pub use targets::subscripts;
 pub use triggers::{NewTrigger, Transition, TriggerAction, TriggerStatement};
 pub use types::{AlterAttribute, AttributeClause, RangeClause, TypeCommand};
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
-pub use windows::{EXCLUSIONS, carried};
 pub use xml::xml_construct;
 
 pub use definition::{ArgMode, Timing, TriggerEvent, TriggerTime, Volatility};
 use logstead_sql_types::error::Result;
-use sqlparser::ast as library;
-use sqlparser::tokenizer::Span;
+use lowered as library;
+use lowered::Span;
 use std::sync::Arc;
 
 /// One statement of a text.
 #[derive(Clone, Debug)]
 pub struct Parsed {
-    /// The tree. Its spans count lines and columns of the whole text that was given to [`parse`].
+    /// The tree. Its spans count the characters of the whole text that was given to [`parse`].
     pub statement: Arc<Tree>,
     /// First byte of the statement in the text.
     pub start: usize,
@@ -168,12 +139,12 @@ pub fn parse_expr(text: &str) -> Result<library::Expr> {
 
 /// A span's first character as an error position; none for made-up spans.
 pub fn span_position(text: &str, span: Span) -> Option<usize> {
-    (span.start.line > 0).then(|| position_of(text, span.start))
+    (!span.is_empty()).then(|| position::position_of(text, span.start))
 }
 
 /// Position of the last `what` in front of a span: operators and parentheses are in no span of the tree.
 pub fn before(text: &str, span: Span, what: &str) -> Option<usize> {
-    if span.start.line == 0 {
+    if span.is_empty() {
         return None;
     }
     let start = byte_of(text, span.start);
@@ -194,8 +165,6 @@ pub fn fold(ident: &library::Ident) -> String {
         ident.value.to_lowercase()
     }
 }
-
-// STUBS END
 
 #[cfg(test)]
 mod tests;

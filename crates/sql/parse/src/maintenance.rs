@@ -1,6 +1,6 @@
 //! VACUUM and ANALYZE: which tables, which columns.
 
-use sqlparser::ast::ObjectName;
+use crate::lowered::ObjectName;
 
 /// VACUUM, ANALYZE.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Names as the grammar reads them: identifiers folded, qualified names taken apart.
 
+use crate::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::borrow::Cow;
 
 /// Longest identifier in bytes; longer ones are cut.
@@ -38,26 +38,17 @@ pub fn folded(ident: &ast::Ident) -> Cow<'_, str> {
 }
 
 /// The parts of a qualified name.
-pub fn name_parts(name: &ast::ObjectName) -> Result<Vec<String>> {
-    name.0
-        .iter()
-        .map(|part| match part {
-            ast::ObjectNamePart::Identifier(ident) => Ok(fold_ident(ident)),
-            ast::ObjectNamePart::Function(_) => Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("syntax error at or near \"{name}\""),
-            )),
-        })
-        .collect()
+pub fn name_parts(name: &ast::ObjectName) -> Vec<String> {
+    name.0.iter().map(fold_ident).collect()
 }
 
 /// Splits a qualified name into schema and name; a third part in front must be this database.
 pub fn schema_and_name(name: &ast::ObjectName, database: &str) -> Result<(Option<String>, String)> {
     // Mostly there is one part.
-    if let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() {
+    if let [ident] = name.0.as_slice() {
         return Ok((None, fold_ident(ident)));
     }
-    let mut parts = name_parts(name)?;
+    let mut parts = name_parts(name);
     let last = parts.pop().unwrap_or_default();
     let schema = parts.pop();
     if let Some(catalog) = parts.pop()
@@ -72,9 +63,6 @@ pub fn schema_and_name(name: &ast::ObjectName, database: &str) -> Result<(Option
 }
 
 /// Where a name begins.
-pub fn name_span(name: &ast::ObjectName) -> sqlparser::tokenizer::Span {
-    match name.0.first() {
-        Some(ast::ObjectNamePart::Identifier(ident)) => ident.span,
-        _ => sqlparser::tokenizer::Span::empty(),
-    }
+pub fn name_span(name: &ast::ObjectName) -> crate::lowered::Span {
+    { name.0.first() }.map_or_else(crate::lowered::Span::empty, |name| name.span)
 }

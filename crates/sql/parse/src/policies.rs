@@ -1,9 +1,9 @@
 //! CREATE, ALTER and DROP POLICY, and COMMENT ON POLICY.
 //!
-//! The grammar library reads most of them, but keeps no places of the expressions: their text is what is stored (`catalog::security`).
+//! Of the expressions the text is what is stored (`catalog::security`).
 
 use super::roles::RoleName;
-use sqlparser::ast::{self};
+use crate::lowered as ast;
 
 /// What a policy is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,66 +1,44 @@
-//! Places in a text, and syntax errors that name them as PostgreSQL does.
+//! Places in a text.
 
-use sqlparser::tokenizer::Location;
+use std::cell::OnceCell;
 
-/// Byte offset of a line and column (both from 1, columns in characters).
-pub fn byte_of(text: &str, at: Location) -> usize {
-    let mut line_start = 0;
-    for _ in 1..at.line {
-        match text[line_start..].find('\n') {
-            Some(i) => line_start += i + 1,
-            None => return text.len(),
-        }
+/// The byte at which a character of the text begins, counted from 1; the text's end for one behind it.
+pub fn byte_of(text: &str, character: usize) -> usize {
+    let before = character.saturating_sub(1);
+    // ASCII texts, the usual ones, need no walk.
+    if text.len() >= before && text.as_bytes()[..before].is_ascii() {
+        return before;
     }
-    let columns = usize::try_from(at.column.saturating_sub(1)).unwrap_or(usize::MAX);
-    let rest = &text[line_start..];
-    // ASCII lines, the usual ones, need no walk.
-    if rest.len() >= columns && rest.as_bytes()[..columns].is_ascii() {
-        return line_start + columns;
-    }
-    rest.char_indices()
-        .nth(columns)
-        .map_or(text.len(), |(i, _)| line_start + i)
+    text.char_indices()
+        .nth(before)
+        .map_or(text.len(), |(at, _)| at)
 }
 
-/// Positions in one text, for who asks for many: the text is looked through once.
+/// How many characters a text has, for who asks for many positions in it: it is looked through once.
 #[derive(Debug, Default)]
-pub struct Lines(std::cell::OnceCell<Vec<usize>>);
+pub struct TextLength(OnceCell<usize>);
 
-impl Lines {
-    /// As [`position_of`]; `text` is the same each time.
-    pub fn position_of(&self, text: &str, at: Location) -> usize {
+impl TextLength {
+    /// A character's position as error responses give it; the end for one behind it. `text` is the same each time.
+    pub fn position_of(&self, text: &str, character: usize) -> usize {
         /// So few bytes are looked at once more each time.
         const NEAR: usize = 256;
-        let column = usize::try_from(at.column).unwrap_or(usize::MAX);
-        if at.line == 1
-            && (1..NEAR).contains(&column)
+        if (1..NEAR).contains(&character)
             && text
                 .as_bytes()
-                .get(..column - 1)
+                .get(..character - 1)
                 .is_some_and(<[u8]>::is_ascii)
         {
-            return column;
+            return character;
         }
-        let before = self.0.get_or_init(|| {
-            let mut characters = 0;
-            let mut before = vec![0];
-            before.extend(text.split_inclusive('\n').map(|line| {
-                characters += line.chars().count();
-                characters
-            }));
-            before
-        });
-        let line = usize::try_from(at.line.saturating_sub(1)).unwrap_or(usize::MAX);
-        let column = usize::try_from(at.column.saturating_sub(1)).unwrap_or(usize::MAX);
-        let all = before.last().copied().unwrap_or(0);
-        let start = before.get(line).copied().unwrap_or(all);
-        start.saturating_add(column).min(all) + 1
+        let all = self.0.get_or_init(|| text.chars().count());
+        character.clamp(1, all + 1)
     }
 }
 
-/// Position in characters from 1, as error responses give it.
-pub fn position_of(text: &str, at: Location) -> usize {
-    text[..byte_of(text, at)].chars().count() + 1
+/// A character's position as error responses give it; the end for one behind it.
+pub(crate) fn position_of(text: &str, character: usize) -> usize {
+    text[..byte_of(text, character)].chars().count() + 1
 }
 
 #[cfg(test)]
@@ -68,22 +46,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_asked_one_by_one_and_of_lines_agree() {
+    fn positions_asked_one_by_one_and_of_a_text_agree() {
         for text in ["", "a", "a\nbc\n\ndäf\r\ng", "ä\n", "\n\n"] {
-            let lines = Lines::default();
-            let (mut line, mut column) = (1, 1);
-            for c in text.chars().chain(['\0']) {
-                let at = Location { line, column };
+            let length = TextLength::default();
+            for character in 0..text.chars().count() + 4 {
                 assert_eq!(
-                    lines.position_of(text, at),
-                    position_of(text, at),
-                    "{text:?} {at:?}"
+                    length.position_of(text, character),
+                    position_of(text, character),
+                    "{text:?} {character}"
                 );
-                (line, column) = if c == '\n' {
-                    (line + 1, 1)
-                } else {
-                    (line, column + 1)
-                };
+            }
+        }
+    }
+
+    #[test]
+    fn characters_begin_at_bytes() {
+        for text in ["", "a", "däf", "ääx"] {
+            let bytes = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+            for (character, byte) in (1..).zip(bytes) {
+                assert_eq!(byte_of(text, character), byte, "{text:?} {character}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP of roles, users and groups, and GRANT and REVOKE of memberships, which the grammar library lacks in the main.
+//! CREATE, ALTER and DROP of roles, users and groups, and GRANT and REVOKE of memberships.
 
 /// A role where a statement names one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,15 +1,13 @@
 //! CREATE, ALTER and DROP of functions and procedures, and COMMENT ON them.
-//!
-//! The grammar library reads some of it, but keeps neither where things stand nor all that PostgreSQL has.
 
 use super::ArgMode;
 use super::Volatility;
 use super::aggregates::CreateAggregate;
 use super::roles::RoleName;
+use crate::lowered as ast;
+use crate::lowered::Span;
 use logstead_sql_types::error::SqlError;
 use logstead_types::SqlState;
-use sqlparser::ast;
-use sqlparser::tokenizer::Span;
 
 /// The word that a statement has for what it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! CREATE SCHEMA with what is to be made in it, and CREATE TABLE AS EXECUTE: statements that consist of others, each parsed as if it stood alone.
 
 use super::Tree;
+use crate::lowered::{self as ast, Statement};
 use logstead_sql_types::error::{Result, SqlError};
-use sqlparser::ast::{self, Statement};
 
 /// The statement with this query in the place of the one that stood for EXECUTE.
 pub fn with_query(table: &Tree, query: ast::Query) -> Result<Tree> {

@@ -1,11 +1,11 @@
 //! CREATE, ALTER and DROP TRIGGER, and COMMENT ON TRIGGER.
 //!
-//! The grammar library reads most of them, but keeps no place of the condition: its text is what is stored (`catalog::trigger`).
+//! Of the condition the text is what is stored (`catalog::trigger`).
 
 use super::Timing;
 use super::policies::PolicyClause;
 use super::{TriggerEvent, TriggerTime};
-use sqlparser::ast;
+use crate::lowered as ast;
 
 /// A statement about triggers.
 #[derive(Clone, Debug)]

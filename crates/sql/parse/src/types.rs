@@ -1,7 +1,7 @@
-//! CREATE, ALTER and DROP of types, which the grammar library lacks in the main.
+//! CREATE, ALTER and DROP of types.
 
 use super::domains::{AlterDomain, CreateDomain};
-use sqlparser::ast;
+use crate::lowered as ast;
 
 /// An attribute of a composite type.
 #[derive(Clone, Debug)]

@@ -1,9 +1,8 @@
 //! CREATE VIEW, CREATE MATERIALIZED VIEW, ALTER VIEW and REFRESH: what their grammar has around a query.
 //!
-//! The query is parsed apart from the head, as a statement of its own, and keeps the place it has in the text: that text is what
-//! is stored (`catalog::view`), and errors point into it.
+//! The text of the query is what is stored (`catalog::view`).
 
-use sqlparser::ast::{self};
+use crate::lowered as ast;
 
 /// A statement about views.
 #[derive(Clone, Debug)]

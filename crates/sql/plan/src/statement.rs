@@ -6,10 +6,10 @@ use crate::expr::Expr;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::rights::Access;
 use logstead_sql_catalog::{Catalog, Relation};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// What planning reads.
@@ -103,7 +103,7 @@ pub fn plan_statement(
                 | ast::SetExpr::Update(inner)
                 | ast::SetExpr::Delete(inner)
                 | ast::SetExpr::Merge(inner) => match &query.with {
-                    Some(with) if with.recursive && matches!(inner, ast::Statement::Merge(_)) => {
+                    Some(with) if with.recursive && matches!(**inner, ast::Statement::Merge(_)) => {
                         return Err(SqlError::new(
                             SqlState::FEATURE_NOT_SUPPORTED,
                             "WITH RECURSIVE is not supported for MERGE statement",

@@ -14,6 +14,7 @@ use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_ddl::permit::refuse_routines;
 use logstead_sql_exec::{self as exec, Cancel, ExecContext, Inserter, Progress};
+use logstead_sql_parse::lowered::{self as ast, CopySource, CopyTarget};
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::expr::Expr;
@@ -22,7 +23,6 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::user::lookup;
 use logstead_types::SqlState;
-use sqlparser::ast::{self, CopySource, CopyTarget};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -175,14 +175,7 @@ impl Session {
         catalog: &Arc<Catalog>,
         name: &ast::ObjectName,
     ) -> Result<Arc<Relation>> {
-        let parts: Vec<String> = name
-            .0
-            .iter()
-            .map(|part| match part {
-                ast::ObjectNamePart::Identifier(ident) => fold(ident),
-                other => other.to_string(),
-            })
-            .collect();
+        let parts: Vec<String> = name.0.iter().map(fold).collect();
         let (schema, table) = match parts.as_slice() {
             [table] => (None, table),
             [schema, table] => (Some(schema.as_str()), table),

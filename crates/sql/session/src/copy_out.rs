@@ -8,11 +8,11 @@ use super::statement::Statement;
 use super::{Reply, Session, SessionContext, copy_binary};
 use logstead_sql_catalog::{RelationKind, text::quote_ident};
 use logstead_sql_exec::{ExecContext, Execution, Progress, RowSink};
+use logstead_sql_parse::lowered::{self as ast, CopySource};
 use logstead_sql_types::encoding::Way;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{self, Datum, SqlType};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, CopySource};
 use std::rc::Rc;
 use std::sync::Arc;
 

@@ -5,13 +5,13 @@ use super::copy_format::{CopyFormat, Fields, Records, invalid_at, shorten};
 use super::copy_in::copied_columns;
 use logstead_sql_catalog::Relation;
 use logstead_sql_exec as exec;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::Pace;
 use logstead_sql_types::value::build::STRIDE_BYTES;
 use logstead_sql_types::value::{self, Datum, SqlType};
 use logstead_types::SqlState;
-use sqlparser::ast;
 
 /// What a row costs beside its bytes, where nothing is known of its defaults and checks: interrupts are looked for
 /// once for four rows at least.

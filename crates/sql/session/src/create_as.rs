@@ -10,11 +10,11 @@ use super::{Reply, Session};
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_ddl::Given;
 use logstead_sql_exec::Execution;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{self as parse, Parsed};
 use logstead_sql_plan::walk;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
-use sqlparser::ast;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -44,8 +44,7 @@ impl Session {
             let ast::Statement::CreateTable(table) = &**parsed.statement else {
                 return Ok(None);
             };
-            // WITH NO DATA is transient here.
-            let Some(query) = table.query.as_ref().filter(|_| !table.transient) else {
+            let Some(query) = table.query.as_ref().filter(|_| !table.no_data) else {
                 return Ok(None);
             };
             let catalog = self.catalog()?;
@@ -98,7 +97,7 @@ impl Session {
             self.follows_former(false).await?;
             let before = self.named(&table.name)?;
             let mut empty = table.clone();
-            empty.transient = true;
+            empty.no_data = true;
             let empty = Parsed {
                 statement: Arc::new(ast::Statement::CreateTable(empty).into()),
                 ..parsed.clone()

@@ -11,10 +11,10 @@ use logstead_sql_catalog::CatalogStore;
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
 use logstead_sql_ddl as ddl;
 use logstead_sql_ddl::{DdlContext, Given, Notice};
+use logstead_sql_parse::lowered::Statement;
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_types::error::{Fields, Result, SqlError};
 use logstead_types::{SqlState, TableId};
-use sqlparser::ast::Statement;
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -208,11 +208,7 @@ pub(super) fn tag_of(parsed: &Parsed) -> Cow<'static, str> {
         | StatementKind::Transaction(_)
         | StatementKind::Setting
         | StatementKind::Prepared
-        | StatementKind::Notify => {
-            let written = parsed.statement.to_string();
-            let word = written.split_whitespace().next().unwrap_or_default();
-            return Cow::Owned(word.to_uppercase());
-        }
+        | StatementKind::Notify => parsed.statement.word(),
     };
     Cow::Borrowed(tag)
 }

@@ -6,15 +6,16 @@ use super::utility::text_column;
 use super::{Reply, Session};
 use logstead_engine::RowRef;
 use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::text::fold;
 use logstead_sql_ddl::Given;
 use logstead_sql_exec as exec;
 use logstead_sql_exec::{Execution, Progress, RowSink, StoredColumn};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::{ExplainOptions, ExplainTimes, OutputColumn, Plan, explain, explain_json};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -40,18 +41,10 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<Reply> {
         let text = &outer.text.text;
-        let ast::Statement::Explain {
-            analyze,
-            verbose,
-            statement,
-            format,
-            options,
-            ..
-        } = &**parsed.statement
-        else {
-            return Err(SqlError::unsupported("EXPLAIN of a table"));
+        let ast::Statement::Explain { statement, options } = &**parsed.statement else {
+            return Err(SqlError::internal("EXPLAIN of nothing"));
         };
-        let mut asked = Asked::of(*analyze, *verbose, format.as_ref(), options.as_deref())?;
+        let mut asked = Asked::of(options)?;
         let chosen = ExplainOptions {
             costs: asked.costs,
             verbose: asked.verbose,
@@ -61,12 +54,8 @@ impl Session {
         };
         let mut variables = None;
         let (inner, types, params) = match &**statement {
-            ast::Statement::Execute {
-                name: Some(name),
-                parameters,
-                ..
-            } => {
-                let prepared = self.find_statement(&super::prepared::statement_name(name))?;
+            ast::Statement::Execute { name, parameters } => {
+                let prepared = self.find_statement(&fold(name))?;
                 let promise = self.promise(&prepared)?;
                 let params = self.arguments(parameters, &promise.param_types).await?;
                 self.enter_as_of(&prepared, &params).await?;
@@ -121,7 +110,7 @@ impl Session {
                     };
                     let made = self.made_empty(&made, table, text, given, client).await?;
                     // With WITH NO DATA nothing is run.
-                    source_of = !table.transient;
+                    source_of = !table.no_data;
                     asked.analyze = source_of;
                     match made {
                         Ok(insert) if source_of => insert,
@@ -141,7 +130,7 @@ impl Session {
             ..chosen
         };
         if !matches!(logstead_sql_parse::kind_of(&inner), StatementKind::Query) {
-            return Err(SqlError::unsupported(format!("EXPLAIN {}", **inner)));
+            return Err(SqlError::unsupported(format!("EXPLAIN {}", inner.word())));
         }
         let clock = Arc::clone(&self.worker.instance.env.clock);
         let begun = clock.monotonic();
@@ -272,10 +261,14 @@ fn created_by(statement: &ast::Statement) -> Option<Created<'_>> {
             query: table.query.as_ref()?,
             table: Some(table),
         }),
-        ast::Statement::CreateView(view) if view.materialized => Some(Created {
-            name: &view.name,
-            if_not_exists: view.if_not_exists,
-            query: &view.query,
+        ast::Statement::CreateMaterializedView {
+            name,
+            if_not_exists,
+            query,
+        } => Some(Created {
+            name,
+            if_not_exists: *if_not_exists,
+            query,
             table: None,
         }),
         _ => None,
@@ -302,32 +295,19 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(
-        analyze: bool,
-        verbose: bool,
-        format: Option<&ast::AnalyzeFormatKind>,
-        options: Option<&[ast::UtilityOption]>,
-    ) -> Result<Asked> {
+    fn of(options: &[ast::UtilityOption]) -> Result<Asked> {
         let mut asked = Asked {
-            analyze,
-            verbose,
+            analyze: false,
+            verbose: false,
             costs: true,
             timing: true,
             summary: None,
             json: false,
         };
-        if let Some(format) = format {
-            let format = format.to_string();
-            let word = format.rsplit([' ', '=']).next().unwrap_or_default();
-            asked.json = is_json(word)?;
-        }
         let (mut timing, mut wal) = (None, false);
-        for option in options.into_iter().flatten() {
+        for option in options {
             let name = option.name.value.to_lowercase();
-            let argument = option
-                .arg
-                .as_ref()
-                .map(|arg| arg.to_string().trim_matches('\'').to_lowercase());
+            let argument = option.arg.as_ref().map(|arg| arg.to_lowercase());
             if name == "format" {
                 asked.json = is_json(&argument.unwrap_or_default())?;
                 continue;
@@ -396,10 +376,7 @@ fn is_json(format: &str) -> Result<bool> {
 /// The column of EXPLAIN's result.
 pub(super) fn column(statement: &ast::Statement) -> OutputColumn {
     let json = match statement {
-        ast::Statement::Explain {
-            format, options, ..
-        } => Asked::of(false, false, format.as_ref(), options.as_deref())
-            .is_ok_and(|asked| asked.json),
+        ast::Statement::Explain { options, .. } => Asked::of(options).is_ok_and(|asked| asked.json),
         _ => false,
     };
     plan_column(json)

@@ -88,6 +88,7 @@ use cursor::Cursors;
 use instance::{Waiting, Working};
 use logstead_sql_catalog::{Entered, TempObjects};
 use logstead_sql_exec::Execution;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{IndexCommand, StatementKind};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
@@ -96,7 +97,6 @@ use logstead_types::{SqlState, TableId};
 use past::AsOfSnapshot;
 use portal::Portal;
 use reply_dependencies::ReplyDependencies;
-use sqlparser::ast;
 use statement::{CachedPlan, Statement};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -534,9 +534,7 @@ impl Session {
             StatementKind::Setting
                 if matches!(
                     &**parsed.statement,
-                    ast::Statement::Discard {
-                        object_type: ast::DiscardObject::ALL
-                    }
+                    ast::Statement::Discard(logstead_sql_parse::ast::DiscardMode::All)
                 ) =>
             {
                 "DISCARD ALL"
@@ -563,7 +561,7 @@ impl Session {
                 }
                 ast::Statement::Drop {
                     object_type: ast::ObjectType::Index,
-                    purge: true,
+                    concurrently: true,
                     ..
                 } => "DROP INDEX CONCURRENTLY",
                 _ => return Ok(()),

@@ -17,11 +17,11 @@
 use super::transaction::fold;
 use super::{Reply, Session};
 use logstead_engine::{CommitWait, Engine};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use parking_lot::Mutex;
-use sqlparser::ast;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{Mutex as Turns, MutexGuard as Turn};
@@ -304,26 +304,25 @@ impl Session {
         self.transaction()?;
         let mut asked = self.context.asked.borrow_mut();
         match statement {
-            ast::Statement::LISTEN { channel } => {
+            ast::Statement::Listen(channel) => {
                 let wish = Wish::Listen(channel_of(channel));
                 asked.wishes.push((level, wish));
                 Ok(Reply::tag("LISTEN"))
             }
-            ast::Statement::UNLISTEN { channel } => {
-                let all = channel.quote_style.is_none() && channel.value == "*";
-                let wish = match all {
-                    true => Wish::UnlistenAll,
-                    false => Wish::Unlisten(channel_of(channel)),
+            ast::Statement::Unlisten(channel) => {
+                let wish = match channel {
+                    None => Wish::UnlistenAll,
+                    Some(channel) => Wish::Unlisten(channel_of(channel)),
                 };
                 asked.wishes.push((level, wish));
                 Ok(Reply::tag("UNLISTEN"))
             }
-            ast::Statement::NOTIFY { channel, payload } => {
+            ast::Statement::Notify { channel, payload } => {
                 let payload = payload.as_deref().unwrap_or_default();
                 asked.notify(&channel_of(channel), payload, level)?;
                 Ok(Reply::tag("NOTIFY"))
             }
-            other => Err(SqlError::unsupported(other)),
+            _ => Err(SqlError::internal("no statement about notifications")),
         }
     }
 

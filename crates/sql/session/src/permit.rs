@@ -33,13 +33,14 @@ use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_ddl::permit::{refuse_routines, refuse_schemas};
 use logstead_sql_ddl::pg_catalog::calls;
+use logstead_sql_parse::ast::LockMode;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::Planned;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup::{Asks, TypeCatalog};
 use logstead_sql_types::value::{Oid, user};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::any::Any;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -451,7 +452,7 @@ impl Session {
             (K::Lock, _) if self.block == Block::None => Ok(()),
             (K::Lock, ast::Statement::Lock(lock)) => {
                 for target in &lock.tables {
-                    self.lock_targets(&catalog, &target.name, lock.lock_mode.as_ref())?;
+                    self.lock_targets(&catalog, target, lock.lock_mode)?;
                 }
                 Ok(())
             }
@@ -539,14 +540,12 @@ impl Session {
         &self,
         catalog: &Arc<Catalog>,
         name: &ast::ObjectName,
-        mode: Option<&ast::LockTableMode>,
+        mode: LockMode,
     ) -> Result<Vec<Arc<Relation>>> {
         use privilege as p;
         let wanted = match mode {
-            Some(ast::LockTableMode::AccessShare) => p::SELECT,
-            Some(ast::LockTableMode::RowExclusive) => {
-                p::INSERT | p::UPDATE | p::DELETE | p::TRUNCATE
-            }
+            LockMode::AccessShare => p::SELECT,
+            LockMode::RowExclusive => p::INSERT | p::UPDATE | p::DELETE | p::TRUNCATE,
             _ => p::UPDATE | p::DELETE | p::TRUNCATE,
         };
         let roles = self.context.roles(catalog);

@@ -571,15 +571,18 @@ impl Session {
     }
 
     /// CLOSE name / CLOSE ALL.
-    pub(super) fn close_cursor(&mut self, cursor: &sqlparser::ast::CloseCursor) -> Result<Reply> {
-        match cursor {
-            sqlparser::ast::CloseCursor::All => {
+    pub(super) fn close_cursor(
+        &mut self,
+        name: Option<&logstead_sql_parse::lowered::Ident>,
+    ) -> Result<Reply> {
+        match name {
+            None => {
                 self.portals.clear();
                 self.suspended = 0;
                 self.cursors.clear();
                 Ok(Reply::tag("CLOSE CURSOR ALL"))
             }
-            sqlparser::ast::CloseCursor::Specific { name } => {
+            Some(name) => {
                 let name = fold(name);
                 if self.cursors.close(&name) {
                     return Ok(Reply::tag("CLOSE CURSOR"));

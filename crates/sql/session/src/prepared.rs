@@ -5,24 +5,17 @@ use super::run::{Ran, Tag};
 use super::statement::Statement;
 use super::transaction::fold;
 use super::{Reply, Session};
+use logstead_sql_catalog::deparse;
 use logstead_sql_exec::{self as exec, Execution};
 use logstead_sql_func as func;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::Node;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{self, Datum, SqlType};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// The name in EXECUTE.
-pub(super) fn statement_name(name: &ast::ObjectName) -> String {
-    match name.0.last() {
-        Some(ast::ObjectNamePart::Identifier(ident)) => fold(ident),
-        _ => name.to_string(),
-    }
-}
 
 impl Session {
     pub(super) async fn prepared(
@@ -41,21 +34,18 @@ impl Session {
                 self.prepare(statement, parsed, name, data_types, inner)
                     .await
             }
-            ast::Statement::Execute {
-                name: Some(name),
-                parameters,
-                ..
-            } => {
-                let inner = self.find_statement(&statement_name(name))?;
-                self.execute_prepared(&statement_name(name), &inner, parameters, formats, client)
+            ast::Statement::Execute { name, parameters } => {
+                let name = fold(name);
+                let inner = self.find_statement(&name)?;
+                self.execute_prepared(&name, &inner, parameters, formats, client)
                     .await
             }
-            ast::Statement::Deallocate { name, .. } => {
-                if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") {
-                    let mut statements = self.context.statements.borrow_mut();
-                    statements.retain(|name, _| name.is_empty());
-                    return Ok(Reply::tag("DEALLOCATE ALL"));
-                }
+            ast::Statement::Deallocate(None) => {
+                let mut statements = self.context.statements.borrow_mut();
+                statements.retain(|name, _| name.is_empty());
+                Ok(Reply::tag("DEALLOCATE ALL"))
+            }
+            ast::Statement::Deallocate(Some(name)) => {
                 let name = fold(name);
                 let known = self.context.statements.borrow_mut().remove(&name);
                 match known {
@@ -66,7 +56,7 @@ impl Session {
                     )),
                 }
             }
-            other => Err(SqlError::unsupported(other)),
+            _ => Err(SqlError::internal("no statement about prepared ones")),
         }
     }
 
@@ -190,14 +180,15 @@ impl Session {
         // An untyped literal is read as the parameter's type.
         if let ast::Expr::Value(value) = argument {
             match &value.value {
-                ast::Value::SingleQuotedString(text) => {
+                ast::Value::String(text) => {
                     return value::text_io::input(ty, text, Some(&*self.context));
                 }
                 ast::Value::Null => return Ok(Datum::Null),
                 _ => {}
             }
         }
-        let text = format!("SELECT {argument}");
+        let shown = deparse::plain(argument);
+        let text = format!("SELECT {shown}");
         let parsed = logstead_sql_parse::parse(&text)?;
         let Some(parsed) = parsed.first() else {
             return Err(SqlError::internal("an argument vanished"));
@@ -212,7 +203,7 @@ impl Session {
             (Node::Values(rows), [column]) if rows.len() == 1 => (rows[0].as_slice(), column.ty),
             _ => {
                 return Err(SqlError::unsupported(format!(
-                    "EXECUTE with the argument {argument}"
+                    "EXECUTE with the argument {shown}"
                 )));
             }
         };

@@ -1,16 +1,15 @@
 //! CREATE SCHEMA with what is made in it, and CREATE TABLE AS EXECUTE.
 
 use super::client::Client;
-use super::prepared::statement_name;
 use super::{Reply, Session};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::text::{fold, quote_ident};
 use logstead_sql_ddl::Given;
+use logstead_sql_parse::lowered::{self as ast, SchemaName, Statement};
 use logstead_sql_parse::{Parsed, StatementKind, Tree, schema_elements};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, format_type, text_io};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, SchemaName, Statement};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -50,7 +49,7 @@ impl Session {
         };
         let name = match schema_name {
             SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => {
-                statement_name(name)
+                name.0.last().map(fold).unwrap_or_default()
             }
             SchemaName::UnnamedAuthorization(_) => match owner {
                 Some(role) => role.name.clone(),
@@ -98,15 +97,10 @@ impl Session {
         text: &Rc<str>,
         client: &mut dyn Client,
     ) -> Result<Reply> {
-        let Statement::Execute {
-            name: Some(name),
-            parameters,
-            ..
-        } = &**execute
-        else {
+        let Statement::Execute { name, parameters } = &**execute else {
             return Err(SqlError::internal("an EXECUTE that is none"));
         };
-        let name = statement_name(name);
+        let name = fold(name);
         let inner = self.find_statement(&name)?;
         let query = inner.parsed().map(|parsed| Arc::clone(&parsed.statement));
         let Some(Statement::Query(query)) = query.as_ref().map(|tree| &***tree) else {
@@ -138,7 +132,7 @@ impl Session {
         };
         let is_new = matches!(
             &**table.statement,
-            Statement::CreateTable(table) if table.transient && !table.if_not_exists
+            Statement::CreateTable(table) if table.no_data && !table.if_not_exists
         );
         match self
             .create_as(&table, text, Given::default(), client)
@@ -201,7 +195,7 @@ fn refuse_other_schema(element: &Parsed, made: &str) -> Result<()> {
         },
     };
     let schema = match name.0.as_slice() {
-        [ast::ObjectNamePart::Identifier(schema), _] => fold(schema),
+        [schema, _] => fold(schema),
         _ => return Ok(()),
     };
     match schema == made {

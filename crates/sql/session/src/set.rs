@@ -6,13 +6,14 @@ use super::transaction::fold;
 use super::transaction_modes::on_off;
 use super::utility::text_column;
 use super::{Reply, Session};
-use logstead_sql_catalog::settings;
+use logstead_sql_catalog::{deparse, settings};
+use logstead_sql_parse::ast::DiscardMode;
+use logstead_sql_parse::lowered::{self as ast, Expr, Set};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::IoContext;
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Expr, Set};
 
 /// Columns of SHOW.
 pub(super) fn show_columns(variable: &[ast::Ident]) -> Vec<OutputColumn> {
@@ -53,11 +54,8 @@ impl Session {
         match statement {
             ast::Statement::Set(set) => self.set(set, client),
             ast::Statement::Reset(reset) => {
-                match &reset.reset {
-                    ast::Reset::ALL => self.context.settings.borrow_mut().reset_all(),
-                    ast::Reset::SessionAuthorization => {
-                        self.set_identity("session_authorization", None, false)?;
-                    }
+                match reset {
+                    ast::Reset::All => self.context.settings.borrow_mut().reset_all(),
                     ast::Reset::ConfigurationParameter(name) => {
                         let name = setting_name(name);
                         self.check_as_of(&name)?;
@@ -72,8 +70,8 @@ impl Session {
                 Ok(Reply::tag("RESET"))
             }
             ast::Statement::ShowVariable { variable } => self.show(variable),
-            ast::Statement::Discard { object_type } => self.discard(object_type),
-            other => Err(SqlError::unsupported(other)),
+            ast::Statement::Discard(what) => self.discard(*what),
+            _ => Err(SqlError::internal("no statement about a setting")),
         }
     }
 
@@ -133,48 +131,10 @@ impl Session {
     fn set(&mut self, set: &Set, client: &mut dyn Client) -> Result<Reply> {
         match set {
             Set::SingleAssignment {
-                scope,
-                hivevar: _,
+                local,
                 variable,
                 values,
-            } => {
-                let local = matches!(scope, Some(ast::ContextModifier::Local));
-                self.assign(&setting_name(variable), values, local, client)?;
-            }
-            Set::SetTimeZone { local, value } => {
-                let zone = std::slice::from_ref(value);
-                self.assign("timezone", zone, *local, client)?;
-            }
-            Set::SetNames { charset_name, .. } => {
-                self.assign_text("client_encoding", &charset_name.value, false, client)?;
-            }
-            Set::SetNamesDefault {} => {
-                self.context
-                    .settings
-                    .borrow_mut()
-                    .reset("client_encoding", false)?;
-            }
-            Set::SetRole {
-                context_modifier,
-                role_name,
-            } => {
-                let local = matches!(context_modifier, Some(ast::ContextModifier::Local));
-                let role = role_name.as_ref().map_or_else(|| "none".to_owned(), fold);
-                self.assign_text("role", &role, local, client)?;
-            }
-            Set::SetSessionAuthorization(ast::SetSessionAuthorizationParam { scope, kind }) => {
-                let local = matches!(scope, ast::ContextModifier::Local);
-                let name = match kind {
-                    ast::SetSessionAuthorizationParamKind::Default => None,
-                    ast::SetSessionAuthorizationParamKind::User(name) => Some(fold(name)),
-                };
-                self.set_identity("session_authorization", name.as_deref(), local)?;
-            }
-            Set::MultipleAssignments { .. }
-            | Set::ParenthesizedAssignments { .. }
-            | Set::SetSessionParam(_) => {
-                return Err(SqlError::unsupported(format!("SET {set}")));
-            }
+            } => self.assign(&setting_name(variable), values, *local, client)?,
             Set::SetTransaction { .. } => {
                 return Err(SqlError::internal("SET TRANSACTION came to SET"));
             }
@@ -244,9 +204,9 @@ impl Session {
     }
 
     /// All but temporary objects: those are gone already.
-    fn discard(&mut self, what: &ast::DiscardObject) -> Result<Reply> {
+    fn discard(&mut self, what: DiscardMode) -> Result<Reply> {
         match what {
-            ast::DiscardObject::ALL => {
+            DiscardMode::All => {
                 self.portals.clear();
                 self.suspended = 0;
                 self.cursors.clear();
@@ -260,12 +220,12 @@ impl Session {
                 Ok(Reply::tag("DISCARD ALL"))
             }
             // Plans are remade when they no longer fit.
-            ast::DiscardObject::PLANS => Ok(Reply::tag("DISCARD PLANS")),
-            ast::DiscardObject::SEQUENCES => {
+            DiscardMode::Plans => Ok(Reply::tag("DISCARD PLANS")),
+            DiscardMode::Sequences => {
                 self.context.sequences.borrow_mut().discard();
                 Ok(Reply::tag("DISCARD SEQUENCES"))
             }
-            ast::DiscardObject::TEMP => Ok(Reply::tag("DISCARD TEMP")),
+            DiscardMode::Temp => Ok(Reply::tag("DISCARD TEMP")),
         }
     }
 }
@@ -303,14 +263,7 @@ fn text(value: &str) -> Datum {
 }
 
 fn setting_name(name: &ast::ObjectName) -> String {
-    let words: Vec<String> = name
-        .0
-        .iter()
-        .map(|part| match part {
-            ast::ObjectNamePart::Identifier(ident) => ident.value.clone(),
-            other => other.to_string(),
-        })
-        .collect();
+    let words: Vec<&str> = name.0.iter().map(|part| part.value.as_str()).collect();
     words.join(".")
 }
 
@@ -324,11 +277,8 @@ fn value_text(name: &str, value: &Expr) -> Result<String> {
         }
         Expr::Identifier(word) => Ok(fold(word)),
         Expr::Value(value) => Ok(match &value.value {
-            ast::Value::Number(number, _) => number.to_string(),
-            ast::Value::SingleQuotedString(text)
-            | ast::Value::EscapedStringLiteral(text)
-            | ast::Value::DoubleQuotedString(text)
-            | ast::Value::UnicodeStringLiteral(text) => {
+            ast::Value::Number(number) => number.to_string(),
+            ast::Value::String(text) => {
                 let plain = text
                     .chars()
                     .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
@@ -338,7 +288,6 @@ fn value_text(name: &str, value: &Expr) -> Result<String> {
                     text.clone()
                 }
             }
-            ast::Value::DollarQuotedString(text) => text.value.clone(),
             ast::Value::Boolean(on) => if *on { "true" } else { "false" }.to_owned(),
             other => return Err(SqlError::unsupported(format!("SET {name} TO {other}"))),
         }),
@@ -369,6 +318,9 @@ fn value_text(name: &str, value: &Expr) -> Result<String> {
             }
             Ok((sign * hours).to_string())
         }
-        other => Err(SqlError::unsupported(format!("SET {name} TO {other}"))),
+        other => Err(SqlError::unsupported(format!(
+            "SET {name} TO {}",
+            deparse::plain(other)
+        ))),
     }
 }

@@ -6,10 +6,10 @@ use super::{Reply, Session};
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_parse::SetConstraints;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
-use sqlparser::ast;
 
 impl Session {
     /// SET CONSTRAINTS. What becomes immediate is judged at once; if it does not hold, nothing is changed but the

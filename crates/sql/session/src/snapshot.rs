@@ -12,7 +12,6 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::SqlState;
 use parking_lot::Mutex;
-use sqlparser::ast;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -85,13 +84,7 @@ impl SessionContext {
 
 impl Session {
     /// SET TRANSACTION SNAPSHOT.
-    pub(super) fn import_snapshot(&mut self, named: &ast::Value) -> Result<()> {
-        let ast::Value::SingleQuotedString(name) = named else {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("syntax error at or near \"{named}\""),
-            ));
-        };
+    pub(super) fn import_snapshot(&mut self, name: &str) -> Result<()> {
         if self.open.is_some() || !self.savepoints.is_empty() {
             return Err(SqlError::new(
                 SqlState::ACTIVE_SQL_TRANSACTION,

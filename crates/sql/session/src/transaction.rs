@@ -15,10 +15,10 @@ use logstead_engine::{CommitError, CommitWait, Isolation, SavepointId, Txn};
 use logstead_sql_catalog::{Catalog, dependency_failure};
 use logstead_sql_ddl::DdlState;
 use logstead_sql_exec::events::{Events, Mark};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user;
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -523,7 +523,7 @@ impl Session {
                     );
                 }
                 if let Some(named) = snapshot {
-                    self.import_snapshot(&named.value)?;
+                    self.import_snapshot(named)?;
                 } else if !outside {
                     self.refuse_read_write(modes)?;
                     self.set_modes(modes, deferrable)?;
@@ -531,7 +531,8 @@ impl Session {
                 Ok("SET")
             }
             other => Err(SqlError::internal(format!(
-                "{other} does not control a transaction"
+                "{} does not control a transaction",
+                other.word()
             ))),
         }
     }

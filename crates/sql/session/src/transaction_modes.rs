@@ -6,9 +6,11 @@
 use super::Session;
 use super::past::read_write;
 use logstead_engine::Isolation;
+use logstead_sql_parse::lowered::{
+    TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast::{TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
 
 /// Characteristics of a transaction.
 #[derive(Clone, Copy, Debug)]
@@ -175,8 +177,7 @@ pub(super) fn apply(
                 match level {
                     TransactionIsolationLevel::ReadUncommitted => "read uncommitted",
                     TransactionIsolationLevel::ReadCommitted => READ_COMMITTED,
-                    TransactionIsolationLevel::RepeatableRead
-                    | TransactionIsolationLevel::Snapshot => REPEATABLE_READ,
+                    TransactionIsolationLevel::RepeatableRead => REPEATABLE_READ,
                     TransactionIsolationLevel::Serializable => SERIALIZABLE,
                 },
             )?,

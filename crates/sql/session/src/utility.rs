@@ -6,13 +6,15 @@ use super::statement::Statement;
 use super::transaction::{Block, only_in_block};
 use super::{Reply, Session};
 use logstead_engine::TableLock;
+use logstead_sql_catalog::text::fold;
 use logstead_sql_ddl::Given;
 use logstead_sql_parse::StatementKind;
+use logstead_sql_parse::ast::DiscardMode;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -53,9 +55,8 @@ impl Session {
                 Ok(Reply::tag(tag))
             }
             StatementKind::Setting => {
-                if let ast::Statement::Discard {
-                    object_type: ast::DiscardObject::ALL | ast::DiscardObject::TEMP,
-                } = &**parsed.statement
+                if let ast::Statement::Discard(DiscardMode::All | DiscardMode::Temp) =
+                    &**parsed.statement
                 {
                     self.discard_temporary().await?;
                 }
@@ -68,7 +69,7 @@ impl Session {
             StatementKind::Copy(_) => self.copy(statement, &parsed, client).await,
             StatementKind::Explain => self.explain(statement, &parsed, params, client).await,
             StatementKind::Cursor => match &**parsed.statement {
-                ast::Statement::Close { cursor } => self.close_cursor(cursor),
+                ast::Statement::Close(name) => self.close_cursor(name.as_ref()),
                 _ => Err(SqlError::internal("a cursor's statement that is not CLOSE")),
             },
             StatementKind::Declare(declare) => {
@@ -158,13 +159,8 @@ impl Session {
             (StatementKind::Setting, ast::Statement::ShowVariable { variable }) => {
                 Ok(super::set::show_columns(variable))
             }
-            (
-                StatementKind::Prepared,
-                ast::Statement::Execute {
-                    name: Some(name), ..
-                },
-            ) => {
-                let inner = self.find_statement(&super::prepared::statement_name(name))?;
+            (StatementKind::Prepared, ast::Statement::Execute { name, .. }) => {
+                let inner = self.find_statement(&fold(name))?;
                 Ok(self.promise(&inner)?.columns.clone())
             }
             _ => Ok(Vec::new()),
@@ -178,16 +174,16 @@ impl Session {
         if self.block == Block::None && self.routines == 0 {
             return Err(only_in_block("LOCK TABLE"));
         }
-        use ast::LockTableMode as Mode;
+        use logstead_sql_parse::ast::LockMode as Mode;
         let mode = match request.lock_mode {
-            Some(Mode::AccessShare) => TableLock::Read,
-            Some(Mode::RowShare) => TableLock::RowShare,
-            Some(Mode::RowExclusive) => TableLock::Write,
-            Some(Mode::ShareUpdateExclusive) => TableLock::ShareUpdateExclusive,
-            Some(Mode::Share) => TableLock::Share,
-            Some(Mode::ShareRowExclusive) => TableLock::ShareRowExclusive,
-            Some(Mode::Exclusive) => TableLock::ReadersOnly,
-            Some(Mode::AccessExclusive) | None => TableLock::Exclusive,
+            Mode::AccessShare => TableLock::Read,
+            Mode::RowShare => TableLock::RowShare,
+            Mode::RowExclusive => TableLock::Write,
+            Mode::ShareUpdateExclusive => TableLock::ShareUpdateExclusive,
+            Mode::Share => TableLock::Share,
+            Mode::ShareRowExclusive => TableLock::ShareRowExclusive,
+            Mode::Exclusive => TableLock::ReadersOnly,
+            Mode::AccessExclusive => TableLock::Exclusive,
         };
         let limits = self.limits();
         let signals = Arc::clone(&self.signals);
@@ -195,8 +191,7 @@ impl Session {
             let mut asked = None;
             loop {
                 let catalog = self.catalog()?;
-                let asked_mode = request.lock_mode.as_ref();
-                let relations = self.lock_targets(&catalog, &target.name, asked_mode)?;
+                let relations = self.lock_targets(&catalog, target, request.lock_mode)?;
                 if let Some(named) = relations.first() {
                     super::copy_in::same_relation(&mut asked, named)?;
                 }

@@ -7,9 +7,10 @@ use crate::deparse::bit_literal;
 use crate::text::{fold, quote_ident, quote_literal};
 use logstead_sql_func::extensions;
 use logstead_sql_func::extensions::stored_text_shown;
-use logstead_sql_parse::{EXCLUSIONS, carried, is_document_mark, xml_call};
+use logstead_sql_parse::ast::FrameExclusion;
+use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr, UnaryOperator, Value};
+use logstead_sql_parse::xml_call;
 use logstead_sql_types::value::{format_type, user};
-use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
 
 /// What an expression stands in: decides whether the pretty form needs parentheses.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,9 +100,7 @@ impl Printer {
     /// A constant; in a query that is shown a backslash stands for itself.
     fn constant(&self, value: &Value) -> String {
         match value {
-            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text)
-                if self.qualified =>
-            {
+            Value::String(text) if self.qualified => {
                 format!("'{}'", user::shown(text).replace('\'', "''"))
             }
             value => constant(value),
@@ -132,7 +131,10 @@ impl Printer {
                     bare = true;
                     format!("({text}).{}", quote_ident(&fold(field)))
                 }
-                ast::AccessExpr::Dot(field) => format!("({text}).{field}"),
+                ast::AccessExpr::Dot(field) => {
+                    format!("({text}).{}", self.print(field, Parent::Free))
+                }
+                ast::AccessExpr::Star => format!("({text}).*"),
                 ast::AccessExpr::Subscript(subscript) => {
                     let inside = match subscript {
                         ast::Subscript::Index { index } => self.print(index, Parent::Free),
@@ -185,7 +187,7 @@ impl Printer {
                 expr: inner,
                 collation,
             } => {
-                let names = collation.0.iter().filter_map(|part| part.as_ident());
+                let names = collation.0.iter();
                 let names: Vec<String> = names.map(|name| quote_ident(&fold(name))).collect();
                 let text = format!("{} COLLATE {}", tight(inner), names.join("."));
                 self.wrap(text, free)
@@ -267,9 +269,15 @@ impl Printer {
             Expr::IsNotFalse(e) => self.test(e, "IS NOT FALSE", parent),
             Expr::IsUnknown(e) => self.test(e, "IS UNKNOWN", parent),
             Expr::IsNotUnknown(e) => self.test(e, "IS NOT UNKNOWN", parent),
-            Expr::IsDistinctFrom(a, b) if is_document_mark(b) => self.document_test(a),
-            Expr::IsNotDistinctFrom(a, b) if is_document_mark(b) => self.wrap(
-                format!("NOT {}", self.document_test(a)),
+            Expr::IsDocument {
+                expr,
+                negated: false,
+            } => self.document_test(expr),
+            Expr::IsDocument {
+                expr,
+                negated: true,
+            } => self.wrap(
+                format!("NOT {}", self.document_test(expr)),
                 matches!(parent, Parent::Free | Parent::And | Parent::Or),
             ),
             Expr::IsDistinctFrom(a, b) => {
@@ -527,9 +535,8 @@ impl Printer {
         };
         let mut text = format!("{shown}({distinct}{}", args.join(", "));
         for clause in &list.clauses {
-            if let ast::FunctionArgumentClause::OrderBy(keys) = clause {
-                text.push_str(&format!(" ORDER BY {}", self.sorted(keys)));
-            }
+            let ast::FunctionArgumentClause::OrderBy(keys) = clause;
+            text.push_str(&format!(" ORDER BY {}", self.sorted(keys)));
         }
         text.push(')');
         if !function.within_group.is_empty() {
@@ -568,18 +575,9 @@ impl Printer {
 
     pub(super) fn window(&self, spec: &ast::WindowSpec) -> String {
         let mut parts = Vec::new();
-        let named = spec.window_name.as_ref();
-        let excluded = match named.map(|name| (name, carried(name))) {
-            Some((_, Some((name, kind)))) => {
-                parts.extend(name.map(quote_ident));
-                EXCLUSIONS.iter().find(|(known, _)| *known == kind)
-            }
-            Some((name, None)) => {
-                parts.push(quote_ident(&fold(name)));
-                None
-            }
-            None => None,
-        };
+        if let Some(name) = &spec.window_name {
+            parts.push(quote_ident(&fold(name)));
+        }
         if !spec.partition_by.is_empty() {
             let keys = spec.partition_by.iter();
             let keys: Vec<_> = keys.map(|e| self.print(e, Parent::Free)).collect();
@@ -606,12 +604,14 @@ impl Printer {
                 None => format!("{} {start}", frame.units),
             });
         }
+        let exclusion = spec.window_frame.as_ref().map(|frame| frame.exclusion);
         // NO OTHERS is what a frame says that says nothing.
-        if let Some((kind, words)) = excluded
-            && *kind != '0'
-        {
-            parts.push(format!("EXCLUDE {words}"));
-        }
+        parts.extend(match exclusion {
+            Some(FrameExclusion::CurrentRow) => Some("EXCLUDE CURRENT ROW".to_owned()),
+            Some(FrameExclusion::Group) => Some("EXCLUDE GROUP".to_owned()),
+            Some(FrameExclusion::Ties) => Some("EXCLUDE TIES".to_owned()),
+            Some(FrameExclusion::NoOthers) | None => None,
+        });
         parts.join(" ")
     }
 }
@@ -669,14 +669,9 @@ pub(super) fn type_text(data_type: &ast::DataType) -> String {
 fn constant(value: &Value) -> String {
     match value {
         // The name of a type may stand in it by number.
-        Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
-            quote_literal(&stored_text_shown(text))
-        }
-        Value::DollarQuotedString(text) => quote_literal(&text.value),
+        Value::String(text) => quote_literal(&stored_text_shown(text)),
         Value::Boolean(value) => value.to_string(),
-        bits @ (Value::SingleQuotedByteStringLiteral(_) | Value::HexStringLiteral(_)) => {
-            bit_literal(bits)
-        }
+        bits @ (Value::Bits(_) | Value::HexBits(_)) => bit_literal(bits),
         Value::Null => "NULL".to_owned(),
         other => other.to_string(),
     }
@@ -687,7 +682,7 @@ fn negative(inner: &Expr) -> Option<String> {
     let Expr::Value(value) = stripped(inner) else {
         return None;
     };
-    let Value::Number(digits, _) = &value.value else {
+    let Value::Number(digits) = &value.value else {
         return None;
     };
     let digits = digits.to_string();

@@ -4,6 +4,7 @@
 
 mod expr;
 mod normal_form;
+mod plain;
 mod query;
 mod sort;
 mod special;
@@ -12,5 +13,7 @@ mod xml;
 pub use expr::{normal, pretty, qualified};
 use normal_form::bit_literal;
 pub use normal_form::expr_to_sql;
+use plain::argument;
+pub use plain::plain;
 pub use query::definition;
 use sort::sort_shown;

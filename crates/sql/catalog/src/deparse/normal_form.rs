@@ -1,9 +1,10 @@
 //! Syntax trees back to text, as PostgreSQL prints stored expressions (`pg_get_expr`, `\d`).
 
+use crate::deparse::plain::{argument, plain};
 use crate::type_name::sql_type;
 use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr as Ast, Value};
 use logstead_sql_types::value::{Bits, info};
-use sqlparser::ast::{self, BinaryOperator as B, Expr as Ast, Value};
 
 /// The text of a default or check expression in PostgreSQL's normal form: operators in parentheses, casts as `::type`,
 /// string literals typed.
@@ -20,7 +21,7 @@ fn print(expr: &Ast, typed: bool) -> String {
             parts.iter().map(quote_ident).collect::<Vec<_>>().join(".")
         }
         Ast::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
+            Value::String(text) => {
                 let literal = format!("'{}'", text.replace('\'', "''"));
                 if typed {
                     format!("{literal}::text")
@@ -28,18 +29,8 @@ fn print(expr: &Ast, typed: bool) -> String {
                     literal
                 }
             }
-            Value::DollarQuotedString(text) => {
-                let literal = format!("'{}'", text.value.replace('\'', "''"));
-                if typed {
-                    format!("{literal}::text")
-                } else {
-                    literal
-                }
-            }
             Value::Boolean(value) => value.to_string(),
-            Value::SingleQuotedByteStringLiteral(_) | Value::HexStringLiteral(_) => {
-                bit_literal(&value.value)
-            }
+            Value::Bits(_) | Value::HexBits(_) => bit_literal(&value.value),
             Value::Null => "NULL".to_owned(),
             other => other.to_string(),
         },
@@ -120,11 +111,15 @@ fn print(expr: &Ast, typed: bool) -> String {
         Ast::Between {
             expr: inner,
             negated,
+            symmetric,
             low,
             high,
         } => {
             let (value, low, high) = (print(inner, true), print(low, true), print(high, true));
-            if *negated {
+            if *symmetric {
+                let not = if *negated { "NOT " } else { "" };
+                format!("({value} {not}BETWEEN SYMMETRIC {low} AND {high})")
+            } else if *negated {
                 format!("(({value} < {low}) OR ({value} > {high}))")
             } else {
                 format!("(({value} >= {low}) AND ({value} <= {high}))")
@@ -222,14 +217,14 @@ fn print(expr: &Ast, typed: bool) -> String {
                     .join(", ")
             )
         }
-        other => other.to_string(),
+        other => plain(other),
     }
 }
 
 fn number_type(value: &Value) -> &'static str {
     match value {
-        Value::Number(digits, _) if digits.parse::<i32>().is_ok() => "integer",
-        Value::Number(digits, _) if digits.parse::<i64>().is_ok() => "bigint",
+        Value::Number(digits) if digits.parse::<i32>().is_ok() => "integer",
+        Value::Number(digits) if digits.parse::<i64>().is_ok() => "bigint",
         _ => "numeric",
     }
 }
@@ -237,7 +232,7 @@ fn number_type(value: &Value) -> &'static str {
 /// Chains of AND / OR print as one list; everything else in pairs, each in parentheses.
 fn binary(expr: &Ast) -> String {
     let Ast::BinaryOp { op: outer, .. } = expr else {
-        return expr.to_string();
+        return plain(expr);
     };
     if matches!(outer, B::And | B::Or) {
         let mut parts = Vec::new();
@@ -271,16 +266,8 @@ fn binary(expr: &Ast) -> String {
 }
 
 fn call(function: &ast::Function) -> String {
-    let name = function
-        .name
-        .0
-        .iter()
-        .map(|part| match part {
-            ast::ObjectNamePart::Identifier(ident) => quote_ident(ident),
-            ast::ObjectNamePart::Function(function) => function.to_string(),
-        })
-        .collect::<Vec<_>>()
-        .join(".");
+    let name = function.name.0.iter().map(quote_ident);
+    let name = name.collect::<Vec<_>>().join(".");
     let keyword = matches!(
         name.as_str(),
         "current_date"
@@ -309,7 +296,7 @@ fn call(function: &ast::Function) -> String {
             };
             format!("{shown}({})", args(list, &name))
         }
-        _ => function.to_string(),
+        _ => super::plain::call(function),
     }
 }
 
@@ -323,16 +310,14 @@ fn args(list: &ast::FunctionArgumentList, function: &str) -> String {
             ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
                 match logstead_sql_parse::strip(expr) {
                     Ast::Value(value)
-                        if sequence
-                            && i == 0
-                            && matches!(value.value, Value::SingleQuotedString(_)) =>
+                        if sequence && i == 0 && matches!(value.value, Value::String(_)) =>
                     {
                         format!("{}::regclass", print(expr, false))
                     }
                     other => print(other, true),
                 }
             }
-            other => other.to_string(),
+            other => argument(other),
         })
         .collect::<Vec<_>>()
         .join(", ")
@@ -353,8 +338,8 @@ fn quote_ident(ident: &ast::Ident) -> String {
 /// A string of bits as it is shown: its digits, and the type of one without a length.
 pub(super) fn bit_literal(value: &ast::Value) -> String {
     let digits = match value {
-        ast::Value::SingleQuotedByteStringLiteral(digits) => format!("b{digits}"),
-        ast::Value::HexStringLiteral(digits) => format!("x{digits}"),
+        ast::Value::Bits(digits) => format!("b{digits}"),
+        ast::Value::HexBits(digits) => format!("x{digits}"),
         other => return other.to_string(),
     };
     let mut shown = Vec::new();

@@ -6,7 +6,7 @@
 use crate::deparse::expr::{Parent, Printer};
 use crate::text::{fold, quote_ident};
 use logstead_sql_parse::GroupingWord;
-use sqlparser::ast::{self, Expr, SelectItem, SetExpr, TableFactor};
+use logstead_sql_parse::lowered::{self as ast, Expr, SelectItem, SetExpr, TableFactor};
 
 /// Indentation of what belongs to a clause.
 const STANDARD: i32 = 8;
@@ -87,20 +87,14 @@ impl Layout<'_> {
             self.with(with);
         }
         self.body(&query.body, names, visible);
-        if let Some(ast::OrderBy {
-            kind: ast::OrderByKind::Expressions(items),
-            ..
-        }) = &query.order_by
-        {
+        if let Some(ast::OrderBy(items)) = &query.order_by {
             self.keyword(" ORDER BY ", -STANDARD, STANDARD, 1);
             let items: Vec<String> = items.iter().map(|item| self.sort_item(item)).collect();
             self.out.push_str(&items.join(", "));
         }
         let (limit, offset) = match &query.limit_clause {
-            Some(ast::LimitClause::LimitOffset { limit, offset, .. }) => {
-                (limit.as_ref(), offset.as_ref().map(|o| &o.value))
-            }
-            _ => (None, None),
+            Some(ast::LimitClause { limit, offset }) => (limit.as_ref(), offset.as_ref()),
+            None => (None, None),
         };
         if let Some(offset) = offset {
             self.keyword(" OFFSET ", -STANDARD, STANDARD, 0);
@@ -108,7 +102,7 @@ impl Layout<'_> {
             self.out.push_str(&text);
         }
         let fetched = query.fetch.as_ref();
-        let one = Expr::Value(ast::Value::Number("1".to_owned(), false).into());
+        let one = Expr::value(ast::Value::Number("1".to_owned()));
         let limit = limit.or_else(|| fetched.map(|f| f.quantity.as_ref().unwrap_or(&one)));
         let ties = fetched.is_some_and(|fetch| fetch.with_ties);
         if let Some(limit) = limit {
@@ -174,9 +168,8 @@ impl Layout<'_> {
     /// FOR UPDATE and its kin, one for each item of FROM.
     fn locks(&mut self, locks: &[ast::LockClause]) {
         for lock in locks {
-            let clause = logstead_sql_parse::locking_clause(lock);
-            self.keyword(&format!(" {}", clause.name()), -STANDARD, STANDARD, 0);
-            for name in clause.of.iter().filter_map(|part| part.as_ident()) {
+            self.keyword(&format!(" {}", lock.name()), -STANDARD, STANDARD, 0);
+            for name in lock.of.iter().filter_map(|name| name.0.last()) {
                 self.out
                     .push_str(&format!(" OF {}", quote_ident(&fold(name))));
             }
@@ -271,7 +264,7 @@ impl Layout<'_> {
                 let word = match op {
                     ast::SetOperator::Union => "UNION ",
                     ast::SetOperator::Intersect => "INTERSECT ",
-                    _ => "EXCEPT ",
+                    ast::SetOperator::Except => "EXCEPT ",
                 };
                 self.out.push_str(word);
                 if all {
@@ -279,7 +272,8 @@ impl Layout<'_> {
                 }
                 self.side(right, None, names, false);
             }
-            other => self.out.push_str(&other.to_string()),
+            // No query that is kept changes anything.
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {}
         }
     }
 
@@ -353,7 +347,7 @@ impl Layout<'_> {
             .rows
             .iter()
             .map(|row| {
-                let cells: Vec<String> = row.content.iter().map(|e| self.item(e)).collect();
+                let cells: Vec<String> = row.iter().map(|e| self.item(e)).collect();
                 format!("({})", cells.join(","))
             })
             .collect();
@@ -371,7 +365,7 @@ impl Layout<'_> {
                 self.out
                     .push_str(&format!(" DISTINCT ON ({})", keys.join(", ")));
             }
-            _ => {}
+            None => {}
         }
         self.list(&select.projection, names, visible);
         for (i, table) in select.from.iter().enumerate() {
@@ -389,9 +383,8 @@ impl Layout<'_> {
             let text = self.expr(condition);
             self.out.push_str(&text);
         }
-        if let ast::GroupByExpr::Expressions(items, _) = &select.group_by
-            && !items.is_empty()
-        {
+        let ast::GroupByExpr(items) = &select.group_by;
+        if !items.is_empty() {
             self.keyword(" GROUP BY ", -STANDARD, STANDARD, 1);
             let is_distinct =
                 |e: &&Expr| matches!(grouping_of(e), Some((GroupingWord::Distinct, _)));
@@ -422,12 +415,7 @@ impl Layout<'_> {
                 0 => self.keyword(" WINDOW ", -STANDARD, STANDARD, 1),
                 _ => self.out.push_str(", "),
             }
-            let text = match window {
-                ast::NamedWindowExpr::NamedWindow(base) => quote_ident(&fold(base)),
-                ast::NamedWindowExpr::WindowSpec(spec) => {
-                    Printer::of_query(self.pretty, self.indent).window(spec)
-                }
-            };
+            let text = Printer::of_query(self.pretty, self.indent).window(window);
             let name = quote_ident(&fold(name));
             self.out.push_str(&format!("{name} AS ({text})"));
         }
@@ -439,7 +427,11 @@ impl Layout<'_> {
             self.out.push_str(separator);
             separator = ", ";
             let SelectItem::ExprWithAlias { expr, alias } = item else {
-                self.out.push_str(&item.to_string());
+                self.out.push_str(&match item {
+                    SelectItem::UnnamedExpr(expr) => self.item(expr),
+                    SelectItem::QualifiedWildcard(name, _) => format!("{name}.*"),
+                    _ => "*".to_owned(),
+                });
                 continue;
             };
             let mut text = self.item(expr);
@@ -481,15 +473,13 @@ impl Layout<'_> {
                 self.out.push(')');
             }
             match constraint {
-                Some(ast::JoinConstraint::Using(names)) => {
-                    let (names, alias) = logstead_sql_parse::using_alias(names);
-                    let names: Vec<String> = names
-                        .iter()
-                        .filter_map(|n| n.0.last()?.as_ident().map(|i| quote_ident(&fold(i))))
-                        .collect();
-                    self.out.push_str(&format!(" USING ({})", names.join(", ")));
+                Some(ast::JoinConstraint::Using(names, alias)) => {
+                    let names = names.iter().map(|name| quote_ident(&fold(name)));
+                    let names = names.collect::<Vec<_>>().join(", ");
+                    self.out.push_str(&format!(" USING ({names})"));
                     if let Some(alias) = alias {
-                        self.out.push_str(&format!(" AS {}", quote_ident(&alias)));
+                        let alias = quote_ident(&fold(alias));
+                        self.out.push_str(&format!(" AS {alias}"));
                     }
                 }
                 Some(ast::JoinConstraint::On(condition)) => {
@@ -512,9 +502,8 @@ impl Layout<'_> {
 
     fn factor(&mut self, factor: &TableFactor) {
         let name_of = |name: &ast::ObjectName| {
-            let parts = name.0.iter().filter_map(|p| p.as_ident());
-            let parts: Vec<String> = parts.map(|i| quote_ident(&fold(i))).collect();
-            parts.join(".")
+            let parts = name.0.iter().map(|part| quote_ident(&fold(part)));
+            parts.collect::<Vec<_>>().join(".")
         };
         let call = |name: &str, args: &[ast::FunctionArg]| {
             if logstead_sql_parse::xml_construct(name.trim_matches('"')) == Some("xmltable") {
@@ -525,7 +514,7 @@ impl Layout<'_> {
                 .iter()
                 .map(|arg| match arg {
                     ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => self.expr(e),
-                    other => other.to_string(),
+                    other => crate::deparse::argument(other),
                 })
                 .collect();
             format!("{name}({})", args.join(", "))
@@ -548,7 +537,7 @@ impl Layout<'_> {
                 with_ordinality,
                 ..
             } => {
-                let text = call(&name_of(name), &args.args);
+                let text = call(&name_of(name), args);
                 self.out
                     .push_str(&format!("{text}{}", ordinality(*with_ordinality)));
                 alias
@@ -568,7 +557,7 @@ impl Layout<'_> {
                     .push_str(&format!("{text}{}", ordinality(*with_ordinality)));
                 alias
             }
-            TableFactor::UNNEST {
+            TableFactor::Unnest {
                 alias,
                 array_exprs,
                 with_ordinality,
@@ -611,28 +600,59 @@ impl Layout<'_> {
                 }
                 alias
             }
-            other => {
-                self.out.push_str(&other.to_string());
-                &None
+            TableFactor::RowsFrom {
+                lateral,
+                functions,
+                with_ordinality,
+                alias,
+            } => {
+                let calls = functions.iter().map(|(function, columns)| {
+                    let text = match &function.args {
+                        ast::FunctionArguments::List(list) => {
+                            call(&name_of(&function.name), &list.args)
+                        }
+                        _ => name_of(&function.name),
+                    };
+                    match columns.is_empty() {
+                        true => text,
+                        false => format!("{text} AS ({})", column_definitions(columns)),
+                    }
+                });
+                let calls = calls.collect::<Vec<_>>().join(", ");
+                let (lateral, ordinality) = (
+                    if *lateral { "LATERAL " } else { "" },
+                    ordinality(*with_ordinality),
+                );
+                self.out
+                    .push_str(&format!("{lateral}ROWS FROM({calls}){ordinality}"));
+                alias
             }
         };
         if let Some(alias) = alias {
             self.out
                 .push_str(&format!(" {}", quote_ident(&fold(&alias.name))));
             if !alias.columns.is_empty() {
-                let names: Vec<String> = alias
-                    .columns
-                    .iter()
-                    .map(|c| {
-                        let name = quote_ident(&fold(&c.name));
-                        let ty = c.data_type.as_ref().map(crate::deparse::expr::type_text);
-                        ty.map_or_else(|| name.clone(), |ty| format!("{name} {ty}"))
-                    })
-                    .collect();
-                self.out.push_str(&format!("({})", names.join(", ")));
+                let names = column_definitions(&alias.columns);
+                self.out.push_str(&format!("({names})"));
             }
         }
     }
+}
+
+/// Columns of an item of FROM, with their types where they are said.
+fn column_definitions(columns: &[ast::TableAliasColumnDef]) -> String {
+    let columns = columns.iter().map(|column| {
+        let name = quote_ident(&fold(&column.name));
+        let ty = column
+            .data_type
+            .as_ref()
+            .map(crate::deparse::expr::type_text);
+        match ty {
+            Some(ty) => format!("{name} {ty}"),
+            None => name,
+        }
+    });
+    columns.collect::<Vec<_>>().join(", ")
 }
 
 /// What the parser has put in place of grouping sets.
@@ -640,7 +660,7 @@ fn grouping_of(expr: &Expr) -> Option<(GroupingWord, &[ast::FunctionArg])> {
     let Expr::Function(function) = expr else {
         return None;
     };
-    let word = function.name.0.first().and_then(|part| part.as_ident())?;
+    let word = function.name.0.first()?;
     match &function.args {
         ast::FunctionArguments::List(list) => Some((GroupingWord::of(&word.value)?, &list.args)),
         _ => None,
@@ -656,11 +676,10 @@ fn keyword_call(function: &ast::Function) -> bool {
 fn join_words(operator: &ast::JoinOperator) -> (&'static str, Option<&ast::JoinConstraint>) {
     use ast::JoinOperator as J;
     match operator {
-        J::Join(c) | J::Inner(c) => (" JOIN ", Some(c)),
+        J::Join(c) => (" JOIN ", Some(c)),
         J::CrossJoin(_) => (" CROSS JOIN ", None),
-        J::Left(c) | J::LeftOuter(c) => (" LEFT JOIN ", Some(c)),
-        J::Right(c) | J::RightOuter(c) => (" RIGHT JOIN ", Some(c)),
+        J::Left(c) => (" LEFT JOIN ", Some(c)),
+        J::Right(c) => (" RIGHT JOIN ", Some(c)),
         J::FullOuter(c) => (" FULL JOIN ", Some(c)),
-        _ => (" JOIN ", None),
     }
 }

@@ -1,7 +1,7 @@
 //! Keys of ORDER BY as text.
 
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{sort_operator, sorts_down};
-use sqlparser::ast;
 
 /// How a key of ORDER BY, which was bound before, is sorted, as it is shown behind it.
 pub(super) fn sort_shown(options: &ast::OrderByOptions) -> String {

@@ -2,7 +2,7 @@
 
 use crate::deparse::expr::{Parent, Printer, stripped, type_text};
 use crate::text::{fold, quote_ident};
-use sqlparser::ast::{self, BinaryOperator as B, Expr};
+use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr};
 
 /// The fields of ROW(...), which is a call for the parser.
 fn row_fields(expr: &Expr) -> Option<Vec<&Expr>> {

@@ -2,14 +2,14 @@
 
 use crate::deparse::expr::{Parent, Printer};
 use crate::text::{quote_ident, quote_literal};
+use logstead_sql_parse::lowered::{self as ast, Expr, Value};
 use logstead_sql_parse::xml_call;
-use sqlparser::ast::{self, Expr, Value};
 
 /// The text of a literal, whatever type it was given.
 fn literal(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => Some(text),
+            Value::String(text) => Some(text),
             _ => None,
         },
         Expr::Cast { expr, .. } | Expr::Nested(expr) => literal(expr),

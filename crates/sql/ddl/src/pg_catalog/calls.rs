@@ -658,7 +658,9 @@ fn index_property(catalog: &Catalog, args: &[Datum]) -> Datum {
 }
 
 /// The parts of the name of something that is looked up: 42501 for a schema that is closed to the role.
-pub fn lookup_parts(name: &sqlparser::ast::ObjectName) -> Result<(Option<String>, String)> {
+pub fn lookup_parts(
+    name: &logstead_sql_parse::lowered::ObjectName,
+) -> Result<(Option<String>, String)> {
     let parts = name_parts(name)?;
     if let (Some(schema), _) = &parts {
         lookup::explicit(schema)?;
@@ -667,12 +669,12 @@ pub fn lookup_parts(name: &sqlparser::ast::ObjectName) -> Result<(Option<String>
 }
 
 /// An object's name parts, folded, with at most a database, a schema and a name.
-pub fn name_parts(name: &sqlparser::ast::ObjectName) -> Result<(Option<String>, String)> {
-    let parts: Option<Vec<String>> = name.0.iter().map(|p| p.as_ident().map(fold)).collect();
-    match parts.as_deref() {
-        Some([name]) => Ok((None, name.clone())),
-        Some([schema, name]) => Ok((Some(schema.clone()), name.clone())),
-        Some([_, schema, name]) => Ok((Some(schema.clone()), name.clone())),
+pub fn name_parts(
+    name: &logstead_sql_parse::lowered::ObjectName,
+) -> Result<(Option<String>, String)> {
+    match name.0.as_slice() {
+        [name] => Ok((None, fold(name))),
+        [schema, name] | [_, schema, name] => Ok((Some(fold(schema)), fold(name))),
         _ => Err(SqlError::new(
             SqlState::SYNTAX_ERROR,
             format!("improper qualified name (too many dotted names): {name}"),

@@ -1,20 +1,15 @@
 //! Statements that read and change rows.
 
-use super::query::mark;
 use super::{Lower, Lowered};
 use crate::StatementKind;
 use crate::ast::{
-    DeleteStmt, Expr, IndexElem, IndexKey, Indirection, InferClause, InsertSource, InsertStmt,
-    Location, MergeAction, MergeStmt, MergeWhenClause, OnConflictClause, Overriding, RangeVar,
-    ResTarget, SelectStmt, SetClause, SortByDir, SortByNulls, Stmt, TableRef, UpdateStmt,
+    AnyName, DeleteStmt, IndexElem, IndexKey, Indirection, InferClause, InsertSource, InsertStmt,
+    MergeAction, MergeStmt, MergeWhenClause, OnConflictClause, RangeVar, ResTarget, SelectStmt,
+    SetClause, SortByDir, SortByNulls, Stmt, TableRef, UpdateStmt,
 };
-use crate::conflict_target::EXPRESSION_MARK;
-use crate::merge::{DEFAULT_VALUES, OVERRIDING_SYSTEM, OVERRIDING_USER};
+use crate::lowered as library;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast as library;
-use sqlparser::ast::helpers::attached_token::AttachedToken;
-use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 
 /// Takes INTO out of a query: out of the first SELECT of a set operation.
 fn take_into(query: &mut library::Query) -> Option<library::SelectInto> {
@@ -72,16 +67,13 @@ impl Lower<'_> {
                 as_of,
             });
         };
-        let name: Vec<library::Ident> = match into.targets.into_iter().next() {
-            Some(library::Expr::Identifier(name)) => vec![name],
-            Some(library::Expr::CompoundIdentifier(names)) => names,
-            _ => return Err(SqlError::internal("INTO without a table")),
+        let table = library::CreateTable {
+            temporary: into.temporary,
+            query: Some(Box::new(query)),
+            ..library::CreateTable::of(into.name)
         };
-        let table = CreateTableBuilder::new(library::ObjectName::from(name))
-            .temporary(into.temporary)
-            .query(Some(Box::new(query)));
         Ok(Lowered {
-            statement: library::Statement::CreateTable(table.build()),
+            statement: library::Statement::CreateTable(table),
             kind: StatementKind::Ddl("SELECT INTO"),
             as_of,
         })
@@ -129,39 +121,16 @@ impl Lower<'_> {
             InsertSource::DefaultValues => None,
         };
         Ok(library::Insert {
-            insert_token: AttachedToken::empty(),
-            optimizer_hints: Vec::new(),
-            or: None,
-            // The library has no place for OVERRIDING: flags of other dialects carry it.
-            ignore: insert.overriding == Some(Overriding::User),
-            overwrite: insert.overriding == Some(Overriding::System),
-            into: true,
-            table: library::TableObject::TableName(self.relation_name(&insert.relation)),
-            table_alias: alias.map(|alias| library::TableAliasWithoutColumns {
-                explicit: true,
-                alias: alias.name,
-            }),
+            table: self.relation_name(&insert.relation),
+            table_alias: alias.map(|alias| alias.name),
             columns: self.targets(&insert.cols)?,
+            overriding: insert.overriding,
             source,
-            assignments: Vec::new(),
-            partitioned: None,
-            after_columns: Vec::new(),
-            has_table_keyword: false,
             on: match &insert.on_conflict_clause {
-                Some(on) => Some(library::OnInsert::OnConflict(self.on_conflict(on)?)),
+                Some(on) => Some(self.on_conflict(on)?),
                 None => None,
             },
             returning: self.returning(&insert.returning_list)?,
-            output: None,
-            replace_into: false,
-            priority: None,
-            insert_alias: None,
-            settings: None,
-            format_clause: None,
-            multi_table_insert_type: None,
-            multi_table_into_clauses: Vec::new(),
-            multi_table_when_clauses: Vec::new(),
-            multi_table_else_clause: None,
         })
     }
 
@@ -172,50 +141,63 @@ impl Lower<'_> {
         }
     }
 
-    fn targets(&self, targets: &[ResTarget]) -> Result<Vec<library::ObjectName>> {
+    fn targets(&self, targets: &[ResTarget]) -> Result<Vec<library::Target>> {
         targets.iter().map(|target| self.target(target)).collect()
     }
 
-    /// What is assigned: a column, or a part of it. Subscripts travel as a part of the name, behind a mark.
-    fn target(&self, target: &ResTarget) -> Result<library::ObjectName> {
+    /// What is assigned: a column, or a part of it. Subscripts that follow each other are one step.
+    fn target(&self, target: &ResTarget) -> Result<library::Target> {
         let name = target.name.as_deref().unwrap_or_default();
-        let mut parts = vec![self.ident(name, target.location)];
-        let mut subscripts = target.subscript_ranges.iter();
-        let mut is_subscript = false;
+        let mut path: Vec<library::TargetStep> = Vec::new();
         for part in &target.indirection {
-            let was_subscript = is_subscript;
-            is_subscript = false;
             match part {
-                Indirection::Field(name) => parts.push(self.ident(name, target.location)),
+                Indirection::Field(name) => {
+                    let name = self.ident(name, target.location);
+                    path.push(library::TargetStep::Field(name));
+                }
                 Indirection::Star => {
                     let message = "row expansion via \"*\" is not supported here";
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
                         .at(self.error_position(target.location)));
                 }
                 Indirection::Index(_) | Indirection::Slice(..) => {
-                    is_subscript = true;
-                    // Those behind the first one are in its range.
-                    if was_subscript {
-                        continue;
+                    let library::AccessExpr::Subscript(subscript) = self.access(part)? else {
+                        return Err(SqlError::internal("a subscript that is none"));
+                    };
+                    match path.last_mut() {
+                        Some(library::TargetStep::Subscripts(all)) => all.push(subscript),
+                        _ => path.push(library::TargetStep::Subscripts(vec![subscript])),
                     }
-                    let (from, to) = subscripts
-                        .next()
-                        .ok_or_else(|| SqlError::internal("a subscript that is not written"))?;
-                    parts.push(self.written_mark(&EXPRESSION_MARK.to_string(), *from, *to));
                 }
             }
         }
-        Ok(library::ObjectName::from(parts))
+        Ok(library::Target {
+            column: self.ident(name, target.location),
+            path,
+        })
     }
 
-    /// A part of the text behind a mark.
-    fn written_mark(&self, before: &str, from: usize, to: usize) -> library::Ident {
-        let written = self.text().get(from..to).unwrap_or_default();
-        let place = self.place(from);
-        mark(
-            format!("{before}{written}"),
-            sqlparser::tokenizer::Span::new(place, place),
-        )
+    /// Where the character stands that begins at a byte.
+    fn token_span_at(&self, byte: usize) -> library::TokenSpan {
+        let place = self.place(byte);
+        library::TokenSpan(library::Span::new(place, place))
+    }
+
+    /// A key that ON CONFLICT names; `from` is where it begins.
+    fn conflict_key(&self, element: &IndexElem, from: usize) -> Result<library::ConflictKey> {
+        if let Some(name) = plain_column(element) {
+            let name = self.ident(name, element.location);
+            return Ok(library::ConflictKey::Column(name));
+        }
+        if let Some(AnyName { names, location }) = &element.opclass {
+            let message = format!("syntax error at or near \"{}\"", names.join("."));
+            let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+            return Err(error.at(self.error_position(*location)));
+        }
+        Ok(library::ConflictKey::Expr(library::PlacedExpr {
+            expr: self.index_elem(element)?.column.expr,
+            token: self.token_span_at(from),
+        }))
     }
 
     fn on_conflict(&self, on: &OnConflictClause) -> Result<library::OnConflict> {
@@ -225,22 +207,18 @@ impl Lower<'_> {
                 let name = self.object_name(std::slice::from_ref(name), *location);
                 Some(library::ConflictTarget::OnConstraint(name))
             }
-            Some(InferClause::Index(elements, _, _)) => {
+            Some(InferClause::Index(elements, predicate, _)) => {
                 let ranges = elements.iter().zip(&on.element_ranges);
-                let element =
-                    |(element, (from, to)): (&IndexElem, &(usize, usize))| match plain_column(
-                        element,
-                    ) {
-                        Some(name) => self.ident(name, element.location),
-                        None => self.written_mark(&EXPRESSION_MARK.to_string(), *from, *to),
-                    };
-                let mut columns: Vec<library::Ident> = ranges.map(element).collect();
-                // The predicate has a mark more.
-                let predicate = on.predicate_range.map(|(from, to)| {
-                    self.written_mark(&format!("{EXPRESSION_MARK}{EXPRESSION_MARK}"), from, to)
-                });
-                columns.extend(predicate);
-                Some(library::ConflictTarget::Columns(columns))
+                let keys = ranges.map(|(element, (from, _))| self.conflict_key(element, *from));
+                let keys = keys.collect::<Result<_>>()?;
+                let predicate = match (predicate, on.predicate_range) {
+                    (Some(predicate), Some((from, _))) => Some(library::PlacedExpr {
+                        expr: self.expr(predicate)?,
+                        token: self.token_span_at(from),
+                    }),
+                    _ => None,
+                };
+                Some(library::ConflictTarget::Keys(keys, predicate))
             }
         };
         let action = match &on.update {
@@ -273,7 +251,7 @@ impl Lower<'_> {
                     .as_ref()
                     .ok_or_else(|| SqlError::internal("an assignment of nothing"))?;
                 let name = self.target(target)?;
-                (library::AssignmentTarget::ColumnName(name), value)
+                (library::AssignmentTarget::One(name), value)
             }
             SetClause::Multiple(targets, value) => {
                 let names = self.targets(targets)?;
@@ -287,49 +265,27 @@ impl Lower<'_> {
     }
 
     /// A table that is changed, as an item of FROM.
-    fn changed_table(&self, relation: &RangeVar) -> Result<library::TableWithJoins> {
-        self.table_ref(&TableRef::RangeVar(Box::new(relation.clone())))
+    fn changed_table(&self, relation: &RangeVar) -> Result<library::TableFactor> {
+        let item = TableRef::RangeVar(Box::new(relation.clone()));
+        Ok(self.table_ref(&item)?.relation)
     }
 
     fn update(&self, update: &UpdateStmt) -> Result<library::Update> {
-        let from = match update.from_clause.as_slice() {
-            [] => None,
-            items => Some(library::UpdateTableFromKind::AfterSet(
-                self.table_refs(items)?,
-            )),
-        };
         Ok(library::Update {
-            update_token: AttachedToken::empty(),
-            optimizer_hints: Vec::new(),
             table: self.changed_table(&update.relation)?,
             assignments: self.assignments(&update.target_list)?,
-            from,
+            from: self.table_refs(&update.from_clause)?,
             selection: self.opt_expr(update.where_clause.as_ref())?,
             returning: self.returning(&update.returning_list)?,
-            output: None,
-            or: None,
-            order_by: Vec::new(),
-            limit: None,
         })
     }
 
     fn delete(&self, delete: &DeleteStmt) -> Result<library::Delete> {
-        let table = self.changed_table(&delete.relation)?;
-        let using = match delete.using_clause.as_slice() {
-            [] => None,
-            items => Some(self.table_refs(items)?),
-        };
         Ok(library::Delete {
-            delete_token: AttachedToken::empty(),
-            optimizer_hints: Vec::new(),
-            tables: Vec::new(),
-            from: library::FromTable::WithFromKeyword(vec![table]),
-            using,
+            table: self.changed_table(&delete.relation)?,
+            using: self.table_refs(&delete.using_clause)?,
             selection: self.opt_expr(delete.where_clause.as_ref())?,
             returning: self.returning(&delete.returning_list)?,
-            output: None,
-            order_by: Vec::new(),
-            limit: None,
         })
     }
 
@@ -345,96 +301,40 @@ impl Lower<'_> {
         let clauses = merge.merge_when_clauses.iter();
         let clauses = clauses.map(|clause| self.merge_when(clause));
         Ok(library::Merge {
-            merge_token: AttachedToken::empty(),
-            optimizer_hints: Vec::new(),
-            into: true,
-            table: self.changed_table(&merge.relation)?.relation,
+            table: self.changed_table(&merge.relation)?,
             source,
             on: Box::new(self.expr(&merge.join_condition)?),
             clauses: clauses.collect::<Result<_>>()?,
-            output: None,
         })
     }
 
     fn merge_when(&self, clause: &MergeWhenClause) -> Result<library::MergeClause> {
-        let token = AttachedToken::empty;
         let action = match &clause.action {
-            MergeAction::Nothing => library::MergeAction::DoNothing {
-                do_token: token(),
-                nothing_token: token(),
-            },
-            MergeAction::Delete => library::MergeAction::Delete {
-                delete_token: token(),
-            },
+            MergeAction::Nothing => library::MergeAction::DoNothing,
+            MergeAction::Delete => library::MergeAction::Delete,
             MergeAction::Update(assignments) => {
-                library::MergeAction::Update(library::MergeUpdateExpr {
-                    update_token: token(),
-                    kind: library::MergeUpdateKind::Set(self.assignments(assignments)?),
-                    update_predicate: None,
-                    delete_predicate: None,
-                })
+                library::MergeAction::Update(self.assignments(assignments)?)
             }
             MergeAction::Insert {
                 cols,
                 overriding,
                 values,
-            } => library::MergeAction::Insert(self.merge_insert(
-                cols,
-                *overriding,
-                values.as_deref(),
-            )?),
+            } => library::MergeAction::Insert(library::MergeInsertExpr {
+                columns: self.targets(cols)?,
+                overriding: *overriding,
+                values: match values {
+                    Some(values) => Some(self.row_items(values)?),
+                    None => None,
+                },
+            }),
         };
         Ok(library::MergeClause {
-            when_token: token(),
             clause_kind: match clause.matched {
                 true => library::MergeClauseKind::Matched,
                 false => library::MergeClauseKind::NotMatched,
             },
             predicate: self.opt_expr(clause.condition.as_ref())?,
             action,
-        })
-    }
-
-    /// INSERT of MERGE. The library has no place for DEFAULT VALUES and OVERRIDING: names among the columns that
-    /// nobody can write stand for them.
-    fn merge_insert(
-        &self,
-        cols: &[ResTarget],
-        overriding: Option<Overriding>,
-        values: Option<&[Expr]>,
-    ) -> Result<library::MergeInsertExpr> {
-        let marked = |name| {
-            let name = mark(name, self.span(Location::UNKNOWN));
-            library::ObjectName::from(vec![name])
-        };
-        let mut columns = self.targets(cols)?;
-        columns.extend(overriding.map(|overriding| match overriding {
-            Overriding::System => marked(OVERRIDING_SYSTEM),
-            Overriding::User => marked(OVERRIDING_USER),
-        }));
-        let row = match values {
-            Some(values) => self.row_items(values)?,
-            None => {
-                columns.push(marked(DEFAULT_VALUES));
-                let null = library::Value::Null.with_empty_span();
-                vec![library::Expr::Value(null)]
-            }
-        };
-        let row = library::Parens {
-            opening_token: AttachedToken::empty(),
-            content: row,
-            closing_token: AttachedToken::empty(),
-        };
-        Ok(library::MergeInsertExpr {
-            insert_token: AttachedToken::empty(),
-            columns,
-            kind_token: AttachedToken::empty(),
-            kind: library::MergeInsertKind::Values(library::Values {
-                explicit_row: false,
-                value_keyword: false,
-                rows: vec![row],
-            }),
-            insert_predicate: None,
         })
     }
 }

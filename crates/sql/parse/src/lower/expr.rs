@@ -9,13 +9,9 @@ use crate::ast::{
     AArrayExpr, AIndirection, CaseExpr, ColumnRef, Const, CurrentOfExpr, Expr, Indirection,
     Location, RowExpr, SubLink, SubLinkKind, TypeCast, Value, interval_fields as fields,
 };
-use crate::current_of::CURRENT_OF;
-use crate::marks::STAR_MARK;
+use crate::lowered::{self as library, AccessExpr, Expr as L, Span, TokenSpan};
 use logstead_fiber::with_stack;
 use logstead_sql_types::error::{Result, too_deep};
-use sqlparser::ast::helpers::attached_token::AttachedToken;
-use sqlparser::ast::{self as library, AccessExpr, Expr as L};
-use sqlparser::tokenizer::{Span, Token as LibraryToken, TokenWithSpan};
 
 /// Levels that go on one segment of stack.
 const SEGMENT_LEVELS: usize = 32;
@@ -54,7 +50,6 @@ impl Lower<'_> {
         let item = |item: &Expr| match item {
             Expr::ColumnRef(column) if column.star => Ok(L::QualifiedWildcard(
                 self.object_name(&column.fields, column.location),
-                AttachedToken::empty(),
             )),
             item => self.expr(item),
         };
@@ -105,10 +100,7 @@ impl Lower<'_> {
 
     /// A literal that stands for something said by words.
     pub(super) fn literal(&self, text: &str, location: Location) -> L {
-        self.value(
-            library::Value::SingleQuotedString(text.to_owned()),
-            location,
-        )
+        self.value(library::Value::String(text.to_owned()), location)
     }
 
     /// A column. `row.*` is the whole row here, which its name alone is as well.
@@ -120,18 +112,16 @@ impl Lower<'_> {
         }
     }
 
-    /// The library has signs apart from numbers.
+    /// Signs are apart from numbers.
     fn constant(&self, node: &Const) -> L {
         let value = match &node.value {
             Value::Null => library::Value::Null,
             Value::Integer(number) => return self.number(&number.to_string(), node.location),
             Value::Float(number) => return self.number(number, node.location),
             Value::Boolean(value) => library::Value::Boolean(*value),
-            Value::String(text) => library::Value::SingleQuotedString(text.to_string()),
-            Value::Bits(digits) => {
-                library::Value::SingleQuotedByteStringLiteral(digits.to_string())
-            }
-            Value::HexBits(digits) => library::Value::HexStringLiteral(digits.to_string()),
+            Value::String(text) => library::Value::String(text.to_string()),
+            Value::Bits(digits) => library::Value::Bits(digits.to_string()),
+            Value::HexBits(digits) => library::Value::HexBits(digits.to_string()),
         };
         self.value(value, node.location)
     }
@@ -143,7 +133,7 @@ impl Lower<'_> {
             None => (false, number),
         };
         let digits = token.map_or(digits, |token| self.written(token));
-        let value = library::Value::Number(digits.to_owned(), false);
+        let value = library::Value::Number(digits.to_owned());
         let value = match token {
             Some(token) => L::Value(value.with_span(self.token_span(token))),
             None => L::value(value),
@@ -164,18 +154,13 @@ impl Lower<'_> {
         let is_behind = self
             .token(node.location)
             .is_some_and(|token| self.written(token) == "::");
-        let (kind, expr) = match is_behind {
-            true => (
-                library::CastKind::DoubleColon,
-                self.operand_of_cast(&node.arg)?,
-            ),
-            false => (library::CastKind::Cast, self.boxed(&node.arg)?),
+        let expr = match is_behind {
+            true => self.operand_of_cast(&node.arg)?,
+            false => self.boxed(&node.arg)?,
         };
         Ok(L::Cast {
-            kind,
             expr,
             data_type: self.data_type(&node.type_name)?,
-            format: None,
         })
     }
 
@@ -190,24 +175,18 @@ impl Lower<'_> {
                 Ok(interval(value, mask, precision))
             }
             (data_type, L::Value(value))
-                if !matches!(data_type, T::Custom(..) | T::VarBit(_) | T::Interval { .. }) =>
+                if !matches!(data_type, T::Custom(..) | T::Interval { .. }) =>
             {
-                Ok(L::TypedString(library::TypedString {
-                    data_type,
-                    value,
-                    uses_odbc_syntax: false,
-                }))
+                Ok(L::TypedString(library::TypedString { data_type, value }))
             }
             (data_type, value) => Ok(L::Cast {
-                kind: library::CastKind::DoubleColon,
                 expr: Box::new(value),
                 data_type,
-                format: None,
             }),
         }
     }
 
-    /// Fields and subscripts. The names in front of them are parts of the chain in the library's tree.
+    /// Fields and subscripts. The names in front of them are parts of the chain.
     fn indirection(&self, node: &AIndirection) -> Result<L> {
         let is_field = matches!(
             node.indirection.first(),
@@ -230,11 +209,15 @@ impl Lower<'_> {
         let mut at = self.token(node.location);
         for part in &node.indirection {
             let mut access = self.access(part)?;
-            if let AccessExpr::Dot(L::Identifier(ident)) = &mut access {
-                at = at.and_then(|dot| self.token_behind(dot));
-                ident.span = at.map_or_else(Span::empty, |name| self.token_span(name));
-            } else {
-                at = at.and_then(|bracket| self.end_of_brackets(bracket));
+            match &mut access {
+                AccessExpr::Dot(L::Identifier(ident)) => {
+                    at = at.and_then(|dot| self.token_behind(dot));
+                    ident.span = at.map_or_else(Span::empty, |name| self.token_span(name));
+                }
+                AccessExpr::Star => at = at.and_then(|dot| self.token_behind(dot)),
+                AccessExpr::Dot(_) | AccessExpr::Subscript(_) => {
+                    at = at.and_then(|bracket| self.end_of_brackets(bracket));
+                }
             }
             at = at.and_then(|token| self.token_behind(token));
             chain.push(access);
@@ -250,17 +233,13 @@ impl Lower<'_> {
         let bound = |bound: &Option<Expr>| bound.as_ref().map(|b| self.expr(b)).transpose();
         Ok(match part {
             Indirection::Field(name) => AccessExpr::Dot(L::Identifier(self.unplaced_ident(name))),
-            Indirection::Star => {
-                let mark = self.marked(STAR_MARK, Span::empty());
-                AccessExpr::Dot(L::Identifier(mark))
-            }
+            Indirection::Star => AccessExpr::Star,
             Indirection::Index(index) => AccessExpr::Subscript(library::Subscript::Index {
                 index: self.expr(index)?,
             }),
             Indirection::Slice(lower, upper) => AccessExpr::Subscript(library::Subscript::Slice {
                 lower_bound: bound(lower)?,
                 upper_bound: bound(upper)?,
-                stride: None,
             }),
         })
     }
@@ -285,12 +264,6 @@ impl Lower<'_> {
     }
 
     fn case(&self, node: &CaseExpr) -> Result<L> {
-        let token = |word: &str, location: Location| {
-            AttachedToken(TokenWithSpan {
-                token: LibraryToken::make_keyword(word),
-                span: self.span(location),
-            })
-        };
         let mut conditions = Vec::with_capacity(node.args.len());
         for when in &node.args {
             conditions.push(library::CaseWhen {
@@ -299,8 +272,8 @@ impl Lower<'_> {
             });
         }
         Ok(L::Case {
-            case_token: token("CASE", node.location),
-            end_token: token("END", node.end),
+            case_token: TokenSpan(self.span(node.location)),
+            end_token: TokenSpan(self.span(node.end)),
             operand: self.boxed_if(node.arg.as_ref())?,
             conditions,
             else_result: self.boxed_if(node.defresult.as_ref())?,
@@ -348,20 +321,14 @@ impl Lower<'_> {
         Ok(L::Subquery(Box::new(query)))
     }
 
-    /// CURRENT OF is a comparison with a name that nobody can write.
     fn current_of(&self, node: &CurrentOfExpr) -> L {
-        let mark = self.marked(CURRENT_OF, self.span(node.location));
         let of = self.token(node.location).and_then(|t| self.token_behind(t));
         let name = of.and_then(|of| self.token_behind(of));
         let mut cursor = self.unplaced_ident(&node.cursor_name);
         if let Some(name) = name {
             cursor.span = self.token_span(name);
         }
-        L::BinaryOp {
-            left: Box::new(L::Identifier(mark)),
-            op: library::BinaryOperator::Eq,
-            right: Box::new(L::Identifier(cursor)),
-        }
+        L::CurrentOf(cursor)
     }
 }
 
@@ -380,7 +347,7 @@ fn interval(value: L, mask: Option<i32>, precision: Option<u64>) -> L {
         .filter(|(field, _)| mask.is_some_and(|mask| mask & field != 0))
         .map(|(_, field)| field)
         .collect();
-    let last_field = (said.len() > 1).then(|| said.last().cloned()).flatten();
+    let last_field = (said.len() > 1).then(|| said.last().copied()).flatten();
     let (leading_precision, fractional_seconds_precision) = match last_field {
         Some(_) => (None, precision),
         None => (precision, None),
@@ -396,59 +363,21 @@ fn interval(value: L, mask: Option<i32>, precision: Option<u64>) -> L {
 
 /// `SELECT * FROM (query) "*VALUES*"`.
 fn select_all_of(query: library::Query) -> library::Query {
-    let name = library::Ident::with_quote('"', "*VALUES*");
     let item = library::TableWithJoins {
         relation: library::TableFactor::Derived {
             lateral: false,
             subquery: Box::new(query),
             alias: Some(library::TableAlias {
-                explicit: false,
-                name,
+                name: library::Ident::with_quote('"', "*VALUES*"),
                 columns: Vec::new(),
-                at: None,
             }),
-            sample: None,
         },
         joins: Vec::new(),
     };
     let select = library::Select {
-        select_token: AttachedToken::empty(),
-        optimizer_hints: Vec::new(),
-        distinct: None,
-        select_modifiers: None,
-        top: None,
-        top_before_distinct: false,
-        projection: vec![library::SelectItem::Wildcard(
-            library::WildcardAdditionalOptions::default(),
-        )],
-        exclude: None,
-        into: None,
+        projection: vec![library::SelectItem::Wildcard(TokenSpan::empty())],
         from: vec![item],
-        lateral_views: Vec::new(),
-        prewhere: None,
-        selection: None,
-        connect_by: Vec::new(),
-        group_by: library::GroupByExpr::Expressions(Vec::new(), Vec::new()),
-        cluster_by: Vec::new(),
-        distribute_by: Vec::new(),
-        sort_by: Vec::new(),
-        having: None,
-        named_window: Vec::new(),
-        qualify: None,
-        window_before_qualify: false,
-        value_table_mode: None,
-        flavor: library::SelectFlavor::Standard,
+        ..library::Select::default()
     };
-    library::Query {
-        with: None,
-        body: Box::new(library::SetExpr::Select(Box::new(select))),
-        order_by: None,
-        limit_clause: None,
-        fetch: None,
-        locks: Vec::new(),
-        for_clause: None,
-        settings: None,
-        format_clause: None,
-        pipe_operators: Vec::new(),
-    }
+    library::Query::from(library::SetExpr::Select(Box::new(select)))
 }

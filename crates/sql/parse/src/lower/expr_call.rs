@@ -2,17 +2,13 @@
 
 use super::Lower;
 use crate::ast::{
-    Expr, FrameBound, FrameExclusion, FrameMode, FuncArg, FuncCall, FuncFormat, FuncName, Location,
-    SortBy, SortByDir, SortByNulls, SqlValueFunction, SqlValueFunctionOp as Op, WindowDef,
-    WindowFrame,
+    Expr, FrameBound, FrameMode, FuncArg, FuncCall, FuncFormat, FuncName, Location, SortBy,
+    SortByDir, SortByNulls, SqlValueFunction, SqlValueFunctionOp as Op, WindowDef, WindowFrame,
 };
-use crate::conflict_target::EXPRESSION_MARK;
-use crate::marks::VARIADIC_MARK;
+use crate::lowered::{
+    self as library, Expr as L, FunctionArg, FunctionArgExpr, FunctionArguments, TokenSpan,
+};
 use logstead_sql_types::error::Result;
-use sqlparser::ast::{
-    self as library, Expr as L, FunctionArg, FunctionArgExpr, FunctionArgOperator,
-    FunctionArguments,
-};
 
 /// What the name of a function begins with that is named by its OID.
 const STORED_FUNCTION: char = '\u{3}';
@@ -79,7 +75,7 @@ impl Lower<'_> {
                 .map(|over| self.over(over))
                 .transpose()?,
             within_group,
-            ..no_call(self.function_name(&node.funcname, node.location))
+            ..library::Function::of(self.function_name(&node.funcname, node.location))
         })
     }
 
@@ -94,7 +90,7 @@ impl Lower<'_> {
         }
     }
 
-    /// What a call is given. VARIADIC is the name of the last argument.
+    /// What a call is given.
     pub(super) fn call_args(&self, node: &FuncCall) -> Result<Vec<FunctionArg>> {
         if node.agg_star {
             return Ok(vec![FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]);
@@ -108,16 +104,17 @@ impl Lower<'_> {
     }
 
     fn call_arg(&self, arg: &FuncArg, is_variadic: bool) -> Result<FunctionArg> {
+        if is_variadic {
+            let token = TokenSpan(self.span(arg.value.location()));
+            return Ok(FunctionArg::Variadic(self.boxed(&arg.value)?, token));
+        }
         let value = self.arg_value(&arg.value)?;
-        let name = match (&arg.name, is_variadic) {
-            (_, true) => self.marked(VARIADIC_MARK, self.span(arg.value.location())),
-            (Some((name, location)), false) => self.ident(name, *location),
-            (None, false) => return Ok(FunctionArg::Unnamed(value)),
-        };
-        Ok(FunctionArg::ExprNamed {
-            name: L::Identifier(name),
-            arg: value,
-            operator: FunctionArgOperator::RightArrow,
+        Ok(match &arg.name {
+            Some((name, location)) => FunctionArg::Named {
+                name: self.ident(name, *location),
+                arg: value,
+            },
+            None => FunctionArg::Unnamed(value),
         })
     }
 
@@ -138,26 +135,26 @@ impl Lower<'_> {
             list.push(FunctionArg::Unnamed(self.arg_value(arg)?));
         }
         let mut call = self.call_of_word(word, location);
-        call.args = arguments(list);
+        call.args = FunctionArguments::from(list);
         Ok(L::Function(call))
     }
 
     /// A call of a word, without parentheses.
     pub(super) fn call_of_word(&self, word: &str, location: Location) -> library::Function {
-        no_call(library::ObjectName::from(vec![self.word(word, location)]))
+        library::Function::of(library::ObjectName::from(vec![self.word(word, location)]))
     }
 
     /// A call of a name that nobody can write.
     pub(super) fn call_of_mark(&self, mark: &str, location: Location) -> library::Function {
         let name = self.marked(mark, self.span(location));
-        no_call(library::ObjectName::from(vec![name]))
+        library::Function::of(library::ObjectName::from(vec![name]))
     }
 
     /// A call with values.
     pub(super) fn call_with(&self, call: library::Function, args: Vec<L>) -> library::Function {
-        let args = args.into_iter().map(FunctionArgExpr::Expr);
+        let args: Vec<FunctionArg> = args.into_iter().map(FunctionArg::from).collect();
         library::Function {
-            args: arguments(args.map(FunctionArg::Unnamed).collect()),
+            args: FunctionArguments::from(args),
             ..call
         }
     }
@@ -177,7 +174,7 @@ impl Lower<'_> {
             Op::CurrentCatalog => "current_catalog",
             Op::CurrentSchema => "current_schema",
         };
-        // What the library does not know to be called without parentheses is a name.
+        // These are read as names.
         if matches!(node.op, Op::CurrentRole | Op::CurrentSchema) {
             return L::Identifier(self.word(word, node.location));
         }
@@ -185,7 +182,7 @@ impl Lower<'_> {
         if let Some(precision) = node.typmod {
             let open = self.token(node.location).and_then(|t| self.token_behind(t));
             let digits = open.and_then(|open| self.token_behind(open));
-            let value = library::Value::Number(precision.to_string(), false);
+            let value = library::Value::Number(precision.to_string());
             let value = match digits {
                 Some(digits) => L::Value(value.with_span(self.token_span(digits))),
                 None => L::value(value),
@@ -205,7 +202,6 @@ impl Lower<'_> {
         Ok(library::OrderByExpr {
             expr: self.expr(&key.node)?,
             options: self.sort_options(&key.dir, key.nulls),
-            with_fill: None,
         })
     }
 
@@ -244,35 +240,18 @@ impl Lower<'_> {
         })
     }
 
-    /// A window without its own name. EXCLUDE is part of the name of the window that it copies.
+    /// A window without its own name.
     pub(crate) fn window_spec(&self, window: &WindowDef) -> Result<library::WindowSpec> {
-        let excluded = window
-            .frame
-            .as_ref()
-            .and_then(|frame| match frame.exclusion {
-                FrameExclusion::NoOthers => None,
-                FrameExclusion::CurrentRow => Some('1'),
-                FrameExclusion::Group => Some('2'),
-                FrameExclusion::Ties => Some('3'),
-            });
         let open = self.token(window.location);
         let inside = open.and_then(|open| self.token_behind(open));
-        let span = match (&window.refname, inside) {
-            (Some(_), Some(name)) => self.token_span(name),
-            _ => self.span(window.location),
-        };
-        let window_name = match (&window.refname, excluded) {
-            (name, Some(kind)) => {
-                let name = name.as_deref().unwrap_or_default();
-                Some(self.marked(&format!("{EXPRESSION_MARK}{kind}{name}"), span))
-            }
-            (Some(name), None) => {
-                let mut name = self.unplaced_ident(name);
-                name.span = span;
-                Some(name)
-            }
-            (None, None) => None,
-        };
+        let window_name = window.refname.as_ref().map(|name| {
+            let mut name = self.unplaced_ident(name);
+            name.span = match inside {
+                Some(token) => self.token_span(token),
+                None => self.span(window.location),
+            };
+            name
+        });
         Ok(library::WindowSpec {
             window_name,
             partition_by: self.exprs(&window.partition_clause)?,
@@ -296,6 +275,7 @@ impl Lower<'_> {
                 Some(end) => Some(self.frame_bound(end)?),
                 None => None,
             },
+            exclusion: frame.exclusion,
         })
     }
 
@@ -310,7 +290,7 @@ impl Lower<'_> {
         })
     }
 
-    /// CEIL, FLOOR, SUBSTRING and SUBSTR, which the library knows by their names.
+    /// CEIL, FLOOR, SUBSTRING and SUBSTR, which have nodes of their own.
     fn special_by_name(&self, node: &FuncCall) -> Result<Option<L>> {
         let FuncName::Named(names) = &node.funcname else {
             return Ok(None);
@@ -334,10 +314,9 @@ impl Lower<'_> {
         let Some(expr) = args.next() else {
             return Ok(None);
         };
-        let field = library::CeilFloorKind::DateTimeField(library::DateTimeField::NoDateTime);
         Ok(Some(match &**name {
-            "ceil" => L::Ceil { expr, field },
-            "floor" => L::Floor { expr, field },
+            "ceil" => L::Ceil(expr),
+            "floor" => L::Floor(expr),
             _ => L::Substring {
                 expr,
                 substring_from: args.next(),
@@ -346,28 +325,5 @@ impl Lower<'_> {
                 shorthand: &**name == "substr",
             },
         }))
-    }
-}
-
-/// A list of arguments and nothing else.
-pub(super) fn arguments(args: Vec<FunctionArg>) -> FunctionArguments {
-    FunctionArguments::List(library::FunctionArgumentList {
-        duplicate_treatment: None,
-        args,
-        clauses: Vec::new(),
-    })
-}
-
-/// A function's name without anything behind it.
-fn no_call(name: library::ObjectName) -> library::Function {
-    library::Function {
-        name,
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::None,
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
     }
 }

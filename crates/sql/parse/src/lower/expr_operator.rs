@@ -1,6 +1,6 @@
 //! Operators, by signs and by words.
 //!
-//! The library prints its tree as it stands, so an operand is put into parentheses wherever it would be read as
+//! The lowered tree is printed as it stands, so an operand is put into parentheses wherever it would be read as
 //! another one without them.
 
 use super::Lower;
@@ -8,8 +8,8 @@ use crate::ast::{
     AExpr, AExprKind, BetweenExpr, BoolExpr, BoolOp, BoolTestKind, BooleanTest, CollateClause,
     Const, Expr, InExpr, LikeExpr, LikeKind, NullTest, OperatorName, Value, XmlExprOp,
 };
+use crate::lowered::{BinaryOperator as B, Expr as L, UnaryOperator as U};
 use logstead_sql_types::error::{Result, SqlError};
-use sqlparser::ast::{self as library, BinaryOperator as B, Expr as L, UnaryOperator as U};
 
 /// How tight an expression binds: PostgreSQL's table of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +30,9 @@ enum Strength {
     TypeCast,
     Operand,
 }
+
+/// The operators in front of an operand beside plus and minus.
+const PREFIX_SIGNS: [&str; 10] = ["~", "|/", "||/", "@", "!!", "@@", "#", "?-", "?|", "@-@"];
 
 /// The strength of an operator between two operands.
 fn of_operator(op: &OperatorName) -> Strength {
@@ -252,7 +255,7 @@ impl Lower<'_> {
         let right = Box::new(right);
         let is_own = matches!(op.schema.as_slice(), [schema] if **schema == *"pg_catalog");
         let compare_op = match is_own {
-            true => plain_operator(&op.name),
+            true => B::of_sign(&op.name),
             false => binary_operator(op),
         };
         Ok(match is_all {
@@ -265,7 +268,6 @@ impl Lower<'_> {
                 left,
                 compare_op,
                 right,
-                is_some: false,
             },
         })
     }
@@ -274,16 +276,7 @@ impl Lower<'_> {
         let op = match &*node.op.name {
             "+" => U::Plus,
             "-" => U::Minus,
-            "~" => U::BitwiseNot,
-            "|/" => U::PGSquareRoot,
-            "||/" => U::PGCubeRoot,
-            "@" => U::PGAbs,
-            "!!" => U::PGPrefixFactorial,
-            "@@" => U::DoubleAt,
-            "#" => U::Hash,
-            "?-" => U::QuestionDash,
-            "?|" => U::QuestionPipe,
-            "@-@" => U::AtDashAt,
+            sign if PREFIX_SIGNS.contains(&sign) => U::Custom(sign.to_owned()),
             other => return Err(SqlError::unsupported(format!("operator {other}"))),
         };
         if !matches!(node.op.schema.as_slice(), [] | [_])
@@ -318,14 +311,12 @@ impl Lower<'_> {
         Ok(match node.kind {
             LikeKind::Like => L::Like {
                 negated,
-                any: false,
                 expr,
                 pattern,
                 escape_char,
             },
             LikeKind::ILike => L::ILike {
                 negated,
-                any: false,
                 expr,
                 pattern,
                 escape_char,
@@ -347,16 +338,12 @@ impl Lower<'_> {
         })
     }
 
-    /// BETWEEN; that of SYMMETRIC is an operator in front of the first operand, which nobody applies twice.
     pub(super) fn between(&self, node: &BetweenExpr) -> Result<L> {
-        let mut low = self.tighter(&node.low, Strength::Like)?;
-        if node.symmetric {
-            mark_symmetric(&mut low);
-        }
         Ok(L::Between {
             expr: self.tighter(&node.expr, Strength::Like)?,
             negated: node.negated,
-            low,
+            symmetric: node.symmetric,
+            low: self.tighter(&node.low, Strength::Like)?,
             high: self.tighter(&node.high, Strength::Like)?,
         })
     }
@@ -394,103 +381,10 @@ impl Lower<'_> {
     }
 }
 
-/// Puts the mark of SYMMETRIC in front of the first operand.
-fn mark_symmetric(low: &mut L) {
-    let mut first = low;
-    loop {
-        first = match first {
-            L::BinaryOp { left, .. } => left,
-            L::Cast {
-                expr,
-                kind: library::CastKind::DoubleColon,
-                ..
-            }
-            | L::Collate { expr, .. } => expr,
-            L::AtTimeZone { timestamp, .. } => timestamp,
-            L::CompoundFieldAccess { root, .. } => root,
-            operand => {
-                let mut marked = std::mem::replace(operand, L::value(library::Value::Null));
-                for _ in 0..2 {
-                    marked = L::UnaryOp {
-                        op: U::AtDashAt,
-                        expr: Box::new(marked),
-                    };
-                }
-                *operand = marked;
-                return;
-            }
-        };
-    }
-}
-
-/// An operator as the library has it.
 fn binary_operator(op: &OperatorName) -> B {
     if op.schema.is_empty() {
-        return plain_operator(&op.name);
+        return B::of_sign(&op.name);
     }
     let names = op.schema.iter().chain(std::iter::once(&op.name));
-    B::PGCustomBinaryOperator(names.map(|name| name.to_string()).collect())
-}
-
-fn plain_operator(name: &str) -> B {
-    match name {
-        "=" => B::Eq,
-        "<>" | "!=" => B::NotEq,
-        "<" => B::Lt,
-        ">" => B::Gt,
-        "<=" => B::LtEq,
-        ">=" => B::GtEq,
-        "+" => B::Plus,
-        "-" => B::Minus,
-        "*" => B::Multiply,
-        "/" => B::Divide,
-        "%" => B::Modulo,
-        "^" => B::PGExp,
-        "||" => B::StringConcat,
-        "|" => B::BitwiseOr,
-        "&" => B::BitwiseAnd,
-        "#" => B::PGBitwiseXor,
-        "<<" => B::PGBitwiseShiftLeft,
-        ">>" => B::PGBitwiseShiftRight,
-        "&&" => B::PGOverlap,
-        "^@" => B::PGStartsWith,
-        "~" => B::PGRegexMatch,
-        "~*" => B::PGRegexIMatch,
-        "!~" => B::PGRegexNotMatch,
-        "!~*" => B::PGRegexNotIMatch,
-        "~~" => B::PGLikeMatch,
-        "~~*" => B::PGILikeMatch,
-        "!~~" => B::PGNotLikeMatch,
-        "!~~*" => B::PGNotILikeMatch,
-        "->" => B::Arrow,
-        "->>" => B::LongArrow,
-        "#>" => B::HashArrow,
-        "#>>" => B::HashLongArrow,
-        "@>" => B::AtArrow,
-        "<@" => B::ArrowAt,
-        "#-" => B::HashMinus,
-        "@?" => B::AtQuestion,
-        "@@" => B::AtAt,
-        "?" => B::Question,
-        "?&" => B::QuestionAnd,
-        "?|" => B::QuestionPipe,
-        "##" => B::DoubleHash,
-        "<->" => B::LtDashGt,
-        "&<" => B::AndLt,
-        "&>" => B::AndGt,
-        "<<|" => B::LtLtPipe,
-        "|>>" => B::PipeGtGt,
-        "&<|" => B::AndLtPipe,
-        "|&>" => B::PipeAndGt,
-        "<^" => B::LtCaret,
-        ">^" => B::GtCaret,
-        "?#" => B::QuestionHash,
-        "?-" => B::QuestionDash,
-        "?-|" => B::QuestionDashPipe,
-        "?||" => B::QuestionDoublePipe,
-        "@" => B::At,
-        "~=" => B::TildeEq,
-        "<=>" => B::Spaceship,
-        other => B::Custom(other.to_owned()),
-    }
+    B::Qualified(names.map(|name| name.to_string()).collect())
 }

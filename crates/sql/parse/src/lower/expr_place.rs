@@ -1,14 +1,14 @@
-//! Where names and literals begin and end, and the library's identifiers.
+//! Where names and literals begin and end, and identifiers.
 //!
-//! Our tree has the first byte of a node. The library's spans have both ends: errors tell the operator behind an
+//! The grammar's tree has the first byte of a node. Spans have both ends: errors tell the operator behind an
 //! operand by the operand's end, and what the catalog keeps is cut out of the text. So the token at a place is looked
 //! at once more.
 
 use super::{Lower, needs_quotes};
 use crate::ast::{Location, Name};
 use crate::lexer::{Lexer, Token, TokenKind as T};
-use sqlparser::ast as library;
-use sqlparser::tokenizer::Span;
+use crate::lowered as library;
+use crate::lowered::Span;
 
 /// Signs and parentheses that may stand in front of a number that has taken a sign.
 const BEFORE_NUMBER_MAX: usize = 64;

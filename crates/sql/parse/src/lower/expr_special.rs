@@ -2,8 +2,8 @@
 
 use super::Lower;
 use crate::ast::{Const, Expr, FuncCall, Location, TypeCast, Value};
+use crate::lowered::{self as library, Expr as L};
 use logstead_sql_types::error::Result;
-use sqlparser::ast::{self as library, DateTimeField as F, Expr as L};
 
 impl Lower<'_> {
     /// A call by SQL's own words. The arguments are in the order of the function's.
@@ -13,7 +13,6 @@ impl Lower<'_> {
             ("timezone", [zone, timestamp]) => self.at_time_zone(timestamp, zone),
             ("extract", [field, from]) => Ok(L::Extract {
                 field: self.field(field),
-                syntax: library::ExtractSyntax::From,
                 expr: self.boxed(from)?,
             }),
             ("normalize", [text, form]) => {
@@ -123,24 +122,16 @@ impl Lower<'_> {
         })
     }
 
-    /// The field of EXTRACT.
-    fn field(&self, field: &Expr) -> F {
-        let word = word_of(field);
+    /// The field of EXTRACT, in the quotes that it is written in.
+    fn field(&self, field: &Expr) -> library::Ident {
         let location = field.location();
-        let token = self.token(location);
-        let is_word = token.is_some_and(|token| !self.written(token).starts_with(['"', '\'']));
-        let known = is_word.then(|| known_field(word)).flatten();
-        known.unwrap_or_else(|| {
-            let quote = token.and_then(|token| {
-                let first = self.written(token).chars().next();
-                first.filter(|c| matches!(c, '"' | '\''))
-            });
-            F::Custom(library::Ident {
-                value: word.to_owned(),
-                quote_style: quote,
-                span: self.span(location),
-            })
-        })
+        let written = self.token(location).map(|token| self.written(token));
+        let first = written.and_then(|written| written.chars().next());
+        library::Ident {
+            value: word_of(field).to_owned(),
+            quote_style: first.filter(|c| matches!(c, '"' | '\'')),
+            span: self.span(location),
+        }
     }
 }
 
@@ -153,53 +144,4 @@ fn word_of(expr: &Expr) -> &str {
         }) => word,
         _ => "",
     }
-}
-
-/// A field that the library knows.
-fn known_field(word: &str) -> Option<F> {
-    Some(match word {
-        "year" => F::Year,
-        "years" => F::Years,
-        "month" => F::Month,
-        "months" => F::Months,
-        "week" => F::Week(None),
-        "weeks" => F::Weeks,
-        "day" => F::Day,
-        "dayofweek" => F::DayOfWeek,
-        "dayofyear" => F::DayOfYear,
-        "days" => F::Days,
-        "date" => F::Date,
-        "datetime" => F::Datetime,
-        "hour" => F::Hour,
-        "hours" => F::Hours,
-        "minute" => F::Minute,
-        "minutes" => F::Minutes,
-        "second" => F::Second,
-        "seconds" => F::Seconds,
-        "century" => F::Century,
-        "decade" => F::Decade,
-        "dow" => F::Dow,
-        "doy" => F::Doy,
-        "epoch" => F::Epoch,
-        "isodow" => F::Isodow,
-        "isoyear" => F::Isoyear,
-        "isoweek" => F::IsoWeek,
-        "julian" => F::Julian,
-        "microsecond" => F::Microsecond,
-        "microseconds" => F::Microseconds,
-        "millenium" => F::Millenium,
-        "millennium" => F::Millennium,
-        "millisecond" => F::Millisecond,
-        "milliseconds" => F::Milliseconds,
-        "nanosecond" => F::Nanosecond,
-        "nanoseconds" => F::Nanoseconds,
-        "quarter" => F::Quarter,
-        "time" => F::Time,
-        "timezone" => F::Timezone,
-        "timezone_abbr" => F::TimezoneAbbr,
-        "timezone_hour" => F::TimezoneHour,
-        "timezone_minute" => F::TimezoneMinute,
-        "timezone_region" => F::TimezoneRegion,
-        _ => return None,
-    })
 }

@@ -1,15 +1,14 @@
 //! XML: its constructs are calls of functions of names that nobody can write.
 
 use super::Lower;
-use super::expr_call::arguments;
 use crate::ast::{
     Expr, Location, RangeTableFunc, XmlExpr, XmlExprOp as Op, XmlNamedArg, XmlOption, XmlSerialize,
     XmlStandalone,
 };
+use crate::lowered::{self as library, Expr as L};
 use crate::xml::XML_MARK;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast::{self as library, Expr as L, FunctionArg, FunctionArgExpr};
 
 impl Lower<'_> {
     /// A construct of XML.
@@ -86,26 +85,21 @@ impl Lower<'_> {
         let null = L::value(library::Value::Null);
         Ok(match type_name {
             Some(type_name) => L::Cast {
-                kind: library::CastKind::DoubleColon,
                 expr: Box::new(null),
                 data_type: self.data_type(type_name)?,
-                format: None,
             },
             None => null,
         })
     }
 
-    /// `IS DOCUMENT`: IS DISTINCT FROM a literal that nobody can write.
+    /// `IS DOCUMENT`
     pub(super) fn document_test(&self, node: &XmlExpr, negated: bool) -> Result<L> {
         let Some(document) = node.args.first() else {
             return Err(SqlError::internal("IS DOCUMENT of nothing"));
         };
-        let document = self.operand_of_is(document)?;
-        let mark = self.literal(&format!("{XML_MARK}xmldocument"), node.location);
-        let mark = Box::new(mark);
-        Ok(match negated {
-            false => L::IsDistinctFrom(document, mark),
-            true => L::IsNotDistinctFrom(document, mark),
+        Ok(L::IsDocument {
+            expr: self.operand_of_is(document)?,
+            negated,
         })
     }
 
@@ -164,10 +158,6 @@ impl Lower<'_> {
             args.push(self.xml_call("xmlcolumn", column_args, column.location)?);
         }
         let call = self.call_of_mark(&format!("{XML_MARK}xmltable"), location);
-        let args = args.into_iter().map(FunctionArgExpr::Expr);
-        Ok(library::Function {
-            args: arguments(args.map(FunctionArg::Unnamed).collect()),
-            ..call
-        })
+        Ok(self.call_with(call, args))
     }
 }

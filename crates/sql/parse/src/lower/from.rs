@@ -1,15 +1,14 @@
 //! FROM: tables, queries, joins. Functions are in `from_function`.
 
 use super::Lower;
-use crate::aliases::ALIAS_MARK;
 use crate::ast::{
     Alias, Expr, FuncName, JoinExpr, JoinQual, JoinType, Names, RangeSubselect, RangeTableSample,
     RangeVar, RelationName, TableRef, Value,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
+use crate::lowered::Span;
+use crate::lowered::{self as library, JoinConstraint, JoinOperator, TableFactor};
 use logstead_sql_types::error::{Result, SqlError};
-use sqlparser::ast::{self as library, JoinConstraint, JoinOperator, TableFactor};
-use sqlparser::tokenizer::Span;
 
 /// What the name of a relation begins with that is the source of a view.
 const SOURCE: char = '\u{1}';
@@ -41,7 +40,6 @@ impl Lower<'_> {
         for join in chain.into_iter().rev() {
             joins.push(library::Join {
                 relation: self.table_factor(&join.rarg)?,
-                global: false,
                 join_operator: self.join_operator(join)?,
             });
         }
@@ -91,19 +89,14 @@ impl Lower<'_> {
     pub(crate) fn table_item(
         &self,
         node: &RangeVar,
-        sample: Option<library::TableSampleKind>,
+        sample: Option<Box<library::TableSample>>,
     ) -> TableFactor {
         TableFactor::Table {
             name: self.relation_name(node),
             alias: self.table_alias(node.alias.as_deref()),
             args: None,
-            with_hints: Vec::new(),
-            version: None,
             with_ordinality: false,
-            partitions: Vec::new(),
-            json_path: None,
             sample,
-            index_hints: Vec::new(),
         }
     }
 
@@ -129,10 +122,8 @@ impl Lower<'_> {
             }
         });
         Some(library::TableAlias {
-            explicit,
             name,
             columns: columns.collect(),
-            at: None,
         })
     }
 
@@ -141,7 +132,6 @@ impl Lower<'_> {
             lateral: node.lateral,
             subquery: Box::new(self.query(&node.subquery)?),
             alias: self.table_alias(node.alias.as_deref()),
-            sample: None,
         })
     }
 
@@ -151,11 +141,7 @@ impl Lower<'_> {
             FuncName::Stored { called, .. } => Some(&**called),
         };
         let quantity = match node.args.first() {
-            Some(value) => Some(library::TableSampleQuantity {
-                parenthesized: true,
-                value: self.expr(value)?,
-                unit: None,
-            }),
+            Some(value) => Some(self.expr(value)?),
             None => None,
         };
         let seed = match &node.repeatable {
@@ -168,16 +154,11 @@ impl Lower<'_> {
                     Value::Float(number) => number.to_string(),
                     _ => String::new(),
                 };
-                Some(library::TableSampleSeed {
-                    modifier: library::TableSampleSeedModifier::Repeatable,
-                    value: library::Value::Number(number, false)
-                        .with_span(self.span(seed.location)),
-                })
+                Some(library::Value::Number(number).with_span(self.span(seed.location)))
             }
             Some(_) => return Err(SqlError::unsupported("TABLESAMPLE")),
         };
         let sample = library::TableSample {
-            modifier: library::TableSampleModifier::TableSample,
             name: match method {
                 Some("bernoulli") => Some(library::TableSampleMethod::Bernoulli),
                 Some("system") => Some(library::TableSampleMethod::System),
@@ -185,11 +166,8 @@ impl Lower<'_> {
             },
             quantity,
             seed,
-            bucket: None,
-            offset: None,
         };
-        let sample = library::TableSampleKind::AfterTableAlias(Box::new(sample));
-        Ok(self.table_item(&node.relation, Some(sample)))
+        Ok(self.table_item(&node.relation, Some(Box::new(sample))))
     }
 
     fn join_operator(&self, node: &JoinExpr) -> Result<JoinOperator> {
@@ -198,16 +176,10 @@ impl Lower<'_> {
             JoinQual::None => JoinConstraint::None,
             JoinQual::On(condition) => JoinConstraint::On(self.expr(condition)?),
             JoinQual::Using(columns, alias) => {
-                let mut names: Vec<library::ObjectName> = { columns.iter() }
-                    .map(|column| library::ObjectName::from(vec![self.unplaced_ident(column)]))
-                    .collect();
-                // The name that they have together is one more column.
-                if let Some(alias) = alias {
-                    let mark = format!("{ALIAS_MARK}{}", alias.name);
-                    let mark = self.marked(&mark, self.span(alias.location));
-                    names.push(library::ObjectName::from(vec![mark]));
-                }
-                JoinConstraint::Using(names)
+                let names = columns.iter().map(|column| self.unplaced_ident(column));
+                let alias = alias.as_ref();
+                let alias = alias.map(|alias| self.ident(&alias.name, alias.location));
+                JoinConstraint::Using(names.collect(), alias)
             }
         };
         Ok(match node.jointype {

@@ -5,11 +5,8 @@ use crate::ast::{
     Alias, ColumnDefinition, Expr, FuncCall, FuncName, Location, Name, RangeFunction,
     RangeTableFunc,
 };
-use crate::rows_from::{COLUMNS, MARK};
+use crate::lowered::{self as library, Expr as L, FunctionArg, FunctionArguments, TableFactor};
 use logstead_sql_types::error::{Result, SqlError};
-use sqlparser::ast::{
-    self as library, Expr as L, FunctionArg, FunctionArgExpr, FunctionArguments, TableFactor,
-};
 
 impl Lower<'_> {
     /// XMLTABLE
@@ -23,9 +20,12 @@ impl Lower<'_> {
     pub(super) fn range_function(&self, node: &RangeFunction) -> Result<TableFactor> {
         let ordinality = node.ordinality;
         if node.is_rowsfrom {
-            let call = self.rows_from(node)?;
-            let alias = self.function_alias(node, None)?;
-            return Ok(function_item(call, node.lateral, ordinality, alias));
+            return Ok(TableFactor::RowsFrom {
+                lateral: node.lateral,
+                functions: self.rows_from(node)?,
+                with_ordinality: ordinality,
+                alias: self.function_alias(node, None)?,
+            });
         }
         let Some((function, _)) = node.functions.first() else {
             return Err(SqlError::internal("no function in FROM"));
@@ -39,11 +39,9 @@ impl Lower<'_> {
         };
         let alias = self.function_alias(node, called)?;
         if let Some(arrays) = self.unnested(function).filter(|_| !node.lateral) {
-            return Ok(TableFactor::UNNEST {
+            return Ok(TableFactor::Unnest {
                 alias,
                 array_exprs: self.exprs_of(&arrays)?,
-                with_offset: false,
-                with_offset_alias: None,
                 with_ordinality: ordinality,
             });
         }
@@ -55,7 +53,7 @@ impl Lower<'_> {
         exprs.iter().map(|expr| self.expr(expr)).collect()
     }
 
-    /// The arrays of UNNEST, which the library knows by its name.
+    /// The arrays of UNNEST.
     fn unnested<'e>(&self, function: &'e Expr) -> Option<Vec<&'e Expr>> {
         let Expr::FuncCall(call) = function else {
             return None;
@@ -97,28 +95,33 @@ impl Lower<'_> {
         call
     }
 
-    /// ROWS FROM is a call of the calls; a list of columns follows its function as one more.
-    fn rows_from(&self, node: &RangeFunction) -> Result<library::Function> {
-        let mut args = Vec::with_capacity(node.functions.len());
+    /// The calls of ROWS FROM.
+    fn rows_from(
+        &self,
+        node: &RangeFunction,
+    ) -> Result<Vec<(library::Function, Vec<library::TableAliasColumnDef>)>> {
+        let mut functions = Vec::with_capacity(node.functions.len());
         for (function, columns) in &node.functions {
-            args.push(L::Function(self.windowless_call(function)?));
-            if columns.is_empty() {
-                continue;
-            }
-            let mut defined = Vec::with_capacity(2 * columns.len());
-            for column in columns {
-                refuse_collation(column)?;
-                let name = self.ident(&column.colname, column.location);
-                defined.push(L::Identifier(name));
-                defined.push(self.null_of(Some(&column.type_name))?);
-            }
-            let location = columns
-                .first()
-                .map_or(node.location, |column| column.location);
-            let call = self.call_of_mark(COLUMNS, location);
-            args.push(L::Function(self.call_with(call, defined)));
+            let call = self.windowless_call(function)?;
+            functions.push((call, self.column_definitions(columns)?));
         }
-        Ok(self.call_with(self.call_of_mark(MARK, node.location), args))
+        Ok(functions)
+    }
+
+    /// A column definition list.
+    fn column_definitions(
+        &self,
+        columns: &[ColumnDefinition],
+    ) -> Result<Vec<library::TableAliasColumnDef>> {
+        let mut defined = Vec::with_capacity(columns.len());
+        for column in columns {
+            refuse_collation(column)?;
+            defined.push(library::TableAliasColumnDef {
+                name: self.ident(&column.colname, column.location),
+                data_type: Some(self.data_type(&column.type_name)?),
+            });
+        }
+        Ok(defined)
     }
 
     /// What a function is called, and its columns. With columns alone it is called by its own name.
@@ -127,37 +130,24 @@ impl Lower<'_> {
         node: &RangeFunction,
         called: Option<&Name>,
     ) -> Result<Option<library::TableAlias>> {
-        let mut alias = self.table_alias(node.alias.as_deref());
+        let alias = self.table_alias(node.alias.as_deref());
         if node.coldeflist.is_empty() {
             return Ok(alias);
         }
-        let alias = match &mut alias {
-            Some(alias) => alias.clone(),
-            None => {
-                let own = Alias {
-                    name: called.cloned().unwrap_or_else(|| "rows from".into()),
-                    colnames: Vec::new(),
-                    location: node.location,
-                };
-                let made = self.table_alias(Some(&own));
-                let Some(made) = made else {
-                    return Ok(None);
-                };
-                library::TableAlias {
-                    explicit: true,
-                    ..made
-                }
-            }
+        let own = || {
+            self.table_alias(Some(&Alias {
+                name: called.cloned().unwrap_or_else(|| "rows from".into()),
+                colnames: Vec::new(),
+                location: node.location,
+            }))
         };
-        let mut columns = Vec::with_capacity(node.coldeflist.len());
-        for column in &node.coldeflist {
-            refuse_collation(column)?;
-            columns.push(library::TableAliasColumnDef {
-                name: self.ident(&column.colname, column.location),
-                data_type: Some(self.data_type(&column.type_name)?),
-            });
-        }
-        Ok(Some(library::TableAlias { columns, ..alias }))
+        let Some(alias) = alias.or_else(own) else {
+            return Ok(None);
+        };
+        Ok(Some(library::TableAlias {
+            columns: self.column_definitions(&node.coldeflist)?,
+            ..alias
+        }))
     }
 }
 
@@ -179,9 +169,7 @@ fn function_item(
     let name = call.name;
     let args: Option<Vec<FunctionArg>> = match call.args {
         FunctionArguments::List(list) => Some(list.args),
-        FunctionArguments::Subquery(query) => Some(vec![FunctionArg::Unnamed(
-            FunctionArgExpr::Expr(L::Subquery(query)),
-        )]),
+        FunctionArguments::Subquery(query) => Some(vec![L::Subquery(query).into()]),
         FunctionArguments::None => None,
     };
     match lateral {
@@ -195,17 +183,9 @@ fn function_item(
         false => TableFactor::Table {
             name,
             alias,
-            args: args.map(|args| library::TableFunctionArgs {
-                args,
-                settings: None,
-            }),
-            with_hints: Vec::new(),
-            version: None,
+            args,
             with_ordinality,
-            partitions: Vec::new(),
-            json_path: None,
             sample: None,
-            index_hints: Vec::new(),
         },
     }
 }

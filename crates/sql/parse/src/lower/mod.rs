@@ -1,17 +1,16 @@
-//! From our tree ([`ast`](crate::ast)) to the tree and the commands that the rest of the server still reads: those of
-//! the grammar library, and those of [`StatementKind`].
+//! From the tree of the grammar ([`ast`](crate::ast)) to the tree that the rest of the server reads
+//! ([`lowered`](crate::lowered)), and to the commands of [`StatementKind`].
 //!
-//! Owns: nothing that stays. The binder, the catalog's statements and the session are converted to our tree one family
-//! after the other, each takes its part of this module away, and in the end it is gone with the library.
+//! Owns: nothing that stays. Binder, DDL and sessions are converted to the grammar's tree one family after the other;
+//! each takes its part of this module away.
 //!
 //! # Rules
 //!
-//! - A name of ours is folded already. It becomes an identifier in quotes where it would be read as another one
-//!   without ([`Lower::ident`]).
-//! - A place becomes a span of one line: its column is the character of the text ([`Lower::span`]), so positions in
-//!   errors are as before.
+//! - A name of the grammar's tree is folded already. It becomes an identifier in quotes where it would be read as
+//!   another one without ([`Lower::ident`]).
+//! - A place becomes the span of the token that stands there ([`Lower::span`]), in characters of the text.
 //! - What we know and the server does not support is refused here by name (0A000), as far as it cannot be told in the
-//!   library's tree.
+//!   lowered tree.
 
 mod dml;
 mod expr;
@@ -52,15 +51,14 @@ mod utility_settings;
 use crate::ast::RawStmt;
 use crate::depth::{CONJUNCTIONS_MAX, Depth};
 use crate::lexer::{Category, Keyword, Lexer};
+use crate::lowered as library;
 use crate::{AsOf, Parsed, StatementKind, Tree, grammar};
 use logstead_sql_types::error::{Result, too_deep};
 use logstead_sql_types::value::build::Room;
-use sqlparser::ast as library;
-use sqlparser::tokenizer::Location as Place;
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
-/// A statement in the library's tree, who handles it, and what it reads.
+/// A lowered statement, who handles it, and what it reads.
 pub(crate) struct Lowered {
     pub(crate) statement: library::Statement,
     pub(crate) kind: StatementKind,
@@ -68,10 +66,10 @@ pub(crate) struct Lowered {
 }
 
 impl Lowered {
-    /// A statement that the library's tree has no place for: a placeholder stands there.
+    /// A statement of which its kind says all.
     pub(crate) fn command(kind: StatementKind) -> Lowered {
         Lowered {
-            statement: library::Statement::UnlockTables,
+            statement: library::Statement::Command,
             kind,
             as_of: None,
         }
@@ -85,7 +83,7 @@ pub(crate) struct Lower<'a> {
     characters: OnceCell<Vec<usize>>,
     /// Levels of expressions that are being lowered.
     depth: Cell<usize>,
-    /// Levels that lists of AND and OR have in the library's tree beyond those of ours.
+    /// Levels that lists of AND and OR have in the lowered tree beyond those of the grammar's.
     levels: Cell<usize>,
 }
 
@@ -104,8 +102,8 @@ impl<'a> Lower<'a> {
         self.text
     }
 
-    /// A byte of the text as the library's place.
-    pub(crate) fn place(&self, byte: usize) -> Place {
+    /// The character of the text that begins at a byte, from 1.
+    pub(crate) fn place(&self, byte: usize) -> usize {
         let characters = self.characters.get_or_init(|| match self.text.is_ascii() {
             true => Vec::new(),
             false => self.text.char_indices().map(|(at, _)| at).collect(),
@@ -114,10 +112,7 @@ impl<'a> Lower<'a> {
             true => byte,
             false => characters.partition_point(|at| *at < byte),
         };
-        Place {
-            line: 1,
-            column: before as u64 + 1,
-        }
+        before + 1
     }
 
     /// An AND or OR of so many. The binder takes it apart in a loop, so it counts as deep only beyond what the binder

@@ -7,6 +7,7 @@ use crate::ast::{
     AnyName, CommentStmt, Name, Names, ObjectRef, ObjectType, ObjectWithArgs, RangeVar,
     RelationName, Stmt, TypeName, TypeRef, Value,
 };
+use crate::lowered as library;
 use crate::{
     CommentOn, Commented, LargeObjectCommand, PolicyAction, PolicyStatement, RoutineCommand,
     StatementKind, TriggerAction, TriggerStatement,
@@ -14,7 +15,6 @@ use crate::{
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
-use sqlparser::ast as library;
 
 /// The parts of a relation's name.
 pub(super) fn relation_parts(relation: &RangeVar) -> Names {
@@ -253,7 +253,6 @@ impl Lower<'_> {
                 object_type: known,
                 object_name,
                 comment: text,
-                if_exists: false,
             },
             "COMMENT",
         ))

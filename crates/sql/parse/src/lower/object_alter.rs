@@ -12,14 +12,13 @@ use crate::ast::{
     AlterObjectDependsStmt, AlterObjectSchemaStmt, AlterOwnerStmt, Name, ObjectRef, ObjectType,
     RangeVar, RenameStmt,
 };
-use crate::conflict_target::EXPRESSION_MARK;
+use crate::lowered::{self as library, AlterTableOperation as Operation};
 use crate::{
     AlterDomain, AlterRoutine, AlterSequence, AlterView, DatabaseCommand, IndexAction,
     IndexCommand, LargeObjectCommand, OwnedKind, PolicyAction, RightsCommand, RoleCommand,
     RoleName, RoutineCommand, StatementKind, TriggerAction, TypeCommand, ViewCommand,
 };
 use logstead_sql_types::error::{Result, SqlError};
-use sqlparser::ast::{self as library, AlterTableOperation as Operation};
 
 fn of_type(command: TypeCommand) -> Lowered {
     Lowered::command(StatementKind::Type(Box::new(command)))
@@ -49,8 +48,7 @@ impl Lower<'_> {
         };
         match stmt.rename_type {
             ObjectType::Table | ObjectType::View | ObjectType::MatView => {
-                let table_name = library::RenameTableNameKind::To(self.one_name(newname));
-                let operation = Operation::RenameTable { table_name };
+                let operation = Operation::RenameTable(self.one_name(newname));
                 self.alter_renamed(
                     stmt.rename_type,
                     relation_of(object)?,
@@ -148,12 +146,7 @@ impl Lower<'_> {
         }
         match stmt.object_type {
             kind @ (ObjectType::Table | ObjectType::View | ObjectType::MatView) => {
-                // The readers tell it from a new name by its mark.
-                let marked = format!("{EXPRESSION_MARK}{schema}");
-                let name = library::Ident::with_quote('"', marked);
-                let table_name =
-                    library::RenameTableNameKind::To(library::ObjectName::from(vec![name]));
-                let operation = Operation::RenameTable { table_name };
+                let operation = Operation::SetSchema(schema);
                 self.alter_renamed(kind, relation_of(object)?, stmt.missing_ok, operation)
             }
             ObjectType::Sequence => Err(SqlError::unsupported(
@@ -247,12 +240,7 @@ impl Lower<'_> {
         let alter = library::AlterTable {
             name: self.relation_name(relation),
             if_exists,
-            only: !relation.inh,
             operations: vec![operation],
-            location: None,
-            on_cluster: None,
-            table_type: None,
-            end_token: library::helpers::attached_token::AttachedToken::empty(),
         };
         let materialized = match kind {
             ObjectType::Table => {

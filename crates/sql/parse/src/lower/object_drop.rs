@@ -7,11 +7,11 @@ use super::routine_ref::{routine_word, unplaced_name};
 use super::unsupported::unsupported_kind;
 use super::{Lower, Lowered};
 use crate::ast::{DropBehavior, DropStmt, ObjectRef, ObjectType};
+use crate::lowered as library;
 use crate::{
     ExtensionCommand, PolicyAction, RoutineCommand, StatementKind, TriggerAction, TypeCommand,
 };
 use logstead_sql_types::error::Result;
-use sqlparser::ast as library;
 
 /// Languages that are there.
 const LANGUAGES: [&str; 4] = ["c", "internal", "plpgsql", "sql"];
@@ -75,10 +75,7 @@ impl Lower<'_> {
                 if_exists,
                 names,
                 cascade,
-                restrict: false,
-                purge: stmt.concurrent,
-                temporary: false,
-                table: None,
+                concurrently: stmt.concurrent,
             },
             tag,
         ))

@@ -6,33 +6,15 @@ use crate::ast::{
     LockStrength, LockWaitPolicy, LockingClause, Persistence, RangeVar, ResTarget, SelectBody,
     SelectCore, SelectLimit, SelectStmt, SetOp, SetOperation, SortBy, Stmt, WindowDef, WithClause,
 };
-use crate::conflict_target::EXPRESSION_MARK;
-use crate::grouping::GroupingWord;
-use crate::locking::{KEY_SHARE, NO_KEY_UPDATE, QUALIFIED, SHARE, UPDATE};
+use crate::grouping::{GroupingWord, MARK};
+use crate::lowered as library;
+use crate::lowered::TokenSpan;
 use crate::{AsOf, AsOfPoint};
+use logstead_engine::RowLock;
 use logstead_sql_types::error::{Result, SqlError};
-use sqlparser::ast as library;
-use sqlparser::ast::helpers::attached_token::AttachedToken;
-use sqlparser::tokenizer::{Token, TokenWithSpan};
-
-/// A query that is nothing but this.
-pub(super) fn plain_query(body: library::SetExpr) -> library::Query {
-    library::Query {
-        with: None,
-        body: Box::new(body),
-        order_by: None,
-        limit_clause: None,
-        fetch: None,
-        locks: Vec::new(),
-        for_clause: None,
-        settings: None,
-        format_clause: None,
-        pipe_operators: Vec::new(),
-    }
-}
 
 /// A name in quotes, which nobody else can write.
-pub(super) fn mark(value: impl Into<String>, span: sqlparser::tokenizer::Span) -> library::Ident {
+pub(super) fn mark(value: impl Into<String>, span: crate::lowered::Span) -> library::Ident {
     library::Ident {
         value: value.into(),
         quote_style: Some('"'),
@@ -82,7 +64,7 @@ impl Lower<'_> {
             limit_clause,
             fetch,
             locks: self.locks(query),
-            ..plain_query(body)
+            ..library::Query::from(body)
         })
     }
 
@@ -94,14 +76,14 @@ impl Lower<'_> {
         }
         let (with, change) = self.change(stmt)?;
         let body = match stmt {
-            Stmt::Insert(_) => S::Insert(change),
-            Stmt::Update(_) => S::Update(change),
-            Stmt::Delete(_) => S::Delete(change),
-            _ => S::Merge(change),
+            Stmt::Insert(_) => S::Insert(Box::new(change)),
+            Stmt::Update(_) => S::Update(Box::new(change)),
+            Stmt::Delete(_) => S::Delete(Box::new(change)),
+            _ => S::Merge(Box::new(change)),
         };
         Ok(library::Query {
             with,
-            ..plain_query(body)
+            ..library::Query::from(body)
         })
     }
 
@@ -122,15 +104,12 @@ impl Lower<'_> {
     /// A place as errors tell it.
     pub(super) fn error_position(&self, location: Location) -> Option<usize> {
         let byte = location.byte()?;
-        usize::try_from(self.place(byte).column).ok()
+        Some(self.place(byte))
     }
 
     /// A token that stands there.
-    pub(super) fn attached_token(&self, location: Location) -> AttachedToken {
-        AttachedToken(TokenWithSpan {
-            token: Token::EOF,
-            span: self.span(location),
-        })
+    fn token_span_of(&self, location: Location) -> TokenSpan {
+        TokenSpan(self.span(location))
     }
 
     /// Lowers WITH.
@@ -140,7 +119,7 @@ impl Lower<'_> {
             cte_tables.push(self.cte(cte)?);
         }
         Ok(library::With {
-            with_token: self.attached_token(with.location),
+            with_token: self.token_span_of(with.location),
             recursive: with.recursive,
             cte_tables,
         })
@@ -159,18 +138,14 @@ impl Lower<'_> {
         };
         Ok(library::Cte {
             alias: library::TableAlias {
-                explicit: false,
                 name: self.ident(&cte.ctename, cte.location),
                 columns: cte.aliascolnames.iter().map(column).collect(),
-                at: None,
             },
             query: Box::new(self.query_of(&cte.ctequery)?),
-            from: None,
             materialized: cte.materialized.map(|is_said| match is_said {
                 true => library::CteAsMaterialized::Materialized,
                 false => library::CteAsMaterialized::NotMaterialized,
             }),
-            closing_paren_token: AttachedToken::empty(),
         })
     }
 
@@ -227,47 +202,18 @@ impl Lower<'_> {
 
     /// Rows of VALUES.
     pub(super) fn values(&self, rows: &[Vec<Expr>], location: Location) -> Result<library::Values> {
-        let row = |row: &Vec<Expr>| {
-            Ok(library::Parens {
-                opening_token: self.attached_token(location),
-                content: self.row_items(row)?,
-                closing_token: self.attached_token(location),
-            })
-        };
+        let rows = rows.iter().map(|row| self.row_items(row));
         Ok(library::Values {
-            explicit_row: false,
-            value_keyword: false,
-            rows: rows.iter().map(row).collect::<Result<_>>()?,
+            rows: rows.collect::<Result<_>>()?,
+            token: self.token_span_of(location),
         })
     }
 
     /// A SELECT that says nothing.
     fn empty_select(&self, location: Location) -> library::Select {
         library::Select {
-            select_token: self.attached_token(location),
-            optimizer_hints: Vec::new(),
-            distinct: None,
-            select_modifiers: None,
-            top: None,
-            top_before_distinct: false,
-            projection: Vec::new(),
-            exclude: None,
-            into: None,
-            from: Vec::new(),
-            lateral_views: Vec::new(),
-            prewhere: None,
-            selection: None,
-            connect_by: Vec::new(),
-            group_by: library::GroupByExpr::Expressions(Vec::new(), Vec::new()),
-            cluster_by: Vec::new(),
-            distribute_by: Vec::new(),
-            sort_by: Vec::new(),
-            having: None,
-            named_window: Vec::new(),
-            qualify: None,
-            window_before_qualify: false,
-            value_table_mode: None,
-            flavor: library::SelectFlavor::Standard,
+            select_token: self.token_span_of(location),
+            ..library::Select::default()
         }
     }
 
@@ -277,7 +223,7 @@ impl Lower<'_> {
             projection: vec![library::SelectItem::UnnamedExpr(self.expr(expr)?)],
             ..self.empty_select(Location::UNKNOWN)
         };
-        Ok(plain_query(library::SetExpr::Select(Box::new(select))))
+        Ok(library::SetExpr::Select(Box::new(select)).into())
     }
 
     /// `TABLE t` is `SELECT * FROM t`.
@@ -306,7 +252,6 @@ impl Lower<'_> {
             selection: self.opt_expr(core.where_clause.as_ref())?,
             group_by: self.group_by(core)?,
             having: self.opt_expr(core.having_clause.as_ref())?,
-            window_before_qualify: !core.window_clause.is_empty(),
             named_window: named_window.collect::<Result<_>>()?,
             ..self.empty_select(core.location)
         })
@@ -318,7 +263,7 @@ impl Lower<'_> {
         let name = mark(name, self.span(window.location));
         Ok(library::NamedWindowDefinition(
             name,
-            library::NamedWindowExpr::WindowSpec(self.window_spec(window)?),
+            self.window_spec(window)?,
         ))
     }
 
@@ -336,23 +281,10 @@ impl Lower<'_> {
     }
 
     fn into(&self, into: &IntoClause) -> library::SelectInto {
-        let library::ObjectName(parts) = self.relation_name(&into.rel);
-        let mut idents = parts.into_iter().filter_map(|part| match part {
-            library::ObjectNamePart::Identifier(ident) => Some(ident),
-            library::ObjectNamePart::Function(_) => None,
-        });
-        let target = match (idents.next(), idents.next()) {
-            (Some(name), None) => library::Expr::Identifier(name),
-            (first, second) => {
-                let named = first.into_iter().chain(second).chain(idents);
-                library::Expr::CompoundIdentifier(named.collect())
-            }
-        };
         library::SelectInto {
             temporary: into.rel.persistence == Persistence::Temporary,
             unlogged: into.rel.persistence == Persistence::Unlogged,
-            table: false,
-            targets: vec![target],
+            name: self.relation_name(&into.rel),
         }
     }
 
@@ -362,14 +294,7 @@ impl Lower<'_> {
     }
 
     fn wildcard(&self, location: Location) -> library::SelectItem {
-        library::SelectItem::Wildcard(self.wildcard_options(location))
-    }
-
-    fn wildcard_options(&self, location: Location) -> library::WildcardAdditionalOptions {
-        library::WildcardAdditionalOptions {
-            wildcard_token: self.attached_token(location),
-            ..library::WildcardAdditionalOptions::default()
-        }
+        library::SelectItem::Wildcard(self.token_span_of(location))
     }
 
     fn select_item(&self, item: &ResTarget) -> Result<library::SelectItem> {
@@ -385,8 +310,8 @@ impl Lower<'_> {
             }
             let name = self.object_name(&column.fields, column.location);
             return Ok(library::SelectItem::QualifiedWildcard(
-                library::SelectItemQualifiedWildcardKind::ObjectName(name),
-                self.wildcard_options(column.location),
+                name,
+                self.token_span_of(column.location),
             ));
         }
         let expr = self.expr(value)?;
@@ -407,7 +332,7 @@ impl Lower<'_> {
         for item in &core.group_clause {
             items.push(self.grouping_item(item)?);
         }
-        Ok(library::GroupByExpr::Expressions(items, Vec::new()))
+        Ok(library::GroupByExpr(items))
     }
 
     fn grouping_item(&self, item: &GroupingItem) -> Result<library::Expr> {
@@ -435,49 +360,27 @@ impl Lower<'_> {
         args: Vec<library::Expr>,
         location: Location,
     ) -> library::Expr {
-        let name = format!("{EXPRESSION_MARK}{}", grouping_name(word));
-        let args = args
-            .into_iter()
-            .map(|arg| library::FunctionArg::Unnamed(library::FunctionArgExpr::Expr(arg)));
-        library::Expr::Function(library::Function {
-            name: library::ObjectName::from(vec![mark(name, self.span(location))]),
-            uses_odbc_syntax: false,
-            parameters: library::FunctionArguments::None,
-            args: library::FunctionArguments::List(library::FunctionArgumentList {
-                duplicate_treatment: None,
-                args: args.collect(),
-                clauses: Vec::new(),
-            }),
-            within_group: Vec::new(),
-            filter: None,
-            null_treatment: None,
-            over: None,
-        })
+        let name = format!("{MARK}{}", grouping_name(word));
+        let name = library::ObjectName::from(vec![mark(name, self.span(location))]);
+        library::Expr::Function(self.call_with(library::Function::of(name), args))
     }
 
     /// Lowers ORDER BY.
     fn order_by(&self, items: &[SortBy]) -> Result<Option<library::OrderBy>> {
-        Ok((!items.is_empty()).then_some(library::OrderBy {
-            kind: library::OrderByKind::Expressions(self.sort_keys(items)?),
-            interpolate: None,
-        }))
+        let keys = self.sort_keys(items)?;
+        Ok((!keys.is_empty()).then_some(library::OrderBy(keys)))
     }
 
-    /// LIMIT, OFFSET and FETCH FIRST. The library's FETCH has a value; any other expression stands in LIMIT, beside a
+    /// LIMIT, OFFSET and FETCH FIRST. FETCH has a value; any other expression stands in LIMIT, beside a
     /// FETCH that says WITH TIES.
     fn limits(
         &self,
         limit: &SelectLimit,
     ) -> Result<(Option<library::LimitClause>, Option<library::Fetch>)> {
         let offset = self.opt_expr(limit.offset.as_ref())?;
-        let offset = offset.map(|value| library::Offset {
-            value,
-            rows: library::OffsetRows::None,
-        });
         let (mut count, mut fetch) = (None, None);
         let fetch_of = |quantity| library::Fetch {
             with_ties: limit.with_ties,
-            percent: false,
             quantity,
         };
         if let Some(LimitCount::Count(expr)) = &limit.count {
@@ -490,18 +393,16 @@ impl Lower<'_> {
                 fetch = Some(fetch_of(Some(value)));
             } else {
                 count = Some(value);
-                let one = library::Value::Number("1".to_owned(), false).with_empty_span();
+                let one = library::Value::Number("1".to_owned()).with_empty_span();
                 fetch = limit
                     .with_ties
                     .then(|| fetch_of(Some(library::Expr::Value(one))));
             }
         }
-        let clause =
-            (count.is_some() || offset.is_some()).then_some(library::LimitClause::LimitOffset {
-                limit: count,
-                offset,
-                limit_by: Vec::new(),
-            });
+        let clause = (count.is_some() || offset.is_some()).then_some(library::LimitClause {
+            limit: count,
+            offset,
+        });
         Ok((clause, fetch))
     }
 
@@ -510,7 +411,7 @@ impl Lower<'_> {
         matches!(count, Expr::Const(constant) if self.is_written(constant.location, "fetch"))
     }
 
-    /// Locking clauses. The library knows two strengths and one name: the others travel in that name.
+    /// Locking clauses.
     fn locks(&self, query: &SelectStmt) -> Vec<library::LockClause> {
         let without_from = is_without_from(query);
         let clauses = query.locking_clause.iter();
@@ -520,31 +421,17 @@ impl Lower<'_> {
     }
 
     fn lock(&self, clause: &LockingClause) -> library::LockClause {
-        let (lock_type, part, is_known) = match clause.strength {
-            LockStrength::Update => (library::LockType::Update, UPDATE, true),
-            LockStrength::NoKeyUpdate => (library::LockType::Update, NO_KEY_UPDATE, false),
-            LockStrength::Share => (library::LockType::Share, SHARE, true),
-            LockStrength::KeyShare => (library::LockType::Share, KEY_SHARE, false),
-        };
-        let of = (!is_known || !clause.locked_rels.is_empty()).then(|| {
-            let mut parts = vec![mark(part, self.span(clause.location))];
-            for relation in &clause.locked_rels {
-                let library::ObjectName(names) = self.relation_name(relation);
-                let mut idents = names.iter().filter_map(library::ObjectNamePart::as_ident);
-                let span = self.span(relation.location);
-                let qualifiers = names.len().saturating_sub(1);
-                parts.extend((0..qualifiers).map(|_| mark(QUALIFIED, span)));
-                parts.extend(
-                    idents
-                        .next_back()
-                        .map(|name| mark(name.value.clone(), span)),
-                );
-            }
-            library::ObjectName::from(parts)
-        });
+        let relations = clause.locked_rels.iter();
         library::LockClause {
-            lock_type,
-            of,
+            lock: match clause.strength {
+                LockStrength::Update => RowLock::Update,
+                LockStrength::NoKeyUpdate => RowLock::NoKeyUpdate,
+                LockStrength::Share => RowLock::Share,
+                LockStrength::KeyShare => RowLock::KeyShare,
+            },
+            of: relations
+                .map(|relation| self.relation_name(relation))
+                .collect(),
             nonblock: match clause.wait_policy {
                 LockWaitPolicy::Block => None,
                 LockWaitPolicy::SkipLocked => Some(library::NonBlock::SkipLocked),

@@ -10,9 +10,9 @@ use crate::ast::{
     AccessPriv, AlterDefaultPrivilegesStmt, DefArg, DropBehavior, GrantStmt, GrantTarget, Name,
     ObjectRef, ObjectType,
 };
+use crate::lowered as library;
 use crate::{Grant, GrantOn, Privilege, RightsCommand, RoutineWord};
 use logstead_sql_types::error::Result;
-use sqlparser::ast as library;
 
 fn strings(names: &[Name]) -> Vec<String> {
     names.iter().map(|name| name.to_string()).collect()

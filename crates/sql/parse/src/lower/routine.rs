@@ -6,14 +6,14 @@ use crate::ast::{
     AlterFunctionStmt, CreateFunctionStmt, DefArg, DefElem, FunctionParameterMode as Mode, Name,
     SetValue, Stmt, TypeName, TypeRef, Value, VariableSetKind, VariableSetStmt,
 };
+use crate::lowered as library;
+use crate::lowered::Span;
 use crate::{
     AlterRoutine, ArgClause, ConfigClause, CreateRoutine, RoutineCommand, RoutineOption,
     StatementKind, Volatility,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast as library;
-use sqlparser::tokenizer::Span;
 
 /// What ALTER TYPE and CREATE TYPE of a base type come to, and the like.
 pub(super) fn refused(what: &'static str) -> Lowered {

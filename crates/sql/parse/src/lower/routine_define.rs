@@ -5,10 +5,10 @@ use super::routine::{names_of, refused};
 use super::routine_ref::unplaced_name;
 use super::{Lower, Lowered};
 use crate::ast::{DefArg, DefElem, DefineStmt, ObjectType, OperatorName};
+use crate::lowered as library;
 use crate::{AggregateValue, CreateAggregate, RoutineCommand, StatementKind};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast as library;
 
 /// 42601 for a value of the wrong kind, in PostgreSQL's words.
 pub(super) fn must_be(option: &DefElem, what: &str) -> SqlError {

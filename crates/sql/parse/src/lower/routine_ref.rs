@@ -5,9 +5,9 @@ use crate::ast::{
     FunctionParameter, FunctionParameterMode as Mode, Name, ObjectType, ObjectWithArgs, TypeName,
     TypeRef,
 };
+use crate::lowered as library;
 use crate::{ArgClause, ArgMode, RoutineRef, RoutineWord, TypeClause};
 use logstead_sql_types::error::{Result, SqlError};
-use sqlparser::ast as library;
 
 /// The word of a kind of routines; none for other kinds.
 pub(super) fn routine_word(kind: ObjectType) -> Option<RoutineWord> {
@@ -23,12 +23,7 @@ pub(super) fn routine_word(kind: ObjectType) -> Option<RoutineWord> {
 /// A name of commands that know no places: each part is in quotes.
 pub(super) fn unplaced_name(names: &[Name]) -> library::ObjectName {
     let part = |name: &Name| library::Ident::with_quote('"', &**name);
-    library::ObjectName(
-        names
-            .iter()
-            .map(|name| library::ObjectNamePart::Identifier(part(name)))
-            .collect(),
-    )
+    library::ObjectName(names.iter().map(part).collect())
 }
 
 impl Lower<'_> {

@@ -10,13 +10,13 @@ use crate::ast::{
     CreateDomainStmt, CreateEnumStmt, CreateRangeStmt, DefArg, DefElem, Name, RangeVar,
     RelationName, TypeName,
 };
+use crate::lowered as library;
 use crate::{
     AlterAttribute, AlterDomain, AttributeClause, CreateDomain, DomainCheckClause, RangeClause,
     StatementKind, TypeCommand,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast as library;
 
 fn of(command: TypeCommand) -> StatementKind {
     StatementKind::Type(Box::new(command))

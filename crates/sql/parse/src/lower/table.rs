@@ -4,14 +4,10 @@ use super::{Lower, Lowered};
 use crate::StatementKind;
 use crate::ast::{
     CollationName, ColumnDef, Constraint, ConstraintKind, CreateStmt, DefElem, Location, Name,
-    OnCommitAction, Persistence, RangeVar, Stmt, TableElement, TableLikeClause,
+    Persistence, RangeVar, Stmt, TableElement,
 };
-use crate::column_clauses::COMPRESSION;
-use crate::conflict_target::EXPRESSION_MARK;
-use crate::like::{LIKE_MARK, OPTIONS};
+use crate::lowered as library;
 use logstead_sql_types::error::{Result, SqlError};
-use sqlparser::ast as library;
-use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 
 /// The one way to store the rows of a table.
 const HEAP: &str = "heap";
@@ -28,11 +24,6 @@ pub(super) fn ddl(statement: library::Statement, tag: &'static str) -> Lowered {
 /// A statement that is not supported, by name.
 pub(super) fn refused(what: &'static str) -> Lowered {
     Lowered::command(StatementKind::Unsupported(what))
-}
-
-/// A name that nobody can write.
-pub(super) fn mark(value: impl Into<String>) -> library::Ident {
-    library::Ident::with_quote('"', value)
 }
 
 impl Lower<'_> {
@@ -94,8 +85,14 @@ impl Lower<'_> {
             match element {
                 // A partition is refused whatever its columns are, and those have no types.
                 TableElement::Column(_) if is_partition => {}
-                TableElement::Column(def) => columns.push(self.column_def(def)?),
-                TableElement::Like(like) => columns.push(self.like_clause(like)),
+                TableElement::Column(def) => {
+                    let column = self.column_def(def)?;
+                    columns.push(library::TableElement::Column(column));
+                }
+                TableElement::Like(like) => {
+                    let source = self.relation_name(&like.relation);
+                    columns.push(library::TableElement::Like(source, like.options));
+                }
                 TableElement::Constraint(constraint) => {
                     constraints.push(self.table_constraint(constraint)?);
                 }
@@ -107,36 +104,34 @@ impl Lower<'_> {
             (true, parents) => (parents.into_iter().next(), None),
             (false, parents) => (None, (!parents.is_empty()).then_some(parents)),
         };
-        // Which keys it is divided by is told nobody: it is refused.
-        let partition_by = create.partspec.as_ref().map(|spec| {
-            let strategy = self.ident(&spec.strategy, spec.location);
-            Box::new(library::Expr::Identifier(strategy))
-        });
         let options = match &create.tablespacename {
             Some(name) => tablespace(name),
             None => self.with_options(&create.options)?,
         };
-        let table = self
-            .new_table(&create.relation, create.global)
-            .if_not_exists(create.if_not_exists)
-            .columns(columns)
-            .constraints(constraints)
-            .inherits(inherits)
-            .partition_of(partition_of)
-            .for_values(is_partition.then_some(library::ForValues::Default))
-            .partition_by(partition_by)
-            .table_options(options)
-            .on_commit(on_commit(create.oncommit));
-        let statement = library::Statement::CreateTable(table.build());
+        let table = library::CreateTable {
+            if_not_exists: create.if_not_exists,
+            columns,
+            constraints,
+            inherits,
+            partition_of,
+            // Which keys it is divided by is told nobody: it is refused.
+            partition_by: create.partspec.is_some(),
+            table_options: options,
+            on_commit: create.oncommit,
+            ..self.new_table(&create.relation, create.global)
+        };
+        let statement = library::Statement::CreateTable(table);
         Ok(ddl(statement, "CREATE TABLE"))
     }
 
     /// A new table with its name and persistence.
-    pub(super) fn new_table(&self, relation: &RangeVar, global: bool) -> CreateTableBuilder {
-        CreateTableBuilder::new(self.relation_name(relation))
-            .temporary(relation.persistence == Persistence::Temporary)
-            .unlogged(relation.persistence == Persistence::Unlogged)
-            .global(global.then_some(true))
+    pub(super) fn new_table(&self, relation: &RangeVar, global: bool) -> library::CreateTable {
+        library::CreateTable {
+            temporary: relation.persistence == Persistence::Temporary,
+            unlogged: relation.persistence == Persistence::Unlogged,
+            global,
+            ..library::CreateTable::of(self.relation_name(relation))
+        }
     }
 
     /// WITH (...)
@@ -156,11 +151,6 @@ impl Lower<'_> {
             return Err(SqlError::unsupported("a foreign table or server"));
         }
         let mut options = Vec::new();
-        // It travels as a collation.
-        if let Some(method) = &def.compression {
-            let name = mark(format!("{EXPRESSION_MARK}{COMPRESSION}{method}"));
-            options.push(collation(library::ObjectName::from(vec![name])));
-        }
         let mut collate = def.coll_clause.as_ref();
         // The one that DEFERRABLE and its like speak of.
         let mut last: Option<usize> = None;
@@ -188,6 +178,7 @@ impl Lower<'_> {
         Ok(library::ColumnDef {
             name: self.ident(&def.colname, def.location),
             data_type: self.data_type(type_name)?,
+            compression: def.compression.as_ref().map(|method| method.to_string()),
             options,
         })
     }
@@ -240,33 +231,6 @@ impl Lower<'_> {
             false => Ok(()),
         }
     }
-
-    /// LIKE among columns: it travels as one.
-    fn like_clause(&self, like: &TableLikeClause) -> library::ColumnDef {
-        use crate::ast::table_like as bits;
-        let all = [
-            (bits::COMMENTS, "comments"),
-            (bits::COMPRESSION, "compression"),
-            (bits::CONSTRAINTS, "constraints"),
-            (bits::DEFAULTS, "defaults"),
-            (bits::GENERATED, "generated"),
-            (bits::IDENTITY, "identity"),
-            (bits::INDEXES, "indexes"),
-            (bits::STATISTICS, "statistics"),
-            (bits::STORAGE, "storage"),
-        ];
-        let is_included = |option: &str| {
-            let mut all = all.iter();
-            all.any(|(bit, word)| *word == option && like.options & bit != 0)
-        };
-        let letters = OPTIONS.iter().filter(|(option, _)| is_included(option));
-        let letters: String = letters.map(|(_, letter)| *letter).collect();
-        library::ColumnDef {
-            name: mark(format!("{LIKE_MARK}{letters}")),
-            data_type: library::DataType::Custom(self.relation_name(&like.relation), Vec::new()),
-            options: Vec::new(),
-        }
-    }
 }
 
 /// COLLATE of a column.
@@ -279,21 +243,7 @@ fn collation(name: library::ObjectName) -> library::ColumnOptionDef {
 
 /// TABLESPACE, which is refused by its name.
 pub(super) fn tablespace(name: &Name) -> library::CreateTableOptions {
-    let option = library::SqlOption::TableSpace(library::TablespaceOption {
-        name: name.to_string(),
-        storage: None,
-    });
-    library::CreateTableOptions::Plain(vec![option])
-}
-
-/// ON COMMIT
-pub(super) fn on_commit(action: OnCommitAction) -> Option<library::OnCommit> {
-    match action {
-        OnCommitAction::None => None,
-        OnCommitAction::PreserveRows => Some(library::OnCommit::PreserveRows),
-        OnCommitAction::DeleteRows => Some(library::OnCommit::DeleteRows),
-        OnCommitAction::Drop => Some(library::OnCommit::Drop),
-    }
+    library::CreateTableOptions::Tablespace(name.to_string())
 }
 
 #[cfg(test)]

@@ -1,54 +1,30 @@
 //! ALTER TABLE and its like.
 
 use super::role::role_name;
-use super::table::{mark, refused};
+use super::table::refused;
 use super::table_constraint::{characteristics, generated_as};
 use super::{Lower, Lowered};
 use crate::StatementKind;
 use crate::ast::{
-    AlterColumnType, AlterTableCmd as Cmd, AlterTableStmt, CollationName, ColumnTarget, DefElem,
-    DropBehavior, Expr, FiringMode, Location, Name, RelationKind, ReplicaIdentity, RoleSpec,
-    RoleSpecKind, TriggerTarget,
+    AlterColumnType, AlterTableCmd as Cmd, AlterTableStmt, ColumnTarget, DefElem, DropBehavior,
+    Location, Name, RelationKind, RoleSpec, RoleSpecKind,
 };
-use crate::conflict_target::EXPRESSION_MARK;
 use crate::constraints::AlterConstraint;
-use crate::generated::{FORMS, GeneratedChange, STATISTICS};
+use crate::generated::GeneratedChange;
 use crate::grants::{OwnedKind, RightsCommand};
 use crate::kind::{IndexAction, IndexCommand};
+use crate::lowered as library;
+use crate::lowered::{AlterColumnOperation as ColumnOp, AlterTableOperation as Op};
+use crate::roles::RoleName;
 use crate::views::{AlterView, ViewCommand};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast as library;
-use sqlparser::ast::helpers::attached_token::AttachedToken;
-use sqlparser::ast::{AlterColumnOperation as ColumnOp, AlterTableOperation as Op};
 
 /// What an action becomes.
 enum Action {
     Operation(Box<Op>),
     /// It is not supported, and the statement with it.
     Unsupported(&'static str),
-}
-
-fn drop_behavior(behavior: DropBehavior) -> Option<library::DropBehavior> {
-    match behavior {
-        DropBehavior::Restrict => None,
-        DropBehavior::Cascade => Some(library::DropBehavior::Cascade),
-    }
-}
-
-/// What travels as a default that nobody can write.
-fn as_default(said: &str) -> ColumnOp {
-    ColumnOp::SetDefault {
-        value: library::Expr::Identifier(mark(format!("{EXPRESSION_MARK}{said}"))),
-    }
-}
-
-fn generated_change(change: GeneratedChange) -> Result<ColumnOp> {
-    let form = FORMS.iter().find(|(.., known)| *known == change);
-    match form {
-        Some((_, said, _)) => Ok(as_default(said)),
-        None => Err(SqlError::internal("a change of a column without a mark")),
-    }
 }
 
 /// The code of SET STORAGE (`ATExecSetStorage`).
@@ -181,12 +157,7 @@ impl Lower<'_> {
         Ok(Ok(library::AlterTable {
             name: self.relation_name(&alter.relation),
             if_exists: alter.missing_ok,
-            only: !alter.relation.inh,
             operations,
-            location: None,
-            on_cluster: None,
-            table_type: None,
-            end_token: AttachedToken::empty(),
         }))
     }
 
@@ -199,20 +170,17 @@ impl Lower<'_> {
         }
         Ok(Action::Operation(Box::new(match cmd {
             Cmd::AddColumn { def, missing_ok } => Op::AddColumn {
-                column_keyword: false,
                 if_not_exists: *missing_ok,
                 column_def: self.column_def(def)?,
-                column_position: None,
             },
             Cmd::DropColumn {
                 name,
                 missing_ok,
                 behavior,
             } => Op::DropColumn {
-                has_column_keyword: false,
-                column_names: vec![ident(name)],
+                column_name: ident(name),
                 if_exists: *missing_ok,
-                drop_behavior: drop_behavior(*behavior),
+                cascade: *behavior == DropBehavior::Cascade,
             },
             Cmd::AddConstraint(constraint) => Op::AddConstraint {
                 constraint: self.table_constraint(constraint)?,
@@ -226,44 +194,24 @@ impl Lower<'_> {
             } => Op::DropConstraint {
                 if_exists: *missing_ok,
                 name: ident(name),
-                drop_behavior: drop_behavior(*behavior),
+                cascade: *behavior == DropBehavior::Cascade,
             },
             // No table has OIDs: it says what is.
-            Cmd::DropOids => Op::SetOptionsParens {
-                options: vec![library::SqlOption::KeyValue {
-                    key: library::Ident::new("oids"),
-                    value: library::Expr::value(library::Value::Boolean(false)),
-                }],
-            },
+            Cmd::DropOids => Op::SetOptions(vec![library::SqlOption {
+                key: library::Ident::new("oids"),
+                value: Some("false".to_owned()),
+            }]),
             Cmd::SetLogged => Op::SetLogged,
             Cmd::SetUnlogged => Op::SetUnlogged,
-            Cmd::Trigger { target, mode } => self.trigger_action(target, *mode),
-            Cmd::Rule { name, mode } => {
-                let name = ident(name);
-                match mode {
-                    FiringMode::Origin => Op::EnableRule { name },
-                    FiringMode::Always => Op::EnableAlwaysRule { name },
-                    FiringMode::Replica => Op::EnableReplicaRule { name },
-                    FiringMode::Disabled => Op::DisableRule { name },
-                }
-            }
-            Cmd::ChangeOwner(role) => Op::OwnerTo {
-                new_owner: self.new_owner(role),
-            },
-            Cmd::SetRelOptions(options) => Op::SetOptionsParens {
-                options: self.storage_options(options)?,
-            },
-            Cmd::ResetRelOptions(options) => Op::SetOptionsParens {
-                options: self.reset_options(options)?,
-            },
-            Cmd::ReplicaIdentity(identity) => Op::ReplicaIdentity {
-                identity: match identity {
-                    ReplicaIdentity::Nothing => library::ReplicaIdentity::Nothing,
-                    ReplicaIdentity::Full => library::ReplicaIdentity::Full,
-                    ReplicaIdentity::Default => library::ReplicaIdentity::Default,
-                    ReplicaIdentity::Index(name) => library::ReplicaIdentity::Index(ident(name)),
-                },
-            },
+            Cmd::Trigger { target, mode } => Op::Trigger(target.clone(), *mode),
+            Cmd::Rule { name, mode } => Op::Rule(ident(name), *mode),
+            Cmd::ChangeOwner(role) => Op::OwnerTo(match &role.kind {
+                RoleSpecKind::Public => RoleName::Name("public".to_owned()),
+                _ => role_name(role),
+            }),
+            Cmd::SetRelOptions(options) => Op::SetOptions(self.storage_options(options)?),
+            Cmd::ResetRelOptions(options) => Op::SetOptions(self.reset_options(options)?),
+            Cmd::ReplicaIdentity(identity) => Op::ReplicaIdentity(identity.clone()),
             Cmd::EnableRowSecurity => Op::EnableRowLevelSecurity,
             Cmd::DisableRowSecurity => Op::DisableRowLevelSecurity,
             Cmd::ForceRowSecurity => Op::ForceRowLevelSecurity,
@@ -292,14 +240,16 @@ impl Lower<'_> {
             Cmd::SetNotNull(name) => (name, ColumnOp::SetNotNull),
             Cmd::DropExpression { name, missing_ok } => {
                 let change = GeneratedChange::DropExpression(*missing_ok);
-                (name, generated_change(change)?)
+                (name, ColumnOp::Set(change))
             }
             Cmd::DropIdentity { name, missing_ok } => {
                 let change = GeneratedChange::DropIdentity(*missing_ok);
-                (name, generated_change(change)?)
+                (name, ColumnOp::Set(change))
             }
             Cmd::SetStatistics { column, target } => match column {
-                ColumnTarget::Name(name) => (name, as_default(&format!("{STATISTICS}{target}"))),
+                ColumnTarget::Name(name) => {
+                    (name, ColumnOp::Set(GeneratedChange::Statistics(*target)))
+                }
                 ColumnTarget::Number(_) => {
                     return Err(SqlError::unsupported_text(
                         "cannot refer to non-index column by number",
@@ -308,11 +258,11 @@ impl Lower<'_> {
             },
             Cmd::SetStorage { name, storage } => {
                 let change = GeneratedChange::Storage(storage_code(storage)?);
-                (name, generated_change(change)?)
+                (name, ColumnOp::Set(change))
             }
             Cmd::SetCompression { name, method } => {
                 let change = GeneratedChange::Compression(compression_code(method)?);
-                (name, generated_change(change)?)
+                (name, ColumnOp::Set(change))
             }
             Cmd::AddIdentity {
                 name,
@@ -320,80 +270,37 @@ impl Lower<'_> {
                 options,
                 ..
             } => {
-                let options = match options.as_slice() {
-                    [] => None,
-                    options => Some(self.identity_options(options)?),
-                };
                 let op = ColumnOp::AddGenerated {
-                    generated_as: Some(generated_as(*by_default)),
-                    sequence_options: options,
+                    generated_as: generated_as(*by_default),
+                    sequence_options: self.identity_options(options)?,
                 };
                 (name, op)
             }
             Cmd::SetIdentity { name, options } => {
-                let value = self.identity_change(options)?;
-                (name, ColumnOp::SetDefault { value })
+                let change = self.identity_change(options)?;
+                (name, ColumnOp::SetIdentity(change))
             }
             Cmd::AlterColumnType(alter) => (&alter.name, self.set_data_type(alter)?),
             _ => return Ok(None),
         }))
     }
 
-    /// ALTER COLUMN ... TYPE: a collation travels as that of USING.
+    /// ALTER COLUMN ... TYPE
     fn set_data_type(&self, alter: &AlterColumnType) -> Result<ColumnOp> {
-        let using = |expr: &Expr| self.expr(expr);
-        let using = match (&alter.coll_clause, &alter.raw_default) {
-            (None, None) => None,
-            (None, Some(expr)) => Some(using(expr)?),
-            (Some(collation), said) => {
-                let expr = match said {
-                    Some(expr) => library::Expr::Nested(Box::new(using(expr)?)),
-                    None => library::Expr::Identifier(mark(EXPRESSION_MARK)),
-                };
-                Some(library::Expr::Collate {
-                    expr: Box::new(expr),
-                    collation: collation_mark(collation),
-                })
-            }
-        };
+        let collation = alter.coll_clause.as_ref();
         Ok(ColumnOp::SetDataType {
             data_type: self.data_type(&alter.type_name)?,
-            using,
-            had_set: false,
+            collation: collation.and_then(|clause| Some(clause.name.last()?.to_string())),
+            using: self.opt_expr(alter.raw_default.as_ref())?,
         })
     }
 
-    fn trigger_action(&self, target: &TriggerTarget, mode: FiringMode) -> Op {
-        let name = match target {
-            TriggerTarget::Named(name) => self.ident(name, Location::UNKNOWN),
-            // Words, where a name is written so in quotes alone.
-            TriggerTarget::All => library::Ident::new("all"),
-            TriggerTarget::User => library::Ident::new("user"),
-        };
-        match mode {
-            FiringMode::Origin => Op::EnableTrigger { name },
-            FiringMode::Always => Op::EnableAlwaysTrigger { name },
-            FiringMode::Replica => Op::EnableReplicaTrigger { name },
-            FiringMode::Disabled => Op::DisableTrigger { name },
-        }
-    }
-
-    fn new_owner(&self, role: &RoleSpec) -> library::Owner {
-        match &role.kind {
-            RoleSpecKind::Named(name) => library::Owner::Ident(self.ident(name, role.location)),
-            RoleSpecKind::CurrentRole => library::Owner::CurrentRole,
-            RoleSpecKind::CurrentUser => library::Owner::CurrentUser,
-            RoleSpecKind::SessionUser => library::Owner::SessionUser,
-            RoleSpecKind::Public => library::Owner::Ident(library::Ident::new("public")),
-        }
-    }
-
-    /// RESET travels as a SET to a value that nobody can write.
+    /// RESET
     fn reset_options(&self, options: &[DefElem]) -> Result<Vec<library::SqlOption>> {
         refuse_values(options)?;
-        let reset = |option| library::SqlOption::KeyValue {
+        let reset = |option| library::SqlOption {
             key: self.option_key(option),
-            value: library::Expr::Identifier(mark(EXPRESSION_MARK)),
+            value: None,
         };
         Ok(options.iter().map(reset).collect())
     }
@@ -447,16 +354,6 @@ impl Lower<'_> {
         });
         Ok(Lowered::command(StatementKind::View(Box::new(command))))
     }
-}
-
-/// A collation by the last part of its name, as [`type_collation`](crate::type_collation) finds it.
-fn collation_mark(collation: &CollationName) -> library::ObjectName {
-    let name = collation
-        .name
-        .last()
-        .map(|name| &**name)
-        .unwrap_or_default();
-    library::ObjectName::from(vec![mark(format!("{EXPRESSION_MARK}{name}"))])
 }
 
 /// 42601 for a value in RESET (`transformRelOptions`).

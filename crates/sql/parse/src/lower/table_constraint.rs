@@ -1,15 +1,12 @@
 //! Constraints of columns and tables.
 
 use super::Lower;
-use super::table::mark;
 use crate::ast::{
-    Constraint, ConstraintKind, DefElem, ExcludeConstraint, FkAction, FkMatch, KeyColumns,
-    KeyConstraint, Location, Name, OperatorName, References,
+    Constraint, ConstraintKind, DefElem, ExcludeConstraint, FkMatch, KeyColumns, KeyConstraint,
+    Location, Name, References,
 };
-use crate::constraints::NAME_END;
-use crate::nulls_distinct::MARK;
+use crate::lowered as library;
 use logstead_sql_types::error::{Result, SqlError};
-use sqlparser::ast as library;
 
 /// When a constraint is judged, where something is said of it.
 pub(super) fn characteristics(
@@ -19,18 +16,7 @@ pub(super) fn characteristics(
     deferrable.then(|| library::ConstraintCharacteristics {
         deferrable: Some(true),
         initially: initdeferred.then_some(library::DeferrableInitial::Deferred),
-        enforced: None,
     })
-}
-
-fn referential_action(action: FkAction) -> Option<library::ReferentialAction> {
-    match action {
-        FkAction::NoAction => None,
-        FkAction::Restrict => Some(library::ReferentialAction::Restrict),
-        FkAction::Cascade => Some(library::ReferentialAction::Cascade),
-        FkAction::SetNull => Some(library::ReferentialAction::SetNull),
-        FkAction::SetDefault => Some(library::ReferentialAction::SetDefault),
-    }
 }
 
 /// 0A000 for what a constraint says of its index.
@@ -57,7 +43,7 @@ impl Lower<'_> {
         constraint: &Constraint,
     ) -> Result<library::ColumnOptionDef> {
         use library::ColumnOption;
-        let mut name = self.constraint_name(constraint);
+        let name = self.constraint_name(constraint);
         let option = match &constraint.kind {
             ConstraintKind::Null => ColumnOption::Null,
             ConstraintKind::NotNull => ColumnOption::NotNull,
@@ -65,20 +51,11 @@ impl Lower<'_> {
             ConstraintKind::Identity {
                 by_default,
                 options,
-            } => ColumnOption::Generated {
-                generated_as: generated_as(*by_default),
-                sequence_options: Some(self.identity_options(options)?),
-                generation_expr: None,
-                generation_expr_mode: None,
-                generated_keyword: true,
-            },
-            ConstraintKind::Generated(expr) => ColumnOption::Generated {
-                generated_as: library::GeneratedAs::ExpStored,
-                sequence_options: None,
-                generation_expr: Some(self.expr(expr)?),
-                generation_expr_mode: Some(library::GeneratedExpressionMode::Stored),
-                generated_keyword: true,
-            },
+            } => {
+                let options = self.identity_options(options)?;
+                ColumnOption::Identity(generated_as(*by_default), options)
+            }
+            ConstraintKind::Generated(expr) => ColumnOption::Generated(self.expr(expr)?),
             ConstraintKind::Check {
                 expr,
                 is_no_inherit,
@@ -86,21 +63,11 @@ impl Lower<'_> {
                 name: None,
                 expr: Box::new(self.expr(expr)?),
                 no_inherit: *is_no_inherit,
-                enforced: None,
             }),
             ConstraintKind::PrimaryKey(key) => {
                 ColumnOption::PrimaryKey(self.primary_key(key, None, None)?)
             }
-            ConstraintKind::Unique(key) => {
-                // It travels in the name.
-                if key.nulls_not_distinct {
-                    let written = constraint.conname.as_deref().unwrap_or_default();
-                    name = Some(mark(format!("{MARK}{written}")));
-                }
-                let mut unique = self.unique(key, None, None)?;
-                unique.nulls_distinct = library::NullsDistinctOption::None;
-                ColumnOption::Unique(unique)
-            }
+            ConstraintKind::Unique(key) => ColumnOption::Unique(self.unique(key, None, None)?),
             ConstraintKind::Foreign {
                 fk_attrs,
                 references,
@@ -131,7 +98,6 @@ impl Lower<'_> {
                 name,
                 expr: Box::new(self.expr(expr)?),
                 no_inherit: *is_no_inherit,
-                enforced: None,
             }),
             ConstraintKind::PrimaryKey(key) => {
                 match &key.keys {
@@ -151,9 +117,7 @@ impl Lower<'_> {
                     library::TableConstraint::Unique(self.unique(key, name, characteristics)?)
                 }
             },
-            ConstraintKind::Exclusion(exclude) => {
-                library::TableConstraint::Exclude(self.exclude(exclude, name, characteristics)?)
-            }
+            ConstraintKind::Exclusion(exclude) => self.exclude(exclude)?,
             ConstraintKind::Foreign {
                 fk_attrs,
                 references,
@@ -180,23 +144,12 @@ impl Lower<'_> {
         }
     }
 
-    /// The columns of a key as those of an index.
-    fn key_columns(&self, key: &KeyConstraint) -> Vec<library::IndexColumn> {
-        let KeyColumns::Columns(names) = &key.keys else {
-            return Vec::new();
-        };
-        let column = |name: library::Ident| library::IndexColumn {
-            column: library::OrderByExpr {
-                expr: library::Expr::Identifier(name),
-                options: library::OrderByOptions {
-                    sort: None,
-                    nulls_first: None,
-                },
-                with_fill: None,
-            },
-            operator_class: None,
-        };
-        self.names_of(names).into_iter().map(column).collect()
+    /// The columns of a key.
+    fn key_columns(&self, key: &KeyConstraint) -> Vec<library::Ident> {
+        match &key.keys {
+            KeyColumns::Columns(names) => self.names_of(names),
+            KeyColumns::Index(_) => Vec::new(),
+        }
     }
 
     fn primary_key(
@@ -208,11 +161,8 @@ impl Lower<'_> {
         refuse_index_options(&key.options, key.indexspace.as_ref())?;
         Ok(library::PrimaryKeyConstraint {
             name,
-            index_name: None,
-            index_type: None,
             columns: self.key_columns(key),
             include: self.names_of(&key.including),
-            index_options: Vec::new(),
             characteristics,
         })
     }
@@ -226,17 +176,10 @@ impl Lower<'_> {
         refuse_index_options(&key.options, key.indexspace.as_ref())?;
         Ok(library::UniqueConstraint {
             name,
-            index_name: None,
-            index_type_display: library::KeyOrIndexDisplay::None,
-            index_type: None,
             columns: self.key_columns(key),
             include: self.names_of(&key.including),
-            index_options: Vec::new(),
             characteristics,
-            nulls_distinct: match key.nulls_not_distinct {
-                true => library::NullsDistinctOption::NotDistinct,
-                false => library::NullsDistinctOption::None,
-            },
+            nulls_not_distinct: key.nulls_not_distinct,
         })
     }
 
@@ -247,64 +190,27 @@ impl Lower<'_> {
         references: &References,
         characteristics: Option<library::ConstraintCharacteristics>,
     ) -> library::ForeignKeyConstraint {
-        // The columns of SET NULL and SET DEFAULT travel as the name of an index.
-        let set_columns = &references.del_set_cols;
-        let set_columns = set_columns.iter().map(|name| format!("{name}{NAME_END}"));
-        let set_columns: String = set_columns.collect();
         library::ForeignKeyConstraint {
             name,
-            index_name: (!set_columns.is_empty()).then(|| library::Ident::new(set_columns)),
             columns: self.names_of(columns),
             foreign_table: self.relation_name(&references.pktable),
             referred_columns: self.names_of(&references.pk_attrs),
-            on_delete: referential_action(references.del_action),
-            on_update: referential_action(references.upd_action),
-            match_kind: match references.matchtype {
-                FkMatch::Simple => None,
-                FkMatch::Full => Some(library::ConstraintReferenceMatchKind::Full),
-            },
+            on_delete: references.del_action,
+            set_columns: self.names_of(&references.del_set_cols),
+            on_update: references.upd_action,
+            full: references.matchtype == FkMatch::Full,
             characteristics,
         }
     }
 
-    fn exclude(
-        &self,
-        exclude: &ExcludeConstraint,
-        name: Option<library::Ident>,
-        characteristics: Option<library::ConstraintCharacteristics>,
-    ) -> Result<library::ExcludeConstraint> {
+    /// EXCLUDE, which is refused; what is wrong with its parts is told before.
+    fn exclude(&self, exclude: &ExcludeConstraint) -> Result<library::TableConstraint> {
         refuse_index_options(&exclude.options, exclude.indexspace.as_ref())?;
-        let mut elements = Vec::new();
-        for (elem, operator) in &exclude.exclusions {
-            elements.push(library::ExcludeConstraintElement {
-                column: self.index_elem(elem)?,
-                operator: exclude_operator(operator),
-            });
+        for (elem, _) in &exclude.exclusions {
+            self.index_elem(elem)?;
         }
-        let where_clause = match &exclude.where_clause {
-            Some(expr) => Some(Box::new(self.expr(expr)?)),
-            None => None,
-        };
-        let method = exclude.access_method.as_ref();
-        Ok(library::ExcludeConstraint {
-            name,
-            index_method: method.map(|name| self.ident(name, Location::UNKNOWN)),
-            elements,
-            include: self.names_of(&exclude.including),
-            where_clause,
-            characteristics,
-        })
-    }
-}
-
-fn exclude_operator(operator: &OperatorName) -> library::ExcludeConstraintOperator {
-    match operator.schema.as_slice() {
-        [] => library::ExcludeConstraintOperator::Token(operator.name.to_string()),
-        schema => {
-            let parts = schema.iter().chain([&operator.name]);
-            let parts = parts.map(|part| part.to_string()).collect();
-            library::ExcludeConstraintOperator::PGOperator(parts)
-        }
+        self.opt_expr(exclude.where_clause.as_ref())?;
+        Ok(library::TableConstraint::Exclude)
     }
 }
 

@@ -1,41 +1,14 @@
 //! Indexes, and storage parameters of all that has them.
 
-use super::table::{ddl, mark, refused};
+use super::table::{ddl, refused};
 use super::{Lower, Lowered};
 use crate::ast::{
     DefArg, DefElem, IndexElem, IndexKey, IndexStmt, Location, SortByDir, SortByNulls, TypeName,
     TypeRef,
 };
-use crate::lexer::TokenKind;
+use crate::lowered as library;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast as library;
-
-/// A number as an expression: a negative one has its sign apart.
-pub(super) fn number(text: &str) -> library::Expr {
-    let digits =
-        |digits: &str| library::Expr::value(library::Value::Number(digits.to_owned(), false));
-    match text.strip_prefix('-') {
-        Some(rest) => library::Expr::UnaryOp {
-            op: library::UnaryOperator::Minus,
-            expr: Box::new(digits(rest)),
-        },
-        None => digits(text),
-    }
-}
-
-fn index_type(name: library::Ident) -> library::IndexType {
-    match name.value.as_str() {
-        "btree" => library::IndexType::BTree,
-        "hash" => library::IndexType::Hash,
-        "gin" => library::IndexType::GIN,
-        "gist" => library::IndexType::GiST,
-        "spgist" => library::IndexType::SPGiST,
-        "brin" => library::IndexType::BRIN,
-        "bloom" => library::IndexType::Bloom,
-        _ => library::IndexType::Custom(name),
-    }
-}
 
 /// A type's name where it stands for a word.
 fn word_of(name: &TypeName) -> String {
@@ -62,15 +35,6 @@ impl Lower<'_> {
         for elem in &index.index_including_params {
             include.push(self.included_column(elem)?);
         }
-        let mut with = Vec::new();
-        for option in &index.options {
-            let (key, value) = self.storage_option(option)?;
-            with.push(library::Expr::BinaryOp {
-                left: Box::new(library::Expr::Identifier(key)),
-                op: library::BinaryOperator::Eq,
-                right: Box::new(value),
-            });
-        }
         let predicate = match &index.where_clause {
             Some(expr) => Some(self.expr(expr)?),
             None => None,
@@ -78,7 +42,7 @@ impl Lower<'_> {
         let name = index.idxname.as_ref();
         let name = name.map(|name| self.ident(name, Location::UNKNOWN));
         let using = index.access_method.as_ref();
-        let using = using.map(|name| index_type(self.ident(name, Location::UNKNOWN)));
+        let using = using.map(|name| self.ident(name, Location::UNKNOWN));
         let create = library::CreateIndex {
             name: name.map(|name| library::ObjectName::from(vec![name])),
             table_name: self.relation_name(&index.relation),
@@ -86,14 +50,11 @@ impl Lower<'_> {
             columns,
             unique: index.unique,
             concurrently: index.concurrent,
-            r#async: false,
             if_not_exists: index.if_not_exists,
             include,
-            nulls_distinct: index.nulls_not_distinct.then_some(false),
-            with,
+            nulls_not_distinct: index.nulls_not_distinct,
+            with: self.storage_options(&index.options)?,
             predicate,
-            index_options: Vec::new(),
-            alter_options: Vec::new(),
         };
         Ok(ddl(library::Statement::CreateIndex(create), "CREATE INDEX"))
     }
@@ -130,7 +91,6 @@ impl Lower<'_> {
                         SortByNulls::Last => Some(false),
                     },
                 },
-                with_fill: None,
             },
             operator_class: class.map(|name| self.object_name(&name.names, name.location)),
         })
@@ -158,76 +118,43 @@ impl Lower<'_> {
         Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message))
     }
 
-    /// Storage parameters of WITH or SET.
+    /// Storage parameters of WITH or SET, and options of a view.
     pub(super) fn storage_options(&self, options: &[DefElem]) -> Result<Vec<library::SqlOption>> {
-        let mut all = Vec::with_capacity(options.len());
-        for option in options {
-            let (key, value) = self.storage_option(option)?;
-            all.push(library::SqlOption::KeyValue { key, value });
-        }
-        Ok(all)
-    }
-
-    /// Options of a view: one that is said alone is the text of what is true.
-    pub(super) fn view_options(&self, options: &[DefElem]) -> Result<Vec<library::SqlOption>> {
-        let mut all = self.storage_options(options)?;
-        for (option, said) in all.iter_mut().zip(options) {
-            if let (library::SqlOption::KeyValue { value, .. }, None) = (option, &said.arg) {
-                let text = library::Value::SingleQuotedString("true".to_owned());
-                *value = library::Expr::value(text);
-            }
-        }
-        Ok(all)
+        let option = |option: &DefElem| {
+            Ok(library::SqlOption {
+                key: self.option_key(option),
+                value: Some(storage_value(option)?),
+            })
+        };
+        options.iter().map(option).collect()
     }
 
     /// The name of a storage parameter, with that of what it is of in front.
     pub(super) fn option_key(&self, option: &DefElem) -> library::Ident {
         match &option.namespace {
-            Some(namespace) => mark(format!("{namespace}.{}", option.name)),
+            Some(namespace) => {
+                library::Ident::with_quote('"', format!("{namespace}.{}", option.name))
+            }
             None => self.ident(&option.name, option.location),
         }
     }
+}
 
-    /// Is the value of an option a literal, and no word?
-    fn is_literal(&self, option: &DefElem) -> bool {
-        let mut token = self.token(option.location);
-        // The name, with what it is of in front.
-        for _ in 0..4 {
-            let behind = token.and_then(|token| self.token_behind(token));
-            if token.is_some_and(|token| token.kind == TokenKind::Equals) {
-                return behind.is_some_and(|value| value.kind == TokenKind::SConst);
-            }
-            token = behind;
+/// The value of a storage parameter as text.
+fn storage_value(option: &DefElem) -> Result<String> {
+    Ok(match &option.arg {
+        // Said alone it is true.
+        None => "true".to_owned(),
+        Some(DefArg::Boolean(value)) => value.to_string(),
+        Some(DefArg::String(text) | DefArg::Float(text)) => text.to_string(),
+        Some(DefArg::Integer(value)) => value.to_string(),
+        Some(DefArg::Type(name)) => word_of(name),
+        Some(DefArg::None) => "none".to_owned(),
+        Some(_) => {
+            return Err(SqlError::unsupported(format!(
+                "this value of storage parameter \"{}\"",
+                option.name
+            )));
         }
-        false
-    }
-
-    fn storage_option(&self, option: &DefElem) -> Result<(library::Ident, library::Expr)> {
-        let word = |word: &str| library::Expr::Identifier(library::Ident::new(word));
-        let boolean = |value| library::Expr::value(library::Value::Boolean(value));
-        let value = match &option.arg {
-            // Said alone it is true.
-            None => boolean(true),
-            Some(DefArg::Boolean(value)) => boolean(*value),
-            Some(DefArg::String(text)) => match &**text {
-                text if !self.is_literal(option) => match text {
-                    "true" => boolean(true),
-                    "false" => boolean(false),
-                    text => word(text),
-                },
-                text => library::Expr::value(library::Value::SingleQuotedString(text.to_owned())),
-            },
-            Some(DefArg::Integer(value)) => number(&value.to_string()),
-            Some(DefArg::Float(text)) => number(text),
-            Some(DefArg::Type(name)) => word(&word_of(name)),
-            Some(DefArg::None) => word("none"),
-            Some(_) => {
-                return Err(SqlError::unsupported(format!(
-                    "this value of storage parameter \"{}\"",
-                    option.name
-                )));
-            }
-        };
-        Ok((self.option_key(option), value))
-    }
+    })
 }

@@ -1,6 +1,6 @@
 //! What is made of a query: CREATE TABLE AS, views, materialized views and REFRESH.
 
-use super::table::{ddl, on_commit, refused, tablespace};
+use super::table::{ddl, refused, tablespace};
 use super::{Lower, Lowered};
 use crate::ast::{
     Alias, ColumnRef, CommonTableExpr, Const, CreateAsQuery, CreateTableAsStmt, Deep, Expr,
@@ -9,10 +9,10 @@ use crate::ast::{
     ViewCheckOption, ViewStmt, WithClause,
 };
 use crate::depth::Tree;
+use crate::lowered as library;
 use crate::views::{CheckOption, CreateView, ViewCommand};
 use crate::{NAMED_QUERY, StatementKind};
 use logstead_sql_types::error::{Result, SqlError};
-use sqlparser::ast as library;
 use std::sync::Arc;
 
 /// SELECT with these columns FROM these tables, which no text has.
@@ -138,15 +138,15 @@ impl Lower<'_> {
             Some(name) if into.options.is_empty() => tablespace(name),
             _ => self.with_options(&into.options)?,
         };
-        let table = self
-            .new_table(&into.rel, into.global)
-            .if_not_exists(create.if_not_exists)
-            // The tree has no place for WITH NO DATA: another product's word says it.
-            .transient(into.skip_data)
-            .table_options(options)
-            .on_commit(on_commit(into.on_commit))
-            .query(Some(Box::new(query)));
-        let statement = library::Statement::CreateTable(table.build());
+        let table = library::CreateTable {
+            if_not_exists: create.if_not_exists,
+            no_data: into.skip_data,
+            table_options: options,
+            on_commit: into.on_commit,
+            query: Some(Box::new(query)),
+            ..self.new_table(&into.rel, into.global)
+        };
+        let statement = library::Statement::CreateTable(table);
         let lowered = ddl(statement, "SELECT");
         Ok(match execute {
             None => lowered,
@@ -173,7 +173,7 @@ impl Lower<'_> {
             temporary: false,
             name: self.relation_name(&into.rel),
             columns: self.names_of(&into.col_names),
-            options: self.view_options(&into.options)?,
+            options: self.storage_options(&into.options)?,
             query: Box::new(self.query_of_view(query)?),
             range: range(create.query_range)?,
             around: None,
@@ -201,7 +201,7 @@ impl Lower<'_> {
             }
             _ => (self.query_of_view(&stmt.query)?, None),
         };
-        let options = self.view_options(&stmt.options)?;
+        let options = self.storage_options(&stmt.options)?;
         Ok(view(CreateView {
             materialized: false,
             or_replace: stmt.replace,

@@ -10,11 +10,11 @@ use crate::ast::{
 };
 use crate::definition::{Timing, TriggerEvent, TriggerTime};
 use crate::depth::Tree;
+use crate::lowered as library;
 use crate::policies::{PolicyAction, PolicyClause, PolicyCommand, PolicyStatement};
 use crate::triggers::{NewTrigger, Transition, TriggerAction, TriggerStatement};
 use crate::{Parsed, StatementKind};
 use logstead_sql_types::error::{Result, SqlError};
-use sqlparser::ast as library;
 use std::sync::Arc;
 
 /// The order in which the parts of CREATE SCHEMA are done, whatever the order in which they stand: each may need those
@@ -44,12 +44,7 @@ impl Lower<'_> {
         };
         let statement = library::Statement::CreateSchema {
             schema_name,
-            or_replace: false,
             if_not_exists: create.if_not_exists,
-            with: None,
-            options: None,
-            default_collate_spec: None,
-            clone: None,
         };
         let lowered = ddl(statement, "CREATE SCHEMA");
         if create.schema_elts.is_empty() {
@@ -97,24 +92,11 @@ impl Lower<'_> {
     }
 
     pub(super) fn truncate(&self, truncate: &TruncateStmt) -> Lowered {
-        let target = |relation: &RangeVar| library::TruncateTableTarget {
-            name: self.relation_name(relation),
-            only: !relation.inh,
-            has_asterisk: false,
-        };
+        let names = truncate.relations.iter();
         let statement = library::Statement::Truncate(library::Truncate {
-            table_names: truncate.relations.iter().map(target).collect(),
-            partitions: None,
-            table: true,
-            if_exists: false,
-            identity: truncate
-                .restart_seqs
-                .then_some(library::TruncateIdentityOption::Restart),
-            cascade: match truncate.behavior {
-                DropBehavior::Restrict => None,
-                DropBehavior::Cascade => Some(library::CascadeOption::Cascade),
-            },
-            on_cluster: None,
+            table_names: names.map(|name| self.relation_name(name)).collect(),
+            restart_identity: truncate.restart_seqs,
+            cascade: truncate.behavior == DropBehavior::Cascade,
         });
         ddl(statement, "TRUNCATE TABLE")
     }

@@ -1,25 +1,22 @@
 //! Sequences, and the options of those that identity columns have.
 
 use super::table::ddl;
-use super::table_index::number;
 use super::{Lower, Lowered};
 use crate::StatementKind;
 use crate::ast::{
     AlterSeqStmt, AnyName, CreateSeqStmt, DefArg, DefElem, IdentityOption, Location, Persistence,
 };
-use crate::conflict_target::EXPRESSION_MARK;
-use crate::identity::IDENTITY;
+use crate::identity::IdentityChange;
 use crate::kind::AlterSequence;
+use crate::lowered as library;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast as library;
 use std::fmt::Write;
 
 /// What the options of a sequence say.
 #[derive(Default)]
 struct SequenceParams {
     data_type: Option<library::DataType>,
-    /// In the order that the library has them in.
     options: Vec<library::SequenceOptions>,
     owned_by: Option<AnyName>,
     restart: Option<Option<i64>>,
@@ -37,13 +34,8 @@ fn digits(option: &DefElem) -> Option<String> {
     }
 }
 
-fn value(option: &DefElem) -> Result<library::Expr> {
-    match digits(option) {
-        Some(digits) => Ok(number(&digits)),
-        None => Err(SqlError::internal(
-            "an option of a sequence without a number",
-        )),
-    }
+fn value(option: &DefElem) -> Result<String> {
+    digits(option).ok_or_else(|| SqlError::internal("an option of a sequence without a number"))
 }
 
 /// The value of RESTART (`defGetInt64`).
@@ -66,18 +58,6 @@ fn restart(option: &DefElem) -> Result<Option<i64>> {
     })
 }
 
-/// Where the library has an option.
-fn rank(option: &library::SequenceOptions) -> u8 {
-    match option {
-        library::SequenceOptions::IncrementBy(..) => 0,
-        library::SequenceOptions::MinValue(_) => 1,
-        library::SequenceOptions::MaxValue(_) => 2,
-        library::SequenceOptions::StartWith(..) => 3,
-        library::SequenceOptions::Cache(_) => 4,
-        library::SequenceOptions::Cycle(_) => 5,
-    }
-}
-
 impl Lower<'_> {
     /// 42601 for an option that is said twice, or where it says nothing (`errorConflictingDefElem`).
     fn conflicting_at(&self, location: Location) -> SqlError {
@@ -97,13 +77,12 @@ impl Lower<'_> {
                 None => Ok(None),
             };
             params.options.push(match (&*option.name, &option.arg) {
-                ("increment", _) => Options::IncrementBy(value(option)?, true),
+                ("increment", _) => Options::IncrementBy(value(option)?),
                 ("minvalue", _) => Options::MinValue(optional()?),
                 ("maxvalue", _) => Options::MaxValue(optional()?),
-                ("start", _) => Options::StartWith(value(option)?, true),
+                ("start", _) => Options::StartWith(value(option)?),
                 ("cache", _) => Options::Cache(value(option)?),
-                // The library's flag is that of NO CYCLE.
-                ("cycle", arg) => Options::Cycle(*arg == Some(DefArg::Boolean(false))),
+                ("cycle", arg) => Options::Cycle(*arg != Some(DefArg::Boolean(false))),
                 ("as", Some(DefArg::Type(name))) => {
                     params.data_type = Some(self.data_type(name)?);
                     continue;
@@ -127,7 +106,6 @@ impl Lower<'_> {
                 _ => return Err(SqlError::internal("an option that no sequence has")),
             });
         }
-        params.options.sort_by_key(rank);
         Ok(params)
     }
 
@@ -192,12 +170,11 @@ impl Lower<'_> {
         Ok(Lowered::command(kind))
     }
 
-    /// The options of an identity column's sequence. Its name travels in CACHE.
+    /// The options of an identity column's sequence.
     pub(super) fn identity_options(
         &self,
         options: &[DefElem],
     ) -> Result<Vec<library::SequenceOptions>> {
-        use library::SequenceOptions as Options;
         let mut params = self.sequence_params(options)?;
         let said = |name: &str| options.iter().find(|o| &*o.name == name);
         // The column's type is the sequence's.
@@ -211,25 +188,17 @@ impl Lower<'_> {
             return Err(SqlError::unsupported("RESTART of a new identity column"));
         }
         if let Some(name) = &params.sequence_name {
-            let cache = said("cache").and_then(digits).unwrap_or_default();
-            let mut carried = format!("{EXPRESSION_MARK}{cache}");
-            for part in &name.names {
-                carried.push(EXPRESSION_MARK);
-                carried.push_str(part);
-            }
-            params.options.retain(|o| !matches!(o, Options::Cache(_)));
-            let carried = library::Value::Placeholder(carried);
+            let parts = name.names.iter().map(ToString::to_string);
             params
                 .options
-                .push(Options::Cache(library::Expr::value(carried)));
-            params.options.sort_by_key(rank);
+                .push(library::SequenceOptions::Name(parts.collect()));
         }
         Ok(params.options)
     }
 
-    /// SET and RESTART of an identity column: they travel as a default that nobody can write.
-    pub(super) fn identity_change(&self, options: &[IdentityOption]) -> Result<library::Expr> {
-        let mut letter = None;
+    /// SET and RESTART of an identity column.
+    pub(super) fn identity_change(&self, options: &[IdentityOption]) -> Result<IdentityChange> {
+        let mut always = None;
         let (mut changes, mut restart) = (String::new(), String::new());
         for option in options {
             match option {
@@ -237,8 +206,7 @@ impl Lower<'_> {
                     by_default,
                     location,
                 } => {
-                    let said = if *by_default { 'd' } else { 'a' };
-                    if letter.replace(said).is_some() {
+                    if always.replace(!*by_default).is_some() {
                         return Err(self.conflicting_at(*location));
                     }
                 }
@@ -248,9 +216,10 @@ impl Lower<'_> {
                 IdentityOption::Sequence(option) => self.write_option(option, &mut changes)?,
             }
         }
-        let letter = letter.unwrap_or('-');
-        let name = format!("{EXPRESSION_MARK}{IDENTITY}{letter}{changes}{restart}");
-        Ok(library::Expr::Identifier(super::table::mark(name)))
+        Ok(IdentityChange {
+            always,
+            options: format!("{changes}{restart}"),
+        })
     }
 
     /// An option as ALTER SEQUENCE has it, with a space behind it.

@@ -4,10 +4,10 @@ use super::Lower;
 use crate::ast::{
     Const, Expr, Location, Name, TypeName, TypeRef, Value, interval_fields as fields,
 };
+use crate::lowered as library;
+use crate::lowered::{DataType as T, ExactNumberInfo, TimezoneInfo};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast as library;
-use sqlparser::ast::{ArrayElemTypeDef, DataType as T, ExactNumberInfo, TimezoneInfo};
 
 /// What the name of a type begins with that is named by its OID.
 const STORED_TYPE: char = '\u{2}';
@@ -18,7 +18,7 @@ impl Lower<'_> {
         let mut data_type = self.element_type(name)?;
         for bound in &name.array_bounds {
             let bound = bound.and_then(|bound| u64::try_from(bound).ok());
-            data_type = T::Array(ArrayElemTypeDef::SquareBracket(Box::new(data_type), bound));
+            data_type = T::Array(Box::new(data_type), bound);
         }
         Ok(data_type)
     }
@@ -62,9 +62,9 @@ impl Lower<'_> {
             false => TimezoneInfo::None,
         };
         Ok(Some(match word {
-            "int2" => T::SmallInt(None),
-            "int4" => T::Integer(None),
-            "int8" => T::BigInt(None),
+            "int2" => T::SmallInt,
+            "int4" => T::Integer,
+            "int8" => T::BigInt,
             "float4" => T::Real,
             "float8" => T::DoublePrecision,
             "bool" => T::Boolean,
@@ -75,14 +75,14 @@ impl Lower<'_> {
             "timestamp" | "timestamptz" => {
                 T::Timestamp(self.precision(name)?, zone(word == "timestamptz"))
             }
-            "bpchar" => T::Character(self.length(name)?),
-            "varchar" => T::CharacterVarying(self.length(name)?),
+            "bpchar" => T::Character(self.precision(name)?),
+            "varchar" => T::CharacterVarying(self.precision(name)?),
             "interval" => self.interval_type(name)?,
             _ => return Ok(None),
         }))
     }
 
-    /// A type whose name is a word for the library.
+    /// A type whose name is a word where it is not in quotes.
     fn known_type(&self, word: &str, name: &TypeName) -> Result<Option<library::DataType>> {
         let precision = || self.precision(name);
         let of_precision = match word {
@@ -99,11 +99,11 @@ impl Lower<'_> {
             "date" => T::Date,
             "float4" => T::Float4,
             "float8" => T::Float8,
-            "int2" => T::Int2(None),
-            "int4" => T::Int4(None),
-            "int8" => T::Int8(None),
-            "json" => T::JSON,
-            "jsonb" => T::JSONB,
+            "int2" => T::Int2,
+            "int4" => T::Int4,
+            "int8" => T::Int8,
+            "json" => T::Json,
+            "jsonb" => T::Jsonb,
             "regclass" => T::Regclass,
             "text" => T::Text,
             "trigger" => T::Trigger,
@@ -144,11 +144,6 @@ impl Lower<'_> {
                 .map_err(|_| invalid_modifier()),
             _ => Err(invalid_modifier()),
         }
-    }
-
-    fn length(&self, name: &TypeName) -> Result<Option<library::CharacterLength>> {
-        let length = self.precision(name)?;
-        Ok(length.map(|length| library::CharacterLength::IntegerLength { length, unit: None }))
     }
 
     fn exact_number(&self, name: &TypeName) -> Result<ExactNumberInfo> {

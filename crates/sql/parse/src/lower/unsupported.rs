@@ -3,8 +3,8 @@
 use super::{Lower, Lowered};
 use crate::StatementKind;
 use crate::ast::{ObjectType, Stmt};
+use crate::lowered as library;
 use logstead_sql_types::error::Result;
-use sqlparser::ast as library;
 
 /// What a statement about a kind of objects would make, alter or drop, as 0A000 names it.
 pub(super) fn unsupported_kind(kind: ObjectType) -> &'static str {
@@ -36,7 +36,7 @@ impl Lowered {
         Lowered::command(StatementKind::Unsupported(what))
     }
 
-    /// A statement of the library's for the catalog, with its command tag.
+    /// A statement for the catalog, with its command tag.
     pub(super) fn ddl(statement: library::Statement, tag: &'static str) -> Lowered {
         Lowered {
             statement,

@@ -2,18 +2,18 @@
 
 use super::{Lower, Lowered};
 use crate::ast::{
-    CallStmt, ConstraintsSetStmt, DeclareCursorStmt, DefArg, DefElem, DiscardMode, DoStmt,
-    ExecuteStmt, ExplainStmt, Expr, FetchDirection, FetchStmt, IsolationLevel, Location, LockMode,
-    LockStmt, Name, NotifyStmt, PrepareStmt, SelectBody, SelectStmt, Stmt, TransactionMode,
-    TransactionStmt, TransactionStmtKind,
+    CallStmt, ConstraintsSetStmt, DeclareCursorStmt, DefArg, DefElem, DoStmt, ExecuteStmt,
+    ExplainStmt, Expr, FetchDirection, FetchStmt, IsolationLevel, Location, LockStmt, Name,
+    NotifyStmt, PrepareStmt, SelectBody, SelectStmt, Stmt, TransactionMode, TransactionStmt,
+    TransactionStmtKind,
 };
+use crate::lowered as library;
 use crate::{
     CreateView, DeclareCursor, DoBlock, FetchDirection as Direction, FetchRows, SetConstraints,
     StatementKind, ViewCommand,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast as library;
 
 fn lowered(statement: library::Statement, kind: StatementKind) -> Lowered {
     Lowered {
@@ -37,35 +37,22 @@ impl Lower<'_> {
                 let change = self.setting_change(&alter.setstmt)?;
                 Ok(Lowered::command(K::AlterSystem(Box::new(change))))
             }
-            Stmt::Discard(mode) => {
-                let object_type = match mode {
-                    DiscardMode::All => library::DiscardObject::ALL,
-                    DiscardMode::Plans => library::DiscardObject::PLANS,
-                    DiscardMode::Sequences => library::DiscardObject::SEQUENCES,
-                    DiscardMode::Temp => library::DiscardObject::TEMP,
-                };
-                Ok(lowered(S::Discard { object_type }, K::Setting))
-            }
+            Stmt::Discard(mode) => Ok(lowered(S::Discard(*mode), K::Setting)),
             Stmt::Prepare(prepare) => self.prepare(prepare),
             Stmt::Execute(execute) => Ok(lowered(self.execute(execute)?, K::Prepared)),
             Stmt::Deallocate(name) => {
-                let name = self.name_or(name.as_ref(), "ALL");
-                let statement = S::Deallocate {
-                    name,
-                    prepare: false,
-                };
-                Ok(lowered(statement, K::Prepared))
+                let name = name
+                    .as_ref()
+                    .map(|name| self.ident(name, Location::UNKNOWN));
+                Ok(lowered(S::Deallocate(name), K::Prepared))
             }
             Stmt::DeclareCursor(declare) => self.declare_cursor(declare),
             Stmt::Fetch(fetch) => Ok(fetch_rows(fetch)),
             Stmt::ClosePortal(name) => {
-                let cursor = match name {
-                    Some(name) => library::CloseCursor::Specific {
-                        name: self.ident(name, Location::UNKNOWN),
-                    },
-                    None => library::CloseCursor::All,
-                };
-                Ok(lowered(S::Close { cursor }, K::Cursor))
+                let name = name
+                    .as_ref()
+                    .map(|name| self.ident(name, Location::UNKNOWN));
+                Ok(lowered(S::Close(name), K::Cursor))
             }
             Stmt::Explain(explain) => self.explain(explain),
             Stmt::Copy(copy) => self.copy(copy),
@@ -73,11 +60,12 @@ impl Lower<'_> {
             Stmt::Notify(notify) => Ok(lowered(self.notify(notify), K::Notify)),
             Stmt::Listen(channel) => {
                 let channel = self.ident(channel, Location::UNKNOWN);
-                Ok(lowered(S::LISTEN { channel }, K::Notify))
+                Ok(lowered(S::Listen(channel), K::Notify))
             }
             Stmt::Unlisten(channel) => {
-                let channel = self.name_or(channel.as_ref(), "*");
-                Ok(lowered(S::UNLISTEN { channel }, K::Notify))
+                let channel = channel.as_ref();
+                let channel = channel.map(|name| self.ident(name, Location::UNKNOWN));
+                Ok(lowered(S::Unlisten(channel), K::Notify))
             }
             Stmt::Vacuum(vacuum) => self.vacuum(vacuum),
             Stmt::Cluster(cluster) => Ok(self.cluster(cluster)),
@@ -90,39 +78,19 @@ impl Lower<'_> {
         }
     }
 
-    /// A name, or a word without quotes that stands for all.
-    fn name_or(&self, name: Option<&Name>, all: &str) -> library::Ident {
-        match name {
-            Some(name) => self.ident(name, Location::UNKNOWN),
-            None => library::Ident::new(all),
-        }
-    }
-
     fn transaction(&self, transaction: &TransactionStmt) -> Result<Lowered> {
         use TransactionStmtKind as T;
         use library::Statement as S;
         let begin = |begin: bool| {
             let (modes, deferrable) = transaction_modes(&transaction.options);
-            let statement = S::StartTransaction {
-                modes,
-                begin,
-                transaction: (!begin).then_some(library::BeginTransactionKind::Transaction),
-                modifier: None,
-                statements: Vec::new(),
-                exception: None,
-                has_end_keyword: false,
-            };
+            let statement = S::StartTransaction { modes, begin };
             lowered(statement, StatementKind::Transaction(deferrable))
         };
         let name = |name: &Name| self.ident(name, Location::UNKNOWN);
         let statement = match &transaction.kind {
             T::Begin => return Ok(begin(true)),
             T::Start => return Ok(begin(false)),
-            T::Commit { chain } => S::Commit {
-                chain: *chain,
-                end: false,
-                modifier: None,
-            },
+            T::Commit { chain } => S::Commit { chain: *chain },
             T::Rollback { chain } => S::Rollback {
                 chain: *chain,
                 savepoint: None,
@@ -183,14 +151,8 @@ impl Lower<'_> {
     pub(super) fn execute(&self, execute: &ExecuteStmt) -> Result<library::Statement> {
         let name = self.ident(&execute.name, Location::UNKNOWN);
         Ok(library::Statement::Execute {
-            name: Some(library::ObjectName::from(vec![name])),
+            name,
             parameters: self.exprs(&execute.params)?,
-            has_parentheses: !execute.params.is_empty(),
-            immediate: false,
-            into: Vec::new(),
-            using: Vec::new(),
-            output: false,
-            default: false,
         })
     }
 
@@ -255,7 +217,7 @@ impl Lower<'_> {
                         _ => return Err(SqlError::unsupported("EXPLAIN of this statement")),
                     },
                     // What is not in the tree has no plan here.
-                    (_, library::Statement::UnlockTables) => {
+                    (_, library::Statement::Command) => {
                         return Err(SqlError::unsupported("EXPLAIN of this statement"));
                     }
                     (_, statement) => statement,
@@ -263,16 +225,10 @@ impl Lower<'_> {
             }
         };
         let options = explain.options.iter();
-        let options: Vec<_> = options.map(|option| self.explain_option(option)).collect();
+        let options = options.map(|option| self.explain_option(option));
         let statement = library::Statement::Explain {
-            describe_alias: library::DescribeAlias::Explain,
-            analyze: false,
-            verbose: false,
-            query_plan: false,
-            estimate: false,
             statement: Box::new(statement),
-            format: None,
-            options: (!options.is_empty()).then_some(options),
+            options: options.collect(),
         };
         Ok(Lowered {
             statement,
@@ -289,36 +245,21 @@ impl Lower<'_> {
         };
         library::UtilityOption {
             name: self.ident(&option.name, option.location),
-            arg: arg.map(|word| library::Expr::Identifier(library::Ident::new(word))),
+            arg,
         }
     }
 
     fn lock_tables(&self, lock: &LockStmt) -> library::Lock {
-        use library::LockTableMode as Mode;
         let tables = lock.relations.iter();
-        let tables = tables.map(|relation| library::LockTableTarget {
-            name: self.relation_name(relation),
-            only: !relation.inh,
-            has_asterisk: false,
-        });
         library::Lock {
-            tables: tables.collect(),
-            lock_mode: Some(match lock.mode {
-                LockMode::AccessShare => Mode::AccessShare,
-                LockMode::RowShare => Mode::RowShare,
-                LockMode::RowExclusive => Mode::RowExclusive,
-                LockMode::ShareUpdateExclusive => Mode::ShareUpdateExclusive,
-                LockMode::Share => Mode::Share,
-                LockMode::ShareRowExclusive => Mode::ShareRowExclusive,
-                LockMode::Exclusive => Mode::Exclusive,
-                LockMode::AccessExclusive => Mode::AccessExclusive,
-            }),
+            tables: tables.map(|table| self.relation_name(table)).collect(),
+            lock_mode: lock.mode,
             nowait: lock.nowait,
         }
     }
 
     fn notify(&self, notify: &NotifyStmt) -> library::Statement {
-        library::Statement::NOTIFY {
+        library::Statement::Notify {
             channel: self.ident(&notify.conditionname, Location::UNKNOWN),
             payload: notify.payload.as_deref().map(str::to_owned),
         }
@@ -377,7 +318,7 @@ impl Lower<'_> {
     }
 }
 
-/// Modes of a transaction, and the last one about DEFERRABLE, which the library lacks.
+/// Modes of a transaction, and the last one about DEFERRABLE.
 pub(super) fn transaction_modes(
     modes: &[TransactionMode],
 ) -> (Vec<library::TransactionMode>, Option<bool>) {
@@ -405,33 +346,13 @@ pub(super) fn transaction_modes(
     (known, deferrable)
 }
 
-/// CREATE MATERIALIZED VIEW as the library has it.
+/// CREATE MATERIALIZED VIEW as EXPLAIN has it.
 fn materialized_view(view: CreateView) -> library::Statement {
-    let columns = view.columns.into_iter();
-    let columns = columns.map(|name| library::ViewColumnDef {
-        name,
-        data_type: None,
-        options: None,
-    });
-    library::Statement::CreateView(library::CreateView {
-        or_alter: false,
-        or_replace: false,
-        materialized: true,
-        secure: false,
+    library::Statement::CreateMaterializedView {
         name: view.name,
-        name_before_not_exists: false,
-        columns: columns.collect(),
-        query: view.query,
-        options: library::CreateTableOptions::None,
-        cluster_by: Vec::new(),
-        comment: None,
-        with_no_schema_binding: false,
         if_not_exists: view.if_not_exists,
-        temporary: false,
-        copy_grants: false,
-        to: None,
-        params: None,
-    })
+        query: view.query,
+    }
 }
 
 fn fetch_rows(fetch: &FetchStmt) -> Lowered {

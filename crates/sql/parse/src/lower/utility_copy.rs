@@ -2,9 +2,9 @@
 
 use super::{Lower, Lowered};
 use crate::ast::{CopySource, CopyStmt, CopyTarget, DefArg, DefElem, Location};
+use crate::lowered as library;
 use crate::{CopyClauses, CopyOption, CopyValue, StatementKind};
 use logstead_sql_types::error::{Result, SqlError};
-use sqlparser::ast as library;
 
 impl Lower<'_> {
     /// Lowers COPY.
@@ -44,9 +44,6 @@ impl Lower<'_> {
                 source,
                 to: !copy.is_from,
                 target,
-                options: Vec::new(),
-                legacy_options: Vec::new(),
-                values: Vec::new(),
             },
             kind: StatementKind::Copy(Box::new(clauses)),
             as_of,

@@ -7,14 +7,14 @@ use crate::ast::{
     Const, Expr, Location, SetValue, TransactionMode, Value, VariableSetKind, VariableSetStmt,
     VariableShowStmt, interval_fields,
 };
+use crate::lowered as library;
 use logstead_sql_types::error::{Result, SqlError};
-use sqlparser::ast as library;
 
 impl Lower<'_> {
     /// Lowers SET and RESET. SET ROLE, SET NAMES, SET TIME ZONE and their like are SET of a setting.
     pub(super) fn variable_set(&self, set: &VariableSetStmt) -> Result<Lowered> {
         let reset = |reset| {
-            let statement = library::Statement::Reset(library::ResetStatement { reset });
+            let statement = library::Statement::Reset(reset);
             Ok(setting(statement))
         };
         let values = match &set.kind {
@@ -22,18 +22,17 @@ impl Lower<'_> {
                 return Ok(set_transaction(*session, modes));
             }
             VariableSetKind::Snapshot(name) => {
-                let name = library::Value::SingleQuotedString(name.to_string());
                 return Ok(Lowered {
                     statement: library::Statement::Set(library::Set::SetTransaction {
                         modes: Vec::new(),
-                        snapshot: Some(name.with_empty_span()),
+                        snapshot: Some(name.to_string()),
                         session: false,
                     }),
                     kind: StatementKind::Transaction(None),
                     as_of: None,
                 });
             }
-            VariableSetKind::ResetAll => return reset(library::Reset::ALL),
+            VariableSetKind::ResetAll => return reset(library::Reset::All),
             VariableSetKind::Reset => {
                 return reset(library::Reset::ConfigurationParameter(
                     self.setting_name(set),
@@ -50,8 +49,7 @@ impl Lower<'_> {
         };
         Ok(setting(library::Statement::Set(
             library::Set::SingleAssignment {
-                scope: set.is_local.then_some(library::ContextModifier::Local),
-                hivevar: false,
+                local: set.is_local,
                 variable: self.setting_name(set),
                 values,
             },
@@ -107,14 +105,14 @@ impl Lower<'_> {
         let number = |written: &str| match written.strip_prefix('-') {
             Some(digits) => library::Expr::UnaryOp {
                 op: library::UnaryOperator::Minus,
-                expr: Box::new(value(library::Value::Number(digits.to_owned(), false))),
+                expr: Box::new(value(library::Value::Number(digits.to_owned()))),
             },
-            None => value(library::Value::Number(written.to_owned(), false)),
+            None => value(library::Value::Number(written.to_owned())),
         };
         match &constant.value {
             Value::Integer(integer) => Ok(number(&integer.to_string())),
             Value::Float(written) => Ok(number(written)),
-            Value::String(text) => Ok(value(library::Value::SingleQuotedString(text.to_string()))),
+            Value::String(text) => Ok(value(library::Value::String(text.to_string()))),
             _ => Err(SqlError::internal("a setting's value of another kind")),
         }
     }

@@ -19,9 +19,9 @@ use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::rights::{Access, is_closed};
 use logstead_sql_catalog::role::acl::{Mask, privilege as p};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, large_objects};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Oid, SqlType, oid};
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// What stands for a column of a relation in a statement.

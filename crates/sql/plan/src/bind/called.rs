@@ -10,11 +10,11 @@ use crate::{Callee, Node, OutputColumn, Plan, PlanContext, build, walk};
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func::{CastContext, Function, Volatility};
 use logstead_sql_parse as parse;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{name_span, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// PostgreSQL's guess at what a call costs, and a tenth of its guess at the rows of a set.
@@ -328,11 +328,7 @@ fn without_outputs(
 /// The name of an argument that is named.
 fn name_of(arg: &ast::FunctionArg) -> Option<String> {
     match arg {
-        ast::FunctionArg::Named { name, .. }
-        | ast::FunctionArg::ExprNamed {
-            name: ast::Expr::Identifier(name),
-            ..
-        } => Some(logstead_sql_parse::fold_ident(name)),
+        ast::FunctionArg::Named { name, .. } => Some(logstead_sql_parse::fold_ident(name)),
         _ => None,
     }
 }

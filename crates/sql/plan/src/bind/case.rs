@@ -2,10 +2,10 @@
 
 use super::Binder;
 use crate::expr::Expr;
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Expr as Ast, Spanned};
 
 impl Binder<'_> {
     pub(crate) fn case(

@@ -13,11 +13,11 @@ use crate::expr::Expr;
 use crate::{CursorName, Delete, Guarded, Layout, Node, OutputColumn, Plan, Update, Wish, build};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation};
-use logstead_sql_parse::{PolicyCommand, current_of, fold_ident};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
+use logstead_sql_parse::{PolicyCommand, fold_ident};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::sync::Arc;
 
 /// Assignments so far.
@@ -45,7 +45,7 @@ impl Binder<'_> {
         };
         for assignment in assignments {
             match &assignment.target {
-                ast::AssignmentTarget::ColumnName(name) => {
+                ast::AssignmentTarget::One(name) => {
                     let target = self.set_target(name, relation)?;
                     let value = self.assignment_value(&assignment.value, relation, &target)?;
                     self.push_assignment(&mut out, relation, &target, value)?;
@@ -208,24 +208,8 @@ impl Binder<'_> {
     }
 
     pub(crate) fn update(&mut self, update: &ast::Update) -> Result<Plan> {
-        if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() {
-            return Err(SqlError::unsupported("this form of UPDATE"));
-        }
-        if !update.table.joins.is_empty() {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "syntax error at or near \"JOIN\"",
-            ));
-        }
-        let from = match &update.from {
-            None => &[][..],
-            Some(
-                ast::UpdateTableFromKind::BeforeSet(from)
-                | ast::UpdateTableFromKind::AfterSet(from),
-            ) => from,
-        };
         self.frames.push(Frame::new());
-        let result = self.update_in_frame(update, from);
+        let result = self.update_in_frame(update, &update.from);
         self.frames.pop();
         result
     }
@@ -235,7 +219,7 @@ impl Binder<'_> {
         update: &ast::Update,
         from: &[ast::TableWithJoins],
     ) -> Result<Plan> {
-        let (relation, rel, shown) = self.change_target(&update.table.relation, Verb::Update)?;
+        let (relation, rel, shown) = self.change_target(&update.table, Verb::Update)?;
         let mut list = self.change_conditions(&relation, rel, from, update.selection.as_ref())?;
         // What the view asks comes first: nothing of the statement's sees other rows.
         list.conditions.splice(0..0, shown);
@@ -322,26 +306,8 @@ impl Binder<'_> {
     }
 
     pub(crate) fn delete(&mut self, delete: &ast::Delete) -> Result<Plan> {
-        if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() {
-            return Err(SqlError::unsupported("this form of DELETE"));
-        }
-        let (ast::FromTable::WithFromKeyword(tables) | ast::FromTable::WithoutKeyword(tables)) =
-            &delete.from;
-        let [table] = tables.as_slice() else {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "syntax error at or near \",\"",
-            ));
-        };
-        if !table.joins.is_empty() {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "syntax error at or near \"JOIN\"",
-            ));
-        }
         self.frames.push(Frame::new());
-        let using = delete.using.as_deref().unwrap_or_default();
-        let result = self.delete_in_frame(delete, &table.relation, using);
+        let result = self.delete_in_frame(delete, &delete.table, &delete.using);
         self.frames.pop();
         result
     }
@@ -552,4 +518,12 @@ pub(super) struct Changed {
     /// The source row: the target's columns, the others, and what is hidden of the target's row. RETURNING sees it with
     /// the new values.
     pub(super) whole: Layout,
+}
+
+/// The cursor of `WHERE CURRENT OF`, if a condition is that.
+fn current_of(condition: &Ast) -> Option<&ast::Ident> {
+    match condition {
+        Ast::CurrentOf(cursor) => Some(cursor),
+        _ => None,
+    }
 }

@@ -4,9 +4,11 @@
 //! is wrong, and is told so, as by PostgreSQL. Collations that columns are declared with are not looked at.
 
 use super::Binder;
+use logstead_sql_parse::lowered::{
+    self as ast, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 /// Functions that give a text of their arguments' collation.
 const TEXTS: [&str; 24] = [
@@ -62,7 +64,7 @@ pub(super) fn named(expr: &Expr) -> Result<Named> {
     match expr {
         Expr::Collate { expr, collation } => {
             named(expr)?;
-            let last = collation.0.last().and_then(|part| part.as_ident());
+            let last = collation.0.last();
             Ok(last.map(logstead_sql_parse::fold_ident))
         }
         Expr::Nested(inner) => named(inner),
@@ -145,7 +147,7 @@ fn of_function(function: &ast::Function) -> Result<Named> {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
         _ => None,
     });
-    let last = function.name.0.last().and_then(|part| part.as_ident());
+    let last = function.name.0.last();
     let name = last.map(logstead_sql_parse::fold_ident).unwrap_or_default();
     // A row's fields have nothing to do with each other.
     if name == "row" {

@@ -8,10 +8,10 @@ use crate::expr::Expr;
 use crate::{ConflictUpdate, Guarded, Layout, OnConflict, implies, walk};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{IndexDef, Relation, RelationKind};
-use logstead_sql_parse::{EXPRESSION_MARK, fold_ident, schema_and_name};
+use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::{fold_ident, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 impl Binder<'_> {
@@ -23,8 +23,8 @@ impl Binder<'_> {
     ) -> Result<OnConflict> {
         let indexes = match &on.conflict_target {
             None => Vec::new(),
-            Some(ast::ConflictTarget::Columns(columns)) => {
-                let found = self.inferred(columns, relation)?;
+            Some(ast::ConflictTarget::Keys(keys, predicate)) => {
+                let found = self.inferred(keys, predicate.as_ref(), relation)?;
                 if found.is_empty() {
                     return Err(SqlError::new(
                         SqlState::INVALID_COLUMN_REFERENCE,
@@ -96,10 +96,11 @@ impl Binder<'_> {
     /// The unique indexes on just the columns and expressions of ON CONFLICT whose predicates its WHERE implies.
     fn inferred(
         &mut self,
-        columns: &[ast::Ident],
+        keys: &[ast::ConflictKey],
+        predicate: Option<&ast::PlacedExpr>,
         relation: &Arc<Relation>,
     ) -> Result<Vec<Arc<IndexDef>>> {
-        let mut positions = Vec::with_capacity(columns.len());
+        let mut positions = Vec::with_capacity(keys.len());
         let mut expressions = Vec::new();
         let mut conditions = Vec::new();
         // What names the columns: the table, or the view over it, whose rows are as a table's here.
@@ -109,49 +110,44 @@ impl Binder<'_> {
             ..Relation::clone(&t.view)
         });
         let named = as_table.as_ref().unwrap_or(relation);
-        for column in columns {
-            let Some(marked) = column.value.strip_prefix(EXPRESSION_MARK) else {
-                if let Some(through) = &through
-                    && through.computes(&fold_ident(column))
-                {
-                    return Ok(Vec::new());
+        for key in keys {
+            let written = match key {
+                ast::ConflictKey::Column(column) => {
+                    if let Some(through) = &through
+                        && through.computes(&fold_ident(column))
+                    {
+                        return Ok(Vec::new());
+                    }
+                    positions.push(self.attribute(relation, column).map_err(|e| {
+                        SqlError::new(
+                            e.code(),
+                            format!("column \"{}\" does not exist", fold_ident(column)),
+                        )
+                        .at(self.at(column.span))
+                    })?);
+                    continue;
                 }
-                positions.push(self.attribute(relation, column).map_err(|e| {
-                    SqlError::new(
-                        e.code(),
-                        format!("column \"{}\" does not exist", fold_ident(column)),
-                    )
-                    .at(self.at(column.span))
-                })?);
-                continue;
+                ast::ConflictKey::Expr(written) => written,
             };
-            let at = self.at(column.span);
-            let (text, what) = match marked.strip_prefix(EXPRESSION_MARK) {
-                Some(predicate) => (predicate, "PREDICATE"),
-                None => (marked, "INDEX"),
-            };
-            let own = crate::PlanContext {
-                param_types: &[],
-                parameters_fixed: true,
-                ..*self.cx
-            };
-            let bound = super::standalone::conflict_scalar(text, named, &own, what);
-            let bound = bound.map_err(|mut error| {
-                error.fields_mut().position = at;
-                error
-            })?;
+            let bound = self.conflict_scalar(written, named, "INDEX")?;
             let bound = match &through {
                 None => Some(bound),
                 Some(through) => through.over_base(bound),
             };
             match bound {
-                // No index is on what a view computes, and what is asked of that implies no predicate of one.
-                None if what == "INDEX" => return Ok(Vec::new()),
-                None => {}
-                Some(Expr::Column(position, _)) if what == "INDEX" => positions.push(position),
-                Some(bound) if what == "INDEX" => expressions.push(bound),
-                Some(bound) => conditions.push(bound),
+                // No index is on what a view computes.
+                None => return Ok(Vec::new()),
+                Some(Expr::Column(position, _)) => positions.push(position),
+                Some(bound) => expressions.push(bound),
             }
+        }
+        if let Some(written) = predicate {
+            let bound = self.conflict_scalar(written, named, "PREDICATE")?;
+            // What is asked of what a view computes implies no predicate.
+            conditions.extend(match &through {
+                None => Some(bound),
+                Some(through) => through.over_base(bound),
+            });
         }
         let mut found = Vec::new();
         for index in relation
@@ -190,6 +186,25 @@ impl Binder<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// A key or a condition that ON CONFLICT names.
+    fn conflict_scalar(
+        &self,
+        written: &ast::PlacedExpr,
+        named: &Relation,
+        what: &str,
+    ) -> Result<Expr> {
+        let own = crate::PlanContext {
+            param_types: &[],
+            parameters_fixed: true,
+            ..*self.cx
+        };
+        let bound = super::standalone::conflict_scalar(&written.expr, self.text, named, &own, what);
+        bound.map_err(|mut error| {
+            error.fields_mut().position = self.at(written.token.0);
+            error
+        })
     }
 
     fn conflict_update(

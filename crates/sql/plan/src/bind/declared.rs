@@ -6,10 +6,10 @@ use crate::expr::Expr;
 use logstead_sql_catalog::type_name::sql_type;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, user};
 use logstead_types::SqlState;
-use sqlparser::ast;
 
 /// What is put in front of a type's name to have it read.
 const LEAD: &str = "SELECT NULL::";

@@ -12,11 +12,11 @@ use crate::{Check, Insert, Layout, Node, OutputColumn, Plan, build};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation, RelationKind, large_objects};
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, Spanned};
 use logstead_sql_parse::{fold_ident, name_span};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Expr as Ast, SetExpr, Spanned};
 use std::sync::Arc;
 
 /// 428C9: a value for GENERATED ALWAYS.
@@ -178,24 +178,8 @@ impl Binder<'_> {
     }
 
     pub(crate) fn insert(&mut self, insert: &ast::Insert) -> Result<Plan> {
-        let ast::TableObject::TableName(name) = &insert.table else {
-            return Err(SqlError::unsupported(
-                "INSERT into something that is not a table",
-            ));
-        };
-        if insert.or.is_some()
-            || insert.replace_into
-            || !insert.assignments.is_empty()
-            || insert.partitioned.is_some()
-        {
-            return Err(SqlError::unsupported("this form of INSERT"));
-        }
-        let relation = self.target(name, Verb::Insert)?;
-        let overriding = match (insert.overwrite, insert.ignore) {
-            (true, _) => Overriding::System,
-            (_, true) => Overriding::User,
-            _ => Overriding::No,
-        };
+        let relation = self.target(&insert.table, Verb::Insert)?;
+        let overriding = Overriding::from(insert.overriding);
         self.writes(&relation);
         let explicit = !insert.columns.is_empty();
         let mut targets: Vec<Target> = Vec::new();
@@ -281,16 +265,15 @@ impl Binder<'_> {
         }
         let generated = super::standalone::generated(self, &relation)?;
         let checks = self.target_checks(&relation)?;
-        let alias = insert.table_alias.as_ref().map(|a| &a.alias);
+        let alias = insert.table_alias.as_ref();
         let conflict = match &insert.on {
             None => None,
-            Some(ast::OnInsert::OnConflict(_)) if relation.view().is_some() => {
+            Some(_) if relation.view().is_some() => {
                 return Err(SqlError::unsupported(
                     "ON CONFLICT on a view with INSTEAD OF triggers",
                 ));
             }
-            Some(ast::OnInsert::OnConflict(on)) => Some(self.on_conflict(on, &relation, alias)?),
-            Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
+            Some(on) => Some(self.on_conflict(on, &relation, alias)?),
         };
         let update = conflict.as_ref().and_then(|c| c.update.as_ref());
         let also_updated = match update {
@@ -358,7 +341,7 @@ impl Binder<'_> {
     /// The positions of the columns that an INSERT names.
     pub(super) fn insert_targets(
         &self,
-        columns: &[ast::ObjectName],
+        columns: &[ast::Target],
         relation: &Relation,
     ) -> Result<Vec<Target>> {
         let mut targets: Vec<Target> = Vec::with_capacity(columns.len());
@@ -369,14 +352,8 @@ impl Binder<'_> {
                 other.position == target.position && !partly
             };
             if targets.iter().any(again) {
-                let name = match column.0.first() {
-                    Some(ast::ObjectNamePart::Identifier(ident)) => fold_ident(ident),
-                    _ => column.to_string(),
-                };
-                let same = |other: &&ast::ObjectName| match other.0.first() {
-                    Some(ast::ObjectNamePart::Identifier(ident)) => fold_ident(ident) == name,
-                    _ => false,
-                };
+                let name = fold_ident(&column.column);
+                let same = |other: &&ast::Target| fold_ident(&other.column) == name;
                 // Two columns of a view may be one of its table.
                 if let Some(found) = relation.columns.get(target.position)
                     && self.through(relation).is_some()
@@ -391,7 +368,7 @@ impl Binder<'_> {
                     SqlState::DUPLICATE_COLUMN,
                     format!("column \"{name}\" specified more than once"),
                 )
-                .at(self.at(name_span(column))));
+                .at(self.at(column.column.span)));
             }
             targets.push(target);
         }
@@ -445,7 +422,7 @@ impl Binder<'_> {
         values: &mut [Option<Expr>],
     ) -> Result<Plan> {
         let too_few = |b: &Binder<'_>, found: usize| {
-            let at = insert.columns.get(found).and_then(|c| b.at(name_span(c)));
+            let at = insert.columns.get(found).and_then(|c| b.at(c.column.span));
             SqlError::new(SqlState::SYNTAX_ERROR, TOO_FEW).at(at)
         };
         let too_many = || SqlError::new(SqlState::SYNTAX_ERROR, TOO_MANY);
@@ -455,7 +432,7 @@ impl Binder<'_> {
             && query.limit_clause.is_none()
             && query.fetch.is_none()
         {
-            let given = list.rows.iter().map(|row| self.starred(&row.content));
+            let given = list.rows.iter().map(|row| self.starred(row));
             let given = given.collect::<Result<Vec<_>>>()?;
             let width = given.first().map_or(0, |row| row.len());
             self.frames.push(Frame::new());
@@ -632,6 +609,16 @@ pub(super) enum Overriding {
     User,
 }
 
+impl From<Option<logstead_sql_parse::ast::Overriding>> for Overriding {
+    fn from(said: Option<logstead_sql_parse::ast::Overriding>) -> Overriding {
+        match said {
+            None => Overriding::No,
+            Some(logstead_sql_parse::ast::Overriding::System) => Overriding::System,
+            Some(logstead_sql_parse::ast::Overriding::User) => Overriding::User,
+        }
+    }
+}
+
 pub(crate) type Returning = (Vec<Expr>, Vec<OutputColumn>);
 
 pub(crate) fn place_returning(
@@ -695,7 +682,7 @@ const SETS_IN_VALUES: &str = "set-returning functions are not allowed in VALUES"
 
 /// `VALUES (a, b)` as `SELECT a, b`; none if DEFAULT stands in it.
 fn one_row_as_select(query: &ast::Query, list: &ast::Values) -> Result<Option<ast::Query>> {
-    let Some(row) = list.rows.first().map(|row| &row.content) else {
+    let Some(row) = list.rows.first() else {
         return Ok(None);
     };
     if row.iter().any(super::setop::is_default) {

@@ -5,12 +5,12 @@ use super::subscript::is_array;
 use crate::expr::Expr;
 use logstead_sql_catalog::type_name;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::{is_document_mark, row_of, strip};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned, UnaryOperator as U};
+use logstead_sql_parse::{row_of, strip};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::stacked;
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Expr as Ast, Spanned, UnaryOperator as U};
 use std::sync::Arc;
 
 impl Binder<'_> {
@@ -39,19 +39,7 @@ impl Binder<'_> {
             Ast::BinaryOp { .. } => self.binary(expr),
             Ast::UnaryOp { op, expr: operand } => self.unary(op, operand, expr),
             Ast::Function(function) => self.function(function),
-            Ast::Cast {
-                kind,
-                expr: operand,
-                data_type,
-                format,
-            } => {
-                if format.is_some()
-                    || !matches!(kind, ast::CastKind::Cast | ast::CastKind::DoubleColon)
-                {
-                    return Err(SqlError::unsupported("this form of CAST"));
-                }
-                self.cast(operand, data_type)
-            }
+            Ast::Cast { expr, data_type } => self.cast(expr, data_type),
             Ast::TypedString(typed) => {
                 let ty = type_name::sql_type(&typed.data_type)?;
                 let at = self.at(typed.value.span);
@@ -67,12 +55,7 @@ impl Binder<'_> {
             Ast::IsNotFalse(operand) => self.is_bool(operand, Some(false), true, "IS NOT FALSE"),
             Ast::IsUnknown(operand) => self.is_bool(operand, None, false, "IS UNKNOWN"),
             Ast::IsNotUnknown(operand) => self.is_bool(operand, None, true, "IS NOT UNKNOWN"),
-            Ast::IsDistinctFrom(left, right) if is_document_mark(right) => {
-                self.xml_document_test(left, false)
-            }
-            Ast::IsNotDistinctFrom(left, right) if is_document_mark(right) => {
-                self.xml_document_test(left, true)
-            }
+            Ast::IsDocument { expr, negated } => self.xml_document_test(expr, *negated),
             Ast::IsDistinctFrom(left, right) => self.distinct_from(left, right, false),
             Ast::IsNotDistinctFrom(left, right) => self.distinct_from(left, right, true),
             Ast::InList {
@@ -96,15 +79,15 @@ impl Binder<'_> {
             Ast::Between {
                 expr: operand,
                 negated,
+                symmetric,
                 low,
                 high,
             } => {
                 let at = self.operator_at(operand);
-                let symmetric = starts_symmetric(low);
                 let value = self.expr(operand)?;
                 let low = self.expr(low)?;
                 let high = self.expr(high)?;
-                if symmetric {
+                if *symmetric {
                     let mut either = Vec::with_capacity(2);
                     for (low, high) in [(low.clone(), high.clone()), (high, low)] {
                         let from = self.operator(">=", value.clone(), low, at)?;
@@ -129,23 +112,21 @@ impl Binder<'_> {
             }
             Ast::Like {
                 negated,
-                any,
                 expr: left,
                 pattern,
                 escape_char,
             } => {
                 let op = if *negated { "!~~" } else { "~~" };
-                self.like(op, *any, left, pattern, escape_char.as_deref())
+                self.like(op, left, pattern, escape_char.as_deref())
             }
             Ast::ILike {
                 negated,
-                any,
                 expr: left,
                 pattern,
                 escape_char,
             } => {
                 let op = if *negated { "!~~*" } else { "~~*" };
-                self.like(op, *any, left, pattern, escape_char.as_deref())
+                self.like(op, left, pattern, escape_char.as_deref())
             }
             Ast::IsNormalized {
                 expr: operand,
@@ -238,19 +219,17 @@ impl Binder<'_> {
                 let fields = self.row_items(items.iter())?;
                 self.row(fields)
             }
-            Ast::Wildcard(_) | Ast::QualifiedWildcard(..) => Err(SqlError::new(
+            Ast::QualifiedWildcard(_) => Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 "syntax error at or near \"*\"",
             )
             .at(self.at(expr.span()))),
-            Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_) => {
-                Err(SqlError::unsupported("GROUPING SETS"))
-            }
             Ast::Identifier(ident) => self.resolve_column(ident),
             Ast::CompoundIdentifier(parts) => self.resolve_qualified(parts),
             Ast::Value(value) => self.literal(value),
-            other => {
-                Err(SqlError::unsupported(format!("expression {other}")).at(self.at(other.span())))
+            // PostgreSQL's grammar has it as the whole condition of a change alone.
+            Ast::CurrentOf(cursor) => {
+                Err(SqlError::unsupported("expression CURRENT OF").at(self.at(cursor.span)))
             }
         }
     }
@@ -269,27 +248,14 @@ impl Binder<'_> {
             }
             U::Plus => "+",
             U::Minus => "-",
-            U::BitwiseNot => "~",
-            U::PGSquareRoot => "|/",
-            U::PGCubeRoot => "||/",
-            U::PGAbs => "@",
-            U::PGPrefixFactorial => "!!",
-            U::DoubleAt => "@@",
-            U::Hash => "#",
-            U::QuestionDash => "?-",
-            U::QuestionPipe => "?|",
-            U::AtDashAt => match symmetric_mark(whole) {
-                Some(first) => return self.expr(first),
-                None => "@-@",
-            },
-            other => return Err(SqlError::unsupported(format!("operator {other}"))),
+            U::Custom(sign) => sign,
         };
         // The smallest integers: their digits alone would be of the next wider type. What two signs leave is the number
         // without them.
         if name == "-"
             && let Some((negative, number)) = signed_number(whole)
             && let Ast::Value(value) = number
-            && let ast::Value::Number(digits, _) = &value.value
+            && let ast::Value::Number(digits) = &value.value
         {
             match digits.as_str() {
                 "2147483648" if negative => {
@@ -377,7 +343,7 @@ impl Binder<'_> {
     /// Where the type name of `x::t` begins.
     fn type_at(&self, operand: &Ast) -> Option<usize> {
         let end = operand.span().end;
-        if end.line == 0 {
+        if end == 0 {
             return None;
         }
         let byte = logstead_sql_parse::byte_of(self.text, end);
@@ -437,17 +403,7 @@ impl Binder<'_> {
         })
     }
 
-    fn like(
-        &mut self,
-        op: &str,
-        any: bool,
-        left: &Ast,
-        pattern: &Ast,
-        escape: Option<&Ast>,
-    ) -> Result<Expr> {
-        if any {
-            return Err(SqlError::unsupported("LIKE ANY without an operator"));
-        }
+    fn like(&mut self, op: &str, left: &Ast, pattern: &Ast, escape: Option<&Ast>) -> Result<Expr> {
         let at = self.operator_at(left);
         let value = self.expr(left)?;
         let mut pattern = self.expr(pattern)?;
@@ -616,38 +572,6 @@ pub(super) fn field_of(value: Expr, field: &str) -> Result<Expr> {
         index: Box::new(Expr::Const(Datum::Int4(number), SqlType::of(oid::INT4))),
         ty: *ty,
     })
-}
-
-/// What is behind the mark of BETWEEN SYMMETRIC (see `parse::rewrite`), the operator `@-@` twice.
-pub(super) fn symmetric_mark(expr: &Ast) -> Option<&Ast> {
-    let behind = |expr| match expr {
-        &Ast::UnaryOp {
-            op: U::AtDashAt,
-            expr: ref inner,
-        } => Some(&**inner),
-        _ => None,
-    };
-    behind(expr).and_then(behind)
-}
-
-/// Whether the lower bound of BETWEEN carries the mark of SYMMETRIC, which stands in front of its first operand.
-pub(super) fn starts_symmetric(low: &Ast) -> bool {
-    let mut head = low;
-    loop {
-        head = match head {
-            marked if symmetric_mark(marked).is_some() => return true,
-            Ast::BinaryOp { left, .. } => left,
-            Ast::Cast {
-                expr,
-                kind: ast::CastKind::DoubleColon,
-                ..
-            }
-            | Ast::Collate { expr, .. } => expr,
-            Ast::AtTimeZone { timestamp, .. } => timestamp,
-            Ast::CompoundFieldAccess { root, .. } => root,
-            _ => return false,
-        };
-    }
 }
 
 /// A number behind any count of minuses and parentheses, and whether they make it negative.

@@ -8,12 +8,14 @@ use super::{Binder, Clause, Rel, Source};
 use crate::JoinKind;
 use crate::expr::Expr;
 use logstead_sql_catalog::{Relation, RelationKind, ViewSource, large_objects};
+use logstead_sql_parse::lowered::{
+    self as ast, JoinConstraint, JoinOperator as J, Spanned, TableFactor,
+};
 use logstead_sql_parse::{fold_ident, name_span, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, JoinConstraint, JoinOperator as J, Spanned, TableFactor};
 use std::sync::Arc;
 
 impl Binder<'_> {
@@ -68,9 +70,6 @@ impl Binder<'_> {
         for join in &table.joins {
             let middle = self.frame()?.ns.len();
             let (kind, constraint) = join_kind(&join.join_operator)?;
-            if join.global {
-                return Err(SqlError::unsupported("GLOBAL JOIN"));
-            }
             let is_outer = matches!(kind, JoinKind::Right | JoinKind::Full);
             let bar = |item: &mut NsItem| item.barred = is_outer.then_some(Barred::ByJoin);
             self.frame()?.ns[start..middle].iter_mut().for_each(bar);
@@ -105,22 +104,11 @@ impl Binder<'_> {
                     one => vec![one],
                 }
             }
-            JoinConstraint::Using(names) => {
-                let mut columns = Vec::new();
-                let (names, alias) = logstead_sql_parse::using_alias(names);
-                for name in names {
-                    match name.0.as_slice() {
-                        [ast::ObjectNamePart::Identifier(ident)] => {
-                            columns.push((fold_ident(ident), self.at(ident.span)))
-                        }
-                        _ => {
-                            return Err(SqlError::new(
-                                SqlState::SYNTAX_ERROR,
-                                "a qualified name in USING",
-                            ));
-                        }
-                    }
-                }
+            JoinConstraint::Using(names, alias) => {
+                let columns = names.iter();
+                let columns = columns.map(|name| (fold_ident(name), self.at(name.span)));
+                let columns: Vec<_> = columns.collect();
+                let alias = alias.as_ref().map(fold_ident);
                 self.using(kind, &columns, alias.as_deref(), start, middle)?
             }
             JoinConstraint::Natural => {
@@ -307,12 +295,7 @@ impl Binder<'_> {
                 args: Some(args),
                 with_ordinality,
                 ..
-            } => {
-                if args.settings.is_some() {
-                    return Err(SqlError::unsupported("settings of a table function"));
-                }
-                self.table_function(name, &args.args, *with_ordinality, alias.as_ref())
-            }
+            } => self.table_function(name, args, *with_ordinality, alias.as_ref()),
             TableFactor::Table {
                 name,
                 alias,
@@ -344,22 +327,14 @@ impl Binder<'_> {
                 alias,
                 ..
             } => self.table_function(name, args, *with_ordinality, alias.as_ref()),
-            TableFactor::UNNEST {
+            TableFactor::Unnest {
                 alias,
                 array_exprs,
-                with_offset,
                 with_ordinality,
-                ..
             } => {
                 let [array] = array_exprs.as_slice() else {
                     return self.unnest(array_exprs, *with_ordinality, alias.as_ref());
                 };
-                if *with_offset {
-                    return Err(SqlError::new(
-                        SqlState::SYNTAX_ERROR,
-                        "syntax error at or near \"WITH\"",
-                    ));
-                }
                 let args = [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(
                     array.clone(),
                 ))];
@@ -377,8 +352,12 @@ impl Binder<'_> {
                 }
                 Ok(list)
             }
-            TableFactor::TableFunction { .. } => Err(SqlError::unsupported("TABLE(function)")),
-            other => Err(SqlError::unsupported(format!("FROM item {other}"))),
+            TableFactor::RowsFrom {
+                functions,
+                with_ordinality,
+                alias,
+                ..
+            } => self.rows_from(functions, *with_ordinality, alias.as_ref()),
         }
     }
 
@@ -735,7 +714,7 @@ pub(crate) fn rename<'c>(
 
 pub(super) fn join_kind(operator: &J) -> Result<(JoinKind, &JoinConstraint)> {
     Ok(match operator {
-        J::Join(c) | J::Inner(c) => {
+        J::Join(c) => {
             if matches!(c, JoinConstraint::None) {
                 return Err(SqlError::new(
                     SqlState::SYNTAX_ERROR,
@@ -745,9 +724,8 @@ pub(super) fn join_kind(operator: &J) -> Result<(JoinKind, &JoinConstraint)> {
             (JoinKind::Inner, c)
         }
         J::CrossJoin(c) => (JoinKind::Inner, c),
-        J::Left(c) | J::LeftOuter(c) => (JoinKind::Left, c),
-        J::Right(c) | J::RightOuter(c) => (JoinKind::Right, c),
+        J::Left(c) => (JoinKind::Left, c),
+        J::Right(c) => (JoinKind::Right, c),
         J::FullOuter(c) => (JoinKind::Full, c),
-        _ => return Err(SqlError::unsupported("this kind of join")),
     })
 }

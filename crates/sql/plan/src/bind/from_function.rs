@@ -7,11 +7,11 @@ use crate::expr::Expr;
 use crate::{Node, OutputColumn, Plan, build};
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::lowered::{self as ast, Spanned};
 use logstead_sql_parse::{fold_ident, name_span, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
 
 impl Binder<'_> {
@@ -104,10 +104,6 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
     ) -> Result<FromList> {
         let at = self.at(name_span(name));
-        if let Some(functions) = logstead_sql_parse::rows_from(name, args) {
-            let functions = functions.map_err(|e| e.at(at))?;
-            return self.rows_from(&functions, ordinality, alias);
-        }
         if super::xml_table::is_xml_table(name) {
             return self.xml_table(args, alias);
         }

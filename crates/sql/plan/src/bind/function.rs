@@ -7,14 +7,14 @@ use crate::{AggregateCall, SortKey};
 use logstead_sql_catalog::routine::of_kept_name;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::lowered::{
+    self as ast, DuplicateTreatment, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, Spanned,
+};
 use logstead_sql_parse::{name_span, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{
-    self, DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, Spanned,
-};
 
 /// A normal form's name is a word of the call's syntax.
 fn normal_form(arg: &FunctionArg) -> Option<String> {
@@ -27,7 +27,7 @@ fn normal_form(arg: &FunctionArg) -> Option<String> {
 }
 
 fn is_quoted(name: &ast::ObjectName) -> bool {
-    let last = name.0.last().and_then(|part| part.as_ident());
+    let last = name.0.last();
     last.is_some_and(|word| word.quote_style.is_some())
 }
 
@@ -45,11 +45,6 @@ impl Binder<'_> {
         let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
         if let Some(call) = self.routine_call(function, schema.as_deref(), &name, at)? {
             return Ok(call);
-        }
-        if function.null_treatment.is_some()
-            || !matches!(function.parameters, FunctionArguments::None)
-        {
-            return Err(SqlError::unsupported(format!("this form of calling {name}")).at(at));
         }
         if !function.within_group.is_empty() {
             return self.within_group(function, schema.as_deref(), &name, at);
@@ -117,10 +112,7 @@ impl Binder<'_> {
             && system
             && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Value(value)))] =
                 list.args.as_slice()
-            && matches!(
-                value.value,
-                ast::Value::SingleQuotedString(_) | ast::Value::Null
-            )
+            && matches!(value.value, ast::Value::String(_) | ast::Value::Null)
         {
             // A literal without a type has no collation.
             return Ok(Expr::Const(Datum::Null, SqlType::of(oid::TEXT)));
@@ -194,9 +186,7 @@ impl Binder<'_> {
         for arg in ordered.as_deref().unwrap_or(args) {
             match arg {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => out.push(self.expr(expr)?),
-                FunctionArg::Unnamed(
-                    FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_),
-                ) => {
+                FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => {
                     return Err(SqlError::new(
                         SqlState::WRONG_OBJECT_TYPE,
                         format!("{name}(*) specified, but {name} is not an aggregate function"),
@@ -206,7 +196,7 @@ impl Binder<'_> {
                 FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(what)) => {
                     out.push(self.whole_row_of(what)?);
                 }
-                FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
+                FunctionArg::Named { .. } | FunctionArg::Variadic(..) => {
                     return Err(SqlError::unsupported("a named argument").at(at));
                 }
             }
@@ -220,13 +210,10 @@ impl Binder<'_> {
         for arg in args {
             let (said, value) = match arg {
                 FunctionArg::Unnamed(value) => (None, value),
-                FunctionArg::Named { name, arg, .. }
-                | FunctionArg::ExprNamed {
-                    name: ast::Expr::Identifier(name),
-                    arg,
-                    ..
-                } => (Some(logstead_sql_parse::fold_ident(name)), arg),
-                FunctionArg::ExprNamed { .. } => {
+                FunctionArg::Named { name, arg } => {
+                    (Some(logstead_sql_parse::fold_ident(name)), arg)
+                }
+                FunctionArg::Variadic(..) => {
                     return Ok(SqlError::unsupported("a named argument"));
                 }
             };
@@ -482,9 +469,7 @@ impl Binder<'_> {
     ) -> Result<AggregateCall> {
         let star = matches!(
             list.args.as_slice(),
-            [FunctionArg::Unnamed(
-                FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_)
-            )]
+            [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]
         );
         let variadic = logstead_sql_parse::variadic(&list.args);
         let args = match (star, variadic) {
@@ -589,11 +574,6 @@ impl Binder<'_> {
                             nulls_first,
                         });
                     }
-                }
-                other => {
-                    return Err(
-                        SqlError::unsupported(format!("{other} in a call of {name}")).at(at),
-                    );
                 }
             }
         }

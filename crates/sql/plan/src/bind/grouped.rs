@@ -24,10 +24,10 @@ use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::{refuses_null, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
+use logstead_sql_parse::lowered::{self as ast, BinaryOperator, Expr as Ast, SetExpr};
 use logstead_sql_parse::strip;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Oid, oid};
-use sqlparser::ast::{self, BinaryOperator, Expr as Ast, SetExpr};
 use std::sync::Arc;
 
 /// A condition that is bound in both forms.
@@ -387,9 +387,7 @@ fn aggregate_candidate(conjunct: &Ast) -> Option<&ast::Select> {
         && query.order_by.is_none()
         && query.limit_clause.is_none()
         && query.fetch.is_none()
-        && query.locks.is_empty()
-        && query.for_clause.is_none()
-        && query.pipe_operators.is_empty();
+        && query.locks.is_empty();
     match query.body.as_ref() {
         SetExpr::Select(select)
             if plain

@@ -7,8 +7,8 @@
 use super::{Binder, Clause};
 use crate::expr::Expr;
 use crate::walk;
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, FunctionArguments, Visit, Visitor};
 use logstead_sql_types::error::Result;
-use sqlparser::ast::{self, Expr as Ast, FunctionArguments, Visit, Visitor};
 use std::ops::ControlFlow;
 
 impl Binder<'_> {
@@ -35,12 +35,7 @@ impl Binder<'_> {
 
 /// Does GROUP BY name a subquery?
 pub(super) fn groups_by_subquery(group_by: &ast::GroupByExpr) -> bool {
-    let ast::GroupByExpr::Expressions(items, _) = group_by else {
-        return false;
-    };
-    items
-        .iter()
-        .any(|item| Visit::visit(item, &mut Finds).is_break())
+    group_by.0.visit(&mut Finds).is_break()
 }
 
 struct Finds;

@@ -6,11 +6,13 @@ use super::query::Output;
 use super::{Binder, Clause, ColId, Frame};
 use crate::expr::Expr;
 use crate::walk;
+use logstead_sql_parse::lowered::{
+    self as ast, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
+};
 use logstead_sql_parse::{GroupingWord, fold_ident};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
 
 /// Most grouping sets of a query, and most elements of a CUBE.
 const SETS_MAX: usize = 4096;
@@ -50,12 +52,7 @@ impl Binder<'_> {
         group_by: &ast::GroupByExpr,
         outputs: &[Output],
     ) -> Result<Option<GroupBy>> {
-        let ast::GroupByExpr::Expressions(items, modifiers) = group_by else {
-            return Err(SqlError::unsupported("GROUP BY ALL"));
-        };
-        if !modifiers.is_empty() {
-            return Err(SqlError::unsupported("this form of GROUP BY"));
-        }
+        let ast::GroupByExpr(items) = group_by;
         if items.is_empty() {
             return Ok(None);
         }
@@ -384,7 +381,7 @@ pub(super) fn marked(item: &Ast) -> Option<(GroupingWord, &[FunctionArg])> {
     let Ast::Function(function) = item else {
         return None;
     };
-    let [ast::ObjectNamePart::Identifier(ident)] = function.name.0.as_slice() else {
+    let [ident] = function.name.0.as_slice() else {
         return None;
     };
     let FunctionArguments::List(list) = &function.args else {

@@ -23,11 +23,11 @@ use logstead_sql_catalog::routine::{Language, Routine, RoutineBody};
 use logstead_sql_func::{CastContext, Volatility};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::StatementKind;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::rc::Rc;
 use std::sync::Arc;
 

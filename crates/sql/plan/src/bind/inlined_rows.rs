@@ -9,10 +9,10 @@ use super::{Binder, Frame, Source};
 use crate::expr::{Expr, SubqueryKind};
 use crate::{OutputColumn, build};
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 impl Binder<'_> {

@@ -3,10 +3,10 @@
 use super::Binder;
 use crate::expr::Expr;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::lowered::{self as ast, Spanned, Value};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Bits, Datum, Numeric, SqlType, datetime, oid, user};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Spanned, Value};
 
 /// Highest parameter number. Bind carries 65,535 values, but a statement with more can be prepared, and who does so is
 /// told then; PostgreSQL has half a billion, each of which costs memory here from its number alone.
@@ -21,22 +21,17 @@ impl Binder<'_> {
             Ok(Expr::Const(Datum::Text(text), SqlType::of(oid::UNKNOWN)))
         };
         match &value.value {
-            Value::Number(digits, _) => number(digits).map_err(|e| e.at(self.at(value.span))),
-            Value::SingleQuotedString(text)
-            | Value::EscapedStringLiteral(text)
-            | Value::UnicodeStringLiteral(text)
-            | Value::NationalStringLiteral(text) => unknown(text),
-            Value::DollarQuotedString(text) => unknown(&text.value),
+            Value::Number(digits) => number(digits).map_err(|e| e.at(self.at(value.span))),
+            Value::String(text) => unknown(text),
             Value::Boolean(value) => Ok(Expr::Const(Datum::Bool(*value), SqlType::of(oid::BOOL))),
             Value::Null => Ok(Expr::Const(Datum::Null, SqlType::of(oid::UNKNOWN))),
             Value::Placeholder(name) => self.parameter(name, self.at(value.span)),
-            Value::SingleQuotedByteStringLiteral(digits) => {
+            Value::Bits(digits) => {
                 bits(format!("b{digits}")).map_err(|e| e.at(self.at(value.span)))
             }
-            Value::HexStringLiteral(digits) => {
+            Value::HexBits(digits) => {
                 bits(format!("x{digits}")).map_err(|e| e.at(self.at(value.span)))
             }
-            other => Err(SqlError::unsupported(format!("literal {other}")).at(self.at(value.span))),
         }
     }
 

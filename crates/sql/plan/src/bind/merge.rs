@@ -16,10 +16,9 @@ use crate::expr::Expr;
 use crate::{Check, Guarded, Insert, JoinKind, Merge, MergeAction, Node, Plan, Update, When};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Relation, RelationKind};
-use logstead_sql_parse::merge as marks;
+use logstead_sql_parse::lowered::{self as ast, Spanned};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
 
 /// A clause whose expressions are not over a row yet.
@@ -48,20 +47,6 @@ impl Binder<'_> {
 
     /// What the grammar takes and PostgreSQL does not.
     fn check_merge(&self, merge: &ast::Merge) -> Result<()> {
-        let syntax = |near: String| {
-            let message = format!("syntax error at or near \"{near}\"");
-            SqlError::new(SqlState::SYNTAX_ERROR, message)
-        };
-        if !merge.into {
-            let near = match &merge.table {
-                ast::TableFactor::Table { name, .. } => name.0.first().map(ToString::to_string),
-                _ => None,
-            };
-            return Err(syntax(near.unwrap_or_default()).at(self.at(merge.table.span())));
-        }
-        if let Some(output) = &merge.output {
-            return Err(syntax(output.to_string()));
-        }
         if merge.clauses.is_empty() {
             let message = "syntax error at end of input";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
@@ -240,18 +225,12 @@ impl Binder<'_> {
             None => None,
         };
         let action = match &clause.action {
-            ast::MergeAction::DoNothing { .. } => Action::Nothing,
-            ast::MergeAction::Delete { .. } => {
+            ast::MergeAction::DoNothing => Action::Nothing,
+            ast::MergeAction::Delete => {
                 self.target_wants(privilege::DELETE);
                 Action::Delete
             }
-            ast::MergeAction::Update(update) => {
-                let ast::MergeUpdateKind::Set(assignments) = &update.kind else {
-                    return Err(SqlError::unsupported("UPDATE SET * in MERGE"));
-                };
-                if update.update_predicate.is_some() || update.delete_predicate.is_some() {
-                    return Err(SqlError::unsupported("WHERE in MERGE"));
-                }
+            ast::MergeAction::Update(assignments) => {
                 let assignments = self.assignments(assignments, relation, first)?;
                 self.target_writes(&changed_positions(&assignments), privilege::UPDATE);
                 Action::Update(assignments)
@@ -274,59 +253,24 @@ impl Binder<'_> {
         insert: &ast::MergeInsertExpr,
         relation: &Arc<Relation>,
     ) -> Result<(Vec<Expr>, Vec<usize>)> {
-        let ast::MergeInsertKind::Values(values) = &insert.kind else {
-            return Err(SqlError::unsupported("this form of INSERT in MERGE"));
-        };
-        if insert.insert_predicate.is_some() {
-            return Err(SqlError::unsupported("WHERE in MERGE"));
-        }
-        let marked = |mark: &str| {
-            insert.columns.iter().any(|name| match name.0.as_slice() {
-                [ast::ObjectNamePart::Identifier(ident)] => ident.value == mark,
-                _ => false,
-            })
-        };
-        let overriding = match (
-            marked(marks::OVERRIDING_SYSTEM),
-            marked(marks::OVERRIDING_USER),
-        ) {
-            (true, _) => Overriding::System,
-            (_, true) => Overriding::User,
-            _ => Overriding::No,
-        };
+        let overriding = Overriding::from(insert.overriding);
         let mut given: Vec<Option<Expr>> = vec![None; relation.columns.len()];
-        if !marked(marks::DEFAULT_VALUES) {
-            let columns: Vec<ast::ObjectName> = insert
-                .columns
-                .iter()
-                .filter(|name| match name.0.as_slice() {
-                    [ast::ObjectNamePart::Identifier(ident)] => !ident.value.contains('\0'),
-                    _ => true,
-                })
-                .cloned()
-                .collect();
+        if let Some(row) = &insert.values {
+            let columns = &insert.columns;
             let explicit = !columns.is_empty();
             let targets = match explicit {
-                true => self.insert_targets(&columns, relation)?,
+                true => self.insert_targets(columns, relation)?,
                 false => live(relation).map(Target::whole).collect(),
             };
-            let [row] = values.rows.as_slice() else {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "syntax error at or near \",\"",
-                ));
-            };
-            if let Some(extra) = row.content.get(targets.len()) {
+            if let Some(extra) = row.get(targets.len()) {
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, super::dml::TOO_MANY)
                     .at(self.at(extra.span())));
             }
-            if explicit && row.content.len() < targets.len() {
-                let at = columns
-                    .get(row.content.len())
-                    .and_then(|c| self.at(c.span()));
+            if explicit && row.len() < targets.len() {
+                let at = columns.get(row.len()).and_then(|c| self.at(c.column.span));
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, super::dml::TOO_FEW).at(at));
             }
-            for (value, target) in row.content.iter().zip(&targets) {
+            for (value, target) in row.iter().zip(&targets) {
                 let bound = self.in_clause(Clause::Values, |b| {
                     b.insert_value(relation, target, value, overriding)
                 });

@@ -94,13 +94,13 @@ pub use viewdef::view_query_shown;
 use crate::expr::Expr;
 use crate::{AggregateCall, PlanContext};
 use logstead_sql_catalog::Relation;
+use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::lowered::Span;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType};
 use logstead_types::SqlState;
 use scope::NsItem;
 pub(crate) use select::collect_rels;
-use sqlparser::ast;
-use sqlparser::tokenizer::Span;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -373,8 +373,8 @@ pub(crate) struct Binder<'a> {
     /// What is done with which relations.
     pub uses: access::Uses,
     /// Where string literals stand, by the address of their text: errors of their input point there.
-    pub literals: HashMap<usize, sqlparser::tokenizer::Span>,
-    lines: logstead_sql_parse::Lines,
+    pub literals: HashMap<usize, logstead_sql_parse::lowered::Span>,
+    text_length: logstead_sql_parse::TextLength,
     /// The view whose query is being bound.
     view: Option<Arc<logstead_sql_catalog::View>>,
     /// Views being bound, outermost first.
@@ -382,7 +382,7 @@ pub(crate) struct Binder<'a> {
     /// Tables named so far, while the query of a new view is bound.
     recorded: Option<Vec<view::Recorded>>,
     /// Literals of the query of a new view that mean what they mean now: where they stand, and what they came to.
-    fixed: Vec<(sqlparser::tokenizer::Span, SqlType, Datum)>,
+    fixed: Vec<(logstead_sql_parse::lowered::Span, SqlType, Datum)>,
     /// Users' functions that the query of a new view calls.
     routines_kept: Vec<(Span, logstead_sql_types::value::Oid, String)>,
     /// Primary keys that the GROUP BY of a new view relies on.
@@ -485,7 +485,7 @@ impl<'a> Binder<'a> {
             judged_written: Vec::new(),
             uses: access::Uses::default(),
             literals: HashMap::new(),
-            lines: logstead_sql_parse::Lines::default(),
+            text_length: logstead_sql_parse::TextLength::default(),
             view: None,
             expanding: Vec::new(),
             recorded: None,
@@ -522,7 +522,7 @@ impl<'a> Binder<'a> {
 
     /// Position of a span's start, for errors.
     pub(crate) fn at(&self, span: Span) -> Option<usize> {
-        (span.start.line > 0).then(|| self.lines.position_of(self.text, span.start))
+        (!span.is_empty()).then(|| self.text_length.position_of(self.text, span.start))
     }
 
     /// Position of a string literal, else `at`.

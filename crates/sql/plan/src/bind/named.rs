@@ -1,8 +1,8 @@
 //! Arguments by name, `make_interval(days => 3)`: brought into order, what is left out filled with its default.
 
+use logstead_sql_parse::lowered::{self as ast, FunctionArg, FunctionArgExpr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, FunctionArg, FunctionArgExpr};
 
 /// Names of parameters, and defaults of those that may be left out, of functions that are called so.
 const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
@@ -128,9 +128,9 @@ fn default(text: &str) -> ast::Expr {
     ast::Expr::value(match text {
         "true" | "false" => ast::Value::Boolean(text == "true"),
         text if !text.starts_with(|c: char| c.is_ascii_digit()) => {
-            ast::Value::SingleQuotedString(text.to_owned())
+            ast::Value::String(text.to_owned())
         }
-        number => ast::Value::Number(number.to_owned(), false),
+        number => ast::Value::Number(number.to_owned()),
     })
 }
 
@@ -163,19 +163,12 @@ pub(super) fn in_order(name: &str, args: &[FunctionArg]) -> Result<Option<Vec<Fu
                     "positional argument cannot follow named argument",
                 ));
             }
-            FunctionArg::Named {
-                name: said, arg, ..
-            }
-            | FunctionArg::ExprNamed {
-                name: ast::Expr::Identifier(said),
-                arg,
-                ..
-            } => {
+            FunctionArg::Named { name: said, arg } => {
                 let said = logstead_sql_parse::fold_ident(said);
                 let place = parameters.iter().position(|(known, _)| *known == said);
                 (place.ok_or_else(no_function)?, arg)
             }
-            FunctionArg::ExprNamed { .. } => {
+            FunctionArg::Variadic(..) => {
                 return Err(SqlError::unsupported("a named argument"));
             }
         };

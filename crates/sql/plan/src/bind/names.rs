@@ -2,7 +2,7 @@
 
 use logstead_sql_catalog::routine::of_kept_name;
 use logstead_sql_parse::fold_ident;
-use sqlparser::ast::{self, Expr as Ast};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 
 /// The name PostgreSQL gives to a result column without an alias.
 pub(crate) fn output_name(expr: &Ast) -> String {
@@ -28,7 +28,7 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
             field.or_else(|| figure(root))
         }
         Ast::Function(function) => match function.name.0.last() {
-            Some(ast::ObjectNamePart::Identifier(ident)) => {
+            Some(ident) => {
                 let name = fold_ident(ident);
                 let called = of_kept_name(&name).map(|(_, called)| called);
                 let called = called.or_else(|| logstead_sql_parse::xml_construct(&name));
@@ -101,17 +101,11 @@ fn subquery_name(query: &ast::Query) -> Option<(String, u8)> {
 fn type_word(data_type: &ast::DataType) -> String {
     use ast::DataType as T;
     let mut ty = data_type;
-    while let T::Array(
-        ast::ArrayElemTypeDef::SquareBracket(inner, _)
-        | ast::ArrayElemTypeDef::Qualified(inner, _)
-        | ast::ArrayElemTypeDef::AngleBracket(inner)
-        | ast::ArrayElemTypeDef::Parenthesis(inner),
-    ) = ty
-    {
+    while let T::Array(inner, _) = ty {
         ty = inner;
     }
     if let T::Custom(name, _) = ty
-        && let Some(ast::ObjectNamePart::Identifier(ident)) = name.0.last()
+        && let Some(ident) = name.0.last()
     {
         return fold_ident(ident);
     }

@@ -4,12 +4,12 @@ use super::Binder;
 use crate::expr::Expr;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, Function, Resolved};
+use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr as Ast, Spanned};
 use logstead_sql_parse::{row_of, strip};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, BinaryOperator as B, Expr as Ast, Spanned};
 use std::borrow::Cow;
 
 /// The operator's name.
@@ -26,7 +26,7 @@ pub(crate) fn operator_name(op: &B) -> Result<Cow<'static, str>> {
         B::Minus => "-".into(),
         B::Multiply => "*".into(),
         B::Divide => "/".into(),
-        B::PGCustomBinaryOperator(parts) => {
+        B::Qualified(parts) => {
             if parts.len() > 1 && parts[0] != "pg_catalog" {
                 return Err(SqlError::new(
                     SqlState::UNDEFINED_FUNCTION,
@@ -49,7 +49,7 @@ impl Binder<'_> {
     /// Position of the operator between two operands.
     pub(crate) fn operator_at(&self, left: &Ast) -> Option<usize> {
         let end = left.span().end;
-        if end.line == 0 {
+        if end == 0 {
             return None;
         }
         let byte = logstead_sql_parse::byte_of(self.text, end);

@@ -8,12 +8,12 @@ use super::query::{Distinct, Output};
 use super::{Binder, Clause};
 use crate::SortKey;
 use crate::expr::Expr;
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
 use logstead_sql_parse::{fold_ident, sort_direction};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
 use logstead_sql_types::value::{SqlType, info, oid, record};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Expr as Ast, Spanned};
 
 impl Binder<'_> {
     pub(super) fn order_by(
@@ -21,9 +21,7 @@ impl Binder<'_> {
         order_by: &ast::OrderBy,
         outputs: &[Output],
     ) -> Result<Vec<SortKey>> {
-        let ast::OrderByKind::Expressions(items) = &order_by.kind else {
-            return Err(SqlError::unsupported("ORDER BY ALL"));
-        };
+        let ast::OrderBy(items) = order_by;
         let mut keys: Vec<SortKey> = Vec::with_capacity(items.len());
         for item in items {
             let (desc, nulls_first) = sort_direction(&item.options)?;
@@ -79,7 +77,7 @@ impl Binder<'_> {
         };
         let at = self.at(value.span);
         match &value.value {
-            ast::Value::Number(digits, _) => {
+            ast::Value::Number(digits) => {
                 let Ok(position) = digits.parse::<usize>() else {
                     return Err(SqlError::new(
                         SqlState::SYNTAX_ERROR,
@@ -96,7 +94,7 @@ impl Binder<'_> {
                     .at(at)
                 })
             }
-            ast::Value::SingleQuotedString(_) => Err(SqlError::new(
+            ast::Value::String(_) => Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 format!("non-integer constant in {clause}"),
             )
@@ -112,7 +110,7 @@ impl Binder<'_> {
         outputs: &[Output],
     ) -> Result<Distinct> {
         match distinct {
-            None | Some(ast::Distinct::All) => Ok(Distinct::No),
+            None => Ok(Distinct::No),
             Some(ast::Distinct::Distinct) => {
                 for output in outputs {
                     groupable(output.column.ty, None)?;

@@ -12,10 +12,10 @@ use crate::{AggregateCall, SortKey, walk};
 use logstead_sql_catalog::routine::of_kept_name;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::lowered::{DuplicateTreatment, Function, FunctionArguments, Spanned};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{DuplicateTreatment, Function, FunctionArguments, Spanned};
 
 /// Aggregates that must have WITHIN GROUP.
 pub(super) const ORDERED_SETS: [&str; 3] = ["percentile_cont", "percentile_disc", "mode"];

@@ -7,11 +7,11 @@ use super::{Binder, ColId};
 use crate::expr::Expr;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::{fold_ident, subscripts};
+use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, geometry, info, oid, record, user};
 use logstead_types::SqlState;
-use sqlparser::ast;
 
 /// What of a column is assigned to.
 pub(crate) struct Target {
@@ -55,27 +55,14 @@ impl Target {
 
 impl Binder<'_> {
     /// What a name with dots stands for where values are assigned.
-    pub(crate) fn part_target(
-        &self,
-        name: &ast::ObjectName,
-        relation: &Relation,
-    ) -> Result<Target> {
-        let mut parts = name.0.iter().map(|part| match part {
-            ast::ObjectNamePart::Identifier(ident) => Ok(ident),
-            _ => Err(SqlError::unsupported(format!("assignment to {name}"))),
-        });
-        let first = parts
-            .next()
-            .ok_or_else(|| SqlError::internal("a target without a name"))??;
+    pub(crate) fn part_target(&self, name: &ast::Target, relation: &Relation) -> Result<Target> {
+        let first = &name.column;
         let position = self.attribute(relation, first)?;
-        let step = |part: Result<&ast::Ident>| {
-            let ident = part?;
-            Ok(match subscripts(ident) {
-                Some(subscripts) => Step::Subscripts(subscripts?),
-                None => Step::Field(fold_ident(ident)),
-            })
-        };
-        let path = parts.map(step).collect::<Result<Vec<_>>>()?;
+        let path = name.path.iter().map(|step| match step {
+            ast::TargetStep::Subscripts(subscripts) => Step::Subscripts(subscripts.clone()),
+            ast::TargetStep::Field(field) => Step::Field(fold_ident(field)),
+        });
+        let path = path.collect();
         let target = Target { position, path };
         if let Some(column) = relation.columns.get(position) {
             let at = self.at(first.span);
@@ -320,7 +307,6 @@ impl Binder<'_> {
                 ast::Subscript::Slice {
                     lower_bound,
                     upper_bound,
-                    stride: None,
                 } => {
                     for bound in [lower_bound, upper_bound] {
                         bounds.push(match bound {
@@ -328,9 +314,6 @@ impl Binder<'_> {
                             None => constant(Datum::Bool(false), oid::BOOL),
                         });
                     }
-                }
-                ast::Subscript::Slice { .. } => {
-                    return Err(SqlError::unsupported("this kind of subscript"));
                 }
             }
         }

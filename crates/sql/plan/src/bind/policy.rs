@@ -20,11 +20,11 @@ use crate::expr::Expr;
 use crate::{Check, CheckKind, Layout, PlanContext, PolicyCheck};
 use logstead_sql_catalog::rights::{PastSecurity, past_security, unknown_past};
 use logstead_sql_catalog::{Policy, Relation, View};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{PolicyCommand, policy_expr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// What the policies of a table say of a row: the one condition that the permissive ones come to, and those of the

@@ -4,9 +4,9 @@
 //! Looks at the tree only. Names that a WITH within defines again are not the query's own.
 
 use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::lowered::{self as ast, SetExpr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, SetExpr};
 use std::ops::ControlFlow;
 
 /// 42P19.
@@ -57,7 +57,11 @@ pub(super) fn terms<'q>(
     }
     let mut check = Check { name, found: false };
     check.set_expr(right, Place::Allowed)?;
-    if query.with.as_ref().is_some_and(|with| names(with, name)) {
+    if query
+        .with
+        .as_ref()
+        .is_some_and(|with| names(&with.cte_tables, name))
+    {
         return Err(wrong(name, "a subquery"));
     }
     let clause = if query.order_by.is_some() {
@@ -81,7 +85,7 @@ pub(super) fn terms<'q>(
 fn has_offset(query: &ast::Query) -> bool {
     matches!(
         &query.limit_clause,
-        Some(ast::LimitClause::LimitOffset {
+        Some(ast::LimitClause {
             offset: Some(_),
             ..
         })
@@ -132,7 +136,7 @@ pub(super) fn names<T: ast::Visit>(within: &T, name: &str) -> bool {
 
 fn is_name(relation: &ast::ObjectName, name: &str) -> bool {
     match relation.0.as_slice() {
-        [ast::ObjectNamePart::Identifier(ident)] => fold_ident(ident) == name,
+        [ident] => fold_ident(ident) == name,
         _ => false,
     }
 }
@@ -158,7 +162,7 @@ impl Check<'_> {
                     (ast::SetOperator::Intersect, Place::Allowed) if all => {
                         (Place::Intersect, Place::Intersect)
                     }
-                    (ast::SetOperator::Except | ast::SetOperator::Minus, Place::Allowed) => {
+                    (ast::SetOperator::Except, Place::Allowed) => {
                         (if all { Place::Except } else { place }, Place::Except)
                     }
                     _ => (place, place),
@@ -198,12 +202,7 @@ impl Check<'_> {
         let allowed = matches!(place, Place::Allowed);
         let outer = if allowed { Place::OuterJoin } else { place };
         // What a join has on its left is all before it.
-        let filled = |join: &ast::Join| {
-            matches!(
-                join.join_operator,
-                J::Right(_) | J::RightOuter(_) | J::FullOuter(_)
-            )
-        };
+        let filled = |join: &ast::Join| matches!(join.join_operator, J::Right(_) | J::FullOuter(_));
         let side = |from: usize| match table.joins[from..].iter().any(filled) {
             true => outer,
             false => place,
@@ -211,7 +210,7 @@ impl Check<'_> {
         self.factor(&table.relation, side(0))?;
         for (i, join) in table.joins.iter().enumerate() {
             let right = match join.join_operator {
-                J::Left(_) | J::LeftOuter(_) | J::FullOuter(_) => outer,
+                J::Left(_) | J::FullOuter(_) => outer,
                 _ => side(i + 1),
             };
             self.factor(&join.relation, right)?;

@@ -9,12 +9,14 @@ use logstead_sql_catalog::routine::{Language, Routine, of_kept_name};
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, Chosen, UserCandidate, Volatility};
 use logstead_sql_parse as parse;
+use logstead_sql_parse::lowered::Span;
+use logstead_sql_parse::lowered::{
+    self as ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
-use sqlparser::tokenizer::Span;
 use std::sync::Arc;
 
 /// A call of a user's function, its arguments in order and of their types.
@@ -85,13 +87,8 @@ fn written(args: &[FunctionArg]) -> Result<Written<'_>> {
     for arg in plain {
         let (name, arg) = match arg {
             FunctionArg::Unnamed(arg) => (None, arg),
-            FunctionArg::Named { name, arg, .. }
-            | FunctionArg::ExprNamed {
-                name: ast::Expr::Identifier(name),
-                arg,
-                ..
-            } => (Some(logstead_sql_parse::fold_ident(name)), arg),
-            FunctionArg::ExprNamed { .. } => {
+            FunctionArg::Named { name, arg } => (Some(logstead_sql_parse::fold_ident(name)), arg),
+            FunctionArg::Variadic(..) => {
                 return Err(SqlError::unsupported("this name of an argument"));
             }
         };
@@ -264,7 +261,7 @@ impl Binder<'_> {
             exprs.push(match arg {
                 FunctionArgExpr::Expr(expr) => self.expr(expr)?,
                 FunctionArgExpr::QualifiedWildcard(what) => self.whole_row_of(what)?,
-                FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_) => {
+                FunctionArgExpr::Wildcard => {
                     if aggregates {
                         return Ok(None);
                     }

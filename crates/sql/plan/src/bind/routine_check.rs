@@ -9,11 +9,11 @@ use crate::expr::Expr;
 use logstead_sql_catalog::routine::{Language, Routine, RoutineBody};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::StatementKind;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::Conflict;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, info, oid, user};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// Errors of syntax in a body of LANGUAGE plpgsql.

@@ -4,11 +4,11 @@ use super::scope::{NsColumn, NsWhat};
 use super::{Binder, Source};
 use crate::expr::Expr;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Expr as Ast};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -136,7 +136,7 @@ impl Binder<'_> {
         }
         let mut items = Vec::with_capacity(row.len());
         for item in row {
-            let Ast::QualifiedWildcard(name, _) = item else {
+            let Ast::QualifiedWildcard(name) = item else {
                 items.push(item.clone());
                 continue;
             };

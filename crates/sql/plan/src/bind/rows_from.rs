@@ -6,11 +6,16 @@
 use super::Binder;
 use super::query::FromList;
 use logstead_sql_catalog::text::quote_ident;
-use logstead_sql_parse::{RowsFunction, fold_ident};
+use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::lowered::{
+    self as ast, FunctionArg, SetExpr, TableAliasColumnDef as Column, TableFactor,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, FunctionArg, SetExpr, TableAliasColumnDef as Column, TableFactor};
 use std::fmt::Write as _;
+
+/// A function of ROWS FROM, with its column definition list.
+type RowsFunction = (ast::Function, Vec<Column>);
 
 /// What functions and their columns are called in the subquery: names that nobody can write.
 const FUNCTION: &str = "\u{1}function";
@@ -35,7 +40,7 @@ fn put(
             ..
         } => {
             *name = called.clone();
-            args.args = given.to_vec();
+            *args = given.to_vec();
             if let Some(alias) = alias
                 && !columns.is_empty()
             {
@@ -83,21 +88,18 @@ fn query_of(text: &str, mut put: impl FnMut(&mut TableFactor)) -> Result<ast::Qu
 /// An alias without columns.
 fn called(name: ast::Ident) -> ast::TableAlias {
     ast::TableAlias {
-        explicit: true,
         name,
         columns: Vec::new(),
-        at: None,
     }
 }
 
 impl Binder<'_> {
     /// The names of a function's columns in FROM, the number of its rows left out.
-    fn function_columns(&mut self, given: &RowsFunction) -> Result<Vec<String>> {
-        if !given.columns.is_empty() {
-            let names = given.columns.iter().map(|c| fold_ident(&c.name));
+    fn function_columns(&mut self, (function, columns): &RowsFunction) -> Result<Vec<String>> {
+        if !columns.is_empty() {
+            let names = columns.iter().map(|c| fold_ident(&c.name));
             return Ok(names.collect());
         }
-        let function = &given.function;
         let query = query_of("SELECT * FROM f() WITH ORDINALITY", |factor| {
             put(factor, &function.name, arguments(function), &[]);
         })?;
@@ -118,7 +120,7 @@ impl Binder<'_> {
         if self.recorded.is_some() {
             return Err(SqlError::unsupported("ROWS FROM in a view"));
         }
-        if let [RowsFunction { function, columns }] = functions
+        if let [(function, columns)] = functions
             && columns.is_empty()
         {
             let args = arguments(function);
@@ -138,7 +140,7 @@ impl Binder<'_> {
             let number = quote_ident(NUMBER);
             columns.push(number.clone());
             let join = if i == 0 { "" } else { " FULL JOIN " };
-            let rows = match function.columns.is_empty() {
+            let rows = match function.1.is_empty() {
                 true => "f() WITH ORDINALITY".to_owned(),
                 false => format!("({NUMBERED} f() AS f)"),
             };
@@ -157,9 +159,8 @@ impl Binder<'_> {
         );
         let mut functions = functions.iter();
         let query = query_of(&text, |factor| {
-            if let Some(given) = functions.next() {
-                let function = &given.function;
-                put(factor, &function.name, arguments(function), &given.columns);
+            if let Some((function, columns)) = functions.next() {
+                put(factor, &function.name, arguments(function), columns);
             }
         })?;
         let own = called(ast::Ident::with_quote('"', FUNCTION));
@@ -185,7 +186,7 @@ impl Binder<'_> {
         let own = match alias {
             Some(alias) => alias.name.clone(),
             None => {
-                let function = name.0.last().and_then(|part| part.as_ident());
+                let function = name.0.last();
                 function.cloned().unwrap_or_else(|| ast::Ident::new("f"))
             }
         };

@@ -3,10 +3,10 @@
 use super::names::distance;
 use super::{Binder, ColId};
 use crate::expr::Expr;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{fold_ident, folded};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// A FROM item (or the unnamed result of a join) as names see it.

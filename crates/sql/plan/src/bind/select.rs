@@ -11,13 +11,11 @@ use crate::expr::Expr;
 use crate::{LockWait, OutputColumn, walk};
 use logstead_sql_catalog::RelationKind;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::{
-    LockingClause, all_fields, fold_ident, locking_clause, schema_and_name, strip,
-};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SelectItem, Spanned};
+use logstead_sql_parse::{all_fields, fold_ident, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Expr as Ast, SelectItem, Spanned};
 use std::sync::Arc;
 
 /// The clauses that belong to a query around its SELECT.
@@ -221,8 +219,7 @@ impl Binder<'_> {
                     let bound = self.expr(expr)?;
                     self.output(fold_ident(alias), bound, out);
                 }
-                SelectItem::Wildcard(options) => {
-                    plain_wildcard(options)?;
+                SelectItem::Wildcard(_) => {
                     let mut columns: Vec<(Arc<str>, NsWhat)> = Vec::new();
                     for item in self.frame()?.ns.iter().filter(|i| i.columns_visible) {
                         let live = item
@@ -240,22 +237,9 @@ impl Binder<'_> {
                     }
                     self.star(columns, self.at(item.span()), out)?;
                 }
-                SelectItem::QualifiedWildcard(kind, options) => {
-                    plain_wildcard(options)?;
-                    let name = match kind {
-                        ast::SelectItemQualifiedWildcardKind::ObjectName(name) => name.clone(),
-                        ast::SelectItemQualifiedWildcardKind::Expr(expr) => match strip(expr) {
-                            Ast::Identifier(ident) => ast::ObjectName::from(vec![ident.clone()]),
-                            Ast::CompoundIdentifier(parts) => ast::ObjectName::from(parts.clone()),
-                            other => {
-                                return Err(SqlError::unsupported(format!(
-                                    "expansion of ({other}).*"
-                                )));
-                            }
-                        },
-                    };
-                    let at = self.at(logstead_sql_parse::name_span(&name));
-                    let (schema, rel) = schema_and_name(&name, &self.cx.catalog.database_name)?;
+                SelectItem::QualifiedWildcard(name, _) => {
+                    let at = self.at(logstead_sql_parse::name_span(name));
+                    let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
                     let Some((level, index)) = self
                         .find_item(schema.as_deref(), &rel)
                         .map_err(|e| e.at(at))?
@@ -269,9 +253,6 @@ impl Binder<'_> {
                         .filter(|c| !matches!(c.what, NsWhat::Gone { .. }));
                     let columns = live.map(|c| (c.name.clone(), c.what.clone())).collect();
                     self.star(columns, at, out)?;
-                }
-                SelectItem::ExprWithAliases { .. } => {
-                    return Err(SqlError::unsupported("several aliases of one expression"));
                 }
             }
         }
@@ -404,28 +385,24 @@ impl Binder<'_> {
         rels: &[usize],
     ) -> Result<Option<Vec<RowMark>>> {
         let mut marks: Vec<RowMark> = Vec::new();
-        for ast_clause in clauses {
-            let clause = locking_clause(ast_clause);
+        for clause in clauses {
             let name = clause.name();
             check_locking(block, name)?;
-            let wait = match ast_clause.nonblock {
+            let wait = match clause.nonblock {
                 None => LockWait::Block,
                 Some(ast::NonBlock::SkipLocked) => LockWait::Skip,
                 Some(ast::NonBlock::Nowait) => LockWait::NoWait,
             };
             let mut wanted = Vec::new();
-            for part in clause.of {
-                let Some(part) = part.as_ident() else {
-                    return Err(SqlError::unsupported("a function in place of a name"));
-                };
-                let at = self.at(part.span);
-                if LockingClause::is_qualified(part) {
+            for listed in &clause.of {
+                let at = self.at(logstead_sql_parse::name_span(listed));
+                let [part] = listed.0.as_slice() else {
                     return Err(SqlError::new(
                         SqlState::SYNTAX_ERROR,
                         format!("{name} must specify unqualified relation names"),
                     )
                     .at(at));
-                }
+                };
                 let table = fold_ident(part);
                 let named = |rel: &&usize| *self.rels[**rel].shown == *table;
                 let found: Vec<usize> = rels.iter().filter(named).copied().collect();
@@ -615,21 +592,7 @@ pub(crate) fn push_conjuncts(condition: Expr, out: &mut Vec<Expr>) {
     }
 }
 
-fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> Result<()> {
-    let plain = options.opt_ilike.is_none()
-        && options.opt_exclude.is_none()
-        && options.opt_except.is_none()
-        && options.opt_replace.is_none()
-        && options.opt_rename.is_none()
-        && options.opt_alias.is_none();
-    if plain {
-        Ok(())
-    } else {
-        Err(SqlError::unsupported("* with options"))
-    }
-}
-
-/// Syntax of other databases that the grammar lets through.
+/// What the grammar takes in a query that is a statement alone.
 fn refuse(select: &ast::Select) -> Result<()> {
     if select.into.is_some() {
         return Err(SqlError::new(
@@ -637,28 +600,5 @@ fn refuse(select: &ast::Select) -> Result<()> {
             "SELECT ... INTO is not allowed here",
         ));
     }
-    let what = if select.top.is_some() {
-        "TOP"
-    } else if select.qualify.is_some() {
-        "QUALIFY"
-    } else if !select.lateral_views.is_empty() {
-        "LATERAL VIEW"
-    } else if select.prewhere.is_some()
-        || !select.connect_by.is_empty()
-        || !select.cluster_by.is_empty()
-        || !select.distribute_by.is_empty()
-        || !select.sort_by.is_empty()
-        || select.exclude.is_some()
-        || select.value_table_mode.is_some()
-        || select
-            .select_modifiers
-            .as_ref()
-            .is_some_and(|m| m.is_any_set())
-        || !matches!(select.flavor, ast::SelectFlavor::Standard)
-    {
-        "this form of SELECT"
-    } else {
-        return Ok(());
-    };
-    Err(SqlError::unsupported(what))
+    Ok(())
 }

@@ -11,11 +11,11 @@ use super::setop::Body;
 use super::{Binder, COLUMN_BASE, ColId, Source};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::{JoinKind, walk};
+use logstead_sql_parse::lowered::{self as ast, BinaryOperator, Expr as Ast, SetExpr};
 use logstead_sql_parse::{row_of, strip};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, BinaryOperator, Expr as Ast, SetExpr};
 use std::sync::Arc;
 
 /// A conjunct that may become a join.
@@ -280,8 +280,6 @@ fn candidate(expr: &Ast) -> Option<Candidate<'_>> {
             && query.limit_clause.is_none()
             && query.fetch.is_none()
             && query.locks.is_empty()
-            && query.for_clause.is_none()
-            && query.pipe_operators.is_empty()
             && matches!(query.body.as_ref(), SetExpr::Select(select) if !select.from.is_empty())
     };
     match strip(expr) {

@@ -10,9 +10,9 @@ use logstead_sql_parse::{fold_ident, sort_direction, strip};
 use logstead_sql_types::error::{Result, SqlError};
 
 use crate::{Node, OutputColumn, Plan, SetOpKind, SortKey, build, walk};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, Spanned};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Expr as Ast, SetExpr, Spanned};
 use std::sync::Arc;
 
 /// A query body bound but not planned, so that outputs of unknown type can still be given one.
@@ -64,13 +64,6 @@ impl Binder<'_> {
 
     /// Binds a whole query with its WITH. With WITH the body comes back planned.
     pub(crate) fn query_body(&mut self, query: &ast::Query, settle: bool) -> Result<Body> {
-        if query.for_clause.is_some()
-            || query.settings.is_some()
-            || query.format_clause.is_some()
-            || !query.pipe_operators.is_empty()
-        {
-            return Err(SqlError::unsupported("this form of query"));
-        }
         let Some(with) = &query.with else {
             return self.query_without_with(query, settle);
         };
@@ -83,36 +76,17 @@ impl Binder<'_> {
     pub(crate) fn query_without_with(&mut self, query: &ast::Query, settle: bool) -> Result<Body> {
         let (limit, offset) = match &query.limit_clause {
             None => (None, None),
-            Some(ast::LimitClause::LimitOffset {
-                limit,
-                offset,
-                limit_by,
-            }) => {
-                if !limit_by.is_empty() {
-                    return Err(SqlError::unsupported("LIMIT BY"));
-                }
-                (limit.as_ref(), offset.as_ref().map(|o| &o.value))
-            }
-            Some(ast::LimitClause::OffsetCommaLimit { .. }) => {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "LIMIT #,# syntax is not supported",
-                )
-                .hint("Use separate LIMIT and OFFSET clauses."));
-            }
+            Some(ast::LimitClause { limit, offset }) => (limit.as_ref(), offset.as_ref()),
         };
         let one;
         let limit = match &query.fetch {
             None => limit,
-            Some(fetch) if fetch.percent => {
-                return Err(SqlError::unsupported("FETCH FIRST ... PERCENT"));
-            }
-            // The count stands in LIMIT: see `parse::rewrite`.
+            // The count stands in LIMIT if it is no constant.
             Some(fetch) if fetch.with_ties && limit.is_some() => limit,
             Some(fetch) => match &fetch.quantity {
                 Some(quantity) => Some(quantity),
                 None => {
-                    one = Ast::Value(ast::Value::Number("1".to_owned(), false).into());
+                    one = Ast::Value(ast::Value::Number("1".to_owned()).into());
                     Some(&one)
                 }
             },
@@ -178,11 +152,7 @@ impl Binder<'_> {
             }
             SetExpr::Values(values) => {
                 let body = self.values(
-                    &values
-                        .rows
-                        .iter()
-                        .map(|r| r.content.as_slice())
-                        .collect::<Vec<_>>(),
+                    &values.rows.iter().map(Vec::as_slice).collect::<Vec<_>>(),
                     settle,
                 )?;
                 if tail.order_by.is_none() && tail.limit.is_none() && tail.offset.is_none() {
@@ -203,7 +173,6 @@ impl Binder<'_> {
                 let plan = self.finish(body)?;
                 self.finish_tail(plan, tail)
             }
-            SetExpr::Table(_) => Err(SqlError::unsupported("TABLE inside a query")),
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
                 Err(SqlError::unsupported(
                     "a data-modifying statement inside a query",
@@ -235,15 +204,8 @@ impl Binder<'_> {
                 ast::SetOperator::Union => (SetOpKind::Union, "UNION"),
                 ast::SetOperator::Intersect => (SetOpKind::Intersect, "INTERSECT"),
                 ast::SetOperator::Except => (SetOpKind::Except, "EXCEPT"),
-                ast::SetOperator::Minus => {
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "MINUS: use EXCEPT"));
-                }
             };
-            let all = match quantifier {
-                ast::SetQuantifier::All => true,
-                ast::SetQuantifier::Distinct | ast::SetQuantifier::None => false,
-                _ => return Err(SqlError::unsupported(format!("{word} BY NAME"))),
-            };
+            let all = *quantifier == ast::SetQuantifier::All;
             let right_ast = right;
             let right = self.deeper(|b| b.set_expr(right, &tail, false))?;
             let (l, r) = (before, right.types());
@@ -280,7 +242,7 @@ impl Binder<'_> {
             SetExpr::Values(values) => values
                 .rows
                 .first()
-                .and_then(|row| row.content.get(i))
+                .and_then(|row| row.get(i))
                 .and_then(|e| self.at(e.span())),
             _ => None,
         }
@@ -457,21 +419,19 @@ impl Binder<'_> {
                 SqlState::FEATURE_NOT_SUPPORTED,
                 format!(
                     "{} is not allowed with UNION/INTERSECT/EXCEPT",
-                    logstead_sql_parse::locking_clause(clause).name()
+                    clause.name()
                 ),
             ));
         }
         let mut keys = Vec::new();
         if let Some(order_by) = tail.order_by {
-            let ast::OrderByKind::Expressions(items) = &order_by.kind else {
-                return Err(SqlError::unsupported("ORDER BY ALL"));
-            };
+            let ast::OrderBy(items) = order_by;
             for item in items {
                 let (desc, nulls_first) = sort_direction(&item.options)?;
                 let at = self.at(item.expr.span());
                 let index = match &item.expr {
                     Ast::Value(value) => match &value.value {
-                        ast::Value::Number(digits, _) => {
+                        ast::Value::Number(digits) => {
                             let position: usize = digits.parse().unwrap_or(0);
                             if position == 0 || position > plan.columns.len() {
                                 return Err(SqlError::new(

@@ -2,9 +2,9 @@
 
 use super::Binder;
 use crate::expr::Expr;
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid};
-use sqlparser::ast::{self, Expr as Ast, Spanned};
 
 impl Binder<'_> {
     pub(crate) fn special_syntax(&mut self, expr: &Ast) -> Result<Expr> {
@@ -15,22 +15,13 @@ impl Binder<'_> {
                 expr: operand,
                 ..
             } => {
-                let field = match field {
-                    ast::DateTimeField::Custom(ident) => logstead_sql_parse::fold_ident(ident),
-                    other => other.to_string().trim_matches('\'').to_lowercase(),
-                };
+                let field = logstead_sql_parse::fold_ident(field);
                 let field = Expr::Const(Datum::text(field), SqlType::of(oid::TEXT));
                 let value = self.expr(operand)?;
                 self.named_call("extract", vec![field, value], at)
             }
-            Ast::Ceil {
-                expr: operand,
-                field,
-            } => self.rounding("ceil", operand, field, at),
-            Ast::Floor {
-                expr: operand,
-                field,
-            } => self.rounding("floor", operand, field, at),
+            Ast::Ceil(operand) => self.rounding("ceil", operand, at),
+            Ast::Floor(operand) => self.rounding("floor", operand, at),
             Ast::Position {
                 expr: needle,
                 r#in: haystack,
@@ -70,7 +61,7 @@ impl Binder<'_> {
                 let name = match trim_where {
                     Some(ast::TrimWhereField::Leading) => "ltrim",
                     Some(ast::TrimWhereField::Trailing) => "rtrim",
-                    Some(ast::TrimWhereField::Both) | None => "btrim",
+                    None => "btrim",
                 };
                 let mut args = vec![self.expr(operand)?];
                 if let Some(what) = trim_what {
@@ -97,23 +88,11 @@ impl Binder<'_> {
                 }
                 self.named_call("overlay", args, at)
             }
-            other => Err(SqlError::internal(format!("not a special syntax: {other}"))),
+            _ => Err(SqlError::internal("no function with a syntax of its own")),
         }
     }
 
-    fn rounding(
-        &mut self,
-        name: &str,
-        operand: &Ast,
-        field: &ast::CeilFloorKind,
-        at: Option<usize>,
-    ) -> Result<Expr> {
-        if !matches!(
-            field,
-            ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime)
-        ) {
-            return Err(SqlError::unsupported(format!("{name} with a second argument")).at(at));
-        }
+    fn rounding(&mut self, name: &str, operand: &Ast, at: Option<usize>) -> Result<Expr> {
         let operand = self.expr(operand)?;
         self.named_call(name, vec![operand], at)
     }

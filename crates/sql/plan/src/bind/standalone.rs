@@ -10,11 +10,11 @@ use logstead_sql_catalog::{ConstraintKind, Relation};
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
+use logstead_sql_parse::lowered::Span;
+use logstead_sql_parse::lowered::{self as ast, Spanned};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Spanned};
-use sqlparser::tokenizer::Span;
 use std::sync::Arc;
 
 /// Binds an expression of DDL over the full row of `relation` (all attribute positions). `what` is "CHECK" (the result
@@ -51,15 +51,15 @@ pub fn kept_scalar(
 /// A key or a condition that ON CONFLICT names, as [`index_expression::bind`](crate::bind::index_expression::bind)
 /// binds those of indexes.
 pub(super) fn conflict_scalar(
+    expr: &ast::Expr,
     text: &str,
     relation: &Relation,
     cx: &PlanContext<'_>,
     what: &str,
 ) -> Result<Expr> {
-    let expr = parse::parse_expr(text)?;
     let mut binder = Binder::new(cx, text);
     binder.fresh = true;
-    alone(&mut binder, &expr, relation, what)
+    alone(&mut binder, expr, relation, what)
 }
 
 fn alone(

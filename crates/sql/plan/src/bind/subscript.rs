@@ -7,12 +7,12 @@ use super::Binder;
 use super::expr::field_of;
 use crate::expr::Expr;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::lowered::{self as ast, AccessExpr, Expr as Ast, Spanned};
 use logstead_sql_parse::strip;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::{DIMENSIONS_MAX, too_many_dimensions};
 use logstead_sql_types::value::{Datum, SqlType, geometry, info, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, AccessExpr, Expr as Ast, Spanned};
 
 impl Binder<'_> {
     /// a.b[1], (array)[1], (item).column.
@@ -76,8 +76,10 @@ impl Binder<'_> {
                     value = field_of(value, &logstead_sql_parse::fold_ident(field))
                         .map_err(|e| e.at(at))?;
                 }
-                AccessExpr::Dot(field) => {
-                    return Err(SqlError::unsupported(format!("field access .{field}")));
+                AccessExpr::Dot(_) | AccessExpr::Star => {
+                    let message = "row expansion via \"*\" is not supported here";
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                        .at(self.at(root.span())));
                 }
                 AccessExpr::Subscript(ast::Subscript::Slice { .. }) => {
                     return Err(SqlError::unsupported("this kind of slice"));
@@ -233,7 +235,6 @@ impl Binder<'_> {
                 AccessExpr::Subscript(ast::Subscript::Slice {
                     lower_bound,
                     upper_bound,
-                    stride: None,
                 }) => {
                     for (bound, end) in [(lower_bound, i32::MIN), (upper_bound, i32::MAX)] {
                         args.push(match bound {

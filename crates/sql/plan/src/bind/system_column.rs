@@ -17,10 +17,10 @@ use crate::expr::Expr;
 use logstead_sql_catalog::Relation;
 use logstead_sql_func::{Body, Function, Volatility, function};
 use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid, tid};
 use logstead_types::SqlState;
-use sqlparser::ast;
 
 const TABLEOID: &str = "tableoid";
 const CTID: &str = "ctid";
@@ -82,12 +82,10 @@ const fn of_version(name: &'static str, result: u32, body: Body) -> Function {
 
 impl Binder<'_> {
     /// What SET assigns to.
-    pub(super) fn set_target(&self, name: &ast::ObjectName, relation: &Relation) -> Result<Target> {
-        if let Some(ast::ObjectNamePart::Identifier(first)) = name.0.first()
-            && let column = fold_ident(first)
-            && SYSTEM_COLUMNS.contains(&column.as_str())
-            && relation.view().is_none()
-        {
+    pub(super) fn set_target(&self, name: &ast::Target, relation: &Relation) -> Result<Target> {
+        let first = &name.column;
+        let column = fold_ident(first);
+        if SYSTEM_COLUMNS.contains(&column.as_str()) && relation.view().is_none() {
             let message = format!("cannot assign to system column \"{column}\"");
             let state = SqlState::FEATURE_NOT_SUPPORTED;
             return Err(SqlError::new(state, message).at(self.at(first.span)));

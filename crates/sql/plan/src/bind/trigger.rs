@@ -13,11 +13,11 @@ use crate::{Callee, Layout, PlanContext, walk};
 use logstead_sql_catalog::trigger::{BuiltInTrigger, Trigger, TriggerEvent, TriggerTime};
 use logstead_sql_catalog::{Relation, View};
 use logstead_sql_func::Volatility;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::policy_expr;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -104,8 +104,7 @@ pub fn trigger_shown(
             && ROWS.contains(&name.value.to_lowercase().as_str())
         {
             let row = ast::ObjectName::from(vec![ast::Ident::new(name.value.to_lowercase())]);
-            let span = ast::helpers::attached_token::AttachedToken::empty();
-            *expr = ast::Expr::QualifiedWildcard(row, span);
+            *expr = ast::Expr::QualifiedWildcard(row);
         }
         ControlFlow::Continue(())
     });

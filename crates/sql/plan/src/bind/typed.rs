@@ -13,8 +13,8 @@ use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_catalog::{Catalog, Relation, routine};
 use logstead_sql_func as func;
+use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr, UnaryOperator, Value};
 use logstead_sql_types::value::{Oid, OutputStyle, SqlType, format_type, info, oid, text_io, user};
-use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
 
 /// An expression and its type, if known.
 type Typed = (Expr, Option<SqlType>);
@@ -123,10 +123,8 @@ fn typed<'a>(
 pub(super) fn cast(expr: Expr, ty: SqlType) -> Expr {
     match logstead_sql_parse::parse_type_name(&format_type(ty)) {
         Ok(data_type) => Expr::Cast {
-            kind: ast::CastKind::DoubleColon,
             expr: Box::new(expr),
             data_type,
-            format: None,
         },
         Err(_) => expr,
     }
@@ -136,8 +134,7 @@ fn string(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Nested(inner) => string(inner),
         Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
-            Value::DollarQuotedString(text) => Some(&text.value),
+            Value::String(text) => Some(text),
             _ => None,
         },
         _ => None,
@@ -147,7 +144,7 @@ fn string(expr: &Expr) -> Option<&str> {
 fn type_of_number(expr: &Expr) -> Option<SqlType> {
     match logstead_sql_parse::strip(expr) {
         Expr::Value(v) => match &v.value {
-            Value::Number(digits, _) => Some(number_type(&digits.to_string())),
+            Value::Number(digits) => Some(number_type(&digits.to_string())),
             _ => None,
         },
         _ => None,
@@ -169,21 +166,6 @@ fn joined(all: Vec<Expr>, op: &B) -> Expr {
         right: Box::new(right),
     });
     Expr::Nested(Box::new(Expr::Nested(Box::new(whole))))
-}
-
-/// Takes the mark of BETWEEN SYMMETRIC away, which stands in front of the first operand.
-fn unmark_symmetric(low: &mut Expr) {
-    if let Some(first) = super::expr::symmetric_mark(low) {
-        *low = first.clone();
-        return;
-    }
-    match low {
-        Expr::BinaryOp { left, .. } => unmark_symmetric(left),
-        Expr::Cast { expr, .. } | Expr::Collate { expr, .. } => unmark_symmetric(expr),
-        Expr::AtTimeZone { timestamp, .. } => unmark_symmetric(timestamp),
-        Expr::CompoundFieldAccess { root, .. } => unmark_symmetric(root),
-        _ => {}
-    }
 }
 
 fn number_type(digits: &str) -> SqlType {
@@ -228,14 +210,14 @@ impl Typer<'_> {
         };
         match target.oid {
             oid::BOOL => Expr::value(Value::Boolean(text == "t")),
-            oid::INT4 if !text.starts_with('-') => Expr::value(Value::Number(text, false)),
+            oid::INT4 if !text.starts_with('-') => Expr::value(Value::Number(text)),
             oid::NUMERIC
                 if text.contains(['.', 'e', 'E'])
                     && text.starts_with(|c: char| c.is_ascii_digit()) =>
             {
-                Expr::value(Value::Number(text, false))
+                Expr::value(Value::Number(text))
             }
-            _ => cast(Expr::value(Value::SingleQuotedString(text)), target),
+            _ => cast(Expr::value(Value::String(text)), target),
         }
     }
 
@@ -249,13 +231,13 @@ impl Typer<'_> {
             Expr::CompoundIdentifier(parts) => (expr.clone(), self.names.column(parts)),
             Expr::Value(value) => {
                 let ty = match &value.value {
-                    Value::Number(digits, _) => {
+                    Value::Number(digits) => {
                         let digits = digits.to_string();
                         let ty = number_type(&digits);
                         if ty.oid == oid::INT4 {
                             return (expr.clone(), Some(ty));
                         }
-                        let literal = Expr::value(Value::SingleQuotedString(digits));
+                        let literal = Expr::value(Value::String(digits));
                         let unknown = Some(SqlType::of(oid::UNKNOWN));
                         return (self.to((literal, unknown), ty), Some(ty));
                     }
@@ -266,12 +248,7 @@ impl Typer<'_> {
                 };
                 (expr.clone(), ty)
             }
-            Expr::Cast {
-                kind,
-                expr: e,
-                data_type,
-                format,
-            } => {
+            Expr::Cast { expr: e, data_type } => {
                 let ty = logstead_sql_catalog::type_name::sql_type(data_type).ok();
                 if let Some(ty) = ty
                     && let Some(array) = self.cast_array(e, ty)
@@ -302,10 +279,8 @@ impl Typer<'_> {
                     },
                 };
                 let cast = Expr::Cast {
-                    kind: kind.clone(),
                     expr: Box::new(typed),
                     data_type: data_type.clone(),
-                    format: format.clone(),
                 };
                 (cast, ty)
             }
@@ -343,16 +318,13 @@ impl Typer<'_> {
                 Some(compared) => (compared, boolean),
                 None => self.binary(self.expr(left), op, self.expr(right)),
             },
-            Expr::IsDistinctFrom(left, right) if logstead_sql_parse::is_document_mark(right) => (
-                Expr::IsDistinctFrom(self.document(left), right.clone()),
+            Expr::IsDocument { expr, negated } => (
+                Expr::IsDocument {
+                    expr: self.document(expr),
+                    negated: *negated,
+                },
                 boolean,
             ),
-            Expr::IsNotDistinctFrom(left, right) if logstead_sql_parse::is_document_mark(right) => {
-                (
-                    Expr::IsNotDistinctFrom(self.document(left), right.clone()),
-                    boolean,
-                )
-            }
             Expr::IsDistinctFrom(e, null) | Expr::IsDistinctFrom(null, e) if is_null(null) => {
                 (Expr::IsNotNull(inner(e)), boolean)
             }
@@ -394,7 +366,7 @@ impl Typer<'_> {
                 let (e, ty) = self.expr(e);
                 (
                     Expr::UnaryOp {
-                        op: *op,
+                        op: op.clone(),
                         expr: Box::new(e),
                     },
                     ty,
@@ -409,20 +381,16 @@ impl Typer<'_> {
             Expr::Between {
                 expr: e,
                 negated,
+                symmetric,
                 low,
                 high,
             } => {
-                let symmetric = super::expr::starts_symmetric(low);
-                let mut low = (**low).clone();
-                if symmetric {
-                    unmark_symmetric(&mut low);
-                }
-                let within = self.between(e, &low, high, *negated);
-                if !symmetric {
+                let within = self.between(e, low, high, *negated);
+                if !*symmetric {
                     return (within, boolean);
                 }
                 let op = if *negated { B::And } else { B::Or };
-                let other = self.between(e, high, &low, *negated);
+                let other = self.between(e, high, low, *negated);
                 (joined(vec![within, other], &op), boolean)
             }
             Expr::InList {
@@ -435,13 +403,8 @@ impl Typer<'_> {
                 expr: e,
                 pattern,
                 escape_char,
-                any: false,
             } => {
-                let op = if *negated {
-                    B::PGNotLikeMatch
-                } else {
-                    B::PGLikeMatch
-                };
+                let op = B::of_sign(if *negated { "!~~" } else { "~~" });
                 let pattern = self.pattern(pattern, escape_char.as_deref());
                 self.binary(self.expr(e), &op, pattern)
             }
@@ -450,13 +413,8 @@ impl Typer<'_> {
                 expr: e,
                 pattern,
                 escape_char,
-                any: false,
             } => {
-                let op = if *negated {
-                    B::PGNotILikeMatch
-                } else {
-                    B::PGILikeMatch
-                };
+                let op = B::of_sign(if *negated { "!~~*" } else { "~~*" });
                 let pattern = self.pattern(pattern, escape_char.as_deref());
                 self.binary(self.expr(e), &op, pattern)
             }
@@ -466,11 +424,7 @@ impl Typer<'_> {
                 pattern,
                 escape_char,
             } => {
-                let op = if *negated {
-                    B::PGRegexNotMatch
-                } else {
-                    B::PGRegexMatch
-                };
+                let op = B::of_sign(if *negated { "!~" } else { "~" });
                 let mut args = vec![self.text_operand(pattern)];
                 args.extend(escape_char.as_deref().map(|e| self.text_operand(e)));
                 let pattern = text_call("similar_to_escape", args);
@@ -480,7 +434,6 @@ impl Typer<'_> {
                 left,
                 compare_op,
                 right,
-                is_some,
             } => {
                 let (left, right) = self.array_operands(left, right);
                 (
@@ -488,7 +441,6 @@ impl Typer<'_> {
                         left,
                         compare_op: compare_op.clone(),
                         right,
-                        is_some: *is_some,
                     },
                     boolean,
                 )
@@ -537,14 +489,9 @@ impl Typer<'_> {
                 };
                 (typed, self.names.type_of(expr))
             }
-            Expr::Extract {
-                field,
-                syntax,
-                expr: e,
-            } => {
+            Expr::Extract { field, expr: e } => {
                 let typed = Expr::Extract {
                     field: field.clone(),
-                    syntax: syntax.clone(),
                     expr: inner(e),
                 };
                 (typed, self.names.type_of(expr))
@@ -781,7 +728,6 @@ impl Typer<'_> {
                 left,
                 compare_op: op,
                 right,
-                is_some: false,
             }
         }
     }

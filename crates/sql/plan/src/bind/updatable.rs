@@ -13,9 +13,9 @@ use crate::expr::Expr;
 use crate::{Check, CheckKind, Layout, PlanContext, walk};
 use logstead_sql_catalog::{Relation, RelationKind, View, ViewSource};
 use logstead_sql_parse::CheckOption;
+use logstead_sql_parse::lowered::{self as ast, SetExpr, TableFactor};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, SetExpr, TableFactor};
 use std::sync::Arc;
 
 const NO_COLUMN: Detail = "Views that have no updatable columns are not automatically updatable.";
@@ -124,12 +124,7 @@ fn simple(query: &ast::Query) -> std::result::Result<(&ast::Select, &TableFactor
         _ => None,
     };
     if let Some(select) = select {
-        let grouped = match &select.group_by {
-            ast::GroupByExpr::Expressions(keys, modifiers) => {
-                !keys.is_empty() || !modifiers.is_empty()
-            }
-            ast::GroupByExpr::All(_) => true,
-        };
+        let grouped = !select.group_by.0.is_empty();
         if select.distinct.is_some() {
             return Err("Views containing DISTINCT are not automatically updatable.");
         }

@@ -14,10 +14,10 @@ use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::routine::{Routine, of_kept_name};
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, Chosen, UserCandidate};
+use logstead_sql_parse::lowered::Span;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, text_io, user};
 use logstead_types::SqlState;
-use sqlparser::tokenizer::Span;
 use std::sync::Arc;
 
 /// A call of a user's aggregate, its arguments in order and of their types.

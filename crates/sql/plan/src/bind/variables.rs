@@ -9,11 +9,11 @@ use super::scope::{NsColumn, NsItem, NsWhat};
 use super::{Binder, Frame};
 use crate::expr::Expr;
 use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::Conflict;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// In front of the name of a table that only a body sees, where it stands among the variables: no name of a user's
@@ -134,10 +134,8 @@ impl Binder<'_> {
         let rows = ast::Ident::with_quote('"', format!("{TABLE_MARK}{name}"));
         let rows = ast::FunctionArgExpr::Expr(ast::Expr::Identifier(rows));
         let own = ast::TableAlias {
-            explicit: true,
             name: ast::Ident::with_quote('"', name),
             columns: Vec::new(),
-            at: None,
         };
         // By its schema: a function of the same name that somebody has made is not meant.
         let path = ["pg_catalog", "unnest"].map(ast::Ident::new);

@@ -18,11 +18,11 @@ use logstead_sql_catalog::rights::Access;
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, View, ViewSource};
 use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::lowered::Span;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
 use logstead_types::SqlState;
-use sqlparser::ast;
-use sqlparser::tokenizer::Span;
 use std::sync::Arc;
 
 /// Views on views on views.

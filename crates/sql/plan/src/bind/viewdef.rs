@@ -15,10 +15,12 @@ use super::{Binder, Clause, Frame};
 use crate::PlanContext;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, Relation, View};
+use logstead_sql_parse::lowered::{
+    self as ast, Expr as Ast, SelectItem, SetExpr, VisitMut, VisitorMut,
+};
 use logstead_sql_parse::{fold_ident, strip};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SqlType;
-use sqlparser::ast::{self, Expr as Ast, SelectItem, SetExpr, VisitMut, VisitorMut};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -222,7 +224,7 @@ impl Renamer<'_, '_, '_> {
         };
         for access in access_chain {
             if let ast::AccessExpr::Dot(Ast::Identifier(field)) = access {
-                let name = Ast::value(ast::Value::SingleQuotedString(fold_ident(field)));
+                let name = Ast::value(ast::Value::String(fold_ident(field)));
                 *access = ast::AccessExpr::Dot(name);
             }
         }
@@ -232,7 +234,7 @@ impl Renamer<'_, '_, '_> {
 /// Makes the name of a field that was hidden one again.
 fn show_field(access: &mut ast::AccessExpr) {
     if let ast::AccessExpr::Dot(Ast::Value(value)) = access
-        && let ast::Value::SingleQuotedString(name) = &value.value
+        && let ast::Value::String(name) = &value.value
     {
         *access = ast::AccessExpr::Dot(Ast::Identifier(ident(name)));
     }
@@ -470,13 +472,13 @@ impl Definer<'_, '_> {
                 }
             }
             SetExpr::Values(values) => {
-                let rows: Vec<&[Ast]> = values.rows.iter().map(|r| r.content.as_slice()).collect();
+                let rows: Vec<&[Ast]> = values.rows.iter().map(|r| r.as_slice()).collect();
                 let bound = self.binder.values(&rows, true)?;
                 let types = bound.types();
                 let mut values = values.clone();
                 self.binder.frames.push(Frame::new());
                 for row in &mut values.rows {
-                    for (at, e) in row.content.iter_mut().enumerate() {
+                    for (at, e) in row.iter_mut().enumerate() {
                         // NULL has its column's type.
                         let null = matches!(strip(e), Ast::Value(v) if v.value == ast::Value::Null);
                         *e = match types.get(at).filter(|_| null) {
@@ -517,11 +519,7 @@ impl Definer<'_, '_> {
 
     /// ORDER BY of a set operation: by the number of the column.
     fn positions(&self, shown: &mut ast::Query, names: &[String]) {
-        let Some(ast::OrderBy {
-            kind: ast::OrderByKind::Expressions(items),
-            ..
-        }) = &mut shown.order_by
-        else {
+        let Some(ast::OrderBy(items)) = &mut shown.order_by else {
             return;
         };
         for item in items {
@@ -571,14 +569,8 @@ impl Definer<'_, '_> {
                     list.push((expr.clone(), self.expr(expr)?, fold_ident(alias)));
                 }
                 SelectItem::Wildcard(_) => self.star(None, &mut list),
-                SelectItem::QualifiedWildcard(kind, _) => {
-                    use ast::SelectItemQualifiedWildcardKind as Kind;
-                    let ident = match kind {
-                        Kind::ObjectName(name) => name.0.last().and_then(|part| part.as_ident()),
-                        Kind::Expr(Ast::Identifier(ident)) => Some(ident),
-                        Kind::Expr(Ast::CompoundIdentifier(parts)) => parts.last(),
-                        Kind::Expr(_) => None,
-                    };
+                SelectItem::QualifiedWildcard(name, _) => {
+                    let ident = name.0.last();
                     let Some(ident) = ident else {
                         return Err(SqlError::unsupported(
                             "the definition of a view with (expression).*",
@@ -586,7 +578,6 @@ impl Definer<'_, '_> {
                     };
                     self.star(Some(&fold_ident(ident)), &mut list);
                 }
-                SelectItem::ExprWithAliases { .. } => {}
             }
         }
         shown.projection = list
@@ -602,16 +593,12 @@ impl Definer<'_, '_> {
         if let Some(having) = &select.having {
             shown.having = Some(self.expr(having)?);
         }
-        if let ast::GroupByExpr::Expressions(items, _) = &mut shown.group_by {
-            for item in items {
-                self.group_item(item, &list)?;
-            }
+        for item in &mut shown.group_by.0 {
+            self.group_item(item, &list)?;
         }
         for ast::NamedWindowDefinition(name, window) in &mut shown.named_window {
             *name = ident(&fold_ident(name));
-            if let ast::NamedWindowExpr::WindowSpec(spec) = window {
-                self.window(spec)?;
-            }
+            self.window(window)?;
         }
         shown_query.locks = self.locks(&query.locks);
         if let Some(ast::Distinct::On(items)) = &mut shown.distinct {
@@ -619,11 +606,8 @@ impl Definer<'_, '_> {
                 *item = self.key(item, &list, false)?;
             }
         }
-        if let (Some(order), Some(shown)) = (&query.order_by, &mut shown_query.order_by)
-            && let ast::OrderByKind::Expressions(items) = &order.kind
-            && let ast::OrderByKind::Expressions(shown) = &mut shown.kind
-        {
-            for (item, shown) in items.iter().zip(shown) {
+        if let (Some(order), Some(shown)) = (&query.order_by, &mut shown_query.order_by) {
+            for (item, shown) in order.0.iter().zip(&mut shown.0) {
                 shown.expr = self.key(&item.expr, &list, false)?;
             }
         }
@@ -685,18 +669,8 @@ impl Definer<'_, '_> {
         };
         let ns = &self.binder.frames[level.frame].ns;
         for lock in locks {
-            let clause = logstead_sql_parse::locking_clause(lock);
-            let names: Vec<String> = clause
-                .of
-                .iter()
-                .filter_map(|p| p.as_ident())
-                .map(fold_ident)
-                .collect();
-            // The part that says how strong it is.
-            let strength = lock.of.as_ref().and_then(|of| {
-                let first = of.0.first()?.as_ident()?;
-                first.value.starts_with('\0').then(|| first.clone())
-            });
+            let names = lock.of.iter().filter_map(|name| name.0.last());
+            let names: Vec<String> = names.map(fold_ident).collect();
             for (item, own) in ns.iter().zip(&level.items) {
                 let listed = names.iter().any(|name| **name == *item.alias);
                 let locked = match names.is_empty() {
@@ -706,10 +680,9 @@ impl Definer<'_, '_> {
                 if !locked || own.name.is_empty() {
                     continue;
                 }
-                let parts = strength.clone().into_iter().chain([ident(&own.name)]);
                 shown.push(ast::LockClause {
-                    lock_type: lock.lock_type,
-                    of: Some(ast::ObjectName::from(parts.collect::<Vec<_>>())),
+                    lock: lock.lock,
+                    of: vec![ast::ObjectName::from(vec![ident(&own.name)])],
                     nonblock: lock.nonblock,
                 });
             }
@@ -720,7 +693,7 @@ impl Definer<'_, '_> {
     /// Something to sort or group by: a column of the list by its number or name is its expression.
     fn key(&mut self, item: &Ast, list: &[(Ast, Ast, String)], group: bool) -> Result<Ast> {
         if let Ast::Value(value) = item
-            && let ast::Value::Number(digits, _) = &value.value
+            && let ast::Value::Number(digits) = &value.value
             && let Ok(at) = digits.parse::<usize>()
             && let Some((_, shown, _)) = at.checked_sub(1).and_then(|i| list.get(i))
         {
@@ -773,7 +746,7 @@ impl Definer<'_, '_> {
 }
 
 fn number(n: usize) -> Ast {
-    Ast::Value(ast::Value::Number(n.to_string(), false).into())
+    Ast::Value(ast::Value::Number(n.to_string()).into())
 }
 
 /// The names of a query's columns.
@@ -789,7 +762,7 @@ fn output_names(body: &SetExpr) -> Vec<String> {
             .collect(),
         SetExpr::SetOperation { left, .. } => output_names(left),
         SetExpr::Query(query) => output_names(&query.body),
-        SetExpr::Values(values) => (1..=values.rows.first().map_or(0, |r| r.content.len()))
+        SetExpr::Values(values) => (1..=values.rows.first().map_or(0, |r| r.len()))
             .map(|i| format!("column{i}"))
             .collect(),
         _ => Vec::new(),

@@ -15,14 +15,15 @@ use crate::{
 };
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::{carried, fold_ident, sort_direction};
+use logstead_sql_parse::ast::FrameExclusion as Exclusion;
+use logstead_sql_parse::lowered::{
+    self as ast, DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, Spanned,
+};
+use logstead_sql_parse::{fold_ident, sort_direction};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{
-    self, DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, Spanned,
-};
 
 /// A call whose window is not bound yet.
 pub(crate) struct Pending {
@@ -52,18 +53,15 @@ pub(crate) fn window_names(windows: &[ast::NamedWindowDefinition]) -> Vec<String
     windows.iter().map(|w| fold_ident(&w.0)).collect()
 }
 
-/// What stands in the place of a window's name: the name, and what the tree has no place for.
-fn marked(ident: &ast::Ident) -> (Option<String>, FrameExclusion) {
-    let Some((name, kind)) = carried(ident) else {
-        return (Some(fold_ident(ident)), FrameExclusion::NoOthers);
-    };
-    let exclude = match kind {
-        '1' => FrameExclusion::CurrentRow,
-        '2' => FrameExclusion::Group,
-        '3' => FrameExclusion::Ties,
-        _ => FrameExclusion::NoOthers,
-    };
-    (name.map(str::to_owned), exclude)
+/// What EXCLUDE of a window says.
+fn exclusion(spec: &ast::WindowSpec) -> FrameExclusion {
+    let said = spec.window_frame.as_ref().map(|frame| frame.exclusion);
+    match said.unwrap_or_default() {
+        Exclusion::NoOthers => FrameExclusion::NoOthers,
+        Exclusion::CurrentRow => FrameExclusion::CurrentRow,
+        Exclusion::Group => FrameExclusion::Group,
+        Exclusion::Ties => FrameExclusion::Ties,
+    }
 }
 
 fn windowing(message: impl Into<String>) -> SqlError {
@@ -159,9 +157,7 @@ impl Binder<'_> {
         let wrong = |message: String| SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(at);
         let star = matches!(
             list.args.as_slice(),
-            [FunctionArg::Unnamed(
-                FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_)
-            )]
+            [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]
         );
         let args = match star {
             true => Vec::new(),
@@ -237,14 +233,9 @@ impl Binder<'_> {
         if matches!(list.duplicate_treatment, Some(DuplicateTreatment::Distinct)) {
             return Err(refused("DISTINCT is not implemented for window functions").at(at));
         }
-        if let Some(clause) = list.clauses.first() {
-            let error = match clause {
-                FunctionArgumentClause::OrderBy(_) => {
-                    refused("aggregate ORDER BY is not implemented for window functions")
-                }
-                other => SqlError::unsupported(format!("{other} in a call of {name}")),
-            };
-            return Err(error.at(at));
+        if let Some(FunctionArgumentClause::OrderBy(_)) = list.clauses.first() {
+            let message = "aggregate ORDER BY is not implemented for window functions";
+            return Err(refused(message).at(at));
         }
         if filter.is_some() && matches!(target, WindowFunction::Own(_)) {
             return Err(
@@ -287,14 +278,7 @@ impl Binder<'_> {
     ) -> Result<Vec<BoundWindow>> {
         let pending = std::mem::take(&mut self.frame()?.windows);
         let mut known: Vec<Definition> = Vec::new();
-        for ast::NamedWindowDefinition(ident, definition) in named {
-            let ast::NamedWindowExpr::WindowSpec(spec) = definition else {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "a window is defined in parentheses",
-                )
-                .at(self.at(ident.span)));
-            };
+        for ast::NamedWindowDefinition(ident, spec) in named {
             let (name, at) = (fold_ident(ident), self.at(ident.span));
             if known.iter().any(|d| d.name.as_ref() == Some(&name)) {
                 return Err(windowing(format!("window \"{name}\" is already defined")).at(at));
@@ -615,14 +599,10 @@ impl Binder<'_> {
 }
 
 fn written(spec: &ast::WindowSpec, at: Option<usize>) -> Written<'_> {
-    let (base, exclude) = spec
-        .window_name
-        .as_ref()
-        .map_or((None, FrameExclusion::NoOthers), marked);
     Written {
-        base,
+        base: spec.window_name.as_ref().map(fold_ident),
         spec,
-        exclude,
+        exclude: exclusion(spec),
         at,
     }
 }

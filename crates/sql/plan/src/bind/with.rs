@@ -11,10 +11,10 @@ use super::{Binder, Cte, Frame, Source, recursion};
 use crate::expr::Expr;
 use crate::{Node, OutputColumn, Plan, Reading, walk};
 use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::lowered::{self as ast, SetExpr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, info};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, SetExpr};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -92,7 +92,7 @@ impl Binder<'_> {
             ast::Statement::Update(update) => self.update(update),
             ast::Statement::Delete(delete) => self.delete(delete),
             ast::Statement::Merge(merge) => self.merge_statement(merge),
-            other => Err(SqlError::unsupported(format!("planning of {other}"))),
+            _ => Err(SqlError::internal("planning of what is no query")),
         }
     }
 
@@ -513,7 +513,7 @@ const INVALID_RECURSION: SqlState = SqlState::new(b"42P19");
 fn mentioned(query: &ast::Query) -> HashMap<String, usize> {
     let mut found: HashMap<String, usize> = HashMap::new();
     let _all = ast::visit_relations(query, |name: &ast::ObjectName| {
-        if let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() {
+        if let [ident] = name.0.as_slice() {
             *found.entry(fold_ident(ident)).or_default() += 1;
         }
         std::ops::ControlFlow::<()>::Continue(())
@@ -525,7 +525,7 @@ fn mentioned(query: &ast::Query) -> HashMap<String, usize> {
 fn mentions(query: &ast::Query, table: &str) -> bool {
     let flow = ast::visit_relations(query, |name: &ast::ObjectName| {
         let hit = match name.0.as_slice() {
-            [ast::ObjectNamePart::Identifier(ident)] => fold_ident(ident) == table,
+            [ident] => fold_ident(ident) == table,
             _ => false,
         };
         if hit {

@@ -4,11 +4,13 @@ use super::Binder;
 use crate::expr::Expr;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, xml_name};
+use logstead_sql_parse::lowered::{
+    self as ast, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
+};
 use logstead_sql_parse::{string_literal, xml_call};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
 
 /// Wants that its argument can be a text; names it in errors.
 const WORD: SqlType = SqlType::of(oid::TEXT);

@@ -7,11 +7,13 @@ use crate::expr::Expr;
 use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::lowered::{
+    self as ast, Expr as Ast, FunctionArg, FunctionArgExpr, Spanned,
+};
 use logstead_sql_parse::{string_literal, xml_call};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, user};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr, Spanned};
 use std::sync::Arc;
 
 const TEXT: SqlType = SqlType::of(oid::TEXT);
@@ -187,6 +189,6 @@ fn is_computed_later(default: &Expr) -> bool {
 
 /// Whether a call in FROM is XMLTABLE.
 pub(super) fn is_xml_table(name: &ast::ObjectName) -> bool {
-    let name = name.0.last().and_then(|part| part.as_ident());
+    let name = name.0.last();
     name.is_some_and(|name| logstead_sql_parse::xml_construct(&name.value) == Some("xmltable"))
 }

@@ -11,13 +11,13 @@ use logstead_sql_catalog::routine::{Language, Routine as Definition};
 use logstead_sql_ddl::permit::refuse_routines;
 use logstead_sql_exec::{EvalContext, eval};
 use logstead_sql_parse::StatementKind;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::{Expr, Target};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{ProcedureCall, bind_procedure_call};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, user};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::rc::Rc;
 use std::sync::Arc;
 

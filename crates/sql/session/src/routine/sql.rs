@@ -9,12 +9,12 @@ use crate::statement::Statement;
 use logstead_engine::{Memory, RowRef};
 use logstead_sql_exec::{RowSink, StoredColumn};
 use logstead_sql_parse::StatementKind;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::{Expr, Into};
 use logstead_sql_plan::{Command, OutputColumn};
 use logstead_sql_types::error::{Fields, Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, oid};
 use logstead_types::SqlState;
-use sqlparser::ast;
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::rc::Rc;
@@ -477,10 +477,7 @@ impl Session {
         Box::pin(async move {
             let gives = statement.parsed().is_some_and(|parsed| {
                 matches!(parsed.kind, StatementKind::Explain)
-                    || matches!(
-                        &**parsed.statement,
-                        ast::Statement::ShowVariable { .. } | ast::Statement::ShowStatus { .. }
-                    )
+                    || matches!(&**parsed.statement, ast::Statement::ShowVariable { .. })
             });
             if !gives {
                 return Err(not_a_query_but(statement));

@@ -403,11 +403,7 @@ fn refuse(statement: &Statement) -> Result<()> {
         return Ok(());
     };
     match &parsed.kind {
-        StatementKind::Transaction(_) => {
-            let written = parsed.statement.to_string();
-            let word = written.split_whitespace().next().unwrap_or("COMMIT");
-            refused(&word.to_uppercase())
-        }
+        StatementKind::Transaction(_) => refused(parsed.statement.word()),
         StatementKind::Copy(_) => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot COPY to/from client in an SQL function",

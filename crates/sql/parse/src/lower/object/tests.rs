@@ -1,6 +1,6 @@
+use crate::lowered::Statement;
 use crate::{Commented, ExtensionCommand, LargeObjectCommand, Parsed, StatementKind};
 use logstead_sql_types::error::Result;
-use sqlparser::ast::Statement;
 
 fn parsed(text: &str) -> Result<Parsed> {
     let mut parsed = super::super::parse(text, super::super::MaxDepth::Shallow)?;
@@ -127,14 +127,14 @@ fn arrays_are_not_dropped_by_their_elements_name() -> Result<()> {
         Statement::Drop {
             names,
             cascade,
-            purge,
+            concurrently,
             ..
         } => {
             assert_eq!(
                 names.iter().map(ToString::to_string).collect::<Vec<_>>(),
                 ["a.b"]
             );
-            assert!(*cascade && *purge);
+            assert!(*cascade && *concurrently);
         }
         other => panic!("{other:?}"),
     }

@@ -1,14 +1,13 @@
-//! The marks by which the library's tree carries what it has no place for, the texts that the catalog keeps, and what
-//! is refused here.
+//! How the parts of tables are lowered, the texts that the catalog keeps, and what is refused here.
 
+use crate::ast::table_like;
+use crate::lowered::{self as ast, Statement};
 use crate::{
     AlterSequence, GeneratedChange, IndexCommand, Parsed, PolicyAction, PolicyClause,
-    StatementKind, TriggerAction, ViewCommand, compression, generated_change, identity_change,
-    is_reset, sequence_name, type_collation, unique_name,
+    StatementKind, TriggerAction, ViewCommand,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Statement};
 
 fn parsed(text: &str) -> Result<Parsed> {
     let mut parsed = super::super::parse(text, super::super::MaxDepth::Shallow)?;
@@ -40,14 +39,6 @@ fn operations(text: &str) -> Result<Vec<ast::AlterTableOperation>> {
 fn column_operation(text: &str) -> Result<ast::AlterColumnOperation> {
     match operations(text)?.remove(0) {
         ast::AlterTableOperation::AlterColumn { op, .. } => Ok(op),
-        other => panic!("{text}: {other:?}"),
-    }
-}
-
-/// What the value of a default stands for.
-fn default(text: &str) -> Result<ast::Expr> {
-    match column_operation(text)? {
-        ast::AlterColumnOperation::SetDefault { value } => Ok(value),
         other => panic!("{text}: {other:?}"),
     }
 }
@@ -155,55 +146,51 @@ fn elements_of_a_schema_are_done_in_their_order() -> Result<()> {
 }
 
 #[test]
-fn columns_carry_what_the_tree_has_no_place_for() -> Result<()> {
+fn columns_carry_all_that_is_said_of_them() -> Result<()> {
     let text = "CREATE TABLE t (a text COMPRESSION lz4 NOT NULL COLLATE \"C\" UNIQUE NULLS NOT DISTINCT, \
                 b int GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME s.\"Q\" CYCLE CACHE 5), \
                 c int REFERENCES p ON DELETE SET NULL (c), \
                 LIKE s.o INCLUDING ALL EXCLUDING INDEXES)";
     let table = table(text)?;
-    let [a, b, c, like] = table.columns.as_slice() else {
+    use ast::TableElement::{Column, Like};
+    let [Column(a), Column(b), Column(c), Like(_, included)] = table.columns.as_slice() else {
         panic!("{text}");
     };
-    let [method, null, collation, unique] = a.options.as_slice() else {
+    assert_eq!(a.compression.as_deref(), Some("lz4"));
+    let [null, collation, unique] = a.options.as_slice() else {
         panic!("{text}");
     };
-    let ast::ColumnOption::Collation(method) = &method.option else {
-        panic!("{text}");
-    };
-    assert_eq!(compression(method), Some("lz4"));
     assert_eq!(null.option, ast::ColumnOption::NotNull);
-    assert_eq!(collation.option.to_string(), "COLLATE \"C\"");
-    let name = unique.name.as_ref().map(|name| name.value.clone());
-    assert_eq!(unique_name(name), (None, true));
-    let ast::ColumnOption::Generated {
-        sequence_options: Some(options),
-        ..
-    } = &b.options[0].option
+    assert!(
+        matches!(&collation.option, ast::ColumnOption::Collation(name) if name.to_string() == "\"C\"")
+    );
+    let ast::ColumnOption::Unique(key) = &unique.option else {
+        panic!("{text}");
+    };
+    assert!(unique.name.is_none() && key.nulls_not_distinct);
+    let ast::ColumnOption::Identity(ast::GeneratedAs::Always, options) = &b.options[0].option
     else {
         panic!("{text}");
     };
-    let [
-        ast::SequenceOptions::Cache(cache),
-        ast::SequenceOptions::Cycle(false),
-    ] = options.as_slice()
-    else {
-        panic!("{options:?}");
-    };
-    let (number, name) = sequence_name(cache).unwrap_or_default();
-    assert_eq!(number.map(|n| n.to_string()).as_deref(), Some("5"));
-    assert_eq!(name, ["s", "Q"]);
+    assert_eq!(
+        options.as_slice(),
+        [
+            ast::SequenceOptions::Cycle(true),
+            ast::SequenceOptions::Cache("5".into()),
+            ast::SequenceOptions::Name(vec!["s".into(), "Q".into()]),
+        ]
+    );
     let ast::ColumnOption::ForeignKey(key) = &c.options[0].option else {
         panic!("{text}");
     };
-    let columns = key.index_name.as_ref().map(|name| name.value.as_str());
-    assert_eq!(columns, Some("c\0"));
-    let letters = like.name.value.strip_prefix(crate::LIKE_MARK);
-    assert_eq!(letters, Some("cpkdgiso"));
+    let columns: Vec<&str> = key.set_columns.iter().map(|c| c.value.as_str()).collect();
+    assert_eq!(columns, ["c"]);
+    assert_eq!(*included, table_like::ALL & !table_like::INDEXES);
     Ok(())
 }
 
 #[test]
-fn changes_of_columns_travel_as_defaults() -> Result<()> {
+fn changes_of_columns() -> Result<()> {
     let changes = [
         (
             "DROP IDENTITY IF EXISTS",
@@ -222,14 +209,15 @@ fn changes_of_columns_travel_as_defaults() -> Result<()> {
         ("SET STATISTICS -1", GeneratedChange::Statistics(-1)),
     ];
     for (words, change) in changes {
-        let value = default(&format!("ALTER TABLE t ALTER a {words}"))?;
-        assert_eq!(generated_change(&value), Some(change), "{words}");
+        let op = column_operation(&format!("ALTER TABLE t ALTER a {words}"))?;
+        assert_eq!(op, ast::AlterColumnOperation::Set(change), "{words}");
     }
     let text = "ALTER TABLE t ALTER a RESTART SET GENERATED ALWAYS SET NO MINVALUE SET START -5";
-    let change = identity_change(&default(text)?);
-    let change = change.map(|change| (change.always, change.options));
+    let ast::AlterColumnOperation::SetIdentity(change) = column_operation(text)? else {
+        panic!("{text}");
+    };
     let options = "NO MINVALUE START WITH -5 RESTART ".to_owned();
-    assert_eq!(change, Some((Some(true), options.clone())));
+    assert_eq!((change.always, &change.options), (Some(true), &options));
     // It is read as ALTER SEQUENCE.
     let kind = parsed(&format!("ALTER SEQUENCE q {options}"))?.kind;
     let StatementKind::AlterSequence(alter) = kind else {
@@ -243,21 +231,23 @@ fn changes_of_columns_travel_as_defaults() -> Result<()> {
 }
 
 #[test]
-fn a_collation_behind_a_new_type_travels_in_using() -> Result<()> {
+fn a_collation_behind_a_new_type() -> Result<()> {
     let cases = [
-        ("", None, None),
-        (" USING b", Some("b"), None),
-        (" COLLATE pg_catalog.\"C\"", None, Some("\0C")),
-        (" COLLATE \"C\" USING b + 1", Some("(b + 1)"), Some("\0C")),
+        ("", false, None),
+        (" USING b", true, None),
+        (" COLLATE pg_catalog.\"C\"", false, Some("C")),
+        (" COLLATE \"C\" USING b + 1", true, Some("C")),
     ];
-    for (words, using, collation) in cases {
+    for (words, has_using, name) in cases {
         let op = column_operation(&format!("ALTER TABLE t ALTER a TYPE text{words}"))?;
-        let ast::AlterColumnOperation::SetDataType { using: said, .. } = op else {
+        let ast::AlterColumnOperation::SetDataType {
+            using, collation, ..
+        } = op
+        else {
             panic!("{words}");
         };
-        let (said, name) = type_collation(said.as_ref());
-        assert_eq!(said.map(ToString::to_string).as_deref(), using, "{words}");
-        assert_eq!(name.map(|name| name.value.as_str()), collation, "{words}");
+        assert_eq!(using.is_some(), has_using, "{words}");
+        assert_eq!(collation.as_deref(), name, "{words}");
     }
     Ok(())
 }
@@ -268,17 +258,11 @@ fn storage_parameters() -> Result<()> {
         "ALTER TABLE t SET (fillfactor = 70, A, toast.b = off, c = 'on', d = on), RESET (toast.d)";
     let mut shown = Vec::new();
     for operation in operations(text)? {
-        let ast::AlterTableOperation::SetOptionsParens { options } = operation else {
+        let ast::AlterTableOperation::SetOptions(options) = operation else {
             panic!("{text}");
         };
-        for option in options {
-            let ast::SqlOption::KeyValue { key, value } = option else {
-                panic!("{text}");
-            };
-            let value = match is_reset(&value) {
-                true => "reset".to_owned(),
-                false => value.to_string(),
-            };
+        for ast::SqlOption { key, value } in options {
+            let value = value.as_deref().unwrap_or("reset");
             shown.push(format!("{}={value}", key.value));
         }
     }
@@ -286,7 +270,7 @@ fn storage_parameters() -> Result<()> {
         "fillfactor=70",
         "a=true",
         "toast.b=off",
-        "c='on'",
+        "c=on",
         "d=on",
         "toast.d=reset",
     ];
@@ -306,7 +290,10 @@ fn storage_parameters() -> Result<()> {
 fn attributes_belong_to_the_constraint_before_them() -> Result<()> {
     let text = "CREATE TABLE t (a int UNIQUE COLLATE \"C\" INITIALLY DEFERRED NOT NULL)";
     let table = table(text)?;
-    let ast::ColumnOption::Unique(unique) = &table.columns[0].options[0].option else {
+    let ast::TableElement::Column(a) = &table.columns[0] else {
+        panic!("{text}");
+    };
+    let ast::ColumnOption::Unique(unique) = &a.options[0].option else {
         panic!("{text}");
     };
     let said = unique.characteristics.and_then(|said| said.initially);
@@ -397,14 +384,8 @@ fn what_is_not_supported_is_told_by_name() -> Result<()> {
 
 #[test]
 fn global_is_told() -> Result<()> {
-    assert_eq!(
-        table("CREATE GLOBAL TEMP TABLE t (a int)")?.global,
-        Some(true)
-    );
-    assert_eq!(
-        table("CREATE GLOBAL TEMP TABLE t AS SELECT 1")?.global,
-        Some(true)
-    );
-    assert_eq!(table("CREATE LOCAL TEMP TABLE t (a int)")?.global, None);
+    assert!(table("CREATE GLOBAL TEMP TABLE t (a int)")?.global);
+    assert!(table("CREATE GLOBAL TEMP TABLE t AS SELECT 1")?.global);
+    assert!(!table("CREATE LOCAL TEMP TABLE t (a int)")?.global);
     Ok(())
 }

@@ -5,8 +5,8 @@
 use super::{Typed, Typer};
 use logstead_sql_catalog::text::fold;
 use logstead_sql_func as func;
+use logstead_sql_parse::lowered::{self as ast, Expr};
 use logstead_sql_types::value::{SqlType, oid};
-use sqlparser::ast::{self, Expr};
 
 impl Typer<'_> {
     /// Direct arguments and keys of an aggregate with WITHIN GROUP.
@@ -39,7 +39,7 @@ impl Typer<'_> {
     fn variadic_call(&self, written: &ast::Function) -> Typed {
         let ty = self.names.type_of(&Expr::Function(written.clone()));
         let mut function = written.clone();
-        let name = function.name.0.last().and_then(|p| p.as_ident());
+        let name = function.name.0.last();
         let name = name.map(fold).unwrap_or_default();
         if let ast::FunctionArguments::List(list) = &mut function.args {
             let typed: Vec<Option<Typed>> = list
@@ -63,11 +63,11 @@ impl Typer<'_> {
                     Some(target) if target.oid != oid::ANY => self.to(typed, *target),
                     _ => typed.0,
                 };
-                let value = ast::FunctionArgExpr::Expr(e);
                 match slot {
-                    ast::FunctionArg::Unnamed(arg)
-                    | ast::FunctionArg::Named { arg, .. }
-                    | ast::FunctionArg::ExprNamed { arg, .. } => *arg = value,
+                    ast::FunctionArg::Unnamed(arg) | ast::FunctionArg::Named { arg, .. } => {
+                        *arg = ast::FunctionArgExpr::Expr(e);
+                    }
+                    ast::FunctionArg::Variadic(array, _) => **array = e,
                 }
             }
         }
@@ -100,13 +100,7 @@ impl Typer<'_> {
             };
             args.push(self.expr(e));
         }
-        let name = function
-            .name
-            .0
-            .last()
-            .and_then(|p| p.as_ident())
-            .map(fold)
-            .unwrap_or_default();
+        let name = function.name.0.last().map(fold).unwrap_or_default();
         if name == "normalize" && args.len() == 2 {
             // The form is a word.
             if let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(text))) =
@@ -179,22 +173,10 @@ impl Typer<'_> {
 
 /// A call of a function that gives text.
 pub(super) fn text_call(name: &str, args: impl IntoIterator<Item = Box<Expr>>) -> Typed {
-    let args = args
-        .into_iter()
-        .map(|e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(*e)));
+    let args: Vec<_> = args.into_iter().map(|e| (*e).into()).collect();
     let call = ast::Function {
-        name: ast::ObjectName::from(vec![ast::Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: ast::FunctionArguments::None,
-        args: ast::FunctionArguments::List(ast::FunctionArgumentList {
-            duplicate_treatment: None,
-            args: args.collect(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
+        args: ast::FunctionArguments::from(args),
+        ..ast::Function::of(ast::ObjectName::from(vec![ast::Ident::new(name)]))
     };
     (Expr::Function(call), Some(SqlType::of(oid::TEXT)))
 }

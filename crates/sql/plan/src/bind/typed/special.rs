@@ -3,9 +3,9 @@
 
 use super::{Typed, Typer, cast, string};
 use logstead_sql_func as func;
+use logstead_sql_parse::lowered::{self as ast, Expr};
 use logstead_sql_parse::strip;
 use logstead_sql_types::value::{SqlType, info, oid};
-use sqlparser::ast::{self, Expr};
 
 const TEXT: SqlType = SqlType::of(oid::TEXT);
 

@@ -1,8 +1,8 @@
 //! XML's constructs with the types of what they are made of written out.
 
 use super::{Typed, Typer};
+use logstead_sql_parse::lowered::{self as ast, Expr};
 use logstead_sql_types::value::{SqlType, oid};
-use sqlparser::ast::{self, Expr};
 
 const TEXT: SqlType = SqlType::of(oid::TEXT);
 const XML: SqlType = SqlType::of(oid::XML);

@@ -10,7 +10,7 @@ use super::super::scope::{NsItem, NsWhat};
 use super::Shown;
 use logstead_sql_catalog::Relation;
 use logstead_sql_parse::fold_ident;
-use sqlparser::ast::{self, JoinConstraint, TableFactor};
+use logstead_sql_parse::lowered::{self as ast, JoinConstraint, TableFactor};
 
 /// Longest name.
 const NAME_BYTES_MAX: usize = 63;
@@ -138,11 +138,10 @@ impl Columns {
             let right = self.factor(&join.relation, items, at);
             let constraint = join_kind(&join.join_operator).ok().map(|(_, c)| c);
             let (names, alias) = match constraint {
-                Some(JoinConstraint::Using(names)) => {
-                    let (names, alias) = logstead_sql_parse::using_alias(names);
-                    let names = names.iter().filter_map(|n| n.0.last()?.as_ident());
-                    (Some(names.map(fold_ident).collect()), alias.is_some())
-                }
+                Some(JoinConstraint::Using(names, alias)) => (
+                    Some(names.iter().map(fold_ident).collect()),
+                    alias.is_some(),
+                ),
                 Some(JoinConstraint::Natural) => (Some(self.common(left, right)), false),
                 _ => (None, false),
             };
@@ -184,7 +183,7 @@ impl Columns {
             TableFactor::Table { alias, .. }
             | TableFactor::Derived { alias, .. }
             | TableFactor::Function { alias, .. }
-            | TableFactor::UNNEST { alias, .. } => alias.as_ref(),
+            | TableFactor::Unnest { alias, .. } => alias.as_ref(),
             _ => None,
         };
         let aliased = alias.map_or(0, |alias| alias.columns.len());

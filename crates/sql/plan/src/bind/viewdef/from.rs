@@ -8,8 +8,8 @@ use super::columns::{Columns, Items};
 use super::{Definer, Shown, ident};
 use logstead_sql_catalog::{Relation, RelationKind};
 use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::lowered::{self as ast, TableFactor};
 use logstead_sql_types::error::Result;
-use sqlparser::ast::{self, TableFactor};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -146,7 +146,7 @@ impl Definer<'_, '_> {
                     *at += 1;
                     // Without a column in common there is nothing to name.
                     match (names.is_empty(), &mut shown.join_operator) {
-                        (true, ast::JoinOperator::Join(_) | ast::JoinOperator::Inner(_)) => {
+                        (true, ast::JoinOperator::Join(_)) => {
                             shown.join_operator =
                                 ast::JoinOperator::CrossJoin(ast::JoinConstraint::None);
                         }
@@ -157,18 +157,16 @@ impl Definer<'_, '_> {
                         }
                         (false, operator) => {
                             if let Some(constraint) = constraint_of(operator) {
-                                *constraint = ast::JoinConstraint::Using(names);
+                                *constraint = ast::JoinConstraint::Using(names, None);
                             }
                         }
                     }
                 }
-                ast::JoinConstraint::Using(names) => {
-                    let aliased = logstead_sql_parse::using_alias(names).1.is_some();
-                    let named = names.len() - usize::from(aliased);
-                    for (name, merged) in names.iter_mut().take(named).zip(self.merged()) {
+                ast::JoinConstraint::Using(names, alias) => {
+                    for (name, merged) in names.iter_mut().zip(self.merged()) {
                         *name = merged;
                     }
-                    *at += 1 + usize::from(aliased);
+                    *at += 1 + usize::from(alias.is_some());
                 }
                 ast::JoinConstraint::None => {}
             }
@@ -177,11 +175,10 @@ impl Definer<'_, '_> {
     }
 
     /// The columns that the next join merges.
-    fn merged(&mut self) -> Vec<ast::ObjectName> {
+    fn merged(&mut self) -> Vec<ast::Ident> {
         let names = self.levels.last_mut().and_then(|l| l.using.pop_front());
         let names = names.unwrap_or_default();
-        let named = names.iter().map(|n| ast::ObjectName::from(vec![ident(n)]));
-        named.collect()
+        names.iter().map(|name| ident(name)).collect()
     }
 
     fn factor(
@@ -240,7 +237,7 @@ impl Definer<'_, '_> {
                             .then(|| alias_of(&item));
                 } else {
                     // A WITH query.
-                    let own = name.0.last().and_then(|p| p.as_ident()).map(fold_ident);
+                    let own = name.0.last().map(fold_ident);
                     let own = own.unwrap_or_default();
                     *name = ast::ObjectName::from(vec![ident(&own)]);
                     *alias = (alias.is_some() || item.name != own || !item.listed.is_empty())
@@ -249,7 +246,7 @@ impl Definer<'_, '_> {
             }
             TableFactor::Table {
                 name,
-                args: Some(ast::TableFunctionArgs { args, .. }),
+                args: Some(args),
                 alias,
                 ..
             }
@@ -265,7 +262,7 @@ impl Definer<'_, '_> {
                     alias: alias.take(),
                 };
             }
-            TableFactor::UNNEST {
+            TableFactor::Unnest {
                 alias, array_exprs, ..
             } if array_exprs.len() > 1 => {
                 for e in array_exprs {
@@ -275,7 +272,7 @@ impl Definer<'_, '_> {
             }
             TableFactor::Table { args: Some(_), .. }
             | TableFactor::Function { .. }
-            | TableFactor::UNNEST { .. } => self.function(shown, index, &item)?,
+            | TableFactor::Unnest { .. } => self.function(shown, index, &item)?,
             TableFactor::Derived {
                 lateral,
                 subquery,
@@ -313,13 +310,11 @@ impl Definer<'_, '_> {
         {
             let literal = std::mem::replace(document, ast::Expr::value(ast::Value::Null));
             *document = ast::Expr::Cast {
-                kind: ast::CastKind::DoubleColon,
                 expr: Box::new(literal),
                 data_type: ast::DataType::Custom(
                     ast::ObjectName::from(vec![ast::Ident::new("xml")]),
                     Vec::new(),
                 ),
-                format: None,
             };
         }
         self.arguments(args)?;
@@ -349,7 +344,7 @@ impl Definer<'_, '_> {
                 ..
             } => (
                 name.clone(),
-                std::mem::take(&mut args.args),
+                std::mem::take(args),
                 *with_ordinality,
                 alias.take(),
             ),
@@ -365,7 +360,7 @@ impl Definer<'_, '_> {
                 *with_ordinality,
                 alias.take(),
             ),
-            TableFactor::UNNEST {
+            TableFactor::Unnest {
                 array_exprs,
                 with_ordinality,
                 alias,
@@ -431,18 +426,8 @@ impl Definer<'_, '_> {
             return self.arguments(args);
         }
         let call = ast::Expr::Function(ast::Function {
-            name: name.clone(),
-            uses_odbc_syntax: false,
-            parameters: ast::FunctionArguments::None,
-            args: ast::FunctionArguments::List(ast::FunctionArgumentList {
-                duplicate_treatment: None,
-                args: std::mem::take(args),
-                clauses: Vec::new(),
-            }),
-            filter: None,
-            null_treatment: None,
-            over: None,
-            within_group: Vec::new(),
+            args: ast::FunctionArguments::from(std::mem::take(args)),
+            ..ast::Function::of(name.clone())
         });
         if let ast::Expr::Function(ast::Function {
             args: ast::FunctionArguments::List(list),
@@ -501,25 +486,15 @@ fn alias_of(item: &Shown) -> ast::TableAlias {
 
 fn plain_alias(name: &str) -> ast::TableAlias {
     ast::TableAlias {
-        explicit: false,
         name: ident(name),
         columns: Vec::new(),
-        at: None,
     }
 }
 
 fn constraint_of(operator: &mut ast::JoinOperator) -> Option<&mut ast::JoinConstraint> {
     use ast::JoinOperator as J;
     match operator {
-        J::Join(c)
-        | J::Inner(c)
-        | J::CrossJoin(c)
-        | J::Left(c)
-        | J::LeftOuter(c)
-        | J::Right(c)
-        | J::RightOuter(c)
-        | J::FullOuter(c) => Some(c),
-        _ => None,
+        J::Join(c) | J::CrossJoin(c) | J::Left(c) | J::Right(c) | J::FullOuter(c) => Some(c),
     }
 }
 
@@ -532,9 +507,7 @@ fn aliases_of<'t>(
     factor_aliases(&table.relation, out);
     for join in &table.joins {
         factor_aliases(&join.relation, out);
-        if let Ok((_, ast::JoinConstraint::Using(names))) = join_kind(&join.join_operator)
-            && logstead_sql_parse::using_alias(names).1.is_some()
-        {
+        if let Ok((_, ast::JoinConstraint::Using(_, Some(_)))) = join_kind(&join.join_operator) {
             out.push(None);
         }
     }
@@ -554,7 +527,7 @@ fn factor_aliases<'t>(factor: &'t TableFactor, out: &mut Vec<Option<Option<&'t a
         TableFactor::Table { alias, .. }
         | TableFactor::Derived { alias, .. }
         | TableFactor::Function { alias, .. }
-        | TableFactor::UNNEST { alias, .. } => out.push(Some(alias.as_ref())),
+        | TableFactor::Unnest { alias, .. } => out.push(Some(alias.as_ref())),
         _ => out.push(Some(None)),
     }
 }

@@ -1,0 +1,63 @@
+//! The tree that binder, DDL, catalog and sessions read: that of [`ast`](crate::ast), lowered.
+//!
+//! Owns: its nodes ([`Statement`], [`Query`], [`Expr`] and what they consist of), where they stand in the text
+//! ([`Span`], [`Spanned`]) and who goes through them ([`Visit`], [`VisitMut`]). `lower` makes it; readers make parts of
+//! it where they show what is kept in another form.
+//!
+//! Invariant: two nodes are equal if they say the same, wherever they stand.
+
+#![allow(
+    clippy::large_enum_variant,
+    reason = "few nodes of a statement are of the large kinds, and readers match into them"
+)]
+
+mod change;
+mod data_type;
+mod expr;
+mod name;
+mod operator;
+mod place;
+mod query;
+mod span;
+mod statement;
+mod table;
+mod value;
+mod walk;
+
+pub use change::{
+    Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Delete, DoUpdate, Insert, Merge,
+    MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, OnConflict, OnConflictAction,
+    PlacedExpr, Target, TargetStep, Update,
+};
+pub use data_type::{DataType, ExactNumberInfo, IntervalFields, TimezoneInfo};
+pub use expr::{
+    AccessExpr, Array, CaseWhen, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Interval,
+    NormalizationForm, OrderByExpr, OrderByOptions, OrderBySort, Subscript, TrimWhereField,
+    TypedString, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
+};
+pub use name::{Ident, ObjectName};
+pub use operator::{BinaryOperator, UnaryOperator};
+pub use place::{Span, TokenSpan};
+pub use query::{
+    Cte, CteAsMaterialized, Distinct, Fetch, GroupByExpr, Join, JoinConstraint, JoinOperator,
+    LimitClause, LockClause, NamedWindowDefinition, NonBlock, OrderBy, Query, Select, SelectInto,
+    SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor,
+    TableSample, TableSampleMethod, TableWithJoins, Values, With,
+};
+pub use span::Spanned;
+pub use statement::{
+    CommentObject, CopySource, CopyTarget, Lock, ObjectType, Reset, SchemaName, SequenceOptions,
+    Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode, Truncate,
+    UtilityOption,
+};
+pub use table::{
+    AlterColumnOperation, AlterTable, AlterTableOperation, CheckConstraint, ColumnDef,
+    ColumnOption, ColumnOptionDef, ConstraintCharacteristics, ConstraintUsingIndex, CreateIndex,
+    CreateTable, CreateTableOptions, DeferrableInitial, ForeignKeyConstraint, GeneratedAs,
+    IndexColumn, PrimaryKeyConstraint, SqlOption, TableConstraint, TableElement, UniqueConstraint,
+};
+pub use value::{Value, ValueWithSpan};
+pub use walk::{
+    Visit, VisitMut, Visitor, VisitorMut, visit_expressions, visit_expressions_mut, visit_relations,
+};

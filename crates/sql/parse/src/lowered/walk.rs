@@ -1,0 +1,586 @@
+//! Who goes through a tree: all expressions, queries and relations' names of it, those of inner queries included.
+//!
+//! Invariant: whoever goes through a deep tree stays on the stack that he came with
+//! ([`on_enough_stack`](crate::on_enough_stack)): what binds a part of it meanwhile asks how much is left of that one.
+
+use super::{Expr, ObjectName};
+use std::ops::ControlFlow;
+
+pub use changed::{VisitMut, VisitorMut};
+pub use read::{Visit, Visitor};
+
+/// Writes the traits of walks, and how each node is gone through, once for trees that are read and once for those that
+/// are changed.
+macro_rules! walks {
+    ($visitor:ident, $visit:ident, $($mutable:ident)?) => {
+        use crate::lowered::{
+            AccessExpr, Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Cte, Delete, Distinct, Expr, Fetch,
+            Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Insert, Join,
+            JoinConstraint, JoinOperator, LimitClause, Merge, MergeAction, MergeInsertExpr, ObjectName,
+            OnConflictAction, OrderByExpr, Query, Select, SelectItem, SetExpr, Statement, Subscript,
+            TableFactor, TableWithJoins, Target, TargetStep, Update, WindowFrameBound, WindowSpec,
+            WindowType,
+        };
+        use std::ops::ControlFlow::{self, Continue};
+
+        #[doc = "What is done with the nodes of a tree that is gone through."]
+        pub trait $visitor {
+            /// What it ends with before its time.
+            type Break;
+
+            /// Before what a query consists of.
+            fn pre_visit_query(&mut self, _: &$($mutable)? Query) -> ControlFlow<Self::Break> {
+                Continue(())
+            }
+
+            /// Behind what a query consists of.
+            fn post_visit_query(&mut self, _: &$($mutable)? Query) -> ControlFlow<Self::Break> {
+                Continue(())
+            }
+
+            /// The name of an item of FROM, or of the table of INSERT.
+            fn pre_visit_relation(&mut self, _: &$($mutable)? ObjectName) -> ControlFlow<Self::Break> {
+                Continue(())
+            }
+
+            /// Before what an expression consists of.
+            fn pre_visit_expr(&mut self, _: &$($mutable)? Expr) -> ControlFlow<Self::Break> {
+                Continue(())
+            }
+
+            /// Behind what an expression consists of.
+            fn post_visit_expr(&mut self, _: &$($mutable)? Expr) -> ControlFlow<Self::Break> {
+                Continue(())
+            }
+        }
+
+        #[doc = "A node that can be gone through."]
+        pub trait $visit {
+            /// Goes through it.
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break>;
+        }
+
+        impl<N: $visit> $visit for Option<N> {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                match self {
+                    Some(node) => node.visit(visitor),
+                    None => Continue(()),
+                }
+            }
+        }
+
+        impl<N: $visit> $visit for Box<N> {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                (**self).visit(visitor)
+            }
+        }
+
+        impl<N: $visit> $visit for Vec<N> {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                for node in self {
+                    node.visit(visitor)?;
+                }
+                Continue(())
+            }
+        }
+
+        impl $visit for Expr {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                visitor.pre_visit_expr(self)?;
+                match self {
+                    Expr::Identifier(_)
+                    | Expr::CompoundIdentifier(_)
+                    | Expr::Value(_)
+                    | Expr::TypedString(_)
+                    | Expr::QualifiedWildcard(_)
+                    | Expr::CurrentOf(_) => {}
+                    Expr::CompoundFieldAccess { root, access_chain } => {
+                        root.visit(visitor)?;
+                        access_chain.visit(visitor)?;
+                    }
+                    Expr::IsFalse(expr)
+                    | Expr::IsNotFalse(expr)
+                    | Expr::IsTrue(expr)
+                    | Expr::IsNotTrue(expr)
+                    | Expr::IsNull(expr)
+                    | Expr::IsNotNull(expr)
+                    | Expr::IsUnknown(expr)
+                    | Expr::IsNotUnknown(expr)
+                    | Expr::IsNormalized { expr, .. }
+                    | Expr::IsDocument { expr, .. }
+                    | Expr::UnaryOp { expr, .. }
+                    | Expr::Cast { expr, .. }
+                    | Expr::Extract { expr, .. }
+                    | Expr::Ceil(expr)
+                    | Expr::Floor(expr)
+                    | Expr::Collate { expr, .. }
+                    | Expr::Nested(expr) => expr.visit(visitor)?,
+                    Expr::Interval(interval) => interval.value.visit(visitor)?,
+                    Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
+                        left.visit(visitor)?;
+                        right.visit(visitor)?;
+                    }
+                    Expr::BinaryOp { left, right, .. }
+                    | Expr::AnyOp { left, right, .. }
+                    | Expr::AllOp { left, right, .. } => {
+                        left.visit(visitor)?;
+                        right.visit(visitor)?;
+                    }
+                    Expr::InList { expr, list, .. } => {
+                        expr.visit(visitor)?;
+                        list.visit(visitor)?;
+                    }
+                    Expr::InSubquery { expr, subquery, .. } => {
+                        expr.visit(visitor)?;
+                        subquery.visit(visitor)?;
+                    }
+                    Expr::Between { expr, low, high, .. } => {
+                        expr.visit(visitor)?;
+                        low.visit(visitor)?;
+                        high.visit(visitor)?;
+                    }
+                    Expr::Like { expr, pattern, escape_char, .. }
+                    | Expr::ILike { expr, pattern, escape_char, .. }
+                    | Expr::SimilarTo { expr, pattern, escape_char, .. } => {
+                        expr.visit(visitor)?;
+                        pattern.visit(visitor)?;
+                        escape_char.visit(visitor)?;
+                    }
+                    Expr::AtTimeZone { timestamp, time_zone } => {
+                        timestamp.visit(visitor)?;
+                        time_zone.visit(visitor)?;
+                    }
+                    Expr::Position { expr, r#in } => {
+                        expr.visit(visitor)?;
+                        r#in.visit(visitor)?;
+                    }
+                    Expr::Substring { expr, substring_from, substring_for, .. } => {
+                        expr.visit(visitor)?;
+                        substring_from.visit(visitor)?;
+                        substring_for.visit(visitor)?;
+                    }
+                    Expr::Trim { expr, trim_what, trim_characters, .. } => {
+                        expr.visit(visitor)?;
+                        trim_what.visit(visitor)?;
+                        trim_characters.visit(visitor)?;
+                    }
+                    Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                        expr.visit(visitor)?;
+                        overlay_what.visit(visitor)?;
+                        overlay_from.visit(visitor)?;
+                        overlay_for.visit(visitor)?;
+                    }
+                    Expr::Function(function) => function.visit(visitor)?,
+                    Expr::Case { operand, conditions, else_result, .. } => {
+                        operand.visit(visitor)?;
+                        for arm in conditions {
+                            arm.condition.visit(visitor)?;
+                            arm.result.visit(visitor)?;
+                        }
+                        else_result.visit(visitor)?;
+                    }
+                    Expr::Exists { subquery, .. } | Expr::Subquery(subquery) => {
+                        subquery.visit(visitor)?;
+                    }
+                    Expr::Tuple(items) => items.visit(visitor)?,
+                    Expr::Array(array) => array.elem.visit(visitor)?,
+                }
+                visitor.post_visit_expr(self)
+            }
+        }
+
+        impl $visit for AccessExpr {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                match self {
+                    AccessExpr::Dot(field) => field.visit(visitor),
+                    AccessExpr::Star => Continue(()),
+                    AccessExpr::Subscript(subscript) => subscript.visit(visitor),
+                }
+            }
+        }
+
+        impl $visit for Subscript {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                match self {
+                    Subscript::Index { index } => index.visit(visitor),
+                    Subscript::Slice { lower_bound, upper_bound } => {
+                        lower_bound.visit(visitor)?;
+                        upper_bound.visit(visitor)
+                    }
+                }
+            }
+        }
+
+        impl $visit for Function {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                match &$($mutable)? self.args {
+                    FunctionArguments::None => {}
+                    FunctionArguments::Subquery(query) => query.visit(visitor)?,
+                    FunctionArguments::List(list) => {
+                        list.args.visit(visitor)?;
+                        for clause in &$($mutable)? list.clauses {
+                            match clause {
+                                FunctionArgumentClause::OrderBy(keys) => keys.visit(visitor)?,
+                            }
+                        }
+                    }
+                }
+                self.filter.visit(visitor)?;
+                match &$($mutable)? self.over {
+                    Some(WindowType::WindowSpec(window)) => window.visit(visitor)?,
+                    Some(WindowType::NamedWindow(_)) | None => {}
+                }
+                self.within_group.visit(visitor)
+            }
+        }
+
+        impl $visit for FunctionArg {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                match self {
+                    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
+                    | FunctionArg::Named { arg: FunctionArgExpr::Expr(expr), .. } => {
+                        expr.visit(visitor)
+                    }
+                    FunctionArg::Variadic(array, _) => array.visit(visitor),
+                    FunctionArg::Unnamed(_) | FunctionArg::Named { .. } => Continue(()),
+                }
+            }
+        }
+
+        impl $visit for OrderByExpr {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                self.expr.visit(visitor)
+            }
+        }
+
+        impl $visit for WindowSpec {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                self.partition_by.visit(visitor)?;
+                self.order_by.visit(visitor)?;
+                match &$($mutable)? self.window_frame {
+                    Some(frame) => {
+                        frame.start_bound.visit(visitor)?;
+                        frame.end_bound.visit(visitor)
+                    }
+                    None => Continue(()),
+                }
+            }
+        }
+
+        impl $visit for WindowFrameBound {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                match self {
+                    WindowFrameBound::CurrentRow => Continue(()),
+                    WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) => {
+                        offset.visit(visitor)
+                    }
+                }
+            }
+        }
+
+        impl $visit for Query {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                visitor.pre_visit_query(self)?;
+                match &$($mutable)? self.with {
+                    Some(with) => with.cte_tables.visit(visitor)?,
+                    None => {}
+                }
+                self.body.visit(visitor)?;
+                match &$($mutable)? self.order_by {
+                    Some(order_by) => order_by.0.visit(visitor)?,
+                    None => {}
+                }
+                self.limit_clause.visit(visitor)?;
+                self.fetch.visit(visitor)?;
+                visitor.post_visit_query(self)
+            }
+        }
+
+        impl $visit for Cte {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                self.query.visit(visitor)
+            }
+        }
+
+        impl $visit for LimitClause {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                self.limit.visit(visitor)?;
+                self.offset.visit(visitor)
+            }
+        }
+
+        impl $visit for Fetch {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                self.quantity.visit(visitor)
+            }
+        }
+
+        impl $visit for SetExpr {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                match self {
+                    SetExpr::Select(select) => select.visit(visitor),
+                    SetExpr::Query(query) => query.visit(visitor),
+                    SetExpr::SetOperation { left, right, .. } => {
+                        left.visit(visitor)?;
+                        right.visit(visitor)
+                    }
+                    SetExpr::Values(values) => values.rows.visit(visitor),
+                    SetExpr::Insert(change)
+                    | SetExpr::Update(change)
+                    | SetExpr::Delete(change)
+                    | SetExpr::Merge(change) => change.visit(visitor),
+                }
+            }
+        }
+
+        impl $visit for Select {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                match &$($mutable)? self.distinct {
+                    Some(Distinct::On(keys)) => keys.visit(visitor)?,
+                    Some(Distinct::Distinct) | None => {}
+                }
+                self.projection.visit(visitor)?;
+                self.from.visit(visitor)?;
+                self.selection.visit(visitor)?;
+                self.group_by.0.visit(visitor)?;
+                self.having.visit(visitor)?;
+                for window in &$($mutable)? self.named_window {
+                    window.1.visit(visitor)?;
+                }
+                Continue(())
+            }
+        }
+
+        impl $visit for SelectItem {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                match self {
+                    SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                        expr.visit(visitor)
+                    }
+                    SelectItem::QualifiedWildcard(..) | SelectItem::Wildcard(_) => Continue(()),
+                }
+            }
+        }
+
+        impl $visit for TableWithJoins {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                self.relation.visit(visitor)?;
+                self.joins.visit(visitor)
+            }
+        }
+
+        impl $visit for Join {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                self.relation.visit(visitor)?;
+                match &$($mutable)? self.join_operator {
+                    JoinOperator::Join(constraint)
+                    | JoinOperator::Left(constraint)
+                    | JoinOperator::Right(constraint)
+                    | JoinOperator::FullOuter(constraint)
+                    | JoinOperator::CrossJoin(constraint) => match constraint {
+                        JoinConstraint::On(condition) => condition.visit(visitor),
+                        JoinConstraint::Using(..)
+                        | JoinConstraint::Natural
+                        | JoinConstraint::None => Continue(()),
+                    },
+                }
+            }
+        }
+
+        impl $visit for TableFactor {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                match self {
+                    TableFactor::Table { name, args, sample, .. } => {
+                        visitor.pre_visit_relation(name)?;
+                        args.visit(visitor)?;
+                        match sample {
+                            Some(sample) => sample.quantity.visit(visitor),
+                            None => Continue(()),
+                        }
+                    }
+                    TableFactor::Derived { subquery, .. } => subquery.visit(visitor),
+                    TableFactor::Function { args, .. } => args.visit(visitor),
+                    TableFactor::Unnest { array_exprs, .. } => array_exprs.visit(visitor),
+                    TableFactor::RowsFrom { functions, .. } => {
+                        for (function, _) in functions {
+                            function.visit(visitor)?;
+                        }
+                        Continue(())
+                    }
+                    TableFactor::NestedJoin { table_with_joins, .. } => {
+                        table_with_joins.visit(visitor)
+                    }
+                }
+            }
+        }
+
+        impl $visit for Statement {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                match self {
+                    Statement::Query(query) => query.visit(visitor),
+                    Statement::Insert(insert) => insert.visit(visitor),
+                    Statement::Update(update) => update.visit(visitor),
+                    Statement::Delete(delete) => delete.visit(visitor),
+                    Statement::Merge(merge) => merge.visit(visitor),
+                    // What is kept of the others is gone through part by part.
+                    _ => Continue(()),
+                }
+            }
+        }
+
+        impl $visit for Insert {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                visitor.pre_visit_relation(&$($mutable)? self.table)?;
+                self.columns.visit(visitor)?;
+                self.source.visit(visitor)?;
+                match &$($mutable)? self.on {
+                    Some(on) => {
+                        match &$($mutable)? on.conflict_target {
+                            Some(ConflictTarget::Keys(keys, predicate)) => {
+                                for key in keys {
+                                    match key {
+                                        ConflictKey::Expr(key) => key.expr.visit(visitor)?,
+                                        ConflictKey::Column(_) => {}
+                                    }
+                                }
+                                match predicate {
+                                    Some(predicate) => predicate.expr.visit(visitor)?,
+                                    None => {}
+                                }
+                            }
+                            Some(ConflictTarget::OnConstraint(_)) | None => {}
+                        }
+                        match &$($mutable)? on.action {
+                            OnConflictAction::DoUpdate(update) => {
+                                update.assignments.visit(visitor)?;
+                                update.selection.visit(visitor)?;
+                            }
+                            OnConflictAction::DoNothing => {}
+                        }
+                    }
+                    None => {}
+                }
+                self.returning.visit(visitor)
+            }
+        }
+
+        impl $visit for Target {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                for step in &$($mutable)? self.path {
+                    match step {
+                        TargetStep::Subscripts(subscripts) => subscripts.visit(visitor)?,
+                        TargetStep::Field(_) => {}
+                    }
+                }
+                Continue(())
+            }
+        }
+
+        impl $visit for Assignment {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                match &$($mutable)? self.target {
+                    AssignmentTarget::One(target) => target.visit(visitor)?,
+                    AssignmentTarget::Tuple(targets) => targets.visit(visitor)?,
+                }
+                self.value.visit(visitor)
+            }
+        }
+
+        impl $visit for Update {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                self.table.visit(visitor)?;
+                self.assignments.visit(visitor)?;
+                self.from.visit(visitor)?;
+                self.selection.visit(visitor)?;
+                self.returning.visit(visitor)
+            }
+        }
+
+        impl $visit for Delete {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                self.table.visit(visitor)?;
+                self.using.visit(visitor)?;
+                self.selection.visit(visitor)?;
+                self.returning.visit(visitor)
+            }
+        }
+
+        impl $visit for Merge {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                self.table.visit(visitor)?;
+                self.source.visit(visitor)?;
+                self.on.visit(visitor)?;
+                for clause in &$($mutable)? self.clauses {
+                    clause.predicate.visit(visitor)?;
+                    match &$($mutable)? clause.action {
+                        MergeAction::Update(assignments) => assignments.visit(visitor)?,
+                        MergeAction::Insert(MergeInsertExpr { columns, values, .. }) => {
+                            columns.visit(visitor)?;
+                            values.visit(visitor)?;
+                        }
+                        MergeAction::DoNothing | MergeAction::Delete => {}
+                    }
+                }
+                Continue(())
+            }
+        }
+    };
+}
+
+/// Of trees that are read.
+mod read {
+    walks!(Visitor, Visit,);
+}
+
+/// Of trees that are changed.
+mod changed {
+    walks!(VisitorMut, VisitMut, mut);
+}
+
+/// Does something with each expression of a node, before what it consists of.
+pub fn visit_expressions<N: Visit, B>(
+    node: &N,
+    each: impl FnMut(&Expr) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    struct Each<F>(F);
+    impl<B, F: FnMut(&Expr) -> ControlFlow<B>> Visitor for Each<F> {
+        type Break = B;
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<B> {
+            (self.0)(expr)
+        }
+    }
+    node.visit(&mut Each(each))
+}
+
+/// Does something to each expression of a node, behind what it consists of.
+pub fn visit_expressions_mut<N: VisitMut, B>(
+    node: &mut N,
+    each: impl FnMut(&mut Expr) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    struct Each<F>(F);
+    impl<B, F: FnMut(&mut Expr) -> ControlFlow<B>> VisitorMut for Each<F> {
+        type Break = B;
+
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<B> {
+            (self.0)(expr)
+        }
+    }
+    node.visit(&mut Each(each))
+}
+
+/// Does something with the name of each relation that a node reads or inserts into.
+pub fn visit_relations<N: Visit, B>(
+    node: &N,
+    each: impl FnMut(&ObjectName) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    struct Each<F>(F);
+    impl<B, F: FnMut(&ObjectName) -> ControlFlow<B>> Visitor for Each<F> {
+        type Break = B;
+
+        fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<B> {
+            (self.0)(name)
+        }
+    }
+    node.visit(&mut Each(each))
+}
