@@ -57,6 +57,8 @@ def absent(request, server_kind, tmp_path_factory):
     server.stop()
 
 
+# The same in process is a test of crates/sql/session (`golden`), which takes a tenth of the time.
+@pytest.mark.long
 @pytest.mark.parametrize("script", golden.scripts(), ids=lambda path: path.stem)
 def test_sql_with_rows_absent(absent, script):
     assert_same(golden.run(absent, script), golden.expected(script).read_text(), script.name)
