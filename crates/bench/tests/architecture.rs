@@ -2,6 +2,8 @@
 //!
 //! - Crates depend downwards only: on crates that stand before them in [`CRATES`]. What the tests of a crate use
 //!   counts as well.
+//! - A crate whose examples in documentation are not run (`doctest = false`) has none: rustdoc would look for them in
+//!   all of its text each time.
 //! - No source file is longer than [`LINES_MAX`] lines, tests included: one that grows past it wants to be two.
 //! - No public type has one of [`MEANINGLESS`] for its whole name.
 //! - The top-level modules of a crate do not depend on one another in a circle. Crates in which some still do are
@@ -174,6 +176,60 @@ fn collect_sources(directory: &Path, below: &str, out: &mut Vec<(String, usize)>
             out.push((path, read(&entry.path()).lines().count()));
         }
     }
+}
+
+/// The lines at which code begins in documentation that rustdoc would compile and run.
+fn examples(text: &str) -> Vec<usize> {
+    let mut is_inside = false;
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        let documentation = line.strip_prefix("///").or(line.strip_prefix("//!"));
+        let Some(fence) = documentation.and_then(|text| text.trim_start().strip_prefix("```"))
+        else {
+            continue;
+        };
+        is_inside = !is_inside;
+        if is_inside && !["text", "sql", "sh", "toml"].contains(&fence.trim()) {
+            found.push(number + 1);
+        }
+    }
+    found
+}
+
+#[test]
+fn no_example_is_left_out() {
+    let mut sources = Vec::new();
+    let crates = repository().join("crates");
+    for (name, manifest) in manifests() {
+        let below = name.replacen("sql-", "sql/", 1);
+        let is_run = !manifest.contains("doctest = false");
+        assert_eq!(
+            is_run,
+            name == "engine" || !crates.join(&below).join("src/lib.rs").is_file(),
+            "{name}"
+        );
+        if !is_run {
+            let root = crates.join(&below).join("src");
+            collect_sources(&root, &format!("{below}/src/"), &mut sources);
+        }
+    }
+    assert!(
+        sources.len() > 500,
+        "only {} files were found",
+        sources.len()
+    );
+    for (file, _) in sources {
+        let found = examples(&read(&crates.join(&file)));
+        assert!(
+            found.is_empty(),
+            "{file} has examples that nobody runs, at lines {found:?}"
+        );
+    }
+    assert_eq!(
+        examples("/// ```\n/// f();\n/// ```\n//! ```text\n//! f\n//! ```"),
+        [1]
+    );
 }
 
 #[test]
