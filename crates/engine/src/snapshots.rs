@@ -104,6 +104,8 @@ impl Snapshots {
         let snapshot = counter();
         match self.live.last_mut() {
             Some(newest) if newest.snapshot == snapshot.0 => newest.uses += 1,
+            // Of a replica: one was adopted that nobody else can take yet.
+            Some(newest) if newest.snapshot > snapshot.0 => self.adopt(snapshot, published),
             _ => self.live.push(Live {
                 snapshot: snapshot.0,
                 uses: 1,

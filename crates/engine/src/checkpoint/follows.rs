@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use logstead_checkpoint::Record as CheckpointRecord;
-use logstead_home::{LogHome, ObjectId};
+use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{Epoch, IndexId, TableId};
 use logstead_wal::inspect::manifest_of;
 
@@ -29,9 +29,16 @@ impl Follows {
         (info.keys == keys && keys != NOT_RESTORED).then(|| self.newest.get())
     }
 
-    /// Something cannot be read: is the checkpoint not the newest any more? Then it is probably gone.
+    /// Something cannot be read: is the checkpoint gone, because there is a newer one?
     pub(crate) fn explain(&self, error: FaultError) -> FaultError {
         if !matches!(error, FaultError::Damaged(_) | FaultError::Unreachable(_)) {
+            return error;
+        }
+        let is_gone = self.begin.is_some_and(|begin| {
+            let read = self.home.objects.read_object(begin, 0, &mut [0]);
+            matches!(read, Err(HomeError::Missing(_)))
+        });
+        if !is_gone {
             return error;
         }
         let newest = manifest_of(&self.home).ok();

@@ -7,7 +7,7 @@ use logstead_checkpoint::PageReader;
 use logstead_types::{Csn, Rid, TableId, WorkerId};
 use logstead_wal::{Record, Records};
 
-use super::{BATCH_BYTES, Batch, COLLECTED_ROWS};
+use super::{BATCH_BYTES, Batch, COLLECTED_ROWS, COLLECTIONS_MAX};
 use crate::absent::FaultError;
 use crate::delta;
 use crate::engine::Engine;
@@ -36,6 +36,15 @@ struct Change<'a> {
 /// The entries that a new version needs.
 type Entries = Vec<(Arc<Index>, Vec<u8>)>;
 
+/// What came of a record.
+struct Installed {
+    /// The version lies above another one.
+    superseded: bool,
+    /// What it takes.
+    bytes: usize,
+    entries: Entries,
+}
+
 pub(super) struct Applier {
     engine: Engine,
     worker: Worker,
@@ -45,11 +54,13 @@ pub(super) struct Applier {
     csn: Csn,
     /// What it has changed, for the collector.
     written: Option<Buffers>,
+    /// The tables that it has changed: none as long as nothing of it is applied.
+    begun: BTreeSet<TableId>,
     /// What is still to be inserted of the record that was applied last.
     entries: (TableId, Entries),
-    /// After an error: so many records are handed over again that were applied.
+    /// After an error: so many records are handed over again that were applied. Otherwise 0.
     again: usize,
-    /// Since something became visible: the tables and the bytes of records.
+    /// Of the entries before it, since something became visible: the tables, and the bytes of records and versions.
     tables: BTreeSet<TableId>,
     bytes: usize,
 }
@@ -63,6 +74,7 @@ impl Applier {
             builder: RowBuilder::new(),
             csn: next,
             written: None,
+            begun: BTreeSet::new(),
             entries: (TableId(0), Vec::new()),
             again: 0,
             tables: BTreeSet::new(),
@@ -98,7 +110,8 @@ impl Applier {
         let taken = self.take_records(csn, records, &mut applied);
         match taken {
             Ok(()) => self.bytes += records.len(),
-            Err(_) => self.again = applied,
+            // Those behind the error that were applied before an earlier one are still to be passed over.
+            Err(_) => self.again += applied,
         }
         taken
     }
@@ -123,9 +136,14 @@ impl Applier {
         Ok(())
     }
 
-    /// Everything below `next` was applied: snapshots see it from now on.
+    /// Everything below `next` was applied: snapshots see it from now on. Not while half of an entry is applied: who is
+    /// told of the batch would meet its versions where newest ones count, as when keys are judged for a new index.
     pub(super) fn show(&mut self, next: Csn, before: &mut dyn FnMut(&Batch<'_>)) {
-        self.end_entry();
+        if next > self.csn {
+            self.end_entry();
+        } else if !self.begun.is_empty() {
+            return;
+        }
         let path = &self.engine.inner().path;
         if next <= path.csns().counter() {
             return;
@@ -142,12 +160,18 @@ impl Applier {
         self.bytes = 0;
     }
 
+    /// Collects what is due, as long as there is some: a batch supersedes as many rows as it has records.
     pub(super) fn collect_garbage(&self) {
-        self.worker.collect_garbage(COLLECTED_ROWS);
+        for _ in 0..COLLECTIONS_MAX {
+            if !self.worker.collect_garbage(COLLECTED_ROWS) {
+                return;
+            }
+        }
     }
 
-    /// What the entry has superseded is the collector's.
+    /// The entry is applied as a whole. What it has superseded is the collector's.
     fn end_entry(&mut self) {
+        self.tables.append(&mut self.begun);
         if let Some(written) = self.written.take() {
             let mut garbage = self.worker.0.garbage.borrow_mut();
             garbage.add(self.csn, written, &self.worker.0);
@@ -176,7 +200,6 @@ impl Applier {
             .admit(wanted, true)
             .map_err(ReplicaError::Memory)?;
         let table = self.engine.create_table(id);
-        self.tables.insert(id);
         table.rows.claim_rid(rid);
         let change = Change {
             table: &table,
@@ -184,11 +207,15 @@ impl Applier {
             csn,
         };
         loop {
-            if let Some((superseded, entries)) = self.install(&change, record).map_err(wrong)? {
-                if superseded {
+            if let Some(installed) = self.install(&change, record).map_err(wrong)? {
+                self.begun.insert(id);
+                if installed.superseded {
                     self.note(&table, rid, record);
                 }
-                self.entries = (id, entries);
+                // An update of a few bytes is a version of the whole row.
+                self.worker.0.took(installed.bytes.saturating_sub(wanted));
+                self.bytes += installed.bytes;
+                self.entries = (id, installed.entries);
                 return Ok(());
             }
             // It is absent: R2.
@@ -199,13 +226,12 @@ impl Applier {
         }
     }
 
-    /// Installs the version that a record makes. Says whether it has superseded another one, and which entries it
-    /// needs; nothing if the row is absent.
+    /// Installs the version that a record makes; nothing if the row is absent.
     fn install(
         &mut self,
         change: &Change<'_>,
         record: &Record<'_>,
-    ) -> Result<Option<(bool, Entries)>, RowError> {
+    ) -> Result<Option<Installed>, RowError> {
         let Change { table, rid, csn } = change;
         let (chunk, slot) = table.rows.slot_or_new(*rid);
         let guard = Guard::pin();
@@ -222,20 +248,34 @@ impl Applier {
                     Some(delta::apply(old, delta, &mut self.builder)?)
                 }
                 // As at a start: what is not there is deleted already.
-                Record::Delete { .. } if old.is_none() => return Ok(Some((false, Vec::new()))),
+                Record::Delete { .. } if old.is_none() => {
+                    return Ok(Some(Installed {
+                        superseded: false,
+                        bytes: 0,
+                        entries: Vec::new(),
+                    }));
+                }
                 Record::Delete { .. } => None,
             };
             let entries = new.map_or_else(Vec::new, |new| entries(table, *rid, old, new));
             let kind = match new {
+                // What lies below a tombstone may have entries that are not this row's.
                 Some(_) => Kind::Row {
-                    keys_changed: old.is_some() && !entries.is_empty()
+                    keys_changed: head.is_some() && !entries.is_empty()
+                        || head.is_some() && old.is_none()
                         || has_lost_keys(table, old, new),
                 },
                 None => Kind::Tombstone,
             };
             let row = new.unwrap_or_default();
             match chunk.install_committed(slot, head, *csn, kind, row, &guard) {
-                Ok(Some(_)) => return Ok(Some((head.is_some(), entries))),
+                Ok(Some(_)) => {
+                    return Ok(Some(Installed {
+                        superseded: head.is_some(),
+                        bytes: version_bytes(row.len()),
+                        entries,
+                    }));
+                }
                 // The collector has taken what was deleted out meanwhile.
                 Ok(None) => {}
                 Err(_) => return Ok(None),

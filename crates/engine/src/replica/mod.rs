@@ -40,6 +40,9 @@
 //! build indexes: nobody sees the batch before it returns. It runs on the replica's thread, so no entry is applied
 //! meanwhile, and an index that is attached there misses nothing.
 //!
+//! The numbers of tables are the primary's: none of a session's own may be one that the log uses. A table that was
+//! dropped there is not made again by its number.
+//!
 //! # What ends it
 //!
 //! The primary waits for nobody. What it has removed, of the log or of `B`, before it was read here is gone:
@@ -72,9 +75,10 @@ use crate::error::{OpenError, ReplicaError};
 use crate::exported::ExportedSnapshot;
 use apply::Applier;
 
-/// Rows that the collector looks at after each batch.
+/// Rows that the collector looks at in one step, and steps after each batch at most.
 const COLLECTED_ROWS: usize = 4096;
-/// What was applied becomes visible, at the latest, when there is so much of it.
+const COLLECTIONS_MAX: usize = 64;
+/// What was applied becomes visible, at the latest, when there is so much of it, in records and versions.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// What has been applied and is about to become visible.
@@ -164,14 +168,13 @@ impl<'h> Replica<'h> {
                 "the replica cannot apply it".into()
             })
         });
+        // Also where something has failed: what was handed over until then was applied, and what it has superseded may
+        // be the memory that is wanted.
+        self.applier.show(self.follower.progress().next, before);
+        self.applier.collect_garbage();
         let round = match failure {
             Some(error) => Err(error),
-            None => {
-                // Also where the follower has failed: what it has handed over until then was applied.
-                self.applier.show(self.follower.progress().next, before);
-                self.applier.collect_garbage();
-                round.map_err(ReplicaError::from)
-            }
+            None => round.map_err(ReplicaError::from),
         };
         round.inspect_err(|error| self.has_ended = !error.may_repeat())
     }
