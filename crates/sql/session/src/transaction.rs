@@ -403,7 +403,7 @@ impl Session {
     ) -> Result<&'static str> {
         match statement {
             ast::Statement::StartTransaction { modes, begin, .. } => {
-                self.refuse_read_write(modes)?;
+                self.refuse_read_write_in_past(modes)?;
                 if self.block == Block::None {
                     let mut chosen = self.default_modes()?;
                     apply(&mut chosen, modes, deferrable)?;
@@ -525,7 +525,7 @@ impl Session {
                 if let Some(named) = snapshot {
                     self.import_snapshot(named)?;
                 } else if !outside {
-                    self.refuse_read_write(modes)?;
+                    self.refuse_read_write_in_past(modes)?;
                     self.set_modes(modes, deferrable)?;
                 }
                 Ok("SET")

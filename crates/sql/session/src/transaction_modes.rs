@@ -43,7 +43,7 @@ impl Session {
     }
 
     /// What reads the past is read-only.
-    pub(super) fn refuse_read_write(&self, modes: &[TransactionMode]) -> Result<()> {
+    pub(super) fn refuse_read_write_in_past(&self, modes: &[TransactionMode]) -> Result<()> {
         let wanted = TransactionMode::AccessMode(TransactionAccessMode::ReadWrite);
         match self.reads_past() && modes.contains(&wanted) {
             true => Err(read_write()),
@@ -67,34 +67,33 @@ impl Session {
 
     /// May the transaction's characteristics become `chosen`? After its first query only some may.
     pub(super) fn check_modes(&self, chosen: &Modes, deferrable: Option<bool>) -> Result<()> {
-        if self.open.is_some() {
-            if deferrable.is_some() {
-                return Err(SqlError::new(
-                    SqlState::ACTIVE_SQL_TRANSACTION,
-                    "SET TRANSACTION [NOT] DEFERRABLE must be called before any query",
-                ));
-            }
-            if chosen.isolation != self.modes.isolation {
-                return Err(too_late());
-            }
-            if self.modes.read_only && !chosen.read_only && !self.savepoints.is_empty() {
-                return Err(SqlError::new(
-                    SqlState::ACTIVE_SQL_TRANSACTION,
-                    "cannot set transaction read-write mode inside a read-only transaction",
-                ));
-            }
-            if self.modes.read_only && !chosen.read_only {
-                if self.savepoints.last().is_some_and(|s| s.read_only) {
-                    return Err(SqlError::new(
-                        SqlState::ACTIVE_SQL_TRANSACTION,
-                        "cannot set transaction read-write mode inside a read-only transaction",
-                    ));
-                }
-                return Err(SqlError::new(
-                    SqlState::ACTIVE_SQL_TRANSACTION,
-                    "transaction read-write mode must be set before any query",
-                ));
-            }
+        let refused = |why| Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, why));
+        let is_within = !self.savepoints.is_empty();
+        let has_begun = self.open.is_some();
+        let writes = self.modes.read_only && !chosen.read_only;
+        if deferrable.is_some() && is_within {
+            return refused(
+                "SET TRANSACTION [NOT] DEFERRABLE cannot be called within a subtransaction",
+            );
+        }
+        if deferrable.is_some() && has_begun {
+            return refused("SET TRANSACTION [NOT] DEFERRABLE must be called before any query");
+        }
+        if chosen.isolation != self.modes.isolation && has_begun {
+            return Err(too_late());
+        }
+        if chosen.isolation != self.modes.isolation && is_within {
+            return refused(
+                "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction",
+            );
+        }
+        if writes && is_within {
+            return refused(
+                "cannot set transaction read-write mode inside a read-only transaction",
+            );
+        }
+        if writes && has_begun {
+            return refused("transaction read-write mode must be set before any query");
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! `evicted::NAME` ([`server::Rows`]). As usual, a part of a name chooses:
 //!
 //! ```sh
-//! cargo test -p logstead-sql-session --test golden arrays
+//! cargo test --workspace --locked --test golden arrays
 //! ```
 //!
 //! A script runs up to the first command of psql's that [`psql`] does not know (`\d`, `\c`), and up to there it is
