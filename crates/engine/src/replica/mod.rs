@@ -46,10 +46,11 @@
 //! # What ends it
 //!
 //! The primary waits for nobody. What it has removed, of the log or of `B`, before it was read here is gone:
-//! [`ReplicaError::Removed`], and sessions get [`FaultError::TooOld`](crate::FaultError::TooOld). Then a new replica is opened, at the newest
-//! checkpoint; sessions end or go on with what is in memory of the old one.
-//! [`Engine::bring_all`](crate::Engine::bring_all) brings in everything while it is there; afterwards `B` is not
-//! needed any more.
+//! [`ReplicaError::Removed`], and sessions get [`FaultError::TooOld`](crate::FaultError::TooOld). Then a new replica is
+//! opened, at the newest checkpoint: that may lie below what the old one has shown, so whoever reopens shows nothing
+//! before it has come as far. Sessions end or go on with what is in memory of the old one.
+//! [`Engine::bring_all`](crate::Engine::bring_all) brings in everything while it is there, as long as there is
+//! memory for it; afterwards `B` is not needed any more.
 //!
 //! Memory: as everything stays, the database has to fit into the budget. Otherwise the replica ends with
 //! [`ReplicaError::Memory`].

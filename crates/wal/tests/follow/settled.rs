@@ -125,6 +125,46 @@ fn an_accepted_loss_ends_who_has_handed_it_over() {
     }
 }
 
+/// The same who has taken a part of it: the error came while it was handed over.
+#[test]
+fn an_accepted_loss_ends_who_has_begun_what_is_lost() {
+    for (fails_at, ends) in [(4, false), (5, true)] {
+        let machine = Machine::new(1);
+        let server = machine.start(2).unwrap();
+        let home = LogHome::from(LocalHome::open_beside("/db", &machine.env).unwrap());
+        let mut follower = Follower::open(&home).unwrap();
+        (1..=10).for_each(|csn| assert!(server.commit((csn % 2) as u16, csn)));
+        let failed = follower.round(&mut |csn, _| match csn == Csn(fails_at) {
+            true => Err("no memory".into()),
+            false => Ok(()),
+        });
+        assert!(failed.is_err());
+        assert_eq!(follower.progress().next, Csn(fails_at));
+        drop(server);
+        // The third block of lane 1, which holds 5, is bad.
+        let damage = |bytes: &mut Vec<u8>| bytes[2 * 4096 + 200] ^= 1;
+        machine
+            .files
+            .tamper(&Machine::segment(1, 0), damage)
+            .unwrap();
+        let accepting = Options {
+            accept_data_loss: true,
+            lanes: 2,
+            ..options()
+        };
+        let server = machine.start_with(accepting).unwrap();
+        assert_eq!(server.survivors, from_to(1, 4));
+        match follower.round(&mut |_, _| Ok(())) {
+            Ok(_) => assert!(!ends),
+            Err(FollowError::Annulled { from }) => {
+                assert!(ends);
+                assert_eq!(from, Csn(5));
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 /// What the home holds is not what it held.
 #[test]
 fn another_database_in_its_place_is_told() {

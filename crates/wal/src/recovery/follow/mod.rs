@@ -226,7 +226,8 @@ impl<'h> Follower<'h> {
         }
         let outcome = self.outcome()?;
         let survives_to = outcome.survives_to();
-        if self.tail.next() > survives_to {
+        // What was begun may be there in part.
+        if self.tail.next() > survives_to || self.tail.has_begun(survives_to) {
             return Err(FollowError::Annulled { from: survives_to });
         }
         self.tail.set_outcome(outcome);

@@ -114,6 +114,8 @@ pub(super) struct Tail<'h> {
     handed: Counts,
     /// Bytes of the entry that is due that were handed over before an error.
     begun_bytes: u64,
+    /// Handing over the entry that is due was begun: who takes it may have a part of it.
+    is_begun: bool,
 }
 
 impl<'h> Tail<'h> {
@@ -144,6 +146,7 @@ impl<'h> Tail<'h> {
             survived: Vec::new(),
             handed: Counts::default(),
             begun_bytes: 0,
+            is_begun: false,
         })
     }
 
@@ -305,12 +308,14 @@ impl<'h> Tail<'h> {
     /// Hands over one entry, but for what was handed over of it before an error.
     fn give(&mut self, csn: Csn, records: &Records, apply: &mut Apply<'_>) -> Result<(), Failure> {
         let mut begun_bytes = self.begun_bytes;
+        let mut is_begun = self.is_begun;
         let mut at = 0;
         let mut take = |records: &[u8]| {
             let end = at + records.len() as u64;
             let skipped = begun_bytes.saturating_sub(at).min(records.len() as u64);
             let rest = records.get(skipped as usize..).unwrap_or(&[]);
             if !rest.is_empty() {
+                is_begun = true;
                 apply(csn, rest).map_err(|source| RecoveryError::Apply { csn, source })?;
                 begun_bytes = end;
             }
@@ -330,12 +335,19 @@ impl<'h> Tail<'h> {
         };
         if given.is_err() {
             self.begun_bytes = begun_bytes;
+            self.is_begun = is_begun;
         } else {
             self.begun_bytes = 0;
+            self.is_begun = false;
             self.handed.entries += 1;
             self.handed.bytes += at;
         }
         Ok(given?)
+    }
+
+    /// Was handing over the entry with this CSN begun?
+    pub(super) fn has_begun(&self, csn: Csn) -> bool {
+        self.is_begun && self.waiting.due() == csn
     }
 
     /// Of a settled epoch the mark says how many blocks each lane has.
