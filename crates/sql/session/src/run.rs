@@ -55,6 +55,11 @@ pub(super) async fn watched<T>(
     let mut statement_timer = pin!((limits.statement_ms > 0).then(|| sleep(limits.statement_ms)));
     let mut lock_timer = pin!(None);
     std::future::poll_fn(|cx| {
+        // Before the work goes on, which may take longer than the limit without waiting for anybody.
+        let over = lock_timer
+            .as_mut()
+            .as_pin_mut()
+            .is_some_and(|timer: std::pin::Pin<&mut tokio::time::Sleep>| timer.poll(cx).is_ready());
         if let Poll::Ready(value) = work.as_mut().poll(cx) {
             return Poll::Ready(value);
         }
@@ -70,9 +75,6 @@ pub(super) async fn watched<T>(
         // A statement that waits for a lock is not polled: the timer is set anew whenever it got on. One that waits for
         // something to be brought into memory has another limit to go by, and the timer begins again.
         if limits.lock_ms > 0 {
-            let over = lock_timer.as_mut().as_pin_mut().is_some_and(
-                |timer: std::pin::Pin<&mut tokio::time::Sleep>| timer.poll(cx).is_ready(),
-            );
             if over && !signals.statement().is_loading() {
                 // An error of this wait alone: whoever catches it goes on. A request to end the statement comes before
                 // it.
@@ -82,8 +84,11 @@ pub(super) async fn watched<T>(
             if !signals.statement().take_looked() || lock_timer.is_none() {
                 lock_timer.set(Some(sleep(limits.lock_ms)));
             }
-            if let Some(timer) = lock_timer.as_mut().as_pin_mut() {
-                let _registers_its_waker = timer.poll(cx);
+            if let Some(timer) = lock_timer.as_mut().as_pin_mut()
+                && timer.poll(cx).is_ready()
+            {
+                // It ran out during the look.
+                cx.waker().wake_by_ref();
             }
         }
         match signals.statement().check() {
