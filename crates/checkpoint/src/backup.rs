@@ -4,8 +4,9 @@
 //!    nobody has used since. Anything else is refused. While the first backup is being made, [`Unfinished`] stands in
 //!    the manifest's place, which no server starts on.
 //! 2. Copy the objects that the source's newest checkpoint needs and that are not there ([`copy_objects`]).
-//! 3. Read the tail ([`Tail`]), which is one moment of the log (`logstead_wal::recovery::moment`). If the source's manifest has changed meanwhile, or something was missing because of
-//!    that: again from 2 with the newer checkpoint. What was copied stays copied, so each round has less to do.
+//! 3. Read the tail ([`Tail`]), which is one moment of the log (`logstead_wal::recovery::moment`). If the source's
+//!    manifest has changed meanwhile, or something was missing because of that: again from 2 with the newer
+//!    checkpoint. What was copied stays copied, so each round has less to do.
 //! 4. Store the copy's manifest, by compare and swap. Before that the target is what it was; from then on it is the new
 //!    backup.
 //! 5. Remove what only the backup before needed.

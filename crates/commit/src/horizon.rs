@@ -94,9 +94,9 @@ impl<W: AtomicWord> Horizon<W> {
         Csn(self.cached.load())
     }
 
-    /// Of a replica, which draws nothing and has pushed nothing: all below `next` is committed elsewhere and is there to
-    /// be read. The cached horizon goes first, so nobody who takes a snapshot finds something in it that is not below
-    /// the horizon.
+    /// Of a replica, which draws nothing and has pushed nothing: all below `next` is committed elsewhere and is
+    /// there to be read. The cached horizon goes first, so nobody who takes a snapshot finds something in it that is
+    /// not below the horizon.
     pub fn follow(&self, next: Csn) {
         self.cached.fetch_max(next.0);
         self.counter.fetch_max(next.0);

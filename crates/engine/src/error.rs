@@ -98,8 +98,8 @@ pub enum CommitError {
     /// It was declared read-only and has changed rows.
     #[error("a transaction declared read-only has changed rows")]
     ReadOnly,
-    /// The engine follows another server's log ([`Replica`](crate::Replica)): nothing is logged here, and no transaction
-    /// has an id (25006).
+    /// The engine follows another server's log ([`Replica`](crate::Replica)): nothing is logged here, and no
+    /// transaction has an id (25006).
     #[error("a replica cannot be changed")]
     Replica,
     /// A number that it would need is used up (54000). Nothing else was lost, and reading goes on.
@@ -175,8 +175,8 @@ impl ReplayError {
     }
 }
 
-/// Why a replica does not open, or does not go on. Unless the round may be repeated ([`ReplicaError::may_repeat`]) it is
-/// at its end: what its engine has stays readable, and grows old.
+/// Why a replica does not open, or does not go on. Unless the round may be repeated ([`ReplicaError::may_repeat`])
+/// it is at its end: what its engine has stays readable, and grows old.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplicaError {
     /// The engine does not open.

@@ -227,8 +227,8 @@ impl CommitPath {
         }
     }
 
-    /// Of a replica, in whose lanes nothing is: all below `next` is committed, and snapshots see it from now on; whoever
-    /// waited for the horizon to be there goes on.
+    /// Of a replica, in whose lanes nothing is: all below `next` is committed, and snapshots see it from now on;
+    /// whoever waited for the horizon to be there goes on.
     pub fn follow(&self, next: Csn) {
         self.horizon.follow(next);
         self.horizon_moved();

@@ -575,8 +575,8 @@ impl Chunk {
         Ok(VersionRef::from_raw(raw, guard))
     }
 
-    /// Installs what a transaction has left that committed elsewhere with this CSN, above `expected`; `None` if the slot's
-    /// newest version is another one by now.
+    /// Installs what a transaction has left that committed elsewhere with this CSN, above `expected`; `None` if the
+    /// slot's newest version is another one by now.
     pub(crate) fn install_committed<'g>(
         &self,
         slot: usize,

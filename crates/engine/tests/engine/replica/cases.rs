@@ -168,8 +168,8 @@ fn a_replica_that_does_not_fit_into_memory_says_so() {
     replica.round(&mut |_| {}).expect("follows");
 }
 
-/// The primary waits for nobody: what a replica has not brought in is gone after a later checkpoint, and it says so. One
-/// that has everything, and follows, goes on.
+/// The primary waits for nobody: what a replica has not brought in is gone after a later checkpoint, and it says so.
+/// One that has everything, and follows, goes on.
 #[test]
 fn what_a_replica_began_with_goes() {
     let (world, worker) = World::with_accounts(1, 200);
