@@ -123,6 +123,8 @@ class Server:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
         environment.update(PGHOST=self.host, PGPORT=str(self.port), PGUSER="postgres", PGDATABASE=dbname)
         environment.update(PGCONNECT_TIMEOUT="30", LC_ALL="C.UTF-8", PSQL_HISTORY="/dev/null")
+        # Debian's psql is a Perl program that looks for this one: it takes longer than most scripts.
+        environment["PATH"] = f"/usr/lib/postgresql/15/bin:{environment.get('PATH', '')}"
         return environment
 
     def run(self, *command, check: bool = True, stdin: str | None = None, timeout_s: float = 300.0, env=None):

@@ -56,11 +56,11 @@ def pid_of(connection) -> int:
     return connection.info.backend_pid
 
 
-def fill(connection) -> int:
-    """As many rows as take some seconds to write, on this machine; how many."""
+def fill(connection, seconds: float = 3.0) -> int:
+    """As many rows as take so long to write, on this machine; how many."""
     begun = time.monotonic()
     connection.execute(SOME.format(50))
-    rows = max(50, int(150 / (time.monotonic() - begun)))
+    rows = max(50, int(50 * seconds / (time.monotonic() - begun)))
     connection.execute("INSERT INTO keyed SELECT g, md5(g::text), 0 FROM generate_series(51, %s) g", (rows,))
     return rows
 
@@ -585,7 +585,7 @@ def test_a_commit_that_is_refused(one_worker):
         session.execute("CREATE TABLE pair (id int PRIMARY KEY, n int)")
         session.execute("INSERT INTO pair VALUES (1, 1), (2, 1)")
         session.execute("CREATE TABLE child (id int REFERENCES pair DEFERRABLE INITIALLY DEFERRED)")
-        rows = fill(session)
+        rows = fill(session, seconds=1.0)
         for connection, id in ((session, 1), (other, 2)):
             connection.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
             connection.execute("SELECT sum(n) FROM pair")

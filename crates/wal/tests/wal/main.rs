@@ -1,0 +1,16 @@
+//! Lanes, recovery, leases and readers beside a writer, from outside: one program, since each would be linked anew.
+
+mod checkpoint;
+mod copy;
+mod follow;
+mod formats;
+mod horizon;
+mod lane;
+mod lease;
+mod moment;
+mod numbers;
+mod recovery;
+mod recycled;
+mod replicated;
+mod rig;
+mod survivors;
