@@ -2,6 +2,7 @@
 
 use super::aggregate::Scratch;
 use super::context::{Cx, EvalContext};
+use super::error::Evaluated;
 use super::eval::{eval, eval_in, holds, operand};
 use super::keytable::KeyTable;
 use super::operator::Step;
@@ -77,7 +78,7 @@ impl Cell {
         row: &[Datum],
         scratch: &mut Scratch,
         cx: &mut Cx<'a>,
-    ) -> Result<usize> {
+    ) -> Evaluated<usize> {
         if let Some(filter) = &call.filter
             && !holds(filter, row, cx)?
         {
@@ -113,7 +114,7 @@ impl Cell {
                 return Ok(0);
             }
         }
-        kept.sorter.sorter.push(&args, |out| {
+        kept.sorter.sorter.push(&args, |out| -> Result<()> {
             out.extend_from_slice(&scratch.order);
             if call.distinct {
                 // So those that are alike stand together.
@@ -130,7 +131,7 @@ impl Cell {
         call: &'a AggregateCall,
         args: &[Datum],
         cx: &mut Cx<'a>,
-    ) -> Result<usize> {
+    ) -> Evaluated<usize> {
         if let Some(user) = &call.user {
             return self.add_to_user(user, args, cx);
         }

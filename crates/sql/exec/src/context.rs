@@ -5,8 +5,8 @@
 
 use super::batch::check_memory;
 use super::cte::CteState;
+use super::error::{EvalError, Evaluated};
 use super::operator::Step;
-use super::routine::Call;
 use super::spill::{Spill, SpillAllowance};
 use super::subquery::SubqueryState;
 use super::wait::WaitReason;
@@ -292,10 +292,10 @@ impl Calls {
     }
 
     /// The value of the next call: what it gave in an earlier attempt, or what it gives now.
-    pub(crate) fn value(
+    pub(crate) fn value<E>(
         cx: &mut Cx<'_>,
-        call: impl FnOnce(&mut Cx<'_>) -> Result<Datum>,
-    ) -> Result<Datum> {
+        call: impl FnOnce(&mut Cx<'_>) -> Result<Datum, E>,
+    ) -> Result<Datum, E> {
         if let Some(value) = cx.calls.values.get(cx.calls.at) {
             cx.calls.at += 1;
             return Ok(value.clone());
@@ -320,14 +320,14 @@ impl Evaluation {
         &mut self,
         exprs: impl IntoIterator<Item = &'e Expr>,
         cx: &mut Cx<'a>,
-        evaluate: impl FnOnce(&mut Cx<'a>) -> Result<T>,
+        evaluate: impl FnOnce(&mut Cx<'a>) -> Evaluated<T>,
     ) -> Result<Result<T, WaitReason>> {
         let may_wait = self
             .may_wait
             .get_or_insert_with(|| exprs.into_iter().any(walk::may_wait));
         match *may_wait {
             true => self.run(cx, evaluate),
-            false => evaluate(cx).map(Ok),
+            false => evaluate(cx).map(Ok).map_err(EvalError::unsuspended),
         }
     }
 
@@ -335,7 +335,7 @@ impl Evaluation {
     pub(crate) fn run<'a, T>(
         &mut self,
         cx: &mut Cx<'a>,
-        evaluate: impl FnOnce(&mut Cx<'a>) -> Result<T>,
+        evaluate: impl FnOnce(&mut Cx<'a>) -> Evaluated<T>,
     ) -> Result<Result<T, WaitReason>> {
         if self.number == 0 {
             cx.shared.evaluations += 1;
@@ -350,13 +350,13 @@ impl Evaluation {
         let result = evaluate(cx);
         cx.evaluation = enclosing;
         self.calls = std::mem::replace(&mut cx.calls, calls).values;
-        match (result, cx.suspended.take()) {
-            (Ok(value), _) => {
+        match result {
+            Ok(value) => {
                 self.reset();
                 Ok(Ok(value))
             }
-            (Err(_), Some(obstacle)) => Ok(Err(obstacle)),
-            (Err(error), None) => Err(error),
+            Err(EvalError::Suspend(reason)) => Ok(Err(*reason)),
+            Err(EvalError::Sql(error)) => Err(error),
         }
     }
 }
@@ -371,10 +371,8 @@ pub(crate) struct Shared {
     pub(crate) subqueries: HashMap<usize, Box<SubqueryState>>,
     /// Evaluations begun so far.
     evaluations: u64,
-    /// Calls of functions that the session runs: how many were asked for, the one that is waited for, and answers.
+    /// Calls of functions that the session runs: how many were asked for, and answers.
     pub(crate) asked: u64,
-    /// See above.
-    pub(crate) called: Option<Box<Call>>,
     /// See above.
     pub(crate) answers: HashMap<u64, VecDeque<Vec<Datum>>>,
     /// Tables whose BEFORE triggers of a statement have been fired, by how they are changed: they fire once, be there
@@ -421,8 +419,6 @@ pub(crate) struct Cx<'a> {
     pub(crate) evaluation: u64,
     /// Of that evaluation.
     pub(crate) calls: Calls,
-    /// Why it is given up: the error that comes with it is none.
-    pub(crate) suspended: Option<WaitReason>,
 }
 
 /// Rows examined between two yields: some tens of microseconds of work.
@@ -460,7 +456,6 @@ impl<'a> Cx<'a> {
             measure,
             evaluation: 0,
             calls: Calls::default(),
-            suspended: None,
         }
     }
 
@@ -516,7 +511,6 @@ impl<'a> Cx<'a> {
             measure: false,
             evaluation: 0,
             calls: Calls::default(),
-            suspended: None,
         }
     }
 

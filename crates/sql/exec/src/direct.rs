@@ -4,6 +4,7 @@
 //! reads are decoded. What [`recognise`] accepts gives the same rows in the same order as the operators would.
 
 use super::context::{Cx, ExecContext, Shared};
+use super::error::ExecError;
 use super::scan::{EXAMINED_MAX, Emitter, IndexState, SeqState};
 use super::{Progress, RowSink, wait};
 use crate::StoredColumn;
@@ -115,7 +116,9 @@ impl Direct {
                 ) => {
                     let opened = state.open(scan, index, range, *reverse, &mut cx)?;
                     if let Err(absent) = opened {
-                        wait::wait(absent, &mut cx).await?;
+                        wait::wait(absent, &mut cx)
+                            .await
+                            .map_err(ExecError::without_calls)?;
                         continue;
                     }
                 }
@@ -154,7 +157,9 @@ impl Direct {
             drop(guard);
             cx.worked(examined);
             if let Some(absent) = absent {
-                wait::wait(absent.into(), &mut cx).await?;
+                wait::wait(absent.into(), &mut cx)
+                    .await
+                    .map_err(ExecError::without_calls)?;
             }
         }
     }

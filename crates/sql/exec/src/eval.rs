@@ -1,6 +1,7 @@
 //! Evaluates bound expressions: three-valued logic, strict functions, short circuits, errors in PostgreSQL's order.
 
 use super::context::{Calls, Cx, EvalContext, Shared};
+use super::error::{EvalError, Evaluated};
 use super::subquery;
 use super::wait::WaitReason;
 use logstead_engine::Txn;
@@ -26,7 +27,7 @@ use std::sync::Arc;
 pub fn eval(expr: &Expr, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
     let mut shared = Shared::default();
     let mut cx = Cx::bare(cx, &mut shared);
-    eval_in(expr, row, &mut cx)
+    eval_in(expr, row, &mut cx).map_err(EvalError::unsuspended)
 }
 
 /// The value of an expression that reads no row, for the planner.
@@ -39,7 +40,7 @@ pub fn evaluate(expr: &Expr, session: &dyn Context) -> Result<Datum> {
 }
 
 /// Whether a condition is true (neither false nor NULL).
-pub(crate) fn holds<'a>(condition: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<bool> {
+pub(crate) fn holds<'a>(condition: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Evaluated<bool> {
     // Each of several must hold: what comes behind one that does not is not evaluated, be that false or unknown. Row
     // security relies on it.
     if let Expr::And(all) = condition {
@@ -54,8 +55,8 @@ pub(crate) fn holds<'a>(condition: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> 
 }
 
 /// A boolean expression's three-valued result.
-fn eval_bool<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<Option<bool>> {
-    as_bool(&*operand(expr, row, cx)?)
+fn eval_bool<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Evaluated<Option<bool>> {
+    Ok(as_bool(&*operand(expr, row, cx)?)?)
 }
 
 /// A boolean datum's three-valued truth.
@@ -73,18 +74,18 @@ pub(crate) fn operand<'a: 'r, 'r>(
     expr: &'a Expr,
     row: &'r [Datum],
     cx: &mut Cx<'a>,
-) -> Result<Cow<'r, Datum>> {
+) -> Evaluated<Cow<'r, Datum>> {
     match expr {
         Expr::Column(index, _) => match row.get(*index) {
             Some(datum) => Ok(Cow::Borrowed(datum)),
-            None => Err(no_column(*index, row)),
+            None => Err(no_column(*index, row).into()),
         },
         Expr::Const(datum, _) => Ok(Cow::Borrowed(datum)),
         Expr::Param(index, _) => {
             let params: &'a [Datum] = cx.params;
             match params.get(*index) {
                 Some(datum) => Ok(Cow::Borrowed(datum)),
-                None => Err(no_param(*index)),
+                None => Err(no_param(*index).into()),
             }
         }
         Expr::Relabel(arg, _) => operand(arg, row, cx),
@@ -107,11 +108,11 @@ fn no_param(index: usize) -> SqlError {
 }
 
 /// Evaluates `expr` over `row`.
-pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Evaluated<Datum> {
     match expr {
         Expr::Column(index, _) => match row.get(*index) {
             Some(datum) => Ok(datum.clone()),
-            None => Err(no_column(*index, row)),
+            None => Err(no_column(*index, row).into()),
         },
         Expr::Const(datum, _) => Ok(datum.clone()),
         Expr::Call { function, args, .. } => call(function, args, row, cx),
@@ -121,12 +122,12 @@ pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Res
 
 /// What is not among the commonest: apart, because it takes so much room on the stack.
 #[inline(never)]
-fn eval_rest<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+fn eval_rest<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Evaluated<Datum> {
     match expr {
         Expr::Column(..) | Expr::Const(..) | Expr::Call { .. } => eval_in(expr, row, cx),
         Expr::Param(index, _) => match cx.params.get(*index) {
             Some(datum) => Ok(datum.clone()),
-            None => Err(no_param(*index)),
+            None => Err(no_param(*index).into()),
         },
         Expr::Outer { level, index, .. } => {
             let outer = cx
@@ -138,19 +139,22 @@ fn eval_rest<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum
                 Some(datum) => Ok(datum.clone()),
                 None => Err(SqlError::internal(format!(
                     "no column {index} in the outer row at level {level}"
-                ))),
+                ))
+                .into()),
             }
         }
         Expr::CastViaText(arg, ty) => {
             let datum = eval_in(arg, row, cx)?;
-            cast_via_text(&datum, arg.ty(), *ty, cx)
+            Ok(cast_via_text(&datum, arg.ty(), *ty, cx)?)
         }
         Expr::CoerceTypmod { arg, ty, explicit } => {
             let datum = eval_in(arg, row, cx)?;
             if datum.is_null() {
                 Ok(datum)
             } else {
-                logstead_sql_types::value::typmod::coerce_typmod(datum, *ty, *explicit)
+                Ok(logstead_sql_types::value::typmod::coerce_typmod(
+                    datum, *ty, *explicit,
+                )?)
             }
         }
         Expr::Domain(arg, rules) => {
@@ -248,7 +252,7 @@ fn eval_rest<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum
 }
 
 /// 23502 or 23514 if a value is none of a domain's.
-fn fulfils<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Result<()> {
+fn fulfils<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Evaluated<()> {
     match (rules.each, value) {
         (false, value) => fulfils_one(rules, value, cx),
         (true, Datum::Array(array)) => {
@@ -259,7 +263,7 @@ fn fulfils<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Result
     }
 }
 
-fn fulfils_one<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Result<()> {
+fn fulfils_one<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Evaluated<()> {
     if !rules.fields.is_empty() {
         let Datum::Array(row) = value else {
             return Ok(());
@@ -275,7 +279,8 @@ fn fulfils_one<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Re
             SqlState::NOT_NULL_VIOLATION,
             format!("domain {} does not allow null values", rules.shown),
         )
-        .data_type(&rules.schema, &rules.name));
+        .data_type(&rules.schema, &rules.name)
+        .into());
     }
     for (name, condition) in &rules.checks {
         if eval_bool(condition, std::slice::from_ref(value), cx)? == Some(false) {
@@ -287,7 +292,8 @@ fn fulfils_one<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Re
                 ),
             )
             .data_type(&rules.schema, &rules.name)
-            .constraint(name));
+            .constraint(name)
+            .into());
         }
     }
     Ok(())
@@ -375,28 +381,23 @@ pub(crate) fn apply_to_transaction(
 }
 
 /// The same in an expression that may be evaluated again.
-fn apply_once(function: &'static Function, args: &[Datum], cx: &mut Cx<'_>) -> Result<Datum> {
+fn apply_once(function: &'static Function, args: &[Datum], cx: &mut Cx<'_>) -> Evaluated<Datum> {
     if cx.evaluation != 0 && function.volatility == Volatility::Volatile {
         return Calls::value(cx, |cx| match walk::waits_for_advisory_lock(function) {
             true => advisory_lock(function, args, cx),
-            false => apply(function, args, cx),
+            false => Ok(apply(function, args, cx)?),
         });
     }
-    apply(function, args, cx)
+    Ok(apply(function, args, cx)?)
 }
 
 /// Takes an advisory lock, or gives the evaluation up until it is free.
-fn advisory_lock(function: &'static Function, args: &[Datum], cx: &mut Cx<'_>) -> Result<Datum> {
+fn advisory_lock(function: &'static Function, args: &[Datum], cx: &mut Cx<'_>) -> Evaluated<Datum> {
     if cx.storage.is_none() || args.iter().any(Datum::is_null) {
-        return apply(function, args, cx);
+        return Ok(apply(function, args, cx)?);
     }
-    match cx.session.ask_advisory_lock(function.name, args)? {
-        Ok(value) => Ok(value),
-        Err(wanted) => {
-            cx.suspended = Some(WaitReason::Advisory(wanted));
-            Err(SqlError::internal("an advisory lock is waited for"))
-        }
-    }
+    let taken = cx.session.ask_advisory_lock(function.name, args)?;
+    taken.map_err(|wanted| EvalError::Suspend(Box::new(WaitReason::Advisory(wanted))))
 }
 
 #[inline]
@@ -405,14 +406,14 @@ fn call<'a>(
     args: &'a [Expr],
     row: &[Datum],
     cx: &mut Cx<'a>,
-) -> Result<Datum> {
+) -> Evaluated<Datum> {
     if let (Body::Pair(body), [left, right]) = (function.body, args) {
         let left = operand(left, row, cx)?;
         let right = operand(right, row, cx)?;
         // Nothing of this kind is volatile, or not strict.
         return match left.is_null() || right.is_null() {
             true => Ok(Datum::Null),
-            false => body(&left, &right),
+            false => Ok(body(&left, &right)?),
         };
     }
     call_with(function, args, row, cx)
@@ -425,18 +426,18 @@ fn call_with<'a>(
     args: &'a [Expr],
     row: &[Datum],
     cx: &mut Cx<'a>,
-) -> Result<Datum> {
+) -> Evaluated<Datum> {
     if let Body::Typed(body) = function.body {
         let mut values: SmallVec<[Datum; 4]> = SmallVec::with_capacity(args.len());
         for arg in args {
             values.push(eval_in(arg, row, cx)?);
         }
-        return apply_typed(function, body, args, &values, cx);
+        return Ok(apply_typed(function, body, args, &values, cx)?);
     }
     match args {
         [] => match function.body {
             Body::Transaction(body) if cx.storage.is_some() => {
-                apply_to_transaction(function, body, cx)
+                Ok(apply_to_transaction(function, body, cx)?)
             }
             _ => apply_once(function, &[], cx),
         },
@@ -464,7 +465,7 @@ fn connective<'a>(
     decisive: bool,
     row: &[Datum],
     cx: &mut Cx<'a>,
-) -> Result<Datum> {
+) -> Evaluated<Datum> {
     let mut unknown = false;
     for item in items {
         match eval_bool(item, row, cx)? {
@@ -559,16 +560,14 @@ fn array_compare<'a>(
     all: bool,
     row: &[Datum],
     cx: &mut Cx<'a>,
-) -> Result<Datum> {
+) -> Evaluated<Datum> {
     let left = operand(left, row, cx)?;
     let array = operand(array, row, cx)?;
     let array = match &*array {
         Datum::Array(array) => array,
         Datum::Null => return Ok(Datum::Null),
         _ => {
-            return Err(SqlError::internal(
-                "ANY/ALL over something that is no array",
-            ));
+            return Err(SqlError::internal("ANY/ALL over something that is no array").into());
         }
     };
     let mut unknown = false;
@@ -593,7 +592,7 @@ fn in_list<'a>(
     negated: bool,
     row: &[Datum],
     cx: &mut Cx<'a>,
-) -> Result<Datum> {
+) -> Evaluated<Datum> {
     let mut unknown = false;
     let left = operand(left, row, cx)?;
     for item in list {
@@ -611,13 +610,13 @@ fn in_list<'a>(
     })
 }
 
-fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> Evaluated<Datum> {
     if record::is_record(ty.oid) {
         let mut fields = Vec::with_capacity(items.len());
         for item in items {
             fields.push(eval_in(item, row, cx)?);
         }
-        return build::bounded(record::record(fields));
+        return Ok(build::bounded(record::record(fields))?);
     }
     let element = info::element_of(ty.oid)
         .ok_or_else(|| SqlError::internal("ARRAY[] of a type without arrays"))?;
@@ -627,8 +626,10 @@ fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> 
     }
     // Arrays in an array are the parts of its first dimension.
     match items.iter().any(|item| item.ty().oid == ty.oid) {
-        true => build::keep(Datum::Array(Arc::new(stacked(element, &values)?))),
-        false => build::bounded(Datum::array(element, values)),
+        true => Ok(build::keep(Datum::Array(Arc::new(stacked(
+            element, &values,
+        )?)))?),
+        false => Ok(build::bounded(Datum::array(element, values))?),
     }
 }
 

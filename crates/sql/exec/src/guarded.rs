@@ -1,15 +1,15 @@
 //! Asks a [`Guarded`] condition: the guard, then the statement's own.
 
 use super::context::Cx;
+use super::error::Evaluated;
 use super::eval::holds;
 use super::write::check_policies;
 use logstead_sql_plan::Guarded;
-use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 
 /// Is a row one that the statement wants? 42501 if the guard is one that refuses it; nothing behind what it does not
 /// pass is evaluated.
-pub(crate) fn passes<'a>(guarded: &'a Guarded, row: &[Datum], cx: &mut Cx<'a>) -> Result<bool> {
+pub(crate) fn passes<'a>(guarded: &'a Guarded, row: &[Datum], cx: &mut Cx<'a>) -> Evaluated<bool> {
     if let Some(refusing) = guarded.refusing() {
         check_policies(&refusing.table, &refusing.checks, row, cx)?;
     }

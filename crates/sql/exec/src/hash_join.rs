@@ -18,6 +18,7 @@ mod parts;
 
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
+use super::error::Evaluated;
 use super::eval::operand;
 use super::join::{Pair, Shape};
 use super::join_table::{NONE, Table};
@@ -520,7 +521,7 @@ fn hash_key<'a>(
     row: &[Datum],
     out: &mut Vec<u8>,
     cx: &mut Cx<'a>,
-) -> Result<bool> {
+) -> Evaluated<bool> {
     out.clear();
     out.push(KEY);
     for expr in keys {

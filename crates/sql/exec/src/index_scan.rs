@@ -5,6 +5,7 @@
 
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
+use super::error::Evaluated;
 use super::eval::eval_in;
 use super::operator::Step;
 use super::scan::{EXAMINED_MAX, Emitter, OpenRow};
@@ -213,7 +214,7 @@ fn start<'a>(
     range: &'a KeyRange,
     reverse: bool,
     cx: &mut Cx<'a>,
-) -> Result<At> {
+) -> Evaluated<At> {
     if index.holds_keys_once() && range.whole_key(index.columns.len()).is_some() {
         let mut key = Vec::with_capacity(32);
         for (i, probe) in range.equal.iter().enumerate() {
@@ -289,7 +290,7 @@ pub(crate) fn push_key<'a>(
     expr: &'a Expr,
     out: &mut Vec<u8>,
     cx: &mut Cx<'a>,
-) -> Result<bool> {
+) -> Evaluated<bool> {
     // Parameters and constants need no copy.
     let computed;
     let datum = match expr {
@@ -330,11 +331,13 @@ fn any_keys<'a>(
     i: usize,
     any: &'a Expr,
     cx: &mut Cx<'a>,
-) -> Result<Vec<Vec<u8>>> {
+) -> Evaluated<Vec<Vec<u8>>> {
     let array = match eval_in(any, &[], cx)? {
         Datum::Array(array) => array,
         Datum::Null => return Ok(Vec::new()),
-        _ => return Err(SqlError::internal("= ANY over something that is no array")),
+        _ => {
+            return Err(SqlError::internal("= ANY over something that is no array").into());
+        }
     };
     let mut keys = Vec::with_capacity(array.items.len());
     for item in array.items.iter().filter(|item| !item.is_null()) {
@@ -368,7 +371,7 @@ impl Tail {
         index: &IndexDef,
         range: &'a KeyRange,
         cx: &mut Cx<'a>,
-    ) -> Result<Option<Tail>> {
+    ) -> Evaluated<Option<Tail>> {
         let i = range.equal.len();
         let column = index
             .columns
@@ -382,7 +385,7 @@ impl Tail {
         };
         let mut null = Vec::new();
         encode(relation, index, i, &Datum::Null, &mut null)?;
-        let mut end = |edge: &'a Option<Edge>, nulls_here: bool| -> Result<Option<End>> {
+        let mut end = |edge: &'a Option<Edge>, nulls_here: bool| -> Evaluated<Option<End>> {
             let Some(edge) = edge else {
                 // NULLs satisfy no range: they are left out where they stand.
                 return Ok(Some(if nulls_here {

@@ -19,6 +19,7 @@ mod batch;
 mod context;
 mod cte;
 mod direct;
+mod error;
 mod eval;
 pub mod events;
 mod guarded;
@@ -73,6 +74,7 @@ mod tests;
 
 use batch::{BATCH_ROWS, Batch};
 use context::{Cx, Shared};
+use error::ExecError;
 use logstead_engine::RowRef;
 use logstead_fiber::{NoStack, poll_with_stack};
 use logstead_sql_parse::{drop_deep, on_enough_stack};
@@ -224,6 +226,8 @@ enum State {
 struct General {
     running: Running,
     shared: Shared,
+    /// The call of a function that it has stopped for.
+    called: Option<Box<Call>>,
     batch: Batch,
     /// Next row of `batch` to give.
     at: usize,
@@ -498,7 +502,7 @@ impl Caller for Execution {
             return Some(call);
         }
         match &mut self.state {
-            State::General(general) => general.shared.called.take(),
+            State::General(general) => general.called.take(),
             _ => None,
         }
     }
@@ -552,6 +556,7 @@ impl General {
         General {
             running: Running::new(&prepared.plan),
             shared: Shared::default(),
+            called: None,
             batch: Batch::default(),
             at: 0,
             ahead: Spool::default(),
@@ -609,7 +614,10 @@ impl General {
                             return Err(SqlError::internal("a row that was kept is gone"));
                         }
                         Got::Wait(_) if !self.batch.is_empty() => break,
-                        Got::Wait(obstacle) => wait::wait(obstacle, &mut cx).await?,
+                        Got::Wait(reason) => {
+                            let waited = wait::wait(reason, &mut cx).await;
+                            waited.map_err(ExecError::without_calls)?;
+                        }
                     }
                 }
                 continue;
@@ -639,12 +647,13 @@ impl General {
             self.affected += std::mem::take(&mut cx.affected);
             match stepped {
                 Ok(more) => self.ended = !more,
-                Err(_) if cx.shared.called.is_some() => {
+                Err(ExecError::Call(call)) => {
+                    self.called = Some(call);
                     self.batch.start(0);
                     self.given = given;
                     return Ok(Progress::Call);
                 }
-                Err(error) => return Err(error),
+                Err(ExecError::Sql(error)) => return Err(error),
             }
         }
     }
@@ -677,18 +686,20 @@ impl General {
             self.affected += std::mem::take(&mut cx.affected);
             match stepped {
                 Ok(more) => self.ended = !more,
-                Err(_) if cx.shared.called.is_some() => {
+                Err(ExecError::Call(call)) => {
+                    self.called = Some(call);
                     self.batch.start(0);
                     return Ok(false);
                 }
-                Err(error) => return Err(error),
+                Err(ExecError::Sql(error)) => return Err(error),
             }
             self.ahead.append(&mut self.batch, work_mem_bytes, spill)?;
             let held_bytes = self.ahead.size_bytes();
             self.held.set(held_bytes, cx.memory())?;
             cx.check_memory("A portal", held_bytes)?;
-            if let Some(obstacle) = self.ahead.behind()? {
-                wait::wait(obstacle, &mut cx).await?;
+            if let Some(reason) = self.ahead.behind()? {
+                let waited = wait::wait(reason, &mut cx).await;
+                waited.map_err(ExecError::without_calls)?;
             }
         }
         Ok(true)
@@ -701,7 +712,7 @@ pub(crate) async fn step<'a>(
     plan: &'a Plan,
     cx: &mut Cx<'a>,
     out: &mut Batch,
-) -> Result<bool> {
+) -> Result<bool, ExecError> {
     loop {
         match running.next(plan, cx, out)? {
             Step::Batch => {

@@ -174,9 +174,8 @@ impl Running {
     #[cold]
     fn fail(&mut self, error: SqlError, cx: &Cx<'_>, out: &mut Batch) -> Result<Step> {
         out.abandon_row();
-        // What only has to wait is no error, and nothing is said of a statement that is asked to end.
-        let ends = cx.suspended.is_some() || cx.is_cancelled();
-        if ends || out.is_empty() || !self.adds_whole_rows() {
+        // Nothing is said of a statement that is asked to end.
+        if cx.is_cancelled() || out.is_empty() || !self.adds_whole_rows() {
             out.start(0);
             return Err(error);
         }

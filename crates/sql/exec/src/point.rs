@@ -8,6 +8,7 @@
 //! Invariant: a plan is recognised only if the general path would give the same rows, errors and locks.
 
 use super::context::{Cx, ExecContext, Shared};
+use super::error::{EvalError, ExecError};
 use super::eval::{columns_read, eval_in};
 use super::index_scan::push_key;
 use super::write::{DeleteWriter, InsertWriter, Outcome, UpdateWriter};
@@ -273,7 +274,9 @@ pub(crate) async fn run(
                 match writer.write(update, table, rid, &mut cx)? {
                     Outcome::Written => break true,
                     Outcome::Skipped => break false,
-                    Outcome::Wait(blocker) => wait::wait(blocker, &mut cx).await?,
+                    Outcome::Wait(blocker) => wait::wait(blocker, &mut cx)
+                        .await
+                        .map_err(ExecError::without_calls)?,
                 }
             };
             if let (true, Some(returning)) = (written, &update.returning) {
@@ -298,7 +301,9 @@ pub(crate) async fn run(
                 match writer.write(delete, table, rid, &mut cx)? {
                     Outcome::Written => break true,
                     Outcome::Skipped => break false,
-                    Outcome::Wait(blocker) => wait::wait(blocker, &mut cx).await?,
+                    Outcome::Wait(blocker) => wait::wait(blocker, &mut cx)
+                        .await
+                        .map_err(ExecError::without_calls)?,
                 }
             };
             if let (true, Some(returning)) = (written, &delete.returning) {
@@ -317,13 +322,15 @@ pub(crate) async fn run(
             let mut cx = Cx::of(cx, &mut shared, false);
             let mut row: SmallVec<[Datum; 8]> = SmallVec::with_capacity(source.len());
             for expr in source {
-                row.push(eval_in(expr, &[], &mut cx)?);
+                row.push(eval_in(expr, &[], &mut cx).map_err(EvalError::unsuspended)?);
             }
             let written = loop {
                 match writer.write(insert, table, &row, &mut cx)? {
                     Outcome::Written => break true,
                     Outcome::Skipped => break false,
-                    Outcome::Wait(blocker) => wait::wait(blocker, &mut cx).await?,
+                    Outcome::Wait(blocker) => wait::wait(blocker, &mut cx)
+                        .await
+                        .map_err(ExecError::without_calls)?,
                 }
             };
             if let (true, Some(returning)) = (written, &insert.returning) {
@@ -377,7 +384,9 @@ async fn select(
                     Err(absent) => absent,
                 }
             };
-            wait::wait(absent.into(), &mut cx).await?;
+            wait::wait(absent.into(), &mut cx)
+                .await
+                .map_err(ExecError::without_calls)?;
         }
     }
     KEY.set(key);
@@ -423,7 +432,9 @@ async fn target<'f, 'a>(
                     Err(absent) => absent,
                 }
             };
-            wait::wait(absent.into(), cx).await?;
+            wait::wait(absent.into(), cx)
+                .await
+                .map_err(ExecError::without_calls)?;
         }
     }
     KEY.set(key);
@@ -441,7 +452,8 @@ fn push_whole_key<'a>(
         return Err(unrecognised());
     };
     for (i, expr) in exprs.enumerate() {
-        if !push_key(&scan.table, index, i, expr, key, cx)? {
+        let pushed = push_key(&scan.table, index, i, expr, key, cx);
+        if !pushed.map_err(EvalError::unsuspended)? {
             return Ok(false);
         }
     }
@@ -456,7 +468,7 @@ fn give<'a>(
 ) -> Result<()> {
     let mut datums: SmallVec<[Datum; 8]> = SmallVec::with_capacity(returning.len());
     for expr in returning {
-        datums.push(eval_in(expr, row, cx)?);
+        datums.push(eval_in(expr, row, cx).map_err(EvalError::unsuspended)?);
     }
     out.row(&datums)
 }

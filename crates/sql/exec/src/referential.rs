@@ -6,6 +6,7 @@
 mod action;
 
 use super::context::ExecContext;
+use super::error::ExecError;
 use super::routine::Call;
 use super::trigger;
 use super::wait::{WaitReason, wait_for};
@@ -81,8 +82,6 @@ struct Judge<'c, 'a> {
     /// The key checked last, and its constraint: rows of one statement often reference one row.
     last: Option<(Oid, Vec<u8>)>,
     examined: usize,
-    /// A BEFORE trigger of a row that an action changes, for which it stops.
-    called: Option<Box<Call>>,
     /// Tables whose owners were found to have these privileges on them.
     allowed: Vec<(Oid, Mask)>,
 }
@@ -97,7 +96,6 @@ impl<'c, 'a> Judge<'c, 'a> {
             scratch: Vec::new(),
             last: None,
             examined: 0,
-            called: None,
             allowed: Vec::new(),
         }
     }
@@ -117,13 +115,13 @@ impl<'c, 'a> Judge<'c, 'a> {
                 continue;
             }
             match self.judge(&event, &set).await {
-                // The error is none.
-                Err(_) if self.called.is_some() => {
+                Ok(()) => {}
+                Err(ExecError::Call(call)) => {
                     self.cx.events.acting.stopped = true;
                     self.cx.events.again(event);
-                    return Ok(self.called.take());
+                    return Ok(Some(call));
                 }
-                judged => judged?,
+                Err(ExecError::Sql(error)) => return Err(error),
             }
             self.cx.events.acting.next_event();
         }
@@ -239,15 +237,15 @@ impl<'c, 'a> Judge<'c, 'a> {
         }
     }
 
-    async fn judge(&mut self, event: &Event, set: &Arc<RuleSet>) -> Result<()> {
+    async fn judge(&mut self, event: &Event, set: &Arc<RuleSet>) -> Result<(), ExecError> {
         let lost = || SqlError::internal("an event whose rule is gone");
         let rules = set.tables.get(event.table as usize).ok_or_else(lost)?;
         let at = event.rule as usize;
         match &event.what {
-            What::Fired(_) => Err(lost()),
+            What::Fired(_) => Err(lost().into()),
             What::Unique => {
                 let rule = rules.unique.get(at).ok_or_else(lost)?;
-                self.unique(rule, event.rid).await
+                Ok(self.unique(rule, event.rid).await?)
             }
             What::Unasked => {
                 let rule = rules.unique.get(at).ok_or_else(lost)?;
@@ -261,9 +259,8 @@ impl<'c, 'a> Judge<'c, 'a> {
                 let Some(rule) = self.current(rule)? else {
                     return Ok(());
                 };
-                self.referencing(&rule, event.rid)
-                    .await
-                    .map_err(|e| within(e, &rule, None))
+                let judged = self.referencing(&rule, event.rid).await;
+                Ok(judged.map_err(|e| within(e, &rule, None))?)
             }
             What::Deleted(old) => {
                 let rule = rules.parent.get(at).ok_or_else(lost)?;
@@ -474,7 +471,7 @@ impl<'c, 'a> Judge<'c, 'a> {
         rule: &Arc<ForeignRule>,
         old: &[Datum],
         new: Option<&[Datum]>,
-    ) -> Result<()> {
+    ) -> Result<(), ExecError> {
         let on_delete = new.is_none();
         let action = if on_delete {
             rule.on_delete
@@ -485,14 +482,13 @@ impl<'c, 'a> Judge<'c, 'a> {
             return self
                 .change(set, rule, action, old, new)
                 .await
-                .map_err(|e| within(e, rule, Some((action, on_delete))));
+                .map_err(|e| e.map_sql(|e| within(e, rule, Some((action, on_delete)))));
         }
         let Some(rule) = self.current(rule)? else {
             return Ok(());
         };
-        self.unreferenced(&rule, action, old)
-            .await
-            .map_err(|e| within(e, &rule, Some((action, on_delete))))
+        let judged = self.unreferenced(&rule, action, old).await;
+        Ok(judged.map_err(|e| within(e, &rule, Some((action, on_delete))))?)
     }
 
     /// NO ACTION and RESTRICT: no row may reference the old key.
@@ -647,11 +643,6 @@ impl<'c, 'a> Judge<'c, 'a> {
             self.tick(looked_at + 1).await?;
         }
     }
-}
-
-/// An action stops for a trigger: `called` has it, and this is nobody's error.
-fn stopped() -> SqlError {
-    SqlError::internal("an action stops for a trigger")
 }
 
 /// Errors inside a check or an action say which; a violation of the constraint itself stands alone.

@@ -2,6 +2,7 @@
 
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
+use super::error::EvalError;
 use super::eval::{columns_read, holds};
 pub(crate) use super::index_scan::IndexState;
 use super::operator::Step;
@@ -168,7 +169,8 @@ impl Emitter {
                 }
             }
         } else {
-            crate::guarded::passes(&scan.filter, out.open_row(), cx)?
+            let passes = crate::guarded::passes(&scan.filter, out.open_row(), cx);
+            passes.map_err(EvalError::unsuspended)?
         };
         if holds {
             for &column in &self.rest {
@@ -204,7 +206,8 @@ impl Emitter {
             for &column in columns {
                 scratch[column] = self.columns[column].decode(row.bytes)?;
             }
-            if !holds(condition, scratch, cx)? {
+            // What waits has gone the other way: `has_subquery`.
+            if !holds(condition, scratch, cx).map_err(EvalError::unsuspended)? {
                 return Ok(false);
             }
         }

@@ -7,6 +7,7 @@ mod ties;
 
 use super::batch::{Batch, Rows};
 use super::context::{Cx, Evaluation};
+use super::error::Evaluated;
 use super::eval::eval_in;
 use super::operator::{Running, Step};
 use super::operator_memory::OperatorMemory;
@@ -37,11 +38,11 @@ pub(crate) struct Sorter {
 
 impl Sorter {
     /// Adds a row under the key made by `write`.
-    pub(crate) fn push(
+    pub(crate) fn push<E>(
         &mut self,
         row: &[Datum],
-        write: impl FnOnce(&mut Vec<u8>) -> Result<()>,
-    ) -> Result<()> {
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let start = self.bytes.len();
         if let Err(error) = write(&mut self.bytes) {
             // It may come again.
@@ -205,7 +206,7 @@ pub(crate) fn write_key<'a>(
     row: &[Datum],
     out: &mut Vec<u8>,
     cx: &mut Cx<'a>,
-) -> Result<()> {
+) -> Evaluated<()> {
     for sort in keys {
         let datum = eval_in(&sort.expr, row, cx)?;
         key::encode_key(sort.expr.ty().oid, &datum, sort.desc, sort.nulls_first, out);

@@ -2,6 +2,7 @@
 
 use super::batch::{BATCH_ROWS, Batch, row_size_bytes};
 use super::context::{Cx, Evaluation};
+use super::error::{EvalError, Evaluated};
 use super::eval::{eval_in, holds};
 use super::operator::{Running, Step, pull};
 use super::operator_memory::OperatorMemory;
@@ -109,7 +110,7 @@ impl FilterState {
             if !pull!(self.input, input, cx, out) {
                 return Ok(Step::Done);
             }
-            out.retain(|row| holds(condition, row, cx))?;
+            out.retain(|row| holds(condition, row, cx).map_err(EvalError::unsuspended))?;
             if !out.is_empty() {
                 return Ok(Step::Batch);
             }
@@ -434,7 +435,7 @@ pub(crate) fn call_table<'a>(
     function: &'static Function,
     args: &'a [Expr],
     cx: &mut Cx<'a>,
-) -> Result<Set> {
+) -> Evaluated<Set> {
     let mut set = call_set(function, args, &[], cx)?;
     if let Set::Rows(rows) = &mut set
         && record_of_array(function, args)
@@ -459,7 +460,7 @@ pub(crate) fn call_set<'a>(
     args: &'a [Expr],
     row: &[Datum],
     cx: &mut Cx<'a>,
-) -> Result<Set> {
+) -> Evaluated<Set> {
     let mut values = Vec::with_capacity(args.len());
     for arg in args {
         values.push(eval_in(arg, row, cx)?);
@@ -470,7 +471,7 @@ pub(crate) fn call_set<'a>(
     };
     Ok(Set::Rows(match function.body {
         Body::Series(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
-        Body::Series(body) => return body(cx.session, &values).map(Set::Series),
+        Body::Series(body) => return Ok(Set::Series(body(cx.session, &values)?)),
         Body::Set(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
         Body::Set(body) => body(cx.session, &values)?,
         Body::TypedSet(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
@@ -699,13 +700,13 @@ fn count<'a>(
     code: SqlState,
     negative: &str,
     cx: &mut Cx<'a>,
-) -> Result<Option<u64>> {
+) -> Evaluated<Option<u64>> {
     let Some(expr) = expr else { return Ok(None) };
     match eval_in(expr, &[], cx)? {
         Datum::Null => Ok(None),
         Datum::Int8(rows) => u64::try_from(rows)
             .map(Some)
-            .map_err(|_| SqlError::new(code, negative)),
-        _ => Err(SqlError::internal("a row count is not bigint")),
+            .map_err(|_| SqlError::new(code, negative).into()),
+        _ => Err(SqlError::internal("a row count is not bigint").into()),
     }
 }

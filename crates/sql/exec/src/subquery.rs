@@ -11,6 +11,7 @@
 
 use super::batch::{BATCH_ROWS, Batch, Rows, check_memory};
 use super::context::Cx;
+use super::error::{EvalError, Evaluated, ExecError};
 use super::eval::{apply, as_bool, eval_in, truth};
 use super::keytable::{KeyTable, row_key};
 use super::memoize::Remembered;
@@ -103,15 +104,15 @@ pub(crate) fn eval<'a>(
     subquery: &'a Arc<Subquery>,
     row: &[Datum],
     cx: &mut Cx<'a>,
-) -> Result<Datum> {
+) -> Evaluated<Datum> {
     let id = identity(subquery);
     let mut state = match cx.shared.subqueries.remove(&id) {
         Some(state) => state,
         None => new_state(subquery),
     };
     let result = state.eval(subquery, row, cx);
-    // After an error the statement is over: the state may be dropped. Not if it is none.
-    if result.is_ok() || cx.suspended.is_some() {
+    // After an error the statement is over: the state may be dropped. An evaluation that has to wait goes on with it.
+    if !matches!(result, Err(EvalError::Sql(_))) {
         cx.shared.subqueries.insert(id, state);
     }
     result
@@ -123,7 +124,7 @@ impl SubqueryState {
         subquery: &'a Subquery,
         row: &[Datum],
         cx: &mut Cx<'a>,
-    ) -> Result<Datum> {
+    ) -> Evaluated<Datum> {
         if cx.evaluation == 0 || subquery.uncorrelated {
             return self.compute(subquery, row, cx);
         }
@@ -145,7 +146,7 @@ impl SubqueryState {
         subquery: &'a Subquery,
         row: &[Datum],
         cx: &mut Cx<'a>,
-    ) -> Result<Datum> {
+    ) -> Evaluated<Datum> {
         match &subquery.kind {
             SubqueryKind::Compare {
                 left,
@@ -172,7 +173,7 @@ impl SubqueryState {
                     self.kept = Some(self.keep_rows(subquery, cx)?);
                 }
                 match &self.kept {
-                    Some(Kept::Hashed(hashed)) => hashed.contains(&any_of, cx),
+                    Some(Kept::Hashed(hashed)) => Ok(hashed.contains(&any_of, cx)?),
                     Some(Kept::Rows(rows)) => {
                         let mut unknown = false;
                         for i in 0..rows.len() {
@@ -182,9 +183,7 @@ impl SubqueryState {
                         }
                         Ok(any_of.undecided(unknown))
                     }
-                    _ => Err(SqlError::internal(
-                        "a subquery kept something else than rows",
-                    )),
+                    _ => Err(SqlError::internal("a subquery kept something else than rows").into()),
                 }
             }
             kind => {
@@ -214,7 +213,7 @@ impl SubqueryState {
         kind: &SubqueryKind,
         row: &[Datum],
         cx: &mut Cx<'a>,
-    ) -> Result<Datum> {
+    ) -> Evaluated<Datum> {
         let Partial {
             found,
             value,
@@ -243,9 +242,9 @@ impl SubqueryState {
             SubqueryKind::Exists => Ok(Datum::Bool(found > 0)),
             SubqueryKind::Array(element) => {
                 self.held = held;
-                gathered(*element, firsts(&rows))
+                Ok(gathered(*element, firsts(&rows))?)
             }
-            _ if found > 1 => Err(more_than_one()),
+            _ if found > 1 => Err(more_than_one().into()),
             _ => Ok(value),
         }
     }
@@ -256,7 +255,7 @@ impl SubqueryState {
         comparison: &Comparison<'_>,
         row: &[Datum],
         cx: &mut Cx<'a>,
-    ) -> Result<Datum> {
+    ) -> Evaluated<Datum> {
         let Partial {
             decided, unknown, ..
         } = self.run(subquery, row, cx, |batch, partial, cx| {
@@ -272,13 +271,13 @@ impl SubqueryState {
     }
 
     /// Runs an uncorrelated plan to its end and keeps its rows in the form that answers fastest.
-    fn keep_rows<'a>(&mut self, subquery: &'a Subquery, cx: &mut Cx<'a>) -> Result<Kept> {
+    fn keep_rows<'a>(&mut self, subquery: &'a Subquery, cx: &mut Cx<'a>) -> Evaluated<Kept> {
         let found = self.run(subquery, &[], cx, |batch, partial, cx| {
             partial.append(batch, cx)?;
             Ok(true)
         })?;
         self.held = found.held;
-        keep(subquery, found.rows, &mut self.held, cx)
+        Ok(keep(subquery, found.rows, &mut self.held, cx)?)
     }
 
     /// Runs the plan for `row`, handing each batch to `take` until that says `false`; gives what that has made of them.
@@ -289,7 +288,7 @@ impl SubqueryState {
         row: &[Datum],
         cx: &mut Cx<'a>,
         mut take: impl FnMut(&mut Batch, &mut Partial, &mut Cx<'a>) -> Result<bool>,
-    ) -> Result<Partial> {
+    ) -> Evaluated<Partial> {
         let suspended = std::mem::take(&mut self.suspended);
         if suspended == 0 || suspended != cx.evaluation {
             self.partial = Partial::default();
@@ -317,10 +316,10 @@ impl SubqueryState {
                 Step::Done => break,
                 // An expression cannot yield or wait, but be evaluated again.
                 Step::Yield if evaluation != 0 => {
-                    return Err(self.give_up(evaluation, WaitReason::Turn, cx));
+                    return Err(self.suspend(evaluation, WaitReason::Turn));
                 }
                 Step::Wait(
-                    obstacle @ (WaitReason::Locked(_)
+                    reason @ (WaitReason::Locked(_)
                     | WaitReason::Absent(_)
                     | WaitReason::Spill(_)
                     | WaitReason::Call(_)
@@ -328,7 +327,7 @@ impl SubqueryState {
                     | WaitReason::Turn),
                 ) if evaluation != 0 => {
                     cx.owed = owed;
-                    return Err(self.give_up(evaluation, obstacle, cx));
+                    return Err(self.suspend(evaluation, reason));
                 }
                 Step::Yield | Step::Wait(WaitReason::Turn) => owed = true,
                 Step::Wait(WaitReason::Absent(absent)) => {
@@ -340,17 +339,18 @@ impl SubqueryState {
                     ticket.wait_here(|| cancel.check())?;
                 }
                 Step::Wait(WaitReason::Call(_)) => {
-                    return Err(SqlError::unsupported("a PL/pgSQL function in this place"));
+                    return Err(SqlError::unsupported("a PL/pgSQL function in this place").into());
                 }
                 Step::Wait(WaitReason::Advisory(_)) => {
                     return Err(SqlError::unsupported(
                         "waiting for an advisory lock in this place",
-                    ));
+                    )
+                    .into());
                 }
                 Step::Wait(WaitReason::Locked(_)) => {
-                    return Err(SqlError::unsupported(
-                        "FOR UPDATE in a subquery of an expression",
-                    ));
+                    return Err(
+                        SqlError::unsupported("FOR UPDATE in a subquery of an expression").into(),
+                    );
                 }
             }
         }
@@ -360,11 +360,10 @@ impl SubqueryState {
 }
 
 impl SubqueryState {
-    /// Gives up the evaluation that it runs in, to go on when the row is evaluated again. The error is none.
-    fn give_up(&mut self, evaluation: u64, obstacle: WaitReason, cx: &mut Cx<'_>) -> SqlError {
+    /// Gives up the evaluation that it runs in, to go on when the row is evaluated again.
+    fn suspend(&mut self, evaluation: u64, reason: WaitReason) -> EvalError {
         self.suspended = evaluation;
-        cx.suspended = Some(obstacle);
-        SqlError::internal("an evaluation that was given up")
+        EvalError::Suspend(Box::new(reason))
     }
 }
 
@@ -475,7 +474,11 @@ async fn rows_ahead<'a>(
 ) -> Result<Kept> {
     let mut found = Partial::default();
     state.started = true;
-    while step(&mut state.running, &subquery.plan, cx, &mut state.batch).await? {
+    loop {
+        let stepped = step(&mut state.running, &subquery.plan, cx, &mut state.batch).await;
+        if !stepped.map_err(ExecError::without_calls)? {
+            break;
+        }
         found.append(&mut state.batch, cx)?;
         match subquery.kind {
             SubqueryKind::Exists => break,

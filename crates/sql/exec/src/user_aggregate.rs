@@ -7,6 +7,7 @@
 
 use super::aggregate_cell::{Cell, Kept};
 use super::context::{Cx, EvalContext, Evaluation};
+use super::error::Evaluated;
 use super::eval::{eval, eval_in};
 use super::operator::Step;
 use super::spill::Got;
@@ -75,7 +76,7 @@ impl UserState {
         how: &'a Transitions,
         args: &[Datum],
         cx: &mut Cx<'a>,
-    ) -> Result<usize> {
+    ) -> Evaluated<usize> {
         if how.strict {
             if args.iter().any(Datum::is_null) {
                 return Ok(0);
@@ -104,7 +105,8 @@ impl UserState {
                     return Err(SqlError::new(
                         SqlState::NULL_VALUE_NOT_ALLOWED,
                         "moving-aggregate transition function must not return null",
-                    ));
+                    )
+                    .into());
                 }
                 self.value = value;
                 self.count += 1;
@@ -227,7 +229,7 @@ impl Cell {
         user: &'a UserAggregate,
         args: &[Datum],
         cx: &mut Cx<'a>,
-    ) -> Result<usize> {
+    ) -> Evaluated<usize> {
         let (direct, args) = args.split_at(user.direct.min(args.len()));
         match &mut self.user {
             Some(state) => {
@@ -236,7 +238,7 @@ impl Cell {
                 }
                 state.add(&user.plain, args, cx)
             }
-            None => Err(SqlError::internal("a user's aggregate without its state")),
+            None => Err(SqlError::internal("a user's aggregate without its state").into()),
         }
     }
 

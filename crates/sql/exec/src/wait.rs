@@ -5,6 +5,7 @@
 //! in between.
 
 use super::context::{Cancel, Cx};
+use super::error::ExecError;
 use super::routine::Call;
 use super::spill::Ticket;
 use super::write::deadlock;
@@ -55,25 +56,22 @@ impl WaitReason {
 }
 
 /// Waits until it is worth trying again what `obstacle` stood in the way of.
-pub(crate) async fn wait(obstacle: WaitReason, cx: &mut Cx<'_>) -> Result<()> {
+pub(crate) async fn wait(obstacle: WaitReason, cx: &mut Cx<'_>) -> Result<(), ExecError> {
     let obstacle = match obstacle {
-        // Whoever runs the execution runs it. The error is none.
-        WaitReason::Call(call) => {
-            cx.shared.called = Some(call);
-            return Err(SqlError::unsupported("a PL/pgSQL function in this place"));
-        }
+        // Whoever runs the execution runs it.
+        WaitReason::Call(call) => return Err(ExecError::Call(call)),
         WaitReason::Advisory(wanted) => {
             let session = cx.session;
             let storage = cx.storage()?;
             // Whoever waits for a row meanwhile is not to wait for who does nothing with it.
             storage.txn.pass_turn();
             let taken = session.wait_for_advisory_lock(wanted);
-            return unless_cancelled(taken, storage.cancel).await?;
+            return Ok(unless_cancelled(taken, storage.cancel).await??);
         }
         obstacle => obstacle,
     };
     let storage = cx.storage()?;
-    wait_for(obstacle, storage.txn, storage.cancel).await
+    Ok(wait_for(obstacle, storage.txn, storage.cancel).await?)
 }
 
 /// Waits for a temporary file, outside of any transaction.

@@ -5,12 +5,13 @@
 //! Does not: find the rows; the judge does, and waits for those that others have changed.
 
 use super::super::context::EvalContext;
+use super::super::error::ExecError;
 use super::super::eval::{as_bool, eval};
 use super::super::trigger;
 use super::super::write::{
     check_not_null, check_violation, encode_changed, overtaken, unique_violation, without_key,
 };
-use super::{Judge, stopped};
+use super::Judge;
 use crate::events::Queue;
 use logstead_engine::{RowLock, RowRef, WriteError};
 use logstead_sql_catalog::classes::PG_CLASS;
@@ -34,7 +35,7 @@ impl<'c, 'a> Judge<'c, 'a> {
         action: Action,
         old: &[Datum],
         new: Option<&[Datum]>,
-    ) -> Result<()> {
+    ) -> Result<(), ExecError> {
         let position = set
             .position(rule.child.oid)
             .ok_or_else(|| SqlError::internal("an action on a table without rules"))?;
@@ -84,7 +85,7 @@ impl<'c, 'a> Judge<'c, 'a> {
                 match attempt? {
                     Ok(()) => break,
                     Err(WriteError::Overtaken) if assigned.is_none() => {
-                        return Err(overtaken("deleted"));
+                        return Err(overtaken("deleted").into());
                     }
                     Err(error) => {
                         let again = self.refused(error)?;
@@ -118,7 +119,7 @@ impl<'c, 'a> Judge<'c, 'a> {
         own: bool,
         triggers: &TableTriggers,
         event: TriggerEvent,
-    ) -> Result<()> {
+    ) -> Result<(), ExecError> {
         let moment = Moment::before(event).of_statement();
         if !triggers.any(moment.of_action()) || (own && triggers.any(moment)) {
             return Ok(());
@@ -142,22 +143,14 @@ impl<'c, 'a> Judge<'c, 'a> {
             }
             acting.opening = true;
             let table = &triggers.table;
-            self.called = Some(trigger::call(
-                trigger::ACTION,
-                fire,
-                table,
-                event,
-                None,
-                None,
-            ));
-            return Err(stopped());
+            let call = trigger::call(trigger::ACTION, fire, table, event, None, None);
+            return Err(ExecError::Call(call));
         }
         begun.at = triggers.fires.len();
         Ok(())
     }
 
-    /// Shows a row that an action changes to its BEFORE triggers; false if it is left out. Stops with an error, and
-    /// the call in `called`.
+    /// Shows a row that an action changes to its BEFORE triggers; false if it is left out. Stops with the call of one.
     fn before(
         &mut self,
         triggers: &TableTriggers,
@@ -165,7 +158,7 @@ impl<'c, 'a> Judge<'c, 'a> {
         rid: Rid,
         old: &[Datum],
         mut new: Option<&mut Vec<Datum>>,
-    ) -> Result<bool> {
+    ) -> Result<bool, ExecError> {
         let session = self.cx.session;
         let acting = &mut self.cx.events.acting;
         let answered = acting.answered.take();
@@ -196,8 +189,8 @@ impl<'c, 'a> Judge<'c, 'a> {
             }
             let (old, now) = (Some(old.to_vec()), now.map(<[Datum]>::to_vec));
             let table = &triggers.table;
-            self.called = Some(trigger::call(trigger::ACTION, fire, table, event, old, now));
-            return Err(stopped());
+            let call = trigger::call(trigger::ACTION, fire, table, event, old, now);
+            return Err(ExecError::Call(call));
         }
         acting.at = triggers.fires.len();
         if let Some(row) = new {
@@ -221,7 +214,7 @@ impl<'c, 'a> Judge<'c, 'a> {
         assigned: &Option<Vec<(usize, Datum)>>,
         wanted: &[u8],
         rid: Rid,
-    ) -> Result<std::result::Result<(), WriteError>> {
+    ) -> Result<std::result::Result<(), WriteError>, ExecError> {
         let table = rule.child_table(self.cx.engine)?;
         let guard = self.cx.txn.pin();
         let row = match self.cx.txn.read_newest_outside(table, rid, &guard) {
@@ -247,7 +240,7 @@ impl<'c, 'a> Judge<'c, 'a> {
                 && let Err(error) = self.cx.txn.lock_row(table, rid, row.version, lock)
             {
                 return Ok(match error {
-                    WriteError::Overtaken => return Err(overtaken("updated")),
+                    WriteError::Overtaken => return Err(overtaken("updated").into()),
                     error => Err(error),
                 });
             }
@@ -265,7 +258,7 @@ impl<'c, 'a> Judge<'c, 'a> {
             return Ok(deleted);
         };
         let Some(rules) = set.tables.get(position) else {
-            return Err(SqlError::internal("an action on a table without rules"));
+            return Err(SqlError::internal("an action on a table without rules").into());
         };
         let relation: &Relation = &rules.table;
         let bare = EvalContext {
@@ -343,7 +336,7 @@ impl<'c, 'a> Judge<'c, 'a> {
             check_not_null(relation, &full, &given, |p| of(p).is_some(), session)?;
             for check in &rules.checks {
                 if as_bool(&at_once(&check.expr, &full, &bare)?)? == Some(false) {
-                    return Err(check_violation(relation, check, &full, &given, session));
+                    return Err(check_violation(relation, check, &full, &given, session).into());
                 }
             }
         }
@@ -362,14 +355,10 @@ impl<'c, 'a> Judge<'c, 'a> {
                 queue.updated(set, position, rid, row.bytes, new, true)?;
                 Ok(Ok(()))
             }
-            Err(WriteError::Unique { index, .. }) => Err(unique_violation(
-                relation,
-                table,
-                index,
-                new,
-                self.cx.session,
-            )),
-            Err(WriteError::NoKey { index }) => Err(without_key(table, index, new)),
+            Err(WriteError::Unique { index, .. }) => {
+                Err(unique_violation(relation, table, index, new, self.cx.session).into())
+            }
+            Err(WriteError::NoKey { index }) => Err(without_key(table, index, new).into()),
             Err(error) => Ok(Err(error)),
         }
     }

@@ -7,6 +7,7 @@
 use super::frame::Runs;
 use super::partition::Partition;
 use crate::context::Cx;
+use crate::error::{EvalError, Evaluated};
 use crate::eval::{eval_in, holds};
 use crate::user_aggregate::UserState;
 use crate::wait::WaitReason;
@@ -93,7 +94,7 @@ impl Moving {
             }
             *work -= 1;
             let row = rows.row(self.from)?;
-            let taken = match arguments(aggregate, call, row, cx)? {
+            let taken = match arguments(aggregate, call, row, cx).map_err(EvalError::unsuspended)? {
                 Some(args) => match self.take_back(call, &args, cx)? {
                     Ok(taken) => taken,
                     Err(obstacle) => return Ok(Err(obstacle)),
@@ -111,7 +112,8 @@ impl Moving {
                 return Ok(Ok(None));
             }
             *work -= 1;
-            if let Some(args) = arguments(aggregate, call, rows.row(self.to)?, cx)?
+            if let Some(args) = arguments(aggregate, call, rows.row(self.to)?, cx)
+                .map_err(EvalError::unsuspended)?
                 && let Err(obstacle) = self.add(call, &args, cx)?
             {
                 return Ok(Err(obstacle));
@@ -195,7 +197,8 @@ impl Moving {
                 }
                 *work -= 1;
                 let row = rows.row(from + self.done - passed)?;
-                if let Some(args) = arguments(aggregate, call, row, cx)?
+                if let Some(args) =
+                    arguments(aggregate, call, row, cx).map_err(EvalError::unsuspended)?
                     && let Err(obstacle) = self.add(call, &args, cx)?
                 {
                     return Ok(Err(obstacle));
@@ -237,7 +240,7 @@ fn arguments<'a>(
     call: &'a WindowCall,
     row: &[Datum],
     cx: &mut Cx<'a>,
-) -> Result<Option<SmallVec<[Datum; 2]>>> {
+) -> Evaluated<Option<SmallVec<[Datum; 2]>>> {
     if let Some(filter) = &call.filter
         && !holds(filter, row, cx)?
     {

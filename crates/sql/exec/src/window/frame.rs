@@ -5,6 +5,7 @@
 
 use super::partition::{Keys, Partition};
 use crate::context::Cx;
+use crate::error::Evaluated;
 use crate::eval::eval_in;
 use logstead_sql_func as func;
 use logstead_sql_plan::{FrameBound, FrameExclusion, FrameUnits, Window};
@@ -86,7 +87,7 @@ impl Lookahead {
 
 impl Frames {
     /// The frames of `window`, offsets evaluated.
-    pub(super) fn new<'a>(window: &'a Window, keys: &Keys, cx: &mut Cx<'a>) -> Result<Frames> {
+    pub(super) fn new<'a>(window: &'a Window, keys: &Keys, cx: &mut Cx<'a>) -> Evaluated<Frames> {
         let units = window.frame.units;
         let start = bound(&window.frame.start, units, "starting", cx)?;
         let end = bound(&window.frame.end, units, "ending", cx)?;
@@ -94,7 +95,9 @@ impl Frames {
             matches!(start, Bound::Distance { .. }) || matches!(end, Bound::Distance { .. });
         let column = match keys.only_order() {
             Some(column) => column,
-            None if counted => return Err(SqlError::internal("RANGE over no one column")),
+            None if counted => {
+                return Err(SqlError::internal("RANGE over no one column").into());
+            }
             None => 0,
         };
         let order = window.order.first();
@@ -306,7 +309,7 @@ fn bound<'a>(
     units: FrameUnits,
     which: &str,
     cx: &mut Cx<'a>,
-) -> Result<Bound> {
+) -> Evaluated<Bound> {
     let (offset, before) = match bound {
         FrameBound::Unbounded => return Ok(Bound::Unbounded),
         FrameBound::CurrentRow => return Ok(Bound::CurrentRow),
@@ -318,7 +321,8 @@ fn bound<'a>(
         return Err(SqlError::new(
             SqlState::NULL_VALUE_NOT_ALLOWED,
             format!("frame {which} offset must not be null"),
-        ));
+        )
+        .into());
     }
     if units == FrameUnits::Range {
         return Ok(Bound::Distance { offset, before });
@@ -328,7 +332,8 @@ fn bound<'a>(
         return Err(SqlError::new(
             SqlState::INVALID_PRECEDING_OR_FOLLOWING_SIZE,
             format!("frame {which} offset must not be negative"),
-        ));
+        )
+        .into());
     }
     Ok(Bound::Count(if before { -count } else { count }))
 }

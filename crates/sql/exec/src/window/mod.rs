@@ -17,6 +17,7 @@ use super::eval::eval_in;
 use super::operator::{Running, Step, pull};
 use super::operator_memory::OperatorMemory;
 use super::wait::WaitReason;
+use crate::error::EvalError;
 use aggregate::Moving;
 use frame::{Frames, Lookahead};
 use logstead_sql_func::WindowKind;
@@ -507,7 +508,7 @@ fn own_value<'a>(
 /// An argument of a call on a row.
 fn arg<'a>(call: &'a WindowCall, i: usize, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
     match call.args.get(i) {
-        Some(arg) => eval_in(arg, row, cx),
+        Some(arg) => eval_in(arg, row, cx).map_err(EvalError::unsuspended),
         None => Err(SqlError::internal("a window function without its argument")),
     }
 }

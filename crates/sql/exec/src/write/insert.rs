@@ -8,6 +8,7 @@ use super::{
 };
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::context::{Cx, Evaluation, ExecContext, Shared};
+use crate::error::{Evaluated, ExecError};
 use crate::eval::eval_in;
 use crate::operator::{Running, Step, pull};
 use crate::trigger::{self, Fired, Firing, Statement};
@@ -288,7 +289,7 @@ pub(super) fn generate<'a>(
     generated: &'a [(usize, Expr)],
     row: &mut [Datum],
     cx: &mut Cx<'a>,
-) -> Result<()> {
+) -> Evaluated<()> {
     for (position, expr) in generated {
         let value = eval_in(expr, row, cx)?;
         place(row, *position, value)?;
@@ -323,7 +324,7 @@ fn judge<'a>(
     policies: &'a [Check],
     row: &mut [Datum],
     cx: &mut Cx<'a>,
-) -> Result<()> {
+) -> Evaluated<()> {
     generate(&insert.generated, row, cx)?;
     check_policies(&insert.table, policies, row, cx)?;
     check_not_null(&insert.table, row, &insert.given, |_| true, cx.session)?;
@@ -463,8 +464,11 @@ impl Inserter {
         while let Some(obstacle) = self.statement.begin(&events_of(insert), &mut cx)? {
             match wait::wait(obstacle, &mut cx).await {
                 Ok(()) => {}
-                Err(_) if cx.shared.called.is_some() => return Ok(Progress::Call),
-                Err(error) => return Err(error),
+                Err(ExecError::Call(call)) => {
+                    self.called = Some(call);
+                    return Ok(Progress::Call);
+                }
+                Err(ExecError::Sql(error)) => return Err(error),
             }
         }
         Ok(Progress::Done { rows: 0 })
@@ -493,11 +497,11 @@ impl Inserter {
                 Outcome::Skipped => return Ok(Progress::Done { rows: 0 }),
                 Outcome::Wait(obstacle) => match wait::wait(obstacle, &mut cx).await {
                     Ok(()) => {}
-                    Err(_) if cx.shared.called.is_some() => {
-                        self.stopped = true;
+                    Err(ExecError::Call(call)) => {
+                        (self.called, self.stopped) = (Some(call), true);
                         return Ok(Progress::Call);
                     }
-                    Err(error) => return Err(error),
+                    Err(ExecError::Sql(error)) => return Err(error),
                 },
             }
         }
@@ -523,7 +527,7 @@ impl Inserter {
 
 impl Caller for Inserter {
     fn called(&mut self) -> Option<Box<Call>> {
-        self.called.take().or_else(|| self.shared.called.take())
+        self.called.take()
     }
 
     fn answer(&mut self, call: &Call, rows: VecDeque<Vec<Datum>>) {

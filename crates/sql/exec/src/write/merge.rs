@@ -11,6 +11,7 @@ use super::{
 };
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::context::{Cx, Evaluation};
+use crate::error::Evaluated;
 use crate::eval::holds;
 use crate::operator::{Running, Step, pull};
 use crate::trigger::{self, Statement};
@@ -203,7 +204,7 @@ impl MergeWriter {
         merge: &'a Merge,
         current: &Row<'_>,
         cx: &mut Cx<'a>,
-    ) -> Result<Choice> {
+    ) -> Evaluated<Choice> {
         if self.newest {
             fill(&merge.table, current.bytes, &mut self.row)?;
             shows_version(&mut self.row, merge.table.columns.len(), current.version);
@@ -296,7 +297,7 @@ fn events_of(merge: &Merge) -> Vec<(TriggerEvent, Option<&Arc<RuleSet>>)> {
 }
 
 /// The first clause whose condition holds.
-fn first_of<'a>(clauses: &'a [When], row: &[Datum], cx: &mut Cx<'a>) -> Result<Option<usize>> {
+fn first_of<'a>(clauses: &'a [When], row: &[Datum], cx: &mut Cx<'a>) -> Evaluated<Option<usize>> {
     for (at, when) in clauses.iter().enumerate() {
         let wanted = match &when.condition {
             Some(condition) => holds(condition, row, cx)?,

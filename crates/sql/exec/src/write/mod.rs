@@ -22,6 +22,7 @@ use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::eval::{as_bool, eval_in, holds, text_of};
 use super::wait::WaitReason;
+use crate::error::Evaluated;
 use crate::index_keys::{self, RowKeys};
 use logstead_engine::{RowBuilder, RowLock, RowRef, Table, VersionId, WriteError};
 use logstead_sql_catalog::context::Context;
@@ -231,10 +232,10 @@ pub(crate) fn check_constraints<'a>(
     row: &[Datum],
     given: &[usize],
     cx: &mut Cx<'a>,
-) -> Result<()> {
+) -> Evaluated<()> {
     for check in checks {
         if as_bool(&eval_in(&check.expr, row, cx)?)? == Some(false) {
-            return Err(check_violation(relation, check, row, given, cx.session));
+            return Err(check_violation(relation, check, row, given, cx.session).into());
         }
     }
     Ok(())
@@ -246,10 +247,10 @@ pub(super) fn check_policies<'a>(
     policies: &'a [Check],
     row: &[Datum],
     cx: &mut Cx<'a>,
-) -> Result<()> {
+) -> Evaluated<()> {
     for policy in policies {
         if !holds(&policy.expr, row, cx)? {
-            return Err(check_violation(relation, policy, row, &[], cx.session));
+            return Err(check_violation(relation, policy, row, &[], cx.session).into());
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::context::{Cx, Evaluation};
+use crate::error::Evaluated;
 use crate::eval::eval_in;
 use crate::operator::{Running, Step, pull};
 use crate::scan::OpenRow;
@@ -348,7 +349,7 @@ impl UpdateWriter {
         source: &[Datum],
         current: RowRef<'_>,
         cx: &mut Cx<'a>,
-    ) -> Result<()> {
+    ) -> Evaluated<()> {
         self.row.clear();
         self.row.extend_from_slice(source);
         self.sparse = false;
@@ -421,7 +422,7 @@ impl UpdateWriter {
         update: &'a Update,
         current: &Row<'_>,
         cx: &mut Cx<'a>,
-    ) -> Result<bool> {
+    ) -> Evaluated<bool> {
         if self.newest {
             fill(&update.table, current.bytes, &mut self.row)?;
             shows_version(&mut self.row, update.table.columns.len(), current.version);
@@ -440,7 +441,7 @@ impl UpdateWriter {
         update: &'a Update,
         current: RowRef<'_>,
         cx: &mut Cx<'a>,
-    ) -> Result<()> {
+    ) -> Evaluated<()> {
         self.assigned.clear();
         let relation = &update.table;
         let given = update.assignments.len().saturating_sub(update.generated);

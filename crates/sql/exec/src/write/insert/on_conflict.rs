@@ -11,6 +11,7 @@ use super::super::{
 };
 use super::{InsertWriter, judge, judged_exprs, place};
 use crate::context::Cx;
+use crate::error::Evaluated;
 use crate::eval::eval_in;
 use crate::stored;
 use crate::trigger::{self, Fired};
@@ -99,7 +100,7 @@ impl InsertWriter {
         update: &'a ConflictUpdate,
         existing: &Row<'_>,
         cx: &mut Cx<'a>,
-    ) -> Result<bool> {
+    ) -> Evaluated<bool> {
         let relation = &insert.table;
         stored::decode_all(relation, existing.bytes, &mut self.joined)?;
         self.joined.extend_from_slice(&self.row);
