@@ -2,7 +2,6 @@
 
 use super::aggregate::Scratch;
 use super::context::{Cx, EvalContext};
-use super::error::Evaluated;
 use super::eval::{eval, eval_in, holds, operand};
 use super::keytable::KeyTable;
 use super::operator::Step;
@@ -10,6 +9,7 @@ use super::sort::write_key;
 use super::spill::Got;
 use super::spill::merge::{BigSorter, Ordered};
 use super::user_aggregate::UserState;
+use super::wait::Evaluated;
 use logstead_sql_func::AggregateState as State;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{AggregateCall, walk};

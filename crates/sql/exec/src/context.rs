@@ -5,11 +5,11 @@
 
 use super::batch::check_memory;
 use super::cte::CteState;
-use super::error::{EvalError, Evaluated};
 use super::operator::Step;
 use super::spill::{Spill, SpillAllowance};
 use super::subquery::SubqueryState;
 use super::wait::WaitReason;
+use super::wait::{EvalError, Evaluated};
 use super::write::Outcome;
 use crate::events::{Events, Queue};
 use logstead_engine::{Engine, Index, Memory, Table, Txn};

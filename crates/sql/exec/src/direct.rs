@@ -4,8 +4,8 @@
 //! reads are decoded. What [`recognise`] accepts gives the same rows in the same order as the operators would.
 
 use super::context::{Cx, ExecContext, Shared};
-use super::error::ExecError;
 use super::scan::{EXAMINED_MAX, Emitter, IndexState, SeqState};
+use super::wait::ExecError;
 use super::{Progress, RowSink, wait};
 use crate::StoredColumn;
 use logstead_sql_plan::expr::Expr;

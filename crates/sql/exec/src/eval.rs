@@ -1,9 +1,9 @@
 //! Evaluates bound expressions: three-valued logic, strict functions, short circuits, errors in PostgreSQL's order.
 
 use super::context::{Calls, Cx, EvalContext, Shared};
-use super::error::{EvalError, Evaluated};
 use super::subquery;
 use super::wait::WaitReason;
+use super::wait::{EvalError, Evaluated};
 use logstead_engine::Txn;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_func::{self as func, Body, Function, Volatility};

@@ -1,8 +1,8 @@
 //! Asks a [`Guarded`] condition: the guard, then the statement's own.
 
 use super::context::Cx;
-use super::error::Evaluated;
 use super::eval::holds;
+use super::wait::Evaluated;
 use super::write::check_policies;
 use logstead_sql_plan::Guarded;
 use logstead_sql_types::value::Datum;

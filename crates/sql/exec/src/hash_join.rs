@@ -18,7 +18,6 @@ mod parts;
 
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
-use super::error::Evaluated;
 use super::eval::operand;
 use super::join::{Pair, Shape};
 use super::join_table::{NONE, Table};
@@ -26,6 +25,7 @@ use super::operator::{Running, Step};
 use super::operator_memory::OperatorMemory;
 use super::rescan_invariant::is_fixed_by;
 use super::spill::{Got, partition_of};
+use super::wait::Evaluated;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::stats::NodeDetail;
 use logstead_sql_plan::{JoinKind, Node, Plan};

@@ -5,10 +5,10 @@
 
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
-use super::error::Evaluated;
 use super::eval::eval_in;
 use super::operator::Step;
 use super::scan::{EXAMINED_MAX, Emitter, OpenRow};
+use super::wait::Evaluated;
 use super::wait::WaitReason;
 use logstead_engine::{Absent, Guard, Index, IndexCursor, Row, Txn};
 use logstead_sql_catalog::{IndexDef, Relation};

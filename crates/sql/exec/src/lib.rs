@@ -19,7 +19,6 @@ mod batch;
 mod context;
 mod cte;
 mod direct;
-mod error;
 mod eval;
 pub mod events;
 mod guarded;
@@ -74,7 +73,6 @@ mod tests;
 
 use batch::{BATCH_ROWS, Batch};
 use context::{Cx, Shared};
-use error::ExecError;
 use logstead_engine::RowRef;
 use logstead_fiber::{NoStack, poll_with_stack};
 use logstead_sql_parse::{drop_deep, on_enough_stack};
@@ -87,6 +85,7 @@ use operator::{Running, Step};
 use spill::{Got, Spool, SpoolReader};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use wait::ExecError;
 
 /// Takes a statement's result rows.
 pub trait RowSink {

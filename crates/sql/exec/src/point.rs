@@ -8,9 +8,9 @@
 //! Invariant: a plan is recognised only if the general path would give the same rows, errors and locks.
 
 use super::context::{Cx, ExecContext, Shared};
-use super::error::{EvalError, ExecError};
 use super::eval::{columns_read, eval_in};
 use super::index_scan::push_key;
+use super::wait::{EvalError, ExecError};
 use super::write::{DeleteWriter, InsertWriter, Outcome, UpdateWriter};
 use super::{RowSink, stored, wait};
 use crate::StoredColumn;

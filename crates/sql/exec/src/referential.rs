@@ -6,9 +6,9 @@
 mod action;
 
 use super::context::ExecContext;
-use super::error::ExecError;
 use super::routine::Call;
 use super::trigger;
+use super::wait::ExecError;
 use super::wait::{WaitReason, wait_for};
 use super::write::{unique_violation, write_failed};
 use crate::events::{Acting, Event, Queue, What, Written};

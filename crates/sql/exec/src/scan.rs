@@ -2,13 +2,13 @@
 
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
-use super::error::EvalError;
 use super::eval::{columns_read, holds};
 pub(crate) use super::index_scan::IndexState;
 use super::operator::Step;
 use super::operator_memory::OperatorMemory;
 use super::stored_predicate::StoredPredicate;
 use super::stream::{Set, call_table};
+use super::wait::EvalError;
 use super::wait::WaitReason;
 use crate::StoredColumn;
 use logstead_engine::{Absent, Guard, Row, RowRef, ScanCursor, Table, Txn, VersionId};

@@ -7,12 +7,12 @@ mod ties;
 
 use super::batch::{Batch, Rows};
 use super::context::{Cx, Evaluation};
-use super::error::Evaluated;
 use super::eval::eval_in;
 use super::operator::{Running, Step};
 use super::operator_memory::OperatorMemory;
 use super::spill::merge::{BigSorter, Ordered};
 use super::spill::{Got, Spill};
+use super::wait::Evaluated;
 use logstead_sql_plan::stats::{NodeDetail, width};
 use logstead_sql_plan::{Node, Plan, SortKey};
 use logstead_sql_types::error::Result;

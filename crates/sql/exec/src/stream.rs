@@ -2,10 +2,10 @@
 
 use super::batch::{BATCH_ROWS, Batch, row_size_bytes};
 use super::context::{Cx, Evaluation};
-use super::error::{EvalError, Evaluated};
 use super::eval::{eval_in, holds};
 use super::operator::{Running, Step, pull};
 use super::operator_memory::OperatorMemory;
+use super::wait::{EvalError, Evaluated};
 use logstead_sql_func::{self as func, Body, Function, Series};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Plan, walk};

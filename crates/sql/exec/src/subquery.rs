@@ -11,7 +11,6 @@
 
 use super::batch::{BATCH_ROWS, Batch, Rows, check_memory};
 use super::context::Cx;
-use super::error::{EvalError, Evaluated, ExecError};
 use super::eval::{apply, as_bool, eval_in, truth};
 use super::keytable::{KeyTable, row_key};
 use super::memoize::Remembered;
@@ -20,6 +19,7 @@ use super::operator_memory::OperatorMemory;
 use super::rescan_invariant::reads_with_within;
 use super::step;
 use super::wait::WaitReason;
+use super::wait::{EvalError, Evaluated, ExecError};
 use logstead_sql_func::Function;
 use logstead_sql_func::arrays::gathered;
 use logstead_sql_plan::expr::{Expr, Subquery, SubqueryKind};

@@ -7,11 +7,11 @@
 
 use super::aggregate_cell::{Cell, Kept};
 use super::context::{Cx, EvalContext, Evaluation};
-use super::error::Evaluated;
 use super::eval::{eval, eval_in};
 use super::operator::Step;
 use super::spill::Got;
 use super::spill::merge::Ordered;
+use super::wait::Evaluated;
 use super::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{AggregateCall, Transitions, UserAggregate, walk};

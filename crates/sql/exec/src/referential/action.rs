@@ -5,9 +5,9 @@
 //! Does not: find the rows; the judge does, and waits for those that others have changed.
 
 use super::super::context::EvalContext;
-use super::super::error::ExecError;
 use super::super::eval::{as_bool, eval};
 use super::super::trigger;
+use super::super::wait::ExecError;
 use super::super::write::{
     check_not_null, check_violation, encode_changed, overtaken, unique_violation, without_key,
 };

@@ -7,10 +7,10 @@
 use super::frame::Runs;
 use super::partition::Partition;
 use crate::context::Cx;
-use crate::error::{EvalError, Evaluated};
 use crate::eval::{eval_in, holds};
 use crate::user_aggregate::UserState;
 use crate::wait::WaitReason;
+use crate::wait::{EvalError, Evaluated};
 use logstead_sql_func::{Aggregate, AggregateState};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Transitions, WindowCall};

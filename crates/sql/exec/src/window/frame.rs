@@ -5,8 +5,8 @@
 
 use super::partition::{Keys, Partition};
 use crate::context::Cx;
-use crate::error::Evaluated;
 use crate::eval::eval_in;
+use crate::wait::Evaluated;
 use logstead_sql_func as func;
 use logstead_sql_plan::{FrameBound, FrameExclusion, FrameUnits, Window};
 use logstead_sql_types::error::{Result, SqlError};

@@ -17,7 +17,7 @@ use super::eval::eval_in;
 use super::operator::{Running, Step, pull};
 use super::operator_memory::OperatorMemory;
 use super::wait::WaitReason;
-use crate::error::EvalError;
+use crate::wait::EvalError;
 use aggregate::Moving;
 use frame::{Frames, Lookahead};
 use logstead_sql_func::WindowKind;

@@ -8,10 +8,10 @@ use super::{
 };
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::context::{Cx, Evaluation, ExecContext, Shared};
-use crate::error::{Evaluated, ExecError};
 use crate::eval::eval_in;
 use crate::operator::{Running, Step, pull};
 use crate::trigger::{self, Fired, Firing, Statement};
+use crate::wait::{Evaluated, ExecError};
 use crate::{Call, Caller, Prepared, Progress, referential, wait};
 use logstead_engine::{RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_sql_catalog::trigger::TriggerEvent;

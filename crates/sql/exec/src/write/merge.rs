@@ -11,10 +11,10 @@ use super::{
 };
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::context::{Cx, Evaluation};
-use crate::error::Evaluated;
 use crate::eval::holds;
 use crate::operator::{Running, Step, pull};
 use crate::trigger::{self, Statement};
+use crate::wait::Evaluated;
 use logstead_engine::{Row, Table, VersionId};
 use logstead_sql_catalog::trigger::TriggerEvent;
 use logstead_sql_plan::constraints::{RuleSet, TableTriggers};

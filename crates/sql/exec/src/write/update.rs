@@ -8,12 +8,12 @@ use super::{
 };
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::context::{Cx, Evaluation};
-use crate::error::Evaluated;
 use crate::eval::eval_in;
 use crate::operator::{Running, Step, pull};
 use crate::scan::OpenRow;
 use crate::stored;
 use crate::trigger::{self, Fired, Firing, Statement};
+use crate::wait::Evaluated;
 use logstead_engine::{Row, RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::trigger::TriggerEvent;

@@ -11,10 +11,10 @@ use super::super::{
 };
 use super::{InsertWriter, judge, judged_exprs, place};
 use crate::context::Cx;
-use crate::error::Evaluated;
 use crate::eval::eval_in;
 use crate::stored;
 use crate::trigger::{self, Fired};
+use crate::wait::Evaluated;
 use crate::wait::WaitReason;
 use logstead_engine::{Isolation, KeyKind, Row, RowRef, Table, WriteError};
 use logstead_sql_catalog::trigger::TriggerEvent;
