@@ -365,7 +365,7 @@ pub(super) fn to_reg(cx: &dyn FunctionContext, a: &[Datum], ty: u32) -> Result<D
     })
 }
 
-/// `pg_is_in_recovery`
+/// `pg_is_other_temp_schema`
 pub(super) fn no(_: &[Datum]) -> Result<Datum> {
     Ok(Datum::Bool(false))
 }

@@ -379,7 +379,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(637, "pg_index_has_property", &[REGCLASS, TEXT], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_index_has_property", a))),
     f(636, "pg_indexam_has_property", &[OID, TEXT], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_indexam_has_property", a))),
     f(2998, "pg_indexes_size", &[REGCLASS], None, INT8, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_indexes_size", a))),
-    f(3810, "pg_is_in_recovery", &[], None, BOOL, true, Volatile, Body::Pure(system::no)),
+    f(3810, "pg_is_in_recovery", &[], None, BOOL, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_is_in_recovery", a))),
     f(2855, "pg_is_other_temp_schema", &[OID], None, BOOL, true, Stable, Body::Pure(system::no)),
     f(3378, "pg_isolation_test_session_is_blocked", &[INT4, INT4_ARRAY], None, BOOL, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_isolation_test_session_is_blocked", a))),
     f(2854, "pg_my_temp_schema", &[], None, OID, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_my_temp_schema", a))),

@@ -23,7 +23,7 @@ use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_exec::{Spill, SpillAllowance};
 use logstead_sql_func::{FunctionContext, RestorePointRequest};
 use logstead_sql_types::encoding::Encoding;
-use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
 use logstead_sql_types::value::{Datum, IoContext, Oid, OutputStyle, user};
 use logstead_types::{Csn, SqlState};
@@ -408,6 +408,9 @@ impl IoContext for SessionContext {
             }
         }
         if let ("pg_notify", [channel, payload]) = (name, args) {
+            if self.instance.store.is_replica() {
+                return Err(SqlError::during_recovery("NOTIFY"));
+            }
             let text = |value: &Datum| match value {
                 Datum::Text(text) => Arc::clone(text),
                 _ => Arc::from(""),
@@ -605,6 +608,9 @@ impl FunctionContext for SessionContext {
             })?;
         }
         self.superuser_only("make or drop restore points")?;
+        if self.instance.store.is_replica() {
+            return Err(recovery_in_progress());
+        }
         self.restore_points.borrow_mut().push(request);
         Ok(())
     }

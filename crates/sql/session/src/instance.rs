@@ -243,6 +243,15 @@ impl Instance {
         self.stopping.load(Ordering::SeqCst)
     }
 
+    /// A replica begins again: every session ends, and new ones are refused.
+    pub fn restart_all(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.sessions
+            .lock()
+            .values()
+            .for_each(|entry| entry.signals.restart());
+    }
+
     /// The grace time is over: every session ends.
     pub fn terminate_all(&self) {
         self.sessions
