@@ -41,6 +41,10 @@ pub(crate) struct Config {
     pub(crate) readers: Readers,
     /// Where the log lives, if not in the data directory.
     pub(crate) home: Option<String>,
+    /// The home whose log is followed, if this is a replica.
+    pub(crate) replica_of: Option<String>,
+    /// The shortest time between two looks there, if it was given.
+    pub(crate) replica_poll_interval: Option<Duration>,
     pub(crate) write_way: IoMethod,
     /// Where the log lives in several homes: when a commit is durable.
     pub(crate) ack: WriteConcern,
@@ -268,6 +272,7 @@ impl Config {
                 .ok_or_else(|| format!("--set {assignment}: NAME=VALUE is expected"))?;
             given.push((name.trim().to_owned(), value.trim().to_owned()));
         }
+        let take_over = arguments.get_flag("take-over");
         let config = Config::merge(
             given,
             environment,
@@ -275,8 +280,11 @@ impl Config {
             arguments.get_flag("accept-data-loss"),
             &Env::real(),
         )?;
+        if take_over && config.replica_of.is_some() {
+            return Err("\"replica_of\" and --take-over cannot both be given".to_owned());
+        }
         Ok(Config {
-            take_over: arguments.get_flag("take-over"),
+            take_over,
             absent_one_in: if cfg!(debug_assertions) {
                 arguments.get_one(ABSENT_ONE_IN).copied().unwrap_or(0)
             } else {
@@ -359,9 +367,14 @@ impl Config {
             let default = settings::find(name).map_or("", |setting| setting.default);
             told.map_or(default, String::as_str)
         };
+        // A replica has no data directory: there may be one of another server.
+        let elsewhere = match place("home") {
+            "" => place("replica_of"),
+            home => home,
+        };
         let system_file = system_file::place(
             env,
-            place("home"),
+            elsewhere,
             place("data_directory"),
             file_name.as_deref(),
         );
@@ -409,6 +422,15 @@ impl Config {
                 ));
             }
         }
+        if !value("replica_of").is_empty() {
+            let not_both = |name: &str| format!("\"replica_of\" and {name} cannot both be given");
+            if !value("home").is_empty() {
+                return Err(not_both("\"home\""));
+            }
+            if accept_data_loss {
+                return Err(not_both("--accept-data-loss"));
+            }
+        }
         Ok(Config {
             listen,
             data_directory: PathBuf::from(value("data_directory")),
@@ -417,6 +439,12 @@ impl Config {
                 _ => Readers::Owner,
             },
             home: Some(value("home")).filter(|url| !url.is_empty()),
+            replica_of: Some(value("replica_of")).filter(|url| !url.is_empty()),
+            replica_poll_interval: values
+                .contains_key("replica_poll_interval")
+                .then(|| number("replica_poll_interval"))
+                .transpose()?
+                .map(Duration::from_millis),
             write_way: value("write_way").parse()?,
             ack: value("ack").parse()?,
             workers: usize::try_from(number("workers")?).map_err(|error| error.to_string())?,

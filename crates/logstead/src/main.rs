@@ -16,6 +16,7 @@ mod fsck;
 mod hba;
 mod log;
 mod metrics;
+mod replica;
 mod serve;
 mod sockets;
 mod system_file;

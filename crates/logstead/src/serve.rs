@@ -7,6 +7,8 @@ use crate::arrivals::Arrivals;
 use crate::branch::open_branch;
 use crate::checkpoints::Checkpoints;
 use crate::config::{self, Config};
+use crate::metrics::Watched;
+use crate::replica::{self, Listening};
 use crate::sockets::{self, Sockets};
 use crate::system_file::SystemFile;
 use crate::worker::{self, Inbox};
@@ -71,14 +73,14 @@ fn recovered(report: &RecoveryReport) -> String {
 /// Exit code after the log could not be written: what was not acknowledged may be lost, recovery decides.
 const EXIT_LOG_FAILED: i32 = 74;
 /// How long sessions have after the grace time to notice that it is over.
-const TERMINATE_TIME: Duration = Duration::from_secs(5);
+pub(crate) const TERMINATE_TIME: Duration = Duration::from_secs(5);
 /// How long a stop waits for a home that does not answer, until everything is flushed. What is not was never
 /// acknowledged, unless with `synchronous_commit = off`.
 const FLUSH_TIME: Duration = Duration::from_secs(30);
 /// How often a stop looks whether the sessions are gone.
 const STOP_POLL: Duration = Duration::from_millis(10);
 /// A pause after accept fails (no file descriptors left): others may end meanwhile.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Between two looks at what holds a worker.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// From this latency on a home is a store that is waited for, and so many threads bring in what is not in memory.
@@ -134,6 +136,14 @@ pub(crate) fn run(mut config: Config) -> ExitCode {
             );
         }
     };
+    if config.replica_of.is_some() {
+        let listening = Listening {
+            listener,
+            local,
+            metrics,
+        };
+        return replica::run(config, &env, listening, &access, spare);
+    }
     let (instance, evictor) = match open(&config, &env) {
         Ok((instance, evictor)) => (Arc::new(instance), evictor),
         Err((code, message)) => return fail(code, &message),
@@ -214,9 +224,10 @@ pub(crate) fn start_logging(level: &str, json: bool) {
 }
 
 /// Where the log lives, as it was configured.
-fn place(config: &Config) -> String {
+pub(crate) fn place(config: &Config) -> String {
     let directory = || config.data_directory.display().to_string();
-    config.home.clone().unwrap_or_else(directory)
+    let home = config.replica_of.as_ref().or(config.home.as_ref());
+    home.cloned().unwrap_or_else(directory)
 }
 
 fn open_home(config: &Config, env: &Env) -> Result<LogHome, BranchError> {
@@ -247,7 +258,7 @@ fn open_home(config: &Config, env: &Env) -> Result<LogHome, BranchError> {
 
 /// The home with its cache on the local disk, if one was asked for and can be had: a cache saves time, and is never a
 /// reason not to start.
-fn cached(home: LogHome, config: &Config, env: &Env) -> LogHome {
+pub(crate) fn cached(home: LogHome, config: &Config, env: &Env) -> LogHome {
     let Some(directory) = &config.cache_directory else {
         return home;
     };
@@ -266,7 +277,7 @@ fn cached(home: LogHome, config: &Config, env: &Env) -> LogHome {
 }
 
 /// What providers charge: the built-in list, and the user's over it.
-fn prices(config: &Config) -> Result<PriceList, String> {
+pub(crate) fn prices(config: &Config) -> Result<PriceList, String> {
     let built_in = PriceList::built_in();
     match &config.price_list {
         None => Ok(built_in),
@@ -278,7 +289,10 @@ fn prices(config: &Config) -> Result<PriceList, String> {
 /// then the page is unpacked: a few keep disk and cores at work, and leave some to the workers. A request to a store is
 /// waited for, so what can be read in a second hangs on how many are on their way. A thread is started when it is first
 /// needed.
-fn fault_threads(values: &BTreeMap<String, String>, capabilities: &HomeCapabilities) -> usize {
+pub(crate) fn fault_threads(
+    values: &BTreeMap<String, String>,
+    capabilities: &HomeCapabilities,
+) -> usize {
     let given = values.get("fault_threads");
     let by_home = match capabilities.append_latency_expected_us < STORE_LATENCY_US {
         true => EngineOptions::default().fault_threads,
@@ -331,7 +345,7 @@ fn certificate_and_key(certificate: &Path, key: &Path) -> Result<(String, String
 }
 
 /// Certificate and key are read again; connections that begin from now on are shown the new ones.
-fn certificate_again(config: &Config, access: &Access) {
+pub(crate) fn certificate_again(config: &Config, access: &Access) {
     let (Some((certificate, key)), Some(tls)) = (&config.ssl, &access.tls) else {
         info!("there is no certificate to be read again");
         return;
@@ -359,6 +373,12 @@ fn passwords(config: &Config, store: &CatalogStore) -> Result<(), String> {
             Err(error) => return Err(format!("{variable}: {}", error.fields().message)),
         }
     }
+    proofs(config, store)
+}
+
+/// Refuses to be reached from elsewhere where nobody could prove anything.
+pub(crate) fn proofs(config: &Config, store: &CatalogStore) -> Result<(), String> {
+    let variable = format!("{}{}", config::ENVIRONMENT_PREFIX, config::PASSWORD);
     let roles = store.roles();
     let suffices = match config.hba {
         // Without rules whoever comes by this machine, a proxy of others too, is trusted as long as the superuser has
@@ -517,7 +537,7 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>),
 }
 
 /// Tells people what came of bringing rows in after a start.
-fn warm(engine: &Engine) -> impl FnOnce(Result<(), FaultError>) + Send + 'static {
+pub(crate) fn warm(engine: &Engine) -> impl FnOnce(Result<(), FaultError>) + Send + 'static {
     // The thread holds on to the engine itself until it has told.
     let memory = engine.memory();
     move |ended| match ended {
@@ -594,7 +614,7 @@ fn release(engine: &Engine, env: &Env, lease_duration: Duration) {
 
 type Started = (Vec<Arc<Inbox>>, Vec<JoinHandle>);
 
-fn start_workers(
+pub(crate) fn start_workers(
     config: &Config,
     env: &Env,
     instance: &Arc<Instance>,
@@ -617,7 +637,7 @@ fn start_workers(
 }
 
 /// Looks what holds a worker.
-async fn watch(instance: Arc<Instance>) {
+pub(crate) async fn watch(instance: Arc<Instance>) {
     let mut looks = Looks::default();
     loop {
         tokio::time::sleep(LOOK_PAUSE).await;
@@ -653,7 +673,8 @@ async fn accept(
         if let Ok(address) = metrics.local_addr() {
             info!("metrics at http://{address}/metrics");
         }
-        tokio::spawn(crate::metrics::serve(metrics, Arc::clone(instance)));
+        let watched = Arc::new(Watched::of(Arc::clone(instance)));
+        tokio::spawn(crate::metrics::serve(metrics, watched));
     }
     tokio::spawn(watch(Arc::clone(instance)));
     let arrivals = Arc::new(Arrivals {
@@ -663,7 +684,7 @@ async fn accept(
         patience: access.timeout,
         silent: AtomicUsize::new(0),
     });
-    let mut local = local.accept(&arrivals)?;
+    let mut accepting = local.accept(&arrivals)?;
     announce(config, address);
     loop {
         tokio::select! {
@@ -684,7 +705,8 @@ async fn accept(
         config.shutdown_grace.as_secs()
     );
     drop(listener);
-    local.shutdown().await;
+    accepting.shutdown().await;
+    drop(local);
     instance.stop();
     let impatient = async {
         tokio::select! {
@@ -721,7 +743,7 @@ async fn accept(
 }
 
 /// Waits until all sessions are gone; false if `limit` or `cut_short` came first.
-async fn gone_within(
+pub(crate) async fn gone_within(
     instance: &Instance,
     limit: Duration,
     cut_short: impl Future<Output = ()>,
@@ -738,7 +760,7 @@ async fn gone_within(
     }
 }
 
-fn announce(config: &Config, address: std::net::SocketAddr) {
+pub(crate) fn announce(config: &Config, address: std::net::SocketAddr) {
     let directory = place(config);
     let text = format!(
         "logstead {} listening on {address}\nlog in {directory}\nconnect with: psql -h {} -p {} -U postgres\n",

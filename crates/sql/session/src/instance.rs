@@ -239,7 +239,8 @@ impl Instance {
             .for_each(|entry| entry.signals.stop());
     }
 
-    pub(super) fn is_stopping(&self) -> bool {
+    /// Has that begun?
+    pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
 
