@@ -31,7 +31,7 @@ const EVICT_ALWAYS: &str = "evict-always";
 const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// What the server runs with.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Config {
     /// Every setting that was given, by lower-case name, canonical; with workers and memory always present.
     pub(crate) values: BTreeMap<String, String>,
@@ -43,6 +43,8 @@ pub(crate) struct Config {
     pub(crate) home: Option<String>,
     /// The home whose log is followed, if this is a replica.
     pub(crate) replica_of: Option<String>,
+    /// The replica becomes the primary as soon as it can have the log.
+    pub(crate) promote_when_primary_lost: bool,
     /// The shortest time between two looks there, if it was given.
     pub(crate) replica_poll_interval: Option<Duration>,
     pub(crate) write_way: IoMethod,
@@ -136,7 +138,7 @@ pub(crate) fn command_line() -> Command {
             "Starts on a log that is corrupt before its end; what follows the corruption is lost",
         ))
         .arg(Arg::new("take-over").long("take-over").action(ArgAction::SetTrue).help(
-            "Takes a log in an object store from the server that has it, and shuts that server out",
+            "Takes a log in an object store from the server that has it, and shuts that server out; a replica does so when it is promoted",
         ));
     // To show what eviction breaks: harmless, and tested with the program that users get.
     let evict_always = Arg::new(EVICT_ALWAYS).long(EVICT_ALWAYS);
@@ -185,6 +187,7 @@ pub(crate) fn command_line() -> Command {
         .arg_required_else_help(true)
         .subcommand(serve)
         .subcommands(crate::backup::commands())
+        .subcommand(crate::promote::command())
         .subcommand(logstead_bench::command())
         .subcommand(crate::dev_bucket::command())
         .subcommand(crate::branch::command())
@@ -280,8 +283,11 @@ impl Config {
             arguments.get_flag("accept-data-loss"),
             &Env::real(),
         )?;
-        if take_over && config.replica_of.is_some() {
-            return Err("\"replica_of\" and --take-over cannot both be given".to_owned());
+        if take_over && config.promote_when_primary_lost {
+            return Err(
+                "promote_when_primary_lost and --take-over cannot both be given: the primary would never be found alive"
+                    .to_owned(),
+            );
         }
         Ok(Config {
             take_over,
@@ -294,6 +300,15 @@ impl Config {
             evict_always: arguments.get_flag(EVICT_ALWAYS),
             ..config
         })
+    }
+
+    /// Of a replica that has become the primary.
+    pub(crate) fn promoted(&self) -> Config {
+        Config {
+            home: self.replica_of.clone(),
+            replica_of: None,
+            ..self.clone()
+        }
     }
 
     fn merge(
@@ -440,6 +455,7 @@ impl Config {
             },
             home: Some(value("home")).filter(|url| !url.is_empty()),
             replica_of: Some(value("replica_of")).filter(|url| !url.is_empty()),
+            promote_when_primary_lost: value("promote_when_primary_lost") == "on",
             replica_poll_interval: values
                 .contains_key("replica_poll_interval")
                 .then(|| number("replica_poll_interval"))

@@ -29,7 +29,8 @@ const SCRAPERS_MAX: usize = 8;
 pub(crate) struct Watched {
     /// None while a replica begins, or begins again.
     instance: RwLock<Option<Arc<Instance>>>,
-    replica: Option<Arc<ReplicaStatus>>,
+    /// Of a replica, until it is promoted.
+    replica: RwLock<Option<Arc<ReplicaStatus>>>,
 }
 
 impl Watched {
@@ -37,7 +38,7 @@ impl Watched {
     pub(crate) fn of(instance: Arc<Instance>) -> Watched {
         Watched {
             instance: RwLock::new(Some(instance)),
-            replica: None,
+            replica: RwLock::new(None),
         }
     }
 
@@ -45,7 +46,7 @@ impl Watched {
     pub(crate) fn of_replica(status: Arc<ReplicaStatus>) -> Watched {
         Watched {
             instance: RwLock::new(None),
-            replica: Some(status),
+            replica: RwLock::new(Some(status)),
         }
     }
 
@@ -61,6 +62,17 @@ impl Watched {
         drop(before);
     }
 
+    /// The replica has become the primary, and serves by this.
+    pub(crate) fn set_primary(&self, instance: Arc<Instance>) {
+        *self.replica.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.set(Some(instance));
+    }
+
+    fn replica(&self) -> Option<Arc<ReplicaStatus>> {
+        let now = self.replica.read().unwrap_or_else(PoisonError::into_inner);
+        now.clone()
+    }
+
     fn instance(&self) -> Option<Arc<Instance>> {
         let now = self.instance.read().unwrap_or_else(PoisonError::into_inner);
         now.clone()
@@ -72,7 +84,7 @@ impl Watched {
             return false;
         };
         let lease = instance.engine.lease();
-        match (check, &self.replica) {
+        match (check, self.replica()) {
             (Check::Primary, None) => lease.is_none_or(|lease| lease.is_valid()),
             (Check::Replica, Some(status)) => status.is_following(),
             (Check::Primary, Some(_)) | (Check::Replica, None) => false,
@@ -84,7 +96,7 @@ impl Watched {
     fn told(&self) -> String {
         let running = self.passes(Check::Health);
         let state = if running { "running" } else { "stopped" };
-        match self.replica.as_ref().map(|status| status.report()) {
+        match self.replica().map(|status| status.report()) {
             None => format!("{{\"role\":\"primary\",\"state\":\"{state}\"}}\n"),
             Some(report) => format!(
                 "{{\"role\":\"replica\",\"state\":\"{}\",\"visible_csn\":{},\"horizon_csn\":{}}}\n",

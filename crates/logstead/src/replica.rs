@@ -8,15 +8,18 @@
 //! its sessions end, engine and workers go, and the replica is opened anew at the newest checkpoint, in the same process
 //! and on the same sockets; who connects meanwhile waits. It serves when it has come as far as it had before, so that
 //! nobody goes back.
+//!
+//! **Promotion.** See [`promote`].
 
 mod follow;
+mod promote;
 
 use crate::arrivals::Arrivals;
 use crate::config::Config;
 use crate::metrics::Watched;
 use crate::serve::{
-    ACCEPT_PAUSE, TERMINATE_TIME, announce, certificate_again, gone_within, proofs, start_workers,
-    watch,
+    self, ACCEPT_PAUSE, Failure, OpenLog, TERMINATE_TIME, announce, certificate_again, gone_within,
+    proofs, start_workers, watch,
 };
 use crate::sockets::Sockets;
 use crate::system_file::SystemFile;
@@ -26,9 +29,10 @@ use follow::{Ending, Following, Opened};
 use logstead_engine::Warmup;
 use logstead_env::{Env, JoinHandle};
 use logstead_sql_catalog::{ReplicaPhase, ReplicaStatus, Tariff};
-use logstead_sql_session::Instance;
+use logstead_sql_session::{Instance, Promotion};
 use logstead_types::Csn;
 use logstead_wire::access::Access;
+use promote::Promoting;
 use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -49,31 +53,60 @@ pub(crate) struct Listening {
     pub(crate) metrics: Option<std::net::TcpListener>,
 }
 
-/// Exit code, and what to say.
-type Failure = (u8, String);
-
-pub(crate) fn run(
-    config: Config,
-    env: &Env,
+/// A replica that has become the primary.
+pub(crate) struct Promoted {
+    server: serve::Server,
     listening: Listening,
-    access: &Arc<Access>,
-    spare: usize,
-) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(EXIT_FAILURE, &format!("cannot start: {error}")),
-    };
-    let config = Arc::new(config);
-    match runtime.block_on(serve(&config, env, listening, access, spare)) {
-        Ok(()) => {
-            info!("stopped");
-            ExitCode::SUCCESS
+    watched: Arc<Watched>,
+    log: OpenLog,
+}
+
+impl Promoted {
+    /// Serves as any primary does.
+    pub(crate) fn serve(self, runtime: &tokio::runtime::Runtime) -> ExitCode {
+        let Promoted {
+            server,
+            listening,
+            watched,
+            log,
+        } = self;
+        match serve::open_instance(&server.config, &server.env, log) {
+            Ok((instance, evictor)) => {
+                info!("promoted: the server is the primary");
+                server.serve(runtime, listening, Some(watched), instance, evictor)
+            }
+            Err((code, message)) => fail(code, &message),
         }
-        Err((code, message)) => fail(code, &message),
     }
+}
+
+/// Serves until it is stopped, or promoted.
+pub(crate) fn run(
+    runtime: &tokio::runtime::Runtime,
+    server: serve::Server,
+    listening: Listening,
+) -> Result<Option<Promoted>, Failure> {
+    let config = Arc::new(server.config);
+    let served = serve(
+        &config,
+        &server.env,
+        listening,
+        &server.access,
+        server.spare,
+    );
+    let Some((listening, watched, log)) = runtime.block_on(served)? else {
+        return Ok(None);
+    };
+    let server = serve::Server {
+        config: config.promoted(),
+        ..server
+    };
+    Ok(Some(Promoted {
+        server,
+        listening,
+        watched,
+        log,
+    }))
 }
 
 /// Signals of the system.
@@ -114,6 +147,7 @@ impl Asked {
 enum Over {
     Stop,
     Ended(Ending),
+    Promoted(OpenLog),
 }
 
 async fn serve(
@@ -122,7 +156,7 @@ async fn serve(
     listening: Listening,
     access: &Arc<Access>,
     spare: usize,
-) -> Result<(), Failure> {
+) -> Result<Option<(Listening, Arc<Watched>, OpenLog)>, Failure> {
     let cannot_listen = |error: std::io::Error| (EXIT_FAILURE, format!("cannot listen: {error}"));
     let listener = TcpListener::from_std(listening.listener).map_err(cannot_listen)?;
     let address = listener.local_addr().map_err(cannot_listen)?;
@@ -138,6 +172,8 @@ async fn serve(
     }
     let mut asked = Asked::new()?;
     let mut shown = Csn::ZERO;
+    let promotion = Arc::new(Promotion::default());
+    let mut promoting = Promoting::new(config, env, &promotion);
     loop {
         let following = Following::start(config, env, &status, shown);
         let (mut following, opened) = following.map_err(|error| {
@@ -146,11 +182,11 @@ async fn serve(
         })?;
         let opened = tokio::select! {
             opened = opened => opened,
-            () = asked.to_stop() => return Ok(()),
+            () = asked.to_stop() => return Ok(None),
         };
         // It has ended without a word only if it was told to.
-        let Ok(opened) = opened else { return Ok(()) };
-        let server = Server::start(config, env, opened?, access)?;
+        let Ok(opened) = opened else { return Ok(None) };
+        let server = Server::start(config, env, opened?, access, &promotion)?;
         watched.set(Some(Arc::clone(&server.instance)));
         let arrivals = Arc::new(Arrivals {
             workers: server.inboxes.clone(),
@@ -181,6 +217,7 @@ async fn serve(
                     Ok(ending) => break Over::Ended(ending),
                     Err(_) => break Over::Stop,
                 },
+                log = promoting.next() => break Over::Promoted(log),
                 stop = asked.next() => match stop {
                     true => break Over::Stop,
                     false => certificate_again(config, access),
@@ -199,7 +236,21 @@ async fn serve(
                 );
                 status.update(|report| report.phase = ReplicaPhase::Stopped);
                 server.stop(config.shutdown_grace, asked.to_stop()).await;
-                return Ok(());
+                return Ok(None);
+            }
+            Over::Promoted(log) => {
+                status.update(|report| report.phase = ReplicaPhase::Promoted);
+                promotion.answers_have_left().await;
+                info!("the log is this server's: its sessions end, and it goes on as the primary");
+                watched.set(None);
+                server.end(following).await;
+                let listener = listener.into_std().map_err(cannot_listen)?;
+                let listening = Listening {
+                    listener,
+                    local: listening.local,
+                    metrics: None,
+                };
+                return Ok(Some((listening, watched, log)));
             }
             Over::Ended(Ending::Failed(why)) => {
                 error!("the replica cannot go on: {why}");
@@ -237,6 +288,7 @@ impl Server {
         env: &Env,
         opened: Opened,
         access: &Arc<Access>,
+        promotion: &Arc<Promotion>,
     ) -> Result<Server, Failure> {
         let Opened {
             engine,
@@ -265,6 +317,7 @@ impl Server {
                 own.clone(),
             )));
         }
+        instance.set_promotion(Arc::clone(promotion));
         let instance = Arc::new(instance);
         let workers = start_workers(config, env, &instance, access);
         let (inboxes, threads) =

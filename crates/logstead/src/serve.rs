@@ -136,21 +136,11 @@ pub(crate) fn run(mut config: Config) -> ExitCode {
             );
         }
     };
-    if config.replica_of.is_some() {
-        let listening = Listening {
-            listener,
-            local,
-            metrics,
-        };
-        return replica::run(config, &env, listening, &access, spare);
-    }
-    let (instance, evictor) = match open(&config, &env) {
-        Ok((instance, evictor)) => (Arc::new(instance), evictor),
-        Err((code, message)) => return fail(code, &message),
+    let listening = Listening {
+        listener,
+        local,
+        metrics,
     };
-    // It lasts as long as the process: whatever its end would wait for, a page on its way from a home that does not
-    // answer, keeps nobody from stopping.
-    std::mem::forget(Arc::clone(&instance));
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -158,55 +148,206 @@ pub(crate) fn run(mut config: Config) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(EXIT_FAILURE, &format!("cannot start: {error}")),
     };
-    let (workers, threads) = match start_workers(&config, &env, &instance, &access) {
-        Ok(started) => started,
-        Err(error) => return fail(EXIT_FAILURE, &format!("cannot start a worker: {error}")),
-    };
-    let warmup = match Warmup::start(&instance.engine, warm(&instance.engine)) {
-        Ok(started) => started,
-        Err(error) => {
-            return fail(
-                EXIT_FAILURE,
-                &format!("cannot start the thread that brings rows in: {error}"),
-            );
-        }
-    };
-    let interval = config.checkpoint_interval;
-    let checkpoints = match Checkpoints::start(&instance.engine, interval, evictor, warmup) {
-        Ok(started) => started,
-        Err(error) => {
-            return fail(
-                EXIT_FAILURE,
-                &format!("cannot start the thread of checkpoints: {error}"),
-            );
-        }
-    };
-    let served = accept(
-        &config,
-        &env,
-        (listener, local, metrics),
-        &instance,
-        &access,
-        (workers, checkpoints),
+    let server = Server {
+        config,
+        env,
+        access,
         spare,
-    );
-    match runtime.block_on(served) {
-        Ok(()) => {}
-        Err(error) => return fail(EXIT_FAILURE, &error),
+    };
+    if server.config.replica_of.is_some() {
+        return match replica::run(&runtime, server, listening) {
+            Ok(Some(promoted)) => promoted.serve(&runtime),
+            Ok(None) => {
+                info!("stopped");
+                ExitCode::SUCCESS
+            }
+            Err((code, message)) => fail(code, &message),
+        };
     }
-    let left = instance.writes_to_undo();
-    if left > 0 {
-        // They end with the process, as in a crash: the log has nothing of them, and all else is done.
-        info!("stopped: {left} writes of transactions that were rolled back are left as they are");
-        return ExitCode::SUCCESS;
+    let log = open_log(&server.config, &server.env, say);
+    match log.and_then(|log| open_instance(&server.config, &server.env, log)) {
+        Ok((instance, evictor)) => server.serve(&runtime, listening, None, instance, evictor),
+        Err((code, message)) => fail(code, &message),
     }
-    for thread in threads {
-        if thread.join().is_err() {
-            return fail(EXIT_FAILURE, "a worker thread panicked");
+}
+
+/// What a server is started with, whatever it serves.
+pub(crate) struct Server {
+    pub(crate) config: Config,
+    pub(crate) env: Env,
+    pub(crate) access: Arc<Access>,
+    /// Connections that are taken beyond `max_connections`, to be told that there are too many.
+    pub(crate) spare: usize,
+}
+
+impl Server {
+    /// Serves the log that it has, until it is stopped. `watched` is what the metrics' address tells of, if that answers
+    /// already.
+    pub(crate) fn serve(
+        self,
+        runtime: &tokio::runtime::Runtime,
+        listening: Listening,
+        watched: Option<Arc<Watched>>,
+        instance: Instance,
+        evictor: ManuallyDrop<Evictor>,
+    ) -> ExitCode {
+        let instance = Arc::new(instance);
+        // It lasts as long as the process: whatever its end would wait for, a page on its way from a home that does not
+        // answer, keeps nobody from stopping.
+        std::mem::forget(Arc::clone(&instance));
+        let (workers, threads) =
+            match start_workers(&self.config, &self.env, &instance, &self.access) {
+                Ok(started) => started,
+                Err(error) => {
+                    return fail(EXIT_FAILURE, &format!("cannot start a worker: {error}"));
+                }
+            };
+        let warmup = match Warmup::start(&instance.engine, warm(&instance.engine)) {
+            Ok(started) => started,
+            Err(error) => {
+                return fail(
+                    EXIT_FAILURE,
+                    &format!("cannot start the thread that brings rows in: {error}"),
+                );
+            }
+        };
+        let interval = self.config.checkpoint_interval;
+        let checkpoints = match Checkpoints::start(&instance.engine, interval, evictor, warmup) {
+            Ok(started) => started,
+            Err(error) => {
+                return fail(
+                    EXIT_FAILURE,
+                    &format!("cannot start the thread of checkpoints: {error}"),
+                );
+            }
+        };
+        let served = self.accept(listening, watched, &instance, (workers, checkpoints));
+        match runtime.block_on(served) {
+            Ok(()) => {}
+            Err(error) => return fail(EXIT_FAILURE, &error),
         }
+        let left = instance.writes_to_undo();
+        if left > 0 {
+            // They end with the process, as in a crash: the log has nothing of them, and all else is done.
+            info!(
+                "stopped: {left} writes of transactions that were rolled back are left as they are"
+            );
+            return ExitCode::SUCCESS;
+        }
+        for thread in threads {
+            if thread.join().is_err() {
+                return fail(EXIT_FAILURE, "a worker thread panicked");
+            }
+        }
+        info!("stopped");
+        ExitCode::SUCCESS
     }
-    info!("stopped");
-    ExitCode::SUCCESS
+
+    /// Accepts until a signal comes, then stops everything.
+    async fn accept(
+        &self,
+        listening: Listening,
+        watched: Option<Arc<Watched>>,
+        instance: &Arc<Instance>,
+        (workers, checkpoints): (Vec<Arc<Inbox>>, Checkpoints),
+    ) -> Result<(), String> {
+        let Server {
+            config,
+            env,
+            access,
+            spare,
+        } = self;
+        let Listening {
+            listener,
+            local,
+            metrics,
+        } = listening;
+        let listener =
+            TcpListener::from_std(listener).map_err(|error| format!("cannot listen: {error}"))?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| format!("cannot listen: {error}"))?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
+        let mut hangup = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
+        if let Some(metrics) = metrics {
+            let metrics = TcpListener::from_std(metrics)
+                .map_err(|error| format!("cannot listen for metrics_listen: {error}"))?;
+            if let Ok(address) = metrics.local_addr() {
+                info!("metrics at http://{address}/metrics");
+            }
+            let watched = watched.clone();
+            let watched = watched.unwrap_or_else(|| Arc::new(Watched::of(Arc::clone(instance))));
+            tokio::spawn(crate::metrics::serve(metrics, watched));
+        }
+        if let Some(watched) = watched {
+            watched.set_primary(Arc::clone(instance));
+        }
+        tokio::spawn(watch(Arc::clone(instance)));
+        let arrivals = Arc::new(Arrivals {
+            workers: workers.clone(),
+            instance: Arc::clone(instance),
+            most: config.connections_max + *spare,
+            patience: access.timeout,
+            silent: AtomicUsize::new(0),
+        });
+        let mut accepting = local.accept(&arrivals)?;
+        announce(config, address);
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => arrivals.arrived(stream),
+                    Err(error) => {
+                        warn!("cannot accept a connection: {error}");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = hangup.recv() => certificate_again(config, access),
+            }
+        }
+        info!(
+            "stopping: open transactions have {} s",
+            config.shutdown_grace.as_secs()
+        );
+        drop(listener);
+        accepting.shutdown().await;
+        drop(local);
+        instance.stop();
+        let impatient = async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        };
+        if !gone_within(instance, config.shutdown_grace, impatient).await {
+            instance.terminate_all();
+            gone_within(instance, TERMINATE_TIME, std::future::pending()).await;
+        }
+        // A home that cannot be reached is waited for, but not against the will of whoever stops the server.
+        let mut cut_short = pin!(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
+        tokio::select! {
+            flushed = instance.engine.flush_all_and_wait() => {
+                flushed.map_err(|error| format!("the last flush failed: {error}"))?;
+            }
+            () = &mut cut_short => {
+                return Err("a second signal came before the log was flushed: nothing acknowledged is lost, the next start recovers".to_owned());
+            }
+            () = tokio::time::sleep(FLUSH_TIME) => {
+                return Err(format!("the log could not be flushed within {} s: nothing acknowledged is lost, the next start recovers", FLUSH_TIME.as_secs()));
+            }
+        }
+        checkpoints.finish(&instance.engine, env, cut_short).await;
+        release(&instance.engine, env, config.lease_duration);
+        workers.iter().for_each(|worker| worker.close());
+        Ok(())
+    }
 }
 
 pub(crate) fn start_logging(level: &str, json: bool) {
@@ -399,9 +540,24 @@ pub(crate) fn proofs(config: &Config, store: &CatalogStore) -> Result<(), String
     ))
 }
 
-/// Opens log, engine and catalog. A start that fails does not wait for the evictor's end, which may wait for a home
-/// that does not answer.
-fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>), (u8, String)> {
+/// Exit code, and what to say.
+pub(crate) type Failure = (u8, String);
+
+/// The log and the engine over it: the log is this server's.
+pub(crate) struct OpenLog {
+    engine: Engine,
+    report: RecoveryReport,
+    /// The settings, with what is in force.
+    values: BTreeMap<String, String>,
+    prices: PriceList,
+}
+
+/// Opens the log, or says who has it. `tell` hears what happens to the lease.
+pub(crate) fn open_log(
+    config: &Config,
+    env: &Env,
+    tell: impl Fn(&LeaseEvent) + Send + Sync + 'static,
+) -> Result<OpenLog, Failure> {
     let prices = prices(config).map_err(|why| (EXIT_USAGE, format!("price_list: {why}")))?;
     let home = open_home(config, env).map_err(|error| (EXIT_FAILURE, error.to_string()))?;
     info!("log: in {}", home.describe());
@@ -437,7 +593,7 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>),
             duration: config.lease_duration,
             take_over: config.take_over,
             machine_is_never_copied: config.machine_is_never_copied,
-            events: Arc::new(say),
+            events: Arc::new(tell),
             ..LeaseOptions::default()
         },
         checkpoint_bandwidth_bytes: config.checkpoint_bandwidth_bytes,
@@ -468,6 +624,27 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>),
     if let Some(loss) = &report.loss {
         warn!("data loss was accepted: {loss}");
     }
+    Ok(OpenLog {
+        engine,
+        report,
+        values,
+        prices,
+    })
+}
+
+/// Opens the catalog over it. A start that fails does not wait for the evictor's end, which may wait for a home that
+/// does not answer.
+pub(crate) fn open_instance(
+    config: &Config,
+    env: &Env,
+    log: OpenLog,
+) -> Result<(Instance, ManuallyDrop<Evictor>), Failure> {
+    let OpenLog {
+        engine,
+        report,
+        mut values,
+        prices,
+    } = log;
     engine.set_failure_hook(Box::new(|failed| {
         // Nothing that waits may be acknowledged any more, and nothing new may begin.
         error!("the log failed, the server stops: {failed}");
@@ -643,103 +820,6 @@ pub(crate) async fn watch(instance: Arc<Instance>) {
         tokio::time::sleep(LOOK_PAUSE).await;
         instance.watch_workers(&mut looks);
     }
-}
-
-/// Accepts until a signal comes, then stops everything.
-async fn accept(
-    config: &Config,
-    env: &Env,
-    (listener, local, metrics): (
-        std::net::TcpListener,
-        Sockets,
-        Option<std::net::TcpListener>,
-    ),
-    instance: &Arc<Instance>,
-    access: &Access,
-    (workers, checkpoints): (Vec<Arc<Inbox>>, Checkpoints),
-    spare: usize,
-) -> Result<(), String> {
-    let listener =
-        TcpListener::from_std(listener).map_err(|error| format!("cannot listen: {error}"))?;
-    let address = listener
-        .local_addr()
-        .map_err(|error| format!("cannot listen: {error}"))?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
-    let mut hangup = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
-    if let Some(metrics) = metrics {
-        let metrics = TcpListener::from_std(metrics)
-            .map_err(|error| format!("cannot listen for metrics_listen: {error}"))?;
-        if let Ok(address) = metrics.local_addr() {
-            info!("metrics at http://{address}/metrics");
-        }
-        let watched = Arc::new(Watched::of(Arc::clone(instance)));
-        tokio::spawn(crate::metrics::serve(metrics, watched));
-    }
-    tokio::spawn(watch(Arc::clone(instance)));
-    let arrivals = Arc::new(Arrivals {
-        workers: workers.clone(),
-        instance: Arc::clone(instance),
-        most: config.connections_max + spare,
-        patience: access.timeout,
-        silent: AtomicUsize::new(0),
-    });
-    let mut accepting = local.accept(&arrivals)?;
-    announce(config, address);
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => arrivals.arrived(stream),
-                Err(error) => {
-                    warn!("cannot accept a connection: {error}");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
-            _ = hangup.recv() => certificate_again(config, access),
-        }
-    }
-    info!(
-        "stopping: open transactions have {} s",
-        config.shutdown_grace.as_secs()
-    );
-    drop(listener);
-    accepting.shutdown().await;
-    drop(local);
-    instance.stop();
-    let impatient = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
-    if !gone_within(instance, config.shutdown_grace, impatient).await {
-        instance.terminate_all();
-        gone_within(instance, TERMINATE_TIME, std::future::pending()).await;
-    }
-    // A home that cannot be reached is waited for, but not against the will of whoever stops the server.
-    let mut cut_short = pin!(async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    });
-    tokio::select! {
-        flushed = instance.engine.flush_all_and_wait() => {
-            flushed.map_err(|error| format!("the last flush failed: {error}"))?;
-        }
-        () = &mut cut_short => {
-            return Err("a second signal came before the log was flushed: nothing acknowledged is lost, the next start recovers".to_owned());
-        }
-        () = tokio::time::sleep(FLUSH_TIME) => {
-            return Err(format!("the log could not be flushed within {} s: nothing acknowledged is lost, the next start recovers", FLUSH_TIME.as_secs()));
-        }
-    }
-    checkpoints.finish(&instance.engine, env, cut_short).await;
-    release(&instance.engine, env, config.lease_duration);
-    workers.iter().for_each(|worker| worker.close());
-    Ok(())
 }
 
 /// Waits until all sessions are gone; false if `limit` or `cut_short` came first.

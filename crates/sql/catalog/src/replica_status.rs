@@ -18,6 +18,8 @@ pub enum ReplicaPhase {
     Retrying,
     /// What it needs next is gone: it begins again at the newest checkpoint.
     Restarting,
+    /// It is the primary from now on.
+    Promoted,
     /// The server stops.
     Stopped,
 }
@@ -30,6 +32,7 @@ impl ReplicaPhase {
             ReplicaPhase::Following => "following",
             ReplicaPhase::Retrying => "retrying",
             ReplicaPhase::Restarting => "restarting",
+            ReplicaPhase::Promoted => "promoted",
             ReplicaPhase::Stopped => "stopped",
         }
     }
@@ -78,6 +81,7 @@ impl ReplicaReport {
         match self.phase {
             ReplicaPhase::Starting => Some("the start".to_owned()),
             ReplicaPhase::Restarting => Some("the newest checkpoint".to_owned()),
+            ReplicaPhase::Promoted => Some("the end of its sessions".to_owned()),
             ReplicaPhase::Stopped => Some("nothing: the server stops".to_owned()),
             ReplicaPhase::Retrying => {
                 let error = self.last_error.as_ref();

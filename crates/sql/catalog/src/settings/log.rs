@@ -171,6 +171,12 @@ pub(super) static LOG: &[Setting] = &[
         "Writers wait while the log is so many bytes ahead of durability.",
     ),
     server(
+        "promote_when_primary_lost",
+        SettingType::Bool,
+        "off",
+        "A replica becomes the primary by itself as soon as no server has the log of replica_of: it tries again and again, and the lock or the lease of the home is the only judge. A primary that is stopped and started again may find that a replica has taken its place.",
+    ),
+    server(
         "replica_of",
         SettingType::Text,
         "",
