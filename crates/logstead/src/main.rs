@@ -16,6 +16,7 @@ mod fsck;
 mod hba;
 mod log;
 mod metrics;
+mod open;
 mod promote;
 mod replica;
 mod serve;

@@ -17,9 +17,10 @@ mod promote;
 use crate::arrivals::Arrivals;
 use crate::config::Config;
 use crate::metrics::Watched;
+use crate::open::{Failure, OpenLog, open_instance, prices, proofs};
 use crate::serve::{
-    self, ACCEPT_PAUSE, Failure, OpenLog, TERMINATE_TIME, announce, certificate_again, gone_within,
-    proofs, start_workers, watch,
+    self, ACCEPT_PAUSE, TERMINATE_TIME, announce, certificate_again, gone_within, start_workers,
+    watch,
 };
 use crate::sockets::Sockets;
 use crate::system_file::SystemFile;
@@ -70,7 +71,7 @@ impl Promoted {
             watched,
             log,
         } = self;
-        match serve::open_instance(&server.config, &server.env, log) {
+        match open_instance(&server.config, &server.env, log) {
             Ok((instance, evictor)) => {
                 info!("promoted: the server is the primary");
                 server.serve(runtime, listening, Some(watched), instance, evictor)
@@ -296,8 +297,7 @@ impl Server {
             values,
         } = opened;
         proofs(config, &store).map_err(|message| (EXIT_USAGE, message))?;
-        let prices = crate::serve::prices(config);
-        let prices = prices.map_err(|why| (EXIT_USAGE, format!("price_list: {why}")))?;
+        let prices = prices(config).map_err(|why| (EXIT_USAGE, format!("price_list: {why}")))?;
         store.set_tariff(Tariff {
             prices,
             lease_renewed_every: None,

@@ -7,7 +7,7 @@ use crate::EXIT_FAILURE;
 use crate::branch::open_branch;
 use crate::commit_settings;
 use crate::config::Config;
-use crate::serve::{cached, fault_threads};
+use crate::open::{cached, fault_threads, place};
 use logstead_checkpoint::BranchError;
 use logstead_engine::{Batch, Engine, EngineOptions, Replica, ReplicaError};
 use logstead_env::{Env, JoinHandle, abort_on_panic};
@@ -206,7 +206,7 @@ impl Follow {
     }
 
     fn open_home(&self) -> Result<LogHome, BranchError> {
-        let url = crate::serve::place(&self.config);
+        let url = place(&self.config);
         let open = |url: &str| logstead_home::open_to_follow(url, &self.env);
         let home = match &self.config.branch {
             Some(branch) => open_branch(&url, branch, &self.env, open)?,

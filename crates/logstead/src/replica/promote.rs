@@ -11,7 +11,7 @@
 //! promotion that is asked for takes the lease of a server that may be alive only with `--take-over`.
 
 use crate::config::Config;
-use crate::serve::{self, Failure, OpenLog};
+use crate::open::{Failure, OpenLog, open_log, say};
 use logstead_env::Env;
 use logstead_sql_session::Promotion;
 use std::sync::Arc;
@@ -105,8 +105,8 @@ impl Promoting {
         let started = self.env.spawn("promotion", None, move || {
             let log = match number {
                 // Most tries find the primary at work: that is not worth a word.
-                0 => serve::open_log(&config, &env, |_| {}),
-                _ => serve::open_log(&config, &env, serve::say),
+                0 => open_log(&config, &env, |_| {}),
+                _ => open_log(&config, &env, say),
             };
             // Nobody hears it if the server stops: the log is given back with it.
             let _heard = done.send(log);
