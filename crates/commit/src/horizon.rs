@@ -98,8 +98,13 @@ impl<W: AtomicWord> Horizon<W> {
     /// there to be read. The cached horizon goes first, so nobody who takes a snapshot finds something in it that is
     /// not below the horizon.
     pub fn follow(&self, next: Csn) {
-        self.cached.fetch_max(next.0);
+        self.follow_durable(next);
         self.counter.fetch_max(next.0);
+    }
+
+    /// The first half of it: all below `next` is committed, and no snapshot sees more than before.
+    pub fn follow_durable(&self, next: Csn) {
+        self.cached.fetch_max(next.0);
     }
 
     /// One reading of counter, workers and lanes, in the order that makes it safe.

@@ -337,7 +337,15 @@ impl Engine {
 
     /// A new temporary table: what is written to it is neither logged nor in checkpoints. It is for one session, whose
     /// transactions come one after the other; see [`Table::is_temporary`]. Nobody else may have used the number.
+    ///
+    /// # Panics
+    /// At a replica, if the log may use the number ([`TEMPORARY_AT_REPLICAS`](crate::TEMPORARY_AT_REPLICAS)): the table
+    /// would get its records.
     pub fn create_temporary_table(&self, id: TableId) -> Arc<Table> {
+        assert!(
+            self.0.follows.is_none() || id >= crate::TEMPORARY_AT_REPLICAS,
+            "table {id} may be one of the log that is followed"
+        );
         let workers = self.worker_count();
         self.0
             .tables

@@ -197,7 +197,7 @@ pub use logstead_wal::{FlushMode, FlushOutcome};
 pub use memory::{ALLOWANCE_BYTES_MAX, Charge, Memory, OutOfMemory, footprint};
 pub use past::Past;
 pub use replay::RecoveryReport;
-pub use replica::{Batch, Replica};
+pub use replica::{Batch, Replica, TEMPORARY_AT_REPLICAS};
 pub use row::{RowBuilder, RowError, RowRef};
 pub use row_lock::RowLock;
 pub use serializable::SafeSnapshot;

@@ -65,7 +65,7 @@ pub use named_values::{NamedValues, Tag};
 pub use objects::{ObjectHome, ObjectOptions, Timer, TimerControl};
 pub use open::{
     HomeOptions, ObjectsAndValue, check_copy, open, open_beside, open_objects, open_read_only,
-    readers_of, url_below,
+    open_to_follow, readers_of, url_below,
 };
 pub use prices::{Price, PriceList, ProviderPrice};
 pub use replicated::{

@@ -299,6 +299,11 @@ pub fn open_beside(url: &str, env: &Env) -> Result<LogHome, HomeError> {
     open_to_read(url, env, LocalHome::open_beside)
 }
 
+/// The same for who follows the log there, as servers come and go ([`LocalHome::open_to_follow`]).
+pub fn open_to_follow(url: &str, env: &Env) -> Result<LogHome, HomeError> {
+    open_to_read(url, env, LocalHome::open_to_follow)
+}
+
 fn open_to_read(
     url: &str,
     env: &Env,

@@ -33,6 +33,11 @@ fn micros(value: &str) -> Option<Duration> {
     value.parse().ok().map(Duration::from_micros)
 }
 
+fn pause(value: &str) -> Option<Option<Duration>> {
+    let ms = value.parse().ok()?;
+    Some(Some(Duration::from_millis(ms)).filter(|pause| !pause.is_zero()))
+}
+
 fn number(value: &str) -> Option<usize> {
     value.parse().ok()
 }
@@ -98,6 +103,7 @@ pub(crate) fn options(
             home.log_allocation_limit_bytes,
             |value| value.parse().ok(),
         )?,
+        horizon_pause: or(values, "horizon_pause", home.horizon_pause, pause)?,
         ..home
     };
     if options.flush_unit_bytes > options.lane_buffer_bytes {
@@ -136,6 +142,8 @@ pub(crate) fn show(values: &mut Values, options: &CommitOptions) {
     put("acknowledge", &options.acknowledging.name());
     put("force_commit", &options.force_commit.name());
     put("log_allocation_limit", &options.log_allocation_limit_bytes);
+    let pause = options.horizon_pause.unwrap_or_default();
+    put("horizon_pause", &pause.as_millis());
 }
 
 #[cfg(test)]
@@ -177,6 +185,7 @@ mod tests {
                     ("acknowledge", "by-dice"),
                     ("force_commit", "if-idle-long"),
                     ("log_allocation_limit", "1GB"),
+                    ("horizon_pause", "20ms"),
                 ]);
                 let read = options(&values, &CAPABILITIES).unwrap();
                 assert_eq!((read.protocol, read.tracking), (kind, tracking));
@@ -199,6 +208,7 @@ mod tests {
                     (AckTiming::ByDice, ForceCommit::IfIdleLong)
                 );
                 assert_eq!(read.log_allocation_limit_bytes, 1 << 30);
+                assert_eq!(read.horizon_pause, Some(Duration::from_millis(20)));
                 show(&mut values, &read);
                 let fixed = CommitOptions {
                     adapt: Adapt::NOTHING,

@@ -31,7 +31,7 @@ const EVICT_ALWAYS: &str = "evict-always";
 const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// What the server runs with.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Config {
     /// Every setting that was given, by lower-case name, canonical; with workers and memory always present.
     pub(crate) values: BTreeMap<String, String>,
@@ -41,6 +41,12 @@ pub(crate) struct Config {
     pub(crate) readers: Readers,
     /// Where the log lives, if not in the data directory.
     pub(crate) home: Option<String>,
+    /// The home whose log is followed, if this is a replica.
+    pub(crate) replica_of: Option<String>,
+    /// The replica becomes the primary as soon as it can have the log.
+    pub(crate) promote_when_primary_lost: bool,
+    /// The shortest time between two looks there, if it was given.
+    pub(crate) replica_poll_interval: Option<Duration>,
     pub(crate) write_way: IoMethod,
     /// Where the log lives in several homes: when a commit is durable.
     pub(crate) ack: WriteConcern,
@@ -132,7 +138,7 @@ pub(crate) fn command_line() -> Command {
             "Starts on a log that is corrupt before its end; what follows the corruption is lost",
         ))
         .arg(Arg::new("take-over").long("take-over").action(ArgAction::SetTrue).help(
-            "Takes a log in an object store from the server that has it, and shuts that server out",
+            "Takes a log in an object store from the server that has it, and shuts that server out; a replica does so when it is promoted",
         ));
     // To show what eviction breaks: harmless, and tested with the program that users get.
     let evict_always = Arg::new(EVICT_ALWAYS).long(EVICT_ALWAYS);
@@ -181,6 +187,7 @@ pub(crate) fn command_line() -> Command {
         .arg_required_else_help(true)
         .subcommand(serve)
         .subcommands(crate::backup::commands())
+        .subcommand(crate::promote::command())
         .subcommand(logstead_bench::command())
         .subcommand(crate::dev_bucket::command())
         .subcommand(crate::branch::command())
@@ -268,6 +275,7 @@ impl Config {
                 .ok_or_else(|| format!("--set {assignment}: NAME=VALUE is expected"))?;
             given.push((name.trim().to_owned(), value.trim().to_owned()));
         }
+        let take_over = arguments.get_flag("take-over");
         let config = Config::merge(
             given,
             environment,
@@ -275,8 +283,14 @@ impl Config {
             arguments.get_flag("accept-data-loss"),
             &Env::real(),
         )?;
+        if take_over && config.promote_when_primary_lost {
+            return Err(
+                "promote_when_primary_lost and --take-over cannot both be given: the primary would never be found alive"
+                    .to_owned(),
+            );
+        }
         Ok(Config {
-            take_over: arguments.get_flag("take-over"),
+            take_over,
             absent_one_in: if cfg!(debug_assertions) {
                 arguments.get_one(ABSENT_ONE_IN).copied().unwrap_or(0)
             } else {
@@ -286,6 +300,15 @@ impl Config {
             evict_always: arguments.get_flag(EVICT_ALWAYS),
             ..config
         })
+    }
+
+    /// Of a replica that has become the primary.
+    pub(crate) fn promoted(&self) -> Config {
+        Config {
+            home: self.replica_of.clone(),
+            replica_of: None,
+            ..self.clone()
+        }
     }
 
     fn merge(
@@ -359,9 +382,14 @@ impl Config {
             let default = settings::find(name).map_or("", |setting| setting.default);
             told.map_or(default, String::as_str)
         };
+        // A replica has no data directory: there may be one of another server.
+        let elsewhere = match place("home") {
+            "" => place("replica_of"),
+            home => home,
+        };
         let system_file = system_file::place(
             env,
-            place("home"),
+            elsewhere,
             place("data_directory"),
             file_name.as_deref(),
         );
@@ -409,6 +437,15 @@ impl Config {
                 ));
             }
         }
+        if !value("replica_of").is_empty() {
+            let not_both = |name: &str| format!("\"replica_of\" and {name} cannot both be given");
+            if !value("home").is_empty() {
+                return Err(not_both("\"home\""));
+            }
+            if accept_data_loss {
+                return Err(not_both("--accept-data-loss"));
+            }
+        }
         Ok(Config {
             listen,
             data_directory: PathBuf::from(value("data_directory")),
@@ -417,6 +454,13 @@ impl Config {
                 _ => Readers::Owner,
             },
             home: Some(value("home")).filter(|url| !url.is_empty()),
+            replica_of: Some(value("replica_of")).filter(|url| !url.is_empty()),
+            promote_when_primary_lost: value("promote_when_primary_lost") == "on",
+            replica_poll_interval: values
+                .contains_key("replica_poll_interval")
+                .then(|| number("replica_poll_interval"))
+                .transpose()?
+                .map(Duration::from_millis),
             write_way: value("write_way").parse()?,
             ack: value("ack").parse()?,
             workers: usize::try_from(number("workers")?).map_err(|error| error.to_string())?,

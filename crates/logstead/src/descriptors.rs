@@ -42,8 +42,8 @@ pub(crate) fn share_out(config: &mut Config, limit: std::io::Result<u64>) -> Res
             return Ok(SPARE as usize);
         }
     };
-    let Some((clients, spare)) = clients(limit, config.workers as u64, config.home.is_some())
-    else {
+    let is_remote = config.home.is_some() || config.replica_of.is_some();
+    let Some((clients, spare)) = clients(limit, config.workers as u64, is_remote) else {
         return Err(format!(
             "insufficient file descriptors available to start server process: {limit} are allowed, and log and checkpoints need most of them; raise the limit (ulimit -n)"
         ));

@@ -16,6 +16,9 @@ mod fsck;
 mod hba;
 mod log;
 mod metrics;
+mod open;
+mod promote;
+mod replica;
 mod serve;
 mod sockets;
 mod system_file;
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
             branch::run_restore(arguments)
         }
         Some(("backup" | "restore", arguments)) => backup::run(arguments),
+        Some(("promote", arguments)) => promote::run(arguments),
         Some(("bench", arguments)) => bench::run(arguments),
         Some(("dev-bucket", arguments)) => dev_bucket::run(arguments),
         _ => ExitCode::from(EXIT_USAGE),

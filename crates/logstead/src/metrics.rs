@@ -1,6 +1,7 @@
-//! Figures for Prometheus: `GET /metrics` on an address of its own, in the text format 0.0.4.
+//! Figures for Prometheus: `GET /metrics` on an address of its own, in the text format 0.0.4; and checks for proxies, as
+//! Patroni has them: `/primary`, `/replica` and `/health` answer 200 or 503.
 //!
-//! Owns: which figures are told, and by which names. They are read when they are asked for, from counters that are kept anyway.
+//! Owns: which figures are told, and by which names, and what the checks mean. They are read when they are asked for, from counters that are kept anyway.
 //! Invariant: whoever asks learns figures only: no names, no texts, nothing of the data. So nobody is asked who they are; what listens
 //! elsewhere than on this machine does so because it was told to (`metrics_listen`).
 
@@ -8,10 +9,11 @@ use hyper::body::Incoming;
 use hyper::http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use logstead_sql_catalog::{ReplicaReport, ReplicaStatus};
 use logstead_sql_session::Instance;
 use std::convert::Infallible;
 use std::fmt::{Display, Write};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tracing::{debug, warn};
@@ -23,8 +25,117 @@ const ASK_TIME: Duration = Duration::from_secs(10);
 /// Scrapers at a time; others wait in the system's queue.
 const SCRAPERS_MAX: usize = 8;
 
+/// The server that is told of.
+pub(crate) struct Watched {
+    /// None while a replica begins, or begins again.
+    instance: RwLock<Option<Arc<Instance>>>,
+    /// Of a replica, until it is promoted.
+    replica: RwLock<Option<Arc<ReplicaStatus>>>,
+}
+
+impl Watched {
+    /// A server that is no replica.
+    pub(crate) fn of(instance: Arc<Instance>) -> Watched {
+        Watched {
+            instance: RwLock::new(Some(instance)),
+            replica: RwLock::new(None),
+        }
+    }
+
+    /// A replica, before it has begun.
+    pub(crate) fn of_replica(status: Arc<ReplicaStatus>) -> Watched {
+        Watched {
+            instance: RwLock::new(None),
+            replica: RwLock::new(Some(status)),
+        }
+    }
+
+    /// The replica serves by this from now on, or not at all.
+    pub(crate) fn set(&self, instance: Option<Arc<Instance>>) {
+        let mut now = self
+            .instance
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *now, instance);
+        drop(now);
+        // Behind the lock: it may be its last user.
+        drop(before);
+    }
+
+    /// The replica has become the primary, and serves by this.
+    pub(crate) fn set_primary(&self, instance: Arc<Instance>) {
+        *self.replica.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.set(Some(instance));
+    }
+
+    fn replica(&self) -> Option<Arc<ReplicaStatus>> {
+        let now = self.replica.read().unwrap_or_else(PoisonError::into_inner);
+        now.clone()
+    }
+
+    fn instance(&self) -> Option<Arc<Instance>> {
+        let now = self.instance.read().unwrap_or_else(PoisonError::into_inner);
+        now.clone()
+    }
+
+    /// Is it what a check asks for?
+    fn passes(&self, check: Check) -> bool {
+        let Some(instance) = self.instance().filter(|instance| !instance.is_stopping()) else {
+            return false;
+        };
+        let lease = instance.engine.lease();
+        match (check, self.replica()) {
+            (Check::Primary, None) => lease.is_none_or(|lease| lease.is_valid()),
+            (Check::Replica, Some(status)) => status.is_following(),
+            (Check::Primary, Some(_)) | (Check::Replica, None) => false,
+            (Check::Health, _) => true,
+        }
+    }
+
+    /// What a check is answered beside its status.
+    fn told(&self) -> String {
+        let running = self.passes(Check::Health);
+        let state = if running { "running" } else { "stopped" };
+        match self.replica().map(|status| status.report()) {
+            None => format!("{{\"role\":\"primary\",\"state\":\"{state}\"}}\n"),
+            Some(report) => format!(
+                "{{\"role\":\"replica\",\"state\":\"{}\",\"visible_csn\":{},\"horizon_csn\":{}}}\n",
+                if running {
+                    report.phase.name()
+                } else {
+                    "starting"
+                },
+                report.visible,
+                report.horizon
+            ),
+        }
+    }
+}
+
+/// What proxies and people who watch ask, as Patroni has it.
+#[derive(Clone, Copy)]
+enum Check {
+    /// Are writes taken?
+    Primary,
+    /// Are reads answered that follow a primary?
+    Replica,
+    /// Are sessions served?
+    Health,
+}
+
+impl Check {
+    fn of(path: &str) -> Option<Check> {
+        match path {
+            "/primary" => Some(Check::Primary),
+            "/replica" => Some(Check::Replica),
+            "/health" => Some(Check::Health),
+            _ => None,
+        }
+    }
+}
+
 /// Answers for as long as it is polled.
-pub(crate) async fn serve(listener: TcpListener, instance: Arc<Instance>) {
+pub(crate) async fn serve(listener: TcpListener, watched: Arc<Watched>) {
     let places = Arc::new(tokio::sync::Semaphore::new(SCRAPERS_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -38,10 +149,10 @@ pub(crate) async fn serve(listener: TcpListener, instance: Arc<Instance>) {
                 continue;
             }
         };
-        let instance = Arc::clone(&instance);
+        let watched = Arc::clone(&watched);
         tokio::spawn(async move {
             let answer = service_fn(|request| {
-                let answer = answer(&request, &instance);
+                let answer = answer(&request, &watched);
                 async move { Ok::<_, Infallible>(answer) }
             });
             let served = hyper::server::conn::http1::Builder::new()
@@ -58,12 +169,29 @@ pub(crate) async fn serve(listener: TcpListener, instance: Arc<Instance>) {
     }
 }
 
-fn answer(request: &Request<Incoming>, instance: &Instance) -> Response<String> {
-    let (status, body) = match (request.method(), request.uri().path()) {
-        (&Method::GET | &Method::HEAD, "/metrics") => (StatusCode::OK, text(instance)),
-        (&Method::GET | &Method::HEAD, _) => (
+fn answer(request: &Request<Incoming>, watched: &Watched) -> Response<String> {
+    let path = request.uri().path();
+    let check = Check::of(path);
+    let (status, body) = match *request.method() {
+        // HAProxy's checks ask by OPTIONS.
+        Method::GET | Method::HEAD | Method::OPTIONS if check.is_some() => {
+            let passes = check.is_some_and(|check| watched.passes(check));
+            let status = match passes {
+                true => StatusCode::OK,
+                false => StatusCode::SERVICE_UNAVAILABLE,
+            };
+            (status, watched.told())
+        }
+        Method::GET | Method::HEAD if path == "/metrics" => match watched.instance() {
+            Some(instance) => (StatusCode::OK, text(&instance)),
+            None => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the replica begins\n".to_owned(),
+            ),
+        },
+        Method::GET | Method::HEAD => (
             StatusCode::NOT_FOUND,
-            "figures are at /metrics\n".to_owned(),
+            "figures are at /metrics, checks at /primary, /replica and /health\n".to_owned(),
         ),
         _ => (
             StatusCode::METHOD_NOT_ALLOWED,
@@ -72,7 +200,10 @@ fn answer(request: &Request<Incoming>, instance: &Instance) -> Response<String> 
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    let kind = HeaderValue::from_static(match check {
+        Some(_) => "application/json",
+        None => "text/plain; version=0.0.4; charset=utf-8",
+    });
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }
@@ -198,5 +329,32 @@ fn text(instance: &Instance) -> String {
             EPOCH_S + last.taken_at_micros as f64 / 1e6,
         );
     }
+    if let Some(status) = instance.store.replica_status() {
+        replica(&mut to, &status.report());
+    }
     to.0
+}
+
+fn replica(to: &mut Text, report: &ReplicaReport) {
+    to.gauge(
+        "replica_visible_csn",
+        "Snapshots of the replica see everything below.",
+        report.visible,
+    );
+    to.gauge(
+        "replica_horizon_csn",
+        "Everything below is known to be durable at the primary.",
+        report.horizon,
+    );
+    to.gauge(
+        "replica_entries_waiting",
+        "Entries of the log that wait for a horizon above them.",
+        report.entries_waiting,
+    );
+    to.counter("replica_rounds_total", "Looks at the log.", report.rounds);
+    to.counter(
+        "replica_restarts_total",
+        "Times that the replica began again at the newest checkpoint.",
+        report.restarts,
+    );
 }

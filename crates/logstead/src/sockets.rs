@@ -24,7 +24,7 @@ const EPOCH_S: i64 = 946_684_800;
 /// PostgreSQL's pages.
 const BLOCK_BYTES: u64 = 8192;
 
-/// The sockets that are listened on.
+/// The sockets that are listened on. Their files go with them.
 #[derive(Default)]
 pub(crate) struct Sockets(Vec<LocalSocket>);
 
@@ -37,6 +37,7 @@ impl Sockets {
             None if config
                 .home
                 .as_ref()
+                .or(config.replica_of.as_ref())
                 .is_some_and(|home| !home.starts_with("file:")) =>
             {
                 Vec::new()
@@ -79,11 +80,11 @@ impl Sockets {
 
     /// Accepts from each of them for as long as what is given back lives.
     pub(crate) fn accept(
-        self,
+        &self,
         arrivals: &Arc<Arrivals>,
     ) -> Result<tokio::task::JoinSet<()>, String> {
         let mut accepting = tokio::task::JoinSet::new();
-        for socket in self.0 {
+        for socket in &self.0 {
             info!("clients of this machine at {}", socket.path().display());
             let arrivals = Arc::clone(arrivals);
             let listener = socket
@@ -92,8 +93,6 @@ impl Sockets {
                 .and_then(UnixListener::from_std)
                 .map_err(|error| format!("cannot listen: {error}"))?;
             accepting.spawn(async move {
-                // Both of its files go with it.
-                let _socket = socket;
                 loop {
                     match listener.accept().await {
                         Ok((stream, _)) => arrivals.arrived(stream),

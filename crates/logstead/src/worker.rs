@@ -178,6 +178,9 @@ pub(crate) fn run(
 
 /// Time between two looks for tables to analyze; none if nobody looks.
 fn naptime(instance: &Instance) -> Option<Duration> {
+    if instance.store.is_replica() {
+        return None;
+    }
     let settings = instance.settings.now();
     let setting = |name: &str| {
         let set = settings.get(name).map(String::as_str);

@@ -502,16 +502,14 @@ async fn wait_for_input(link: &mut Link, session: &mut Session) -> Result<Waited
         std::future::poll_fn(|cx| {
             // Who was told to end now takes no request more, even if it came first.
             if signals.must_end(true) {
-                let reason = logstead_sql_session::shutting_down();
-                return Poll::Ready(Ok(Waited::Ends(reason)));
+                return Poll::Ready(Ok(Waited::Ends(signals.ending())));
             }
             if let Poll::Ready(received) = receive.as_mut().poll(cx) {
                 return Poll::Ready(received.map(|()| Waited::Received));
             }
             signals.register(cx.waker());
             if signals.must_end(in_transaction) {
-                let reason = logstead_sql_session::shutting_down();
-                return Poll::Ready(Ok(Waited::Ends(reason)));
+                return Poll::Ready(Ok(Waited::Ends(signals.ending())));
             }
             if !in_transaction && signals.has_notifications() {
                 return Poll::Ready(Ok(Waited::Notified));

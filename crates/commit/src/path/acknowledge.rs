@@ -234,6 +234,13 @@ impl CommitPath {
         self.horizon_moved();
     }
 
+    /// The first half of it: all below `next` is committed, and whoever waited for that goes on. Snapshots see no more
+    /// than before.
+    pub fn follow_durable(&self, next: Csn) {
+        self.horizon.follow_durable(next);
+        self.horizon_moved();
+    }
+
     fn horizon_moved(&self) {
         let horizon = self.horizon.get();
         self.mark.advance(horizon.0);

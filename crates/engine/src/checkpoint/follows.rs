@@ -1,10 +1,10 @@
 //! What a replica has begun with: the checkpoint from which all that is absent comes, whatever newer ones there are.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use logstead_checkpoint::Record as CheckpointRecord;
 use logstead_home::{HomeError, LogHome, ObjectId};
-use logstead_types::{Epoch, IndexId, TableId};
+use logstead_types::{Csn, Epoch, IndexId, TableId};
 use logstead_wal::inspect::manifest_of;
 
 use super::{NOT_RESTORED, Newest, Stored};
@@ -20,6 +20,8 @@ pub(crate) struct Follows {
     pub(crate) begin: Option<ObjectId>,
     /// Where its pages are read from, always.
     pub(crate) newest: Arc<Newest>,
+    /// Somebody has found that the checkpoint is gone: there is one that has everything below this CSN.
+    pub(crate) superseded: OnceLock<Csn>,
 }
 
 impl Follows {
@@ -44,7 +46,10 @@ impl Follows {
         let newest = manifest_of(&self.home).ok();
         let newest = newest.and_then(|manifest| manifest.checkpoint);
         match newest.filter(|newest| Some(newest.object) != self.begin) {
-            Some(newest) => FaultError::TooOld(newest.csn),
+            Some(newest) => {
+                let _was_found_before = self.superseded.set(newest.csn);
+                FaultError::TooOld(newest.csn)
+            }
             None => error,
         }
     }

@@ -5,7 +5,7 @@
 //! what its sessions keep in temporary tables, needs no log; so the lanes and the base of checkpoints that every engine
 //! has are those of an empty home in memory, and nothing ever comes into them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use logstead_env::{Env, core_count};
@@ -94,6 +94,7 @@ pub(crate) fn open_beside<'h>(
         record,
         begin: begin.map(|at| at.object),
         newest: Arc::new(newest),
+        superseded: OnceLock::new(),
     };
     let tables = shared.tables.into_inner();
     for table in tables.values() {

@@ -7,7 +7,7 @@ use logstead_checkpoint::PageReader;
 use logstead_types::{Csn, Rid, TableId, WorkerId};
 use logstead_wal::{Record, Records};
 
-use super::{BATCH_BYTES, Batch, COLLECTED_ROWS, COLLECTIONS_MAX};
+use super::{BATCH_BYTES, Batch, COLLECTED_ROWS, COLLECTIONS_MAX, TEMPORARY_AT_REPLICAS};
 use crate::absent::FaultError;
 use crate::delta;
 use crate::engine::Engine;
@@ -23,6 +23,7 @@ use crate::worker::Worker;
 
 const NO_ROW: RowError = RowError::new("an update of a row that does not exist");
 const BEYOND: RowError = RowError::new("row number out of range");
+const SESSIONS_OWN: RowError = RowError::new("the table's number is one of a replica's own");
 /// What a record takes beside its row: entries of indexes, and the collector's note.
 const BESIDE_BYTES: usize = 256;
 
@@ -149,6 +150,8 @@ impl Applier {
             return;
         }
         if !self.tables.is_empty() {
+            // It is committed, seen or not: who waits for that in the function, for what it reads there, is answered.
+            path.follow_durable(next);
             before(&Batch {
                 engine: &self.engine,
                 tables: &self.tables,
@@ -188,6 +191,9 @@ impl Applier {
         };
         if rid.0 >= RID_MAX {
             return Err(wrong(BEYOND).into());
+        }
+        if id >= TEMPORARY_AT_REPLICAS {
+            return Err(wrong(SESSIONS_OWN).into());
         }
         let bytes = match record {
             Record::Insert { row, .. } => row.len(),

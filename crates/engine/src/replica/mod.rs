@@ -40,15 +40,19 @@
 //! build indexes: nobody sees the batch before it returns. It runs on the replica's thread, so no entry is applied
 //! meanwhile, and an index that is attached there misses nothing.
 //!
-//! The numbers of tables are the primary's: none of a session's own may be one that the log uses. A table that was
-//! dropped there is not made again by its number.
+//! The numbers of tables are the primary's, below [`TEMPORARY_AT_REPLICAS`]; a session's own tables have those from
+//! there on, and a log that uses one of them is refused. A table that was dropped there is not made again by its
+//! number.
+//!
+//! All below a batch's CSN counts as committed when the function is called: what it waits for is there.
 //!
 //! # What ends it
 //!
 //! The primary waits for nobody. What it has removed, of the log or of `B`, before it was read here is gone:
 //! [`ReplicaError::Removed`], and sessions get [`FaultError::TooOld`](crate::FaultError::TooOld). Then a new replica is
 //! opened, at the newest checkpoint: that may lie below what the old one has shown, so whoever reopens shows nothing
-//! before it has come as far. Sessions end or go on with what is in memory of the old one.
+//! before it has come as far ([`Replica::catch_up`]). Sessions end or go on with what is in memory of the old one. Once
+//! one of them has met [`FaultError::TooOld`](crate::FaultError::TooOld), the next round ends the replica.
 //! [`Engine::bring_all`](crate::Engine::bring_all) brings in everything while it is there, as long as there is
 //! memory for it; afterwards `B` is not needed any more.
 //!
@@ -79,8 +83,14 @@ use apply::Applier;
 /// Rows that the collector looks at in one step, and steps after each batch at most.
 const COLLECTED_ROWS: usize = 4096;
 const COLLECTIONS_MAX: usize = 64;
+/// Rounds that bring a new replica up to what its home tells now, beside a primary that writes without a pause.
+const CATCH_UP_ROUNDS: usize = 8;
 /// What was applied becomes visible, at the latest, when there is so much of it, in records and versions.
 const BATCH_BYTES: usize = 1 << 20;
+
+/// Numbers of temporary tables at a replica, from this one on: no log has a record of such a table. Objects of a
+/// catalog, and so their storages, have numbers far below.
+pub const TEMPORARY_AT_REPLICAS: TableId = TableId(1 << 31);
 
 /// What has been applied and is about to become visible.
 pub struct Batch<'b> {
@@ -153,6 +163,24 @@ impl<'h> Replica<'h> {
         self.follower.learn(epoch, horizon);
     }
 
+    /// Reads the log on until a round finds nothing new, or some rounds. Gives whether everything below `shown` is
+    /// visible now. Who opens a replica after another one has shown that much lets nobody read before it is, so that
+    /// nobody goes back; it may take until the primary has written its horizon down again.
+    pub fn catch_up(
+        &mut self,
+        shown: Csn,
+        before: &mut dyn FnMut(&Batch<'_>),
+    ) -> Result<bool, ReplicaError> {
+        for _ in 0..CATCH_UP_ROUNDS {
+            let was = self.progress();
+            let now = self.round(before)?;
+            if (now.next, now.horizon, now.epoch) == (was.next, was.horizon, was.epoch) {
+                break;
+            }
+        }
+        Ok(self.engine().next_csn() >= shown)
+    }
+
     /// Reads the log on, applies what has become due, and shows it. Before each batch becomes visible `before` is told.
     /// Blocks while pages and the log are read.
     pub fn round(&mut self, before: &mut dyn FnMut(&Batch<'_>)) -> Result<Progress, ReplicaError> {
@@ -160,6 +188,13 @@ impl<'h> Replica<'h> {
             return Err(ReplicaError::Ended);
         }
         let applier = &mut self.applier;
+        let follows = applier.engine().inner().follows.as_ref();
+        if let Some(checkpoint) = follows.and_then(|follows| follows.superseded.get()) {
+            let checkpoint = *checkpoint;
+            self.has_ended = true;
+            let next = self.engine().next_csn();
+            return Err(ReplicaError::Removed { next, checkpoint });
+        }
         let mut failure = None;
         let round = self.follower.round(&mut |csn, records| {
             let applied = applier.take(csn, records, before);

@@ -135,6 +135,17 @@ struct Prepare {
     size_bytes: u64,
 }
 
+/// What is done about the kernel's lock on a home.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Locking {
+    /// Nobody else may have it.
+    Alone,
+    /// It is taken to read, unless a server has it.
+    Beside,
+    /// It is left to others.
+    Without,
+}
+
 impl LocalHome {
     /// Opens (or makes) the home in `dir` for writing.
     pub fn open(
@@ -148,7 +159,7 @@ impl LocalHome {
             let made = env.files.create_dir(&dir);
             made.map_err(|e| HomeError::io(format!("make directory {}", dir.display()), e))?;
         }
-        LocalHome::lock(paths, env, options, false, true)
+        LocalHome::lock(paths, env, options, false, Locking::Alone)
     }
 
     /// What a home without a manifest may have in its directory: one that was begun, and no more.
@@ -165,7 +176,7 @@ impl LocalHome {
 
     /// Opens an existing home for reading only, while no server runs on it. Changes nothing.
     pub fn open_read_only(dir: impl Into<PathBuf>, env: &Env) -> Result<LocalHome, HomeError> {
-        LocalHome::open_to_read(dir, env, true)
+        LocalHome::open_to_read(dir, env, Locking::Alone)
     }
 
     /// The same beside a server that may be at work there: whatever is read may be removed meanwhile, and what was
@@ -174,13 +185,28 @@ impl LocalHome {
     pub fn open_beside(dir: impl Into<PathBuf>, env: &Env) -> Result<LocalHome, HomeError> {
         let dir: PathBuf = dir.into();
         let directory = matches!(env.files.kind(&dir), Ok(Some(FileKind::Directory)));
-        LocalHome::open_to_read(dir, env, !directory)
+        let locking = match directory {
+            true => Locking::Beside,
+            false => Locking::Alone,
+        };
+        LocalHome::open_to_read(dir, env, locking)
+    }
+
+    /// The same for who follows the log: servers may begin and end there meanwhile, so it takes no lock at all.
+    pub fn open_to_follow(dir: impl Into<PathBuf>, env: &Env) -> Result<LocalHome, HomeError> {
+        let dir: PathBuf = dir.into();
+        match env.files.kind(&dir) {
+            Ok(Some(FileKind::Directory) | None) | Err(_) => {
+                LocalHome::open_to_read(dir, env, Locking::Without)
+            }
+            Ok(Some(_)) => Err(HomeError::Unsupported("following a log on a device")),
+        }
     }
 
     fn open_to_read(
         dir: impl Into<PathBuf>,
         env: &Env,
-        alone: bool,
+        locking: Locking,
     ) -> Result<LocalHome, HomeError> {
         let paths = Paths::new(dir.into());
         let env = &within(env, paths.dir(), None)?;
@@ -199,7 +225,7 @@ impl LocalHome {
                 ..LocalOptions::default()
             },
             true,
-            alone,
+            locking,
         )
     }
 
@@ -208,21 +234,22 @@ impl LocalHome {
         env: &Env,
         options: LocalOptions,
         read_only: bool,
-        alone: bool,
+        locking: Locking,
     ) -> Result<LocalHome, HomeError> {
         let take = || match read_only {
             true => env.files.lock_to_read(&paths.lock()),
             false => env.files.lock(&paths.lock()),
         };
-        let locked = match alone {
-            true => lock::patiently(env.files.as_ref(), take),
-            false => take(),
+        let locked = match locking {
+            Locking::Alone => lock::patiently(env.files.as_ref(), take),
+            Locking::Beside => take(),
+            Locking::Without => Ok(None),
         };
         let lock = match locked {
             Ok(Some(lock)) => Some(Arc::from(lock)),
             // What cannot be written has no server, unless one has left the file there.
             Err(error) if read_only && error.kind() == ErrorKind::NotFound => None,
-            Ok(None) if !alone => None,
+            Ok(None) if locking != Locking::Alone => None,
             Ok(None) => return Err(HomeError::InUse(paths.dir().display().to_string())),
             Err(error) => {
                 return Err(HomeError::io(

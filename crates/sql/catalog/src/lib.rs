@@ -38,6 +38,8 @@ pub mod options;
 pub mod publish;
 pub mod read;
 mod record_columns;
+mod replica;
+mod replica_status;
 pub mod rights;
 pub mod role;
 pub mod routine;
@@ -71,6 +73,8 @@ pub use database::{Database, Databases};
 pub use depend::Dependents;
 pub use in_use::Entered;
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
+pub use replica::{ReplicaCatalog, ReplicaStart};
+pub use replica_status::{ReplicaPhase, ReplicaReport, ReplicaStatus};
 pub use security::{Policy, RowSecurity};
 pub use sequence::{OWN_NUMBER, SEQUENCE_ROW, SequenceSession};
 pub use start::StartedIndexes;
@@ -193,6 +197,8 @@ pub trait Live: Send + Sync {
     fn recovery(&self) -> Option<Arc<RecoveryReport>>;
     /// How much of all tables is in memory.
     fn chunks(&self) -> Option<ChunkCounts>;
+    /// What a replica tells of itself; absent at a primary.
+    fn replica(&self) -> Option<ReplicaReport>;
 }
 
 /// A schema (namespace).

@@ -10,6 +10,7 @@
 
 use super::change::{Change, is_shared_class};
 use super::database::Databases;
+use super::replica::RowsByRid;
 use super::store::PUBLIC;
 use super::stored::{
     self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, RIGHTS, ROLES, SCHEMAS,
@@ -91,6 +92,30 @@ impl Rows {
             Ok(())
         })?;
         Ok(rows)
+    }
+
+    /// Rows of objects that were read before, as far as they are `wanted`.
+    pub(super) fn of_objects(
+        known: &HashMap<TableId, RowsByRid>,
+        wanted: impl Fn(&ObjectRow) -> bool,
+    ) -> Rows {
+        let of_table = |rows: &RowsByRid| {
+            let rows = rows.iter().filter(|(_, row)| wanted(row));
+            rows.map(|(rid, row)| (*rid, row.clone())).collect()
+        };
+        let tables = known.iter();
+        Rows {
+            objects: tables.map(|(id, rows)| (*id, of_table(rows))).collect(),
+            sequences: Vec::new(),
+            counter: None,
+        }
+    }
+
+    /// Those of objects, to be kept.
+    pub(super) fn by_rid(&self) -> HashMap<TableId, RowsByRid> {
+        let of_table = |rows: &Vec<(Rid, ObjectRow)>| rows.iter().cloned().collect();
+        let tables = self.objects.iter();
+        tables.map(|(id, rows)| (*id, of_table(rows))).collect()
     }
 
     fn take(&mut self, table: TableId) -> Vec<(Rid, ObjectRow)> {

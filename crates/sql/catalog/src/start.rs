@@ -34,6 +34,21 @@ impl CatalogStore {
         worker: &Worker,
         indexes: &mut StartedIndexes,
     ) -> Result<()> {
+        let used = self.bring_storages(worker, indexes)?;
+        for table in self.engine().tables() {
+            if !used.contains(&table.id()) {
+                self.engine().drop_table(table.id());
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the storage of every table and builds its indexes. Gives which storages are used.
+    pub(super) fn bring_storages(
+        &self,
+        worker: &Worker,
+        indexes: &mut StartedIndexes,
+    ) -> Result<HashSet<TableId>> {
         let mut used: HashSet<TableId> = OBJECT_TABLES
             .into_iter()
             .chain([SEQUENCES, COUNTER])
@@ -76,12 +91,7 @@ impl CatalogStore {
                 self.put_at_start(&catalog, &invalid);
             }
         }
-        for table in self.engine().tables() {
-            if !used.contains(&table.id()) {
-                self.engine().drop_table(table.id());
-            }
-        }
-        Ok(())
+        Ok(used)
     }
 
     /// Changes a snapshot before anybody has seen it.
@@ -127,8 +137,23 @@ fn bring_index(
         RestoredIndex::Damaged(why) => indexes.damaged.push(format!("index {id}: {why}")),
     }
     engine.create_index(table, id, unique, keys);
+    let filled = fill_or_detach(engine, worker, table, index)?;
+    if filled.is_ok() {
+        indexes.built += 1;
+    }
+    Ok(filled)
+}
+
+/// Fills an index that was attached. The inner error is why it cannot be kept; it is detached then.
+pub(super) fn fill_or_detach(
+    engine: &Engine,
+    worker: &Worker,
+    table: &Arc<Table>,
+    index: &IndexDef,
+) -> Result<Result<()>> {
+    let id = index.storage;
     match fill_index(worker, table, id)? {
-        Ok(()) => {}
+        Ok(()) => Ok(Ok(())),
         // What users have written is computed otherwise than when the rows were written.
         Err(error) if !index.texts().is_empty() => {
             let why = match error {
@@ -136,12 +161,10 @@ fn bring_index(
                 _ => "it has a key twice",
             };
             engine.drop_index(table, id);
-            return Ok(Err(SqlError::new(SqlState::DATA_CORRUPTED, why)));
+            Ok(Err(SqlError::new(SqlState::DATA_CORRUPTED, why)))
         }
-        Err(error) => return Err(unfilled(id, &error)),
+        Err(error) => Err(unfilled(id, &error)),
     }
-    indexes.built += 1;
-    Ok(Ok(()))
 }
 
 /// Fills an index at start, when nobody else is there.

@@ -15,6 +15,8 @@
 use super::change::Change;
 use super::in_use::InUse;
 use super::read::{Catalogs, EachRow, Orphans, Rows};
+use super::replica::Published;
+use super::replica_status::{ReplicaReport, ReplicaStatus};
 use super::sequence::Sequences;
 use super::start::{StartedIndexes, build_index};
 use super::stored::{
@@ -79,8 +81,11 @@ pub struct CatalogStore {
     oids: Mutex<Oids>,
     tariff: RwLock<Arc<Tariff>>,
     recovery: OnceLock<Arc<RecoveryReport>>,
-    started_indexes: OnceLock<StartedIndexes>,
-    mock_secret: OnceLock<[u8; SECRET_BYTES]>,
+    pub(super) started_indexes: OnceLock<StartedIndexes>,
+    pub(super) mock_secret: OnceLock<[u8; SECRET_BYTES]>,
+    /// At a replica: what it tells of itself, and the catalogs that belong to snapshots.
+    pub(super) replica: OnceLock<Arc<ReplicaStatus>>,
+    pub(super) published: Published,
     /// The row that says so is there for good.
     has_rights: AtomicBool,
     /// Which types temporary objects of sessions use.
@@ -567,7 +572,7 @@ fn bootstrap(engine: &Engine, worker: &Worker) -> Result<()> {
 }
 
 /// The store, and the rows that nothing refers to any more.
-fn into_store(
+pub(super) fn into_store(
     mut rows: Rows,
     engine: &Engine,
     system: &'static SystemCatalog,
@@ -626,6 +631,8 @@ fn into_store(
             tariff: RwLock::default(),
             recovery: OnceLock::new(),
             started_indexes: OnceLock::new(),
+            replica: OnceLock::new(),
+            published: Published::default(),
             mock_secret: mock_secret.map_or_else(OnceLock::new, OnceLock::from),
             has_rights: AtomicBool::new(has_rights),
             temporary_types: TypesInUse::default(),
@@ -635,7 +642,7 @@ fn into_store(
 }
 
 /// All rows of the catalog's own tables, at the start.
-fn read_rows(engine: &Engine, worker: &Worker) -> Result<Rows> {
+pub(super) fn read_rows(engine: &Engine, worker: &Worker) -> Result<Rows> {
     let mut txn = worker.begin(Isolation::ReadCommitted);
     txn.begin_statement();
     let rows = Rows::read(|id, each| each_row(engine, &mut txn, id, each));
@@ -648,7 +655,13 @@ pub fn comment_name(object: Oid, sub: i32) -> String {
     format!("{object}/{sub}")
 }
 
-fn each_row(engine: &Engine, txn: &mut Txn, table: TableId, each: &mut EachRow<'_>) -> Result<()> {
+/// Calls `each` with all rows of one of them. Blocks on what is not in memory.
+pub(super) fn each_row(
+    engine: &Engine,
+    txn: &mut Txn,
+    table: TableId,
+    each: &mut EachRow<'_>,
+) -> Result<()> {
     let table = engine
         .table(table)
         .ok_or_else(|| SqlError::internal("a catalog table is missing"))?;
@@ -665,7 +678,7 @@ fn each_row(engine: &Engine, txn: &mut Txn, table: TableId, each: &mut EachRow<'
                 Err(absent) => absent,
             }
         };
-        // It is the start: nobody else is there.
+        // It is the start, or a replica's own thread: nobody else is there.
         absent.load_here(txn).map_err(|error| fault(&error))?;
     }
 }
@@ -721,5 +734,10 @@ impl Live for LiveStore {
 
     fn chunks(&self) -> Option<ChunkCounts> {
         Some(self.0.upgrade()?.engine.chunk_counts())
+    }
+
+    fn replica(&self) -> Option<ReplicaReport> {
+        let store = self.0.upgrade()?;
+        Some(store.replica.get()?.report())
     }
 }

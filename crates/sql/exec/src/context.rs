@@ -18,7 +18,7 @@ use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::trigger::TriggerEvent;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Node, walk};
-use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::error::{Result, SqlError, replica_restarts};
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::{IndexId, SqlState, TableId};
@@ -76,6 +76,8 @@ pub enum CancelReason {
     StatementTimeout = 2,
     /// The server is shutting down.
     Shutdown = 3,
+    /// The server is a replica that begins again.
+    Restart = 4,
 }
 
 /// The flag that ends a statement; setting it also wakes the statement out of a lock wait.
@@ -141,7 +143,7 @@ impl Cancel {
     /// The request was answered with an error that the statement itself has caught, and is no more; the end of the
     /// session is.
     pub fn answered(&self) {
-        let asked = |reason: u8| (reason != CancelReason::Shutdown as u8).then_some(0);
+        let asked = |reason: u8| (reason < CancelReason::Shutdown as u8).then_some(0);
         let taken = self
             .reason
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, asked);
@@ -248,6 +250,8 @@ impl Cancel {
                 "terminating connection due to administrator command",
             )
             .fatal()
+        } else if reason == CancelReason::Restart as u8 {
+            replica_restarts()
         } else {
             SqlError::new(
                 SqlState::QUERY_CANCELED,

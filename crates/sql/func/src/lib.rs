@@ -285,6 +285,10 @@ pub trait FunctionContext: IoContext {
     fn restore_point(&self, _request: RestorePointRequest) -> Result<()> {
         Err(SqlError::unsupported("restore points here"))
     }
+    /// Asks that the replica become the primary; with `wait` the statement waits so many seconds for what comes of it.
+    fn promote(&self, _wait: bool, _wait_seconds: i32) -> Result<()> {
+        Err(SqlError::unsupported("pg_promote here"))
+    }
     /// pg_listening_channels().
     fn listening_channels(&self) -> Vec<std::sync::Arc<str>> {
         Vec::new()

@@ -9,7 +9,7 @@ use super::Volatility::{Immutable, Volatile};
 use super::numbers::{bad_args, compared};
 use super::registry::Operator;
 use super::table_operators::o;
-use super::{Body, Function, FunctionContext, hashes};
+use super::{Body, Function, hashes};
 use crate::function as f;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::oid::*;
@@ -129,11 +129,6 @@ fn segment_name(a: &[Datum]) -> Result<Datum> {
     Ok(Datum::text(name))
 }
 
-/// What only a standby has.
-fn none(_: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Null)
-}
-
 /// Functions.
 #[rustfmt::skip]
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -151,8 +146,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(3251, "pg_lsn_cmp", &[PG_LSN, PG_LSN], None, INT4, true, Immutable, Body::Pure(compare)),
     f(3252, "pg_lsn_hash", &[PG_LSN], None, INT4, true, Immutable, Body::Pure(hash)),
     f(3330, "pg_current_wal_flush_lsn", &[], None, PG_LSN, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_current_wal_flush_lsn", a))),
-    f(3820, "pg_last_wal_receive_lsn", &[], None, PG_LSN, true, Volatile, Body::Context(none)),
-    f(3821, "pg_last_wal_replay_lsn", &[], None, PG_LSN, true, Volatile, Body::Context(none)),
+    f(3820, "pg_last_wal_receive_lsn", &[], None, PG_LSN, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_last_wal_receive_lsn", a))),
+    f(3821, "pg_last_wal_replay_lsn", &[], None, PG_LSN, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_last_wal_replay_lsn", a))),
     f(4187, "pg_lsn_larger", &[PG_LSN, PG_LSN], None, PG_LSN, true, Immutable, Body::Pure(larger)),
     f(4188, "pg_lsn_smaller", &[PG_LSN, PG_LSN], None, PG_LSN, true, Immutable, Body::Pure(smaller)),
     f(5022, "pg_lsn_pli", &[PG_LSN, NUMERIC], None, PG_LSN, true, Immutable, Body::Pure(plus)),

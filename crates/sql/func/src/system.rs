@@ -195,6 +195,14 @@ fn restore_point(
     Ok(Datum::text(name))
 }
 
+/// `pg_promote(wait, wait_seconds)`: true
+pub(super) fn promote(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+    let wait = a.first().map_or(Ok(true), Datum::as_bool)?;
+    let seconds = a.get(1).map_or(Ok(60), Datum::as_i32)?;
+    cx.promote(wait, seconds)?;
+    Ok(Datum::Bool(true))
+}
+
 /// `nextval`
 pub(super) fn nextval(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     cx.nextval(a[0].as_oid()?).map(Datum::Int8)
@@ -365,7 +373,7 @@ pub(super) fn to_reg(cx: &dyn FunctionContext, a: &[Datum], ty: u32) -> Result<D
     })
 }
 
-/// `pg_is_in_recovery`
+/// `pg_is_other_temp_schema`
 pub(super) fn no(_: &[Datum]) -> Result<Datum> {
     Ok(Datum::Bool(false))
 }

@@ -139,7 +139,7 @@ impl Session {
     }
 
     /// Waits for a thread that does something for this session.
-    async fn wait_idle(&mut self, done: impl Future<Output = Result<()>>) -> Result<()> {
+    pub(super) async fn wait_idle(&mut self, done: impl Future<Output = Result<()>>) -> Result<()> {
         let signals = Arc::clone(&self.signals);
         let limits = Limits {
             // It waits for no lock.

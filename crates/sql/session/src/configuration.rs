@@ -10,7 +10,7 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_types::SqlState;
 
-fn denied(what: impl std::fmt::Display) -> SqlError {
+pub(super) fn denied(what: impl std::fmt::Display) -> SqlError {
     SqlError::new(
         SqlState::INSUFFICIENT_PRIVILEGE,
         format!("permission denied {what}"),
@@ -19,7 +19,7 @@ fn denied(what: impl std::fmt::Display) -> SqlError {
 
 impl SessionContext {
     /// Is the role that acts a superuser?
-    fn is_superuser(&self) -> bool {
+    pub(super) fn is_superuser(&self) -> bool {
         let roles = self.roles(&self.catalog.borrow());
         let role = roles.get(self.current_role());
         role.is_some_and(|role| role.superuser)

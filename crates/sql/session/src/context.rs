@@ -23,7 +23,7 @@ use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_exec::{Spill, SpillAllowance};
 use logstead_sql_func::{FunctionContext, RestorePointRequest};
 use logstead_sql_types::encoding::Encoding;
-use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
 use logstead_sql_types::value::{Datum, IoContext, Oid, OutputStyle, user};
 use logstead_types::{Csn, SqlState};
@@ -32,6 +32,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The part of a session that lives while statements run: they hold it shared, so everything that changes is in cells.
 pub struct SessionContext {
@@ -53,6 +54,8 @@ pub struct SessionContext {
     pub(super) depends_on: RefCell<CommitWait>,
     /// Restore points that the running statement asks for.
     pub(super) restore_points: RefCell<Vec<RestorePointRequest>>,
+    /// The promotion that the statement has asked for: its number, and how long it waits for it.
+    pub(super) promotion_asked: Cell<Option<(u64, Duration)>>,
     /// Prepared statements.
     pub(super) statements: RefCell<Statements>,
     /// What `pg_cursors` shows.
@@ -161,6 +164,7 @@ impl SessionContext {
             sequences: RefCell::default(),
             depends_on: RefCell::default(),
             restore_points: RefCell::default(),
+            promotion_asked: Cell::default(),
             statements: RefCell::default(),
             cursors: RefCell::default(),
             plans_cursor: Cell::new(false),
@@ -408,6 +412,9 @@ impl IoContext for SessionContext {
             }
         }
         if let ("pg_notify", [channel, payload]) = (name, args) {
+            if self.instance.store.is_replica() {
+                return Err(SqlError::during_recovery("NOTIFY"));
+            }
             let text = |value: &Datum| match value {
                 Datum::Text(text) => Arc::clone(text),
                 _ => Arc::from(""),
@@ -605,7 +612,36 @@ impl FunctionContext for SessionContext {
             })?;
         }
         self.superuser_only("make or drop restore points")?;
+        if self.instance.store.is_replica() {
+            return Err(recovery_in_progress());
+        }
         self.restore_points.borrow_mut().push(request);
+        Ok(())
+    }
+
+    fn promote(&self, wait: bool, wait_seconds: i32) -> Result<()> {
+        if !self.is_superuser() {
+            return Err(super::configuration::denied("for function pg_promote"));
+        }
+        let Some(promotion) = self.instance.promotion() else {
+            return Err(SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "recovery is not in progress",
+            )
+            .hint("Recovery control functions can only be executed during recovery."));
+        };
+        let seconds = u64::try_from(wait_seconds).ok().filter(|seconds| *seconds > 0);
+        let seconds = seconds.ok_or_else(|| {
+            SqlError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                "\"wait_seconds\" must not be negative or zero",
+            )
+        })?;
+        let number = promotion.request();
+        if wait {
+            let limit = Duration::from_secs(seconds);
+            self.promotion_asked.set(Some((number, limit)));
+        }
         Ok(())
     }
 

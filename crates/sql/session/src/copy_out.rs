@@ -194,8 +194,10 @@ impl Session {
         let work_mem_bytes = self.context.settings.borrow().typed().work_mem_bytes;
         context.catalog.replace(Arc::clone(&plan.catalog));
         let open = self.transaction()?;
-        open.txn.begin_statement();
-        open.fix_snapshot();
+        open.begin_statement();
+        if self.is_at_replica() {
+            self.check_seen(&plan.catalog)?;
+        }
         let mut execution = Execution::new(Arc::clone(&plan.prepared));
         let mut rows_given = 0;
         loop {

@@ -418,7 +418,7 @@ impl Session {
             }
             _ => Back::Never,
         };
-        self.begin_run().await?;
+        self.begin_run(&plan.catalog).await?;
         let mut tells = Tells::default();
         let prepared = self.telling_plan(&plan, &mut tells)?;
         let view = match walk::calls_volatile(prepared.plan()) {

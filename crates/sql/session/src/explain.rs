@@ -179,8 +179,10 @@ impl Session {
         let begun = clock.monotonic();
         self.show_cursors();
         let open = self.transaction()?;
-        open.txn.begin_statement();
-        open.fix_snapshot();
+        open.begin_statement();
+        if self.is_at_replica() {
+            self.check_seen(&plan.catalog)?;
+        }
         loop {
             let open = self.transaction()?;
             let mut cx = exec::ExecContext {

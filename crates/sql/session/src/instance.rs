@@ -1,5 +1,6 @@
 //! What all sessions of a server share, and what the sessions of one worker share.
 
+use super::promotion::Promotion;
 use super::activity::Live;
 use super::advisory::AdvisoryLocks;
 use super::cache::Caches;
@@ -61,6 +62,8 @@ pub struct Instance {
     pub(super) watches: Mutex<Vec<Arc<Watch>>>,
     /// Tables that were analyzed by themselves.
     pub(super) analyzed: super::autoanalyze::Done,
+    /// Who decides of promotions, if this is a replica.
+    promotion: Option<Arc<Promotion>>,
     /// When the server started, in microseconds since 2000: its settings are read then, too.
     pub(super) started: i64,
 }
@@ -116,7 +119,17 @@ impl Instance {
             stopping: AtomicBool::new(false),
             watches: Mutex::default(),
             analyzed: super::autoanalyze::Done::default(),
+            promotion: None,
         }
+    }
+
+    /// Says who decides of promotions, of a replica. To be called before workers start.
+    pub fn set_promotion(&mut self, promotion: Arc<Promotion>) {
+        self.promotion = Some(promotion);
+    }
+
+    pub(super) fn promotion(&self) -> Option<&Arc<Promotion>> {
+        self.promotion.as_ref()
     }
 
     /// Says in which files the settings stand: those of ALTER SYSTEM and `pg_reload_conf()`. To be called before
@@ -239,8 +252,18 @@ impl Instance {
             .for_each(|entry| entry.signals.stop());
     }
 
-    pub(super) fn is_stopping(&self) -> bool {
+    /// Has that begun?
+    pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// A replica begins again: every session ends, and new ones are refused.
+    pub fn restart_all(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.sessions
+            .lock()
+            .values()
+            .for_each(|entry| entry.signals.restart());
     }
 
     /// The grace time is over: every session ends.

@@ -13,7 +13,7 @@ use logstead_engine::{
 };
 use logstead_sql_catalog::read::Rows;
 use logstead_sql_catalog::stored::{COUNTER, OBJECT_TABLES, SEQUENCES};
-use logstead_sql_catalog::{Catalog, IndexDef, Live, Relation, Tariff};
+use logstead_sql_catalog::{Catalog, IndexDef, Live, Relation, ReplicaReport, Tariff};
 use logstead_sql_ddl::pg_catalog::system_catalog;
 use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_exec::{Cancel, index_keys};
@@ -184,5 +184,9 @@ impl Live for LivePast {
 
     fn chunks(&self) -> Option<ChunkCounts> {
         self.now.as_ref()?.chunks()
+    }
+
+    fn replica(&self) -> Option<ReplicaReport> {
+        self.now.as_ref()?.replica()
     }
 }

@@ -139,6 +139,14 @@ pub(super) enum Ran {
 }
 
 impl Open {
+    /// A statement's view begins: the one that it was planned by, if it was taken for that.
+    pub(super) fn begin_statement(&mut self) {
+        if !std::mem::take(&mut self.has_view) {
+            self.txn.begin_statement();
+        }
+        self.fix_snapshot();
+    }
+
     /// A statement that reads begins, or has been run: REPEATABLE READ and SERIALIZABLE see from then on what was
     /// committed by then, whether or not it looks at a table.
     #[inline]
@@ -258,6 +266,10 @@ impl Session {
                 let tables: Vec<_> = plan.locks.iter().map(|(table, _)| table.id()).collect();
                 self.bring_indexes(&tables).await?;
             }
+            if self.is_at_replica() {
+                // Few come here: the future of the others stays small.
+                Box::pin(self.take_view()).await?;
+            }
             // DDL may have committed before the locks were held: then the plan is made again.
             let catalog = self.catalog()?;
             if Arc::ptr_eq(&catalog, &plan.catalog) {
@@ -289,9 +301,18 @@ impl Session {
         Ok(modes)
     }
 
-    /// A statement's own view of the data begins.
-    pub(super) async fn begin_run(&mut self) -> Result<()> {
+    /// A statement's own view of the data begins, planned with this catalog.
+    pub(super) async fn begin_run(&mut self, catalog: &Arc<Catalog>) -> Result<()> {
+        self.begin_view().await?;
+        match self.is_at_replica() {
+            true => self.check_seen(catalog),
+            false => Ok(()),
+        }
+    }
+
+    async fn begin_view(&mut self) -> Result<()> {
         self.context.restore_points.borrow_mut().clear();
+        self.context.promotion_asked.take();
         self.context.as_of_asked.borrow_mut().take();
         self.settle_suspended().await?;
         self.show_cursors();
@@ -303,8 +324,7 @@ impl Session {
         if stable {
             return Ok(());
         }
-        open.txn.begin_statement();
-        open.fix_snapshot();
+        open.begin_statement();
         if !in_block {
             open.events.compact();
         }
@@ -364,7 +384,7 @@ impl Session {
         // A statement that failed may have left some.
         context.sleep_us.set(0);
         if first {
-            self.begin_run().await?;
+            self.begin_run(&plan.catalog).await?;
         }
         self.flush_notices(client);
         self.set_deadline(limits);
@@ -430,6 +450,9 @@ impl Session {
         let context = Rc::clone(&self.context);
         if !context.restore_points.borrow().is_empty() {
             self.do_restore_points().await?;
+        }
+        if let Some((number, limit)) = context.promotion_asked.take() {
+            Box::pin(self.wait_for_promotion(number, limit)).await?;
         }
         if !context.warnings.borrow().is_empty() {
             for text in context.warnings.take() {

@@ -6,6 +6,7 @@ use super::notify::Mailbox;
 use super::turns::{self, Turns, Used};
 use logstead_env::Instant;
 use logstead_sql_exec::{Cancel, CancelReason};
+use logstead_sql_types::error::{SqlError, replica_restarts, shutting_down};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -13,6 +14,8 @@ use std::task::Waker;
 
 const STOP: u8 = 1;
 const TERMINATE: u8 = 2;
+/// The same, because what the session reads is not there any more.
+const RESTART: u8 = 3;
 
 /// Flags of one session, set from any thread.
 pub struct Signals {
@@ -66,6 +69,13 @@ impl Signals {
         self.wake();
     }
 
+    /// Asks the session to end now, because the replica begins again.
+    pub(super) fn restart(&self) {
+        self.state.fetch_max(RESTART, Ordering::SeqCst);
+        self.cancel.cancel(CancelReason::Restart);
+        self.wake();
+    }
+
     fn wake(&self) {
         if let Some(waker) = self.waker.lock().as_ref() {
             waker.wake_by_ref();
@@ -107,8 +117,10 @@ impl Signals {
         self.cancel.clear();
         self.used.clear();
         self.running.store(true, Ordering::Relaxed);
-        if self.must_end_now() {
-            self.cancel.cancel(CancelReason::Shutdown);
+        match self.state.load(Ordering::SeqCst) {
+            TERMINATE => self.cancel.cancel(CancelReason::Shutdown),
+            RESTART => self.cancel.cancel(CancelReason::Restart),
+            _ => {}
         }
     }
 
@@ -136,8 +148,12 @@ impl Signals {
         self.state.load(Ordering::SeqCst) >= least
     }
 
-    fn must_end_now(&self) -> bool {
-        self.state.load(Ordering::SeqCst) == TERMINATE
+    /// What the client is told when it must.
+    pub fn ending(&self) -> SqlError {
+        match self.state.load(Ordering::SeqCst) {
+            RESTART => replica_restarts(),
+            _ => shutting_down(),
+        }
     }
 
     /// From now on wakes this task. Call before looking at the flags.

@@ -8,6 +8,7 @@ use super::client::Client;
 use super::instance::Waiting;
 use super::large_objects::Descriptors;
 use super::past::AsOfSnapshot;
+use super::replica::catalog_seen;
 use super::run::{Limits, guarded};
 use super::transaction_modes::{Modes, apply};
 use super::{Session, aborted};
@@ -48,6 +49,8 @@ pub(super) struct Open {
     pub(super) reading: Option<Rc<AsOfSnapshot>>,
     /// It is that of one statement, which has named its past.
     pub(super) is_of_clause: bool,
+    /// At a replica: the view was taken by which the statement was planned that is about to run.
+    pub(super) has_view: bool,
 }
 
 /// A named savepoint.
@@ -88,6 +91,7 @@ impl Session {
             let is_of_clause = self.clause.is_some();
             let reading = self.clause.take().or_else(|| self.reading.clone());
             let mut isolation = self.modes.isolation;
+            self.refuse_default_serializable(isolation)?;
             if reading.is_some() {
                 self.modes.read_only = true;
                 isolation = Isolation::ReadCommitted;
@@ -116,6 +120,7 @@ impl Session {
                 descriptors: Descriptors::default(),
                 reading,
                 is_of_clause,
+                has_view: false,
             });
         }
         self.open
@@ -159,8 +164,12 @@ impl Session {
             Some(open) if open.ddl.has_changes() => {
                 open.ddl.catalog(store, &self.context.database)?
             }
-            _ => {
-                let current = store.current_by_oid(self.database).ok_or_else(|| {
+            open => {
+                let current = match store.is_replica() {
+                    true => catalog_seen(store, self.database, open.as_mut())?,
+                    false => store.current_by_oid(self.database),
+                };
+                let current = current.ok_or_else(|| {
                     SqlError::new(
                         SqlState::INVALID_CATALOG_NAME,
                         format!("database \"{}\" does not exist", self.context.database),
@@ -404,6 +413,7 @@ impl Session {
         match statement {
             ast::Statement::StartTransaction { modes, begin, .. } => {
                 self.refuse_read_write_in_past(modes)?;
+                self.refuse_modes_at_replica(modes)?;
                 if self.block == Block::None {
                     let mut chosen = self.default_modes()?;
                     apply(&mut chosen, modes, deferrable)?;
@@ -526,6 +536,7 @@ impl Session {
                     self.import_snapshot(named)?;
                 } else if !outside {
                     self.refuse_read_write_in_past(modes)?;
+                    self.refuse_modes_at_replica(modes)?;
                     self.set_modes(modes, deferrable)?;
                 }
                 Ok("SET")

@@ -34,7 +34,7 @@ impl Session {
         let typed = settings.typed();
         let mut modes = Modes {
             isolation: Isolation::ReadCommitted,
-            read_only: typed.default_read_only,
+            read_only: typed.default_read_only || self.is_at_replica(),
             deferrable: typed.default_deferrable,
             isolation_name: READ_COMMITTED,
         };
@@ -104,6 +104,8 @@ impl Session {
         deferrable: Option<bool>,
     ) -> Result<()> {
         let mut chosen = self.default_modes()?;
+        // What every transaction of a replica is says nothing of the setting.
+        chosen.read_only = self.context.settings.borrow().typed().default_read_only;
         apply(&mut chosen, modes, deferrable)?;
         let mut settings = self.context.settings.borrow_mut();
         settings.set(
@@ -145,8 +147,14 @@ impl Session {
             }
             _ => {}
         }
-        if name == "transaction_read_only" && !chosen.read_only && self.reads_past() {
-            return Err(read_write());
+        if name == "transaction_read_only" && !chosen.read_only {
+            if self.reads_past() {
+                return Err(read_write());
+            }
+            self.refuse_read_write_at_replica()?;
+        }
+        if name == "transaction_isolation" && chosen.isolation == Isolation::Serializable {
+            self.refuse_serializable_at_replica()?;
         }
         self.check_modes(&chosen, deferrable)?;
         self.modes = chosen;

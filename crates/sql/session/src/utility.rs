@@ -42,6 +42,7 @@ impl Session {
             .ok_or_else(|| SqlError::internal("an empty statement was run"))?
             .clone();
         self.refuse_utility_in_stable(&parsed)?;
+        self.refuse_during_recovery(&parsed)?;
         self.may_do(&parsed)?;
         if self.former.is_some() {
             self.utility_waits_for_former(&parsed.kind, &parsed.statement)

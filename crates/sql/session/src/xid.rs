@@ -19,6 +19,9 @@ impl SessionContext {
         if let Some(own) = self.xid.borrow().as_ref() {
             return Ok(own.number());
         }
+        if self.instance.store.is_replica() {
+            return Err(SqlError::during_recovery("pg_current_xact_id()"));
+        }
         let assigned = logstead_fiber::wait(pin!(self.worker.assign_xid()));
         let assigned = assigned.ok_or_else(|| {
             // Nobody's statement, or one that ends.

@@ -84,6 +84,15 @@ impl SqlError {
         SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
     }
 
+    /// 25006: a replica, which is what PostgreSQL calls a hot standby, does not do it.
+    #[track_caller]
+    pub fn during_recovery(what: impl fmt::Display) -> SqlError {
+        SqlError::new(
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            format!("cannot execute {what} during recovery"),
+        )
+    }
+
     /// XX000: a broken internal rule, never the user's fault.
     #[track_caller]
     pub fn internal(message: impl Into<String>) -> SqlError {
@@ -249,4 +258,24 @@ pub fn shutting_down() -> SqlError {
         "terminating connection due to administrator command",
     )
     .fatal()
+}
+
+/// 57P01 of a replica that begins again: what its sessions read is not there any more.
+pub fn replica_restarts() -> SqlError {
+    SqlError::new(
+        SqlState::ADMIN_SHUTDOWN,
+        "terminating connection because the replica begins again at the primary's newest checkpoint",
+    )
+    .detail("What it would have had to read next was removed by the primary.")
+    .hint("In a moment you should be able to reconnect to the database and repeat your command.")
+    .fatal()
+}
+
+/// 55000 of functions that control the log, at a replica.
+pub fn recovery_in_progress() -> SqlError {
+    SqlError::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "recovery is in progress",
+    )
+    .hint("WAL control functions cannot be executed during recovery.")
 }

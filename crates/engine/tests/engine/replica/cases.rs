@@ -42,7 +42,7 @@ fn a_replica_writes_nothing() {
     let temporary = beside
         .replica
         .engine()
-        .create_temporary_table(TableId(40_000));
+        .create_temporary_table(TEMPORARY_AT_REPLICAS);
     txn.insert(&temporary, &row_of(1, 1, 1)).expect("inserts");
     block_on(txn.precommit()).expect("commits");
     let mut txn = beside.worker.begin(Isolation::ReadCommitted);
@@ -365,4 +365,65 @@ fn sessions_read_while_a_replica_follows() {
     });
     assert!(reads.into_inner() >= usize::from(READERS) * READS_MIN);
     assert!(replica.worker().stats().versions_collected > 0);
+}
+
+/// What a batch tells is committed when it is told: whoever waits for that in the function goes on.
+#[test]
+fn a_batch_is_acknowledged_before_it_is_told() {
+    let (env, _) = Env::simulated(4);
+    let mut primary = Primary::new(&env);
+    let home = home_of(&env);
+    let mut beside = Beside::open(&home, &env).expect("opens");
+    let mut dice = Dice(3);
+    primary.step(&mut dice);
+    primary.flush();
+    let engine = beside.replica.engine().clone();
+    let (epoch, horizon) = (primary.engine.epoch(), primary.engine.horizon());
+    beside.replica.learn(epoch, horizon);
+    let mut told = 0;
+    let round = beside.replica.round(&mut |batch| {
+        let last = Csn(batch.visible.get() - 1);
+        block_on(engine.acknowledged(CommitWait::floor(last))).expect("it is committed");
+        assert!(engine.next_csn() < batch.visible, "and not visible yet");
+        told += 1;
+    });
+    round.expect("follows");
+    assert_eq!(told, 1);
+    assert_eq!(engine.next_csn(), primary.engine.next_csn());
+}
+
+/// A session's own table has a number that no log uses: records of another table never get into it.
+#[test]
+#[should_panic(expected = "may be one of the log that is followed")]
+fn a_temporary_table_with_a_number_of_the_log_is_refused() {
+    let (env, _) = Env::simulated(5);
+    let _primary = Primary::new(&env);
+    let home = home_of(&env);
+    let beside = Beside::open(&home, &env).expect("opens");
+    beside.replica.engine().create_temporary_table(LATER);
+}
+
+/// One that is opened after another one has shown more tells so, until it has come as far.
+#[test]
+fn a_replica_that_is_opened_again_tells_when_it_has_come_as_far() {
+    let (env, _) = Env::simulated(6);
+    let mut primary = Primary::new(&env);
+    let home = home_of(&env);
+    let mut beside = Beside::open(&home, &env).expect("opens");
+    let mut dice = Dice(5);
+    primary.step(&mut dice);
+    primary.flush();
+    let (epoch, horizon) = (primary.engine.epoch(), primary.engine.horizon());
+    beside.replica.learn(epoch, horizon);
+    beside.round(&mut Seen::default()).expect("follows");
+    let shown = beside.replica.engine().next_csn();
+    assert_eq!(shown, primary.engine.next_csn());
+    drop(beside);
+    // No block tells of the last ones yet.
+    let mut again = Beside::open(&home, &env).expect("opens");
+    assert_eq!(again.replica.catch_up(shown, &mut |_| {}).ok(), Some(false));
+    assert!(again.replica.engine().next_csn() < shown);
+    primary.step(&mut dice);
+    primary.flush();
+    assert_eq!(again.replica.catch_up(shown, &mut |_| {}).ok(), Some(true));
 }

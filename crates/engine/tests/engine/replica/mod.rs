@@ -6,10 +6,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use logstead_engine::{
-    Absent, Batch, CheckpointError, CommitError, Csn, Engine, EngineOptions, FaultError, FlushMode,
-    Guard, Index, IndexCursor, IndexId, Isolation, LocalHome, LocalOptions, LogHome, OpenError,
-    Replica, ReplicaError, RestoredIndex, RowBuilder, ScanCursor, Table, TableId, Txn, Worker,
-    WorkerId, WriteError,
+    Absent, Batch, CheckpointError, CommitError, CommitWait, Csn, Engine, EngineOptions,
+    FaultError, FlushMode, Guard, Index, IndexCursor, IndexId, Isolation, LocalHome, LocalOptions,
+    LogHome, OpenError, Replica, ReplicaError, RestoredIndex, RowBuilder, ScanCursor,
+    TEMPORARY_AT_REPLICAS, Table, TableId, Txn, Worker, WorkerId, WriteError,
 };
 use logstead_env::Env;
 

@@ -131,6 +131,16 @@ pub(super) static LOG: &[Setting] = &[
         "URL of where the log lives: file:///dir, a block device or a preallocated file, s3express://BUCKET/PREFIX, s3://BUCKET/PREFIX, azure://CONTAINER/PREFIX, memory:, sim://?model=NAME, or a list of URLs with commas between them. Unless set, the directory data_directory.",
     ),
     server(
+        "horizon_pause",
+        SettingType::Int {
+            min: 0,
+            max: 3_600_000,
+            unit: Unit::Milliseconds,
+        },
+        "0",
+        "How long the log waits in a pause until it records what has become durable, by one more block: set it where replicas follow the log, which show the last commits before a pause only then or with the next checkpoint. 0: it does not.",
+    ),
+    server(
         "lane_buffer_size",
         SettingType::Int {
             min: 64 << 10,
@@ -159,6 +169,28 @@ pub(super) static LOG: &[Setting] = &[
         },
         "268435456",
         "Writers wait while the log is so many bytes ahead of durability.",
+    ),
+    server(
+        "promote_when_primary_lost",
+        SettingType::Bool,
+        "off",
+        "A replica becomes the primary by itself as soon as no server has the log of replica_of: it tries again and again, and the lock or the lease of the home is the only judge. A primary that is stopped and started again may find that a replica has taken its place.",
+    ),
+    server(
+        "replica_of",
+        SettingType::Text,
+        "",
+        "URL of the home of another server, whose log this server follows as a replica: it serves reads and writes nothing. As home, a list too.",
+    ),
+    server(
+        "replica_poll_interval",
+        SettingType::Int {
+            min: 1,
+            max: 60_000,
+            unit: Unit::Milliseconds,
+        },
+        "10",
+        "How long a replica waits between two looks at the log; up to 16 times as long while nothing comes. Chosen for the home unless set.",
     ),
     server(
         "restore_point_interval",

@@ -11,9 +11,9 @@ use logstead_sql_catalog::rights::denied;
 use logstead_sql_catalog::role::READ_ALL_STATS;
 use logstead_sql_catalog::role::acl::privilege::CONNECT;
 use logstead_sql_catalog::text::{fold, quote_ident, split_qualified};
-use logstead_sql_catalog::{Catalog, Relation, RelationKind, VirtualContext};
+use logstead_sql_catalog::{Catalog, Relation, RelationKind, ReplicaReport, VirtualContext};
 use logstead_sql_func::extensions::stored_text_shown;
-use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, Oid, info, user};
 use logstead_types::SqlState;
@@ -21,6 +21,11 @@ use std::sync::Arc;
 
 pub(super) fn text(value: impl Into<String>) -> Datum {
     Datum::Text(Arc::from(value.into()))
+}
+
+/// What the server tells of itself if it is a replica.
+fn replica(cx: &VirtualContext<'_>) -> Option<ReplicaReport> {
+    cx.catalog.notes.live.as_ref()?.replica()
 }
 
 pub(super) fn oid_arg(args: &[Datum], at: usize) -> Option<Oid> {
@@ -239,6 +244,9 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         }),
         "pg_tablespace_location" => text(""),
         "pg_current_wal_lsn" | "pg_current_wal_insert_lsn" | "pg_current_wal_flush_lsn" => {
+            if replica(cx).is_some() {
+                return Err(recovery_in_progress());
+            }
             let path = cx.catalog.notes.live.as_ref();
             let path = path.and_then(|live| live.commit_path());
             path.map_or(Datum::Null, |path| {
@@ -249,7 +257,12 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
                 Datum::Lsn(csn.0)
             })
         }
-        "pg_is_in_recovery" | "pg_is_wal_replay_paused" | "pg_jit_available" => Datum::Bool(false),
+        "pg_is_in_recovery" => Datum::Bool(replica(cx).is_some()),
+        // What is read is applied, and visible at once.
+        "pg_last_wal_receive_lsn" | "pg_last_wal_replay_lsn" => {
+            replica(cx).map_or(Datum::Null, |report| Datum::Lsn(report.visible.get()))
+        }
+        "pg_is_wal_replay_paused" | "pg_jit_available" => Datum::Bool(false),
         "pg_is_other_temp_schema" | "pg_isolation_test_session_is_blocked" => Datum::Bool(false),
         "pg_column_is_updatable" => Datum::Bool(match view_columns(args, cx) {
             Some(columns) => {

@@ -38,6 +38,7 @@ mod functions;
 mod policies;
 mod privileges;
 mod relations;
+mod replica;
 pub(crate) mod roles;
 pub(crate) mod routines;
 mod search;
@@ -87,6 +88,7 @@ pub fn tables() -> impl Iterator<Item = &'static VirtualTable> {
         .chain(cache::VIEWS)
         .chain(workers::VIEWS)
         .chain(checkpoints::VIEWS)
+        .chain(replica::VIEWS)
         .chain(super::information_schema::views())
 }
 

@@ -78,7 +78,7 @@ impl Session {
             },
             _ if begins => {
                 portal.role = logstead_sql_catalog::context::Context::current_role(&*self.context);
-                self.begin_run().await?;
+                self.begin_run(&plan.catalog).await?;
                 let prepared = self.telling_plan(&plan, &mut tells)?;
                 State::Running {
                     plan,

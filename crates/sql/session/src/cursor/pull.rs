@@ -82,6 +82,9 @@ impl Session {
         if !context.restore_points.borrow().is_empty() {
             self.do_restore_points().await?;
         }
+        if let Some((number, limit)) = context.promotion_asked.take() {
+            Box::pin(self.wait_for_promotion(number, limit)).await?;
+        }
         if context.advisory.borrow().has_work() {
             self.wait_for_advisory_locks().await?;
         }

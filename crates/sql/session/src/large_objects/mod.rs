@@ -272,6 +272,19 @@ impl Session {
         ran
     }
 
+    /// At a replica: with the catalog that belongs to the view which is swapped in.
+    async fn run_with_view(
+        &mut self,
+        statement: &Statement,
+        values: &[Datum],
+        quiet: &mut Quiet<'_>,
+    ) -> Result<super::run::Ran> {
+        let plan = self.prepare_run(statement).await?;
+        let mut execution = Execution::new(Arc::clone(&plan.prepared));
+        self.run(&plan, &mut execution, values, true, 0, quiet)
+            .await
+    }
+
     async fn run_own(
         &mut self,
         statement: &Statement,
@@ -290,9 +303,13 @@ impl Session {
             Some(view) => {
                 self.transaction()?.txn.swap_view(view);
                 self.stable += 1;
-                let ran = self
-                    .run(&plan, &mut execution, values, true, 0, &mut quiet)
-                    .await;
+                let ran = match self.is_at_replica() {
+                    true => Box::pin(self.run_with_view(statement, values, &mut quiet)).await,
+                    false => {
+                        self.run(&plan, &mut execution, values, true, 0, &mut quiet)
+                            .await
+                    }
+                };
                 self.stable -= 1;
                 self.transaction()?.txn.swap_view(view);
                 ran

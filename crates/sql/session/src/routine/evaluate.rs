@@ -436,7 +436,7 @@ impl Session {
             context.catalog.replace(Arc::clone(&plan.catalog));
             logstead_sql_types::value::user::enter(&plan.catalog);
             context.sleep_us.set(0);
-            self.begin_run().await?;
+            self.begin_run(&plan.catalog).await?;
             loop {
                 let open = self.transaction()?;
                 let mut cx = ExecContext {

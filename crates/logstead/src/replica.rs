@@ -1,0 +1,375 @@
+//! `logstead serve --replica-of URL`: a server that follows another server's log and answers reads.
+//!
+//! Threads: one follows the log ([`follow`]); it opens engine and catalog, and hands them to this one, which starts the
+//! workers and accepts. There is no thread of checkpoints, no evictor and nobody who analyzes by himself: all that
+//! writes is the primary's.
+//!
+//! **Begin again.** The primary waits for nobody. Once something is gone that the replica would have had to read next,
+//! its sessions end, engine and workers go, and the replica is opened anew at the newest checkpoint, in the same process
+//! and on the same sockets; who connects meanwhile waits. It serves when it has come as far as it had before, so that
+//! nobody goes back.
+//!
+//! **Promotion.** See [`promote`].
+
+mod follow;
+mod promote;
+
+use crate::arrivals::Arrivals;
+use crate::config::Config;
+use crate::metrics::Watched;
+use crate::open::{Failure, OpenLog, open_instance, prices, proofs};
+use crate::serve::{
+    self, ACCEPT_PAUSE, TERMINATE_TIME, announce, certificate_again, gone_within, start_workers,
+    watch,
+};
+use crate::sockets::Sockets;
+use crate::system_file::SystemFile;
+use crate::worker::Inbox;
+use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
+use follow::{Ending, Following, Opened};
+use logstead_engine::Warmup;
+use logstead_env::{Env, JoinHandle};
+use logstead_sql_catalog::{ReplicaPhase, ReplicaStatus, Tariff};
+use logstead_sql_session::{Instance, Promotion};
+use logstead_types::Csn;
+use logstead_wire::access::Access;
+use promote::Promoting;
+use std::future::Future;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::{error, info, warn};
+
+/// Between the end of one engine and the beginning of the next.
+const RESTART_PAUSE: Duration = Duration::from_millis(200);
+
+/// Where clients come in.
+pub(crate) struct Listening {
+    pub(crate) listener: std::net::TcpListener,
+    pub(crate) local: Sockets,
+    pub(crate) metrics: Option<std::net::TcpListener>,
+}
+
+/// A replica that has become the primary.
+pub(crate) struct Promoted {
+    server: serve::Server,
+    listening: Listening,
+    watched: Arc<Watched>,
+    log: OpenLog,
+}
+
+impl Promoted {
+    /// Serves as any primary does.
+    pub(crate) fn serve(self, runtime: &tokio::runtime::Runtime) -> ExitCode {
+        let Promoted {
+            server,
+            listening,
+            watched,
+            log,
+        } = self;
+        match open_instance(&server.config, &server.env, log) {
+            Ok((instance, evictor)) => {
+                info!("promoted: the server is the primary");
+                server.serve(runtime, listening, Some(watched), instance, evictor)
+            }
+            Err((code, message)) => fail(code, &message),
+        }
+    }
+}
+
+/// Serves until it is stopped, or promoted.
+pub(crate) fn run(
+    runtime: &tokio::runtime::Runtime,
+    server: serve::Server,
+    listening: Listening,
+) -> Result<Option<Promoted>, Failure> {
+    let config = Arc::new(server.config);
+    let served = serve(
+        &config,
+        &server.env,
+        listening,
+        &server.access,
+        server.spare,
+    );
+    let Some((listening, watched, log)) = runtime.block_on(served)? else {
+        return Ok(None);
+    };
+    let server = serve::Server {
+        config: config.promoted(),
+        ..server
+    };
+    Ok(Some(Promoted {
+        server,
+        listening,
+        watched,
+        log,
+    }))
+}
+
+/// Signals of the system.
+struct Asked {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Asked {
+    fn new() -> Result<Asked, Failure> {
+        let listen = |kind| signal(kind).map_err(|error| (EXIT_FAILURE, error.to_string()));
+        Ok(Asked {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
+    }
+
+    /// The next one: true if it says to stop.
+    async fn next(&mut self) -> bool {
+        tokio::select! {
+            _ = self.terminate.recv() => true,
+            _ = self.interrupt.recv() => true,
+            _ = self.hangup.recv() => false,
+        }
+    }
+
+    async fn to_stop(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Why clients are not accepted any more.
+enum Over {
+    Stop,
+    Ended(Ending),
+    Promoted(OpenLog),
+}
+
+async fn serve(
+    config: &Arc<Config>,
+    env: &Env,
+    listening: Listening,
+    access: &Arc<Access>,
+    spare: usize,
+) -> Result<Option<(Listening, Arc<Watched>, OpenLog)>, Failure> {
+    let cannot_listen = |error: std::io::Error| (EXIT_FAILURE, format!("cannot listen: {error}"));
+    let listener = TcpListener::from_std(listening.listener).map_err(cannot_listen)?;
+    let address = listener.local_addr().map_err(cannot_listen)?;
+    let home = config.replica_of.clone().unwrap_or_default();
+    let status = Arc::new(ReplicaStatus::new(home));
+    let watched = Arc::new(Watched::of_replica(Arc::clone(&status)));
+    if let Some(metrics) = listening.metrics {
+        let metrics = TcpListener::from_std(metrics).map_err(cannot_listen)?;
+        if let Ok(address) = metrics.local_addr() {
+            info!("metrics at http://{address}/metrics");
+        }
+        tokio::spawn(crate::metrics::serve(metrics, Arc::clone(&watched)));
+    }
+    let mut asked = Asked::new()?;
+    let mut shown = Csn::ZERO;
+    let promotion = Arc::new(Promotion::default());
+    let mut promoting = Promoting::new(config, env, &promotion);
+    loop {
+        let following = Following::start(config, env, &status, shown);
+        let (mut following, opened) = following.map_err(|error| {
+            let what = format!("cannot start the thread that follows the log: {error}");
+            (EXIT_FAILURE, what)
+        })?;
+        let opened = tokio::select! {
+            opened = opened => opened,
+            () = asked.to_stop() => return Ok(None),
+        };
+        // It has ended without a word only if it was told to.
+        let Ok(opened) = opened else { return Ok(None) };
+        let server = Server::start(config, env, opened?, access, &promotion)?;
+        watched.set(Some(Arc::clone(&server.instance)));
+        let arrivals = Arc::new(Arrivals {
+            workers: server.inboxes.clone(),
+            instance: Arc::clone(&server.instance),
+            most: config.connections_max + spare,
+            patience: access.timeout,
+            silent: AtomicUsize::new(0),
+        });
+        let mut accepting = listening
+            .local
+            .accept(&arrivals)
+            .map_err(|error| (EXIT_FAILURE, error))?;
+        if shown == Csn::ZERO {
+            announce(config, address);
+        } else {
+            info!("the replica serves again");
+        }
+        let over = loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => arrivals.arrived(stream),
+                    Err(error) => {
+                        warn!("cannot accept a connection: {error}");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+                ended = &mut following.ended => match ended {
+                    Ok(ending) => break Over::Ended(ending),
+                    Err(_) => break Over::Stop,
+                },
+                log = promoting.next() => break Over::Promoted(log),
+                stop = asked.next() => match stop {
+                    true => break Over::Stop,
+                    false => certificate_again(config, access),
+                },
+            }
+        };
+        accepting.shutdown().await;
+        drop(arrivals);
+        match over {
+            Over::Stop => {
+                drop(listener);
+                drop(listening.local);
+                info!(
+                    "stopping: open transactions have {} s",
+                    config.shutdown_grace.as_secs()
+                );
+                status.update(|report| report.phase = ReplicaPhase::Stopped);
+                server.stop(config.shutdown_grace, asked.to_stop()).await;
+                return Ok(None);
+            }
+            Over::Promoted(log) => {
+                status.update(|report| report.phase = ReplicaPhase::Promoted);
+                promotion.answers_have_left().await;
+                info!("the log is this server's: its sessions end, and it goes on as the primary");
+                watched.set(None);
+                server.end(following).await;
+                let listener = listener.into_std().map_err(cannot_listen)?;
+                let listening = Listening {
+                    listener,
+                    local: listening.local,
+                    metrics: None,
+                };
+                return Ok(Some((listening, watched, log)));
+            }
+            Over::Ended(Ending::Failed(why)) => {
+                error!("the replica cannot go on: {why}");
+                status.update(|report| report.phase = ReplicaPhase::Stopped);
+                server.stop(Duration::ZERO, std::future::pending()).await;
+                return Err((EXIT_FAILURE, format!("replica_of: {why}")));
+            }
+            Over::Ended(Ending::Restart { why, shown: seen }) => {
+                warn!("the replica begins again at the newest checkpoint: {why}");
+                status.update(|report| {
+                    report.phase = ReplicaPhase::Restarting;
+                    report.restarts += 1;
+                });
+                watched.set(None);
+                server.end(following).await;
+                shown = seen.max(Csn(1));
+                tokio::time::sleep(RESTART_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// What serves from one engine.
+struct Server {
+    instance: Arc<Instance>,
+    inboxes: Vec<Arc<Inbox>>,
+    threads: Vec<JoinHandle>,
+    warmup: Warmup,
+    watcher: tokio::task::JoinHandle<()>,
+}
+
+impl Server {
+    fn start(
+        config: &Arc<Config>,
+        env: &Env,
+        opened: Opened,
+        access: &Arc<Access>,
+        promotion: &Arc<Promotion>,
+    ) -> Result<Server, Failure> {
+        let Opened {
+            engine,
+            store,
+            values,
+        } = opened;
+        proofs(config, &store).map_err(|message| (EXIT_USAGE, message))?;
+        let prices = prices(config).map_err(|why| (EXIT_USAGE, format!("price_list: {why}")))?;
+        store.set_tariff(Tariff {
+            prices,
+            lease_renewed_every: None,
+        });
+        // Without it pages would be read from the start's checkpoint when that is gone.
+        let warmup = Warmup::start(&engine, crate::serve::warm(&engine)).map_err(|error| {
+            let what = format!("cannot start the thread that brings rows in: {error}");
+            (EXIT_FAILURE, what)
+        })?;
+        let mut instance =
+            Instance::new(engine, store, env.clone(), values, config.connections_max);
+        if let Some(own) = &config.system_file {
+            instance.configure(Arc::new(SystemFile::new(
+                env.clone(),
+                config.given.clone(),
+                config.file.as_ref().map(PathBuf::from),
+                own.clone(),
+            )));
+        }
+        instance.set_promotion(Arc::clone(promotion));
+        let instance = Arc::new(instance);
+        let workers = start_workers(config, env, &instance, access);
+        let (inboxes, threads) =
+            workers.map_err(|error| (EXIT_FAILURE, format!("cannot start a worker: {error}")))?;
+        let watcher = tokio::spawn(watch(Arc::clone(&instance)));
+        Ok(Server {
+            instance,
+            inboxes,
+            threads,
+            warmup,
+            watcher,
+        })
+    }
+
+    /// The process ends: sessions have that long, or until `cut_short`.
+    async fn stop(self, grace: Duration, cut_short: impl Future<Output = ()>) {
+        self.instance.stop();
+        if !gone_within(&self.instance, grace, cut_short).await {
+            self.instance.terminate_all();
+            gone_within(&self.instance, TERMINATE_TIME, std::future::pending()).await;
+        }
+        // Whatever a thread waits for ends with the process.
+        std::mem::forget(self);
+    }
+
+    /// Everything ends, so that another one can begin.
+    async fn end(self, following: Following) {
+        let Server {
+            instance,
+            inboxes,
+            threads,
+            warmup,
+            watcher,
+        } = self;
+        instance.restart_all();
+        gone_within(&instance, TERMINATE_TIME, std::future::pending()).await;
+        watcher.abort();
+        inboxes.iter().for_each(|inbox| inbox.close());
+        drop(inboxes);
+        let ended = tokio::task::spawn_blocking(move || {
+            drop(warmup);
+            for thread in threads {
+                if thread.join().is_err() {
+                    warn!("a worker thread panicked");
+                }
+            }
+            following.join();
+            // The memory of the engine is free when the last of them lets go of it.
+            drop(instance);
+        });
+        if ended.await.is_err() {
+            warn!("the end of the replica's engine panicked");
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! The thread that follows the log: opens engine and catalog, applies what comes, and says when it cannot go on.
+//!
+//! It looks at the log every `replica_poll_interval`, and less and less often while nothing comes. After an error that
+//! may pass it looks again, with growing pauses; sessions read what there is meanwhile.
+
+use crate::EXIT_FAILURE;
+use crate::branch::open_branch;
+use crate::commit_settings;
+use crate::config::Config;
+use crate::open::{cached, fault_threads, place};
+use logstead_checkpoint::BranchError;
+use logstead_engine::{Batch, Engine, EngineOptions, Replica, ReplicaError};
+use logstead_env::{Env, JoinHandle, abort_on_panic};
+use logstead_home::LogHome;
+use logstead_sql_catalog::{
+    CatalogStore, ReplicaCatalog, ReplicaPhase, ReplicaStart, ReplicaStatus,
+};
+use logstead_sql_ddl::pg_catalog::system_catalog;
+use logstead_sql_types::error::SqlError;
+use logstead_types::Csn;
+use logstead_wal::recovery::RecoveryError;
+use logstead_wal::recovery::follow::Progress;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tracing::{info, warn};
+
+/// The pause between two looks, unless it is set: at a home on this machine, and at a store, whose requests cost time
+/// and money.
+const LOCAL_PAUSE: Duration = Duration::from_millis(10);
+const STORE_PAUSE: Duration = Duration::from_millis(100);
+/// While nothing comes the pause grows to so many times that.
+const IDLE_FACTOR: u32 = 16;
+/// Pauses after errors that may pass.
+const ERROR_PAUSE_MIN: Duration = Duration::from_millis(100);
+const ERROR_PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Tries to open where what is read goes, because the primary takes a checkpoint meanwhile.
+const OPEN_TRIES: usize = 5;
+
+/// What it has opened.
+pub(super) struct Opened {
+    pub(super) engine: Engine,
+    pub(super) store: Arc<CatalogStore>,
+    /// The settings, with what is in force.
+    pub(super) values: BTreeMap<String, String>,
+}
+
+/// Why it does not go on.
+pub(super) enum Ending {
+    /// What it would read next is gone: another engine begins at the newest checkpoint. Everything below `shown` has
+    /// been visible.
+    Restart { why: String, shown: Csn },
+    /// Nothing helps.
+    Failed(String),
+}
+
+/// The thread.
+pub(super) struct Following {
+    /// It ends when this is dropped.
+    stop: Sender<()>,
+    pub(super) ended: oneshot::Receiver<Ending>,
+    thread: JoinHandle,
+}
+
+/// What came of opening; nothing if it was stopped.
+type Opening = oneshot::Receiver<Result<Opened, (u8, String)>>;
+
+impl Following {
+    /// Starts it. A replica before has shown everything below `shown`.
+    pub(super) fn start(
+        config: &Arc<Config>,
+        env: &Env,
+        status: &Arc<ReplicaStatus>,
+        shown: Csn,
+    ) -> std::io::Result<(Following, Opening)> {
+        let (stop, stopped) = channel();
+        let (open, opened) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
+        let follow = Follow {
+            config: Arc::clone(config),
+            env: env.clone(),
+            status: Arc::clone(status),
+            stopped,
+            shown,
+        };
+        let thread = env.spawn("replica", None, move || {
+            // What sessions read would grow old without a word.
+            let _watch = abort_on_panic("following the log");
+            if let Some(ending) = follow.run(open) {
+                // Nobody may be left to hear it.
+                let _heard = end.send(ending);
+            }
+        })?;
+        let following = Following {
+            stop,
+            ended,
+            thread,
+        };
+        Ok((following, opened))
+    }
+
+    /// Ends the thread and waits for its end.
+    pub(super) fn join(self) {
+        drop(self.stop);
+        if self.thread.join().is_err() {
+            warn!("the thread that follows the log panicked");
+        }
+    }
+}
+
+/// An open replica.
+struct Open<'h> {
+    replica: Replica<'h>,
+    store: Arc<CatalogStore>,
+    catalogs: Catalogs,
+}
+
+/// The catalogs, and why they are not what the log says any more.
+struct Catalogs {
+    catalog: Box<ReplicaCatalog>,
+    changes: u64,
+    failed: Option<SqlError>,
+}
+
+impl Catalogs {
+    fn take(&mut self, batch: &Batch<'_>) {
+        // After a failure no later snapshot has a catalog.
+        if self.failed.is_some() {
+            return;
+        }
+        match self.catalog.take(batch) {
+            Ok(changed) => self.changes += u64::from(changed),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+}
+
+/// Why nothing is open.
+enum Refusal {
+    Replica(ReplicaError),
+    Catalog(SqlError),
+}
+
+impl Refusal {
+    /// May it be another time? If not at once, it is told after some tries.
+    fn may_pass(&self) -> bool {
+        match self {
+            Refusal::Replica(error) => {
+                matches!(
+                    error,
+                    ReplicaError::Removed { .. } | ReplicaError::Log(RecoveryError::Refused(_))
+                ) || error.may_repeat() && !matches!(error, ReplicaError::Memory(_))
+            }
+            Refusal::Catalog(error) => error.code() == logstead_types::SqlState::SNAPSHOT_TOO_OLD,
+        }
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Refusal::Replica(error) => error.fmt(f),
+            Refusal::Catalog(error) => write!(f, "the catalog: {}", error.fields().message),
+        }
+    }
+}
+
+struct Follow {
+    config: Arc<Config>,
+    env: Env,
+    status: Arc<ReplicaStatus>,
+    stopped: Receiver<()>,
+    shown: Csn,
+}
+
+impl Follow {
+    /// Waits that long; false if the thread is to end.
+    fn pause(&self, time: Duration) -> bool {
+        matches!(
+            self.stopped.recv_timeout(time),
+            Err(RecvTimeoutError::Timeout)
+        )
+    }
+
+    fn now(&self) -> i64 {
+        self.env.clock.now_micros_since_2000()
+    }
+
+    /// Has another replica been here before?
+    fn goes_on(&self) -> bool {
+        self.shown > Csn::ZERO
+    }
+
+    fn note_error(&self, error: &str) {
+        let at = self.now();
+        let mut is_new = false;
+        self.status.update(|report| {
+            let before = report.last_error.replace((error.to_owned(), at));
+            is_new = before.is_none_or(|(before, _)| before != error);
+        });
+        if is_new {
+            warn!("the log cannot be followed now, and is looked at again: {error}");
+        }
+    }
+
+    fn open_home(&self) -> Result<LogHome, BranchError> {
+        let url = place(&self.config);
+        let open = |url: &str| logstead_home::open_to_follow(url, &self.env);
+        let home = match &self.config.branch {
+            Some(branch) => open_branch(&url, branch, &self.env, open)?,
+            None => open(&url)?,
+        };
+        Ok(cached(home, &self.config, &self.env))
+    }
+
+    /// The home, once it can be had; nothing if the thread is to end.
+    fn home(&self) -> Result<Option<LogHome>, String> {
+        loop {
+            match self.open_home() {
+                Ok(home) => return Ok(Some(home)),
+                Err(error) if self.goes_on() => {
+                    self.note_error(&error.to_string());
+                    if !self.pause(ERROR_PAUSE_MAX) {
+                        return Ok(None);
+                    }
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    /// Its life. Gives why it has ended, if that was not said otherwise.
+    fn run(self, open: oneshot::Sender<Result<Opened, (u8, String)>>) -> Option<Ending> {
+        let refuse = |open: oneshot::Sender<_>, why: String| {
+            // Nobody waits if the server stops.
+            let _heard = open.send(Err((EXIT_FAILURE, format!("replica_of: {why}"))));
+            None
+        };
+        let home = match self.home() {
+            Ok(Some(home)) => home,
+            Ok(None) => return None,
+            Err(why) => return refuse(open, why),
+        };
+        if !self.goes_on() {
+            info!("a replica of {}", home.describe());
+        }
+        let (options, values) = match self.options(&home) {
+            Ok(options) => options,
+            Err(message) => {
+                let _heard = open.send(Err((crate::EXIT_USAGE, message)));
+                return None;
+            }
+        };
+        let mut opened = match self.open_patiently(&options, &home) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return None,
+            Err(refusal) => return refuse(open, refusal.to_string()),
+        };
+        self.tell(&opened, opened.replica.progress(), ReplicaPhase::Following);
+        let handed = open.send(Ok(Opened {
+            engine: opened.replica.engine().clone(),
+            store: Arc::clone(&opened.store),
+            values,
+        }));
+        match handed {
+            Ok(()) => self.follow(&mut opened, &home),
+            Err(_) => None,
+        }
+    }
+
+    /// How the engine is opened, and all settings.
+    fn options(&self, home: &LogHome) -> Result<(EngineOptions, BTreeMap<String, String>), String> {
+        let config = &self.config;
+        let mut values = config.values.clone();
+        let commit = commit_settings::options(&values, &home.capabilities())?;
+        commit_settings::show(&mut values, &commit);
+        let fault_threads = fault_threads(&values, &home.capabilities());
+        values.insert("fault_threads".to_owned(), fault_threads.to_string());
+        values.insert("in_hot_standby".to_owned(), "on".to_owned());
+        let pause = self.shortest_pause(home).as_millis().to_string();
+        values.insert("replica_poll_interval".to_owned(), pause);
+        let options = EngineOptions {
+            workers: config.workers,
+            commit,
+            memory_bytes: config.memory_bytes,
+            absent_one_in: config.absent_one_in,
+            fault_threads,
+            ..EngineOptions::default()
+        };
+        Ok((options, values))
+    }
+
+    fn shortest_pause(&self, home: &LogHome) -> Duration {
+        let by_home = match home.capabilities().leased {
+            true => STORE_PAUSE,
+            false => LOCAL_PAUSE,
+        };
+        self.config.replica_poll_interval.unwrap_or(by_home)
+    }
+
+    /// Opens engine and catalog, and reads on until nobody can find less than before; nothing if the thread is to end.
+    fn open_patiently<'h>(
+        &self,
+        options: &EngineOptions,
+        home: &'h LogHome,
+    ) -> Result<Option<Open<'h>>, Refusal> {
+        let mut tries = 0;
+        let mut has_waited = false;
+        loop {
+            let refusal = match self.open(options, home) {
+                Ok(Some(mut opened)) => match self.catch_up(&mut opened) {
+                    Ok(true) => return Ok(Some(opened)),
+                    Ok(false) => return Ok(None),
+                    Err(refusal) => refusal,
+                },
+                Ok(None) => {
+                    if !has_waited {
+                        info!("the primary's catalog is not durable yet: waiting for it");
+                    }
+                    has_waited = true;
+                    match self.pause(ERROR_PAUSE_MIN) {
+                        true => continue,
+                        false => return Ok(None),
+                    }
+                }
+                Err(refusal) => refusal,
+            };
+            tries += 1;
+            if !refusal.may_pass() || tries >= OPEN_TRIES && !self.goes_on() {
+                return Err(refusal);
+            }
+            self.note_error(&refusal.to_string());
+            if !self.pause(ERROR_PAUSE_MIN) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Nothing if the primary has no catalog yet.
+    fn open<'h>(
+        &self,
+        options: &EngineOptions,
+        home: &'h LogHome,
+    ) -> Result<Option<Open<'h>>, Refusal> {
+        let replica = Replica::open(options.clone(), home, self.env.clone());
+        let replica = replica.map_err(Refusal::Replica)?;
+        let started = ReplicaCatalog::open(
+            replica.engine(),
+            replica.worker(),
+            system_catalog(),
+            &self.status,
+        );
+        match started.map_err(Refusal::Catalog)? {
+            ReplicaStart::Empty => Ok(None),
+            ReplicaStart::Ready(store, catalog) => Ok(Some(Open {
+                replica,
+                store,
+                catalogs: Catalogs {
+                    catalog,
+                    changes: 0,
+                    failed: None,
+                },
+            })),
+        }
+    }
+
+    /// False if the thread is to end.
+    fn catch_up(&self, opened: &mut Open<'_>) -> Result<bool, Refusal> {
+        loop {
+            let catalogs = &mut opened.catalogs;
+            let caught_up = opened
+                .replica
+                .catch_up(self.shown, &mut |batch| catalogs.take(batch));
+            if let Some(error) = catalogs.failed.take() {
+                return Err(Refusal::Catalog(error));
+            }
+            match caught_up {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(error) if error.may_repeat() => self.note_error(&error.to_string()),
+                Err(error) => return Err(Refusal::Replica(error)),
+            }
+            if !self.pause(ERROR_PAUSE_MIN) {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn tell(&self, opened: &Open<'_>, progress: Progress, phase: ReplicaPhase) {
+        let now = self.now();
+        let visible = opened.replica.engine().next_csn();
+        self.status.update(|report| {
+            if report.visible != visible {
+                report.last_applied_at = Some(now);
+            }
+            report.phase = phase;
+            report.epoch = progress.epoch;
+            report.applied = progress.next;
+            report.visible = visible;
+            report.horizon = progress.horizon.max(progress.next);
+            report.entries_waiting = progress.waiting;
+            report.entries = progress.entries;
+            report.bytes = progress.bytes;
+            report.catalog_changes = opened.catalogs.changes;
+            report.rounds += 1;
+            report.last_round_at = Some(now);
+        });
+    }
+
+    /// Round after round. Nothing if the thread is to end.
+    fn follow(&self, opened: &mut Open<'_>, home: &LogHome) -> Option<Ending> {
+        let shortest = self.shortest_pause(home);
+        let mut pause = shortest;
+        let mut error_pause = ERROR_PAUSE_MIN;
+        let mut before = opened.replica.progress();
+        loop {
+            let pause_us = u64::try_from(pause.as_micros()).unwrap_or(u64::MAX);
+            self.status.update(|report| report.poll_pause_us = pause_us);
+            if !self.pause(pause) {
+                return None;
+            }
+            let catalogs = &mut opened.catalogs;
+            let round = opened.replica.round(&mut |batch| catalogs.take(batch));
+            let shown = opened.replica.engine().next_csn();
+            if let Some(error) = catalogs.failed.take() {
+                let why = format!("the catalog: {}", error.fields().message);
+                return Some(Ending::Restart { why, shown });
+            }
+            catalogs.catalog.collect();
+            match round {
+                Ok(progress) => {
+                    self.tell(opened, progress, ReplicaPhase::Following);
+                    let is_idle = (progress.next, progress.horizon, progress.waiting)
+                        == (before.next, before.horizon, before.waiting);
+                    before = progress;
+                    error_pause = ERROR_PAUSE_MIN;
+                    pause = match is_idle {
+                        true => (pause * 2).min(shortest * IDLE_FACTOR),
+                        false => shortest,
+                    };
+                }
+                Err(error) if error.may_repeat() => {
+                    self.note_error(&error.to_string());
+                    let progress = opened.replica.progress();
+                    self.tell(opened, progress, ReplicaPhase::Retrying);
+                    pause = error_pause;
+                    error_pause = (error_pause * 2).min(ERROR_PAUSE_MAX);
+                }
+                Err(error @ ReplicaError::Removed { .. }) => {
+                    let why = error.to_string();
+                    return Some(Ending::Restart { why, shown });
+                }
+                // What was lost was shown, and nobody can show it again.
+                Err(ReplicaError::Annulled { from }) => {
+                    let why = ReplicaError::Annulled { from }.to_string();
+                    let shown = shown.min(from);
+                    return Some(Ending::Restart { why, shown });
+                }
+                Err(error) => return Some(Ending::Failed(error.to_string())),
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a replica tells of itself: the view `logstead_replica`, and checks over HTTP.
+//!
+//! Owns: the figures that whoever follows the log leaves here after each round, and whether the server is a replica at
+//! all. It outlives the catalogs and engines of a replica that begins again.
+
+use logstead_types::{Csn, Epoch};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What whoever follows the log is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplicaPhase {
+    /// It reads the newest checkpoint and the log behind it.
+    #[default]
+    Starting,
+    /// It follows.
+    Following,
+    /// The last round failed and is repeated.
+    Retrying,
+    /// What it needs next is gone: it begins again at the newest checkpoint.
+    Restarting,
+    /// It is the primary from now on.
+    Promoted,
+    /// The server stops.
+    Stopped,
+}
+
+impl ReplicaPhase {
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReplicaPhase::Starting => "starting",
+            ReplicaPhase::Following => "following",
+            ReplicaPhase::Retrying => "retrying",
+            ReplicaPhase::Restarting => "restarting",
+            ReplicaPhase::Promoted => "promoted",
+            ReplicaPhase::Stopped => "stopped",
+        }
+    }
+}
+
+/// The figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplicaReport {
+    /// The home whose log is followed.
+    pub home: String,
+    /// What it is about.
+    pub phase: ReplicaPhase,
+    /// The primary's life that is read now.
+    pub epoch: Epoch,
+    /// Everything below is applied.
+    pub applied: Csn,
+    /// Snapshots see everything below.
+    pub visible: Csn,
+    /// The highest horizon that the log has told: everything below is durable there.
+    pub horizon: Csn,
+    /// Entries that were read and wait for their turn: nothing tells yet that they are durable.
+    pub entries_waiting: usize,
+    /// Entries applied since the replica opened or began again.
+    pub entries: u64,
+    /// Bytes of their records.
+    pub bytes: u64,
+    /// Rounds since the server started.
+    pub rounds: u64,
+    /// Batches that changed a catalog.
+    pub catalog_changes: u64,
+    /// How often it has begun again.
+    pub restarts: u64,
+    /// The pause between two rounds now, in microseconds.
+    pub poll_pause_us: u64,
+    /// When the last round ended well, in microseconds since 2000.
+    pub last_round_at: Option<i64>,
+    /// When something was applied last.
+    pub last_applied_at: Option<i64>,
+    /// The newest error, and when it came.
+    pub last_error: Option<(String, i64)>,
+}
+
+impl ReplicaReport {
+    /// Why nothing newer is visible; nothing if all that was read is.
+    pub fn waits_for(&self) -> Option<String> {
+        match self.phase {
+            ReplicaPhase::Starting => Some("the start".to_owned()),
+            ReplicaPhase::Restarting => Some("the newest checkpoint".to_owned()),
+            ReplicaPhase::Promoted => Some("the end of its sessions".to_owned()),
+            ReplicaPhase::Stopped => Some("nothing: the server stops".to_owned()),
+            ReplicaPhase::Retrying => {
+                let error = self.last_error.as_ref();
+                Some(error.map_or_else(String::new, |(error, _)| error.clone()))
+            }
+            ReplicaPhase::Following if self.entries_waiting > 0 => {
+                Some("a horizon above the entries that were read".to_owned())
+            }
+            ReplicaPhase::Following => None,
+        }
+    }
+}
+
+/// Shared by whoever follows, sessions, and checks.
+#[derive(Debug, Default)]
+pub struct ReplicaStatus(Mutex<ReplicaReport>);
+
+impl ReplicaStatus {
+    /// Of a replica of this home.
+    pub fn new(home: String) -> ReplicaStatus {
+        ReplicaStatus(Mutex::new(ReplicaReport {
+            home,
+            ..ReplicaReport::default()
+        }))
+    }
+
+    fn locked(&self) -> MutexGuard<'_, ReplicaReport> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The figures now.
+    pub fn report(&self) -> ReplicaReport {
+        self.locked().clone()
+    }
+
+    /// Changes them.
+    pub fn update(&self, change: impl FnOnce(&mut ReplicaReport)) {
+        change(&mut self.locked());
+    }
+
+    /// Do sessions get answers that follow the primary, perhaps late?
+    pub fn is_following(&self) -> bool {
+        matches!(
+            self.locked().phase,
+            ReplicaPhase::Following | ReplicaPhase::Retrying
+        )
+    }
+}

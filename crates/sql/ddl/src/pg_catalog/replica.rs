@@ -1,0 +1,54 @@
+//! `logstead_replica`: how far a replica has come, and why not further.
+
+use super::cells::row;
+use logstead_sql_catalog::{VirtualContext, VirtualTable};
+use logstead_sql_types::error::Result;
+use logstead_sql_types::value::Datum;
+
+type Rows = Result<Vec<Vec<Datum>>>;
+
+/// The view. No relation of PostgreSQL 15 has this OID.
+pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
+    "pg_catalog";
+    12923 logstead_replica = replica {
+        home TEXT, feed TEXT, state TEXT, epoch INT8, applied_csn INT8, visible_csn INT8, horizon_csn INT8, entries_waiting INT8,
+        waits_for TEXT, entries INT8, bytes INT8, rounds INT8, catalog_changes INT8, restarts INT8, poll_pause_ms FLOAT8,
+        last_round_at TIMESTAMPTZ, last_applied_at TIMESTAMPTZ, last_error TEXT, last_error_at TIMESTAMPTZ,
+    }
+};
+
+fn count(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// One row at a replica, none at a primary.
+fn replica(cx: &VirtualContext<'_>) -> Rows {
+    let live = cx.catalog.notes.live.as_ref();
+    let Some(report) = live.and_then(|live| live.replica()) else {
+        return Ok(Vec::new());
+    };
+    let time = |at: Option<i64>| at.map_or(Datum::Null, Datum::TimestampTz);
+    let error = report.last_error.as_ref();
+    let waits_for = report.waits_for();
+    Ok(vec![row![
+        report.home.as_str(),
+        "home",
+        report.phase.name(),
+        i64::from(report.epoch.get()),
+        count(report.applied.get()),
+        count(report.visible.get()),
+        count(report.horizon.get()),
+        count(report.entries_waiting as u64),
+        waits_for.as_deref(),
+        count(report.entries),
+        count(report.bytes),
+        count(report.rounds),
+        count(report.catalog_changes),
+        count(report.restarts),
+        report.poll_pause_us as f64 / 1e3,
+        time(report.last_round_at),
+        time(report.last_applied_at),
+        error.map(|(error, _)| error.as_str()),
+        time(error.map(|(_, at)| *at)),
+    ]])
+}

@@ -1,0 +1,159 @@
+//! Sessions at a replica: what they refuse, and which catalog they plan with.
+//!
+//! Whatever a session does at a replica is read-only, by PostgreSQL's rules for a hot standby and in its words. What
+//! writes rows or the catalog fails as in any read-only transaction; what would do something else to the server fails
+//! "during recovery".
+//!
+//! **The catalog.** No table lock keeps DDL away from a statement here: the primary's is applied whoever reads. Instead
+//! each snapshot has the catalog that its data was written under ([`CatalogStore::catalog_seen`]). A statement is
+//! planned with the catalog of now; then it takes its snapshot, and if that has another catalog it is planned again
+//! with that one ([`Session::prepare_run`]). The snapshot stays the statement's until it runs.
+//!
+//! Invariant: a plan runs only with a snapshot that its catalog belongs to ([`Session::check_seen`]).
+
+use super::Session;
+use super::transaction::Open;
+use logstead_engine::Isolation;
+use logstead_sql_catalog::{Catalog, CatalogStore};
+use logstead_sql_parse::ast::LockMode;
+use logstead_sql_parse::lowered::{
+    Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
+};
+use logstead_sql_parse::{IndexCommand, Parsed, StatementKind};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
+use logstead_types::SqlState;
+use std::sync::Arc;
+
+/// The catalog that belongs to the snapshot which the open transaction reads with; the newest visible one, if it has
+/// none.
+pub(super) fn catalog_seen(
+    store: &CatalogStore,
+    database: Oid,
+    open: Option<&mut Open>,
+) -> Result<Option<Arc<Catalog>>> {
+    match open.filter(|open| open.txn.has_seen()) {
+        Some(open) => store.catalog_seen(database, open.txn.snapshot()),
+        None => store.catalog_visible(database),
+    }
+}
+
+/// 0A000: no transaction of a replica is certified against those of its primary.
+fn no_serializable() -> SqlError {
+    SqlError::unsupported_text("cannot use serializable mode in a hot standby")
+}
+
+impl Session {
+    /// Does the server follow another one's log?
+    #[inline]
+    pub(super) fn is_at_replica(&self) -> bool {
+        self.worker.instance.store.is_replica()
+    }
+
+    /// Before a plan is trusted: takes the snapshot that the statement is to run with, whose catalog is looked at next.
+    pub(super) async fn take_view(&mut self) -> Result<()> {
+        // What older portals have still to give is of before.
+        self.settle_suspended().await?;
+        let stable = self.stable > 0;
+        let open = self.transaction()?;
+        if stable && open.txn.has_seen() {
+            return Ok(());
+        }
+        open.txn.begin_statement();
+        open.txn.snapshot();
+        open.has_view = true;
+        Ok(())
+    }
+
+    /// 40001 unless the snapshot that is read with is one that the catalog belongs to. Only a plan that was made ahead
+    /// of its run may find another one.
+    pub(super) fn check_seen(&mut self, catalog: &Arc<Catalog>) -> Result<()> {
+        let database = self.database;
+        let store = Arc::clone(&self.worker.instance.store);
+        let open = self.transaction()?;
+        let seen = store.catalog_seen(database, open.txn.snapshot())?;
+        if seen.is_some_and(|seen| Arc::ptr_eq(&seen, catalog)) {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            SqlState::SERIALIZATION_FAILURE,
+            "canceling statement due to conflict with recovery",
+        )
+        .detail("The primary has changed the catalog since the statement was planned.")
+        .hint("The transaction might succeed if retried."))
+    }
+
+    /// 0A000 for modes of a transaction that a replica does not have.
+    pub(super) fn refuse_modes_at_replica(&self, modes: &[TransactionMode]) -> Result<()> {
+        for mode in modes {
+            match mode {
+                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {
+                    self.refuse_read_write_at_replica()?;
+                }
+                TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
+                    self.refuse_serializable_at_replica()?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn refuse_read_write_at_replica(&self) -> Result<()> {
+        match self.is_at_replica() {
+            true => Err(SqlError::unsupported_text(
+                "cannot set transaction read-write mode during recovery",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn refuse_serializable_at_replica(&self) -> Result<()> {
+        match self.is_at_replica() {
+            true => Err(no_serializable().hint("You can use REPEATABLE READ instead.")),
+            false => Ok(()),
+        }
+    }
+
+    /// The same of a transaction that begins, whose level nobody has named.
+    pub(super) fn refuse_default_serializable(&self, isolation: Isolation) -> Result<()> {
+        if isolation != Isolation::Serializable || !self.is_at_replica() {
+            return Ok(());
+        }
+        Err(no_serializable()
+            .detail("\"default_transaction_isolation\" is set to \"serializable\".")
+            .hint("You can use \"SET default_transaction_isolation = 'repeatable read'\" to change the default."))
+    }
+
+    /// 25006 for statements that a replica does not run though they are fit for a read-only transaction.
+    pub(super) fn refuse_during_recovery(&self, parsed: &Parsed) -> Result<()> {
+        if !self.is_at_replica() {
+            return Ok(());
+        }
+        let what = match (&parsed.kind, &**parsed.statement) {
+            (StatementKind::Notify, Statement::Unlisten(_)) => return Ok(()),
+            (StatementKind::Copy(_), Statement::Copy { to: true, .. }) => return Ok(()),
+            (StatementKind::Lock, Statement::Lock(lock)) => match lock.lock_mode {
+                LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive => {
+                    return Ok(());
+                }
+                _ => "LOCK TABLE",
+            },
+            (StatementKind::Index(command), _) => match **command {
+                IndexCommand::Reindex { .. }
+                | IndexCommand::ReindexAll { .. }
+                | IndexCommand::Cluster { .. } => command.tag(),
+                _ => return Ok(()),
+            },
+            (StatementKind::Notify, Statement::Listen(_)) => "LISTEN",
+            (StatementKind::Notify, _) => "NOTIFY",
+            (StatementKind::Copy(_), _) => "COPY",
+            (StatementKind::Maintain(command), _) => command.tag(),
+            (StatementKind::Maintenance(tag), _) => tag,
+            (StatementKind::Checkpoint, _) => "CHECKPOINT",
+            (StatementKind::PrepareTransaction, _) => "PREPARE TRANSACTION",
+            _ => return Ok(()),
+        };
+        Err(SqlError::during_recovery(what))
+    }
+}
