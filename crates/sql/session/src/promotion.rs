@@ -79,7 +79,7 @@ impl Promotion {
 
     /// Decides all requests up to this one.
     pub fn decide(&self, number: u64, outcome: std::result::Result<(), String>) {
-        self.decisions.send_replace((number, outcome));
+        let _before = self.decisions.send_replace((number, outcome));
     }
 
     /// Waits a little until whoever asked has the answer.
