@@ -3,12 +3,12 @@
 use super::{OutputColumn, Plan, walk};
 use crate::bind::{Binder, Variables};
 use crate::expr::Expr;
+use crate::permissions::Bound;
 use logstead_sql_catalog::context::Context;
-use logstead_sql_catalog::rights::Access;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType};
+use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -48,30 +48,14 @@ pub enum Command {
 
 /// A statement ready to run.
 pub struct Planned {
-    /// The plan.
-    pub plan: Plan,
+    /// The plan, for whoever may run it.
+    pub plan: Bound<Plan>,
     /// Stack that it takes to run, show or drop it; 0 if any has it.
     pub stack_bytes: usize,
     /// Result columns; empty when the statement returns no rows (INSERT without RETURNING).
     pub columns: Vec<OutputColumn>,
-    /// Types of all parameters, declared or inferred.
-    pub param_types: Vec<SqlType>,
-    /// Which of them are variables that it names.
-    pub params_used: Vec<bool>,
     /// Which statement: decides the command tag.
     pub command: Command,
-    /// Stored tables only read, each once: to be locked for reading.
-    pub tables_read: Vec<Arc<Relation>>,
-    /// Stored tables written or whose rows are locked, each once: to be locked for writing.
-    pub tables_written: Vec<Arc<Relation>>,
-    /// Stored tables of which rows are only locked.
-    pub tables_locked: Vec<Arc<Relation>>,
-    /// What must be allowed of relations.
-    pub accesses: Vec<Access>,
-    /// Schemas in which names were looked up, with the name if it was not qualified.
-    pub schemas: Vec<(Oid, Option<String>)>,
-    /// Users' functions called, each with whose rights count; none is the role that runs it.
-    pub routines: Vec<(Oid, Option<Oid>)>,
     /// Version of the catalog it was planned with.
     pub catalog_version: u64,
     /// Calls volatile functions.
@@ -136,7 +120,7 @@ pub fn plan_computed(
 }
 
 /// What is planned once all of it is bound.
-fn planned(mut binder: Binder<'_>, plan: Plan, command: Command) -> Result<Planned> {
+fn planned(binder: Binder<'_>, plan: Plan, command: Command) -> Result<Planned> {
     let mut lost = Vec::new();
     walk::plan_ids(&plan, &mut lost);
     if !lost.is_empty() {
@@ -144,47 +128,30 @@ fn planned(mut binder: Binder<'_>, plan: Plan, command: Command) -> Result<Plann
             "a column reference was left without a row",
         ));
     }
-    let param_types = binder.finish_params()?;
-    let (accesses, schemas) = binder.finish_access();
-    for table in std::mem::take(&mut binder.judged_written) {
-        binder.writes(&table);
-    }
-    for table in std::mem::take(&mut binder.judged_read) {
-        binder.reads(&table);
-    }
-    let changed = |oid: Oid| binder.tables_written.iter().any(|table| table.oid == oid);
-    if let Some((_, name)) = binder
-        .read_by_volatile
-        .iter()
-        .find(|(oid, _)| changed(*oid))
-    {
+    let changed = |oid: Oid| {
+        let acted = &binder.judged_written;
+        let mut written = binder.tables_written.iter().chain(acted);
+        written.any(|table| table.oid == oid)
+    };
+    let read = &binder.read_by_volatile;
+    if let Some((_, name)) = read.iter().find(|(oid, _)| changed(*oid)) {
         return Err(SqlError::unsupported(format!(
             "calling volatile function {name} in a statement that changes a table that it reads"
         ))
         .hint("A function that is STABLE sees the table as it was before the statement."));
     }
-    let written = binder.tables_written;
-    let locked = binder.tables_locked;
-    let mut read = binder.tables_read;
-    read.retain(|r| !written.iter().any(|w| w.oid == r.oid));
+    // `judged_written` are written, too.
+    let is_read_only = binder.read_only && binder.judged_written.is_empty();
     Ok(Planned {
         columns: plan.columns.clone(),
         stack_bytes: super::levels::stack_bytes(&plan),
-        plan,
-        param_types,
-        params_used: binder.params_used,
         command,
-        tables_read: read,
-        tables_written: written,
-        tables_locked: locked,
-        accesses,
-        schemas,
-        routines: binder.routines_used,
         catalog_version: binder.cx.catalog.version,
         volatile: binder.volatile,
-        read_only: binder.read_only,
+        read_only: is_read_only,
         role_matters: binder.role_matters,
         session_dependent: binder.session_dependent,
+        plan: binder.into_bound(plan)?,
     })
 }
 

@@ -6,6 +6,7 @@ use super::routine::{Called, RoutineCall};
 use super::routine_check::compiling;
 use super::{Binder, Frame, Source};
 use crate::expr::{Expr, SubqueryKind};
+use crate::permissions::Bound;
 use crate::{Callee, Node, OutputColumn, Plan, PlanContext, build, walk};
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func::{CastContext, Function, Volatility};
@@ -13,7 +14,7 @@ use logstead_sql_parse as parse;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{name_span, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
+use logstead_sql_types::value::{Datum, SqlType, info, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -207,8 +208,6 @@ pub struct ProcedureCall {
     pub param_types: Vec<SqlType>,
     /// Which of them are variables that it names.
     pub params_used: Vec<bool>,
-    /// Functions and procedures that it takes the right to run.
-    pub routines: Vec<(Oid, Option<Oid>)>,
 }
 
 /// Binds CALL.
@@ -216,7 +215,7 @@ pub fn bind_procedure_call(
     function: &ast::Function,
     text: &str,
     cx: &PlanContext<'_>,
-) -> Result<ProcedureCall> {
+) -> Result<Bound<ProcedureCall>> {
     let mut binder = Binder::new(cx, text);
     binder.see_variables();
     binder.frames.push(Frame::new());
@@ -282,13 +281,13 @@ pub fn bind_procedure_call(
         )
         .at(at));
     }
-    Ok(ProcedureCall {
+    let call = ProcedureCall {
         param_types: binder.finish_params()?,
-        params_used: std::mem::take(&mut binder.params_used),
-        routines: std::mem::take(&mut binder.routines_used),
+        params_used: binder.params_used.clone(),
         routine: call.routine,
         args: call.args,
-    })
+    };
+    binder.into_bound(call)
 }
 
 /// The arguments without those that stand where a procedure of the name has OUT parameters: these say where a value

@@ -7,6 +7,7 @@ use super::unplanned::Unplanned;
 use super::{Binder, Clause, Rel, Source};
 use crate::JoinKind;
 use crate::expr::Expr;
+use crate::permissions::SchemaLookup;
 use logstead_sql_catalog::{Relation, RelationKind, ViewSource, large_objects};
 use logstead_sql_parse::lowered::{
     self as ast, JoinConstraint, JoinOperator as J, Spanned, TableFactor,
@@ -479,8 +480,10 @@ impl Binder<'_> {
         {
             self.refuse_settings_shown(&relation.name)?;
             if !matches!(relation.kind, RelationKind::Virtual(_)) {
-                let unqualified = schema.is_none().then_some(table);
-                self.uses.schemas.push((relation.schema, unqualified));
+                self.uses.schemas.push(SchemaLookup {
+                    schema: relation.schema,
+                    unqualified: schema.is_none().then_some(table),
+                });
             }
             return Ok(relation.clone());
         }

@@ -4,6 +4,7 @@
 //! immutable functions of the row, so that settings do not reach them ([`ImmutableContext`]).
 
 use crate::expr::Expr;
+use crate::permissions::{NotExecuted, PermissionChecker, Permissions};
 use crate::{Evaluate, PlanContext, walk};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, IndexColumn, IndexDef, IndexKey, Relation};
@@ -21,15 +22,21 @@ pub struct BoundIndex {
     pub predicate: Option<Expr>,
 }
 
-/// Binds an index's expressions.
-pub fn bind(relation: &Relation, index: &IndexDef, cx: &PlanContext<'_>) -> Result<BoundIndex> {
+/// Binds an index's expressions, to compare others with them: nothing of them is computed.
+pub(crate) fn bind(
+    relation: &Relation,
+    index: &IndexDef,
+    cx: &PlanContext<'_>,
+) -> Result<BoundIndex> {
     // The statement's parameters are none of the index's.
     let own = PlanContext {
         param_types: &[],
         parameters_fixed: true,
         ..*cx
     };
-    let read = |text: &str, what: &str| super::bind_scalar_text(text, relation, &own, what);
+    let read = |text: &str, what: &str| {
+        super::bind_scalar_text(text, relation, &own, what)?.check(&mut NotExecuted)
+    };
     let keys = index.columns.iter().map(|column| match &column.key {
         IndexKey::Column(position) => Ok(Expr::Column(*position, column.ty(relation))),
         IndexKey::Expression { text, .. } => read(text, "INDEX"),
@@ -43,7 +50,8 @@ pub fn bind(relation: &Relation, index: &IndexDef, cx: &PlanContext<'_>) -> Resu
     })
 }
 
-/// What keys are made of, outside of any session: where rows hold what is computed for the index, that is read.
+/// What keys are made of, outside of any session: where rows hold what is computed for the index, that is read. All other
+/// functions in it are built in, and everybody's.
 pub fn bind_alone(
     relation: &Relation,
     index: &IndexDef,
@@ -61,7 +69,9 @@ pub fn bind_alone(
         rows_of: &rows_of,
         evaluate,
     };
-    let read = |text: &str, what: &str| super::bind_scalar_text(text, relation, &cx, what);
+    let read = |text: &str, what: &str| {
+        super::bind_scalar_text(text, relation, &cx, what)?.check(&mut BuiltInFunctions)
+    };
     let key = |(at, column): (usize, &IndexColumn)| match (&column.key, index.computed_key(at)) {
         (IndexKey::Column(position), _) => Ok(Expr::Column(*position, column.ty(relation))),
         (IndexKey::Expression { ty, .. }, Some(position)) => Ok(Expr::Column(position, *ty)),
@@ -82,6 +92,18 @@ pub fn bind_alone(
             },
         })
     })
+}
+
+/// The checker of what is computed where no role is known: everybody may.
+struct BuiltInFunctions;
+
+impl PermissionChecker for BuiltInFunctions {
+    fn check(&mut self, permissions: &Permissions) -> Result<()> {
+        match permissions.functions.is_empty() && permissions.relations.is_empty() {
+            true => Ok(()),
+            false => Err(SqlError::internal("keys of an index that take rights")),
+        }
+    }
 }
 
 /// Whether an expression has the same value whenever it is computed over the same row.

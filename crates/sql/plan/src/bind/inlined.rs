@@ -16,6 +16,7 @@ use super::routine::RoutineCall;
 use super::setop::Body;
 use super::{Binder, ColId, Frame, Source};
 use crate::expr::{Expr, SubqueryKind};
+use crate::permissions::SchemaLookup;
 use crate::{Node, OutputColumn, Plan, build, walk};
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::rights::denied;
@@ -370,7 +371,7 @@ impl Binder<'_> {
         let noted = self.uses.schemas.split_off(from);
         let catalog = self.cx.catalog;
         let judge = catalog.judge(&catalog.roles);
-        for (schema, _) in noted {
+        for SchemaLookup { schema, .. } in noted {
             if !judge.may_use_schema(owner, schema) {
                 let found = catalog.schemas.get(&schema);
                 let name = found.map_or("?", |s| s.name.as_str());

@@ -206,8 +206,8 @@ impl Binder<'_> {
             if at > 0 {
                 // What they call they call as who owns the table.
                 let owner = catalog.owner_of(PG_CLASS, table.oid);
-                for (_, role) in self.routines_used.iter_mut().skip(called) {
-                    role.get_or_insert(owner);
+                for used in self.routines_used.iter_mut().skip(called) {
+                    used.as_role.get_or_insert(owner);
                 }
             }
             tables.push(rules);

@@ -22,6 +22,7 @@ mod declared;
 mod dml;
 mod domain;
 mod expr;
+mod finish;
 mod from;
 mod from_function;
 mod function;
@@ -80,9 +81,10 @@ pub(crate) use grouped::the_subquery;
 pub use names::index_column_name;
 pub use policy::{PolicyQuery, bind_policy, policy_shown, refused_by_row_security};
 pub use routine_check::{check_given, check_routine, sql_variables};
+pub(crate) use standalone::bind_scalar_text;
 pub use standalone::{
-    bind_scalar, bind_scalar_text, check_default, check_exprs, copy_calls, copy_condition,
-    default_expr, generated_exprs, insert_rules, kept_scalar, plan_copy_from,
+    bind_copy_from, bind_scalar, check_default, copied_domains, copy_condition, default_expr,
+    generated_exprs, kept_calls,
 };
 pub use trigger::{TriggerQuery, bind_trigger, trigger_shown, truncate_triggers};
 pub use typed::explicit;
@@ -92,6 +94,7 @@ pub use view::{ViewQuery, bind_view_query, plan_view, view_column_type};
 pub use viewdef::view_query_shown;
 
 use crate::expr::Expr;
+use crate::permissions::{Bound, FunctionUse};
 use crate::{AggregateCall, PlanContext};
 use logstead_sql_catalog::Relation;
 use logstead_sql_parse::lowered as ast;
@@ -358,7 +361,7 @@ pub(crate) struct Binder<'a> {
     /// Which of them are variables that the statement names.
     pub params_used: Vec<bool>,
     /// Rules of the domains met.
-    domains: HashMap<logstead_sql_types::value::Oid, Arc<crate::expr::DomainRules>>,
+    domains: HashMap<logstead_sql_types::value::Oid, Arc<Bound<Arc<crate::expr::DomainRules>>>>,
     pub slots: usize,
     pub volatile: bool,
     pub read_only: bool,
@@ -416,10 +419,7 @@ pub(crate) struct Binder<'a> {
     /// Values of calls of functions so far, for calls that are the same.
     inlined: Vec<inlined::KnownCall>,
     /// Users' functions called, each with whose rights count.
-    pub(crate) routines_used: Vec<(
-        logstead_sql_types::value::Oid,
-        Option<logstead_sql_types::value::Oid>,
-    )>,
+    pub(crate) routines_used: Vec<FunctionUse>,
     /// What is called may be a procedure: the statement is CALL.
     pub(crate) calls_procedure: bool,
     /// Tables that volatile functions read, with their names.

@@ -17,7 +17,8 @@ use super::scope::NsWhat;
 use super::select::push_conjuncts;
 use super::{Binder, COLUMN_BASE, Clause, ColId, Frame};
 use crate::expr::Expr;
-use crate::{Check, CheckKind, Layout, PlanContext, PolicyCheck};
+use crate::permissions::Bound;
+use crate::{Check, CheckKind, Layout, Plan, PlanContext, PolicyCheck};
 use logstead_sql_catalog::rights::{PastSecurity, past_security, unknown_past};
 use logstead_sql_catalog::{Policy, Relation, View};
 use logstead_sql_parse::lowered as ast;
@@ -523,7 +524,7 @@ pub fn bind_policy(
     text: &str,
     relation: &Arc<Relation>,
     cx: &PlanContext<'_>,
-) -> Result<PolicyQuery> {
+) -> Result<Bound<PolicyQuery>> {
     let mut binder = Binder::new(cx, text);
     binder.secures = false;
     binder.recorded = Some(Vec::new());
@@ -533,10 +534,9 @@ pub fn bind_policy(
     binder.frames.pop();
     bound?;
     let used = (0..width).filter(|i| binder.info(first + i).used);
-    Ok(PolicyQuery {
-        used: used.collect(),
-        query: binder.into_view_query(crate::build::values(Vec::new(), Vec::new()))?,
-    })
+    let used = used.collect();
+    let query = binder.view_query(&Plan::nothing())?;
+    Ok(binder.into_bound_expression(PolicyQuery { used, query }))
 }
 
 /// The condition of a policy as it is shown.

@@ -9,7 +9,8 @@ use super::updatable::Verb;
 use super::{Binder, COLUMN_BASE, Clause, ColId, Frame};
 use crate::constraints::{Fire, TableTriggers};
 use crate::expr::Expr;
-use crate::{Callee, Layout, PlanContext, walk};
+use crate::permissions::Bound;
+use crate::{Callee, Layout, Plan, PlanContext, walk};
 use logstead_sql_catalog::trigger::{BuiltInTrigger, Trigger, TriggerEvent, TriggerTime};
 use logstead_sql_catalog::{Relation, View};
 use logstead_sql_func::Volatility;
@@ -49,7 +50,7 @@ pub fn bind_trigger(
     text: &str,
     relation: &Arc<Relation>,
     cx: &PlanContext<'_>,
-) -> Result<TriggerQuery> {
+) -> Result<Bound<TriggerQuery>> {
     let mut binder = Binder::new(cx, text);
     binder.secures = false;
     binder.recorded = Some(Vec::new());
@@ -85,11 +86,8 @@ pub fn bind_trigger(
             .collect::<Vec<usize>>()
     };
     let (old, new) = (used(rows[0]), used(rows[1]));
-    Ok(TriggerQuery {
-        old,
-        new,
-        query: binder.into_view_query(crate::build::values(Vec::new(), Vec::new()))?,
-    })
+    let query = binder.view_query(&Plan::nothing())?;
+    Ok(binder.into_bound_expression(TriggerQuery { old, new, query }))
 }
 
 /// The condition of a trigger as it is shown: a whole row as `old.*`.
@@ -115,8 +113,10 @@ pub fn trigger_shown(
 pub fn truncate_triggers(
     relation: &Arc<Relation>,
     cx: &PlanContext<'_>,
-) -> Result<Option<Arc<TableTriggers>>> {
-    Binder::new(cx, "").triggers(relation, Some(&Change::Truncate), &Acted::default())
+) -> Result<Bound<Option<Arc<TableTriggers>>>> {
+    let mut binder = Binder::new(cx, "");
+    let triggers = binder.triggers(relation, Some(&Change::Truncate), &Acted::default())?;
+    Ok(binder.into_bound_expression(triggers))
 }
 
 impl Binder<'_> {

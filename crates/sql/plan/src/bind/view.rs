@@ -13,8 +13,8 @@ use super::setop::Body;
 use super::unplanned::Unplanned;
 use super::{Binder, ColId, Source};
 use crate::expr::Expr;
+use crate::permissions::Bound;
 use crate::{OutputColumn, Plan, PlanContext, walk};
-use logstead_sql_catalog::rights::Access;
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, View, ViewSource};
 use logstead_sql_parse::fold_ident;
@@ -38,8 +38,8 @@ pub(crate) struct Recorded {
 
 /// What a view is made from.
 pub struct ViewQuery {
-    /// The query's plan, for a view that keeps rows.
-    pub plan: Plan,
+    /// It changes something.
+    pub writes: bool,
     /// Its columns.
     pub columns: Vec<OutputColumn>,
     /// The tables it names: where, and which of their columns it uses.
@@ -50,10 +50,6 @@ pub struct ViewQuery {
     pub routines: Vec<(Span, Oid, String)>,
     /// Primary keys, by constraint, that its GROUP BY relies on.
     pub relied: Vec<Oid>,
-    /// Everything that it reads, to be locked.
-    pub tables_read: Vec<Arc<Relation>>,
-    /// Schemas in which names were looked up.
-    pub schemas: Vec<(Oid, Option<String>)>,
 }
 
 impl ViewQuery {
@@ -80,7 +76,11 @@ impl ViewQuery {
 }
 
 /// Binds the query of CREATE VIEW. `text` is what its spans count in.
-pub fn bind_view_query(query: &ast::Query, text: &str, cx: &PlanContext<'_>) -> Result<ViewQuery> {
+pub fn bind_view_query(
+    query: &ast::Query,
+    text: &str,
+    cx: &PlanContext<'_>,
+) -> Result<Bound<ViewQuery>> {
     let mut binder = Binder::new(cx, text);
     // Policies are asked when it is read.
     binder.secures = false;
@@ -89,20 +89,19 @@ pub fn bind_view_query(query: &ast::Query, text: &str, cx: &PlanContext<'_>) -> 
     // Who makes the view refuses what changes something in its own words.
     binder.top = query.with.is_some();
     let plan = binder.subquery(query)?;
-    binder.into_view_query(plan)
+    let made = binder.view_query(&plan)?;
+    Ok(binder.into_bound_expression(made))
 }
 
-/// Plans the query of a view that keeps rows. With the plan comes everything that it reads, to be locked, and what its
-/// owner must be allowed.
+/// Plans the query of a view that keeps rows.
 pub fn plan_view(
     relation: &Relation,
     view: &Arc<View>,
     cx: &PlanContext<'_>,
-) -> Result<(Plan, Vec<Arc<Relation>>, Vec<Access>)> {
+) -> Result<Bound<Plan>> {
     let mut binder = Binder::new(cx, "");
     let plan = binder.view_body(relation, view, |b, tree| b.subquery(tree))?;
-    let (accesses, _) = binder.finish_access();
-    Ok((plan, binder.tables_read, accesses))
+    Ok(binder.into_bound_expression(plan))
 }
 
 /// Whether what reads a view may learn of no other rows than it shows.
@@ -124,7 +123,7 @@ fn without_position(mut error: SqlError) -> SqlError {
 
 impl Binder<'_> {
     /// What a query to be kept was found to be made from.
-    pub(super) fn into_view_query(mut self, plan: Plan) -> Result<ViewQuery> {
+    pub(super) fn view_query(&mut self, plan: &Plan) -> Result<ViewQuery> {
         if !self.params.is_empty() {
             return Err(SqlError::new(
                 SqlState::UNDEFINED_PARAMETER,
@@ -141,12 +140,10 @@ impl Binder<'_> {
         Ok(ViewQuery {
             columns: plan.columns.clone(),
             sources: sources.collect(),
-            plan,
+            writes: plan.writes(),
             fixed: std::mem::take(&mut self.fixed),
             routines: std::mem::take(&mut self.routines_kept),
             relied: std::mem::take(&mut self.relied),
-            tables_read: self.tables_read.clone(),
-            schemas: std::mem::take(&mut self.uses.schemas),
         })
     }
 
