@@ -1,7 +1,7 @@
 //! Which column identity stands where in a row.
 
-use crate::bind::ColId;
 use crate::expr::Expr;
+use crate::query::ColId;
 
 /// The identities of a row's columns, in order.
 #[derive(Clone, Debug, Default)]

@@ -3,9 +3,9 @@
 pub(crate) use super::waits::scans_routine;
 pub use super::waits::{calls_volatile, has_routine, may_wait, waits_for_advisory_lock};
 use super::{AggregateCall, KeyRange, MergeAction, Node, Plan, Scan};
-use crate::bind::{COLUMN_BASE, ColId};
 use crate::constraints::RuleSet;
 use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::query::{COLUMN_BASE, ColId};
 use logstead_sql_types::value::{Datum, stored};
 use std::sync::Arc;
 

@@ -239,7 +239,7 @@ impl Binder<'_> {
 
     fn forget_named(&mut self, slot: Slot) {
         match slot {
-            Slot::Column(id) => self.columns[id - COLUMN_BASE].named = false,
+            Slot::Column(id) => self.range.columns[id - COLUMN_BASE].named = false,
             Slot::Computed(number) => {
                 if let Some(named) = self.uses.computed.get_mut(number) {
                     *named = false;

@@ -2,9 +2,9 @@
 
 use super::aggregate::alike;
 use super::order_by::groupable;
-use super::query::Output;
 use super::{Binder, Clause, ColId, Frame};
 use crate::expr::Expr;
+use crate::query::Output;
 use crate::walk;
 use logstead_sql_parse::lowered::{
     self as ast, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,

@@ -135,13 +135,13 @@ impl Binder<'_> {
 
     /// A FROM item over a table: what its role sees of it.
     pub(super) fn guard_item(&mut self, rel: usize, relation: &Arc<Relation>) -> Result<()> {
-        self.rels[rel].as_role = self.uses.as_role;
+        self.range.rels[rel].as_role = self.uses.as_role;
         self.guard(rel, relation, &[PolicyCommand::Select])
     }
 
     /// Rows of an item are locked: policies for UPDATE hold, too.
     pub(super) fn guard_locked(&mut self, rel: usize, relation: &Arc<Relation>) -> Result<()> {
-        let role = self.rels[rel].as_role;
+        let role = self.range.rels[rel].as_role;
         let before = std::mem::replace(&mut self.uses.as_role, role);
         let done = self.guard(rel, relation, &[PolicyCommand::Update]);
         self.uses.as_role = before;
@@ -171,7 +171,7 @@ impl Binder<'_> {
         let Some(role) = self.secured_for(relation)? else {
             return Ok(());
         };
-        let (first, width) = (self.rels[rel].first, self.rels[rel].width);
+        let (first, width) = (self.range.rels[rel].first, self.range.rels[rel].width);
         // What only a policy names takes no privilege.
         let named: Vec<bool> = (first..first + width)
             .map(|id| self.info(id).named)
@@ -188,16 +188,10 @@ impl Binder<'_> {
             }
         }
         for (id, named) in (first..first + width).zip(named) {
-            self.columns[id - COLUMN_BASE].named = named;
+            self.range.columns[id - COLUMN_BASE].named = named;
         }
-        self.rels[rel].guard.extend(guard);
+        self.range.rels[rel].guard.extend(guard);
         Ok(())
-    }
-
-    /// What is asked of an item's rows before all else.
-    pub(crate) fn guards_of(&self, rels: impl IntoIterator<Item = usize>) -> Vec<Expr> {
-        let guards = rels.into_iter().flat_map(|rel| &self.rels[rel].guard);
-        guards.cloned().collect()
     }
 
     /// What UPDATE asks of the rows that it makes.
@@ -353,7 +347,7 @@ impl Binder<'_> {
             return Ok(());
         };
         // Columns of a row that no scan gives.
-        let first = COLUMN_BASE + self.columns.len();
+        let first = COLUMN_BASE + self.range.columns.len();
         for column in &relation.columns {
             self.column(column.name.as_str().into(), column.ty, (0, 0), usize::MAX);
         }

@@ -1,7 +1,7 @@
 //! Looks at functions of LANGUAGE sql that are to be made.
 
 use super::Binder;
-use super::inlined::{FINAL_STATEMENT, Shape, check_columns, mismatch};
+use super::inline_function::{FINAL_STATEMENT, Shape, check_columns, mismatch};
 use super::routine::RoutineCall;
 use super::variables::{Group, Variables};
 use crate::PlanContext;

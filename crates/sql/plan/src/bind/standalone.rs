@@ -4,7 +4,7 @@
 //! what functions of LANGUAGE sql read. Those that are part of a statement are bound by its binder, and checked with it.
 
 use super::access::NOBODYS;
-use super::judged::Change;
+use super::constraint_rules::Change;
 use super::{Binder, Clause, Frame};
 use crate::expr::Expr;
 use crate::permissions::Bound;

@@ -3,7 +3,7 @@
 //! Invariant: what is bound here reads nothing but the two rows: no subqueries, so that it can be evaluated wherever a
 //! row is written.
 
-use super::judged::{Acted, Change};
+use super::constraint_rules::{Acted, Change};
 use super::scope::NsWhat;
 use super::updatable::Verb;
 use super::{Binder, COLUMN_BASE, Clause, ColId, Frame};
@@ -60,7 +60,7 @@ pub fn bind_trigger(
     for (row, name) in rows.iter_mut().zip(ROWS) {
         let rel = binder.add_relation(relation, None)?;
         binder.rename_last(name.into(), relation)?;
-        *row = (binder.rels[rel].first, binder.rels[rel].width);
+        *row = (binder.range.rels[rel].first, binder.range.rels[rel].width);
     }
     let bound = binder.in_clause(Clause::Trigger, |b| b.condition_of(expr, "WHEN"));
     binder.frames.pop();
@@ -216,7 +216,7 @@ impl Binder<'_> {
     /// Binds a condition over the old row, followed by the new one.
     fn trigger_condition(&mut self, relation: &Arc<Relation>, when: &Arc<View>) -> Result<Expr> {
         // Columns of rows that no scan gives.
-        let first = COLUMN_BASE + self.columns.len();
+        let first = COLUMN_BASE + self.range.columns.len();
         for column in relation.columns.iter().chain(&relation.columns) {
             self.column(column.name.as_str().into(), column.ty, (0, 0), usize::MAX);
         }

@@ -4,10 +4,10 @@
 //! Invariant: what is stored (views, policies, checks, defaults) is bound without the frames around it, and never sees
 //! a variable.
 
-use super::query::FromList;
 use super::scope::{NsColumn, NsItem, NsWhat};
 use super::{Binder, Frame};
 use crate::expr::Expr;
+use crate::query::FromList;
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::Conflict;

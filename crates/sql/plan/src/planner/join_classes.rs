@@ -9,10 +9,10 @@
 //! - Wherever items with columns of one class are joined, at least one condition of the class is judged: all columns of
 //!   a class are equal in every set of items that was joined.
 
-use super::join_order::Edge;
-use super::walk;
-use crate::bind::ColId;
 use crate::expr::Expr;
+use crate::planner::join_order::Edge;
+use crate::query::ColId;
+use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::{Comparison, Function};
 use logstead_sql_types::value::{SqlType, oid};
@@ -187,7 +187,7 @@ fn is_column(expr: &Expr, id: ColId) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     fn line(mask: u32, share: f64, follows: bool) -> Line {
         Line {

@@ -11,12 +11,12 @@
 //!   they are those of the role that runs the statement, in views, too.
 //! - Names are looked up with the `search_path` that the function has been given, or else with the statement's.
 
-use super::query::{Distinct, From, Output, Select};
 use super::routine::RoutineCall;
-use super::setop::Body;
 use super::{Binder, ColId, Frame, Source};
 use crate::expr::{Expr, SubqueryKind};
 use crate::permissions::SchemaLookup;
+use crate::query::Body;
+use crate::query::{Distinct, From, Output, Select};
 use crate::{Node, OutputColumn, Plan, build, walk};
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::rights::denied;
@@ -577,7 +577,7 @@ impl Binder<'_> {
         let rel = self.add_item(Source::Plan(Some(Box::new(plan))), columns, "", None);
         self.frames.pop();
         let rel = rel?;
-        let (first, width) = (self.rels[rel].first, self.rels[rel].width);
+        let (first, width) = (self.range.rels[rel].first, self.range.rels[rel].width);
         for id in first..first + width {
             self.give_column(id);
         }

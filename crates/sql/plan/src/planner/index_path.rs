@@ -6,15 +6,18 @@
 //! next.
 //!
 //! Invariant: an index is used only if it has an entry for every row that the conditions let through. A partial one is
-//! used only if they imply its predicate ([`implies`](super::implies)).
+//! used only if they imply its predicate ([`implies`](crate::implies)).
 
 mod indexable;
 
 use self::indexable::{Indexable, Item};
-use super::scan::{Wish, same_bytes};
-use super::{Edge, KeyRange, Probe, estimate, implies, walk};
-use crate::bind::{Binder, ColId, Source, index_expression};
+use crate::bind::index_expression;
 use crate::expr::Expr;
+use crate::planner::Planner;
+use crate::planner::scan::RequiredOrder;
+use crate::query::{ColId, Source};
+use crate::query::{conjuncts, same_bytes};
+use crate::{Edge, KeyRange, Probe, estimate, implies, walk};
 use logstead_sql_catalog::{IndexDef, IndexKey, Relation};
 use logstead_sql_func::Comparison;
 use logstead_sql_types::error::Result;
@@ -24,7 +27,7 @@ use std::sync::Arc;
 const LOOKUPS_MAX: f64 = 4_096.0;
 
 /// An index that may be used.
-struct Path {
+struct IndexPath {
     index: Arc<IndexDef>,
     /// One per key column.
     targets: Vec<usize>,
@@ -91,15 +94,7 @@ fn at_outer(expr: &mut Expr, depth: usize, first: ColId) {
     }
 }
 
-/// The conditions that AND joins.
-pub(super) fn conjuncts(expr: Expr, out: &mut Vec<Expr>) {
-    match expr {
-        Expr::And(all) => all.into_iter().for_each(|e| conjuncts(e, out)),
-        other => out.push(other),
-    }
-}
-
-impl Binder<'_> {
+impl Planner<'_> {
     /// Whether an index answers equalities on some of the item's columns: rows per lookup and its cost. For join
     /// planning.
     pub(crate) fn index_lookup(
@@ -107,12 +102,12 @@ impl Binder<'_> {
         rel: usize,
         conditions: &[Expr],
     ) -> Result<Option<(f64, f64)>> {
-        let Source::Table(table) = &self.rels[rel].source else {
+        let Source::Table(table) = &self.range.rels[rel].source else {
             return Ok(None);
         };
         let table = table.clone();
         let rows = self.table_rows(&table);
-        let best = self.best_index(rel, &table, conditions, &Wish::default(), rows)?;
+        let best = self.best_index(rel, &table, conditions, &RequiredOrder::default(), rows)?;
         Ok(best
             .filter(|c| c.equal_columns > 0)
             .map(|c| (c.rows, c.cost)))
@@ -124,7 +119,7 @@ impl Binder<'_> {
         table: &'t Relation,
         first: ColId,
         conditions: &[Expr],
-    ) -> Result<(Vec<Path>, Item<'t>)> {
+    ) -> Result<(Vec<IndexPath>, Item<'t>)> {
         let mut item = Item {
             table,
             first,
@@ -133,7 +128,7 @@ impl Binder<'_> {
         let mut paths = Vec::with_capacity(table.indexes.len());
         for index in &table.indexes {
             if let (true, Some(targets)) = (index.is_plain(), index.positions()) {
-                paths.push(Path {
+                paths.push(IndexPath {
                     index: index.clone(),
                     targets,
                     predicate: Vec::new(),
@@ -170,7 +165,7 @@ impl Binder<'_> {
                 });
                 targets.push(table.columns.len() + at);
             }
-            paths.push(Path {
+            paths.push(IndexPath {
                 index: index.clone(),
                 targets,
                 predicate,
@@ -184,7 +179,7 @@ impl Binder<'_> {
         rel: usize,
         table: &Arc<Relation>,
         conditions: &[Expr],
-        wish: &Wish,
+        required: &RequiredOrder,
         rows: f64,
     ) -> Result<Option<Candidate>> {
         if table.indexes.is_empty() {
@@ -194,7 +189,7 @@ impl Binder<'_> {
         if !allowed.index && allowed.sequential {
             return Ok(None);
         }
-        let first = self.rels[rel].first;
+        let first = self.range.rels[rel].first;
         let (paths, item) = self.paths(table, first, conditions)?;
         let mut usable = Vec::with_capacity(conditions.len());
         for condition in conditions {
@@ -204,13 +199,13 @@ impl Binder<'_> {
         }
         let share = self.share(conditions.iter(), rows);
         let total = (rows * share).max(1.0);
-        let limited = |cost: f64, produced: f64| match wish.limit {
+        let limited = |cost: f64, produced: f64| match required.limit {
             Some(limit) if limit < produced => cost * (limit / produced.max(1.0)),
             _ => cost,
         };
         let seq = {
             let scan = estimate::seq_scan(rows);
-            if wish.order.is_empty() {
+            if required.order.is_empty() {
                 limited(scan, total)
             } else {
                 scan + estimate::sort(total)
@@ -225,7 +220,7 @@ impl Binder<'_> {
         for path in &paths {
             let mut candidate = match_path(path, &item, conditions, &usable);
             self.weigh(&mut candidate, path, table, conditions, rows);
-            let order = order_of(path, &item, &candidate.range, wish);
+            let order = order_of(path, &item, &candidate.range, required);
             candidate.ordered = order.is_some();
             candidate.reverse = order.unwrap_or(false);
             let useful = !candidate.answered.is_empty()
@@ -235,7 +230,7 @@ impl Binder<'_> {
             if !useful && allowed.sequential {
                 continue;
             }
-            let cost = if wish.order.is_empty() || candidate.ordered {
+            let cost = if required.order.is_empty() || candidate.ordered {
                 limited(candidate.cost, total)
             } else {
                 candidate.cost + estimate::sort(total)
@@ -253,12 +248,12 @@ impl Binder<'_> {
     }
 }
 
-impl Binder<'_> {
+impl Planner<'_> {
     /// How many rows a way through an index gives, and what it costs.
     fn weigh(
         &self,
         candidate: &mut Candidate,
-        path: &Path,
+        path: &IndexPath,
         table: &Relation,
         conditions: &[Expr],
         rows: f64,
@@ -289,7 +284,7 @@ impl Binder<'_> {
 }
 
 fn match_path(
-    path: &Path,
+    path: &IndexPath,
     item: &Item<'_>,
     conditions: &[Expr],
     usable: &[Vec<Indexable>],
@@ -416,7 +411,7 @@ fn match_path(
 const LOOKUP_COST: f64 = 0.01;
 
 /// The values of a row comparison that the index's columns from `at` on take, in one direction.
-fn leading(path: &Path, at: usize, pairs: &[(usize, Expr)]) -> Vec<Expr> {
+fn leading(path: &IndexPath, at: usize, pairs: &[(usize, Expr)]) -> Vec<Expr> {
     let Some(desc) = path.index.columns.get(at).map(|c| c.desc) else {
         return Vec::new();
     };
@@ -431,8 +426,13 @@ fn leading(path: &Path, at: usize, pairs: &[(usize, Expr)]) -> Vec<Expr> {
 
 /// Whether an index scan gives the wanted order, and then whether backwards. Several values of a column are looked up
 /// in the index's order, so only columns with one value are fixed.
-fn order_of(path: &Path, item: &Item<'_>, range: &KeyRange, wish: &Wish) -> Option<bool> {
-    if wish.order.is_empty() {
+fn order_of(
+    path: &IndexPath,
+    item: &Item<'_>,
+    range: &KeyRange,
+    required: &RequiredOrder,
+) -> Option<bool> {
+    if required.order.is_empty() {
         return None;
     }
     let is_fixed = |at: usize| matches!(range.equal.get(at), Some(Probe::Value(_) | Probe::Null));
@@ -443,7 +443,7 @@ fn order_of(path: &Path, item: &Item<'_>, range: &KeyRange, wish: &Wish) -> Opti
     let mut columns = (0..path.targets.len()).filter(|at| !is_fixed(*at));
     let mut direction = None;
     let mut taken: Vec<usize> = Vec::new();
-    for (expr, desc, nulls_first) in &wish.order {
+    for (expr, desc, nulls_first) in &required.order {
         let target = item.target(expr)?;
         // A column that was sorted by already, or has one value, changes nothing.
         if fixed.contains(&target) || taken.contains(&target) {

@@ -16,14 +16,15 @@
 //! way at all: a table that an index gives in the order, and others looked up for each of its rows. It is for LIMIT:
 //! who takes all rows is served as well by a sort or a merge join, which the join made last looks at (`join`).
 
-use super::join::{JoinsAllowed, Unit, off};
-use super::join_classes::{Line, add_what_follows, equality, judged, share_within};
-use super::merge_join::wished_cost;
-use super::scan::{Planned, Wish};
-use super::{JoinKind, estimate, walk};
-use crate::bind::query::{From, FromList};
-use crate::bind::{Binder, ColId, Source};
 use crate::expr::Expr;
+use crate::planner::Planner;
+use crate::planner::join::{JoinItem, JoinsAllowed, off};
+use crate::planner::join_classes::{Line, add_what_follows, equality, judged, share_within};
+use crate::planner::merge_join::cost_with_order;
+use crate::planner::scan::{Path, RequiredOrder};
+use crate::query::{ColId, Source};
+use crate::query::{From, FromList};
+use crate::{JoinKind, estimate, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
 use logstead_sql_types::error::{Result, SqlError};
@@ -70,7 +71,7 @@ type Lookup = (Vec<usize>, Option<(f64, f64)>);
 
 /// The items to be joined, and what is known of them.
 struct Search {
-    units: Vec<Option<Unit>>,
+    units: Vec<Option<JoinItem>>,
     guesses: Vec<Guess>,
     /// The items that each needs.
     needs: Vec<Vec<usize>>,
@@ -118,20 +119,20 @@ struct Wanted<'w> {
     set: u32,
     /// In the order wished for, by the way that gives it.
     ordered: bool,
-    wish: &'w Wish,
+    required: &'w RequiredOrder,
 }
 
-impl Binder<'_> {
+impl Planner<'_> {
     /// Joins items under conditions over several of them.
-    pub(super) fn join_units(
+    pub(super) fn join_items(
         &mut self,
-        units: Vec<Unit>,
+        units: Vec<JoinItem>,
         joining: Vec<Expr>,
-        wish: &Wish,
-    ) -> Result<Planned> {
+        required: &RequiredOrder,
+    ) -> Result<Path> {
         let mut search = self.search(units, joining)?;
         let found = match search.units.len() {
-            0..=SEARCHED_MAX => self.searched(&mut search, wish)?,
+            0..=SEARCHED_MAX => self.searched(&mut search, required)?,
             _ => None,
         };
         let mut planned = match found {
@@ -140,28 +141,34 @@ impl Binder<'_> {
                 let at = set as usize;
                 let cost = |entries: &[Option<Entry>], ordered| {
                     let entry = entries.get(at).copied().flatten()?;
-                    Some(wished_cost(entry.cost, 0.0, entry.rows, ordered, wish))
+                    Some(cost_with_order(
+                        entry.cost, 0.0, entry.rows, ordered, required,
+                    ))
                 };
                 let (best, in_order) = (cost(&found.best, false), cost(&found.ordered, true));
                 let ordered = in_order.is_some_and(|cost| best.is_none_or(|best| cost < best));
-                let wanted = Wanted { set, ordered, wish };
+                let wanted = Wanted {
+                    set,
+                    ordered,
+                    required,
+                };
                 self.built(&mut search, &found, wanted)?
             }
-            None => self.greedy(&mut search, wish)?,
+            None => self.greedy(&mut search, required)?,
         };
         let all = search.edges.iter_mut().filter(|e| !e.follows);
         let left: Vec<Expr> = all.filter_map(|e| e.condition.take()).collect();
         if !left.is_empty() {
             planned.plan = self.filtered(planned.plan, left, &planned.layout);
-            planned.again = None;
+            planned.rescan = None;
         }
         Ok(planned)
     }
 
-    fn search(&mut self, units: Vec<Unit>, joining: Vec<Expr>) -> Result<Search> {
+    fn search(&mut self, units: Vec<JoinItem>, joining: Vec<Expr>) -> Result<Search> {
         let mut guesses = Vec::with_capacity(units.len());
         for unit in &units {
-            let (rows, cost) = self.unit_estimate(unit)?;
+            let (rows, cost) = self.join_item_estimate(unit)?;
             guesses.push(Guess { rows, cost });
         }
         // Identities of an item stand in few ranges: sorted, the owner is found by halving.
@@ -265,7 +272,7 @@ impl Binder<'_> {
             return Ok(*found);
         }
         let found = match &search.units[unit] {
-            Some(Unit {
+            Some(JoinItem {
                 from: From::Rel(rel),
                 conditions,
                 ..
@@ -284,12 +291,12 @@ impl Binder<'_> {
     }
 
     /// The cheapest way to join everything, by set of items; `None` if there is none without products.
-    fn searched(&mut self, search: &mut Search, wish: &Wish) -> Result<Option<Found>> {
+    fn searched(&mut self, search: &mut Search, required: &RequiredOrder) -> Result<Option<Found>> {
         let count = search.units.len();
         let mask = |units: &[usize]| units.iter().fold(0_u32, |m, u| m | 1 << u);
         let lines = search.lines();
         let needs: Vec<u32> = search.needs.iter().map(|n| mask(n)).collect();
-        let first = self.ordered_items(search, wish)?;
+        let first = self.ordered_items(search, required)?;
         let all = (1_u32 << count) - 1;
         // First by conditions alone; products only where nothing else joins everything.
         for products in [false, true] {
@@ -394,13 +401,17 @@ impl Binder<'_> {
     }
 
     /// The items that an index gives in the order wished for, with what that costs.
-    fn ordered_items(&mut self, search: &Search, wish: &Wish) -> Result<Vec<Option<Entry>>> {
+    fn ordered_items(
+        &mut self,
+        search: &Search,
+        required: &RequiredOrder,
+    ) -> Result<Vec<Option<Entry>>> {
         let mut found = vec![None; search.units.len()];
-        if wish.order.is_empty() || wish.limit.is_none() {
+        if required.order.is_empty() || required.limit.is_none() {
             return Ok(found);
         }
         for (unit, entry) in search.units.iter().zip(&mut found) {
-            let Some(Unit {
+            let Some(JoinItem {
                 from: From::Rel(rel),
                 conditions,
                 needs,
@@ -409,10 +420,10 @@ impl Binder<'_> {
             else {
                 continue;
             };
-            if !needs.is_empty() || !matches!(self.rels[*rel].source, Source::Table(_)) {
+            if !needs.is_empty() || !matches!(self.range.rels[*rel].source, Source::Table(_)) {
                 continue;
             }
-            let planned = self.scan(*rel, conditions.clone(), wish)?;
+            let planned = self.scan(*rel, conditions.clone(), required)?;
             if planned.ordered {
                 *entry = Some(Entry {
                     rows: planned.plan.rows,
@@ -426,17 +437,21 @@ impl Binder<'_> {
     }
 
     /// The plan of a set of items, as the search has found it.
-    fn built(&mut self, search: &mut Search, found: &Found, wanted: Wanted<'_>) -> Result<Planned> {
-        let Wanted { set, ordered, wish } = wanted;
-        let none = Wish::default();
+    fn built(&mut self, search: &mut Search, found: &Found, wanted: Wanted<'_>) -> Result<Path> {
+        let Wanted {
+            set,
+            ordered,
+            required,
+        } = wanted;
+        let none = RequiredOrder::default();
         let part = |set: u32, ordered: bool| Wanted {
             set,
             ordered,
-            wish: if ordered { wish } else { &none },
+            required: if ordered { required } else { &none },
         };
         if set.count_ones() == 1 {
             let unit = take(search, set.trailing_zeros() as usize)?;
-            return self.plan_unit(unit.from, unit.conditions, wish);
+            return self.plan_item(unit.from, unit.conditions, required);
         }
         let entries = match ordered {
             true => &found.ordered,
@@ -466,22 +481,22 @@ impl Binder<'_> {
         }
         if right.count_ones() == 1 {
             let unit = right.trailing_zeros() as usize;
-            return self.join_unit(search, left, unit, conditions, entry.method, wish);
+            return self.join_unit(search, left, unit, conditions, entry.method, required);
         }
         let right = self.built(search, found, part(right, false))?;
-        self.smaller_kept(left, right, conditions, wish)
+        self.smaller_kept(left, right, conditions, required)
     }
 
     /// Joins what is there with one more item.
     fn join_unit(
         &mut self,
         search: &mut Search,
-        left: Planned,
+        left: Path,
         unit: usize,
         conditions: Vec<Expr>,
         method: Method,
-        wish: &Wish,
-    ) -> Result<Planned> {
+        required: &RequiredOrder,
+    ) -> Result<Path> {
         let unit = take(search, unit)?;
         match (unit.from, method) {
             (From::Rel(rel), Method::Index) => {
@@ -490,12 +505,12 @@ impl Binder<'_> {
                 self.lateral_join_rows(JoinKind::Inner, left, right, conditions, Some(rows))
             }
             (from, Method::Lateral) => {
-                let right = self.plan_unit(from, unit.conditions, &Wish::default())?;
+                let right = self.plan_item(from, unit.conditions, &RequiredOrder::default())?;
                 self.lateral_join(JoinKind::Inner, left, right, conditions)
             }
             (from, _) => {
-                let right = self.plan_unit(from, unit.conditions, &Wish::default())?;
-                self.smaller_kept(left, right, conditions, wish)
+                let right = self.plan_item(from, unit.conditions, &RequiredOrder::default())?;
+                self.smaller_kept(left, right, conditions, required)
             }
         }
     }
@@ -503,21 +518,21 @@ impl Binder<'_> {
     /// An inner join whose smaller side is kept in memory.
     fn smaller_kept(
         &mut self,
-        left: Planned,
-        right: Planned,
+        left: Path,
+        right: Path,
         conditions: Vec<Expr>,
-        wish: &Wish,
-    ) -> Result<Planned> {
+        required: &RequiredOrder,
+    ) -> Result<Path> {
         let (left, right) = if right.plan.rows > left.plan.rows {
             (right, left)
         } else {
             (left, right)
         };
-        self.join_sides(JoinKind::Inner, left, right, conditions, wish)
+        self.join_sides(JoinKind::Inner, left, right, conditions, required)
     }
 
     /// Begins with the smallest item, then takes the cheapest next join each time.
-    fn greedy(&mut self, search: &mut Search, wish: &Wish) -> Result<Planned> {
+    fn greedy(&mut self, search: &mut Search, required: &RequiredOrder) -> Result<Path> {
         let count = search.units.len();
         let circle = || SqlError::unsupported("LATERAL references in a circle");
         let start = (0..count)
@@ -534,7 +549,7 @@ impl Binder<'_> {
             method: Method::Loop,
         };
         let unit = take(search, start)?;
-        let mut planned = self.plan_unit(unit.from, unit.conditions, &Wish::default())?;
+        let mut planned = self.plan_item(unit.from, unit.conditions, &RequiredOrder::default())?;
         there[start] = true;
         for edge in &search.edges_of[start] {
             waiting[*edge] -= 1;
@@ -600,16 +615,16 @@ impl Binder<'_> {
                 }
             }
             there[unit] = true;
-            let none = Wish::default();
-            let wish = if last { wish } else { &none };
-            planned = self.join_unit(search, planned, unit, conditions, entry.method, wish)?;
+            let none = RequiredOrder::default();
+            let required = if last { required } else { &none };
+            planned = self.join_unit(search, planned, unit, conditions, entry.method, required)?;
             current = entry;
         }
         Ok(planned)
     }
 
     /// Rows that an item gives under its own conditions, and what reading it costs.
-    pub(super) fn unit_estimate(&mut self, unit: &Unit) -> Result<(f64, f64)> {
+    pub(super) fn join_item_estimate(&mut self, unit: &JoinItem) -> Result<(f64, f64)> {
         match &unit.from {
             From::Rel(rel) => self.item_estimate(*rel, &unit.conditions),
             From::Join {
@@ -627,7 +642,7 @@ impl Binder<'_> {
 
     /// The same of an item of FROM under some conditions.
     pub(super) fn item_estimate(&mut self, rel: usize, conditions: &[Expr]) -> Result<(f64, f64)> {
-        let (rows, cost) = match &self.rels[rel].source {
+        let (rows, cost) = match &self.range.rels[rel].source {
             Source::Table(table) => {
                 let rows = self.table_rows(table);
                 (rows, estimate::seq_scan(rows))
@@ -691,7 +706,7 @@ impl Binder<'_> {
     }
 }
 
-fn take(search: &mut Search, unit: usize) -> Result<Unit> {
+fn take(search: &mut Search, unit: usize) -> Result<JoinItem> {
     search.units[unit]
         .take()
         .ok_or_else(|| SqlError::internal("an item was joined twice"))

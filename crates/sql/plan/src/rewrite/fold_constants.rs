@@ -7,11 +7,12 @@
 //!
 //! Subqueries are left as they are, and so is what needs a session.
 
-use super::walk;
 use crate::expr::Expr;
+use crate::walk;
 use logstead_sql_func::{Body, Function, Volatility};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, compare, info, oid, record, text_io};
+use logstead_types::SqlState;
 use std::cmp::Ordering;
 
 /// Folds conditions that all have to hold. One that cannot hold is what is left of them. False if computing a constant
@@ -33,7 +34,7 @@ pub(crate) fn conditions(all: &mut Vec<Expr>) -> bool {
     true
 }
 
-/// Folds an expression as far as it goes without an error; the run or [`super::failing`] tells of that.
+/// Folds an expression as far as it goes without an error; the run or [`crate::failing`] tells of that.
 pub(crate) fn whole(expr: &mut Expr) {
     // What is behind the error stays as it is.
     let _ = fold(expr);
@@ -46,7 +47,7 @@ pub(crate) fn is_never(condition: &Expr) -> bool {
 
 /// Folds an expression in place. The error of a constant that cannot be computed, if it is one that PostgreSQL meets
 /// when it plans.
-pub(super) fn fold(expr: &mut Expr) -> Result<()> {
+pub(crate) fn fold(expr: &mut Expr) -> Result<()> {
     let folded = match &mut *expr {
         Expr::Const(..)
         | Expr::Column(..)
@@ -115,7 +116,7 @@ fn simple(expr: &Expr) -> Result<Option<Expr>> {
             negated,
         } => match (datum(left), datum(right)) {
             (Some(l), Some(r)) => {
-                let is_distinct = super::distinct(left.ty().oid, l, r);
+                let is_distinct = crate::distinct(left.ty().oid, l, r);
                 Some(truth(Some(is_distinct != *negated)))
             }
             _ => None,
@@ -166,7 +167,7 @@ fn simple(expr: &Expr) -> Result<Option<Expr>> {
             _ => None,
         },
         Expr::Subscript { array, index, ty } => match (datum(array), datum(index)) {
-            (Some(array), Some(index)) => Some(Expr::Const(super::subscript(array, index), *ty)),
+            (Some(array), Some(index)) => Some(Expr::Const(crate::subscript(array, index), *ty)),
             _ => None,
         },
         _ => None,
@@ -388,4 +389,43 @@ fn datum(expr: &Expr) -> Option<&Datum> {
 
 fn data(exprs: &[Expr]) -> Option<Vec<&Datum>> {
     exprs.iter().map(datum).collect()
+}
+
+/// A call, evaluated now when it can be.
+pub(crate) fn folded_call(
+    function: &'static Function,
+    args: Vec<Expr>,
+    ty: SqlType,
+) -> Result<Expr> {
+    if function.volatility == Volatility::Immutable
+        && matches!(function.body, Body::Pure(_) | Body::Pair(_))
+        && args.iter().all(|a| matches!(a, Expr::Const(..)))
+    {
+        let values: Vec<Datum> = args
+            .iter()
+            .map(|a| match a {
+                Expr::Const(datum, _) => datum.clone(),
+                _ => Datum::Null,
+            })
+            .collect();
+        if function.strict && values.iter().any(|v| matches!(v, Datum::Null)) {
+            return Ok(Expr::Const(Datum::Null, ty));
+        }
+        match function.call_pure(&values) {
+            Some(Ok(value)) => return Ok(Expr::Const(value, ty)),
+            // Whoever ends the statement means all of it.
+            Some(Err(error)) if ends_statement(&error) => return Err(error),
+            // Any other error is left to the run, which may never come to it (CASE).
+            _ => {}
+        }
+    }
+    Ok(Expr::Call { function, args, ty })
+}
+
+/// Whether an error ends the statement wherever it is: its cancelling or time limit, or the end of the session.
+fn ends_statement(error: &SqlError) -> bool {
+    matches!(
+        error.code(),
+        SqlState::QUERY_CANCELED | SqlState::ADMIN_SHUTDOWN
+    )
 }

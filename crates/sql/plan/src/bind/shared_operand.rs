@@ -5,9 +5,9 @@
 //! is computed in a row of its own.
 
 use super::Binder;
-use super::query::{From, Select};
-use super::setop::Body;
 use crate::expr::Expr;
+use crate::query::Body;
+use crate::query::{From, Select};
 use crate::walk;
 use logstead_sql_types::error::Result;
 

@@ -1,16 +1,17 @@
 //! UPDATE and DELETE: assignments, and the source rows both work on.
 
+use super::assignment_target::Target;
+use super::constraint_rules::Change;
 use super::dml::{GENERATED_ALWAYS, live, null_of, place_returning};
-use super::judged::Change;
-use super::part::Target;
-use super::query::{From, FromList};
 use super::scope::Barred;
 use super::select::push_conjuncts;
 use super::setop::is_default;
 use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame};
 use crate::expr::Expr;
-use crate::{CursorName, Delete, Guarded, Layout, Node, OutputColumn, Plan, Update, Wish, build};
+use crate::planner::RequiredOrder;
+use crate::query::{From, FromList};
+use crate::{CursorName, Delete, Guarded, Layout, Node, OutputColumn, Plan, Update, build};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
@@ -223,7 +224,7 @@ impl Binder<'_> {
         let mut list = self.change_conditions(&relation, rel, from, update.selection.as_ref())?;
         // What the view asks comes first: nothing of the statement's sees other rows.
         list.conditions.splice(0..0, shown);
-        let first = self.rels[rel].first;
+        let first = self.range.rels[rel].first;
         let assignments = self.assignments(&update.assignments, &relation, first)?;
         let named = changed_positions(&assignments);
         self.target_writes(&named, privilege::UPDATE);
@@ -272,7 +273,7 @@ impl Binder<'_> {
         self.writes(relation);
         let rel = self.attached(super::access::NOBODYS, |b| b.add_relation(relation, None))?;
         self.give_row_id(rel);
-        let first = self.rels[rel].first;
+        let first = self.range.rels[rel].first;
         for position in live(relation) {
             self.give_column(first + position);
         }
@@ -409,7 +410,7 @@ impl Binder<'_> {
             }
             Some((_, Some(cursor))) => {
                 let name = fold_ident(cursor);
-                self.rels[rel].current_of = Some(match self.cursor_variable(&name) {
+                self.range.rels[rel].current_of = Some(match self.cursor_variable(&name) {
                     Some(param) => CursorName::Param(param),
                     None => CursorName::Known(name.into()),
                 });
@@ -420,7 +421,7 @@ impl Binder<'_> {
                 push_conjuncts(condition, &mut list.conditions);
             }
         }
-        let first = self.rels[rel].first;
+        let first = self.range.rels[rel].first;
         for position in live(relation) {
             // The whole old row is read: it becomes the new one.
             self.give_column(first + position);
@@ -436,14 +437,14 @@ impl Binder<'_> {
         rel: usize,
         list: FromList,
     ) -> Result<Changed> {
-        let (first, width) = (self.rels[rel].first, self.rels[rel].width);
-        let row_id = self.rels[rel].row_id;
+        let (first, width) = (self.range.rels[rel].first, self.range.rels[rel].width);
+        let row_id = self.range.rels[rel].row_id;
         if row_id.is_none() && relation.view().is_none() {
             return Err(SqlError::internal("the target has no row id"));
         }
         let hidden = |id: &ColId| row_id.is_some_and(|row_id| *id == row_id || *id == row_id + 1);
-        let recheck = Guarded::hiding(self.guards_of([rel]), list.conditions.iter().cloned());
-        let planned = self.plan_from(list, &Wish::default())?;
+        let recheck = Guarded::hiding(self.range.guards_of([rel]), list.conditions.iter().cloned());
+        let planned = self.planner().plan_from(list, &RequiredOrder::default())?;
         let own = first..first + width;
         let mut ids: Vec<ColId> = own.clone().collect();
         let others = planned.layout.ids().iter().copied();

@@ -1,12 +1,13 @@
 //! Joins: which order, which method.
 
-use super::layout::Layout;
-use super::merge_join::{Pairs, gives, wished_cost};
-use super::scan::{Again, Planned, Wish};
-use super::{JoinKind, Node, Plan, estimate, walk};
-use crate::bind::query::{From, FromList};
-use crate::bind::{Binder, ColId, Source, collect_rels};
 use crate::expr::Expr;
+use crate::layout::Layout;
+use crate::planner::Planner;
+use crate::planner::merge_join::{Pairs, cost_with_order, gives};
+use crate::planner::scan::{Path, RequiredOrder, Rescan};
+use crate::query::{ColId, Source, collect_rels};
+use crate::query::{From, FromList};
+use crate::{JoinKind, Node, Plan, estimate, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, Comparison};
 use logstead_sql_types::error::{Result, SqlError};
@@ -21,7 +22,7 @@ pub(super) struct JoinsAllowed {
 }
 
 /// One thing to join with its own conditions.
-pub(super) struct Unit {
+pub(super) struct JoinItem {
     pub(super) from: From,
     pub(super) conditions: Vec<Expr>,
     pub(super) ids: Vec<(ColId, ColId)>,
@@ -29,7 +30,7 @@ pub(super) struct Unit {
     pub(super) needs: Vec<ColId>,
 }
 
-impl Unit {
+impl JoinItem {
     pub(super) fn owns(&self, id: ColId) -> bool {
         self.ids.iter().any(|(from, to)| (*from..*to).contains(&id))
     }
@@ -44,17 +45,17 @@ fn is_gate(condition: &Expr) -> bool {
     !is_true && !walk::is_volatile(condition)
 }
 
-impl Binder<'_> {
+impl Planner<'_> {
     /// Plans a list of items under inner joins.
-    pub(crate) fn plan_from(&mut self, list: FromList, wish: &Wish) -> Result<Planned> {
+    pub(crate) fn plan_from(&mut self, list: FromList, required: &RequiredOrder) -> Result<Path> {
         let FromList { items, conditions } = list;
         let mut units = Vec::with_capacity(items.len());
         let mut conditions = conditions;
         self.flatten(items, &mut conditions, &mut units)?;
-        super::fold::conditions(&mut conditions);
+        crate::rewrite::fold_constants::conditions(&mut conditions);
         let session = self.cx.session;
-        super::disjunct::factor(&mut conditions, &|| session.interrupted())?;
-        super::equal::constants(&mut conditions);
+        crate::rewrite::factor_disjuncts::factor(&mut conditions, &|| session.interrupted())?;
+        crate::rewrite::propagate_constants::constants(&mut conditions);
         session.interrupted()?;
         // Conditions about one unit alone go down to it, those about none stay on top.
         let mut joining: Vec<Expr> = Vec::new();
@@ -79,13 +80,13 @@ impl Binder<'_> {
                     walk::column_ids(part, &mut ids);
                     !ids.is_empty() && ids.iter().all(|id| unit.owns(*id))
                 };
-                let narrower = super::disjunct::restriction(condition, own);
+                let narrower = crate::rewrite::factor_disjuncts::restriction(condition, own);
                 unit.conditions.extend(narrower);
             }
         }
         for unit in &mut units {
             if let From::Rel(rel) = unit.from {
-                self.plan_unplanned(rel, &mut unit.conditions)?;
+                self.plan_subquery(rel, &mut unit.conditions)?;
             }
         }
         constant.extend(self.choose_grouped(&mut units, &mut joining)?);
@@ -101,19 +102,22 @@ impl Binder<'_> {
         }
         let mut planned = if units.len() == 1 && joining.is_empty() {
             let unit = units.remove(0);
-            self.plan_unit(unit.from, unit.conditions, wish)?
+            self.plan_item(unit.from, unit.conditions, required)?
         } else {
-            self.join_units(units, joining, wish)?
+            self.join_items(units, joining, required)?
         };
-        planned.ordered |= gives(&planned.order, &wish.order);
+        planned.ordered |= gives(&planned.order, &required.order);
         if !constant.is_empty() {
             // These stand above the scan: they would be lost if it were planned anew, to be read in another way.
-            planned.again = None;
+            planned.rescan = None;
         }
-        if constant.iter().any(super::equal::is_never) {
+        if constant
+            .iter()
+            .any(crate::rewrite::propagate_constants::is_never)
+        {
             // WHERE false: clients ask so for the columns alone.
             let columns = std::mem::take(&mut planned.plan.columns);
-            planned.plan = super::build::values(Vec::new(), columns);
+            planned.plan = crate::planner::build::values(Vec::new(), columns);
         } else if !constant.is_empty() {
             // What is asked once is asked first: if it does not hold, there are no rows to ask anything of.
             let (once, each): (Vec<Expr>, Vec<Expr>) = constant
@@ -125,7 +129,7 @@ impl Binder<'_> {
         Ok(planned)
     }
 
-    pub(super) fn unit(&self, from: From, units: &mut Vec<Unit>) {
+    pub(super) fn unit(&self, from: From, units: &mut Vec<JoinItem>) {
         let ids = match &from {
             From::Rel(rel) => self.id_ranges(&[*rel]),
             From::Join {
@@ -138,7 +142,7 @@ impl Binder<'_> {
                 ids
             }
         };
-        units.push(Unit {
+        units.push(JoinItem {
             from,
             conditions: Vec::new(),
             ids,
@@ -147,7 +151,7 @@ impl Binder<'_> {
     }
 
     fn id_ranges(&self, rels: &[usize]) -> Vec<(ColId, ColId)> {
-        rels.iter().map(|&rel| self.rels[rel].ids()).collect()
+        rels.iter().map(|&rel| self.range.rels[rel].ids()).collect()
     }
 
     pub(super) fn id_ranges_of_list(&self, list: &FromList) -> Vec<(ColId, ColId)> {
@@ -159,9 +163,9 @@ impl Binder<'_> {
     /// Column identities that an item's inside refers to.
     fn needs(&self, from: &From, out: &mut Vec<ColId>) {
         match from {
-            From::Rel(rel) => match &self.rels[*rel].source {
+            From::Rel(rel) => match &self.range.rels[*rel].source {
                 Source::Plan(Some(plan)) => walk::plan_ids(plan, out),
-                Source::Query(Some(query)) => self.foreign_ids(query, out),
+                Source::Query(Some(query)) => self.range.foreign_ids(query, out),
                 Source::Function { args, .. } => args.iter().for_each(|a| walk::column_ids(a, out)),
                 _ => {}
             },
@@ -179,30 +183,30 @@ impl Binder<'_> {
         }
     }
 
-    pub(super) fn plan_unit(
+    pub(super) fn plan_item(
         &mut self,
         from: From,
         conditions: Vec<Expr>,
-        wish: &Wish,
-    ) -> Result<Planned> {
+        required: &RequiredOrder,
+    ) -> Result<Path> {
         match from {
             From::Rel(rel) => {
-                // Only beside others is it ever planned again.
-                let joined = self.rels.len() > 1;
-                let is_table = matches!(self.rels[rel].source, Source::Table(_));
-                let again = (is_table && joined).then(|| {
+                // Only beside others is it ever planned rescan.
+                let joined = self.range.rels.len() > 1;
+                let is_table = matches!(self.range.rels[rel].source, Source::Table(_));
+                let rescan = (is_table && joined).then(|| {
                     let conditions = conditions.clone();
-                    Box::new(Again { rel, conditions })
+                    Box::new(Rescan { rel, conditions })
                 });
-                let planned = self.scan(rel, conditions, wish)?;
-                Ok(Planned { again, ..planned })
+                let planned = self.scan(rel, conditions, required)?;
+                Ok(Path { rescan, ..planned })
             }
             From::Join {
                 kind,
                 left,
                 right,
                 on,
-            } => self.plan_join(kind, *left, *right, on, conditions, wish),
+            } => self.plan_join(kind, *left, *right, on, conditions, required),
         }
     }
 
@@ -214,8 +218,8 @@ impl Binder<'_> {
         mut right: FromList,
         on: Vec<Expr>,
         above: Vec<Expr>,
-        wish: &Wish,
-    ) -> Result<Planned> {
+        required: &RequiredOrder,
+    ) -> Result<Path> {
         let left_ids = self.id_ranges_of_list(&left);
         let right_ids = self.id_ranges_of_list(&right);
         let touches = |expr: &Expr, ranges: &[(ColId, ColId)]| {
@@ -244,7 +248,7 @@ impl Binder<'_> {
         }
         let mut conditions = Vec::new();
         let mut on = on;
-        super::fold::conditions(&mut on);
+        crate::rewrite::fold_constants::conditions(&mut on);
         for condition in on {
             let (l, r) = (
                 touches(&condition, &left_ids),
@@ -260,19 +264,19 @@ impl Binder<'_> {
                 conditions.push(condition);
             }
         }
-        let left = self.plan_from(left, &Wish::default())?;
+        let left = self.plan_from(left, &RequiredOrder::default())?;
         // LATERAL on the right side.
         let mut needed = Vec::new();
         right.items.iter().for_each(|i| self.needs(i, &mut needed));
         let lateral = needed.iter().any(|id| left.layout.contains(*id));
         let joined = if lateral {
-            let right = self.plan_from(right, &Wish::default())?;
+            let right = self.plan_from(right, &RequiredOrder::default())?;
             self.lateral_join(kind, left, right, conditions)?
         } else {
-            self.join_pair(kind, left, right, conditions, wish)?
+            self.join_pair(kind, left, right, conditions, required)?
         };
         let plan = self.filtered(joined.plan, filter, &joined.layout);
-        Ok(Planned { plan, ..joined })
+        Ok(Path { plan, ..joined })
     }
 
     pub(super) fn joins_allowed(&self) -> JoinsAllowed {
@@ -288,11 +292,11 @@ impl Binder<'_> {
     fn join_pair(
         &mut self,
         kind: JoinKind,
-        left: Planned,
+        left: Path,
         right: FromList,
         on: Vec<Expr>,
-        wish: &Wish,
-    ) -> Result<Planned> {
+        required: &RequiredOrder,
+    ) -> Result<Path> {
         if let ([From::Rel(rel)], false) = (right.items.as_slice(), kind == JoinKind::Full) {
             let rel = *rel;
             let mut all: Vec<Expr> = right.conditions.clone();
@@ -301,12 +305,12 @@ impl Binder<'_> {
                 let (kept, whole) = self.item_estimate(rel, &right.conditions)?;
                 let hashed = whole + estimate::hash_join(left.plan.rows, kept);
                 let looped = left.plan.rows * (cost + estimate::REWIND);
-                if let Some(ordered) = self.in_order(kind, &left, wish)? {
+                if let Some(ordered) = self.in_order(kind, &left, required)? {
                     let rows = left.plan.rows.max(1.0);
                     let sorted = left.plan.cost + looped.min(hashed);
-                    let sorted = wished_cost(sorted, 0.0, rows, false, wish);
+                    let sorted = cost_with_order(sorted, 0.0, rows, false, required);
                     let cost = ordered.plan.cost + looped + off(self.joins_allowed().nested_loop);
-                    if wished_cost(cost, 0.0, rows, true, wish) < sorted {
+                    if cost_with_order(cost, 0.0, rows, true, required) < sorted {
                         let right = self.index_side(rel, right.conditions, &on)?;
                         let index_rows = Some(right.plan.rows);
                         return self.lateral_join_rows(kind, ordered, right, on, index_rows);
@@ -320,20 +324,25 @@ impl Binder<'_> {
                 }
             }
         }
-        let right = self.plan_from(right, &Wish::default())?;
-        self.join_sides(kind, left, right, on, wish)
+        let right = self.plan_from(right, &RequiredOrder::default())?;
+        self.join_sides(kind, left, right, on, required)
     }
 
     /// The left side of a join in the order wished for, if an index gives it, the join keeps it, and few rows are
     /// taken.
-    fn in_order(&mut self, kind: JoinKind, left: &Planned, wish: &Wish) -> Result<Option<Planned>> {
-        let (Some(again), false) = (
-            &left.again,
-            wish.order.is_empty() || wish.limit.is_none() || keeps_right(kind),
+    fn in_order(
+        &mut self,
+        kind: JoinKind,
+        left: &Path,
+        required: &RequiredOrder,
+    ) -> Result<Option<Path>> {
+        let (Some(rescan), false) = (
+            &left.rescan,
+            required.order.is_empty() || required.limit.is_none() || keeps_right(kind),
         ) else {
             return Ok(None);
         };
-        let planned = self.scan(again.rel, again.conditions.clone(), wish)?;
+        let planned = self.scan(rescan.rel, rescan.conditions.clone(), required)?;
         Ok(planned.ordered.then_some(planned))
     }
 
@@ -355,36 +364,31 @@ impl Binder<'_> {
 
     /// The inner side of an index join: conditions that an index answers become keys, the others about outer columns
     /// are the join's.
-    pub(super) fn index_side(
-        &mut self,
-        rel: usize,
-        own: Vec<Expr>,
-        on: &[Expr],
-    ) -> Result<Planned> {
+    pub(super) fn index_side(&mut self, rel: usize, own: Vec<Expr>, on: &[Expr]) -> Result<Path> {
         let mut conditions = own;
         conditions.extend(on.iter().cloned());
-        self.scan(rel, conditions, &Wish::default())
+        self.scan(rel, conditions, &RequiredOrder::default())
     }
 
     /// `right` runs once for each left row.
     pub(super) fn lateral_join(
         &mut self,
         kind: JoinKind,
-        left: Planned,
-        right: Planned,
+        left: Path,
+        right: Path,
         on: Vec<Expr>,
-    ) -> Result<Planned> {
+    ) -> Result<Path> {
         self.lateral_join_rows(kind, left, right, on, None)
     }
 
     pub(super) fn lateral_join_rows(
         &mut self,
         kind: JoinKind,
-        left: Planned,
-        mut right: Planned,
+        left: Path,
+        mut right: Path,
         on: Vec<Expr>,
         index_rows: Option<f64>,
-    ) -> Result<Planned> {
+    ) -> Result<Path> {
         if matches!(kind, JoinKind::Right | JoinKind::Full) {
             return Err(SqlError::new(
                 logstead_types::SqlState::INVALID_COLUMN_REFERENCE,
@@ -414,13 +418,13 @@ impl Binder<'_> {
     fn nested_loop(
         &mut self,
         kind: JoinKind,
-        left: Planned,
-        right: Planned,
+        left: Path,
+        right: Path,
         on: Vec<Expr>,
         lateral: bool,
         rows: f64,
         cost: f64,
-    ) -> Planned {
+    ) -> Path {
         let both = left.layout.concat(&right.layout);
         let condition = crate::bind::and(on).map(|c| both.resolve(c));
         let half = matches!(kind, JoinKind::Semi | JoinKind::Anti);
@@ -450,9 +454,9 @@ impl Binder<'_> {
             rows,
             cost,
         };
-        Planned {
+        Path {
             order,
-            ..Planned::new(plan, layout)
+            ..Path::new(plan, layout)
         }
     }
 
@@ -460,11 +464,11 @@ impl Binder<'_> {
     pub(super) fn join_sides(
         &mut self,
         kind: JoinKind,
-        left: Planned,
-        right: Planned,
+        left: Path,
+        right: Path,
         on: Vec<Expr>,
-        wish: &Wish,
-    ) -> Result<Planned> {
+        required: &RequiredOrder,
+    ) -> Result<Path> {
         let share = self.share(on.iter(), right.plan.rows);
         let mut rows = left.plan.rows * right.plan.rows * share;
         if matches!(kind, JoinKind::Left | JoinKind::Full) {
@@ -513,12 +517,12 @@ impl Binder<'_> {
             first = left.plan.cost;
         }
         let hashed = sides + joined + rows * estimate::ROW;
-        let mut best = wished_cost(hashed, first, rows, false, wish) + off(allowed.hash);
+        let mut best = cost_with_order(hashed, first, rows, false, required) + off(allowed.hash);
         let mut is_looped = false;
         // Where both can be had a hash join is as good as a loop for few rows and better for many.
         if !allowed.hash {
-            let ordered = gives(&left.order, &wish.order) && !keeps_right(kind);
-            let cost = wished_cost(looped, right.plan.cost, rows, ordered, wish);
+            let ordered = gives(&left.order, &required.order) && !keeps_right(kind);
+            let cost = cost_with_order(looped, right.plan.cost, rows, ordered, required);
             let cost = cost + off(allowed.nested_loop);
             is_looped = cost < best;
             best = best.min(cost);
@@ -526,7 +530,7 @@ impl Binder<'_> {
         // Of few rows nothing is saved, and planning takes time.
         let worth_it = best - sides > FEW;
         if worth_it
-            && let Some(way) = self.merge_way(kind, &left, &right, &pairs, rows, wish, best)?
+            && let Some(way) = self.merge_way(kind, &left, &right, &pairs, rows, required, best)?
             && way.wished + off(allowed.merge) < best
         {
             return Ok(self.merge_join(kind, way, &pairs, rest, rows));
@@ -569,7 +573,7 @@ impl Binder<'_> {
             rows,
             cost: hashed,
         };
-        Ok(Planned::new(plan, layout))
+        Ok(Path::new(plan, layout))
     }
 
     /// Share of left rows that have a partner on a right side of so many rows.
@@ -648,8 +652,8 @@ impl Binder<'_> {
             return Ok(None);
         };
         let common = SqlType::of(common.oid);
-        let l = self.try_coerce(l, common, CastContext::Implicit, None)?;
-        let r = self.try_coerce(r, common, CastContext::Implicit, None)?;
+        let l = self.cast(l, common, CastContext::Implicit)?;
+        let r = self.cast(r, common, CastContext::Implicit)?;
         Ok(l.zip(r))
     }
 }

@@ -3,8 +3,8 @@
 //! Owns: the share of rows in which a column is equal to a value, below it or above it, by its common values and its
 //! histogram.
 
-use super::super::estimate;
-use crate::bind::unplanned::is_leakproof_type;
+use crate::estimate;
+use crate::rewrite::leakproof::is_leakproof_type;
 use logstead_sql_catalog::ColumnStatistics;
 use logstead_sql_func::Comparison;
 use logstead_sql_types::value::{Datum, compare, oid};

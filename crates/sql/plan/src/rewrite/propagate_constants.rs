@@ -3,10 +3,10 @@
 //! `a.x = b.x AND a.x = 5` is read as `a.x = 5 AND b.x = 5`: both items are narrowed, and nothing is left to be joined
 //! by. PostgreSQL's equivalence classes do the same.
 
-use super::scan::plain_column;
-use super::walk;
-use crate::bind::ColId;
 use crate::expr::Expr;
+use crate::query::ColId;
+use crate::query::plain_column;
+use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
 use logstead_sql_types::value::Datum;
@@ -62,7 +62,7 @@ fn is_parameter(expr: &Expr) -> bool {
 }
 
 /// Adds what follows to conditions that all have to hold, and takes out what then says nothing more.
-pub(super) fn constants(conditions: &mut Vec<Expr>) {
+pub(crate) fn constants(conditions: &mut Vec<Expr>) {
     if conditions.len() < 2 {
         return;
     }
@@ -153,7 +153,7 @@ fn rewritten(constant: &Expr, joining: &Expr, column: ColId) -> Option<Expr> {
 }
 
 /// Whether a condition is never true, whatever the row.
-pub(super) fn is_never(condition: &Expr) -> bool {
+pub(crate) fn is_never(condition: &Expr) -> bool {
     matches!(condition, Expr::Const(Datum::Bool(false) | Datum::Null, _))
         && !walk::is_volatile(condition)
 }

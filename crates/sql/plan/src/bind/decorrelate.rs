@@ -14,13 +14,14 @@
 //!   columns, of types whose sums do not overflow, and of all conditions and of what is made of the aggregates only
 //!   what [`cannot_fail`].
 
-use super::query::{Distinct, From, Grouping, Output, Select};
-use super::select::{Tail, collect_rels};
+use super::select::Tail;
 use super::semijoin::within;
-use super::setop::Body;
-use super::unplanned::Unplanned;
 use super::{Binder, ColId, Rel, Source};
 use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::query::Body;
+use crate::query::BoundSubquery;
+use crate::query::collect_rels;
+use crate::query::{DecorrelatedCondition, Distinct, From, Grouping, Output, Select};
 use crate::{refuses_null, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
@@ -29,16 +30,6 @@ use logstead_sql_parse::strip;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Oid, oid};
 use std::sync::Arc;
-
-/// A condition that is bound in both forms.
-pub(crate) struct Grouped {
-    /// The item whose rows are the groups.
-    pub(crate) rel: usize,
-    /// The condition with the subquery.
-    pub correlated: Expr,
-    /// What the groups' keys are compared with.
-    pub outer: Vec<Expr>,
-}
 
 /// A grouped query on its way to be an item.
 struct Made {
@@ -96,13 +87,13 @@ impl Binder<'_> {
             aggregates,
             value,
         } = made;
-        let index = self.rels.len();
-        let first = super::COLUMN_BASE + self.columns.len();
+        let index = self.range.rels.len();
+        let first = super::COLUMN_BASE + self.range.columns.len();
         let width = select.outputs.len();
         for output in &select.outputs {
             let (ty, origin) = (output.column.ty, output.column.origin);
             let id = self.column("".into(), ty, origin, index);
-            self.columns[id - super::COLUMN_BASE].used = true;
+            self.range.columns[id - super::COLUMN_BASE].used = true;
         }
         let of_group = |id: ColId| {
             let at = aggregates.iter().position(|aggregate| *aggregate == id)?;
@@ -134,13 +125,13 @@ impl Binder<'_> {
         }
         conditions.push(compared);
         let name: Arc<str> = "".into();
-        let query = Unplanned {
+        let query = BoundSubquery {
             body: Body::Select(Box::new(select)),
             own,
             barrier: false,
             with: false,
         };
-        self.rels.push(Rel {
+        self.range.rels.push(Rel {
             alias: Arc::clone(&name),
             shown: name,
             source: Source::Query(Some(Box::new(query))),
@@ -152,7 +143,7 @@ impl Binder<'_> {
             guard: Vec::new(),
             as_role: None,
         });
-        self.grouped.push(Grouped {
+        self.range.decorrelated.push(DecorrelatedCondition {
             rel: index,
             correlated: condition.clone(),
             outer,
@@ -189,16 +180,16 @@ impl Binder<'_> {
         collect_rels(&from, &mut rels);
         let tables = rels
             .iter()
-            .all(|rel| matches!(self.rels[*rel].source, Source::Table(_)));
+            .all(|rel| matches!(self.range.rels[*rel].source, Source::Table(_)));
         if !plain || !tables || from.items.is_empty() {
             return None;
         }
-        let own = self.ranges(&from);
+        let own = self.range.ranges(&from);
         let is_own = |id: &ColId| own.iter().any(|(from, to)| (*from..*to).contains(id));
         let mut inside = Vec::new();
         from.items
             .iter()
-            .for_each(|item| self.inside(item, &mut inside));
+            .for_each(|item| self.range.inside(item, &mut inside));
         let aggregates: Vec<ColId> = grouping.aggregates.iter().map(|(id, _)| *id).collect();
         let mut read = Vec::new();
         walk::column_ids(&output.expr, &mut read);

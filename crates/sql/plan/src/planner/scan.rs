@@ -1,150 +1,59 @@
 //! How one FROM item is read.
 
-use super::layout::Layout;
-use super::merge_join::{Sorted, as_wanted};
-use super::{
-    Guarded, NO_VERSION, Node, OutputColumn, Plan, ROW_NUMBER, Scan, SetOpKind, build, estimate,
-    walk,
-};
-use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
 use crate::expr::Expr;
+use crate::layout::Layout;
+use crate::planner::Planner;
+use crate::planner::merge_join::{PathKey, as_wanted};
+use crate::query::{ColId, Source};
+use crate::rewrite::prune_columns::prune;
+use crate::{Guarded, NO_VERSION, Node, OutputColumn, Plan, ROW_NUMBER, Scan, build, estimate};
 use logstead_sql_catalog::Relation;
-use logstead_sql_func::Volatility;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, SqlType, oid};
+use logstead_sql_types::value::{SqlType, oid};
 use std::sync::Arc;
 
 /// A plan with the identities of its columns.
 #[derive(Clone)]
-pub(crate) struct Planned {
+pub(crate) struct Path {
     pub plan: Plan,
     pub layout: Layout,
     /// Rows come in the order that was wanted.
     pub ordered: bool,
     /// What they are sorted by, where that is known.
-    pub(super) order: Vec<Sorted>,
+    pub(super) order: Vec<PathKey>,
     /// How a table could be read in another order.
-    pub(super) again: Option<Box<Again>>,
+    pub(super) rescan: Option<Box<Rescan>>,
 }
 
 /// A scan of a table, to be planned once more.
 #[derive(Clone)]
-pub(super) struct Again {
+pub(super) struct Rescan {
     pub(super) rel: usize,
     pub(super) conditions: Vec<Expr>,
 }
 
-impl Planned {
+impl Path {
     /// Rows of which no order is known.
-    pub(crate) fn new(plan: Plan, layout: Layout) -> Planned {
-        Planned {
+    pub(crate) fn new(plan: Plan, layout: Layout) -> Path {
+        Path {
             plan,
             layout,
             ordered: false,
             order: Vec::new(),
-            again: None,
+            rescan: None,
         }
     }
 }
 
 /// An order of rows: column or expression, descending, NULLs first.
-pub(crate) type Wanted = Vec<(Expr, bool, bool)>;
+pub(crate) type PathKeys = Vec<(Expr, bool, bool)>;
 
 /// What the reader of a scan would like.
 #[derive(Default)]
-pub(crate) struct Wish {
-    pub order: Wanted,
+pub(crate) struct RequiredOrder {
+    pub order: PathKeys,
     /// Rows that will be taken.
     pub limit: Option<f64>,
-}
-
-/// A subquery's columns that nobody asks for are not computed, unless computing them does something: one that fails
-/// fails nothing.
-fn leave_out(plan: &mut Plan, used: &[bool]) {
-    let width = plan.columns.len();
-    if width != used.len() {
-        return;
-    }
-    match &mut plan.node {
-        Node::Limit { input, .. } => leave_out(input, used),
-        Node::SetOp {
-            kind: SetOpKind::Union,
-            all: true,
-            left,
-            right,
-        } => {
-            leave_out(left, used);
-            leave_out(right, used);
-        }
-        Node::Filter { input, condition } => {
-            let mut used = used.to_vec();
-            note_used(condition, &mut used);
-            leave_out(input, &used);
-        }
-        Node::Project { input, exprs } if exprs.len() == width => {
-            for ((expr, column), used) in exprs.iter_mut().zip(&plan.columns).zip(used) {
-                if !*used && !does_something(expr) {
-                    *expr = Expr::Const(Datum::Null, column.ty);
-                }
-            }
-            let mut below = vec![false; input.columns.len()];
-            for expr in exprs.iter() {
-                note_used(expr, &mut below);
-            }
-            leave_out(input, &below);
-        }
-        Node::Aggregate {
-            keys, aggregates, ..
-        } => {
-            for (call, used) in aggregates.iter_mut().zip(used.iter().skip(keys.len())) {
-                let mut computed = call.args.iter().chain(&call.filter);
-                if *used || !call.order.is_empty() || computed.any(does_something) {
-                    continue;
-                }
-                // It stays in its place, over no row.
-                for arg in &mut call.args {
-                    *arg = Expr::Const(Datum::Null, arg.ty());
-                }
-                call.distinct = false;
-                call.filter = Some(Expr::Const(Datum::Bool(false), SqlType::of(oid::BOOL)));
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Whether computing an expression does something besides.
-fn does_something(expr: &Expr) -> bool {
-    let within = |e: &Expr| matches!(e, Expr::Subquery(subquery) if changes(&subquery.plan));
-    walk::is_volatile(expr) || walk::any(expr, &within)
-}
-
-/// Whether a plan does something besides giving rows. Expressions are not looked at.
-fn changes(plan: &Plan) -> bool {
-    let own = match &plan.node {
-        Node::FunctionScan { function, .. } => function.volatility == Volatility::Volatile,
-        Node::RoutineScan { .. }
-        | Node::LockRows { .. }
-        | Node::Insert(_)
-        | Node::Update(_)
-        | Node::Delete(_)
-        | Node::Merge(_) => true,
-        _ => false,
-    };
-    own || crate::stats::children(plan).into_iter().any(changes)
-}
-
-/// Notes the columns that an expression reads.
-fn note_used(expr: &Expr, used: &mut [bool]) {
-    match expr {
-        Expr::Column(column, _) => match used.get_mut(*column) {
-            Some(used) => *used = true,
-            None => used.fill(true),
-        },
-        // Its plan may read any of them.
-        Expr::Subquery(_) => used.fill(true),
-        _ => walk::children(expr, &mut |child| note_used(child, used)),
-    }
 }
 
 /// A function's rows, of which these columns are computed anew.
@@ -160,31 +69,31 @@ fn asking(plan: Plan, asked: Vec<(usize, Expr)>) -> Plan {
     build::project(plan, exprs, columns)
 }
 
-impl Binder<'_> {
+impl Planner<'_> {
     /// Reads FROM item `rel` under `conditions` (all of them about this item alone, or about columns that an enclosing
     /// row gives: those only answer through an index, see `lateral`).
     pub(crate) fn scan(
         &mut self,
         rel: usize,
         conditions: Vec<Expr>,
-        wish: &Wish,
-    ) -> Result<Planned> {
-        match &self.rels[rel].source {
+        required: &RequiredOrder,
+    ) -> Result<Path> {
+        match &self.range.rels[rel].source {
             Source::Table(table) => {
                 let table = table.clone();
-                self.table_scan(rel, &table, conditions, wish)
+                self.table_scan(rel, &table, conditions, required)
             }
             Source::Virtual(relation, table) => {
                 let (relation, table) = (relation.clone(), *table);
                 let rows = estimate::virtual_rows((self.cx.rows_of)(&relation));
                 let (mut columns, mut layout, mut outputs) = self.wanted_columns(rel, &relation);
-                if let Some(row_id) = self.rels[rel].row_id {
+                if let Some(row_id) = self.range.rels[rel].row_id {
                     columns.extend([ROW_NUMBER, NO_VERSION]);
                     (layout, outputs) = with_row_id(&layout, outputs, row_id);
                 }
                 let share = self.share(conditions.iter(), rows);
                 let filter = crate::bind::and(conditions).map(|c| layout.resolve(c));
-                let alias = self.rels[rel].alias.clone();
+                let alias = self.range.rels[rel].alias.clone();
                 let plan = Plan {
                     node: Node::VirtualScan {
                         table,
@@ -196,7 +105,7 @@ impl Binder<'_> {
                     rows: (rows * share).max(1.0),
                     cost: rows * 0.01,
                 };
-                Ok(Planned::new(plan, layout))
+                Ok(Path::new(plan, layout))
             }
             Source::Plan(_) | Source::Query(_) | Source::Cte { .. } | Source::Function { .. } => {
                 self.other_scan(rel, conditions)
@@ -204,18 +113,18 @@ impl Binder<'_> {
         }
     }
 
-    fn other_scan(&mut self, rel: usize, conditions: Vec<Expr>) -> Result<Planned> {
-        let first = self.rels[rel].first;
-        let ids: Vec<ColId> = (first..first + self.rels[rel].width).collect();
+    fn other_scan(&mut self, rel: usize, conditions: Vec<Expr>) -> Result<Path> {
+        let first = self.range.rels[rel].first;
+        let ids: Vec<ColId> = (first..first + self.range.rels[rel].width).collect();
         let used: Vec<bool> = ids.iter().map(|&id| self.info(id).used).collect();
-        let item = &mut self.rels[rel];
+        let item = &mut self.range.rels[rel];
         let alias = item.alias.clone();
         let plan = match &mut item.source {
             Source::Plan(plan) => {
                 let mut plan = *plan
                     .take()
                     .ok_or_else(|| SqlError::internal("a subquery was planned twice"))?;
-                leave_out(&mut plan, &used);
+                prune(&mut plan, &used);
                 plan
             }
             Source::Cte { slot, rows } => {
@@ -261,7 +170,7 @@ impl Binder<'_> {
         };
         let layout = Layout::new(ids);
         let plan = self.filtered(plan, conditions, &layout);
-        Ok(Planned::new(plan, layout))
+        Ok(Path::new(plan, layout))
     }
 
     fn output_column(&self, id: ColId) -> OutputColumn {
@@ -280,7 +189,7 @@ impl Binder<'_> {
         rel: usize,
         relation: &Relation,
     ) -> (Vec<usize>, Layout, Vec<OutputColumn>) {
-        let item = &self.rels[rel];
+        let item = &self.range.rels[rel];
         let mut columns = Vec::new();
         let mut ids = Vec::new();
         let mut outputs = Vec::new();
@@ -306,26 +215,26 @@ impl Binder<'_> {
         rel: usize,
         table: &Arc<Relation>,
         conditions: Vec<Expr>,
-        wish: &Wish,
-    ) -> Result<Planned> {
+        required: &RequiredOrder,
+    ) -> Result<Path> {
         // An index may answer what row security asks, as it may the rest.
-        let guards = self.rels[rel].guard.len();
+        let guards = self.range.rels[rel].guard.len();
         let conditions = match guards {
             0 => conditions,
-            _ => [self.rels[rel].guard.clone(), conditions].concat(),
+            _ => [self.range.rels[rel].guard.clone(), conditions].concat(),
         };
         let rows = self.table_rows(table);
-        let current_of = self.rels[rel].current_of.clone();
+        let current_of = self.range.rels[rel].current_of.clone();
         let candidate = match &current_of {
             Some(_) => None,
-            None => self.best_index(rel, table, &conditions, wish, rows)?,
+            None => self.best_index(rel, table, &conditions, required, rows)?,
         };
         let (columns, mut layout, mut outputs) = self.wanted_columns(rel, table);
-        if let Some(row_id) = self.rels[rel].row_id {
+        if let Some(row_id) = self.range.rels[rel].row_id {
             (layout, outputs) = with_row_id(&layout, outputs, row_id);
         }
-        let row_id = self.rels[rel].row_id.is_some();
-        let alias = self.rels[rel].alias.clone();
+        let row_id = self.range.rels[rel].row_id.is_some();
+        let alias = self.range.rels[rel].alias.clone();
         let share = self.share(conditions.iter(), rows);
         let make_scan = |conditions: Vec<(usize, Expr)>| {
             let (guard, own): (Vec<_>, Vec<_>) =
@@ -349,7 +258,7 @@ impl Binder<'_> {
                 rows: 1.0,
                 cost: 0.01,
             };
-            return Ok(Planned::new(plan, layout));
+            return Ok(Path::new(plan, layout));
         }
         let Some(candidate) = candidate else {
             let plan = Plan {
@@ -358,7 +267,7 @@ impl Binder<'_> {
                 rows: (rows * share).max(1.0),
                 cost: estimate::seq_scan(rows),
             };
-            return Ok(Planned::new(plan, layout));
+            return Ok(Path::new(plan, layout));
         };
         let rest = conditions
             .into_iter()
@@ -376,29 +285,15 @@ impl Binder<'_> {
             rows: (rows * share).min(candidate.rows).max(1.0),
             cost: candidate.cost,
         };
-        Ok(Planned {
+        Ok(Path {
             ordered: candidate.ordered,
             order: match candidate.ordered {
-                true => as_wanted(&wish.order),
+                true => as_wanted(&required.order),
                 false => Vec::new(),
             },
-            ..Planned::new(plan, layout)
+            ..Path::new(plan, layout)
         })
     }
-}
-
-/// The column identity behind binary-compatible casts.
-pub(crate) fn plain_column(expr: &Expr) -> Option<ColId> {
-    match expr {
-        Expr::Column(id, _) if *id >= COLUMN_BASE => Some(*id),
-        Expr::Relabel(inner, ty) if same_bytes(inner.ty().oid, ty.oid) => plain_column(inner),
-        _ => None,
-    }
-}
-
-/// Types whose values have the same bytes and order.
-pub(super) fn same_bytes(a: u32, b: u32) -> bool {
-    a == b || (matches!(a, oid::TEXT | oid::VARCHAR) && matches!(b, oid::TEXT | oid::VARCHAR))
 }
 
 /// What a scan gives, and behind it the row's number and its version's token.

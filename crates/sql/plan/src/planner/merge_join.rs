@@ -7,16 +7,17 @@
 //! What a merge join gives is sorted by its keys, which saves the sort of an ORDER BY, a DISTINCT ON or a window above,
 //! and lets LIMIT end it early.
 
-use super::build::sort;
-use super::scan::{Planned, Wanted, Wish};
-use super::{JoinKind, MergeKey, Node, Plan, SortKey, estimate, walk};
-use crate::bind::{Binder, Source};
 use crate::expr::Expr;
+use crate::planner::Planner;
+use crate::planner::build::sort;
+use crate::planner::scan::{Path, PathKeys, RequiredOrder};
+use crate::query::Source;
+use crate::{JoinKind, MergeKey, Node, Plan, SortKey, estimate, walk};
 use logstead_sql_types::error::Result;
 
 /// What rows are sorted by at one place of their order.
 #[derive(Clone)]
-pub(crate) struct Sorted {
+pub(crate) struct PathKey {
     /// Equal on every row: sorted by one is sorted by the others.
     exprs: Vec<Expr>,
     desc: bool,
@@ -24,15 +25,15 @@ pub(crate) struct Sorted {
     nulls_first: Option<bool>,
 }
 
-impl Sorted {
+impl PathKey {
     fn is(&self, expr: &Expr) -> bool {
         self.exprs.iter().any(|e| walk::same(e, expr))
     }
 }
 
 /// The order of a scan that was asked for one, and gives it.
-pub(super) fn as_wanted(wanted: &Wanted) -> Vec<Sorted> {
-    let each = wanted.iter().map(|(expr, desc, nulls_first)| Sorted {
+pub(super) fn as_wanted(wanted: &PathKeys) -> Vec<PathKey> {
+    let each = wanted.iter().map(|(expr, desc, nulls_first)| PathKey {
         exprs: vec![expr.clone()],
         desc: *desc,
         nulls_first: Some(*nulls_first),
@@ -41,7 +42,7 @@ pub(super) fn as_wanted(wanted: &Wanted) -> Vec<Sorted> {
 }
 
 /// Whether rows in `order` are sorted as is wanted.
-pub(super) fn gives(order: &[Sorted], wanted: &Wanted) -> bool {
+pub(super) fn gives(order: &[PathKey], wanted: &PathKeys) -> bool {
     let mut at = 0;
     for (expr, desc, nulls_first) in wanted {
         // What was sorted by already changes nothing.
@@ -62,11 +63,17 @@ pub(super) fn gives(order: &[Sorted], wanted: &Wanted) -> bool {
 }
 
 /// Of rows that come in an order or not: what they cost with the order that is wished for.
-pub(super) fn wished_cost(cost: f64, startup: f64, rows: f64, ordered: bool, wish: &Wish) -> f64 {
-    if wish.order.is_empty() {
+pub(super) fn cost_with_order(
+    cost: f64,
+    startup: f64,
+    rows: f64,
+    ordered: bool,
+    required: &RequiredOrder,
+) -> f64 {
+    if required.order.is_empty() {
         return cost;
     }
-    let taken = wish.limit.map_or(rows, |limit| limit.clamp(1.0, rows));
+    let taken = required.limit.map_or(rows, |limit| limit.clamp(1.0, rows));
     match ordered {
         true => startup + (cost - startup) * (taken / rows),
         // A sort of which few rows are wanted keeps twice as many.
@@ -85,7 +92,7 @@ type KeyOrder = Vec<(usize, bool, bool)>;
 
 /// A side that comes as a merge join needs it.
 struct Ready {
-    planned: Planned,
+    planned: Path,
     /// Cost before its first row.
     startup: f64,
 }
@@ -95,39 +102,39 @@ pub(super) struct Way {
     left: Ready,
     right: Ready,
     keys: KeyOrder,
-    order: Vec<Sorted>,
+    order: Vec<PathKey>,
     /// What it costs.
     pub(super) cost: f64,
     /// With the order that is wished for.
     pub(super) wished: f64,
 }
 
-impl Binder<'_> {
+impl Planner<'_> {
     /// The cheapest merge join of two sides, if one could cost less than `most` with the order that is wished for.
     #[allow(clippy::too_many_arguments, reason = "what a join is made of")]
     pub(super) fn merge_way(
         &mut self,
         kind: JoinKind,
-        left: &Planned,
-        right: &Planned,
+        left: &Path,
+        right: &Path,
         pairs: &Pairs,
         rows: f64,
-        wish: &Wish,
+        required: &RequiredOrder,
         most: f64,
     ) -> Result<Option<Way>> {
         let sides = left.plan.cost + right.plan.cost;
         let merged = estimate::merge_join(left.plan.rows, right.plan.rows) + rows * estimate::ROW;
         // It reads both sides, in the best of all cases as they are.
-        let least = match wish.limit {
-            Some(_) if !wish.order.is_empty() => 0.0,
+        let least = match required.limit {
+            Some(_) if !required.order.is_empty() => 0.0,
             _ => sides + merged,
         };
         if least >= most {
             return Ok(None);
         }
         let mut best: Option<Way> = None;
-        for keys in self.key_orders(kind, left, right, pairs, wish) {
-            let side = |at: SideOf| -> Wanted {
+        for keys in self.key_orders(kind, left, right, pairs, required) {
+            let side = |at: SideOf| -> PathKeys {
                 keys.iter()
                     .filter_map(|(pair, desc, first)| {
                         Some((at(pairs.get(*pair)?).clone(), *desc, *first))
@@ -140,8 +147,8 @@ impl Binder<'_> {
             let startup = ready_left.startup + ready_right.startup;
             let cost = ready_left.planned.plan.cost + ready_right.planned.plan.cost + merged;
             let order = joined_order(kind, &by_left, &by_right);
-            let ordered = gives(&order, &wish.order);
-            let wished = wished_cost(cost, startup, rows, ordered, wish);
+            let ordered = gives(&order, &required.order);
+            let wished = cost_with_order(cost, startup, rows, ordered, required);
             if wished < best.as_ref().map_or(most, |way| way.wished) {
                 best = Some(Way {
                     left: ready_left,
@@ -164,7 +171,7 @@ impl Binder<'_> {
         pairs: &Pairs,
         rest: Vec<Expr>,
         rows: f64,
-    ) -> Planned {
+    ) -> Path {
         let (left, right) = (way.left.planned, way.right.planned);
         let keys = way.keys.iter().filter_map(|(pair, desc, _)| {
             let (l, r) = pairs.get(*pair)?;
@@ -177,7 +184,7 @@ impl Binder<'_> {
         let keys = keys.collect();
         let both = left.layout.concat(&right.layout);
         let condition = crate::bind::and(rest).map(|c| both.resolve(c));
-        let half = super::build::is_half(kind);
+        let half = crate::planner::build::is_half(kind);
         let mut columns = left.plan.columns.clone();
         if !half {
             columns.extend(right.plan.columns.iter().cloned());
@@ -196,9 +203,9 @@ impl Binder<'_> {
             rows,
             cost: way.cost,
         };
-        Planned {
+        Path {
             order: way.order,
-            ..Planned::new(plan, layout)
+            ..Path::new(plan, layout)
         }
     }
 
@@ -206,15 +213,15 @@ impl Binder<'_> {
     fn key_orders(
         &self,
         kind: JoinKind,
-        left: &Planned,
-        right: &Planned,
+        left: &Path,
+        right: &Path,
         pairs: &Pairs,
-        wish: &Wish,
+        required: &RequiredOrder,
     ) -> Vec<KeyOrder> {
         let mut begins: Vec<KeyOrder> = Vec::new();
         let is_inner = kind == JoinKind::Inner;
         let mut begin: KeyOrder = Vec::new();
-        for (expr, desc, first) in &wish.order {
+        for (expr, desc, first) in &required.order {
             let pair = pairs
                 .iter()
                 .position(|(l, r)| walk::same(l, expr) || (is_inner && walk::same(r, expr)));
@@ -225,7 +232,7 @@ impl Binder<'_> {
             }
         }
         begins.push(begin);
-        let sides: [(&Planned, SideOf); 2] = [(left, |pair| &pair.0), (right, |pair| &pair.1)];
+        let sides: [(&Path, SideOf); 2] = [(left, |pair| &pair.0), (right, |pair| &pair.1)];
         for (side, of) in sides {
             let known = side.order.iter().map_while(|sorted| {
                 let pair = pairs.iter().position(|pair| sorted.is(of(pair)))?;
@@ -233,15 +240,15 @@ impl Binder<'_> {
             });
             let known: KeyOrder = known.collect();
             begins.push(known);
-            let Some(again) = &side.again else { continue };
-            let item = &self.rels[again.rel];
+            let Some(rescan) = &side.rescan else { continue };
+            let item = &self.range.rels[rescan.rel];
             let Source::Table(table) = &item.source else {
                 continue;
             };
             for index in table.indexes.iter().filter(|index| index.is_plain()) {
                 let known = index.columns.iter().map_while(|column| {
                     let id = item.first + column.position()?;
-                    let is = |pair: &(Expr, Expr)| super::scan::plain_column(of(pair)) == Some(id);
+                    let is = |pair: &(Expr, Expr)| crate::query::plain_column(of(pair)) == Some(id);
                     let pair = pairs.iter().position(is)?;
                     Some((pair, column.desc, column.nulls_first))
                 });
@@ -269,7 +276,7 @@ impl Binder<'_> {
     }
 
     /// A side in an order: as it is, read in another way, or sorted.
-    fn ready(&mut self, side: &Planned, wanted: &Wanted) -> Result<Ready> {
+    fn ready(&mut self, side: &Path, wanted: &PathKeys) -> Result<Ready> {
         if gives(&side.order, wanted) {
             return Ok(Ready {
                 startup: 0.0,
@@ -279,12 +286,12 @@ impl Binder<'_> {
         let rows = side.plan.rows;
         let spilled = estimate::spilled(&side.plan, rows, self.cx.session.work_mem_bytes() as f64);
         let sorted = side.plan.cost + estimate::sort(rows) + spilled;
-        if let Some(again) = &side.again {
-            let wish = Wish {
+        if let Some(rescan) = &side.rescan {
+            let required = RequiredOrder {
                 order: wanted.clone(),
                 limit: None,
             };
-            let by_index = self.scan(again.rel, again.conditions.clone(), &wish)?;
+            let by_index = self.scan(rescan.rel, rescan.conditions.clone(), &required)?;
             if by_index.ordered && by_index.plan.cost < sorted {
                 return Ok(Ready {
                     startup: 0.0,
@@ -301,17 +308,17 @@ impl Binder<'_> {
         plan.cost = sorted;
         Ok(Ready {
             startup: sorted,
-            planned: Planned {
+            planned: Path {
                 order: as_wanted(wanted),
-                ..Planned::new(plan, side.layout.clone())
+                ..Path::new(plan, side.layout.clone())
             },
         })
     }
 }
 
 /// What the rows of a merge join are sorted by.
-fn joined_order(kind: JoinKind, left: &Wanted, right: &Wanted) -> Vec<Sorted> {
-    let of = |at: usize| -> Option<Sorted> {
+fn joined_order(kind: JoinKind, left: &PathKeys, right: &PathKeys) -> Vec<PathKey> {
+    let of = |at: usize| -> Option<PathKey> {
         let (l, desc, nulls_first) = left.get(at)?;
         let (r, ..) = right.get(at)?;
         let (exprs, nulls_first) = match kind {
@@ -319,7 +326,7 @@ fn joined_order(kind: JoinKind, left: &Wanted, right: &Wanted) -> Vec<Sorted> {
             JoinKind::Semi => (vec![l.clone()], None),
             _ => (vec![l.clone()], Some(*nulls_first)),
         };
-        Some(Sorted {
+        Some(PathKey {
             exprs,
             desc: *desc,
             nulls_first,

@@ -4,39 +4,40 @@
 //! The subquery runs once for each combination of outer values (`exec::subquery` keeps what it gave), by index where
 //! there is one; the groups are computed once, all of them.
 
-use super::join::Unit;
-use super::{estimate, walk};
-use crate::bind::query::From;
-use crate::bind::{Binder, the_subquery};
+use crate::bind::the_subquery;
 use crate::expr::Expr;
+use crate::planner::Planner;
+use crate::planner::join::JoinItem;
+use crate::query::From;
+use crate::{estimate, walk};
 use logstead_sql_types::error::Result;
 
 /// Asking again for what a subquery gave for the same values, in the unit of `estimate`.
 const ASKED_AGAIN: f64 = 0.02;
 
-impl Binder<'_> {
+impl Planner<'_> {
     /// Takes out the items of groups that cost more than the subqueries that they stand for, and puts those back as
     /// conditions; gives those that are about no item of the list.
     pub(super) fn choose_grouped(
         &mut self,
-        units: &mut Vec<Unit>,
+        units: &mut Vec<JoinItem>,
         joining: &mut Vec<Expr>,
     ) -> Result<Vec<Expr>> {
         let mut constant = Vec::new();
-        if self.grouped.is_empty() {
+        if self.range.decorrelated.is_empty() {
             return Ok(constant);
         }
         let mut at = 0;
         while at < units.len() {
             let of_unit = match &units[at].from {
-                From::Rel(rel) => self.grouped.iter().position(|g| g.rel == *rel),
+                From::Rel(rel) => self.range.decorrelated.iter().position(|g| g.rel == *rel),
                 From::Join { .. } => None,
             };
             let Some(known) = of_unit else {
                 at += 1;
                 continue;
             };
-            let known = self.grouped.swap_remove(known);
+            let known = self.range.decorrelated.swap_remove(known);
             if self.groups_cost_less(units, at, joining, &known.correlated, &known.outer)? {
                 at += 1;
                 continue;
@@ -55,7 +56,7 @@ impl Binder<'_> {
 
     fn groups_cost_less(
         &mut self,
-        units: &[Unit],
+        units: &[JoinItem],
         at: usize,
         joining: &[Expr],
         correlated: &Expr,
@@ -64,12 +65,12 @@ impl Binder<'_> {
         let Some(each) = the_subquery(correlated).map(|subquery| subquery.plan.cost) else {
             return Ok(true);
         };
-        let (groups, cost) = self.unit_estimate(&units[at])?;
+        let (groups, cost) = self.join_item_estimate(&units[at])?;
         // Rows of everything else, and how many different ones the subquery asks about.
         let (mut rows, mut most, mut asked) = (1.0, 1.0_f64, 1.0);
         for (other, unit) in units.iter().enumerate().filter(|(other, _)| *other != at) {
             debug_assert_ne!(other, at);
-            let (own, _) = self.unit_estimate(unit)?;
+            let (own, _) = self.join_item_estimate(unit)?;
             rows *= own;
             most = most.max(own);
             if outer.iter().any(|expr| touches(expr, unit)) {
@@ -84,7 +85,7 @@ impl Binder<'_> {
     }
 }
 
-fn touches(expr: &Expr, unit: &Unit) -> bool {
+fn touches(expr: &Expr, unit: &JoinItem) -> bool {
     let mut ids = Vec::new();
     walk::column_ids(expr, &mut ids);
     ids.iter().any(|id| unit.owns(*id))

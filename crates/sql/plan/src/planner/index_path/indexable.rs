@@ -4,9 +4,10 @@
 //! can be made, the condition is left to the scan.
 
 use super::bare;
-use crate::bind::{Binder, ColId};
 use crate::expr::Expr;
-use crate::scan::{plain_column, same_bytes};
+use crate::planner::Planner;
+use crate::query::ColId;
+use crate::query::{plain_column, same_bytes};
 use crate::walk;
 use logstead_sql_catalog::Relation;
 use logstead_sql_func as func;
@@ -71,7 +72,7 @@ impl Item<'_> {
     }
 }
 
-impl Binder<'_> {
+impl Planner<'_> {
     /// Reads a condition as what an index on the item can answer.
     pub(super) fn indexable(
         &mut self,
@@ -256,7 +257,7 @@ impl Binder<'_> {
             return Ok(None);
         };
         if from_width < to_width {
-            return self.try_coerce(value.clone(), column, CastContext::Implicit, None);
+            return self.cast(value.clone(), column, CastContext::Implicit);
         }
         if let Expr::Const(datum, _) = value {
             return Ok(narrow(datum, column.oid).map(|d| Expr::Const(d, column)));
@@ -279,10 +280,9 @@ impl Binder<'_> {
         let (Some(low), Some(high)) = (bound(bounds.0), bound(bounds.1)) else {
             return Ok(None);
         };
-        let above = self.operator(">=", value.clone(), low, None)?;
-        let below = self.operator("<=", value.clone(), high, None)?;
-        let Some(cast) = self.try_coerce(value.clone(), column, CastContext::Explicit, None)?
-        else {
+        let above = self.compare(">=", value.clone(), low)?;
+        let below = self.compare("<=", value.clone(), high)?;
+        let Some(cast) = self.cast(value.clone(), column, CastContext::Explicit)? else {
             return Ok(None);
         };
         Ok(Some(Expr::Case {

@@ -1,20 +1,23 @@
 //! A bound SELECT to a plan: FROM, grouping, set-returning functions, order, DISTINCT, LIMIT, in this order.
 
-use super::build::{self, limit, project, sort};
-use super::layout::Layout;
-use super::scan::{Planned, Wanted, Wish, plain_column};
-use super::{
-    AggregateCall, GroupingSets, Guarded, LockTarget, Node, OutputColumn, Plan, SortKey, estimate,
-    fold, walk, window,
-};
-use crate::bind::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
-use crate::bind::{Binder, ColId, Source};
 use crate::expr::Expr;
+use crate::layout::Layout;
+use crate::planner::build::{self, limit, project, sort};
+use crate::planner::scan::{Path, PathKeys, RequiredOrder};
+use crate::planner::{Planner, windows};
+use crate::query::plain_column;
+use crate::query::{ColId, Source};
+use crate::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
+use crate::rewrite::fold_constants as fold;
+use crate::{
+    AggregateCall, GroupingSets, Guarded, LockTarget, Node, OutputColumn, Plan, SortKey, estimate,
+    walk,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
 
 /// Plans one SELECT.
-pub(crate) fn plan_select(binder: &mut Binder<'_>, mut select: Select) -> Result<Plan> {
+pub(super) fn plan_select(planner: &mut Planner<'_>, mut select: Select) -> Result<Plan> {
     folded(&mut select);
     let Select {
         from,
@@ -58,14 +61,14 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, mut select: Select) -> Result
     };
 
     if !windows.is_empty() {
-        window::arrange(
+        windows::arrange(
             &mut windows,
             sort_exprs(&order, &grouping, &distinct, &outputs),
         );
     }
     let set_ids: Vec<ColId> = sets.iter().map(|(id, _)| *id).collect();
-    let wish = if windows.is_empty() {
-        wish(
+    let required = if windows.is_empty() {
+        required(
             &grouping,
             &sets,
             &distinct,
@@ -75,19 +78,19 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, mut select: Select) -> Result
             offset.as_ref(),
         )
     } else if grouping.is_none() {
-        Wish {
-            order: window::wanted(&windows),
+        RequiredOrder {
+            order: windows::wanted(&windows),
             limit: None,
         }
     } else {
-        Wish::default()
+        RequiredOrder::default()
     };
-    let extreme = extreme_wish(binder, &from, grouping.as_ref());
+    let extreme = min_max_order(planner, &from, grouping.as_ref());
     let mut recheck = Guarded::default();
     if locks.is_some() {
         // The policies of the tables come first, as in their scans.
         let marked = locks.iter().flatten().map(|mark| mark.rel);
-        let guard = binder.guards_of(marked);
+        let guard = planner.range.guards_of(marked);
         recheck = Guarded::hiding(guard, from.conditions.iter().cloned());
     }
     let mut planned = if from.items.is_empty() {
@@ -98,17 +101,17 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, mut select: Select) -> Result
             cost: 0.01,
         };
         let layout = Layout::default();
-        let plan = binder.filtered(plan, from.conditions, &layout);
-        Planned {
+        let plan = planner.filtered(plan, from.conditions, &layout);
+        Path {
             ordered: true,
-            ..Planned::new(plan, layout)
+            ..Path::new(plan, layout)
         }
     } else {
         match extreme {
-            Some((wish, condition)) => {
+            Some((required, condition)) => {
                 let mut from = from;
                 from.conditions.push(condition);
-                let mut planned = binder.plan_from(from, &wish)?;
+                let mut planned = planner.plan_from(from, &required)?;
                 if planned.ordered {
                     let one = Expr::Const(
                         logstead_sql_types::value::Datum::Int8(1),
@@ -119,16 +122,16 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, mut select: Select) -> Result
                 planned.ordered = false;
                 planned
             }
-            None => binder.plan_from(from, &wish)?,
+            None => planner.plan_from(from, &required)?,
         }
     };
     if let Some(grouping) = grouping {
         planned = project_sets(planned, grouped_sets)?;
-        planned = aggregate(planned, grouping, binder)?;
+        planned = aggregate(planned, grouping, planner)?;
     }
     let windowed = !windows.is_empty();
     if windowed {
-        planned = window::windows(binder, planned, windows, &order, &outputs)?;
+        planned = windows::windows(planner, planned, windows, &order, &outputs)?;
     }
     let keys_below = order.iter().all(|k| below(&k.expr, &outputs));
     let on_below = match &distinct {
@@ -152,14 +155,14 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, mut select: Select) -> Result
     }
 
     // Sort below the projection when the keys are there already; else the projection computes them.
-    let ordered = planned.ordered && (windowed || !wish.order.is_empty()) && set_ids.is_empty();
+    let ordered = planned.ordered && (windowed || !required.order.is_empty()) && set_ids.is_empty();
     let columns: Vec<OutputColumn> = outputs.iter().map(|o| o.column.clone()).collect();
-    let Planned {
+    let Path {
         mut plan,
         mut layout,
         ..
     } = planned;
-    let locks = locks.map(|marks| lock_targets(binder, &marks, &layout));
+    let locks = locks.map(|marks| lock_targets(planner, &marks, &layout));
     if locks.is_some() || (keys_below && on_below && !matches!(distinct, Distinct::All)) {
         let substitute = |expr: Expr| match &expr {
             Expr::Column(id, _) => match outputs.iter().find(|o| o.id == *id) {
@@ -187,7 +190,7 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, mut select: Select) -> Result
             plan = distinct_on(plan, keys);
         }
         if !last_sets.is_empty() {
-            Planned { plan, layout, .. } = project_sets(Planned::new(plan, layout), last_sets)?;
+            Path { plan, layout, .. } = project_sets(Path::new(plan, layout), last_sets)?;
         }
         if let Some(targets) = locks {
             let recheck = recheck.over(&layout);
@@ -423,7 +426,7 @@ fn sort_exprs(
 }
 
 /// The order and number of rows that FROM should give, where nothing in between changes them.
-fn wish(
+fn required(
     grouping: &Option<Grouping>,
     sets: &[(ColId, Expr)],
     distinct: &Distinct,
@@ -431,11 +434,11 @@ fn wish(
     outputs: &[Output],
     limit: Option<&Expr>,
     offset: Option<&Expr>,
-) -> Wish {
+) -> RequiredOrder {
     if grouping.is_some() || !sets.is_empty() || matches!(distinct, Distinct::All) {
-        return Wish::default();
+        return RequiredOrder::default();
     }
-    let mut wanted: Wanted = Vec::with_capacity(order.len());
+    let mut wanted: PathKeys = Vec::with_capacity(order.len());
     for key in order {
         // An output that is computed is what an index on the expression may hold.
         let expr = match &key.expr {
@@ -459,18 +462,18 @@ fn wish(
         },
         _ => None,
     };
-    Wish {
+    RequiredOrder {
         order: wanted,
         limit,
     }
 }
 
 /// SELECT min(a) FROM t: the first entry of an index on a, if there is one.
-fn extreme_wish(
-    binder: &Binder<'_>,
+fn min_max_order(
+    planner: &Planner<'_>,
     from: &FromList,
     grouping: Option<&Grouping>,
-) -> Option<(Wish, Expr)> {
+) -> Option<(RequiredOrder, Expr)> {
     let grouping = grouping?;
     if grouping.sets.is_some() || !grouping.calls.is_empty() {
         return None;
@@ -490,7 +493,7 @@ fn extreme_wish(
     let [arg] = call.args.as_slice() else {
         return None;
     };
-    let Source::Table(table) = &binder.rels[*rel].source else {
+    let Source::Table(table) = &planner.range.rels[*rel].source else {
         return None;
     };
     // Only an index on an expression makes it worth asking for its order.
@@ -502,7 +505,7 @@ fn extreme_wish(
     }
     let condition = Expr::IsNull(Box::new(arg.clone()), true);
     Some((
-        Wish {
+        RequiredOrder {
             order: vec![(arg.clone(), desc, desc)],
             limit: Some(1.0),
         },
@@ -510,15 +513,15 @@ fn extreme_wish(
     ))
 }
 
-fn aggregate(input: Planned, grouping: Grouping, binder: &Binder<'_>) -> Result<Planned> {
-    let Planned { plan, layout, .. } = input;
+fn aggregate(input: Path, grouping: Grouping, planner: &Planner<'_>) -> Result<Path> {
+    let Path { plan, layout, .. } = input;
     let groups = match &grouping.sets {
-        None => binder.groups(grouping.keys.iter().map(|(_, key)| key), plan.rows),
+        None => planner.groups(grouping.keys.iter().map(|(_, key)| key), plan.rows),
         Some(sets) => sets
             .iter()
             .map(|set| {
                 let keys = set.iter().filter_map(|at| grouping.keys.get(*at));
-                binder.groups(keys.map(|(_, key)| key), plan.rows)
+                planner.groups(keys.map(|(_, key)| key), plan.rows)
             })
             .sum(),
     };
@@ -526,20 +529,20 @@ fn aggregate(input: Planned, grouping: Grouping, binder: &Binder<'_>) -> Result<
     let mut columns = Vec::new();
     let mut keys = Vec::with_capacity(grouping.keys.len());
     for (id, key) in grouping.keys {
-        columns.push(describe(binder, id));
+        columns.push(describe(planner, id));
         ids.push(id);
         keys.push(layout.resolve(key));
     }
     let mut aggregates = Vec::with_capacity(grouping.aggregates.len());
     for (id, mut call) in grouping.aggregates {
-        columns.push(describe(binder, id));
+        columns.push(describe(planner, id));
         ids.push(id);
         walk::call_exprs_mut(&mut call, &mut |e| walk::resolve_at(e, &layout, 0));
         aggregates.push(AggregateCall { ..call });
     }
     let mut calls = Vec::with_capacity(grouping.calls.len());
     for (id, asked) in grouping.calls {
-        columns.push(describe(binder, id));
+        columns.push(describe(planner, id));
         ids.push(id);
         calls.push(asked);
     }
@@ -566,12 +569,12 @@ fn aggregate(input: Planned, grouping: Grouping, binder: &Binder<'_>) -> Result<
         rows,
         cost,
     };
-    let plan = binder.filtered(plan, grouping.having, &layout);
-    Ok(Planned::new(plan, layout))
+    let plan = planner.filtered(plan, grouping.having, &layout);
+    Ok(Path::new(plan, layout))
 }
 
-fn describe(binder: &Binder<'_>, id: ColId) -> OutputColumn {
-    let info = binder.info(id);
+fn describe(planner: &Planner<'_>, id: ColId) -> OutputColumn {
+    let info = planner.info(id);
     OutputColumn {
         domain: None,
         name: info.name.to_string(),
@@ -581,7 +584,7 @@ fn describe(binder: &Binder<'_>, id: ColId) -> OutputColumn {
 }
 
 /// Set-returning calls become columns, innermost first when one feeds another.
-fn project_sets(mut planned: Planned, mut sets: Vec<(ColId, Expr)>) -> Result<Planned> {
+fn project_sets(mut planned: Path, mut sets: Vec<(ColId, Expr)>) -> Result<Path> {
     while !sets.is_empty() {
         let waiting: Vec<ColId> = sets.iter().map(|(id, _)| *id).collect();
         let (now, later): (Vec<_>, Vec<_>) = sets.into_iter().partition(|(_, call)| {
@@ -622,16 +625,16 @@ fn project_sets(mut planned: Planned, mut sets: Vec<(ColId, Expr)>) -> Result<Pl
             rows,
             cost,
         };
-        planned = Planned::new(plan, Layout::new(ids));
+        planned = Path::new(plan, Layout::new(ids));
         sets = later;
     }
     Ok(planned)
 }
 
-fn lock_targets(binder: &Binder<'_>, marks: &[RowMark], layout: &Layout) -> Vec<LockTarget> {
+fn lock_targets(planner: &Planner<'_>, marks: &[RowMark], layout: &Layout) -> Vec<LockTarget> {
     let mut targets = Vec::new();
     for &RowMark { rel, lock, wait } in marks {
-        let item = &binder.rels[rel];
+        let item = &planner.range.rels[rel];
         let (Source::Table(table), Some(row_id)) = (&item.source, item.row_id) else {
             continue;
         };

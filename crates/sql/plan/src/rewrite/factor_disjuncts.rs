@@ -4,9 +4,9 @@
 //! arm says something of one item alone, so does the OR: `(a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4)` narrows a to
 //! `a.x = 1 OR a.x = 3`. PostgreSQL does both.
 
-use super::index_path::conjuncts;
-use super::walk;
 use crate::expr::Expr;
+use crate::query::conjuncts;
+use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_types::error::{Result, SqlError};
 
@@ -14,7 +14,7 @@ use logstead_sql_types::error::{Result, SqlError};
 const COMPARED: usize = 1024;
 
 /// Takes out of every OR among conditions what all its arms say. `interrupted` fails when the statement is to end.
-pub(super) fn factor(
+pub(crate) fn factor(
     conditions: &mut Vec<Expr>,
     interrupted: &dyn Fn() -> Result<()>,
 ) -> Result<()> {
@@ -90,7 +90,7 @@ fn factored(
 }
 
 /// What an OR says of the rows for which `own` tells whether a condition is about them alone.
-pub(super) fn restriction(condition: &Expr, own: impl Fn(&Expr) -> bool) -> Option<Expr> {
+pub(crate) fn restriction(condition: &Expr, own: impl Fn(&Expr) -> bool) -> Option<Expr> {
     let Expr::Or(arms) = condition else {
         return None;
     };

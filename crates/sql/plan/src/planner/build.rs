@@ -1,12 +1,12 @@
 //! Small nodes on top of a plan.
 
-use super::layout::Layout;
-use super::{JoinKind, Node, OutputColumn, Plan, SetOpKind, SortKey, estimate};
-use crate::bind::Binder;
 use crate::expr::Expr;
+use crate::layout::Layout;
+use crate::planner::Planner;
+use crate::{JoinKind, Node, OutputColumn, Plan, SetOpKind, SortKey, estimate};
 use logstead_sql_types::value::{Datum, SqlType};
 
-impl Binder<'_> {
+impl Planner<'_> {
     /// Conditions over a plan's row; identities are resolved here.
     pub(crate) fn filtered(&self, plan: Plan, conditions: Vec<Expr>, layout: &Layout) -> Plan {
         let share = self.share(conditions.iter(), plan.rows);

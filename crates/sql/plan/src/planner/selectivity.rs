@@ -5,10 +5,11 @@
 
 mod variable;
 
-use super::scan::plain_column;
-use super::{Node, Plan, estimate, walk};
-use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
 use crate::expr::Expr;
+use crate::planner::Planner;
+use crate::query::plain_column;
+use crate::query::{COLUMN_BASE, ColId, Source};
+use crate::{Node, Plan, estimate, walk};
 use logstead_sql_catalog::{ColumnStatistics, Relation};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
@@ -24,11 +25,11 @@ struct Range {
     null: f64,
 }
 
-impl Binder<'_> {
+impl Planner<'_> {
     /// Rows of a stored table.
     pub(crate) fn table_rows(&self, table: &Relation) -> f64 {
         // It is asked again and again for each condition.
-        if let Some((oid, rows)) = self.rows_known.get()
+        if let Some((oid, rows)) = self.range.rows_known.get()
             && oid == table.oid
         {
             return rows;
@@ -38,7 +39,7 @@ impl Binder<'_> {
             true => rows.max(1.0),
             false => estimate::rows_unknown(table, rows),
         };
-        self.rows_known.set(Some((table.oid, rows)));
+        self.range.rows_known.set(Some((table.oid, rows)));
         rows
     }
 
@@ -46,7 +47,7 @@ impl Binder<'_> {
     pub(super) fn variable(&self, expr: &Expr) -> Option<Variable<'_>> {
         let id = plain_column(expr)?;
         let rel = self.info(id).rel;
-        let item = self.rels.get(rel)?;
+        let item = self.range.rels.get(rel)?;
         let position = id.checked_sub(item.first)?;
         let unknown = |rows: f64, unique: bool| Variable {
             known: None,

@@ -1,23 +1,24 @@
 //! Which joins are inner ones after all: what stands in the list of items may be joined in any order.
 
-use super::join::{Unit, refuses_null};
-use super::scan::plain_column;
-use super::{JoinKind, estimate, walk};
-use crate::bind::query::{From, FromList};
-use crate::bind::{Binder, Source};
 use crate::expr::Expr;
+use crate::planner::Planner;
+use crate::planner::join::{JoinItem, refuses_null};
+use crate::query::Source;
+use crate::query::plain_column;
+use crate::query::{From, FromList};
+use crate::{JoinKind, estimate, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
 use logstead_sql_types::error::Result;
 
-impl Binder<'_> {
+impl Planner<'_> {
     /// Turns outer joins whose filled side a condition refuses into inner ones, semi joins with one partner at most
     /// too, and inner ones into list items.
     pub(super) fn flatten(
         &mut self,
         items: Vec<From>,
         conditions: &mut Vec<Expr>,
-        units: &mut Vec<Unit>,
+        units: &mut Vec<JoinItem>,
     ) -> Result<()> {
         for item in items {
             match item {
@@ -139,7 +140,7 @@ impl Binder<'_> {
         let [From::Rel(rel)] = right.items.as_slice() else {
             return false;
         };
-        let item = &self.rels[*rel];
+        let item = &self.range.rels[*rel];
         let Source::Table(table) = &item.source else {
             return false;
         };

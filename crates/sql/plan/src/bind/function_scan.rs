@@ -1,12 +1,12 @@
 //! Calls of functions that the session runs: scans of their rows, in FROM or as a subquery where a value is wanted.
 
-use super::inlined::Shape;
-use super::query::{From, FromList};
+use super::inline_function::Shape;
 use super::routine::{Called, RoutineCall};
 use super::routine_check::compiling;
 use super::{Binder, Frame, Source};
 use crate::expr::{Expr, SubqueryKind};
 use crate::permissions::Bound;
+use crate::query::{From, FromList};
 use crate::{Callee, Node, OutputColumn, Plan, PlanContext, build, walk};
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func::{CastContext, Function, Volatility};

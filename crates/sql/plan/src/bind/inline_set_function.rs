@@ -1,12 +1,11 @@
 //! Rows of functions of LANGUAGE sql that are one query: in FROM, and in a select list.
 
-use super::inlined::{Shape, plan_is_volatile};
-use super::query::{From, FromList, Select};
+use super::inline_function::{Shape, plan_is_volatile};
 use super::routine::RoutineCall;
-use super::setop::Body;
-use super::unplanned::Unplanned;
-use super::{Binder, Frame, Source};
+use super::{Binder, Frame};
 use crate::expr::{Expr, SubqueryKind};
+use crate::query::Body;
+use crate::query::{From, FromList, Select};
 use crate::{OutputColumn, build};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::lowered as ast;
@@ -112,14 +111,8 @@ impl Binder<'_> {
                 .map(|ty| (Arc::clone(&single), ty, (0, 0)))
                 .collect(),
         };
-        let query = Unplanned {
-            body,
-            own,
-            barrier,
-            with: false,
-        };
+        let source = self.subquery_source(body, own, barrier, false)?;
         let scalar = !matches!(shape, Shape::Row(..));
-        let source = Source::Query(Some(Box::new(query)));
         let rel = self.add_item(source, columns, &name, alias)?;
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.scalar = scalar;
@@ -212,15 +205,10 @@ impl Binder<'_> {
         if items.is_empty() && test.is_none() {
             return Ok(body);
         }
-        let columns = self.body_columns(&body);
+        let columns = self.range.body_columns(&body);
         let columns = { columns.into_iter() }.map(|c| (c.name.as_str().into(), c.ty, (0, 0)));
         let columns: Vec<(Arc<str>, SqlType, (u32, i16))> = columns.collect();
-        let source = Source::Query(Some(Box::new(Unplanned {
-            body,
-            own,
-            barrier,
-            with: false,
-        })));
+        let source = self.subquery_source(body, own, barrier, false)?;
         self.frames.push(Frame::new());
         let rel = self.add_item(source, columns, "", None);
         self.frames.pop();
@@ -236,7 +224,7 @@ impl Binder<'_> {
             },
             ..Select::default()
         };
-        let (first, width) = (self.rels[rel].first, self.rels[rel].width);
+        let (first, width) = (self.range.rels[rel].first, self.range.rels[rel].width);
         for id in first..first + width {
             let column = self.use_column(id);
             let output = self.made_output("", column);
