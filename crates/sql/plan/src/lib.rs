@@ -14,11 +14,13 @@
 pub mod bind;
 mod constants;
 pub mod constraints;
+mod context;
 mod estimate;
 mod explain;
 mod explain_expr;
 pub mod expr;
 mod guarded;
+mod immutable;
 pub(crate) mod implies;
 mod layout;
 mod levels;
@@ -27,15 +29,16 @@ mod planner;
 pub(crate) mod query;
 mod rewrite;
 mod scalar;
-mod statement;
 pub mod stats;
 mod user_aggregate;
-mod waits;
+mod variables;
 pub mod walk;
 pub(crate) mod window;
 
+pub use bind::statement::{Command, Planned, plan_computed, plan_statement};
 pub use constants::failing;
 pub(crate) use constants::may_be_failing;
+pub use context::{Evaluate, PlanContext};
 pub use explain::{ExplainOptions, ExplainTimes, explain, explain_json};
 pub use guarded::Guarded;
 pub use layout::Layout;
@@ -44,7 +47,6 @@ pub use permissions::{Bound, PermissionChecker, Permissions};
 pub use planner::build;
 pub(crate) use planner::refuses_null;
 pub use scalar::{distinct, subscript};
-pub use statement::{Command, Evaluate, PlanContext, Planned, plan_computed, plan_statement};
 pub use user_aggregate::{Transitions, UserAggregate};
 pub use window::{
     FrameBound, FrameExclusion, FrameUnits, Window, WindowCall, WindowFrame, WindowFunction,

@@ -370,20 +370,3 @@ pub(crate) fn is_pseudo(ty: u32) -> bool {
             | 5079
     )
 }
-
-/// AND of conditions, flattened, without constants that change nothing.
-pub fn and(conditions: Vec<Expr>) -> Option<Expr> {
-    let mut flat = Vec::with_capacity(conditions.len());
-    for condition in conditions {
-        match condition {
-            Expr::And(inner) => flat.extend(inner),
-            Expr::Const(Datum::Bool(true), _) => {}
-            other => flat.push(other),
-        }
-    }
-    match flat.len() {
-        0 => None,
-        1 => flat.pop(),
-        _ => Some(Expr::And(flat)),
-    }
-}

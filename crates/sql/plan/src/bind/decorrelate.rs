@@ -17,11 +17,11 @@
 use super::select::Tail;
 use super::semijoin::within;
 use super::{Binder, ColId, Rel, Source};
-use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::expr::Expr;
 use crate::query::Body;
 use crate::query::BoundSubquery;
-use crate::query::collect_rels;
 use crate::query::{DecorrelatedCondition, Distinct, From, Grouping, Output, Select};
+use crate::query::{collect_rels, the_subquery};
 use crate::{refuses_null, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
@@ -397,23 +397,6 @@ fn aggregate_candidate(conjunct: &Ast) -> Option<&ast::Select> {
 /// Whether a conjunct may be bound in both forms, as far as its text tells.
 pub(super) fn may_be_grouped(conjunct: &Ast) -> bool {
     aggregate_candidate(conjunct).is_some()
-}
-
-/// The one subquery of a condition, if that is scalar.
-pub(crate) fn the_subquery(condition: &Expr) -> Option<&Arc<Subquery>> {
-    let mut found = Vec::new();
-    subqueries(condition, &mut found);
-    match found.as_slice() {
-        [only] if matches!(only.kind, SubqueryKind::Scalar) => Some(only),
-        _ => None,
-    }
-}
-
-fn subqueries<'e>(expr: &'e Expr, found: &mut Vec<&'e Arc<Subquery>>) {
-    if let Expr::Subquery(subquery) = expr {
-        found.push(subquery);
-    }
-    walk::children(expr, &mut |child| subqueries(child, found));
 }
 
 /// Puts `value` in the place of the subquery.

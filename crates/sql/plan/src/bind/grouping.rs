@@ -373,7 +373,7 @@ pub(super) fn is_constant(expr: &Expr) -> bool {
             Expr::Column(..) | Expr::Outer { .. } | Expr::Param(..) | Expr::Subquery(_)
         )
     };
-    !walk::any(expr, &varies) && crate::bind::index_expression::is_immutable(expr)
+    !walk::any(expr, &varies) && crate::immutable::is_immutable(expr)
 }
 
 /// What the parser has put in place of grouping sets.

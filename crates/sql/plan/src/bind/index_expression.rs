@@ -3,24 +3,19 @@
 //! Owns: [`BoundIndex`], what the planner compares conditions with, and the session that such expressions see: they are
 //! immutable functions of the row, so that settings do not reach them ([`ImmutableContext`]).
 
+pub use crate::immutable::{is_immutable, varies};
+pub use crate::query::BoundIndex;
+
 use crate::expr::Expr;
 use crate::permissions::{NotExecuted, PermissionChecker, Permissions};
-use crate::{Evaluate, PlanContext, walk};
+use crate::{Evaluate, PlanContext};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, IndexColumn, IndexDef, IndexKey, Relation};
-use logstead_sql_func::{FunctionContext, Volatility};
+use logstead_sql_func::FunctionContext;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, IoContext, Oid, SqlType, info, oid, user};
+use logstead_sql_types::value::{Datum, IoContext, Oid, SqlType, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
-
-/// The expressions of an index over the table's full row (all attribute positions).
-pub struct BoundIndex {
-    /// One per key column.
-    pub keys: Vec<Expr>,
-    /// WHERE.
-    pub predicate: Option<Expr>,
-}
 
 /// Binds an index's expressions, to compare others with them: nothing of them is computed.
 pub(crate) fn bind(
@@ -103,44 +98,6 @@ impl PermissionChecker for BuiltInFunctions {
             true => Ok(()),
             false => Err(SqlError::internal("keys of an index that take rights")),
         }
-    }
-}
-
-/// Whether an expression has the same value whenever it is computed over the same row.
-pub fn is_immutable(expr: &Expr) -> bool {
-    !walk::any(expr, &varies)
-}
-
-/// Whether what an expression does to its operands is another thing at another time.
-pub fn varies(expr: &Expr) -> bool {
-    match expr {
-        // anytextcat and textanycat are stable because of types whose text is. PostgreSQL puts `||` of that text in
-        // their place before it judges.
-        Expr::Call { function, args, .. } if matches!(function.oid, 2003 | 2004) => {
-            args.iter().any(|arg| text_depends(arg.ty().oid, true))
-        }
-        Expr::Call { function, .. } => function.volatility != Volatility::Immutable,
-        Expr::ArrayCompare { op, .. } | Expr::InList { op, .. } => {
-            op.volatility != Volatility::Immutable
-        }
-        Expr::CastViaText(from, to) => {
-            text_depends(from.ty().oid, true) || text_depends(to.oid, false)
-        }
-        Expr::Subquery(_) | Expr::Param(..) | Expr::Outer { .. } => true,
-        _ => false,
-    }
-}
-
-/// Whether a type's text depends on settings or the clock: on output, or on input.
-fn text_depends(ty: Oid, output: bool) -> bool {
-    match ty {
-        // What money looks like is a setting in PostgreSQL.
-        oid::MONEY | oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::REGCLASS => true,
-        oid::TIME | oid::TIMETZ | oid::INTERVAL => !output,
-        _ => match info::by_oid(ty) {
-            Some(known) => info::element_of(ty).is_some() || known.name.starts_with("reg"),
-            None => true,
-        },
     }
 }
 

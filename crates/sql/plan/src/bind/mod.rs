@@ -52,6 +52,7 @@ mod setop;
 mod shared_operand;
 mod special;
 mod standalone;
+pub(crate) mod statement;
 mod subscript;
 pub mod system_column;
 mod trigger;
@@ -66,9 +67,9 @@ mod with;
 mod xml;
 mod xml_table;
 
-pub use coerce::and;
+pub use crate::expr::and;
+pub use crate::variables::{Group, Variables};
 pub use declared::{assignment_cast, column_type, declared_type, row_type};
-pub(crate) use decorrelate::the_subquery;
 pub use domain::{VALUE, domain_value, value_relation};
 pub use explicit_types::explicit;
 pub use function_scan::{ProcedureCall, bind_procedure_call};
@@ -82,7 +83,6 @@ pub use standalone::{
 };
 pub use trigger::{TriggerQuery, bind_trigger, trigger_shown, truncate_triggers};
 pub use updatable::{check_option_allowed, updatable_columns};
-pub use variables::{Group, Variables};
 pub use view::{ViewQuery, bind_view_query, plan_view, view_column_type};
 pub use viewdef::view_query_shown;
 
@@ -485,6 +485,7 @@ impl<'a> Binder<'a> {
         Planner {
             cx: self.cx,
             range: &mut self.range,
+            bind_index: index_expression::bind,
         }
     }
 

@@ -3,10 +3,10 @@
 use super::Binder;
 use super::inline_function::{FINAL_STATEMENT, Shape, check_columns, mismatch};
 use super::routine::RoutineCall;
-use super::variables::{Group, Variables};
 use crate::PlanContext;
 use crate::expr::Expr;
 use crate::permissions::NotExecuted;
+use crate::variables::{Group, Variables};
 use logstead_sql_catalog::routine::{Language, Routine, RoutineBody};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::StatementKind;

@@ -10,7 +10,7 @@ impl Planner<'_> {
     /// Conditions over a plan's row; identities are resolved here.
     pub(crate) fn filtered(&self, plan: Plan, conditions: Vec<Expr>, layout: &Layout) -> Plan {
         let share = self.share(conditions.iter(), plan.rows);
-        let Some(condition) = crate::bind::and(conditions) else {
+        let Some(condition) = crate::expr::and(conditions) else {
             return plan;
         };
         let rows = (plan.rows * share).max(1.0);

@@ -11,7 +11,6 @@
 mod indexable;
 
 use self::indexable::{Indexable, Item};
-use crate::bind::index_expression;
 use crate::expr::Expr;
 use crate::planner::Planner;
 use crate::planner::scan::RequiredOrder;
@@ -139,7 +138,7 @@ impl Planner<'_> {
                 continue;
             }
             // Rows are found without it as well.
-            let Ok(bound) = index_expression::bind(table, index, self.cx) else {
+            let Ok(bound) = (self.bind_index)(table, index, self.cx) else {
                 continue;
             };
             let mut predicate = Vec::new();

@@ -397,7 +397,7 @@ impl Planner<'_> {
         }
         // An index side has taken the join's conditions in: as keys or into its filter, which sees the left row too.
         let on = if index_rows.is_some() { Vec::new() } else { on };
-        walk::resolve_plan(&mut right.plan, &left.layout, 1);
+        crate::layout::resolve_plan(&mut right.plan, &left.layout, 1);
         let mut rows = left.plan.rows * right.plan.rows;
         if matches!(kind, JoinKind::Semi | JoinKind::Anti) {
             let found = right.plan.rows.min(1.0);
@@ -426,7 +426,7 @@ impl Planner<'_> {
         cost: f64,
     ) -> Path {
         let both = left.layout.concat(&right.layout);
-        let condition = crate::bind::and(on).map(|c| both.resolve(c));
+        let condition = crate::expr::and(on).map(|c| both.resolve(c));
         let half = matches!(kind, JoinKind::Semi | JoinKind::Anti);
         let mut columns = left.plan.columns.clone();
         // Left rows are gone through in their order.
@@ -544,7 +544,7 @@ impl Planner<'_> {
             false => (kind, left, right),
         };
         let both = left.layout.concat(&right.layout);
-        let condition = crate::bind::and(rest).map(|c| both.resolve(c));
+        let condition = crate::expr::and(rest).map(|c| both.resolve(c));
         let half = matches!(kind, JoinKind::Semi | JoinKind::Anti);
         let mut columns = left.plan.columns.clone();
         if !half {

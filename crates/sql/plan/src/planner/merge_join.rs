@@ -183,7 +183,7 @@ impl Planner<'_> {
         });
         let keys = keys.collect();
         let both = left.layout.concat(&right.layout);
-        let condition = crate::bind::and(rest).map(|c| both.resolve(c));
+        let condition = crate::expr::and(rest).map(|c| both.resolve(c));
         let half = crate::planner::build::is_half(kind);
         let mut columns = left.plan.columns.clone();
         if !half {

@@ -25,9 +25,10 @@ mod windows;
 pub(crate) use join::refuses_null;
 pub(crate) use scan::RequiredOrder;
 
-use crate::query::{Body, ColId, ColumnInfo, RangeTable, Source};
+use crate::query::{Body, BoundIndex, ColId, ColumnInfo, RangeTable, Source};
 use crate::rewrite::push_down_quals::push_down;
 use crate::{Plan, PlanContext};
+use logstead_sql_catalog::{IndexDef, Relation};
 use logstead_sql_types::error::Result;
 
 /// Plans parts of one statement.
@@ -36,7 +37,12 @@ pub(crate) struct Planner<'p> {
     pub(crate) cx: &'p PlanContext<'p>,
     /// The statement's FROM items and columns.
     pub(crate) range: &'p mut RangeTable,
+    /// Binds the expressions of an index, to compare conditions with them.
+    pub(crate) bind_index: BindIndex,
 }
+
+/// What [`Planner::bind_index`] is.
+pub(crate) type BindIndex = fn(&Relation, &IndexDef, &PlanContext<'_>) -> Result<BoundIndex>;
 
 impl Planner<'_> {
     /// Plans a whole query, whose columns have their types.

@@ -92,7 +92,7 @@ impl Planner<'_> {
                     (layout, outputs) = with_row_id(&layout, outputs, row_id);
                 }
                 let share = self.share(conditions.iter(), rows);
-                let filter = crate::bind::and(conditions).map(|c| layout.resolve(c));
+                let filter = crate::expr::and(conditions).map(|c| layout.resolve(c));
                 let alias = self.range.rels[rel].alias.clone();
                 let plan = Plan {
                     node: Node::VirtualScan {

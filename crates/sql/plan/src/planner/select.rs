@@ -499,7 +499,7 @@ fn min_max_order(
     // Only an index on an expression makes it worth asking for its order.
     let may_be_key = plain_column(arg).is_some()
         || (table.indexes.iter().any(|i| i.positions().is_none())
-            && crate::bind::index_expression::is_immutable(arg));
+            && crate::immutable::is_immutable(arg));
     if call.filter.is_some() || !may_be_key {
         return None;
     }
@@ -537,7 +537,7 @@ fn aggregate(input: Path, grouping: Grouping, planner: &Planner<'_>) -> Result<P
     for (id, mut call) in grouping.aggregates {
         columns.push(describe(planner, id));
         ids.push(id);
-        walk::call_exprs_mut(&mut call, &mut |e| walk::resolve_at(e, &layout, 0));
+        walk::call_exprs_mut(&mut call, &mut |e| crate::layout::resolve_at(e, &layout, 0));
         aggregates.push(AggregateCall { ..call });
     }
     let mut calls = Vec::with_capacity(grouping.calls.len());

@@ -169,7 +169,7 @@ fn node(plan: Plan, layout: Layout, window: BoundWindow) -> (Plan, Layout) {
         frame: window.frame,
         calls,
     };
-    node.exprs_mut(&mut |expr| walk::resolve_at(expr, &layout, 0));
+    node.exprs_mut(&mut |expr| crate::layout::resolve_at(expr, &layout, 0));
     let (rows, cost) = (plan.rows, plan.cost + plan.rows * estimate::WINDOW);
     let plan = Plan {
         node: Node::Window {

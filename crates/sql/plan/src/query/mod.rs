@@ -6,11 +6,12 @@
 mod expressions;
 mod range_table;
 
-pub(crate) use expressions::{conjuncts, plain_column, same_bytes};
+pub use expressions::BoundIndex;
+pub(crate) use expressions::{conjuncts, plain_column, same_bytes, the_subquery};
 
-pub(crate) use range_table::{
-    COLUMN_BASE, ColId, ColumnInfo, DecorrelatedCondition, RangeTable, Rel, Source,
-};
+pub(crate) use range_table::{ColumnInfo, DecorrelatedCondition, RangeTable, Rel, Source};
+
+pub(crate) use crate::expr::{COLUMN_BASE, ColId};
 
 use crate::expr::Expr;
 use crate::{

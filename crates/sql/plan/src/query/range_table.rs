@@ -1,12 +1,12 @@
 //! The range table: every FROM item and every column identity of a statement (PostgreSQL's `rtable`).
 //!
 //! Column identity: every column of every FROM item, group key, aggregate and output of a statement gets its own number
-//! from [`COLUMN_BASE`] up, unique in the statement. In the logical tree, `Expr::Column(id)` is any column, of this query
+//! from `COLUMN_BASE` up, unique in the statement. In the logical tree, `Expr::Column(id)` is any column, of this query
 //! or of an enclosing one; the planner makes it `Column(position)` where the row has it and `Outer` where an enclosing
-//! row has it. Invariant: positions are below [`COLUMN_BASE`], so the two never mix.
+//! row has it. Invariant: positions are below `COLUMN_BASE`, so the two never mix.
 
 use super::{Body, BoundSubquery, Distinct, From, FromList, Select, collect_rels};
-use crate::expr::Expr;
+use crate::expr::{COLUMN_BASE, ColId, Expr};
 use crate::{OutputColumn, walk};
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::context::Context;
@@ -14,12 +14,6 @@ use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Oid, SqlType, oid};
 use std::cell::Cell;
 use std::sync::Arc;
-
-/// First column identity; anything below is a position.
-pub(crate) const COLUMN_BASE: usize = 1 << 32;
-
-/// A column identity (see the module's doc).
-pub(crate) type ColId = usize;
 
 /// What is known of a column identity.
 #[derive(Clone, Debug)]

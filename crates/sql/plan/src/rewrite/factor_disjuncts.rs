@@ -73,7 +73,7 @@ fn factored(
                 left.push(part);
             }
         }
-        match crate::bind::and(left) {
+        match crate::expr::and(left) {
             Some(left) => rest.push(left),
             // This arm says nothing more: the others do not matter.
             None => open = false,
@@ -99,7 +99,7 @@ pub(crate) fn restriction(condition: &Expr, own: impl Fn(&Expr) -> bool) -> Opti
         let mut parts = Vec::new();
         conjuncts(arm.clone(), &mut parts);
         parts.retain(|part| own(part) && is_harmless(part));
-        narrowed.push(crate::bind::and(parts)?);
+        narrowed.push(crate::expr::and(parts)?);
     }
     Some(Expr::Or(narrowed))
 }

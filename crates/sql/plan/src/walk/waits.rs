@@ -1,8 +1,9 @@
 //! What a plan or an expression may have to wait for that is no row: functions that the session runs, advisory locks.
 
-use super::walk::{any, plan_exprs};
-use super::{Node, Plan, UserAggregate};
+use super::{any, plan_exprs};
 use crate::expr::Expr;
+use crate::user_aggregate::Transitions;
+use crate::{Node, Plan, UserAggregate};
 use std::sync::Arc;
 
 /// Functions that wait for an advisory lock: `pg_advisory_lock`, `pg_advisory_lock_shared`, and those of transactions.
@@ -67,4 +68,13 @@ pub fn has_routine(plan: &Plan) -> bool {
 /// Calls a volatile function that the session runs, be it in a subquery of an expression.
 pub fn calls_volatile(plan: &Plan) -> bool {
     calls(plan, true)
+}
+
+impl UserAggregate {
+    /// Does one of its functions hold an expression of this kind?
+    pub fn any(&self, wanted: &dyn Fn(&Expr) -> bool) -> bool {
+        let all = self.plain.exprs();
+        let mut all = all.chain(self.moving.iter().flat_map(Transitions::exprs));
+        all.any(|expr| any(expr, wanted))
+    }
 }

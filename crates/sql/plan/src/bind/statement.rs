@@ -1,39 +1,14 @@
 //! From a parsed statement to something that can be run.
 
-use super::{OutputColumn, Plan, walk};
-use crate::bind::{Binder, Variables};
-use crate::expr::Expr;
+use super::Binder;
 use crate::permissions::Bound;
-use logstead_sql_catalog::context::Context;
-use logstead_sql_catalog::{Catalog, Relation};
+use crate::{OutputColumn, Plan, PlanContext, levels, walk};
+use logstead_sql_catalog::Relation;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
-
-/// What planning reads.
-pub struct PlanContext<'a> {
-    /// The catalog snapshot; the plan is good for its version only.
-    pub catalog: &'a Arc<Catalog>,
-    /// Schemas searched for unqualified names, as the setting has them.
-    pub search_path: &'a [String],
-    /// Parameter types the client declared; `None` (or beyond the end) is inferred.
-    pub param_types: &'a [Option<Oid>],
-    /// There are no other parameters than those: whoever names one is told so.
-    pub parameters_fixed: bool,
-    /// The session: literals such as 'now'::timestamptz or 't'::regclass are read when the statement is planned.
-    pub session: &'a dyn Context,
-    /// The variables around the statement, if it stands in a procedure's body: its parameters are they.
-    pub variables: Option<&'a Variables>,
-    /// Estimated rows of a relation.
-    pub rows_of: &'a dyn Fn(&Relation) -> f64,
-    /// Computes an expression that reads no row: the executor does, as for PostgreSQL's `evaluate_expr`.
-    pub evaluate: Evaluate,
-}
-
-/// The value of an expression that reads no row.
-pub type Evaluate = fn(&Expr, &dyn Context) -> Result<Datum>;
 
 /// Kinds of planned statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +119,7 @@ fn planned(binder: Binder<'_>, plan: Plan, command: Command) -> Result<Planned> 
     let is_read_only = binder.read_only && binder.judged_written.is_empty();
     Ok(Planned {
         columns: plan.columns.clone(),
-        stack_bytes: super::levels::stack_bytes(&plan),
+        stack_bytes: levels::stack_bytes(&plan),
         command,
         catalog_version: binder.cx.catalog.version,
         volatile: binder.volatile,
