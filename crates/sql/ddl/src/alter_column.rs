@@ -10,6 +10,7 @@ use logstead_sql_func::{self as func, CastContext};
 use logstead_sql_parse::lowered::{self as ast, AlterColumnOperation as Op};
 use logstead_sql_parse::{self as parse, GeneratedChange};
 use logstead_sql_plan::bind;
+use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, format_type, oid, user};
 use logstead_types::SqlState;
@@ -121,7 +122,8 @@ pub(super) async fn execute(
             column.default = column_default_text(value, column.ty, column.domain.is_some(), cx)?;
             let catalog = cx.catalog()?;
             if column.default.is_some() {
-                bound_default(cx, &catalog, &changed, position)?;
+                let bound = bound_default(cx, &catalog, &changed, position)?;
+                cx.may_define(bound)?;
             }
         }
         Op::DropDefault => {
@@ -352,7 +354,7 @@ async fn set_type(
     }
     if let Some(expr) = using {
         let catalog = cx.catalog()?;
-        let found = bound(cx, &catalog, table, expr, "USING")?.ty();
+        let found = bound(cx, &catalog, table, expr, "USING")?.describe(Expr::ty);
         let fits = [ty.oid, declared.oid, oid::UNKNOWN].contains(&found.oid)
             || func::find_cast(found.oid, ty.oid, CastContext::Assignment).is_some();
         if !fits {
@@ -393,8 +395,12 @@ async fn set_type(
         .is_some_and(|c| c.default.is_some())
     {
         let fits = match is_generated {
-            true => generated::values(&changed, cx).map(drop),
-            false => bound_default(cx, &catalog, &changed, position).map(drop),
+            true => generated::values(&changed, cx)
+                .and_then(|bound| cx.may_define(bound))
+                .map(drop),
+            false => bound_default(cx, &catalog, &changed, position)
+                .and_then(|bound| cx.may_define(bound))
+                .map(drop),
         };
         fits.map_err(|error| {
             let target = format_type(shown);
@@ -409,7 +415,8 @@ async fn set_type(
     }
     for constraint in &changed.constraints {
         if let ConstraintKind::Check(text) = &constraint.kind {
-            bound(cx, &catalog, &changed, &parse::parse_expr(text)?, "CHECK")?;
+            let check = bound(cx, &catalog, &changed, &parse::parse_expr(text)?, "CHECK")?;
+            cx.may_define(check)?;
         }
     }
     let mut reread = Vec::new();
@@ -468,6 +475,9 @@ async fn set_type(
         })?,
         None => None,
     };
+    // Rows are computed anew from here on.
+    let source = cx.may_run(source)?;
+    let rules = rules.map(|rules| cx.may_run(rules)).transpose()?;
     rewrite::rewrite(cx, table, changed, |cx, mut row| {
         let value =
             logstead_sql_types::value::typmod::coerce_typmod(eval(cx, &source, &row)?, ty, false)?;

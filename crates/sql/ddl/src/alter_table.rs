@@ -371,6 +371,7 @@ async fn validate_constraint(
                 &logstead_sql_parse::parse_expr(text)?,
                 "CHECK",
             )?;
+            let condition = cx.may_run(condition)?;
             rewrite::validate_check(cx, table, &condition, name).await?;
         }
         ConstraintKind::Foreign(_) => foreign::validate(cx, table, constraint).await?,
@@ -439,7 +440,8 @@ async fn add_column(
         let default = match changed.columns.get(position) {
             // A domain may have a default of its own, and may refuse NULL.
             Some(c) if c.default.is_some() || c.domain.is_some() => {
-                Some(bound_default(cx, &catalog, &changed, position)?)
+                let bound = bound_default(cx, &catalog, &changed, position)?;
+                Some(cx.may_run(bound)?)
             }
             _ => None,
         };

@@ -126,7 +126,8 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
                 column.default = text;
             }
             let catalog = cx.catalog()?;
-            bound_default(cx, &catalog, &changed, position)?;
+            let bound = bound_default(cx, &catalog, &changed, position)?;
+            cx.may_define(bound)?;
         }
         Op::OwnerTo(new_owner) => {
             return owners::of_relation(relation.oid, new_owner, cx).await;

@@ -235,7 +235,8 @@ async fn add_check(
         }
     };
     if !fresh && !new.not_valid {
-        rewrite::validate_check(cx, &table, &bound, &name).await?;
+        let condition = cx.may_run(bound)?;
+        rewrite::validate_check(cx, &table, &condition, &name).await?;
     }
     let kind = ConstraintKind::Check(check_text(cx, &catalog, &table, expr));
     let oid = cx.new_oid()?;

@@ -90,7 +90,7 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     };
     super::persistence::of_new(table, &schema, &mut options)?;
     // The tables it reads are locked; one that changed while we waited is planned again.
-    let (planned, catalog) = loop {
+    let (plan, params, outputs, catalog) = loop {
         let catalog = cx.catalog()?;
         let statement = ast::Statement::Query(query.clone());
         let planned = with_planner(cx, &catalog, |plan| {
@@ -114,29 +114,30 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
                 false => error,
             }
         })?;
-        super::permit::must_use(&planned.schemas, cx)?;
-        super::permit::must_allow(&planned.accesses, cx)?;
-        super::permit::must_call(&planned.routines, cx)?;
+        let plan::Planned { plan, columns, .. } = planned;
+        let tables = plan.tables().clone();
+        let params = values_of(plan.parameters(), &cx.given);
+        let plan = cx.may_run(plan)?;
         for (relations, lock) in [
-            (&planned.tables_written, TableLock::Write),
-            (&planned.tables_locked, TableLock::RowShare),
-            (&planned.tables_read, TableLock::Read),
+            (&tables.written, TableLock::Write),
+            (&tables.locked, TableLock::RowShare),
+            (&tables.read, TableLock::Read),
         ] {
             for relation in relations {
                 cx.lock_storage(relation.storage, lock).await?;
             }
         }
         // Nor may the rules change of a domain that its columns will have.
-        for output in &planned.columns {
+        for output in &columns {
             if let Some(domain) = output.domain_in(&catalog) {
                 cx.hold_domain(domain).await?;
             }
         }
         if cx.catalog()?.version == catalog.version {
-            break (planned, catalog);
+            break (plan, params, columns, catalog);
         }
     };
-    let columns = planned.columns.iter().map(|output| {
+    let columns = outputs.iter().map(|output| {
         let name = output.name.clone();
         column(name, output.ty, output.domain_in(&catalog))
     });
@@ -151,19 +152,18 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     if table.no_data {
         return Ok("CREATE TABLE AS".to_owned());
     }
-    let params = values_of(&planned, &cx.given);
-    let rows = fill(cx, planned.plan, &params, &catalog, &relation).await?;
+    let rows = fill(cx, plan, &params, &catalog, &relation).await?;
     Ok(format!("SELECT {rows}"))
 }
 
 /// What the plan's parameters are; of variables only those that it names.
-fn values_of(planned: &plan::Planned, given: &Given<'_>) -> Vec<Datum> {
+fn values_of(parameters: &plan::permissions::ParameterUses, given: &Given<'_>) -> Vec<Datum> {
     let value = |at: usize| {
-        let is_named = given.variables.is_none() || planned.params_used.get(at) == Some(&true);
+        let is_named = given.variables.is_none() || parameters.named.get(at) == Some(&true);
         let value = given.values.get(at).filter(|_| is_named);
         value.cloned().unwrap_or(Datum::Null)
     };
-    (0..planned.param_types.len()).map(value).collect()
+    (0..parameters.types.len()).map(value).collect()
 }
 
 /// What inserting a row costs, see [`Pace`].

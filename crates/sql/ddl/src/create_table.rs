@@ -204,7 +204,8 @@ pub(super) async fn create(
     let catalog = cx.catalog()?;
     for (position, column) in relation.columns.iter().enumerate() {
         if column.default.is_some() && !column.generated {
-            bound_default(cx, &catalog, &relation, position)?;
+            let bound = bound_default(cx, &catalog, &relation, position)?;
+            cx.may_define(bound)?;
         }
     }
     make_storage(cx, &relation);

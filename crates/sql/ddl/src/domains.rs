@@ -14,7 +14,7 @@ use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_parse::lowered::{self as ast, Spanned};
 use logstead_sql_parse::{self as parse, AlterDomain, CreateDomain, DomainCheckClause};
 use logstead_sql_plan::bind::{VALUE, value_relation};
-use logstead_sql_plan::walk;
+use logstead_sql_plan::{Bound, walk};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{
     self, DOMAIN_BITS, Domain, DomainCheck, UserKind, UserType, of_users,
@@ -125,7 +125,8 @@ fn default(
             column.default.clone_from(&text);
         }
         let catalog = cx.catalog()?;
-        bound_default(cx, &catalog, &relation, 0)?;
+        let bound = bound_default(cx, &catalog, &relation, 0)?;
+        cx.may_define(bound)?;
     }
     Ok(text)
 }
@@ -136,7 +137,7 @@ fn new_check(
     domain: &Domain,
     new: &DomainCheckClause,
     cx: &mut DdlContext<'_>,
-) -> Result<(DomainCheck, logstead_sql_plan::expr::Expr)> {
+) -> Result<(DomainCheck, Bound<logstead_sql_plan::expr::Expr>)> {
     let catalog = cx.catalog()?;
     let taken = |wanted: &str| domain.checks.iter().any(|c| c.name == wanted);
     let check_name = match &new.name {
@@ -154,7 +155,7 @@ fn new_check(
     };
     let relation = value_relation(domain.over);
     let condition = bound_check(cx, &catalog, &relation, &new.condition)?;
-    if walk::has_subquery(&condition) {
+    if condition.describe(walk::has_subquery) {
         return Err(SqlError::unsupported(
             "a function that is more than an expression in the check of a domain",
         ));
@@ -250,6 +251,7 @@ pub(super) async fn alter(
         AlterDomain::Add(new) => {
             let (check, condition) = new_check(&ty.name, &domain, new, cx)?;
             if check.validated {
+                let condition = cx.may_run(condition)?;
                 for (table, position) in columns_of(ty.oid, cx).await? {
                     ask(cx, &table, position, Some(&condition)).await?;
                 }
@@ -304,6 +306,7 @@ pub(super) async fn alter(
             let relation = value_relation(domain.over);
             let condition = parse::parse_expr(&check.text)?;
             let condition = bound(cx, &catalog, &relation, &condition, "CHECK")?;
+            let condition = cx.may_run(condition)?;
             for (table, position) in columns_of(ty.oid, cx).await? {
                 ask(cx, &table, position, Some(&condition)).await?;
             }

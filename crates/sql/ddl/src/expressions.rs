@@ -1,4 +1,7 @@
 //! DEFAULT and CHECK expressions: bound to see that they are right, stored as text, evaluated over stored rows.
+//!
+//! Whoever keeps one needs no right to call the functions in it (`DdlContext::may_define`); whoever evaluates it over
+//! rows does (`DdlContext::may_run`).
 
 use super::DdlContext;
 use crate::pg_catalog::calls;
@@ -12,7 +15,7 @@ use logstead_sql_parse::lowered::{self as ast, Spanned, VisitMut, VisitorMut};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::explicit;
 use logstead_sql_plan::expr::Expr;
-use logstead_sql_plan::{PlanContext, walk};
+use logstead_sql_plan::{Bound, PlanContext, walk};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{
     Datum, Oid, OutputStyle, SqlType, format_type, oid, text_io, user,
@@ -71,8 +74,8 @@ pub(super) fn default_text(
             let nothing = no_columns();
             let catalog = cx.catalog()?;
             let text = cx.text;
-            let (_, calls) = with_planner(cx, &catalog, |plan| {
-                bind::kept_scalar(expr, text, &nothing, plan, "DEFAULT")
+            let calls = with_planner(cx, &catalog, |plan| {
+                bind::kept_calls(expr, text, &nothing, plan, "DEFAULT")
             })?;
             let expr = &by_number(expr, &calls);
             let text =
@@ -145,9 +148,9 @@ pub(super) fn stored_text(
     what: &str,
 ) -> String {
     let calls = with_planner(cx, catalog, |plan| {
-        bind::kept_scalar(expr, cx.text, relation, plan, what)
+        bind::kept_calls(expr, cx.text, relation, plan, what)
     });
-    let calls = calls.map(|(_, calls)| calls).unwrap_or_default();
+    let calls = calls.unwrap_or_default();
     let expr = &by_number(expr, &calls);
     let text = user::numbered(|| deparse::normal(&explicit(expr, relation, catalog, cx.session)));
     let reads = parse::parse_expr(&text).and_then(|e| bound(cx, catalog, relation, &e, what));
@@ -325,7 +328,7 @@ pub(super) fn bound_default(
     catalog: &Arc<Catalog>,
     relation: &Relation,
     position: usize,
-) -> Result<Expr> {
+) -> Result<Bound<Expr>> {
     let bound = with_planner(cx, catalog, |plan| {
         bind::default_expr(relation, position, plan)
     });
@@ -345,7 +348,7 @@ pub(super) fn bound_check(
     catalog: &Arc<Catalog>,
     relation: &Relation,
     expr: &ast::Expr,
-) -> Result<Expr> {
+) -> Result<Bound<Expr>> {
     written(cx, catalog, relation, expr, "CHECK")
 }
 
@@ -356,7 +359,7 @@ pub(super) fn written(
     relation: &Relation,
     expr: &ast::Expr,
     what: &str,
-) -> Result<Expr> {
+) -> Result<Bound<Expr>> {
     with_planner(cx, catalog, |plan| {
         bind::bind_scalar(expr, cx.text, relation, plan, what)
     })
@@ -369,7 +372,7 @@ pub(super) fn bound(
     relation: &Relation,
     expr: &ast::Expr,
     what: &str,
-) -> Result<Expr> {
+) -> Result<Bound<Expr>> {
     let bound = with_planner(cx, catalog, |plan| {
         bind::bind_scalar(expr, "", relation, plan, what)
     });

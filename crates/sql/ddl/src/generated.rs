@@ -12,7 +12,7 @@ use logstead_sql_parse::lowered::{self as ast, Spanned, Visit, Visitor};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::index_expression;
 use logstead_sql_plan::expr::Expr;
-use logstead_sql_plan::{Node, Plan, walk};
+use logstead_sql_plan::{Bound, Node, Plan, walk};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::format_type;
 use logstead_types::SqlState;
@@ -34,6 +34,7 @@ pub(super) fn settle(
     for (position, expr) in columns {
         refuse_nested(relation, expr, cx)?;
         let value = written(cx, &catalog, relation, expr, "GENERATED")?;
+        let value = cx.may_define(value)?;
         if !is_immutable(&value) {
             return Err(invalid("generation expression is not immutable"));
         }
@@ -46,7 +47,8 @@ pub(super) fn settle(
             column.default = Some(text);
         }
     }
-    values(relation, cx).map(drop)
+    let bound = values(relation, cx)?;
+    cx.may_define(bound).map(drop)
 }
 
 fn is_null(expr: &ast::Expr) -> bool {
@@ -127,7 +129,10 @@ fn refuse_nested(relation: &Relation, expr: &ast::Expr, cx: &DdlContext<'_>) -> 
 }
 
 /// What the generated columns of a relation are made by.
-pub(super) fn values(relation: &Relation, cx: &mut DdlContext<'_>) -> Result<Vec<(usize, Expr)>> {
+pub(super) fn values(
+    relation: &Relation,
+    cx: &mut DdlContext<'_>,
+) -> Result<Bound<Vec<(usize, Expr)>>> {
     let catalog = cx.catalog()?;
     let bound = with_planner(cx, &catalog, |plan| bind::generated_exprs(relation, plan));
     bound.map_err(|mut error| {
@@ -150,6 +155,7 @@ pub(super) async fn add(
     let position = table.columns.len();
     settle(&mut changed, &[(position, expr.clone())], cx)?;
     let all = values(&changed, cx)?;
+    let all = cx.may_run(all)?;
     let Some((_, value)) = all.into_iter().find(|(p, _)| *p == position) else {
         return Err(SqlError::internal("a generated column without a value"));
     };

@@ -64,6 +64,7 @@ fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Res
         });
     }
     let bound = expressions::written(cx, &catalog, relation, expr, "INDEX")?;
+    let bound = cx.may_define(bound)?;
     if let Expr::Column(position, _) = bound {
         return Ok(IndexKey::Column(position));
     }
@@ -149,6 +150,7 @@ pub(super) fn reread(
         };
         let expr = parse::parse_expr(&written(text))?;
         let bound = expressions::bound(cx, &catalog, relation, &expr, "INDEX")?;
+        let bound = cx.may_define(bound)?;
         if !generated::is_immutable(&bound) {
             return Err(not_immutable("expression"));
         }
@@ -159,6 +161,7 @@ pub(super) fn reread(
     if let Some(text) = &mut index.predicate {
         let expr = parse::parse_expr(&written(text))?;
         let bound = expressions::bound(cx, &catalog, relation, &expr, "PREDICATE")?;
+        let bound = cx.may_define(bound)?;
         if !generated::is_immutable(&bound) {
             return Err(not_immutable("predicate"));
         }
@@ -208,6 +211,7 @@ fn keys(create: &ast::CreateIndex, table: &Relation, cx: &mut DdlContext<'_>) ->
         Some(predicate) => {
             let catalog = cx.catalog()?;
             let bound = expressions::written(cx, &catalog, table, predicate, "PREDICATE")?;
+            let bound = cx.may_define(bound)?;
             if !generated::is_immutable(&bound) {
                 return Err(not_immutable("predicate"));
             }

@@ -93,9 +93,9 @@ async fn planned(
         .ok_or_else(|| SqlError::internal("a materialized view without a query"))?;
     loop {
         let catalog = cx.catalog()?;
-        let (plan, reads, accesses) =
-            with_planner(cx, &catalog, |plan| bind::plan_view(relation, &view, plan))?;
-        super::permit::must_allow(&accesses, cx)?;
+        let bound = with_planner(cx, &catalog, |plan| bind::plan_view(relation, &view, plan))?;
+        let reads = bound.tables().read.clone();
+        let plan = cx.may_run(bound)?;
         for read in &reads {
             cx.lock_storage(read.storage, TableLock::Read).await?;
         }

@@ -13,44 +13,72 @@ use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_parse::lowered::{self as ast, ObjectName, ObjectType, Statement as S};
 use logstead_sql_parse::{IndexCommand, Parsed, StatementKind, ViewCommand};
+use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
+use logstead_sql_plan::{Bound, PermissionChecker, Permissions};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
-/// 42501 unless the current role may do what a plan does.
-pub(super) fn must_allow(accesses: &[Access], cx: &mut DdlContext<'_>) -> Result<()> {
-    cx.judged(|judge, role| {
-        let refused = accesses.iter().find(|access| !judge.allows(role, access));
-        refused.map_or(Ok(()), |access| Err(denied_relation(&access.relation)))
-    })?
+/// The checker of a role that runs something, by the catalog that it was bound with. In PostgreSQL's order: schemas,
+/// which are looked into when names are; relations; functions; what these do.
+pub struct RoleChecker<'a> {
+    /// The catalog.
+    pub catalog: &'a Catalog,
+    /// The roles.
+    pub roles: &'a Roles,
+    /// Who runs it.
+    pub role: Oid,
 }
 
-/// 42501 unless the current role may call the functions.
-pub(super) fn must_call(routines: &[(Oid, Option<Oid>)], cx: &mut DdlContext<'_>) -> Result<()> {
-    let catalog = cx.catalog()?;
-    refuse_routines(
-        routines,
-        &catalog,
-        &catalog.roles,
-        cx.session.current_role(),
-    )
+impl PermissionChecker for RoleChecker<'_> {
+    fn check(&mut self, permissions: &Permissions) -> Result<()> {
+        let (catalog, role) = (self.catalog, self.role);
+        let judge = catalog.judge(self.roles);
+        refuse_schemas(&permissions.schemas, catalog, judge, role)?;
+        refuse_relations(&permissions.relations, |access| judge.allows(role, access))?;
+        refuse_routines(&permissions.functions, catalog, self.roles, role)?;
+        refuse_relations(&permissions.relations_of_functions, |access| {
+            judge.allows(role, access)
+        })
+    }
 }
 
-/// 42501 unless the current role may look up names in the schemas.
-pub(super) fn must_use(schemas: &[(Oid, Option<String>)], cx: &mut DdlContext<'_>) -> Result<()> {
-    let catalog = cx.catalog()?;
-    cx.judged(|judge, role| refuse_schemas(schemas, &catalog, judge, role))?
+/// The checker of a role that keeps a definition and runs nothing of it: names in it are looked up, that is all.
+struct DefinitionChecker<'a>(RoleChecker<'a>);
+
+impl PermissionChecker for DefinitionChecker<'_> {
+    fn check(&mut self, permissions: &Permissions) -> Result<()> {
+        let RoleChecker {
+            catalog,
+            roles,
+            role,
+        } = self.0;
+        refuse_schemas(&permissions.schemas, catalog, catalog.judge(roles), role)
+    }
+}
+
+/// 42501 for the first of the relations with which what is wanted is not allowed.
+pub fn refuse_relations(
+    relations: &[Access],
+    mut is_allowed: impl FnMut(&Access) -> bool,
+) -> Result<()> {
+    let refused = relations.iter().find(|access| !is_allowed(access));
+    refused.map_or(Ok(()), |access| Err(denied_relation(&access.relation)))
 }
 
 /// 42501 for a schema that may not be used; a name that was only looked for on the path does not exist then.
 pub fn refuse_schemas(
-    schemas: &[(Oid, Option<String>)],
+    schemas: &[SchemaLookup],
     catalog: &Catalog,
     judge: AclChecker<'_>,
     role: Oid,
 ) -> Result<()> {
-    for (schema, unqualified) in schemas {
+    for SchemaLookup {
+        schema,
+        unqualified,
+    } in schemas
+    {
         if judge.may_use_schema(role, *schema) {
             continue;
         }
@@ -67,20 +95,20 @@ pub fn refuse_schemas(
 
 /// 42501 for a function that may not be called.
 pub fn refuse_routines(
-    routines: &[(Oid, Option<Oid>)],
+    functions: &[FunctionUse],
     catalog: &Catalog,
     roles: &Roles,
     role: Oid,
 ) -> Result<()> {
     let judge = catalog.judge(roles);
-    for (routine, as_role) in routines {
-        let object = (PG_PROC, *routine, AclKind::Function);
+    for FunctionUse { function, as_role } in functions {
+        let object = (PG_PROC, *function, AclKind::Function);
         if judge
             .on_object(as_role.unwrap_or(role), object, p::EXECUTE, 0)
             .0
             == 0
         {
-            let found = catalog.routines.get(*routine);
+            let found = catalog.routines.get(*function);
             let (kind, name) = match found {
                 Some(routine) => (routine.word(), routine.name.as_str()),
                 None => ("function", "?"),
@@ -100,6 +128,37 @@ pub(super) fn denied_schema(schema: Oid, catalog: &Catalog) -> SqlError {
 }
 
 impl DdlContext<'_> {
+    /// What is bound, to be run; 42501 unless the current role may run it.
+    pub(super) fn may_run<T>(&mut self, bound: Bound<T>) -> Result<T> {
+        let catalog = self.catalog()?;
+        bound.check(&mut RoleChecker {
+            catalog: &catalog,
+            roles: &catalog.roles,
+            role: self.session.current_role(),
+        })
+    }
+
+    /// What is bound, to be kept as a definition; 42501 unless the current role may use the schemas that it names.
+    pub(super) fn may_define<T>(&mut self, bound: Bound<T>) -> Result<T> {
+        let catalog = self.catalog()?;
+        bound.check(&mut DefinitionChecker(RoleChecker {
+            catalog: &catalog,
+            roles: &catalog.roles,
+            role: self.session.current_role(),
+        }))
+    }
+
+    /// 42501 unless the current role may call a function.
+    pub(super) fn must_call(&mut self, function: Oid) -> Result<()> {
+        let catalog = self.catalog()?;
+        let used = FunctionUse {
+            function,
+            as_role: None,
+        };
+        let role = self.session.current_role();
+        refuse_routines(&[used], &catalog, &catalog.roles, role)
+    }
+
     /// 42501 unless the relation is the role's. Asked of what a statement has found and locked: its name may have meant
     /// something else when the statement was let in.
     pub(super) fn must_own(&mut self, relation: &Relation) -> Result<()> {

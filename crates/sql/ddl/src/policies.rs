@@ -240,11 +240,12 @@ async fn condition(
         let bound = with_planner(cx, &catalog, |plan| {
             bind::bind_policy(expr, text, relation, plan)
         })?;
-        super::permit::must_use(&bound.query.schemas, cx)?;
+        let reads = bound.tables().read.clone();
+        let bound = cx.may_define(bound)?;
         for (_, routine, _) in &bound.query.routines {
             super::routines::hold(*routine, cx).await?;
         }
-        for read in &bound.query.tables_read {
+        for read in &reads {
             cx.lock_storage(read.storage, TableLock::Read).await?;
         }
         if cx.catalog()?.version == catalog.version {

@@ -112,7 +112,7 @@ fn default_of(expr: &ast::Expr, ty: Oid, cx: &mut DdlContext<'_>) -> Result<Stri
     let polymorphic = is_polymorphic(ty).is_some();
     let nothing = bind::value_relation(SqlType::of(oid::BOOL));
     let bound = bound(cx, &catalog, &nothing, expr, "DEFAULT")?;
-    let from = bound.ty();
+    let from = cx.may_define(bound)?.ty();
     if !polymorphic
         && from.oid != oid::UNKNOWN
         && !can_coerce(from.oid, base.oid, CastContext::Assignment)

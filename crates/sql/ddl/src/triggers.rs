@@ -244,7 +244,7 @@ async fn users_function(
     relation: &Relation,
     cx: &mut DdlContext<'_>,
 ) -> Result<Oid> {
-    super::permit::must_call(&[(function.oid, None)], cx)?;
+    cx.must_call(function.oid)?;
     if function.is_temporary() && !relation.is_temporary() {
         let what = "a trigger of a permanent table that calls a temporary function";
         return Err(SqlError::unsupported(what));
@@ -463,7 +463,7 @@ async fn condition(
         let bound = with_planner(cx, &catalog, |plan| {
             bind::bind_trigger(&clause.expr, text, relation, plan)
         })?;
-        super::permit::must_use(&bound.query.schemas, cx)?;
+        let bound = cx.may_define(bound)?;
         for (_, routine, _) in &bound.query.routines {
             routines::hold(*routine, cx).await?;
         }

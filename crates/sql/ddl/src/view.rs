@@ -36,7 +36,10 @@ pub(super) async fn bound_query(
         let bound = with_planner(cx, &catalog, |plan| {
             bind::bind_view_query(query, text, plan)
         })?;
-        if bound.plan.writes() {
+        let reads = bound.tables().read.clone();
+        // Rights to what it reads are asked for when it is read.
+        let bound = cx.may_define(bound)?;
+        if bound.writes {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 match materialized {
@@ -45,11 +48,10 @@ pub(super) async fn bound_query(
                 },
             ));
         }
-        super::permit::must_use(&bound.schemas, cx)?;
         for (_, routine, _) in &bound.routines {
             super::routines::hold(*routine, cx).await?;
         }
-        for read in &bound.tables_read {
+        for read in &reads {
             cx.lock_storage(read.storage, TableLock::Read).await?;
         }
         if cx.catalog()?.version == catalog.version {

@@ -6,8 +6,9 @@
 //! in its WHERE. Where folding ([`fold`]) drops an arm, nobody looks at it. Subqueries are left to the run: PostgreSQL
 //! may not look at them either.
 
-use super::{Node, Plan, fold, walk};
+use super::{Node, Plan, walk};
 use crate::expr::Expr;
+use crate::rewrite::fold_constants as fold;
 use logstead_sql_func::{Body, Volatility};
 use logstead_sql_types::error::SqlError;
 

@@ -1,11 +1,19 @@
 //! Bound expressions: names resolved, types known, functions chosen. Made by `bind`, run by `exec::eval`.
 //!
 //! Invariant: every node knows its result type; an evaluated datum has that type or is NULL.
+//!
+//! While a statement is bound, [`Expr::Column`] holds a column identity (`query::range_table`).
 
 use crate::Plan;
 use logstead_sql_func::Function;
 use logstead_sql_types::value::{Datum, Oid, SqlType};
 use std::sync::Arc;
+
+/// First column identity; anything below is a position.
+pub(crate) const COLUMN_BASE: usize = 1 << 32;
+
+/// A column identity (see the module's doc).
+pub(crate) type ColId = usize;
 
 /// A typed expression over an input row, outer rows and parameters.
 #[derive(Clone)]
@@ -230,5 +238,22 @@ impl Expr {
             | Expr::InList { .. } => SqlType::of(BOOL),
             Expr::Subquery(s) => s.ty,
         }
+    }
+}
+
+/// AND of conditions, flattened, without constants that change nothing.
+pub fn and(conditions: Vec<Expr>) -> Option<Expr> {
+    let mut flat = Vec::with_capacity(conditions.len());
+    for condition in conditions {
+        match condition {
+            Expr::And(inner) => flat.extend(inner),
+            Expr::Const(Datum::Bool(true), _) => {}
+            other => flat.push(other),
+        }
+    }
+    match flat.len() {
+        0 => None,
+        1 => flat.pop(),
+        _ => Some(Expr::And(flat)),
     }
 }

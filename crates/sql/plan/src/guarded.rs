@@ -34,7 +34,7 @@ impl Guarded {
         all.extend(own);
         Guarded {
             refusing: None,
-            condition: crate::bind::and(all),
+            condition: crate::expr::and(all),
         }
     }
 

@@ -10,9 +10,9 @@
 //! 4. `x IS NOT NULL` follows from a condition that cannot be true where x is NULL: a strict operator or function over
 //!    x.
 
-use super::scan::same_bytes;
 use super::walk;
 use crate::expr::Expr;
+use crate::query::same_bytes;
 use logstead_sql_func as func;
 use logstead_sql_func::{Comparison, Function};
 use logstead_sql_types::value::{Datum, SqlType, compare_as, oid};

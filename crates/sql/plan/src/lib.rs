@@ -12,49 +12,41 @@
 #![forbid(unsafe_code)]
 
 pub mod bind;
-pub mod build;
 mod constants;
 pub mod constraints;
-mod disjunct;
-mod equal;
+mod context;
 mod estimate;
 mod explain;
 mod explain_expr;
 pub mod expr;
-mod flatten;
-pub(crate) mod fold;
-mod grouped;
 mod guarded;
+mod immutable;
 pub(crate) mod implies;
-mod index_path;
-mod join;
-mod join_classes;
-mod join_order;
 mod layout;
 mod levels;
-mod merge_join;
+pub mod permissions;
+mod planner;
+pub(crate) mod query;
+mod rewrite;
 mod scalar;
-mod scan;
-mod select;
-mod selectivity;
-mod statement;
 pub mod stats;
 mod user_aggregate;
-mod waits;
+mod variables;
 pub mod walk;
 pub(crate) mod window;
 
+pub use bind::statement::{Command, Planned, plan_computed, plan_statement};
 pub use constants::failing;
 pub(crate) use constants::may_be_failing;
+pub use context::{Evaluate, PlanContext};
 pub use explain::{ExplainOptions, ExplainTimes, explain, explain_json};
 pub use guarded::Guarded;
-pub(crate) use join::refuses_null;
 pub use layout::Layout;
 pub use levels::stack_bytes;
+pub use permissions::{Bound, PermissionChecker, Permissions};
+pub use planner::build;
+pub(crate) use planner::refuses_null;
 pub use scalar::{distinct, subscript};
-pub(crate) use scan::Wish;
-pub(crate) use select::plan_select;
-pub use statement::{Command, Evaluate, PlanContext, Planned, plan_computed, plan_statement};
 pub use user_aggregate::{Transitions, UserAggregate};
 pub use window::{
     FrameBound, FrameExclusion, FrameUnits, Window, WindowCall, WindowFrame, WindowFunction,

@@ -2,7 +2,6 @@
 //! to it.
 
 use crate::expr::Expr;
-use crate::walk;
 use logstead_sql_types::value::{Datum, Oid, SqlType};
 
 /// An aggregate that a user has made, for arguments of certain types.
@@ -39,19 +38,11 @@ pub struct Transitions {
 }
 
 impl Transitions {
-    fn exprs(&self) -> impl Iterator<Item = &Expr> {
+    /// What its functions are.
+    pub(crate) fn exprs(&self) -> impl Iterator<Item = &Expr> {
         [&self.step]
             .into_iter()
             .chain(&self.inverse)
             .chain(&self.finish)
-    }
-}
-
-impl UserAggregate {
-    /// Does one of its functions hold an expression of this kind?
-    pub fn any(&self, wanted: &dyn Fn(&Expr) -> bool) -> bool {
-        let all = self.plain.exprs();
-        let mut all = all.chain(self.moving.iter().flat_map(Transitions::exprs));
-        all.any(|expr| walk::any(expr, wanted))
     }
 }

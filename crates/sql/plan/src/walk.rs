@@ -1,13 +1,14 @@
 //! Walks over expressions and plans, and equality of expressions.
 
-pub(crate) use super::waits::scans_routine;
-pub use super::waits::{calls_volatile, has_routine, may_wait, waits_for_advisory_lock};
+mod waits;
+
 use super::{AggregateCall, KeyRange, MergeAction, Node, Plan, Scan};
-use crate::bind::{COLUMN_BASE, ColId};
 use crate::constraints::RuleSet;
-use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::expr::{COLUMN_BASE, ColId, Expr, Subquery, SubqueryKind};
 use logstead_sql_types::value::{Datum, stored};
 use std::sync::Arc;
+pub(crate) use waits::scans_routine;
+pub use waits::{calls_volatile, has_routine, may_wait, waits_for_advisory_lock};
 
 /// Calls `f` on each direct operand. Subqueries' operands only: their plans are [`plan_exprs`]'s.
 pub fn children<'e>(expr: &'e Expr, f: &mut dyn FnMut(&'e Expr)) {
@@ -733,39 +734,4 @@ fn same_call(a: &Subquery, b: &Subquery, volatile: bool) -> bool {
         && a.ty == b.ty
         && x.len() == y.len()
         && { x.iter().zip(y) }.all(|(a, b)| equal(a, b, volatile))
-}
-
-/// Replaces column identities by what `layout` says: position `depth` rows out. Unknown ones stay.
-pub(crate) fn resolve_at(expr: &mut Expr, layout: &super::Layout, depth: usize) {
-    match expr {
-        Expr::Column(id, ty) if *id >= COLUMN_BASE => {
-            if let Some(index) = layout.position(*id) {
-                *expr = if depth == 0 {
-                    Expr::Column(index, *ty)
-                } else {
-                    Expr::Outer {
-                        level: depth,
-                        index,
-                        ty: *ty,
-                    }
-                };
-            }
-        }
-        Expr::Subquery(subquery) => {
-            // Shared subqueries are copied before they take positions of one particular row.
-            let subquery: &mut Subquery = Arc::make_mut(subquery);
-            if let SubqueryKind::Compare { left, .. } = &mut subquery.kind {
-                left.iter_mut().for_each(|e| resolve_at(e, layout, depth));
-            }
-            if !subquery.uncorrelated {
-                resolve_plan(&mut subquery.plan, layout, depth + 1);
-            }
-        }
-        _ => children_mut(expr, &mut |e| resolve_at(e, layout, depth)),
-    }
-}
-
-/// As [`resolve_at`] in a whole plan that is run for each row of `layout` (`depth` from 1).
-pub(crate) fn resolve_plan(plan: &mut Plan, layout: &super::Layout, depth: usize) {
-    plan_exprs_mut(plan, depth, &mut |e, depth| resolve_at(e, layout, depth));
 }

@@ -117,7 +117,7 @@ impl Session {
         self.counts(&statement);
         let plan = self.prepare_run(&statement).await?;
         // DDL may have come between: then it is another plan.
-        if !plan.prepared.is_by_key() {
+        if !plan.is_by_key() {
             return Ok(false);
         }
         let rows = self.run_to_end(&plan, &params, client).await?;
@@ -147,7 +147,7 @@ impl Session {
         let by_key = statement.is_query()
             && statement.as_of().is_none()
             && self.plan(&statement).is_ok_and(|plan| {
-                plan.prepared.is_by_key()
+                plan.is_by_key()
                     && plan.param_types.len() == params.len()
                     && plan.param_types.iter().all(|ty| ty.oid == oid::INT4)
             });

@@ -9,7 +9,7 @@ use super::Session;
 use super::client::{Client, LocalFuture};
 use super::ddl::DdlEnvironment;
 use super::run::{Ran, guarded};
-use super::statement::Parameters;
+use super::statement::{Parameters, PermittedPlan};
 use logstead_engine::Isolation;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_ddl as ddl;
@@ -54,7 +54,7 @@ impl Session {
             plan::plan_computed(&table, &positions, cx)
         })?;
         let (plan, _) = self.cached_plan(planned, None, &path, &catalog)?;
-        self.context.may_run(&plan)?;
+        let plan = PermittedPlan::new(plan, &self.context)?;
         let open = self.transaction()?;
         open.txn.depends_on(catalog.csn);
         // Rows may be there that the snapshot does not show. Written by this transaction they would be in its sight,

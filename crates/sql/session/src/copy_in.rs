@@ -9,16 +9,14 @@ use super::statement::Statement;
 use super::transaction::{Open, fold};
 use super::{Reply, Session};
 use logstead_engine::{Engine, TableLock};
-use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
-use logstead_sql_ddl::permit::refuse_routines;
 use logstead_sql_exec::{self as exec, Cancel, ExecContext, Inserter, Progress};
 use logstead_sql_parse::lowered::{self as ast, CopySource, CopyTarget};
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::expr::Expr;
-use logstead_sql_plan::{Insert, Node, Plan, PlanContext, walk};
+use logstead_sql_plan::{Node, Plan, PlanContext, walk};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::user::lookup;
@@ -252,7 +250,6 @@ impl Session {
             }
         };
         let positions = copied_columns(&relation, columns)?;
-        self.may_call_in_copy(&catalog, &relation)?;
         let mut plan = self.copy_plan(&catalog, &relation, &positions)?;
         let filter = match condition {
             Some((condition, text)) => {
@@ -431,9 +428,8 @@ impl Session {
             rows_of: &|_| 0.0,
             evaluate: logstead_sql_exec::evaluate,
         };
-        let (bound, calls) = bind::copy_condition(condition, text, relation, &cx)?;
-        let role = Context::current_role(&*self.context);
-        refuse_routines(&calls, catalog, &self.context.roles(catalog), role)?;
+        let bound = bind::copy_condition(condition, text, relation, &cx)?;
+        let bound = bound.check(&mut self.context.checker(catalog))?;
         for (at, column) in relation.columns.iter().enumerate() {
             let named = |e: &Expr| matches!(e, Expr::Column(position, _) if *position == at);
             if column.generated && walk::any(&bound, &named) {
@@ -445,28 +441,6 @@ impl Session {
             }
         }
         Ok(bound)
-    }
-
-    /// 42501 if the role may not run a function that rows copied into the table call.
-    fn may_call_in_copy(&self, catalog: &Arc<Catalog>, relation: &Arc<Relation>) -> Result<()> {
-        if catalog.routines.is_empty() {
-            return Ok(());
-        }
-        self.context.catalog.replace(Arc::clone(catalog));
-        let path = self.context.path_in(catalog);
-        let cx = PlanContext {
-            catalog,
-            search_path: &path,
-            param_types: &[],
-            parameters_fixed: true,
-            session: &*self.context,
-            variables: None,
-            rows_of: &|_| 0.0,
-            evaluate: logstead_sql_exec::evaluate,
-        };
-        let calls = bind::copy_calls(relation, &cx)?;
-        let role = Context::current_role(&*self.context);
-        refuse_routines(&calls, catalog, &self.context.roles(catalog), role)
     }
 
     /// What the domains of copied columns ask of each value.
@@ -487,10 +461,8 @@ impl Session {
             rows_of: &|_| 0.0,
             evaluate: logstead_sql_exec::evaluate,
         };
-        let columns = positions.iter().filter_map(|p| relation.columns.get(*p));
-        columns
-            .map(|column| bind::domain_value(0, column, &cx))
-            .collect()
+        let bound = bind::copied_domains(relation, positions, &cx)?;
+        bound.check(&mut self.context.checker(catalog))
     }
 
     /// INSERT of rows that come from outside: copied columns from the row, defaults for the others.
@@ -512,33 +484,8 @@ impl Session {
             rows_of: &|_| 0.0,
             evaluate: logstead_sql_exec::evaluate,
         };
-        let mut values = Vec::with_capacity(relation.columns.len());
-        for (position, column) in relation.columns.iter().enumerate() {
-            values.push(match positions.iter().position(|p| *p == position) {
-                Some(field) => Expr::Column(field, column.ty),
-                None if column.dropped => Expr::Const(Datum::Null, column.ty),
-                None => bind::default_expr(relation, position, &cx)?,
-            });
-        }
-        let insert = Insert {
-            table: Arc::clone(relation),
-            source: Plan {
-                node: Node::OneRow,
-                columns: Vec::new(),
-                rows: 1.0,
-                cost: 0.0,
-            },
-            values,
-            generated: bind::generated_exprs(relation, &cx)?,
-            // Nobody for whom policies hold copies into the table.
-            policies: Vec::new(),
-            checks: bind::check_exprs(relation, &cx)?,
-            conflict: None,
-            rules: bind::insert_rules(relation, &cx)?,
-            given: positions.to_vec(),
-            returning: None,
-            hidden: false,
-        };
+        let bound = bind::bind_copy_from(relation, positions, &cx)?;
+        let insert = bound.check(&mut self.context.checker(catalog))?;
         Ok(Plan {
             node: Node::Insert(Box::new(insert)),
             columns: Vec::new(),

@@ -59,7 +59,7 @@ impl Session {
             };
             let planned = self.plan_tree(&inner, text, parameters, &path, &catalog);
             // What is wrong with it DDL says.
-            if !planned.is_ok_and(|planned| walk::has_routine(&planned.plan)) {
+            if !planned.is_ok_and(|planned| planned.plan.describe(walk::has_routine)) {
                 return Ok(None);
             }
             let insert = match self.made_empty(parsed, table, text, given, client).await? {

@@ -23,7 +23,7 @@ pub(super) use adopt::locks_rows;
 use super::client::Client;
 use super::current_of::telling;
 use super::cursor_rows::Kept;
-use super::statement::{CachedPlan, Statement, given_to};
+use super::statement::{PermittedPlan, Statement, given_to};
 use super::{Reply, Session};
 use logstead_engine::{RowLock, View};
 use logstead_sql_exec::Execution;
@@ -88,7 +88,7 @@ struct Tells {
 enum State {
     /// More rows may come.
     Running {
-        plan: Rc<CachedPlan>,
+        plan: PermittedPlan,
         execution: Box<Execution>,
         params: Rc<[Datum]>,
     },
@@ -369,7 +369,7 @@ impl Session {
     pub(super) async fn start_cursor(
         &mut self,
         declare: &DeclareCursor,
-        plan: Rc<CachedPlan>,
+        plan: PermittedPlan,
         text: Rc<str>,
         params: &[Datum],
     ) -> Result<()> {
@@ -380,7 +380,7 @@ impl Session {
             ));
         }
         let not_supported = |text: String| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text);
-        if plan.prepared.plan().writes() {
+        if plan.writes() {
             return Err(not_supported(
                 "DECLARE CURSOR must not contain data-modifying statements in WITH".to_owned(),
             ));

@@ -148,18 +148,18 @@ impl Session {
             reply(plan, options, json, times, &*context)
         };
         let shown = logstead_sql_parse::on_enough_stack(planned.stack_bytes, || {
-            let mut planned = planned;
-            self.context.may_explain(&planned.routines, &catalog)?;
-            self.context
-                .may_use(&super::permit::needs(&mut planned), &catalog)?;
-            if let Some(error) = logstead_sql_plan::failing(&planned.plan) {
+            let bound = planned.plan;
+            let functions = &bound.permissions().functions;
+            self.context.may_explain(functions, &catalog)?;
+            let plan = bound.check(&mut self.context.checker(&catalog))?;
+            if let Some(error) = logstead_sql_plan::failing(&plan) {
                 return Err(error);
             }
             let times = ExplainTimes {
                 planning_ms: (asked.summary == Some(true)).then_some(planning_ms),
                 execution_ms: None,
             };
-            Ok((!asked.analyze).then(|| reply(&planned.plan, &chosen, asked.json, times)))
+            Ok((!asked.analyze).then(|| reply(&plan, &chosen, asked.json, times)))
         })?;
         if let Some(shown) = shown {
             return Ok(shown);

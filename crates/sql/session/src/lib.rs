@@ -99,7 +99,7 @@ use logstead_types::{SqlState, TableId};
 use past::AsOfSnapshot;
 use portal::Portal;
 use reply_dependencies::ReplyDependencies;
-use statement::{CachedPlan, Statement};
+use statement::{PermittedPlan, Statement};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -477,7 +477,7 @@ impl Session {
     /// Describes and runs a plan; the number of rows given or written.
     async fn run_to_end(
         &mut self,
-        plan: &CachedPlan,
+        plan: &PermittedPlan,
         params: &[Datum],
         client: &mut dyn Client,
     ) -> Result<u64> {
@@ -490,7 +490,7 @@ impl Session {
         let ran = self.run(plan, &mut execution, params, true, 0, client);
         let ran = ran.await;
         // PostgreSQL tells of what a statement has changed when all of it is.
-        if ran.is_err() && plan.prepared.plan().writes() {
+        if ran.is_err() && plan.writes() {
             client.take_back(mark);
         }
         match ran? {

@@ -17,7 +17,7 @@
 
 use super::Session;
 use super::context::SessionContext;
-use super::statement::CachedPlan;
+use super::statement::{CachedPlan, Executable};
 use super::transaction::Block;
 use logstead_engine::CommitWait;
 use logstead_sql_catalog::classes::PG_PROC;
@@ -31,34 +31,56 @@ use logstead_sql_catalog::role::{
 use logstead_sql_catalog::routine::Language;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
-use logstead_sql_ddl::permit::{refuse_routines, refuse_schemas};
+use logstead_sql_ddl::permit::{RoleChecker, refuse_relations, refuse_routines, refuse_schemas};
 use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_parse::ast::LockMode;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{Parsed, StatementKind};
-use logstead_sql_plan::Planned;
+use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
+use logstead_sql_plan::{PermissionChecker, Permissions};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup::{Asks, TypeCatalog};
 use logstead_sql_types::value::{Oid, user};
 use logstead_types::SqlState;
 use std::any::Any;
+use std::cell::Cell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-/// What a plan needs.
-#[derive(Default)]
-pub(super) struct Needs {
-    accesses: Vec<Access>,
-    schemas: Vec<(Oid, Option<String>)>,
-    routines: Vec<(Oid, Option<Oid>)>,
+/// The checker of a session's current role, which runs what was bound with a catalog, of the present or of the past.
+pub(super) struct SessionChecker<'a> {
+    context: &'a SessionContext,
+    catalog: &'a Catalog,
 }
 
-/// What a statement needs.
-pub(super) fn needs(planned: &mut Planned) -> Needs {
-    Needs {
-        accesses: std::mem::take(&mut planned.accesses),
-        schemas: std::mem::take(&mut planned.schemas),
-        routines: std::mem::take(&mut planned.routines),
+impl PermissionChecker for SessionChecker<'_> {
+    fn check(&mut self, permissions: &Permissions) -> Result<()> {
+        match permissions.is_empty() {
+            true => Ok(()),
+            false => self.context.must_have(permissions, self.catalog),
+        }
+    }
+}
+
+/// The same of a plan that is kept: the role that was last found to have what the plan takes is not asked again.
+struct PlanChecker<'a> {
+    session: SessionChecker<'a>,
+    permitted: &'a Cell<Oid>,
+}
+
+impl PermissionChecker for PlanChecker<'_> {
+    fn check(&mut self, permissions: &Permissions) -> Result<()> {
+        let role = self.session.context.current_role();
+        // The roles of the past are none to go by, and those of the present change behind its plans.
+        let lasts = self.session.catalog.past.is_none();
+        if lasts && self.permitted.get() == role {
+            return Ok(());
+        }
+        self.session.check(permissions)?;
+        if lasts {
+            self.permitted.set(role);
+        }
+        Ok(())
     }
 }
 
@@ -92,7 +114,12 @@ impl Asks for SessionContext {
         if !judging.schemas.contains_key(&found) {
             return Ok(Some(found));
         }
-        refuse_schemas(&[(found, None)], judging, judging.judge(&roles), role)?;
+        refuse_schemas(
+            &[SchemaLookup::explicit(found)],
+            judging,
+            judging.judge(&roles),
+            role,
+        )?;
         Ok(Some(found))
     }
 }
@@ -107,14 +134,11 @@ impl SessionContext {
     }
 
     /// 0A000 if a plan shows what is in the body of somebody else's function with SECURITY DEFINER.
-    pub(super) fn may_explain(
-        &self,
-        routines: &[(Oid, Option<Oid>)],
-        catalog: &Catalog,
-    ) -> Result<()> {
+    pub(super) fn may_explain(&self, functions: &[FunctionUse], catalog: &Catalog) -> Result<()> {
         let (roles, role) = (self.roles(catalog), self.current_role());
-        for (number, _) in routines {
-            let Some(routine) = catalog.routines.get(*number).filter(|r| r.definer) else {
+        for used in functions {
+            let routine = catalog.routines.get(used.function);
+            let Some(routine) = routine.filter(|r| r.definer) else {
                 continue;
             };
             let owner = catalog.owner_of(PG_PROC, routine.oid);
@@ -157,78 +181,60 @@ impl SessionContext {
         self.settings.borrow_mut().act_as(superuser);
     }
 
-    /// 42501 unless the current role has what is needed.
-    pub(super) fn may_use(&self, needs: &Needs, catalog: &Catalog) -> Result<()> {
+    /// Who is asked whether the current role may run what was bound with the catalog.
+    pub(super) fn checker<'a>(&'a self, catalog: &'a Catalog) -> SessionChecker<'a> {
+        SessionChecker {
+            context: self,
+            catalog,
+        }
+    }
+
+    /// 42501 unless the current role has the permissions.
+    fn must_have(&self, permissions: &Permissions, catalog: &Catalog) -> Result<()> {
         let (roles, role) = (self.roles(catalog), self.current_role());
-        let now = match catalog.past {
-            None => None,
-            // What counts is what is granted now.
-            Some(_) => Some(
-                self.instance
-                    .store
-                    .current_by_oid(catalog.database)
-                    .ok_or_else(|| denied("permission denied for a database that is gone"))?,
-            ),
-        };
+        if catalog.past.is_none() {
+            let mut checker = RoleChecker {
+                catalog,
+                roles: &roles,
+                role,
+            };
+            return checker.check(permissions);
+        }
+        // What counts is what is granted now.
+        let now = self.instance.store.current_by_oid(catalog.database);
+        let now = now.ok_or_else(|| denied("permission denied for a database that is gone"))?;
+        let (then, judge) = (catalog.judge(&roles), now.judge(&roles));
         // So it is with row security, which the plan may be older than. For superusers, too: a view of another's reads
         // as that one.
-        if let Some(now) = &now {
-            let judge = now.judge(&roles);
-            let subject = needs.accesses.iter().find(|access| {
+        let in_functions = permissions.relations_of_functions.iter();
+        let subject = permissions
+            .relations
+            .iter()
+            .chain(in_functions)
+            .find(|access| {
                 let role = access.as_role.unwrap_or(role);
                 rights::past_security(&access.relation, role, judge)
                     == rights::PastSecurity::Subject
             });
-            if let Some(access) = subject {
-                return Err(rights::unknown_past(&access.relation));
-            }
+        if let Some(access) = subject {
+            return Err(rights::unknown_past(&access.relation));
         }
-        if roles.is_superuser(role) {
-            // What others are to be allowed is asked of them.
-            let theirs = needs.routines.iter().filter(|(_, of)| of.is_some());
-            let theirs: Vec<_> = theirs.copied().collect();
-            let now = now.as_deref().unwrap_or(catalog);
-            return refuse_routines(&theirs, now, &roles, role);
-        }
-        let then = catalog.judge(&roles);
-        match &now {
-            None => refuse_schemas(&needs.schemas, catalog, then, role)?,
-            Some(now) => {
-                let there: Vec<_> = needs
-                    .schemas
-                    .iter()
-                    .filter(|(schema, _)| now.schemas.contains_key(schema))
-                    .cloned()
-                    .collect();
-                refuse_schemas(&there, catalog, now.judge(&roles), role)?;
-            }
-        }
-        refuse_routines(
-            &needs.routines,
-            now.as_deref().unwrap_or(catalog),
-            &roles,
-            role,
-        )?;
-        let refused = needs.accesses.iter().find(|access| match &now {
-            None => !then.allows(role, access),
-            Some(now) => !rights::allow_in_past(access, role, then, now.judge(&roles)),
-        });
-        refused.map_or(Ok(()), |access| Err(denied_relation(&access.relation)))
+        let is_there = |lookup: &&SchemaLookup| now.schemas.contains_key(&lookup.schema);
+        let there = permissions.schemas.iter().filter(is_there).cloned();
+        let there: Vec<SchemaLookup> = there.collect();
+        refuse_schemas(&there, catalog, judge, role)?;
+        let is_allowed = |access: &Access| rights::allow_in_past(access, role, then, judge);
+        refuse_relations(&permissions.relations, is_allowed)?;
+        refuse_routines(&permissions.functions, &now, &roles, role)?;
+        refuse_relations(&permissions.relations_of_functions, is_allowed)
     }
 
-    /// The same for a plan that may have been asked for before.
-    pub(super) fn may_run(&self, plan: &CachedPlan) -> Result<()> {
-        let role = self.current_role();
-        // The roles of the past are none to go by, and those of the present change behind its plans.
-        let lasts = plan.catalog.past.is_none();
-        if lasts && plan.permitted.get() == role {
-            return Ok(());
-        }
-        self.may_use(&plan.needs, &plan.catalog)?;
-        if lasts {
-            plan.permitted.set(role);
-        }
-        Ok(())
+    /// What a plan runs, if the current role may run it.
+    pub(super) fn may_run<'p>(&self, plan: &'p CachedPlan) -> Result<&'p Executable> {
+        plan.executable.check_ref(&mut PlanChecker {
+            session: self.checker(&plan.catalog),
+            permitted: &plan.permitted,
+        })
     }
 
     /// From now on it is this session that looks names up.
@@ -587,8 +593,12 @@ impl Session {
         let roles = self.context.roles(catalog);
         let (schema, plain) = calls::name_parts(name)?;
         let unqualified = schema.is_none().then_some(plain);
+        let lookup = SchemaLookup {
+            schema: relation.schema,
+            unqualified,
+        };
         refuse_schemas(
-            &[(relation.schema, unqualified)],
+            &[lookup],
             catalog,
             catalog.judge(&roles),
             self.context.current_role(),

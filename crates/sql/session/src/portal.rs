@@ -3,7 +3,7 @@
 use super::client::{BufferedNotices, Client};
 use super::cursor::{self, unknown_cursor};
 use super::run::{Ran, Tag};
-use super::statement::{CachedPlan, Statement};
+use super::statement::{PermittedPlan, Statement};
 use super::transaction::{Block, fold};
 use super::{Reply, Session};
 use logstead_engine::{Memory, RowRef};
@@ -54,7 +54,7 @@ pub(super) enum PortalState {
     Ready,
     /// In the middle of its rows.
     Running {
-        plan: Rc<CachedPlan>,
+        plan: PermittedPlan,
         execution: Execution,
     },
     /// A utility's rows.
@@ -444,7 +444,7 @@ impl Session {
 
     async fn resume(
         &mut self,
-        plan: Rc<CachedPlan>,
+        plan: PermittedPlan,
         mut execution: Execution,
         portal: &mut Portal,
         first: bool,
@@ -466,7 +466,7 @@ impl Session {
             )
             .await;
         // PostgreSQL tells of what a statement has changed when all of it is.
-        if ran.is_err() && plan.prepared.plan().writes() {
+        if ran.is_err() && plan.writes() {
             client.take_back(mark);
         }
         match ran? {

@@ -195,10 +195,9 @@ impl Session {
         };
         let catalog = self.catalog()?;
         let path = self.context.path_in(&catalog);
-        let mut planned = self.plan_ast(&parsed.statement, &text, &[], &path, &catalog)?;
-        self.context
-            .may_use(&super::permit::needs(&mut planned), &catalog)?;
-        let (exprs, from) = match (&planned.plan.node, planned.columns.as_slice()) {
+        let planned = self.plan_ast(&parsed.statement, &text, &[], &path, &catalog)?;
+        let plan = planned.plan.check(&mut self.context.checker(&catalog))?;
+        let (exprs, from) = match (&plan.node, planned.columns.as_slice()) {
             (Node::Project { exprs, .. }, [column]) => (exprs.as_slice(), column.ty),
             (Node::Values(rows), [column]) if rows.len() == 1 => (rows[0].as_slice(), column.ty),
             _ => {

@@ -5,7 +5,7 @@
 
 use super::Session;
 use super::client::Client;
-use super::statement::{CachedPlan, Statement};
+use super::statement::{CachedPlan, PermittedPlan, Statement};
 use super::transaction::Open;
 use super::turns::in_turns;
 use logstead_engine::{Isolation, Table, TableLock, Txn, WaitError, WriteError};
@@ -208,7 +208,7 @@ impl Session {
 
     /// 0A000 for what changes something in a function that is not volatile.
     pub(super) fn refuse_in_stable(&self, plan: &CachedPlan) -> Result<()> {
-        if self.stable > 0 && (plan.prepared.plan().writes() || plan.writes_lasting) {
+        if self.stable > 0 && (plan.writes() || plan.writes_lasting) {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 format!(
@@ -221,7 +221,7 @@ impl Session {
     }
 
     /// Plans and locks: afterwards the plan is right for the catalog, and stays so until the transaction ends.
-    pub(super) async fn prepare_run(&mut self, statement: &Statement) -> Result<Rc<CachedPlan>> {
+    pub(super) async fn prepare_run(&mut self, statement: &Statement) -> Result<PermittedPlan> {
         statement.runs.set(statement.runs.get() + 1);
         if self.modes_for_statement()?.deferrable {
             // Before locks are held: those waited for may want them, and this wait is not in the wait-for graph.
@@ -235,7 +235,7 @@ impl Session {
             }
             self.refuse_in_stable(&plan)?;
             if self.former.is_some() {
-                let writes = plan.writes_lasting || plan.prepared.plan().writes();
+                let writes = plan.writes_lasting || plan.writes();
                 let locks = plan.locks.iter().map(|(_, mode)| *mode);
                 self.waits_for_former(writes, locks).await?;
             }
@@ -275,8 +275,7 @@ impl Session {
             if Arc::ptr_eq(&catalog, &plan.catalog) {
                 let open = self.transaction()?;
                 open.txn.depends_on(plan.catalog.csn);
-                self.context.may_run(&plan)?;
-                return Ok(plan);
+                return PermittedPlan::new(plan, &self.context);
             }
             if waited {
                 self.worker.step();
@@ -539,7 +538,7 @@ pub(super) fn connection_lost() -> SqlError {
 
 fn command_name(plan: &CachedPlan) -> &'static str {
     match plan.command {
-        Command::Select if plan.prepared.plan().writes() => "SELECT",
+        Command::Select if plan.writes() => "SELECT",
         Command::Select => "SELECT FOR UPDATE",
         Command::Insert => "INSERT",
         Command::Update => "UPDATE",

@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::cache::ParsedText;
-use super::permit::{self, Needs};
+use super::context::SessionContext;
 use logstead_engine::{Table, TableLock};
 use logstead_sql_catalog::context::{Context, PreparedRow};
 use logstead_sql_catalog::settings::Scans;
@@ -13,7 +13,8 @@ use logstead_sql_parse::{
 };
 use logstead_sql_plan::bind::Variables;
 use logstead_sql_plan::expr::Expr;
-use logstead_sql_plan::{self as plan, Command, Node, OutputColumn, PlanContext};
+use logstead_sql_plan::permissions::ParameterUses;
+use logstead_sql_plan::{self as plan, Bound, Command, Node, OutputColumn, PlanContext};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, user};
@@ -64,13 +65,14 @@ pub(super) struct StatementDescription {
 
 /// A plan ready to run, good for one catalog snapshot.
 pub(super) struct CachedPlan {
-    pub(super) prepared: Arc<exec::Prepared>,
+    /// What is run, for whom [`SessionContext::may_run`](super::context::SessionContext::may_run) lets.
+    pub(super) executable: Bound<Executable>,
     pub(super) columns: Vec<OutputColumn>,
     pub(super) param_types: Vec<SqlType>,
     /// Which of them are variables that it names.
     pub(super) params_used: Vec<bool>,
     /// All that it is: an expression that needs nothing of the database.
-    pub(super) simple: Option<Expr>,
+    pub(super) is_simple: bool,
     /// The same, or it calls functions that the session runs besides.
     pub(super) only_computes: bool,
     pub(super) command: Command,
@@ -86,16 +88,59 @@ pub(super) struct CachedPlan {
     scans: Scans,
     /// For whom it was made, if that matters: the role, and `row_security`.
     pub(super) made_for: Option<MadeFor>,
-    /// What whoever runs it must be allowed.
-    pub(super) needs: Needs,
-    /// The role that was last found to have them, by the roles of the plan's catalog; 0 is none.
+    /// The role that was last found to be allowed to run it, by the roles of the plan's catalog; 0 is none.
     pub(super) permitted: Cell<Oid>,
 }
 
 /// A role, and whether `row_security` was on: what plans of tables with row security are made for.
 pub(super) type MadeFor = (Oid, bool);
 
+/// What a plan runs.
+pub(super) struct Executable {
+    pub(super) prepared: Arc<exec::Prepared>,
+    /// All that it is: an expression that needs nothing of the database.
+    pub(super) simple: Option<Expr>,
+}
+
+/// A plan that the current role may run.
+#[derive(Clone)]
+pub(super) struct PermittedPlan {
+    plan: Rc<CachedPlan>,
+    pub(super) prepared: Arc<exec::Prepared>,
+}
+
+impl PermittedPlan {
+    /// The plan, if the current role of the session may run it.
+    pub(super) fn new(plan: Rc<CachedPlan>, context: &SessionContext) -> Result<PermittedPlan> {
+        let prepared = Arc::clone(&context.may_run(&plan)?.prepared);
+        Ok(PermittedPlan { plan, prepared })
+    }
+
+    /// The plan, for whoever keeps it.
+    pub(super) fn cached(&self) -> Rc<CachedPlan> {
+        Rc::clone(&self.plan)
+    }
+}
+
+impl std::ops::Deref for PermittedPlan {
+    type Target = CachedPlan;
+
+    fn deref(&self) -> &CachedPlan {
+        &self.plan
+    }
+}
+
 impl CachedPlan {
+    /// Does it change something, itself or in its WITH?
+    pub(super) fn writes(&self) -> bool {
+        self.executable.describe(|run| run.prepared.plan().writes())
+    }
+
+    /// Does it read or change one row by its key?
+    pub(super) fn is_by_key(&self) -> bool {
+        self.executable.describe(|run| run.prepared.is_by_key())
+    }
+
     /// Does it give rows, be it of no columns?
     pub(super) fn gives_rows(&self) -> bool {
         !self.columns.is_empty() || self.command == Command::Select
@@ -318,7 +363,7 @@ impl Session {
     /// Makes what is planned ready to run.
     pub(super) fn cached_plan(
         &self,
-        mut planned: plan::Planned,
+        planned: plan::Planned,
         variables: Option<&Variables>,
         path: &Rc<[String]>,
         catalog: &Arc<Catalog>,
@@ -329,12 +374,12 @@ impl Session {
                 format!("target lists can have at most {COLUMNS_MAX} entries"),
             ));
         }
-        let mut locks =
-            Vec::with_capacity(planned.tables_read.len() + planned.tables_written.len());
+        let tables = planned.plan.tables();
+        let mut locks = Vec::with_capacity(tables.read.len() + tables.written.len());
         for (relations, lock) in [
-            (&planned.tables_written, TableLock::Write),
-            (&planned.tables_locked, TableLock::RowShare),
-            (&planned.tables_read, TableLock::Read),
+            (&tables.written, TableLock::Write),
+            (&tables.locked, TableLock::RowShare),
+            (&tables.read, TableLock::Read),
         ] {
             for relation in relations {
                 // In the past nobody changes a view, and its empty table is not kept.
@@ -350,32 +395,33 @@ impl Session {
         let made_for = planned
             .role_matters
             .then(|| (self.context.current_role(), self.context.row_security()));
-        let needs = permit::needs(&mut planned);
-        let fails = plan::failing(&planned.plan);
+        let mut written = tables.written.iter().chain(&tables.locked);
+        let writes_lasting = written.any(|relation| !relation.is_temporary());
+        let ParameterUses { types, named } = planned.plan.parameters().clone();
+        let fails = planned.plan.describe(plan::failing);
         // Those are computed on whatever stack there is.
         let is_shallow = variables.is_some() && planned.stack_bytes == 0;
-        let simple = is_shallow.then(|| simple(&planned.plan)).flatten();
-        let only_computes = is_shallow && only_computes(&planned.plan);
+        let only_computes = is_shallow && planned.plan.describe(only_computes);
+        let executable = planned.plan.map(|plan| Executable {
+            simple: is_shallow.then(|| simple(&plan)).flatten(),
+            prepared: Arc::new(exec::prepare(plan)),
+        });
+        let is_simple = executable.describe(|run| run.simple.is_some());
         let plan = CachedPlan {
             fails,
-            prepared: Arc::new(exec::prepare(planned.plan)),
+            executable,
             columns: planned.columns,
-            param_types: planned.param_types,
-            params_used: planned.params_used,
-            simple,
+            param_types: types,
+            params_used: named,
+            is_simple,
             only_computes,
             command: planned.command,
-            writes_lasting: planned
-                .tables_written
-                .iter()
-                .chain(&planned.tables_locked)
-                .any(|relation| !relation.is_temporary()),
+            writes_lasting,
             locks,
             catalog: Arc::clone(catalog),
             path: Rc::clone(path),
             scans: self.context.settings.borrow().typed().scans,
             made_for,
-            needs,
             permitted: Cell::new(0),
         };
         Ok((Rc::new(plan), session_dependent))
@@ -446,9 +492,7 @@ impl Session {
         let mut planned = planned?;
         // Whoever else runs the plan must be allowed to look there, too.
         for schema in looked_into {
-            if !planned.schemas.iter().any(|(noted, _)| *noted == schema) {
-                planned.schemas.push((schema, None));
-            }
+            planned.plan.add_schema(schema);
         }
         Ok(planned)
     }

@@ -7,6 +7,7 @@ use logstead_sql_catalog::{
 };
 use logstead_sql_func::FunctionContext;
 use logstead_sql_parse::parse;
+use logstead_sql_plan::permissions::NotExecuted;
 use logstead_sql_plan::{ExplainOptions, PlanContext, Planned, explain, plan_statement};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, IoContext, Oid, SqlType, oid};
@@ -377,7 +378,8 @@ pub(super) fn plan(sql: &str) -> String {
                 costs: false,
                 ..ExplainOptions::default()
             };
-            explain(&planned.plan, &options).join("\n")
+            let plan = planned.plan.check(&mut NotExecuted).unwrap();
+            explain(&plan, &options).join("\n")
         }
         Err(error) => format!("ERROR: {error} at {:?}", error.fields().position),
     }

@@ -15,6 +15,7 @@
 use super::scope::NsWhat;
 use super::{Binder, COLUMN_BASE, ColId};
 use crate::expr::Expr;
+use crate::permissions::SchemaLookup;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::rights::{Access, is_closed};
 use logstead_sql_catalog::role::acl::{Mask, privilege as p};
@@ -42,6 +43,8 @@ pub(super) struct Use {
     slots: Vec<Vec<Slot>>,
     /// A system column was named.
     system: bool,
+    /// It stands in the body of a function.
+    of_function: bool,
 }
 
 /// Stands for the system columns among those that are read: no privilege on a column covers them, the table's does.
@@ -60,7 +63,20 @@ pub(crate) struct Uses {
     /// Which computed columns were named.
     computed: Vec<bool>,
     /// Schemas that names were looked up in; with a name that was not qualified, that.
-    pub schemas: Vec<(Oid, Option<String>)>,
+    pub schemas: Vec<SchemaLookup>,
+    /// What functions do with relations in parts that were bound apart.
+    apart: Vec<Access>,
+}
+
+impl Uses {
+    /// Adds what a part takes that was bound apart, with the rights of `role` where it says nothing else.
+    pub(super) fn add(&mut self, accesses: &[Access], role: Option<Oid>) {
+        let accesses = accesses.iter().cloned().map(|mut access| {
+            access.as_role = access.as_role.or(role);
+            access
+        });
+        self.apart.extend(accesses);
+    }
 }
 
 /// Opened relations are noted elsewhere.
@@ -108,6 +124,7 @@ impl Binder<'_> {
             reads,
             slots: vec![slots],
             system: false,
+            of_function: !self.expanded.is_empty(),
         });
         self.uses.uses.len() - 1
     }
@@ -222,7 +239,7 @@ impl Binder<'_> {
 
     fn forget_named(&mut self, slot: Slot) {
         match slot {
-            Slot::Column(id) => self.columns[id - COLUMN_BASE].named = false,
+            Slot::Column(id) => self.range.columns[id - COLUMN_BASE].named = false,
             Slot::Computed(number) => {
                 if let Some(named) = self.uses.computed.get_mut(number) {
                     *named = false;
@@ -419,20 +436,25 @@ impl Binder<'_> {
         }
     }
 
-    /// Everything that must be allowed, and the schemas whose names are used.
-    pub(crate) fn finish_access(&mut self) -> (Vec<Access>, Vec<(Oid, Option<String>)>) {
+    /// What must be allowed of relations: of those that the statement names, and of those that bodies of functions name.
+    pub(crate) fn finish_access(&mut self) -> (Vec<Access>, Vec<Access>) {
         // Settled a second time, what is under the view that a query of WITH changes names nothing any more.
         self.settle_change(0);
         let uses = std::mem::take(&mut self.uses.uses);
-        let mut all: Vec<Access> = uses
-            .into_iter()
-            .filter(|found| !is_everybodys(&found.access.relation))
-            .map(|found| found.access)
-            .collect();
-        all.retain(|access| access.wanted != 0);
+        let mut all: Vec<Access> = Vec::with_capacity(uses.len());
+        let mut of_functions: Vec<Access> = std::mem::take(&mut self.uses.apart);
+        for found in uses {
+            if is_everybodys(&found.access.relation) || found.access.wanted == 0 {
+                continue;
+            }
+            match found.of_function {
+                true => of_functions.push(found.access),
+                false => all.push(found.access),
+            }
+        }
         let noted = |all: &[Access], relation: &Relation, write: bool| {
             let writes = p::INSERT | p::UPDATE | p::DELETE;
-            all.iter().any(|access| {
+            all.iter().chain(&of_functions).any(|access| {
                 access.relation.oid == relation.oid && (!write || access.wanted & writes != 0)
             })
         };
@@ -461,6 +483,6 @@ impl Binder<'_> {
         }
         // What the role itself names is asked for before what views read for it.
         all.sort_by_key(|access| access.as_role.is_some());
-        (all, std::mem::take(&mut self.uses.schemas))
+        (all, of_functions)
     }
 }

@@ -1,10 +1,10 @@
 //! Grouping: keys, what may stand beside them, and the columns that follow from a primary key.
 
 use super::grouping::is_constant;
-use super::query::Grouping;
 use super::scope::NsWhat;
 use super::{Binder, ColId, Source};
 use crate::expr::Expr;
+use crate::query::Grouping;
 use crate::{AggregateCall, UserAggregate, walk};
 use logstead_sql_catalog::{Constraint, ConstraintKind};
 use logstead_sql_types::error::{Result, SqlError};
@@ -119,7 +119,7 @@ impl Binder<'_> {
 
     /// The primary key's constraint, if the column's table has its whole primary key among the group keys.
     fn follows_from_key(&self, id: ColId, rel: usize, grouping: &Grouping) -> Option<Oid> {
-        let item = &self.rels[rel];
+        let item = &self.range.rels[rel];
         let Source::Table(table) = &item.source else {
             return None;
         };

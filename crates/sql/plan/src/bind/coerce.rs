@@ -2,8 +2,9 @@
 
 use super::Binder;
 use crate::expr::Expr;
+use crate::rewrite::fold_constants::folded_call;
 use logstead_sql_func as func;
-use logstead_sql_func::{Body, Cast, CastContext, Function, Volatility};
+use logstead_sql_func::{Cast, CastContext, Function, Volatility};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record, text_io, user};
 use logstead_types::SqlState;
@@ -308,38 +309,8 @@ impl Binder<'_> {
         if function.volatility == Volatility::Volatile {
             self.volatile = true;
         }
-        if function.volatility == Volatility::Immutable
-            && matches!(function.body, Body::Pure(_) | Body::Pair(_))
-            && args.iter().all(|a| matches!(a, Expr::Const(..)))
-        {
-            let values: Vec<Datum> = args
-                .iter()
-                .map(|a| match a {
-                    Expr::Const(datum, _) => datum.clone(),
-                    _ => Datum::Null,
-                })
-                .collect();
-            if function.strict && values.iter().any(|v| matches!(v, Datum::Null)) {
-                return Ok(Expr::Const(Datum::Null, ty));
-            }
-            match function.call_pure(&values) {
-                Some(Ok(value)) => return Ok(Expr::Const(value, ty)),
-                // Whoever ends the statement means all of it.
-                Some(Err(error)) if ends_statement(&error) => return Err(error),
-                // Any other error is left to the run, which may never come to it (CASE).
-                _ => {}
-            }
-        }
-        Ok(Expr::Call { function, args, ty })
+        folded_call(function, args, ty)
     }
-}
-
-/// Whether an error ends the statement wherever it is: its cancelling or time limit, or the end of the session.
-fn ends_statement(error: &SqlError) -> bool {
-    matches!(
-        error.code(),
-        SqlState::QUERY_CANCELED | SqlState::ADMIN_SHUTDOWN
-    )
 }
 
 /// 42P08: a parameter is wanted as two types.
@@ -398,21 +369,4 @@ pub(crate) fn is_pseudo(ty: u32) -> bool {
             | 5078
             | 5079
     )
-}
-
-/// AND of conditions, flattened, without constants that change nothing.
-pub fn and(conditions: Vec<Expr>) -> Option<Expr> {
-    let mut flat = Vec::with_capacity(conditions.len());
-    for condition in conditions {
-        match condition {
-            Expr::And(inner) => flat.extend(inner),
-            Expr::Const(Datum::Bool(true), _) => {}
-            other => flat.push(other),
-        }
-    }
-    match flat.len() {
-        0 => None,
-        1 => flat.pop(),
-        _ => Some(Expr::And(flat)),
-    }
 }

@@ -225,14 +225,14 @@ impl Binder<'_> {
             // Nothing is known of a proposed row but its values.
             item.table = 0;
         }
-        let excluded = self.rels[excluded].first;
+        let excluded = self.range.rels[excluded].first;
         let mut ids: Vec<ColId> = (first..first + width).collect();
         ids.extend(excluded..excluded + width);
-        let target = self.rels.iter().position(|rel| rel.first == first);
-        let target = target.filter(|rel| matches!(self.rels[*rel].source, Source::Table(_)));
+        let target = self.range.rels.iter().position(|rel| rel.first == first);
+        let target = target.filter(|rel| matches!(self.range.rels[*rel].source, Source::Table(_)));
         if let Some(target) = target {
-            self.rels[target].scanned = true;
-            ids.extend(first + width..self.rels[target].ids().1);
+            self.range.rels[target].scanned = true;
+            ids.extend(first + width..self.range.rels[target].ids().1);
         }
         let layout = Layout::new(ids);
         let assignments = self.assignments(&update.assignments, relation, first)?;
@@ -253,7 +253,7 @@ impl Binder<'_> {
             generated,
             wanted,
             policies: Vec::new(),
-            hidden: target.is_some_and(|target| self.rels[target].row_id.is_some()),
+            hidden: target.is_some_and(|target| self.range.rels[target].row_id.is_some()),
         })
     }
 }

@@ -3,6 +3,7 @@
 use super::Binder;
 use crate::PlanContext;
 use crate::expr::Expr;
+use crate::permissions::Bound;
 use logstead_sql_catalog::type_name::sql_type;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
@@ -109,15 +110,18 @@ pub fn row_type(parts: &[String], cx: &PlanContext<'_>) -> Result<SqlType> {
 }
 
 /// What makes a value of one type one of another, as an assignment in a procedure does: a cast if there is one, else
-/// through text. Over a row of the value alone.
-pub fn assignment_cast(from: SqlType, to: SqlType, cx: &PlanContext<'_>) -> Result<Expr> {
+/// through text. Over a row of the value alone. It may ask a domain whether it takes the value.
+pub fn assignment_cast(from: SqlType, to: SqlType, cx: &PlanContext<'_>) -> Result<Bound<Expr>> {
     let mut binder = Binder::new(cx, "");
     let value = Expr::Column(0, from);
     if let Some(cast) = binder.try_coerce(value.clone(), to, CastContext::Assignment, None)? {
-        return Ok(cast);
+        return Ok(binder.into_bound_expression(cast));
     }
     let base = user::base_type(SqlType::of(to.oid));
     let read = Expr::CastViaText(Box::new(value), base);
     let cast = binder.try_coerce(read, to, CastContext::Assignment, None)?;
-    cast.ok_or_else(|| SqlError::internal("a value of a domain's base type is none of the domain"))
+    let cast = cast.ok_or_else(|| {
+        SqlError::internal("a value of a domain's base type is none of the domain")
+    })?;
+    Ok(binder.into_bound_expression(cast))
 }

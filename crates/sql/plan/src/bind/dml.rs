@@ -1,13 +1,13 @@
 //! INSERT, and what all data-modifying statements share.
 
-use super::judged::Change;
-use super::part::Target;
-use super::query::Output;
+use super::assignment_target::Target;
+use super::constraint_rules::Change;
 use super::scope::NsItem;
 use super::setop::is_default;
 use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame, Source};
 use crate::expr::Expr;
+use crate::query::Output;
 use crate::{Check, Insert, Layout, Node, OutputColumn, Plan, build};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation, RelationKind, large_objects};
@@ -292,7 +292,7 @@ impl Binder<'_> {
             None => (None, Vec::new()),
             Some(items) => {
                 let (first, width) = self.target_frame(&relation, alias)?;
-                let target = self.rels.iter_mut().find(|rel| rel.first == first);
+                let target = self.range.rels.iter_mut().find(|rel| rel.first == first);
                 let target = target.filter(|rel| matches!(rel.source, Source::Table(_)));
                 if let Some(target) = target {
                     target.scanned = true;
@@ -302,7 +302,7 @@ impl Binder<'_> {
                 let result = self.returning_items(Some(items));
                 self.unseen.truncate(unseen);
                 self.frames.pop();
-                let mut found = self.rels.iter().filter(|rel| rel.first == first);
+                let mut found = self.range.rels.iter().filter(|rel| rel.first == first);
                 hidden = found.any(|rel| rel.row_id.is_some());
                 let end = first + width + if hidden { 2 } else { 0 };
                 place_returning(result?, &Layout::new((first..end).collect()))
@@ -543,7 +543,7 @@ impl Binder<'_> {
                     if let Some(alias) = alias {
                         b.rename_last(fold_ident(alias).into(), relation)?;
                     }
-                    Ok((b.rels[rel].first, b.rels[rel].width))
+                    Ok((b.range.rels[rel].first, b.range.rels[rel].width))
                 }
             });
         };
@@ -552,7 +552,7 @@ impl Binder<'_> {
         if let Some(alias) = alias {
             self.rename_last(fold_ident(alias).into(), &through.view)?;
         }
-        Ok((self.rels[rel].first, self.rels[rel].width))
+        Ok((self.range.rels[rel].first, self.range.rels[rel].width))
     }
 
     /// Opens a frame in which `relation`'s columns are in sight. Its first identity and width.
@@ -566,7 +566,7 @@ impl Binder<'_> {
         if let Some(alias) = alias {
             self.rename_last(fold_ident(alias).into(), relation)?;
         }
-        Ok((self.rels[rel].first, self.rels[rel].width))
+        Ok((self.range.rels[rel].first, self.range.rels[rel].width))
     }
 
     pub(crate) fn rename_last(&mut self, alias: Arc<str>, relation: &Relation) -> Result<()> {

@@ -4,10 +4,11 @@
 //! it decides what `pg_typeof` says, what columns made of a query are declared as, and where nothing has to be asked
 //! again.
 
-use super::standalone::bind_scalar;
+use super::standalone::check_alone;
 use super::{Binder, COLUMN_BASE};
 use crate::PlanContext;
 use crate::expr::{DomainRules, Expr};
+use crate::permissions::Bound;
 use logstead_sql_catalog::{Column, Relation, RelationKind};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
@@ -128,14 +129,16 @@ impl Binder<'_> {
 
     /// A value of the base type, with the domain's rules around it.
     pub(crate) fn as_domain(&mut self, value: Expr, declared: Oid) -> Result<Expr> {
-        let rules = match self.domains.get(&declared) {
-            Some(rules) => Arc::clone(rules),
+        let bound = match self.domains.get(&declared) {
+            Some(bound) => Arc::clone(bound),
             None => {
-                let rules = Arc::new(self.rules_of(declared)?);
-                self.domains.insert(declared, Arc::clone(&rules));
-                rules
+                let bound = Arc::new(self.rules_of(declared)?);
+                self.domains.insert(declared, Arc::clone(&bound));
+                bound
             }
         };
+        // Each time: it may be another role's now.
+        let rules = Arc::clone(self.absorb(&bound)?);
         let inner = match user::class(declared) {
             Some(Class::Domain) => self.elements_of(declared)?,
             _ => None,
@@ -194,7 +197,8 @@ impl Binder<'_> {
         Ok(user::domain_in(over).map(|_| over))
     }
 
-    fn rules_of(&self, declared: Oid) -> Result<DomainRules> {
+    /// What a domain demands. Its conditions are bound apart: they see nothing of the statement.
+    fn rules_of(&mut self, declared: Oid) -> Result<Bound<Arc<DomainRules>>> {
         let domain = user::domain_in(declared).ok_or_else(lost)?;
         let types = &self.cx.catalog.types;
         let top = types.get(domain).ok_or_else(lost)?;
@@ -203,6 +207,9 @@ impl Binder<'_> {
             parameters_fixed: true,
             ..*self.cx
         };
+        let mut apart = Binder::new(&cx, "");
+        apart.secures = self.secures;
+        apart.fresh = true;
         let mut rules = DomainRules {
             declared,
             each: domain != declared,
@@ -228,7 +235,7 @@ impl Binder<'_> {
             let mut checks = Vec::with_capacity(own.len() + rules.checks.len());
             for check in own {
                 let parsed = parse::parse_expr(&check.text)?;
-                let bound = bind_scalar(&parsed, &check.text, &relation, &cx, "CHECK");
+                let bound = check_alone(&mut apart, &parsed, &relation);
                 let bound = bound.map_err(|mut error| {
                     // Stored text is not the client's statement.
                     error.fields_mut().position = None;
@@ -240,7 +247,9 @@ impl Binder<'_> {
             rules.checks = checks;
             at = found.over.oid;
         }
-        Ok(rules)
+        self.role_matters |= apart.role_matters;
+        self.session_dependent |= apart.session_dependent;
+        Ok(apart.into_bound_expression(Arc::new(rules)))
     }
 }
 
@@ -249,12 +258,15 @@ fn lost() -> SqlError {
 }
 
 /// A value of the input row's column `field`, as a column declared as `domain` stores it.
-pub fn domain_value(field: usize, column: &Column, cx: &PlanContext<'_>) -> Result<Option<Expr>> {
+pub fn domain_value(
+    field: usize,
+    column: &Column,
+    cx: &PlanContext<'_>,
+) -> Result<Option<Bound<Expr>>> {
     let Some(domain) = column.domain else {
         return Ok(None);
     };
     let mut binder = Binder::new(cx, "");
-    binder
-        .as_domain(Expr::Column(field, column.ty), domain)
-        .map(Some)
+    let value = binder.as_domain(Expr::Column(field, column.ty), domain)?;
+    Ok(Some(binder.into_bound_expression(value)))
 }

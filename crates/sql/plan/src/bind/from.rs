@@ -1,12 +1,12 @@
 //! FROM: tables, subqueries, functions, joins.
 
-use super::query::{From, FromList};
 use super::scope::{Barred, NsColumn, NsItem, NsWhat};
-use super::setop::Body;
-use super::unplanned::Unplanned;
 use super::{Binder, Clause, Rel, Source};
 use crate::JoinKind;
 use crate::expr::Expr;
+use crate::permissions::SchemaLookup;
+use crate::query::Body;
+use crate::query::{From, FromList};
 use logstead_sql_catalog::{Relation, RelationKind, ViewSource, large_objects};
 use logstead_sql_parse::lowered::{
     self as ast, JoinConstraint, JoinOperator as J, Spanned, TableFactor,
@@ -446,7 +446,7 @@ impl Binder<'_> {
         }
         let rel = self.add_relation_as(&relation, alias, frozen)?;
         self.guard_item(rel, &relation)?;
-        let first = self.rels[rel].first;
+        let first = self.range.rels[rel].first;
         self.record(span, &relation, first);
         Ok(FromList {
             items: vec![From::Rel(rel)],
@@ -479,8 +479,10 @@ impl Binder<'_> {
         {
             self.refuse_settings_shown(&relation.name)?;
             if !matches!(relation.kind, RelationKind::Virtual(_)) {
-                let unqualified = schema.is_none().then_some(table);
-                self.uses.schemas.push((relation.schema, unqualified));
+                self.uses.schemas.push(SchemaLookup {
+                    schema: relation.schema,
+                    unqualified: schema.is_none().then_some(table),
+                });
             }
             return Ok(relation.clone());
         }
@@ -522,7 +524,7 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
     ) -> Result<usize> {
         let rel = self.add_relation_as(relation, alias, None)?;
-        self.rels[rel].scanned = false;
+        self.range.rels[rel].scanned = false;
         Ok(rel)
     }
 
@@ -577,8 +579,8 @@ impl Binder<'_> {
             || default_name.into(),
             |alias| fold_ident(&alias.name).into(),
         );
-        let index = self.rels.len();
-        let first = super::COLUMN_BASE + self.columns.len();
+        let index = self.range.rels.len();
+        let first = super::COLUMN_BASE + self.range.columns.len();
         let width = columns.len();
         let mut named = Vec::with_capacity(width);
         for (column, ty, origin) in columns {
@@ -607,7 +609,7 @@ impl Binder<'_> {
             scalar: false,
             barred: None,
         });
-        self.rels.push(Rel {
+        self.range.rels.push(Rel {
             shown: name.clone(),
             alias: name,
             source,
@@ -659,7 +661,7 @@ impl Binder<'_> {
             self.frame()?.ns = hidden;
         }
         let (body, own) = bound?;
-        let columns = self.body_columns(&body);
+        let columns = self.range.body_columns(&body);
         let body = match body {
             Body::Select(select) if !lateral && self.locks_within(&select) => {
                 return self.merge_derived(*select, columns, alias);
@@ -670,13 +672,7 @@ impl Binder<'_> {
             .into_iter()
             .map(|c| (c.name.as_str().into(), c.ty, c.origin))
             .collect();
-        let query = Unplanned {
-            body,
-            own,
-            barrier: false,
-            with: false,
-        };
-        let source = Source::Query(Some(Box::new(query)));
+        let source = self.subquery_source(body, own, false, false)?;
         let rel = self.add_item(source, columns, "", Some(alias))?;
         Ok(FromList {
             items: vec![From::Rel(rel)],

@@ -1,9 +1,9 @@
 //! Functions in FROM: their columns, WITH ORDINALITY, column definition lists, and UNNEST of several arrays.
 
-use super::query::{From, FromList};
 use super::routine::Called;
 use super::{Binder, Clause, Source};
 use crate::expr::Expr;
+use crate::query::{From, FromList};
 use crate::{Node, OutputColumn, Plan, build};
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;

@@ -2,9 +2,9 @@
 
 use super::aggregate::alike;
 use super::order_by::groupable;
-use super::query::Output;
 use super::{Binder, Clause, ColId, Frame};
 use crate::expr::Expr;
+use crate::query::Output;
 use crate::walk;
 use logstead_sql_parse::lowered::{
     self as ast, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
@@ -373,7 +373,7 @@ pub(super) fn is_constant(expr: &Expr) -> bool {
             Expr::Column(..) | Expr::Outer { .. } | Expr::Param(..) | Expr::Subquery(_)
         )
     };
-    !walk::any(expr, &varies) && crate::bind::index_expression::is_immutable(expr)
+    !walk::any(expr, &varies) && crate::immutable::is_immutable(expr)
 }
 
 /// What the parser has put in place of grouping sets.

@@ -4,7 +4,7 @@
 //! can be taken there.
 
 use super::order_by::is_cyclic;
-use super::query::Grouping;
+use crate::query::Grouping;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, info, oid, record};
 use logstead_types::SqlState;

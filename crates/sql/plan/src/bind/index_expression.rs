@@ -3,33 +3,35 @@
 //! Owns: [`BoundIndex`], what the planner compares conditions with, and the session that such expressions see: they are
 //! immutable functions of the row, so that settings do not reach them ([`ImmutableContext`]).
 
+pub use crate::immutable::{is_immutable, varies};
+pub use crate::query::BoundIndex;
+
 use crate::expr::Expr;
-use crate::{Evaluate, PlanContext, walk};
+use crate::permissions::{NotExecuted, PermissionChecker, Permissions};
+use crate::{Evaluate, PlanContext};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, IndexColumn, IndexDef, IndexKey, Relation};
-use logstead_sql_func::{FunctionContext, Volatility};
+use logstead_sql_func::FunctionContext;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, IoContext, Oid, SqlType, info, oid, user};
+use logstead_sql_types::value::{Datum, IoContext, Oid, SqlType, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
-/// The expressions of an index over the table's full row (all attribute positions).
-pub struct BoundIndex {
-    /// One per key column.
-    pub keys: Vec<Expr>,
-    /// WHERE.
-    pub predicate: Option<Expr>,
-}
-
-/// Binds an index's expressions.
-pub fn bind(relation: &Relation, index: &IndexDef, cx: &PlanContext<'_>) -> Result<BoundIndex> {
+/// Binds an index's expressions, to compare others with them: nothing of them is computed.
+pub(crate) fn bind(
+    relation: &Relation,
+    index: &IndexDef,
+    cx: &PlanContext<'_>,
+) -> Result<BoundIndex> {
     // The statement's parameters are none of the index's.
     let own = PlanContext {
         param_types: &[],
         parameters_fixed: true,
         ..*cx
     };
-    let read = |text: &str, what: &str| super::bind_scalar_text(text, relation, &own, what);
+    let read = |text: &str, what: &str| {
+        super::bind_scalar_text(text, relation, &own, what)?.check(&mut NotExecuted)
+    };
     let keys = index.columns.iter().map(|column| match &column.key {
         IndexKey::Column(position) => Ok(Expr::Column(*position, column.ty(relation))),
         IndexKey::Expression { text, .. } => read(text, "INDEX"),
@@ -43,7 +45,8 @@ pub fn bind(relation: &Relation, index: &IndexDef, cx: &PlanContext<'_>) -> Resu
     })
 }
 
-/// What keys are made of, outside of any session: where rows hold what is computed for the index, that is read.
+/// What keys are made of, outside of any session: where rows hold what is computed for the index, that is read. All other
+/// functions in it are built in, and everybody's.
 pub fn bind_alone(
     relation: &Relation,
     index: &IndexDef,
@@ -61,7 +64,9 @@ pub fn bind_alone(
         rows_of: &rows_of,
         evaluate,
     };
-    let read = |text: &str, what: &str| super::bind_scalar_text(text, relation, &cx, what);
+    let read = |text: &str, what: &str| {
+        super::bind_scalar_text(text, relation, &cx, what)?.check(&mut BuiltInFunctions)
+    };
     let key = |(at, column): (usize, &IndexColumn)| match (&column.key, index.computed_key(at)) {
         (IndexKey::Column(position), _) => Ok(Expr::Column(*position, column.ty(relation))),
         (IndexKey::Expression { ty, .. }, Some(position)) => Ok(Expr::Column(position, *ty)),
@@ -84,41 +89,15 @@ pub fn bind_alone(
     })
 }
 
-/// Whether an expression has the same value whenever it is computed over the same row.
-pub fn is_immutable(expr: &Expr) -> bool {
-    !walk::any(expr, &varies)
-}
+/// The checker of what is computed where no role is known: everybody may.
+struct BuiltInFunctions;
 
-/// Whether what an expression does to its operands is another thing at another time.
-pub fn varies(expr: &Expr) -> bool {
-    match expr {
-        // anytextcat and textanycat are stable because of types whose text is. PostgreSQL puts `||` of that text in
-        // their place before it judges.
-        Expr::Call { function, args, .. } if matches!(function.oid, 2003 | 2004) => {
-            args.iter().any(|arg| text_depends(arg.ty().oid, true))
+impl PermissionChecker for BuiltInFunctions {
+    fn check(&mut self, permissions: &Permissions) -> Result<()> {
+        match permissions.functions.is_empty() && permissions.relations.is_empty() {
+            true => Ok(()),
+            false => Err(SqlError::internal("keys of an index that take rights")),
         }
-        Expr::Call { function, .. } => function.volatility != Volatility::Immutable,
-        Expr::ArrayCompare { op, .. } | Expr::InList { op, .. } => {
-            op.volatility != Volatility::Immutable
-        }
-        Expr::CastViaText(from, to) => {
-            text_depends(from.ty().oid, true) || text_depends(to.oid, false)
-        }
-        Expr::Subquery(_) | Expr::Param(..) | Expr::Outer { .. } => true,
-        _ => false,
-    }
-}
-
-/// Whether a type's text depends on settings or the clock: on output, or on input.
-fn text_depends(ty: Oid, output: bool) -> bool {
-    match ty {
-        // What money looks like is a setting in PostgreSQL.
-        oid::MONEY | oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::REGCLASS => true,
-        oid::TIME | oid::TIMETZ | oid::INTERVAL => !output,
-        _ => match info::by_oid(ty) {
-            Some(known) => info::element_of(ty).is_some() || known.name.starts_with("reg"),
-            None => true,
-        },
     }
 }
 

@@ -3,16 +3,16 @@
 //! The target is to the right of a left join if rows that nothing matches are wanted. The clauses of those rows see the
 //! source only.
 
-use super::change::{Changed, changed_positions};
+use super::assignment_target::Target;
+use super::constraint_rules::Change;
 use super::dml::{Overriding, live};
-use super::judged::Change;
-use super::part::Target;
 use super::policy::MergePolicies;
-use super::query::{From, FromList};
 use super::select::push_conjuncts;
 use super::updatable::Verb;
+use super::update_delete::{Changed, changed_positions};
 use super::{Binder, Clause, ColId, Frame};
 use crate::expr::Expr;
+use crate::query::{From, FromList};
 use crate::{Check, Guarded, Insert, JoinKind, Merge, MergeAction, Node, Plan, Update, When};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Relation, RelationKind};
@@ -91,7 +91,7 @@ impl Binder<'_> {
         let on = self.in_clause(Clause::JoinOn, |b| b.condition_of(&merge.on, "JOIN/ON"))?;
         let mut conditions = Vec::new();
         push_conjuncts(on, &mut conditions);
-        let first = self.rels[rel].first;
+        let first = self.range.rels[rel].first;
         for position in live(&relation) {
             // The whole old row is read: it becomes the new one.
             self.give_column(first + position);
@@ -111,7 +111,7 @@ impl Binder<'_> {
         }
         self.guard_target(rel, &relation, None)?;
         let policies = self.merge_policies(&relation)?;
-        let on = Guarded::hiding(self.guards_of([rel]), conditions.iter().cloned());
+        let on = Guarded::hiding(self.range.guards_of([rel]), conditions.iter().cloned());
         if inserts {
             let target = FromList {
                 items: vec![From::Rel(rel)],

@@ -1,50 +1,44 @@
 //! Names to things: a statement's tree against a catalog snapshot, every expression typed.
 //!
 //! Owns: scopes and name resolution, coercion and parameter types, functions and operators in their syntactic
-//! disguises, grouping, the shape of query blocks. Gives to `plan` bound blocks (`query::Select`) whose expressions use
-//! *column identities*; `plan` turns them into positions.
-//!
-//! Column identity: every column of every FROM item, group key, aggregate and output of a statement gets its own number
-//! from `COLUMN_BASE` up, unique in the statement. While binding, `Expr::Column(id)` is any column, of this query or of
-//! an enclosing one; `plan::resolve` makes it `Column(position)` where the row has it and `Outer` where an enclosing
-//! row has it. Invariant: positions are below `COLUMN_BASE`, so the two never mix.
+//! disguises, grouping, the shape of query blocks. Gives to the planner (`crate::planner`) the logical query tree
+//! (`crate::query`), and to whoever asked for it a [`Bound`], which says what its permissions are.
 
 mod access;
 mod aggregate;
+mod assignment_target;
 mod call;
-mod called;
 mod case;
-mod change;
 mod coerce;
 mod collation;
 mod conflict;
+mod constraint_rules;
 mod declared;
+mod decorrelate;
 mod dml;
 mod domain;
+mod explicit_types;
 mod expr;
+mod finish;
 mod from;
 mod from_function;
 mod function;
-mod grouped;
+mod function_scan;
 mod grouped_subquery;
 mod grouping;
 mod hashing;
 pub mod index_expression;
-mod inlined;
-mod inlined_rows;
-mod judged;
+mod inline_function;
+mod inline_set_function;
 mod literal;
 mod merge;
 mod named;
 mod names;
-mod once;
 mod operator;
 mod order_by;
 mod ordered;
 mod own_settings;
-mod part;
 mod policy;
-pub(crate) mod query;
 mod range_call;
 mod recursion;
 mod routine;
@@ -55,14 +49,15 @@ mod scope;
 mod select;
 mod semijoin;
 mod setop;
+mod shared_operand;
 mod special;
 mod standalone;
+pub(crate) mod statement;
 mod subscript;
 pub mod system_column;
 mod trigger;
-mod typed;
-pub(crate) mod unplanned;
 pub(crate) mod updatable;
+mod update_delete;
 mod user_aggregate;
 mod variables;
 mod view;
@@ -72,26 +67,29 @@ mod with;
 mod xml;
 mod xml_table;
 
-pub use called::{ProcedureCall, bind_procedure_call};
-pub use coerce::and;
+pub use crate::expr::and;
+pub use crate::variables::{Group, Variables};
 pub use declared::{assignment_cast, column_type, declared_type, row_type};
 pub use domain::{VALUE, domain_value, value_relation};
-pub(crate) use grouped::the_subquery;
+pub use explicit_types::explicit;
+pub use function_scan::{ProcedureCall, bind_procedure_call};
 pub use names::index_column_name;
 pub use policy::{PolicyQuery, bind_policy, policy_shown, refused_by_row_security};
 pub use routine_check::{check_given, check_routine, sql_variables};
+pub(crate) use standalone::bind_scalar_text;
 pub use standalone::{
-    bind_scalar, bind_scalar_text, check_default, check_exprs, copy_calls, copy_condition,
-    default_expr, generated_exprs, insert_rules, kept_scalar, plan_copy_from,
+    bind_copy_from, bind_scalar, check_default, copied_domains, copy_condition, default_expr,
+    generated_exprs, kept_calls,
 };
 pub use trigger::{TriggerQuery, bind_trigger, trigger_shown, truncate_triggers};
-pub use typed::explicit;
 pub use updatable::{check_option_allowed, updatable_columns};
-pub use variables::{Group, Variables};
 pub use view::{ViewQuery, bind_view_query, plan_view, view_column_type};
 pub use viewdef::view_query_shown;
 
 use crate::expr::Expr;
+use crate::permissions::{Bound, FunctionUse};
+use crate::planner::Planner;
+use crate::query::{COLUMN_BASE, ColId, ColumnInfo, RangeTable, Rel, Source};
 use crate::{AggregateCall, PlanContext};
 use logstead_sql_catalog::Relation;
 use logstead_sql_parse::lowered as ast;
@@ -100,73 +98,9 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType};
 use logstead_types::SqlState;
 use scope::NsItem;
-pub(crate) use select::collect_rels;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
-
-/// First column identity; anything below is a position.
-pub(crate) const COLUMN_BASE: usize = 1 << 32;
-
-/// A column identity (see the module's doc).
-pub(crate) type ColId = usize;
-
-/// What is known of a column identity.
-#[derive(Clone, Debug)]
-pub(crate) struct ColumnInfo {
-    pub name: Arc<str>,
-    pub ty: SqlType,
-    pub origin: (u32, i16),
-    /// Some expression refers to it: scans give it.
-    pub used: bool,
-    /// The statement names it, and does not only give it along: its role must be allowed to read it.
-    pub named: bool,
-    /// FROM item it belongs to; `usize::MAX` for computed ones.
-    pub(crate) rel: usize,
-}
-
-/// A FROM item.
-pub(crate) struct Rel {
-    pub alias: Arc<str>,
-    /// The name by which the statement knows it: a view's, for what the view reads.
-    pub shown: Arc<str>,
-    pub source: Source,
-    /// First column identity; the item's columns follow each other.
-    pub first: ColId,
-    pub width: usize,
-    /// Row id and version token wanted (targets of UPDATE, DELETE, FOR UPDATE; system columns): the two identities.
-    /// Those of a table stand behind its columns' whether they are wanted or not.
-    pub row_id: Option<ColId>,
-    /// A scan gives its rows, with what is hidden of them.
-    pub(crate) scanned: bool,
-    /// Only the row on which this cursor stands is read.
-    pub current_of: Option<crate::CursorName>,
-    /// What row security asks of each row, before anything else does: every scan of the item has it first.
-    pub guard: Vec<Expr>,
-    /// Whose rights count where it stands; none is the role that runs the statement.
-    pub as_role: Option<logstead_sql_types::value::Oid>,
-}
-
-/// Where a FROM item's rows come from.
-pub(crate) enum Source {
-    /// A stored table; column i is attribute i.
-    Table(Arc<Relation>),
-    /// A system relation or one row of a sequence.
-    Virtual(Arc<Relation>, &'static logstead_sql_catalog::VirtualTable),
-    /// A planned subquery; taken out when the block is planned.
-    Plan(Option<Box<crate::Plan>>),
-    /// A query that is bound, and planned with the block around it.
-    Query(Option<Box<unplanned::Unplanned>>),
-    /// WITH.
-    Cte { slot: usize, rows: f64 },
-    /// A function.
-    Function {
-        function: &'static logstead_sql_func::Function,
-        args: Vec<Expr>,
-        ordinality: bool,
-        /// Columns that domains are asked about: each over a row of the function's.
-        asked: Vec<(usize, Expr)>,
-    },
-}
 
 /// The clause an expression stands in: decides what it may contain and the words of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -348,9 +282,9 @@ pub(crate) struct Cte {
 pub(crate) struct Binder<'a> {
     pub cx: &'a PlanContext<'a>,
     pub text: &'a str,
-    pub columns: Vec<ColumnInfo>,
+    /// The FROM items and column identities of the statement.
+    pub(crate) range: RangeTable,
     hidden_name: Option<Arc<str>>,
-    pub(crate) rels: Vec<Rel>,
     pub frames: Vec<Frame>,
     /// Names of FROM items that subqueries of FROM around what is being bound do not see, for errors.
     unseen: Vec<Arc<str>>,
@@ -358,7 +292,7 @@ pub(crate) struct Binder<'a> {
     /// Which of them are variables that the statement names.
     pub params_used: Vec<bool>,
     /// Rules of the domains met.
-    domains: HashMap<logstead_sql_types::value::Oid, Arc<crate::expr::DomainRules>>,
+    domains: HashMap<logstead_sql_types::value::Oid, Arc<Bound<Arc<crate::expr::DomainRules>>>>,
     pub slots: usize,
     pub volatile: bool,
     pub read_only: bool,
@@ -402,7 +336,7 @@ pub(crate) struct Binder<'a> {
     /// A table with row security was met: what comes of it is for this role only.
     pub role_matters: bool,
     /// The function whose body is being bound.
-    routine: Option<inlined::RoutineScope>,
+    routine: Option<inline_function::RoutineScope>,
     /// Functions whose bodies are being bound, outermost first.
     expanded: Vec<logstead_sql_types::value::Oid>,
     /// How many bodies have been bound.
@@ -414,12 +348,9 @@ pub(crate) struct Binder<'a> {
     /// Settings that functions whose bodies are being bound have been given.
     set_around: Vec<String>,
     /// Values of calls of functions so far, for calls that are the same.
-    inlined: Vec<inlined::KnownCall>,
+    inlined: Vec<inline_function::KnownCall>,
     /// Users' functions called, each with whose rights count.
-    pub(crate) routines_used: Vec<(
-        logstead_sql_types::value::Oid,
-        Option<logstead_sql_types::value::Oid>,
-    )>,
+    pub(crate) routines_used: Vec<FunctionUse>,
     /// What is called may be a procedure: the statement is CALL.
     pub(crate) calls_procedure: bool,
     /// Tables that volatile functions read, with their names.
@@ -435,21 +366,9 @@ pub(crate) struct Binder<'a> {
     judges: bool,
     /// The WITH that is bound next is the statement's: its queries may change something.
     pub top: bool,
-    /// Conditions that are bound in two forms, of which the planner chooses one.
-    pub grouped: Vec<grouped::Grouped>,
     /// A second form is being bound: nothing in it has two.
     binds_again: bool,
-    /// Rows of the table that was asked for last.
-    pub(crate) rows_known: std::cell::Cell<Option<(logstead_sql_types::value::Oid, f64)>>,
-    depth: usize,
 }
-
-/// Left of a stack when the binder goes no deeper: for the planner, and walks over what has been bound.
-const STACK_BYTES_MIN: usize = 2 << 20;
-/// Nesting from which on it is looked whether the statement is to end.
-const DEPTH_QUICK: usize = 100;
-/// Nesting of queries and expressions the binder walks on a thread's own stack, of which nobody knows how much is left.
-const DEPTH_MAX: usize = 1_200;
 
 impl<'a> Binder<'a> {
     pub(crate) fn new(cx: &'a PlanContext<'a>, text: &'a str) -> Binder<'a> {
@@ -466,9 +385,8 @@ impl<'a> Binder<'a> {
             cx,
             collates: collation::is_named_in(text),
             text,
-            columns: Vec::new(),
+            range: RangeTable::default(),
             hidden_name: None,
-            rels: Vec::new(),
             frames: Vec::new(),
             unseen: Vec::new(),
             params: declared,
@@ -513,10 +431,7 @@ impl<'a> Binder<'a> {
             fresh: false,
             judges: false,
             top: false,
-            grouped: Vec::new(),
             binds_again: false,
-            rows_known: std::cell::Cell::new(None),
-            depth: 0,
         }
     }
 
@@ -533,7 +448,7 @@ impl<'a> Binder<'a> {
     }
 
     pub(crate) fn info(&self, id: ColId) -> &ColumnInfo {
-        &self.columns[id - COLUMN_BASE]
+        self.range.info(id)
     }
 
     /// Makes a column identity.
@@ -544,35 +459,34 @@ impl<'a> Binder<'a> {
         origin: (u32, i16),
         rel: usize,
     ) -> ColId {
-        self.columns.push(ColumnInfo {
-            name,
-            ty,
-            origin,
-            used: false,
-            named: false,
-            rel,
-        });
-        COLUMN_BASE + self.columns.len() - 1
+        self.range.column(name, ty, origin, rel)
     }
 
     /// Makes an identity for something computed.
     pub(crate) fn computed(&mut self, name: &str, ty: SqlType) -> ColId {
-        let id = self.column(name.into(), ty, (0, 0), usize::MAX);
-        self.columns[id - COLUMN_BASE].used = true;
-        id
+        self.range.computed(name, ty)
     }
 
     /// Scans must give a column that the statement does not name.
     pub(crate) fn give_column(&mut self, id: ColId) {
-        self.columns[id - COLUMN_BASE].used = true;
+        self.range.columns[id - COLUMN_BASE].used = true;
     }
 
     /// Refers to a column: scans must give it, and it takes the privilege to read it.
     pub(crate) fn use_column(&mut self, id: ColId) -> Expr {
-        let info = &mut self.columns[id - COLUMN_BASE];
+        let info = &mut self.range.columns[id - COLUMN_BASE];
         info.named = true;
         info.used = true;
         Expr::Column(id, info.ty)
+    }
+
+    /// The planner of what is bound so far.
+    pub(crate) fn planner(&mut self) -> Planner<'_> {
+        Planner {
+            cx: self.cx,
+            range: &mut self.range,
+            bind_index: index_expression::bind,
+        }
     }
 
     pub(crate) fn frame(&mut self) -> Result<&mut Frame> {
@@ -597,24 +511,22 @@ impl<'a> Binder<'a> {
         result
     }
 
-    /// Bounds recursion, PostgreSQL's `check_stack_depth`: 54001 if little is left of the stack. Whoever plans a
-    /// statement may give it more ([`logstead_sql_parse::planned_on_enough_stack`]).
+    /// Binds something one level deeper: 54001 if that is too deep ([`RangeTable::enter`]).
     pub(crate) fn deeper<T>(&mut self, bind: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let is_enough = match logstead_fiber::remaining_stack() {
-            Some(remaining) => remaining >= STACK_BYTES_MIN,
-            None => self.depth < DEPTH_MAX,
-        };
-        if !is_enough {
-            return Err(logstead_sql_types::error::too_deep());
-        }
-        // What is deep takes long to plan.
-        if self.depth > DEPTH_QUICK {
-            self.cx.session.interrupted()?;
-        }
-        self.depth += 1;
+        self.range.enter(self.cx.session)?;
         let result = bind(self);
-        self.depth -= 1;
+        self.range.leave();
         result
+    }
+
+    /// Binds something, and gives the identities made meanwhile.
+    pub(crate) fn with_own<T>(
+        &mut self,
+        bind: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(T, Range<ColId>)> {
+        let first = COLUMN_BASE + self.range.columns.len();
+        let bound = bind(self)?;
+        Ok((bound, first..COLUMN_BASE + self.range.columns.len()))
     }
 
     pub(crate) fn slot(&mut self) -> usize {

@@ -4,10 +4,10 @@
 //! and which types can be ordered or grouped at all. Does not: decide how rows are sorted; the planner does.
 
 use super::aggregate::alike;
-use super::query::{Distinct, Output};
 use super::{Binder, Clause};
 use crate::SortKey;
 use crate::expr::Expr;
+use crate::query::{Distinct, Output};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
 use logstead_sql_parse::{fold_ident, sort_direction};
 use logstead_sql_types::error::{Result, SqlError};

@@ -4,10 +4,10 @@
 //! Direct arguments are the same for all rows of a group: they may name nothing but what the rows are grouped by, which
 //! is asked when that is known ([`Binder::check_direct`]).
 
-use super::query::Grouping;
 use super::user_aggregate::Named;
 use super::{Binder, Clause};
 use crate::expr::Expr;
+use crate::query::Grouping;
 use crate::{AggregateCall, SortKey, walk};
 use logstead_sql_catalog::routine::of_kept_name;
 use logstead_sql_func as func;

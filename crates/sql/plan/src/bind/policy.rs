@@ -17,7 +17,8 @@ use super::scope::NsWhat;
 use super::select::push_conjuncts;
 use super::{Binder, COLUMN_BASE, Clause, ColId, Frame};
 use crate::expr::Expr;
-use crate::{Check, CheckKind, Layout, PlanContext, PolicyCheck};
+use crate::permissions::Bound;
+use crate::{Check, CheckKind, Layout, Plan, PlanContext, PolicyCheck};
 use logstead_sql_catalog::rights::{PastSecurity, past_security, unknown_past};
 use logstead_sql_catalog::{Policy, Relation, View};
 use logstead_sql_parse::lowered as ast;
@@ -134,13 +135,13 @@ impl Binder<'_> {
 
     /// A FROM item over a table: what its role sees of it.
     pub(super) fn guard_item(&mut self, rel: usize, relation: &Arc<Relation>) -> Result<()> {
-        self.rels[rel].as_role = self.uses.as_role;
+        self.range.rels[rel].as_role = self.uses.as_role;
         self.guard(rel, relation, &[PolicyCommand::Select])
     }
 
     /// Rows of an item are locked: policies for UPDATE hold, too.
     pub(super) fn guard_locked(&mut self, rel: usize, relation: &Arc<Relation>) -> Result<()> {
-        let role = self.rels[rel].as_role;
+        let role = self.range.rels[rel].as_role;
         let before = std::mem::replace(&mut self.uses.as_role, role);
         let done = self.guard(rel, relation, &[PolicyCommand::Update]);
         self.uses.as_role = before;
@@ -170,7 +171,7 @@ impl Binder<'_> {
         let Some(role) = self.secured_for(relation)? else {
             return Ok(());
         };
-        let (first, width) = (self.rels[rel].first, self.rels[rel].width);
+        let (first, width) = (self.range.rels[rel].first, self.range.rels[rel].width);
         // What only a policy names takes no privilege.
         let named: Vec<bool> = (first..first + width)
             .map(|id| self.info(id).named)
@@ -187,16 +188,10 @@ impl Binder<'_> {
             }
         }
         for (id, named) in (first..first + width).zip(named) {
-            self.columns[id - COLUMN_BASE].named = named;
+            self.range.columns[id - COLUMN_BASE].named = named;
         }
-        self.rels[rel].guard.extend(guard);
+        self.range.rels[rel].guard.extend(guard);
         Ok(())
-    }
-
-    /// What is asked of an item's rows before all else.
-    pub(crate) fn guards_of(&self, rels: impl IntoIterator<Item = usize>) -> Vec<Expr> {
-        let guards = rels.into_iter().flat_map(|rel| &self.rels[rel].guard);
-        guards.cloned().collect()
     }
 
     /// What UPDATE asks of the rows that it makes.
@@ -352,7 +347,7 @@ impl Binder<'_> {
             return Ok(());
         };
         // Columns of a row that no scan gives.
-        let first = COLUMN_BASE + self.columns.len();
+        let first = COLUMN_BASE + self.range.columns.len();
         for column in &relation.columns {
             self.column(column.name.as_str().into(), column.ty, (0, 0), usize::MAX);
         }
@@ -523,7 +518,7 @@ pub fn bind_policy(
     text: &str,
     relation: &Arc<Relation>,
     cx: &PlanContext<'_>,
-) -> Result<PolicyQuery> {
+) -> Result<Bound<PolicyQuery>> {
     let mut binder = Binder::new(cx, text);
     binder.secures = false;
     binder.recorded = Some(Vec::new());
@@ -533,10 +528,9 @@ pub fn bind_policy(
     binder.frames.pop();
     bound?;
     let used = (0..width).filter(|i| binder.info(first + i).used);
-    Ok(PolicyQuery {
-        used: used.collect(),
-        query: binder.into_view_query(crate::build::values(Vec::new(), Vec::new()))?,
-    })
+    let used = used.collect();
+    let query = binder.view_query(&Plan::nothing())?;
+    Ok(binder.into_bound_expression(PolicyQuery { used, query }))
 }
 
 /// The condition of a policy as it is shown.

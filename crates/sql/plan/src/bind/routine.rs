@@ -5,6 +5,7 @@
 
 use super::{Binder, Clause, Frame};
 use crate::expr::Expr;
+use crate::permissions::{FunctionUse, SchemaLookup};
 use logstead_sql_catalog::routine::{Language, Routine, of_kept_name};
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, Chosen, UserCandidate, Volatility};
@@ -307,7 +308,9 @@ impl Binder<'_> {
         };
         let fit = fits.swap_remove(number);
         if kept.is_none() {
-            self.uses.schemas.push((fit.routine.schema, None));
+            self.uses
+                .schemas
+                .push(SchemaLookup::explicit(fit.routine.schema));
         }
         if fit.routine.is_temporary() && (self.recorded.is_some() || self.fresh) {
             let what = "a view, policy or expression of a table that calls a temporary function";
@@ -393,8 +396,10 @@ impl Binder<'_> {
             }
         }
         refuse_any_array(&routine, &args, result)?;
-        let role = self.definer;
-        self.routines_used.push((routine.oid, role));
+        self.routines_used.push(FunctionUse {
+            function: routine.oid,
+            as_role: self.definer,
+        });
         Ok(RoutineCall {
             called: routine.name.clone(),
             routine,

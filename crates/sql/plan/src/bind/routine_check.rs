@@ -1,11 +1,12 @@
 //! Looks at functions of LANGUAGE sql that are to be made.
 
 use super::Binder;
-use super::inlined::{FINAL_STATEMENT, Shape, check_columns, mismatch};
+use super::inline_function::{FINAL_STATEMENT, Shape, check_columns, mismatch};
 use super::routine::RoutineCall;
-use super::variables::{Group, Variables};
 use crate::PlanContext;
 use crate::expr::Expr;
+use crate::permissions::NotExecuted;
+use crate::variables::{Group, Variables};
 use logstead_sql_catalog::routine::{Language, Routine, RoutineBody};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::StatementKind;
@@ -139,6 +140,8 @@ fn check_statements(
             (&parsed.kind, &**parsed.statement)
         {
             let call = super::bind_procedure_call(function, "", &cx);
+            // It is only looked at.
+            let call = call.and_then(|call| call.check(&mut NotExecuted));
             let gives = |call: &super::ProcedureCall| call.routine.outputs().next().is_some();
             if call.as_ref().is_ok_and(gives) {
                 return Err(SqlError::new(

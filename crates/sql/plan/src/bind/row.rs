@@ -243,11 +243,11 @@ impl Binder<'_> {
             return None;
         };
         let rel = self.info(*id).rel;
-        if !matches!(self.rels.get(rel)?.source, Source::Table(_)) {
+        if !matches!(self.range.rels.get(rel)?.source, Source::Table(_)) {
             return None;
         }
         self.give_row_id(rel);
-        let id = self.rels.get(rel)?.row_id?;
+        let id = self.range.rels.get(rel)?.row_id?;
         Some(Expr::Column(id, SqlType::of(oid::INT8)))
     }
 }

@@ -4,7 +4,7 @@
 //! order.
 
 use super::Binder;
-use super::query::FromList;
+use crate::query::FromList;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered::{
@@ -104,7 +104,7 @@ impl Binder<'_> {
             put(factor, &function.name, arguments(function), &[]);
         })?;
         let (body, _) = self.with_own(|b| b.deeper(|b| b.query_body(&query, true)))?;
-        let columns = self.body_columns(&body);
+        let columns = self.range.body_columns(&body);
         let mut names: Vec<String> = columns.into_iter().map(|c| c.name).collect();
         names.pop();
         Ok(names)

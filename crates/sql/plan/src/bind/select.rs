@@ -3,11 +3,11 @@
 use super::grouped_subquery::groups_by_subquery;
 use super::grouping::GroupBy;
 use super::names::output_name;
-use super::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
 use super::scope::NsWhat;
 use super::window::window_names;
 use super::{Binder, Clause, ColId, Frame, Source};
 use crate::expr::Expr;
+use crate::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select, collect_rels};
 use crate::{LockWait, OutputColumn, walk};
 use logstead_sql_catalog::RelationKind;
 use logstead_sql_func::CastContext;
@@ -185,7 +185,7 @@ impl Binder<'_> {
 
     /// Whether a FROM item is the recursive query that is being bound.
     fn is_recursion(&self, rel: usize) -> bool {
-        let Source::Cte { slot, .. } = self.rels[rel].source else {
+        let Source::Cte { slot, .. } = self.range.rels[rel].source else {
             return false;
         };
         let mut ctes = self.frames.iter().flat_map(|frame| &frame.ctes);
@@ -404,7 +404,7 @@ impl Binder<'_> {
                     .at(at));
                 };
                 let table = fold_ident(part);
-                let named = |rel: &&usize| *self.rels[**rel].shown == *table;
+                let named = |rel: &&usize| *self.range.rels[**rel].shown == *table;
                 let found: Vec<usize> = rels.iter().filter(named).copied().collect();
                 if found.is_empty() {
                     return Err(SqlError::new(
@@ -413,14 +413,17 @@ impl Binder<'_> {
                     )
                     .at(at));
                 }
-                let kind = found.iter().find_map(|rel| match &self.rels[*rel].source {
-                    Source::Query(Some(query)) if query.with => Some("WITH query"),
-                    Source::Table(_) | Source::Virtual(..) | Source::Plan(_) | Source::Query(_) => {
-                        None
-                    }
-                    Source::Cte { .. } => Some("WITH query"),
-                    Source::Function { .. } => Some("function"),
-                });
+                let kind = found
+                    .iter()
+                    .find_map(|rel| match &self.range.rels[*rel].source {
+                        Source::Query(Some(query)) if query.with => Some("WITH query"),
+                        Source::Table(_)
+                        | Source::Virtual(..)
+                        | Source::Plan(_)
+                        | Source::Query(_) => None,
+                        Source::Cte { .. } => Some("WITH query"),
+                        Source::Function { .. } => Some("function"),
+                    });
                 if let Some(what) = kind {
                     return Err(SqlError::new(
                         SqlState::FEATURE_NOT_SUPPORTED,
@@ -434,7 +437,7 @@ impl Binder<'_> {
                 if !clause.of.is_empty() && !wanted.contains(&rel) {
                     continue;
                 }
-                let table = match &self.rels[rel].source {
+                let table = match &self.range.rels[rel].source {
                     Source::Table(table)
                         if matches!(table.kind, RelationKind::Materialized(..)) =>
                     {
@@ -485,28 +488,17 @@ impl Binder<'_> {
 
     /// Makes the table's scan give row id and version token.
     pub(crate) fn give_row_id(&mut self, rel: usize) {
-        if self.rels[rel].row_id.is_none() {
-            let row_id = self.rels[rel].first + self.rels[rel].width;
+        if self.range.rels[rel].row_id.is_none() {
+            let row_id = self.range.rels[rel].first + self.range.rels[rel].width;
             self.give_column(row_id);
             self.give_column(row_id + 1);
-            self.rels[rel].row_id = Some(row_id);
+            self.range.rels[rel].row_id = Some(row_id);
         }
     }
 
     /// What the hidden columns are called: an ungrouped row in errors.
     pub(crate) fn hidden_name(&mut self) -> Arc<str> {
         Arc::clone(self.hidden_name.get_or_insert_with(|| "*".into()))
-    }
-}
-
-impl super::Rel {
-    /// Identities of its columns, hidden ones included.
-    pub(crate) fn ids(&self) -> (ColId, ColId) {
-        let hidden = match self.source {
-            Source::Table(_) | Source::Virtual(..) => 2,
-            _ => 0,
-        };
-        (self.first, self.first + self.width + hidden)
     }
 }
 
@@ -568,19 +560,6 @@ fn nullable_side(list: &FromList, rel: usize) -> bool {
                 || nullable_side(right, rel)
         }
     })
-}
-
-/// The FROM items of a list.
-pub(crate) fn collect_rels(list: &FromList, out: &mut Vec<usize>) {
-    for item in &list.items {
-        match item {
-            From::Rel(rel) => out.push(*rel),
-            From::Join { left, right, .. } => {
-                collect_rels(left, out);
-                collect_rels(right, out);
-            }
-        }
-    }
 }
 
 /// Splits a condition at its ANDs.

@@ -4,12 +4,12 @@
 //! LIMIT or set-returning functions) becomes a join of everything FROM has with the subquery's own FROM, so that it can
 //! be answered by hash or by index. `NOT IN` stays a subquery: a NULL among its rows decides it.
 
-use super::grouped::may_be_grouped;
-use super::query::{Distinct, From, FromList, Select};
-use super::select::{Tail, collect_rels, push_conjuncts};
-use super::setop::Body;
-use super::{Binder, COLUMN_BASE, ColId, Source};
+use super::decorrelate::may_be_grouped;
+use super::select::{Tail, push_conjuncts};
+use super::{Binder, COLUMN_BASE, ColId};
 use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::query::Body;
+use crate::query::{Distinct, From, FromList, Select};
 use crate::{JoinKind, walk};
 use logstead_sql_parse::lowered::{self as ast, BinaryOperator, Expr as Ast, SetExpr};
 use logstead_sql_parse::{row_of, strip};
@@ -47,7 +47,7 @@ impl Binder<'_> {
         }
         let mut joins = Vec::new();
         let mut groups = Vec::new();
-        let own = self.ranges(from);
+        let own = self.range.ranges(from);
         let what = if conjuncts.len() > 1 { "AND" } else { "WHERE" };
         for conjunct in conjuncts.into_iter().rev() {
             match candidate(conjunct) {
@@ -141,7 +141,7 @@ impl Binder<'_> {
                 JoinKind::Semi
             };
             // Conditions that need the outer row join; the rest stays with the subquery's FROM.
-            let own = self.ranges(&block.from);
+            let own = self.range.ranges(&block.from);
             if matches!(candidate, Candidate::Exists(..)) {
                 self.forget_outputs(&block.from, &own);
             }
@@ -175,9 +175,10 @@ impl Binder<'_> {
     /// Of what EXISTS selects nothing is asked: columns are read only if conditions are about them.
     fn forget_outputs(&mut self, from: &FromList, own: &[(ColId, ColId)]) {
         let mut needed = Vec::new();
-        self.list_exprs(from, &mut |e| walk::column_ids(e, &mut needed));
+        self.range
+            .list_exprs(from, &mut |e| walk::column_ids(e, &mut needed));
         for id in own.iter().flat_map(|(from, to)| *from..*to) {
-            self.columns[id - COLUMN_BASE].used &= needed.contains(&id);
+            self.range.columns[id - COLUMN_BASE].used &= needed.contains(&id);
         }
     }
 
@@ -227,43 +228,14 @@ impl Binder<'_> {
         if !plain {
             return false;
         }
-        let own = self.ranges(&block.from);
+        let own = self.range.ranges(&block.from);
         let mut inside = Vec::new();
         for item in &block.from.items {
-            self.inside(item, &mut inside);
+            self.range.inside(item, &mut inside);
         }
         inside
             .iter()
             .all(|id| own.iter().any(|(from, to)| (*from..*to).contains(id)))
-    }
-
-    /// Identities that FROM items refer to within themselves.
-    pub(super) fn inside(&self, item: &From, out: &mut Vec<ColId>) {
-        match item {
-            From::Rel(rel) => match &self.rels[*rel].source {
-                Source::Plan(Some(plan)) => walk::plan_ids(plan, out),
-                Source::Query(Some(query)) => self.foreign_ids(query, out),
-                Source::Function { args, .. } => args.iter().for_each(|a| walk::column_ids(a, out)),
-                _ => {}
-            },
-            From::Join {
-                left, right, on, ..
-            } => {
-                for list in [left, right] {
-                    list.items.iter().for_each(|i| self.inside(i, out));
-                    list.conditions
-                        .iter()
-                        .for_each(|c| walk::column_ids(c, out));
-                }
-                on.iter().for_each(|c| walk::column_ids(c, out));
-            }
-        }
-    }
-
-    pub(super) fn ranges(&self, list: &FromList) -> Vec<(ColId, ColId)> {
-        let mut rels = Vec::new();
-        collect_rels(list, &mut rels);
-        rels.iter().map(|&rel| self.rels[rel].ids()).collect()
     }
 }
 

@@ -1,10 +1,9 @@
 //! Whole queries: UNION and its kin, VALUES, and subqueries in expressions.
 
-use super::query::Select;
 use super::select::Tail;
-use super::unplanned::Branch;
-use super::{Binder, Clause, Frame};
+use super::{Binder, Clause, ColId, Frame, Source};
 use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::query::{Body, BoundSubquery, Branch};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::{fold_ident, sort_direction, strip};
 use logstead_sql_types::error::{Result, SqlError};
@@ -13,30 +12,8 @@ use crate::{Node, OutputColumn, Plan, SetOpKind, SortKey, build, walk};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, Spanned};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
+use std::ops::Range;
 use std::sync::Arc;
-
-/// A query body bound but not planned, so that outputs of unknown type can still be given one.
-pub(crate) enum Body {
-    Select(Box<Select>),
-    Values(Vec<Vec<Expr>>, Vec<OutputColumn>),
-    Plan(Box<Plan>),
-    /// The first of several, and the others with what joins each to all before it.
-    SetOps(Box<Body>, Vec<Branch>),
-}
-
-impl Body {
-    pub(crate) fn types(&self) -> Vec<SqlType> {
-        match self {
-            Body::Select(select) => select.outputs.iter().map(|o| o.expr.ty()).collect(),
-            Body::Values(_, columns) => columns.iter().map(|c| c.ty).collect(),
-            Body::Plan(plan) => plan.columns.iter().map(|c| c.ty).collect(),
-            Body::SetOps(first, rest) => match rest.last() {
-                Some(last) => last.types.clone(),
-                None => first.types(),
-            },
-        }
-    }
-}
 
 impl Binder<'_> {
     /// Binds and plans a query; unknown outputs become text.
@@ -227,6 +204,7 @@ impl Binder<'_> {
                 all,
                 body: right,
                 types,
+                is_cast: false,
             });
         }
         Ok(Body::SetOps(Box::new(first), rest))
@@ -318,30 +296,49 @@ impl Binder<'_> {
 
     /// Plans a body; unknown outputs become text.
     pub(crate) fn finish(&mut self, body: Body) -> Result<Plan> {
-        self.deeper(|b| b.finish_settled(body))
+        let body = self.settle_body(body)?;
+        self.planner().plan_body(body)
     }
 
-    fn finish_settled(&mut self, body: Body) -> Result<Plan> {
-        let types: Vec<SqlType> = body
-            .types()
-            .into_iter()
-            .map(|ty| {
-                if ty.oid == oid::UNKNOWN {
-                    SqlType::of(oid::TEXT)
-                } else {
-                    ty
-                }
-            })
-            .collect();
-        self.finish_as(body, &types)
-    }
-
-    /// Plans a body whose outputs are to have these types (implicit casts).
+    /// Plans a body whose outputs are to have these types.
     pub(crate) fn finish_as(&mut self, body: Body, types: &[SqlType]) -> Result<Plan> {
+        let body = self.body_as(body, types)?;
+        self.planner().plan_body(body)
+    }
+
+    /// A query in FROM, to be planned with the block around it. `own` are the identities that were made while it was
+    /// bound.
+    pub(crate) fn subquery_source(
+        &mut self,
+        body: Body,
+        own: Range<ColId>,
+        barrier: bool,
+        with: bool,
+    ) -> Result<Source> {
+        Ok(Source::Query(Some(Box::new(BoundSubquery {
+            body: self.settle_body(body)?,
+            own,
+            barrier,
+            with,
+        }))))
+    }
+
+    /// Outputs of unknown type become text: all of a body has its types then.
+    pub(crate) fn settle_body(&mut self, body: Body) -> Result<Body> {
+        let types = body.types().into_iter().map(|ty| match ty.oid {
+            oid::UNKNOWN => SqlType::of(oid::TEXT),
+            _ => ty,
+        });
+        let types: Vec<SqlType> = types.collect();
+        self.deeper(|b| b.body_as(body, &types))
+    }
+
+    /// A body whose outputs have these types (implicit casts).
+    fn body_as(&mut self, body: Body, types: &[SqlType]) -> Result<Body> {
         match body {
             Body::Select(mut select) => {
                 let simple = select.order.is_empty()
-                    && matches!(select.distinct, super::query::Distinct::No);
+                    && matches!(select.distinct, crate::query::Distinct::No);
                 for (output, ty) in select.outputs.iter_mut().zip(types) {
                     let from = output.expr.ty();
                     if from.oid == oid::UNKNOWN || (simple && from.oid != ty.oid) {
@@ -350,45 +347,91 @@ impl Binder<'_> {
                         output.column.ty = output.expr.ty();
                     }
                 }
-                let plan = crate::plan_select(self, *select)?;
-                self.cast_plan(plan, types)
+                let columns = select.outputs.iter().map(|o| o.column.clone()).collect();
+                self.cast_columns(Body::Select(select), columns, types)
             }
-            Body::Values(rows, mut columns) => {
-                let mut done = Vec::with_capacity(rows.len());
-                for row in rows {
-                    let mut out = Vec::with_capacity(row.len());
-                    for (expr, ty) in row.into_iter().zip(types) {
-                        out.push(self.coerce(
-                            expr,
-                            SqlType::of(ty.oid),
-                            CastContext::Implicit,
-                            None,
-                        )?);
+            Body::Values(mut rows, mut columns) => {
+                for row in &mut rows {
+                    for (expr, ty) in row.iter_mut().zip(types) {
+                        let to = SqlType::of(ty.oid);
+                        *expr = self.coerce(expr.clone(), to, CastContext::Implicit, None)?;
                     }
-                    done.push(out);
                 }
                 for (column, ty) in columns.iter_mut().zip(types) {
                     column.ty = *ty;
                 }
-                Ok(build::values(done, columns))
+                Ok(Body::Values(rows, columns))
             }
-            Body::Plan(plan) => self.cast_plan(*plan, types),
+            Body::Plan(plan) => Ok(Body::Plan(Box::new(self.cast_plan(*plan, types)?))),
+            Body::Project(input, exprs, columns) => {
+                let described = columns.clone();
+                self.cast_columns(Body::Project(input, exprs, columns), described, types)
+            }
             Body::SetOps(first, rest) => {
-                let mut left = *first;
-                for branch in rest {
-                    let plan = self.finish_as(left, &branch.types)?;
-                    let right = self.finish_as(branch.body, &branch.types)?;
-                    left = Body::Plan(Box::new(build::set_operation(
-                        branch.kind,
-                        branch.all,
-                        plan,
-                        right,
-                        &branch.types,
-                    )));
-                }
-                self.finish_as(left, types)
+                let body = self.settle_branches(*first, rest)?;
+                let columns = self.range.body_columns(&body);
+                let columns = columns.into_iter().map(|column| OutputColumn {
+                    domain: None,
+                    ..column
+                });
+                self.cast_columns(body, columns.collect(), types)
             }
         }
+    }
+
+    /// UNION and its kin, each of whose operands has the types of their result.
+    fn settle_branches(&mut self, first: Body, rest: Vec<Branch>) -> Result<Body> {
+        let last = rest.last().map(|branch| branch.types.clone());
+        let result = last.unwrap_or_else(|| first.types());
+        let same = |a: &[SqlType], b: &[SqlType]| a.iter().zip(b).all(|(a, b)| a.oid == b.oid);
+        let is_cast =
+            !same(&first.types(), &result) || !rest.iter().all(|b| same(&b.body.types(), &result));
+        let mut left = first;
+        let mut done: Vec<Branch> = Vec::with_capacity(rest.len());
+        for (number, branch) in rest.into_iter().enumerate() {
+            // So far they have other types: what comes of them is cast.
+            if let Some(before) = done.last()
+                && !same(&before.types, &branch.types)
+            {
+                left = Body::SetOps(Box::new(left), std::mem::take(&mut done));
+            }
+            if done.is_empty() {
+                left = match number {
+                    0 => self.body_as(left, &branch.types)?,
+                    _ => {
+                        let columns = self.range.body_columns(&left);
+                        self.cast_columns(left, columns, &branch.types)?
+                    }
+                };
+            }
+            let body = self.body_as(branch.body, &branch.types)?;
+            done.push(Branch {
+                body,
+                is_cast: branch.is_cast || is_cast,
+                ..branch
+            });
+        }
+        Ok(Body::SetOps(Box::new(left), done))
+    }
+
+    /// Puts casts on top of a body whose columns have other types.
+    fn cast_columns(
+        &mut self,
+        body: Body,
+        mut columns: Vec<OutputColumn>,
+        types: &[SqlType],
+    ) -> Result<Body> {
+        if columns.iter().zip(types).all(|(c, ty)| c.ty.oid == ty.oid) {
+            return Ok(body);
+        }
+        let mut exprs = Vec::with_capacity(types.len());
+        for (at, (column, ty)) in columns.iter_mut().zip(types).enumerate() {
+            let given = Expr::Column(at, column.ty);
+            let cast = self.coerce(given, SqlType::of(ty.oid), CastContext::Implicit, None)?;
+            column.ty = cast.ty();
+            exprs.push(cast);
+        }
+        Ok(Body::Project(Box::new(body), exprs, columns))
     }
 
     /// Puts casts on top of a plan whose column types differ from what is wanted.

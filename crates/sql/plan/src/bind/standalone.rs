@@ -1,11 +1,14 @@
 //! Expressions that stand outside of queries: defaults, checks, and what COPY needs.
+//!
+//! Those that stand alone come as [`Bound`]: whoever computes them must be allowed to call the functions in them, and
+//! what functions of LANGUAGE sql read. Those that are part of a statement are bound by its binder, and checked with it.
 
 use super::access::NOBODYS;
-use super::judged::Change;
+use super::constraint_rules::Change;
 use super::{Binder, Clause, Frame};
-use crate::constraints::RuleSet;
 use crate::expr::Expr;
-use crate::{Check, CheckKind, Insert, Layout, Node, OutputColumn, Plan, PlanContext};
+use crate::permissions::Bound;
+use crate::{Check, CheckKind, Insert, Layout, Plan, PlanContext};
 use logstead_sql_catalog::{ConstraintKind, Relation};
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
@@ -26,26 +29,48 @@ pub fn bind_scalar(
     relation: &Relation,
     cx: &PlanContext<'_>,
     what: &str,
-) -> Result<Expr> {
-    kept_scalar(expr, text, relation, cx, what).map(|(bound, _)| bound)
+) -> Result<Bound<Expr>> {
+    let (binder, bound) = new_scalar(expr, text, relation, cx, what)?;
+    Ok(binder.into_bound_expression(bound))
 }
 
 /// A call of a user's function in an expression that is to be kept: where, which, and by which name.
 pub(crate) type KeptCall = (Span, Oid, String);
 
-/// As [`bind_scalar`], with the users' functions that it calls.
-pub fn kept_scalar(
+/// The users' functions that an expression calls, which [`bind_scalar`] would bind.
+pub fn kept_calls(
     expr: &ast::Expr,
     text: &str,
     relation: &Relation,
     cx: &PlanContext<'_>,
     what: &str,
-) -> Result<(Expr, Vec<KeptCall>)> {
+) -> Result<Vec<KeptCall>> {
+    let (binder, _) = new_scalar(expr, text, relation, cx, what)?;
+    Ok(binder.routines_kept)
+}
+
+/// An expression that is to be kept, and the binder that has bound it.
+fn new_scalar<'a>(
+    expr: &ast::Expr,
+    text: &'a str,
+    relation: &Relation,
+    cx: &'a PlanContext<'a>,
+    what: &str,
+) -> Result<(Binder<'a>, Expr)> {
     let mut binder = Binder::new(cx, text);
     binder.fresh = true;
     binder.judges = matches!(what, "INDEX" | "PREDICATE" | "GENERATED");
     let bound = alone(&mut binder, expr, relation, what)?;
-    Ok((bound, binder.routines_kept))
+    Ok((binder, bound))
+}
+
+/// A domain's CHECK, by a binder that binds nothing else.
+pub(super) fn check_alone(
+    binder: &mut Binder<'_>,
+    expr: &ast::Expr,
+    relation: &Relation,
+) -> Result<Expr> {
+    alone(binder, expr, relation, "CHECK")
 }
 
 /// A key or a condition that ON CONFLICT names, as [`index_expression::bind`](crate::bind::index_expression::bind)
@@ -79,14 +104,16 @@ fn alone(
 }
 
 /// As [`bind_scalar`], from stored text.
-pub fn bind_scalar_text(
+pub(crate) fn bind_scalar_text(
     text: &str,
     relation: &Relation,
     cx: &PlanContext<'_>,
     what: &str,
-) -> Result<Expr> {
+) -> Result<Bound<Expr>> {
     let expr = parse::parse_expr(text)?;
-    alone(&mut Binder::new(cx, text), &expr, relation, what)
+    let mut binder = Binder::new(cx, text);
+    let bound = alone(&mut binder, &expr, relation, what)?;
+    Ok(binder.into_bound_expression(bound))
 }
 
 fn bind_over(
@@ -155,8 +182,14 @@ fn bind_alone(
 
 /// The value that column `position` gets when a statement gives none: DEFAULT, the next number of its sequence, or
 /// NULL; coerced to the column's type.
-pub fn default_expr(relation: &Relation, position: usize, cx: &PlanContext<'_>) -> Result<Expr> {
-    column_default(&mut Binder::new(cx, ""), relation, position)
+pub fn default_expr(
+    relation: &Relation,
+    position: usize,
+    cx: &PlanContext<'_>,
+) -> Result<Bound<Expr>> {
+    let mut binder = Binder::new(cx, "");
+    let value = column_default(&mut binder, relation, position)?;
+    Ok(binder.into_bound_expression(value))
 }
 
 pub(crate) fn column_default(
@@ -196,8 +229,13 @@ pub(crate) fn column_default(
 }
 
 /// The generated columns of a relation: (attribute position, value over the new full row), coerced to their types.
-pub fn generated_exprs(relation: &Relation, cx: &PlanContext<'_>) -> Result<Vec<(usize, Expr)>> {
-    generated(&mut Binder::new(cx, ""), relation)
+pub fn generated_exprs(
+    relation: &Relation,
+    cx: &PlanContext<'_>,
+) -> Result<Bound<Vec<(usize, Expr)>>> {
+    let mut binder = Binder::new(cx, "");
+    let values = generated(&mut binder, relation)?;
+    Ok(binder.into_bound_expression(values))
 }
 
 pub(crate) fn generated(
@@ -243,11 +281,7 @@ fn without_position(mut error: SqlError) -> SqlError {
     error
 }
 
-/// CHECK constraints of a relation, bound over its full row.
-pub fn check_exprs(relation: &Relation, cx: &PlanContext<'_>) -> Result<Vec<Check>> {
-    checks(&mut Binder::new(cx, ""), relation)
-}
-
+/// CHECK constraints of a relation, over its full row.
 pub(crate) fn checks(binder: &mut Binder<'_>, relation: &Relation) -> Result<Vec<Check>> {
     let mut out = Vec::new();
     for constraint in &relation.constraints {
@@ -267,17 +301,13 @@ pub(crate) fn checks(binder: &mut Binder<'_>, relation: &Relation) -> Result<Vec
     Ok(out)
 }
 
-/// A function that users have made, and with whose rights it is called if not with those of the current role.
-type RunAs = (Oid, Option<Oid>);
-
-/// The condition of COPY ... WHERE, with the functions that users have made and it calls, each with whose rights count.
-/// 0A000 if they read tables.
+/// The condition of COPY ... WHERE. 0A000 if functions in it read tables.
 pub fn copy_condition(
     expr: &ast::Expr,
     text: &str,
     relation: &Relation,
     cx: &PlanContext<'_>,
-) -> Result<(Expr, Vec<RunAs>)> {
+) -> Result<Bound<Expr>> {
     let mut binder = Binder::new(cx, text);
     binder.fresh = true;
     let bound = alone(&mut binder, expr, relation, "COPY")?;
@@ -286,78 +316,56 @@ pub fn copy_condition(
             "COPY with a condition that calls a function of LANGUAGE sql that reads a table",
         ));
     }
-    Ok((bound, binder.routines_used))
+    Ok(binder.into_bound_expression(bound))
 }
 
-/// The functions that users have made and rows copied into a relation call, each with whose rights count. 0A000 if they
-/// read tables: nobody has asked for the right to.
-pub fn copy_calls(relation: &Arc<Relation>, cx: &PlanContext<'_>) -> Result<Vec<RunAs>> {
+/// The domains of columns that COPY FROM reads: over a row of the value alone, by column.
+pub fn copied_domains(
+    relation: &Relation,
+    columns: &[usize],
+    cx: &PlanContext<'_>,
+) -> Result<Bound<Vec<Option<Expr>>>> {
     let mut binder = Binder::new(cx, "");
-    for position in 0..relation.columns.len() {
-        column_default(&mut binder, relation, position)?;
+    let mut values = Vec::with_capacity(columns.len());
+    for column in columns.iter().filter_map(|at| relation.columns.get(*at)) {
+        values.push(match column.domain {
+            Some(domain) => Some(binder.as_domain(Expr::Column(0, column.ty), domain)?),
+            None => None,
+        });
     }
-    generated(&mut binder, relation)?;
-    checks(&mut binder, relation)?;
+    Ok(binder.into_bound_expression(values))
+}
+
+/// What COPY FROM does with each row: an `Insert` whose source row is the given columns, of their types already, in the
+/// order of `columns`; the others get their defaults. The source plan is a placeholder. The caller locks the table and
+/// those that its foreign keys reference. 0A000 if functions that rows are computed or checked by read tables: these
+/// would have to be locked, too.
+pub fn bind_copy_from(
+    relation: &Arc<Relation>,
+    columns: &[usize],
+    cx: &PlanContext<'_>,
+) -> Result<Bound<Insert>> {
+    let mut binder = Binder::new(cx, "");
+    let mut values = Vec::with_capacity(relation.columns.len());
+    for (position, column) in relation.columns.iter().enumerate() {
+        values.push(match columns.iter().position(|&c| c == position) {
+            Some(field) => Expr::Column(field, column.ty),
+            None => column_default(&mut binder, relation, position)?,
+        });
+    }
+    let generated = generated(&mut binder, relation)?;
+    let checks = checks(&mut binder, relation)?;
     // Conditions of triggers read no tables.
     let reads = !binder.tables_read.is_empty();
-    binder.rules(relation, &Change::Insert(Vec::new()))?;
+    let rules = binder.rules(relation, &Change::Insert(Vec::new()))?;
     if reads {
         return Err(SqlError::unsupported(
             "COPY into a table whose defaults, checks or generated columns call a function of LANGUAGE sql that reads a table",
         ));
     }
-    Ok(binder.routines_used)
-}
-
-/// What rows inserted into a relation leave to be judged. The caller locks the tables that its foreign keys reference.
-pub fn insert_rules(
-    relation: &Arc<Relation>,
-    cx: &PlanContext<'_>,
-) -> Result<Option<Arc<RuleSet>>> {
-    Binder::new(cx, "").rules(relation, &Change::Insert(Vec::new()))
-}
-
-/// What COPY FROM does with each row: an `Insert` whose source row is the given columns, already of their types' base
-/// form (input functions applied), in the order of `columns`; lengths are coerced and defaults filled in here. The
-/// source plan is a placeholder of no rows.
-pub fn plan_copy_from(
-    relation: &Arc<Relation>,
-    columns: &[usize],
-    cx: &PlanContext<'_>,
-) -> Result<Insert> {
-    let mut binder = Binder::new(cx, "");
-    let mut values = Vec::with_capacity(relation.columns.len());
-    for (position, column) in relation.columns.iter().enumerate() {
-        values.push(match columns.iter().position(|&c| c == position) {
-            Some(source) => {
-                let given = Expr::Column(source, SqlType::of(column.ty.oid));
-                binder.coerce(given, column.declared(), CastContext::Assignment, None)?
-            }
-            None => column_default(&mut binder, relation, position)?,
-        });
-    }
-    let outputs = columns
-        .iter()
-        .filter_map(|&position| relation.columns.get(position))
-        .map(|c| OutputColumn {
-            name: c.name.clone(),
-            ty: SqlType::of(c.ty.oid),
-            domain: None,
-            origin: (0, 0),
-        })
-        .collect();
-    let source = Plan {
-        node: Node::Values(Vec::new()),
-        columns: outputs,
-        rows: 0.0,
-        cost: 0.0,
-    };
-    let generated = generated(&mut binder, relation)?;
-    let checks = checks(&mut binder, relation)?;
-    let rules = binder.rules(relation, &Change::Insert(Vec::new()))?;
-    Ok(Insert {
+    let insert = Insert {
         table: relation.clone(),
-        source,
+        source: Plan::nothing(),
         values,
         generated,
         checks,
@@ -368,7 +376,8 @@ pub fn plan_copy_from(
         given: columns.to_vec(),
         returning: None,
         hidden: false,
-    })
+    };
+    Ok(binder.into_bound_expression(insert))
 }
 
 /// Whether a default expression fits a column: what CREATE TABLE checks (42804 otherwise).

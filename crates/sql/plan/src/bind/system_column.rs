@@ -10,7 +10,7 @@
 //! has written over, which
 //! RETURNING shows.
 
-use super::part::Target;
+use super::assignment_target::Target;
 use super::scope::{NsWhat, ambiguous};
 use super::{Binder, COLUMN_BASE, Clause, Source};
 use crate::expr::Expr;
@@ -124,7 +124,7 @@ impl Binder<'_> {
         };
         let item = &self.frames[level].ns[index];
         let table = item.table;
-        let source = item.rel.map(|rel| &self.rels[rel].source);
+        let source = item.rel.map(|rel| &self.range.rels[rel].source);
         if table == 0 || matches!(source, Some(Source::Virtual(_, view)) if view.is_view()) {
             return Ok(None);
         }
@@ -146,8 +146,9 @@ impl Binder<'_> {
         }
         let unsupported = || SqlError::unsupported(format!("system column \"{name}\"")).at(at);
         let rel = item_rel.ok_or_else(unsupported)?;
-        match &self.rels[rel].source {
-            Source::Table(_) if self.rels[rel].scanned || self.rels[rel].row_id.is_some() => {}
+        match &self.range.rels[rel].source {
+            Source::Table(_)
+                if self.range.rels[rel].scanned || self.range.rels[rel].row_id.is_some() => {}
             Source::Virtual(..) => match name {
                 // Catalogs are as their last change has made them.
                 XMIN => return Ok(Some(number(oid::XID, xid(self.cx.catalog.csn.get())))),
@@ -159,7 +160,7 @@ impl Binder<'_> {
             _ => return Err(unsupported()),
         }
         self.give_row_id(rel);
-        let Some(row_id) = self.rels[rel].row_id else {
+        let Some(row_id) = self.range.rels[rel].row_id else {
             return Ok(None);
         };
         let (function, id): (&'static Function, _) = match name {

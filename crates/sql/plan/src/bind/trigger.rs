@@ -3,13 +3,14 @@
 //! Invariant: what is bound here reads nothing but the two rows: no subqueries, so that it can be evaluated wherever a
 //! row is written.
 
-use super::judged::{Acted, Change};
+use super::constraint_rules::{Acted, Change};
 use super::scope::NsWhat;
 use super::updatable::Verb;
 use super::{Binder, COLUMN_BASE, Clause, ColId, Frame};
 use crate::constraints::{Fire, TableTriggers};
 use crate::expr::Expr;
-use crate::{Callee, Layout, PlanContext, walk};
+use crate::permissions::Bound;
+use crate::{Callee, Layout, Plan, PlanContext, walk};
 use logstead_sql_catalog::trigger::{BuiltInTrigger, Trigger, TriggerEvent, TriggerTime};
 use logstead_sql_catalog::{Relation, View};
 use logstead_sql_func::Volatility;
@@ -49,7 +50,7 @@ pub fn bind_trigger(
     text: &str,
     relation: &Arc<Relation>,
     cx: &PlanContext<'_>,
-) -> Result<TriggerQuery> {
+) -> Result<Bound<TriggerQuery>> {
     let mut binder = Binder::new(cx, text);
     binder.secures = false;
     binder.recorded = Some(Vec::new());
@@ -59,7 +60,7 @@ pub fn bind_trigger(
     for (row, name) in rows.iter_mut().zip(ROWS) {
         let rel = binder.add_relation(relation, None)?;
         binder.rename_last(name.into(), relation)?;
-        *row = (binder.rels[rel].first, binder.rels[rel].width);
+        *row = (binder.range.rels[rel].first, binder.range.rels[rel].width);
     }
     let bound = binder.in_clause(Clause::Trigger, |b| b.condition_of(expr, "WHEN"));
     binder.frames.pop();
@@ -85,11 +86,8 @@ pub fn bind_trigger(
             .collect::<Vec<usize>>()
     };
     let (old, new) = (used(rows[0]), used(rows[1]));
-    Ok(TriggerQuery {
-        old,
-        new,
-        query: binder.into_view_query(crate::build::values(Vec::new(), Vec::new()))?,
-    })
+    let query = binder.view_query(&Plan::nothing())?;
+    Ok(binder.into_bound_expression(TriggerQuery { old, new, query }))
 }
 
 /// The condition of a trigger as it is shown: a whole row as `old.*`.
@@ -115,8 +113,10 @@ pub fn trigger_shown(
 pub fn truncate_triggers(
     relation: &Arc<Relation>,
     cx: &PlanContext<'_>,
-) -> Result<Option<Arc<TableTriggers>>> {
-    Binder::new(cx, "").triggers(relation, Some(&Change::Truncate), &Acted::default())
+) -> Result<Bound<Option<Arc<TableTriggers>>>> {
+    let mut binder = Binder::new(cx, "");
+    let triggers = binder.triggers(relation, Some(&Change::Truncate), &Acted::default())?;
+    Ok(binder.into_bound_expression(triggers))
 }
 
 impl Binder<'_> {
@@ -216,7 +216,7 @@ impl Binder<'_> {
     /// Binds a condition over the old row, followed by the new one.
     fn trigger_condition(&mut self, relation: &Arc<Relation>, when: &Arc<View>) -> Result<Expr> {
         // Columns of rows that no scan gives.
-        let first = COLUMN_BASE + self.columns.len();
+        let first = COLUMN_BASE + self.range.columns.len();
         for column in relation.columns.iter().chain(&relation.columns) {
             self.column(column.name.as_str().into(), column.ty, (0, 0), usize::MAX);
         }

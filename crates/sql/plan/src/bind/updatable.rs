@@ -5,11 +5,11 @@
 //! the view shows (UPDATE and DELETE touch no others), and what WITH CHECK OPTION asks of the rows written.
 
 use super::access::{NOBODYS, Slot};
-use super::query::Output;
 use super::scope::NsWhat;
 use super::select::push_conjuncts;
 use super::{Binder, COLUMN_BASE, Clause, Frame, Source};
 use crate::expr::Expr;
+use crate::query::Output;
 use crate::{Check, CheckKind, Layout, PlanContext, walk};
 use logstead_sql_catalog::{Relation, RelationKind, View, ViewSource};
 use logstead_sql_parse::CheckOption;
@@ -217,7 +217,7 @@ impl Binder<'_> {
                 let rel = self.attached(NOBODYS, |b| {
                     b.relation_item(&inner, rows, alias.as_ref(), Some(source))
                 })?;
-                let first = self.rels[rel].first;
+                let first = self.range.rels[rel].first;
                 slots = (0..inner.columns.len())
                     .map(|i| Slot::Column(first + i))
                     .collect();
@@ -321,7 +321,10 @@ impl Binder<'_> {
         let slots = slots.collect();
         let number = self.note_use(relation, 0, false, slots);
         self.uses.target.insert(0, number);
-        let (first, width) = (self.rels[opened.rel].first, self.rels[opened.rel].width);
+        let (first, width) = (
+            self.range.rels[opened.rel].first,
+            self.range.rels[opened.rel].width,
+        );
         let position = |e: &Expr| match e {
             Expr::Column(id, _) => id.checked_sub(first).filter(|p| *p < width),
             _ => None,
@@ -371,7 +374,7 @@ impl Binder<'_> {
         self.see_target(slots);
         let shown = self.frame()?.ns.last().map(|item| item.alias.clone());
         if let Some(shown) = shown {
-            self.rels[opened.rel].shown = shown;
+            self.range.rels[opened.rel].shown = shown;
         }
         let conditions = opened.conditions.into_iter().flat_map(|(_, _, c)| c);
         Ok((opened.rel, conditions.collect()))
@@ -393,7 +396,10 @@ impl Binder<'_> {
         } else {
             self.tables_read.retain(|r| r.oid != through.base.oid);
         }
-        let (first, width) = (self.rels[opened.rel].first, self.rels[opened.rel].width);
+        let (first, width) = (
+            self.range.rels[opened.rel].first,
+            self.range.rels[opened.rel].width,
+        );
         let layout = Layout::new((first..first + width).collect());
         let mut checks = Vec::new();
         let mut cascaded = false;

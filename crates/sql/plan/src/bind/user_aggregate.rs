@@ -8,6 +8,7 @@
 use super::routine::{RoutineCall, fit};
 use super::{Binder, ColId, Frame};
 use crate::expr::Expr;
+use crate::permissions::SchemaLookup;
 use crate::{Layout, Transitions, UserAggregate};
 use logstead_sql_catalog::aggregate::{AggregateKind, Computation, FinalModify};
 use logstead_sql_catalog::classes::PG_PROC;
@@ -174,7 +175,9 @@ impl Binder<'_> {
             .at(named.at));
         }
         if kept.is_none() {
-            self.uses.schemas.push((routine.schema, None));
+            self.uses
+                .schemas
+                .push(SchemaLookup::explicit(routine.schema));
         }
         if routine.is_temporary() && (self.recorded.is_some() || self.fresh) {
             let what = "a view or policy that calls a temporary aggregate";
@@ -319,8 +322,8 @@ impl Binder<'_> {
         let called = self.routines_used.len();
         let call: RoutineCall = self.routine_with(fit, args, &types, result, None)?;
         // Who calls the aggregate need not be allowed to call its functions.
-        for (_, role) in self.routines_used.iter_mut().skip(called) {
-            *role = Some(owner);
+        for used in self.routines_used.iter_mut().skip(called) {
+            used.as_role = Some(owner);
         }
         let strict = routine.strict;
         Ok((self.routine_value(call, None)?, strict))

@@ -4,51 +4,21 @@
 //! Invariant: what is stored (views, policies, checks, defaults) is bound without the frames around it, and never sees
 //! a variable.
 
-use super::query::FromList;
 use super::scope::{NsColumn, NsItem, NsWhat};
 use super::{Binder, Frame};
 use crate::expr::Expr;
+use crate::query::FromList;
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::Conflict;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{SqlType, oid};
+use logstead_sql_types::value::oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
 /// In front of the name of a table that only a body sees, where it stands among the variables: no name of a user's
 /// begins so.
 const TABLE_MARK: char = '\0';
-
-/// Variables in sight of a statement.
-#[derive(Clone, Debug)]
-pub struct Variables {
-    /// Types of the parameters.
-    pub types: Vec<SqlType>,
-    /// Names, each with the number of its parameter.
-    pub names: Vec<(Arc<str>, usize)>,
-    /// What names with a dot mean.
-    pub groups: Vec<Group>,
-    /// Tables that only the body sees: names of tables, each with the number of the parameter that has the rows.
-    pub tables: Vec<(Arc<str>, usize)>,
-    /// What to do with a name that is a column's, too.
-    pub conflict: Conflict,
-}
-
-/// A record with its fields, or a block with its variables.
-#[derive(Clone, Debug)]
-pub struct Group {
-    /// The block that the record is in, if it is asked for by that.
-    pub block: Option<Arc<str>>,
-    /// Its name.
-    pub name: Arc<str>,
-    /// What is in it, each with the number of its parameter.
-    pub members: Vec<(Arc<str>, usize)>,
-    /// It is a record.
-    pub record: bool,
-    /// It is a record that has no value yet, and no fields.
-    pub unassigned: bool,
-}
 
 impl Binder<'_> {
     /// Puts the variables around the statement.

@@ -6,15 +6,14 @@
 //! Invariants: a view's query is bound outside of every scope of the statement, so that nothing there can change what
 //! it means; places in its text are never told to the client.
 
-use super::query::{Distinct, From, FromList, Output, Select};
 use super::scope::{NsColumn, NsItem, NsWhat};
-use super::select::collect_rels;
-use super::setop::Body;
-use super::unplanned::Unplanned;
 use super::{Binder, ColId, Source};
 use crate::expr::Expr;
+use crate::permissions::Bound;
+use crate::query::Body;
+use crate::query::collect_rels;
+use crate::query::{Distinct, From, FromList, Output, Select};
 use crate::{OutputColumn, Plan, PlanContext, walk};
-use logstead_sql_catalog::rights::Access;
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, View, ViewSource};
 use logstead_sql_parse::fold_ident;
@@ -38,8 +37,8 @@ pub(crate) struct Recorded {
 
 /// What a view is made from.
 pub struct ViewQuery {
-    /// The query's plan, for a view that keeps rows.
-    pub plan: Plan,
+    /// It changes something.
+    pub writes: bool,
     /// Its columns.
     pub columns: Vec<OutputColumn>,
     /// The tables it names: where, and which of their columns it uses.
@@ -50,10 +49,6 @@ pub struct ViewQuery {
     pub routines: Vec<(Span, Oid, String)>,
     /// Primary keys, by constraint, that its GROUP BY relies on.
     pub relied: Vec<Oid>,
-    /// Everything that it reads, to be locked.
-    pub tables_read: Vec<Arc<Relation>>,
-    /// Schemas in which names were looked up.
-    pub schemas: Vec<(Oid, Option<String>)>,
 }
 
 impl ViewQuery {
@@ -80,7 +75,11 @@ impl ViewQuery {
 }
 
 /// Binds the query of CREATE VIEW. `text` is what its spans count in.
-pub fn bind_view_query(query: &ast::Query, text: &str, cx: &PlanContext<'_>) -> Result<ViewQuery> {
+pub fn bind_view_query(
+    query: &ast::Query,
+    text: &str,
+    cx: &PlanContext<'_>,
+) -> Result<Bound<ViewQuery>> {
     let mut binder = Binder::new(cx, text);
     // Policies are asked when it is read.
     binder.secures = false;
@@ -89,20 +88,19 @@ pub fn bind_view_query(query: &ast::Query, text: &str, cx: &PlanContext<'_>) -> 
     // Who makes the view refuses what changes something in its own words.
     binder.top = query.with.is_some();
     let plan = binder.subquery(query)?;
-    binder.into_view_query(plan)
+    let made = binder.view_query(&plan)?;
+    Ok(binder.into_bound_expression(made))
 }
 
-/// Plans the query of a view that keeps rows. With the plan comes everything that it reads, to be locked, and what its
-/// owner must be allowed.
+/// Plans the query of a view that keeps rows.
 pub fn plan_view(
     relation: &Relation,
     view: &Arc<View>,
     cx: &PlanContext<'_>,
-) -> Result<(Plan, Vec<Arc<Relation>>, Vec<Access>)> {
+) -> Result<Bound<Plan>> {
     let mut binder = Binder::new(cx, "");
     let plan = binder.view_body(relation, view, |b, tree| b.subquery(tree))?;
-    let (accesses, _) = binder.finish_access();
-    Ok((plan, binder.tables_read, accesses))
+    Ok(binder.into_bound_expression(plan))
 }
 
 /// Whether what reads a view may learn of no other rows than it shows.
@@ -124,7 +122,7 @@ fn without_position(mut error: SqlError) -> SqlError {
 
 impl Binder<'_> {
     /// What a query to be kept was found to be made from.
-    pub(super) fn into_view_query(mut self, plan: Plan) -> Result<ViewQuery> {
+    pub(super) fn view_query(&mut self, plan: &Plan) -> Result<ViewQuery> {
         if !self.params.is_empty() {
             return Err(SqlError::new(
                 SqlState::UNDEFINED_PARAMETER,
@@ -141,12 +139,10 @@ impl Binder<'_> {
         Ok(ViewQuery {
             columns: plan.columns.clone(),
             sources: sources.collect(),
-            plan,
+            writes: plan.writes(),
             fixed: std::mem::take(&mut self.fixed),
             routines: std::mem::take(&mut self.routines_kept),
             relied: std::mem::take(&mut self.relied),
-            tables_read: self.tables_read.clone(),
-            schemas: std::mem::take(&mut self.uses.schemas),
         })
     }
 
@@ -279,13 +275,7 @@ impl Binder<'_> {
         let (body, own) =
             self.with_own(|b| b.view_body(relation, &view, |b, tree| b.query_body(tree, true)))?;
         self.settle_uses(noted);
-        let query = Unplanned {
-            body,
-            own,
-            barrier,
-            with: false,
-        };
-        let rows = Source::Query(Some(Box::new(query)));
+        let rows = self.subquery_source(body, own, barrier, false)?;
         let target = self.target_number();
         self.attached(target, |b| b.relation_item(relation, rows, alias, None))
     }
@@ -325,15 +315,9 @@ impl Binder<'_> {
                 self.merge(relation, *select, alias, source)
             }
             body => {
-                let query = Unplanned {
-                    body,
-                    own,
-                    barrier,
-                    with: false,
-                };
-                let query = Source::Query(Some(Box::new(query)));
+                let query = self.subquery_source(body, own, barrier, false)?;
                 let rel = self.relation_item(relation, query, alias, source)?;
-                let first = self.rels[rel].first;
+                let first = self.range.rels[rel].first;
                 self.record(span, relation, first);
                 Ok(FromList {
                     items: vec![From::Rel(rel)],
@@ -346,7 +330,7 @@ impl Binder<'_> {
     /// Rows that are locked are rows of tables, so that a barrier's query is merged there if it reads one table: a scan
     /// asks its conditions in the order in which they stand, and the view's stand first.
     fn stays_barrier(&self, select: &Select) -> bool {
-        let table = |rel: &usize| matches!(self.rels[*rel].source, Source::Table(_));
+        let table = |rel: &usize| matches!(self.range.rels[*rel].source, Source::Table(_));
         self.whole_conditions
             && self.outer_joins == 0
             && matches!(select.from.items.as_slice(), [From::Rel(rel)] if table(rel))
@@ -383,7 +367,7 @@ impl Binder<'_> {
         super::from::rename(named.iter_mut(), width, alias)?;
         let name: Arc<str> = fold_ident(&alias.name).into();
         for rel in rels {
-            self.rels[rel].shown = Arc::clone(&name);
+            self.range.rels[rel].shown = Arc::clone(&name);
         }
         self.frame()?.ns.push(NsItem {
             alias: name,
@@ -438,14 +422,14 @@ impl Binder<'_> {
             let number = i16::try_from(i + 1).unwrap_or(0);
             let column = self.view_column(&output.expr);
             if let NsWhat::Column(id) = column {
-                self.columns[id - super::COLUMN_BASE].origin = (relation.oid, number);
+                self.range.columns[id - super::COLUMN_BASE].origin = (relation.oid, number);
             }
             what.push(column);
         }
         self.note_use(relation, privilege::SELECT, true, Self::slots_of(&what));
         let item = self.relation_names(relation, what, alias, source)?;
         for rel in rels {
-            self.rels[rel].shown = item.alias.clone();
+            self.range.rels[rel].shown = item.alias.clone();
         }
         for column in &item.columns {
             if let NsWhat::Column(id) = column.what {
@@ -474,7 +458,7 @@ impl Binder<'_> {
             };
             // Mostly its identity has that name.
             let identity = match what {
-                NsWhat::Column(id) => self.columns.get(id - super::COLUMN_BASE),
+                NsWhat::Column(id) => self.range.columns.get(id - super::COLUMN_BASE),
                 _ => None,
             };
             let name = match identity {
@@ -530,11 +514,11 @@ impl Binder<'_> {
     ) -> Result<usize> {
         // Views of views can come to more items than anybody waits for.
         self.cx.session.interrupted()?;
-        let index = self.rels.len();
-        let first = super::COLUMN_BASE + self.columns.len();
+        let index = self.range.rels.len();
+        let first = super::COLUMN_BASE + self.range.columns.len();
         let mut what = Vec::with_capacity(relation.columns.len());
         // And those of some outputs.
-        self.columns.reserve(relation.columns.len() + 8);
+        self.range.columns.reserve(relation.columns.len() + 8);
         for (i, column) in relation.columns.iter().enumerate() {
             let number = i16::try_from(i + 1).unwrap_or(0);
             let origin = (relation.oid, number);
@@ -559,7 +543,7 @@ impl Binder<'_> {
         self.note_item(relation, first);
         let (name, width) = (item.alias.clone(), item.columns.len());
         self.frame()?.ns.push(item);
-        self.rels.push(super::Rel {
+        self.range.rels.push(super::Rel {
             shown: name.clone(),
             alias: name,
             source: rows,
@@ -576,7 +560,7 @@ impl Binder<'_> {
 
     /// The name of a column in an error: as the statement names it, though a view's query may call it otherwise.
     pub(crate) fn column_label(&self, id: ColId, rel: usize) -> String {
-        let rel = &self.rels[rel];
+        let rel = &self.range.rels[rel];
         match self.view_columns.get(&id) {
             Some(name) => format!("{}.{name}", rel.shown),
             None => format!("{}.{}", rel.alias, self.info(id).name),

@@ -7,10 +7,10 @@
 mod columns;
 mod from;
 
+use super::explicit_types::{Names, explicit_in, explicit_window};
 use super::names::output_name;
 use super::scope::NsWhat;
 use super::system_column::SYSTEM_COLUMNS;
-use super::typed::{Names, explicit_in, explicit_window};
 use super::{Binder, Clause, Frame};
 use crate::PlanContext;
 use logstead_sql_catalog::context::Context;
@@ -310,7 +310,7 @@ impl Definer<'_, '_> {
             };
             let row = Ast::CompoundIdentifier(vec![ident(&shown.name), ast::Ident::new("*")]);
             let ty = own.unwrap_or(SqlType::of(logstead_sql_types::value::oid::RECORD));
-            return Some(super::typed::cast(row, ty));
+            return Some(super::explicit_types::cast(row, ty));
         }
         None
     }
@@ -482,7 +482,7 @@ impl Definer<'_, '_> {
                         // NULL has its column's type.
                         let null = matches!(strip(e), Ast::Value(v) if v.value == ast::Value::Null);
                         *e = match types.get(at).filter(|_| null) {
-                            Some(ty) => super::typed::cast(e.clone(), *ty),
+                            Some(ty) => super::explicit_types::cast(e.clone(), *ty),
                             None => self.expr(e)?,
                         };
                     }

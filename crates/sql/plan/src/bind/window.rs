@@ -5,11 +5,11 @@
 
 use super::aggregate::same;
 use super::order_by::{groupable, sortable};
-use super::query::{BoundWindow, Grouping};
 use super::scope::NsWhat;
 use super::user_aggregate::Named;
 use super::{Binder, Clause, ColId};
 use crate::expr::Expr;
+use crate::query::{BoundWindow, Grouping};
 use crate::{
     FrameBound, FrameExclusion, FrameUnits, SortKey, WindowCall, WindowFrame, WindowFunction, walk,
 };

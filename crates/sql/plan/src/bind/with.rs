@@ -5,10 +5,10 @@
 //! the binder's are put aside meanwhile.
 
 use super::select::Tail;
-use super::setop::{Body, columns_differ};
-use super::unplanned::Unplanned;
+use super::setop::columns_differ;
 use super::{Binder, Cte, Frame, Source, recursion};
 use crate::expr::Expr;
+use crate::query::Body;
 use crate::{Node, OutputColumn, Plan, Reading, walk};
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered::{self as ast, SetExpr};
@@ -192,7 +192,7 @@ impl Binder<'_> {
         let volatile = std::mem::replace(&mut self.volatile, before);
         self.volatile |= volatile;
         let body = bound?;
-        let columns = cte_columns(&self.body_columns(&body), &renames, &name)?;
+        let columns = cte_columns(&self.range.body_columns(&body), &renames, &name)?;
         let inline = inline && !volatile && self.inlines && cte.query.locks.is_empty();
         let (plan, rows) = match inline {
             true => (None, 0.0),
@@ -367,12 +367,7 @@ impl Binder<'_> {
         frame.ctes.extend(later);
         self.frames.extend(above);
         let (body, own) = bound?;
-        Ok(Source::Query(Some(Box::new(Unplanned {
-            body,
-            own,
-            barrier: false,
-            with: true,
-        }))))
+        self.subquery_source(body, own, false, true)
     }
 }
 

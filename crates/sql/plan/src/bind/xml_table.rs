@@ -1,9 +1,9 @@
 //! XMLTABLE in FROM: `parse::xml` makes a call of it.
 
-use super::query::{From, FromList};
 use super::xml::written;
 use super::{Binder, Clause, Source};
 use crate::expr::Expr;
+use crate::query::{From, FromList};
 use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;

@@ -98,7 +98,7 @@ impl Reader<'_> {
                 left, right, kind, ..
             } => {
                 let mut names = self.names(left);
-                if !crate::build::is_half(*kind) {
+                if !crate::planner::build::is_half(*kind) {
                     names.extend(self.names(right));
                 }
                 names

@@ -6,7 +6,7 @@
 use super::{Back, Cursor, Kept, Place, State, Tells, locking_clause};
 use crate::client::Client;
 use crate::portal::{Portal, PortalState};
-use crate::statement::CachedPlan;
+use crate::statement::{CachedPlan, PermittedPlan};
 use crate::transaction::Block;
 use crate::{Session, aborted};
 use logstead_sql_exec::Execution;
@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 /// Does it lock rows, so that WHERE CURRENT OF may be meant?
 pub(crate) fn locks_rows(plan: &CachedPlan) -> bool {
-    locking_clause(plan.prepared.plan()).is_some()
+    plan.executable
+        .describe(|run| locking_clause(run.prepared.plan()).is_some())
 }
 
 /// A portal's row of `pg_cursors`.
@@ -48,14 +49,18 @@ impl Session {
         }
         let begins = matches!(portal.state, PortalState::Ready);
         let (statement, params) = (Rc::clone(&portal.statement), portal.params.clone());
-        let plan = match begins {
+        let permitted = match begins {
             true => {
                 self.enter_as_of(&statement, &params).await?;
-                self.prepare_run(&statement).await?
+                Some(self.prepare_run(&statement).await?)
             }
-            false => self.plan(&statement)?,
+            false => None,
         };
-        if plan.prepared.plan().writes() {
+        let plan = match &permitted {
+            Some(permitted) => permitted.cached(),
+            None => self.plan(&statement)?,
+        };
+        if plan.writes() {
             return Err(SqlError::unsupported(
                 "FETCH from a portal that changes rows",
             ));
@@ -70,13 +75,13 @@ impl Session {
         let columns = plan.columns.clone();
         let reads = plan.locks.iter().map(|(table, _)| table.id()).collect();
         let params = params.as_slice().into();
-        let state = match portal.state {
-            PortalState::Running { plan, execution } => State::Running {
+        let state = match (portal.state, permitted) {
+            (PortalState::Running { plan, execution }, _) => State::Running {
                 plan,
                 execution: Box::new(execution),
                 params,
             },
-            _ if begins => {
+            (_, Some(plan)) => {
                 portal.role = logstead_sql_catalog::context::Context::current_role(&*self.context);
                 self.begin_run(&plan.catalog).await?;
                 let prepared = self.telling_plan(&plan, &mut tells)?;
@@ -86,7 +91,7 @@ impl Session {
                     params,
                 }
             }
-            _ => State::Ended,
+            (_, None) => State::Ended,
         };
         let cursor = Cursor {
             view: None,
@@ -176,7 +181,7 @@ impl Session {
     /// A plan that also tells which rows its rows come from, if it can.
     pub(super) fn telling_plan(
         &mut self,
-        plan: &CachedPlan,
+        plan: &PermittedPlan,
         tells: &mut Tells,
     ) -> Result<Arc<logstead_sql_exec::Prepared>> {
         let Some(telling) = super::telling(plan.prepared.plan()) else {

@@ -7,7 +7,7 @@ use super::sql::{Quiet, blame_text, not_a_query, refuse_computed};
 use super::{Activation, Session};
 use crate::client::{Client, LocalFuture};
 use crate::cursor::unknown_cursor;
-use crate::statement::{CachedPlan, Statement};
+use crate::statement::{PermittedPlan, Statement};
 use logstead_sql_parse::plpgsql::tree::{Argument, Count, Direction, Expr, Fetch, Opens, VarNo};
 use logstead_sql_parse::{DeclareCursor, FetchDirection, FetchRows};
 use logstead_sql_plan::OutputColumn;
@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 /// A query that is to be opened: its plan, the values of its parameters, its text.
 struct Opened {
-    plan: Rc<CachedPlan>,
+    plan: PermittedPlan,
     params: Vec<Datum>,
     text: Rc<str>,
     scroll: Option<bool>,
@@ -226,7 +226,7 @@ impl Session {
         if !opened.plan.gives_rows() {
             return Err(not_a_query());
         }
-        if opened.plan.prepared.plan().writes() {
+        if opened.plan.writes() {
             return Err(SqlError::unsupported(
                 "a cursor of PL/pgSQL over a statement that changes rows",
             ));

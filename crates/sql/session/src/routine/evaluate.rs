@@ -4,7 +4,7 @@ use super::{Activation, Session};
 use crate::client::{Client, LocalFuture};
 use crate::portal::DependencySet;
 use crate::run::guarded;
-use crate::statement::{CachedPlan, Statement};
+use crate::statement::{CachedPlan, PermittedPlan, Statement};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_exec::{EvalContext, ExecContext, Execution, Progress, eval};
 use logstead_sql_parse::plpgsql::tree::{Expr, Scope, VarNo};
@@ -50,7 +50,7 @@ pub(super) struct Rows {
 
 /// A query that has run to its end.
 struct RowsOf {
-    plan: Rc<CachedPlan>,
+    plan: PermittedPlan,
     execution: Execution,
     params: Vec<Datum>,
 }
@@ -67,13 +67,13 @@ impl Rows {
     }
 
     /// The plan that they are of, if they are of one.
-    pub(super) fn plan(&self) -> Option<&Rc<CachedPlan>> {
+    pub(super) fn plan(&self) -> Option<&PermittedPlan> {
         self.source.as_ref().map(|source| &source.plan)
     }
 }
 
 /// What came of a plan: its rows, and how many it gave or wrote.
-type Ran = (Rc<CachedPlan>, VecDeque<Vec<Datum>>, u64);
+type Ran = (PermittedPlan, VecDeque<Vec<Datum>>, u64);
 
 /// Rows taken at once from those that are kept.
 const ROWS_AT_ONCE: u64 = 256;
@@ -298,15 +298,16 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<(Datum, SqlType)> {
         let (piece, plan) = self.planned(act, expr)?;
-        if let Some(simple) = &plan.simple {
-            self.context.may_run(&plan)?;
+        if plan.is_simple
+            && let Some(simple) = &self.context.may_run(&plan)?.simple
+        {
             let params = act.params(&piece, &plan.params_used);
             let cx = EvalContext {
                 params: &params,
                 session: &*self.context,
             };
             let value = eval(simple, &[], &cx)?;
-            if plan.prepared.plan().columns.len() == 1 {
+            if plan.columns.len() == 1 {
                 self.serve_functions(client).await?;
                 return Ok((value, simple.ty()));
             }
@@ -394,7 +395,7 @@ impl Session {
     /// Runs a plan; see [`Session::rows_of`].
     pub(super) fn run_plan<'a>(
         &'a mut self,
-        plan: Rc<CachedPlan>,
+        plan: PermittedPlan,
         params: &'a [Datum],
         rows_max: u64,
         client: &'a mut dyn Client,
@@ -403,7 +404,7 @@ impl Session {
             let mut quiet = Quiet::new(client, self.worker.instance.engine.memory());
             let mut execution = Execution::new(Arc::clone(&plan.prepared));
             // By its key there is one row, or none.
-            let rows_max = match plan.prepared.is_by_key() || plan.prepared.plan().writes() {
+            let rows_max = match plan.is_by_key() || plan.writes() {
                 true => 0,
                 false => rows_max,
             };
@@ -422,7 +423,7 @@ impl Session {
     /// Runs a query to its end, keeping its rows, in a temporary file if they are many.
     pub(super) fn keep_rows<'a>(
         &'a mut self,
-        plan: Rc<CachedPlan>,
+        plan: PermittedPlan,
         params: Vec<Datum>,
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<Rows>> {

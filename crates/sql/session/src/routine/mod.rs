@@ -40,8 +40,8 @@ use logstead_sql_catalog::Catalog;
 use logstead_sql_parse::DoBlock;
 use logstead_sql_parse::plpgsql::tree::Conflict;
 use logstead_sql_parse::plpgsql::{self, Body, BodyContext};
-use logstead_sql_plan::PlanContext;
 use logstead_sql_plan::expr::Expr;
+use logstead_sql_plan::{Bound, PlanContext};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType};
 use logstead_types::SqlState;
@@ -71,7 +71,7 @@ pub(super) struct Routine {
     kinds: Vec<VariableKind>,
     /// Statements made of the body's expressions, by their numbers.
     pieces: RefCell<Vec<Option<Rc<Piece>>>>,
-    casts: RefCell<HashMap<(SqlType, SqlType), Rc<Expr>>>,
+    casts: RefCell<HashMap<(SqlType, SqlType), Rc<Bound<Expr>>>>,
 }
 
 /// Bodies of functions by what is called and the types of its arguments, with the catalog that they were made ready

@@ -8,7 +8,6 @@ use crate::portal::DependencySet;
 use crate::statement::Statement;
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::routine::{Language, Routine as Definition};
-use logstead_sql_ddl::permit::refuse_routines;
 use logstead_sql_exec::{EvalContext, eval};
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::lowered as ast;
@@ -57,10 +56,7 @@ impl Session {
             };
             bind_procedure_call(function, &text, &cx)
         })?;
-        let roles = self.context.roles(&catalog);
-        let role = logstead_sql_catalog::context::Context::current_role(&*self.context);
-        refuse_routines(&call.routines, &catalog, &roles, role)?;
-        Ok(call)
+        call.check(&mut self.context.checker(&catalog))
     }
 
     /// CALL.

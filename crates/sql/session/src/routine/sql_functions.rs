@@ -11,9 +11,9 @@ use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::routine::{Routine as Definition, RoutineBody};
 use logstead_sql_exec::{Call, EvalContext, eval};
 use logstead_sql_parse::StatementKind;
-use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{Variables, assignment_cast, check_given, sql_variables};
 use logstead_sql_plan::expr::Expr;
+use logstead_sql_plan::{Bound, OutputColumn};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// A body, ready to be run with arguments of certain types.
 pub(crate) struct SqlBody {
     statements: Vec<Rc<Statement>>,
-    casts: RefCell<HashMap<(SqlType, SqlType), Rc<Expr>>>,
+    casts: RefCell<HashMap<(SqlType, SqlType), Rc<Bound<Expr>>>>,
 }
 
 /// What the last statement gave.
@@ -316,7 +316,10 @@ impl Session {
             params: &[],
             session: &*self.context,
         };
-        eval(&cast, &[value], &cx)
+        let catalog = Arc::clone(&self.context.catalog.borrow());
+        // Each time: the role may be another one now.
+        let cast = cast.check_ref(&mut self.context.checker(&catalog))?;
+        eval(cast, &[value], &cx)
     }
 
     /// Runs a procedure; the values of its OUT and INOUT parameters.

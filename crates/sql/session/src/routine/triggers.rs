@@ -16,6 +16,7 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// NEW and OLD among the variables: `catalog::body_context` has all of them, in its order.
@@ -89,8 +90,10 @@ impl Session {
         let Some(relation) = catalog.relations.get(&table) else {
             return Ok(());
         };
+        let context = Rc::clone(&self.context);
         let calls = self.with_planning(&catalog, |cx| {
             let triggers = bind::truncate_triggers(relation, cx)?;
+            let triggers = triggers.check(&mut context.checker(&catalog))?;
             exec::truncate_calls(triggers.as_deref(), time, cx.session)
         })?;
         for call in calls {

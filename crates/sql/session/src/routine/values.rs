@@ -138,7 +138,10 @@ impl Session {
             params: &[],
             session: &*self.context,
         };
-        eval(&cast, &[value], &cx)
+        let catalog = Arc::clone(&self.context.catalog.borrow());
+        // Each time: the role may be another one now.
+        let cast = cast.check_ref(&mut self.context.checker(&catalog))?;
+        eval(cast, &[value], &cx)
     }
 
     /// Puts a value into a variable.

@@ -93,7 +93,7 @@ impl Definer<'_, '_> {
             _ => None,
         })?;
         let info = self.binder.info(first);
-        let rel = self.binder.rels.get(info.rel)?;
+        let rel = self.binder.range.rels.get(info.rel)?;
         let oid = info.origin.0;
         let found = self.catalog.relations.get(&oid)?;
         let is_view = matches!(found.kind, RelationKind::View(_));

@@ -1,0 +1,418 @@
+//! Correlated scalar aggregates in WHERE as joins with grouped rows.
+//!
+//! `x < (SELECT avg(y) FROM t WHERE t.k = o.k)` says of a row of `o` what a join with `SELECT k, avg(y) FROM t GROUP BY
+//! k` says under `x < avg`: both forms are bound, and the planner takes the cheaper one (`plan::grouped`). Only where
+//! they are the same:
+//! - The subquery is one row of plain aggregates: no GROUP BY, HAVING, LIMIT, OFFSET, DISTINCT or window, and its own
+//!   FROM has tables only. What refers to the outer row are equalities of one type, each with an expression over its
+//!   own row on one side.
+//! - The aggregates give NULL for no rows (`count` does not), and the condition is never true for NULL: where there is
+//!   no group the join has no row, and the subquery's condition would not be true.
+//! - The condition is about rows of its own FROM list only: what looks further out may become a condition of a join
+//!   around it, where the planner could not take the groups out again.
+//! - Nothing is volatile, and what is computed of rows and groups that nobody asks about cannot fail: aggregates of
+//!   columns, of types whose sums do not overflow, and of all conditions and of what is made of the aggregates only
+//!   what [`cannot_fail`].
+
+use super::select::Tail;
+use super::semijoin::within;
+use super::{Binder, ColId, Rel, Source};
+use crate::expr::Expr;
+use crate::query::Body;
+use crate::query::BoundSubquery;
+use crate::query::{DecorrelatedCondition, Distinct, From, Grouping, Output, Select};
+use crate::query::{collect_rels, the_subquery};
+use crate::{refuses_null, walk};
+use logstead_sql_func as func;
+use logstead_sql_func::Comparison;
+use logstead_sql_parse::lowered::{self as ast, BinaryOperator, Expr as Ast, SetExpr};
+use logstead_sql_parse::strip;
+use logstead_sql_types::error::Result;
+use logstead_sql_types::value::{Oid, oid};
+use std::sync::Arc;
+
+/// A grouped query on its way to be an item.
+struct Made {
+    select: Select,
+    keys: usize,
+    /// The equalities, each with the number of the operand that the key stands for.
+    equalities: Vec<(Expr, usize)>,
+    aggregates: Vec<ColId>,
+    value: Expr,
+}
+
+impl Binder<'_> {
+    /// A new item and the conditions under which the block, whose FROM list has the columns `block_columns`, joins it
+    /// in the place of `condition`; `None` if that has to stay.
+    pub(super) fn group_aggregate(
+        &mut self,
+        conjunct: &Ast,
+        condition: &Expr,
+        block_columns: &[(ColId, ColId)],
+    ) -> Result<Option<(usize, Vec<Expr>)>> {
+        let Some(select) = aggregate_candidate(conjunct) else {
+            return Ok(None);
+        };
+        let plain = !self.binds_again
+            && self.recorded.is_none()
+            && self.frames.iter().all(|frame| frame.ctes.is_empty());
+        let Some(subquery) = the_subquery(condition).filter(|_| plain) else {
+            return Ok(None);
+        };
+        if walk::is_volatile(condition)
+            || subquery.uncorrelated
+            || !within(condition, block_columns)
+        {
+            return Ok(None);
+        }
+        let ty = subquery.ty;
+        // What stands within is bound once more as it is, not in two forms again: texts that are nested deeply would
+        // never end.
+        self.binds_again = true;
+        let made = self.with_own(|b| {
+            let block = b.deeper(|b| b.select(select, &Tail::default(), true))?;
+            Ok(b.grouped_select(block))
+        });
+        self.binds_again = false;
+        let (Some(made), own) = made? else {
+            return Ok(None);
+        };
+        if made.value.ty().oid != ty.oid {
+            return Ok(None);
+        }
+        let Made {
+            select,
+            keys,
+            equalities,
+            aggregates,
+            value,
+        } = made;
+        let index = self.range.rels.len();
+        let first = super::COLUMN_BASE + self.range.columns.len();
+        let width = select.outputs.len();
+        for output in &select.outputs {
+            let (ty, origin) = (output.column.ty, output.column.origin);
+            let id = self.column("".into(), ty, origin, index);
+            self.range.columns[id - super::COLUMN_BASE].used = true;
+        }
+        let of_group = |id: ColId| {
+            let at = aggregates.iter().position(|aggregate| *aggregate == id)?;
+            Some(first + keys + at)
+        };
+        let mut value = value;
+        rename(&mut value, &of_group);
+        let mut compared = condition.clone();
+        put(&mut compared, &value);
+        if !refuses_null(&compared, &[(first + keys, first + width)]) || !cannot_fail(&compared) {
+            return Ok(None);
+        }
+        let mut conditions = Vec::with_capacity(keys + 1);
+        let mut outer = Vec::with_capacity(keys);
+        for (at, (equality, side)) in equalities.into_iter().enumerate() {
+            let Expr::Call {
+                function,
+                mut args,
+                ty,
+            } = equality
+            else {
+                return Ok(None);
+            };
+            outer.extend(args.get(1 - side).cloned());
+            if let Some(arg) = args.get_mut(side) {
+                *arg = Expr::Column(first + at, arg.ty());
+            }
+            conditions.push(Expr::Call { function, args, ty });
+        }
+        conditions.push(compared);
+        let name: Arc<str> = "".into();
+        let query = BoundSubquery {
+            body: Body::Select(Box::new(select)),
+            own,
+            barrier: false,
+            with: false,
+        };
+        self.range.rels.push(Rel {
+            alias: Arc::clone(&name),
+            shown: name,
+            source: Source::Query(Some(Box::new(query))),
+            first,
+            width,
+            row_id: None,
+            scanned: false,
+            current_of: None,
+            guard: Vec::new(),
+            as_role: None,
+        });
+        self.range.decorrelated.push(DecorrelatedCondition {
+            rel: index,
+            correlated: condition.clone(),
+            outer,
+        });
+        Ok(Some((index, conditions)))
+    }
+
+    /// The subquery's block with the outer row's equalities as group keys, if it is one of those that may be.
+    fn grouped_select(&mut self, block: Select) -> Option<Made> {
+        let Select {
+            mut from,
+            grouping: Some(grouping),
+            outputs,
+            ..
+        } = block
+        else {
+            return None;
+        };
+        let plain = grouping.keys.is_empty()
+            && grouping.sets.is_none()
+            && grouping.calls.is_empty()
+            && grouping.having.is_empty()
+            && block.windows.is_empty()
+            && block.sets.is_empty()
+            && block.order.is_empty()
+            && block.limit.is_none()
+            && block.offset.is_none()
+            && block.locks.is_none()
+            && matches!(block.distinct, Distinct::No);
+        let [output] = outputs.as_slice() else {
+            return None;
+        };
+        let mut rels = Vec::new();
+        collect_rels(&from, &mut rels);
+        let tables = rels
+            .iter()
+            .all(|rel| matches!(self.range.rels[*rel].source, Source::Table(_)));
+        if !plain || !tables || from.items.is_empty() {
+            return None;
+        }
+        let own = self.range.ranges(&from);
+        let is_own = |id: &ColId| own.iter().any(|(from, to)| (*from..*to).contains(id));
+        let mut inside = Vec::new();
+        from.items
+            .iter()
+            .for_each(|item| self.range.inside(item, &mut inside));
+        let aggregates: Vec<ColId> = grouping.aggregates.iter().map(|(id, _)| *id).collect();
+        let mut read = Vec::new();
+        walk::column_ids(&output.expr, &mut read);
+        let calls_fit = grouping.aggregates.iter().all(|(_, call)| {
+            let [Expr::Column(id, ty)] = call.args.as_slice() else {
+                return false;
+            };
+            let fits = match call.aggregate.name {
+                "min" | "max" => true,
+                "sum" | "avg" => {
+                    matches!(ty.oid, oid::INT2 | oid::INT4 | oid::INT8 | oid::NUMERIC)
+                }
+                _ => false,
+            };
+            fits && is_own(id) && call.filter.is_none() && call.order.is_empty()
+        });
+        let fits = calls_fit
+            && !aggregates.is_empty()
+            && inside.iter().all(is_own)
+            && from.items.iter().all(joins_cannot_fail)
+            && from.conditions.iter().all(cannot_fail)
+            && read.iter().all(|id| aggregates.contains(id))
+            && cannot_fail(&output.expr);
+        if !fits {
+            return None;
+        }
+        let (stay, correlated): (Vec<Expr>, Vec<Expr>) = std::mem::take(&mut from.conditions)
+            .into_iter()
+            .partition(|condition| within(condition, &own));
+        from.conditions = stay;
+        let mut keys = Vec::new();
+        let mut equalities = Vec::new();
+        for condition in correlated {
+            let side = own_side(&condition, &own)?;
+            let Expr::Call { args, .. } = &condition else {
+                return None;
+            };
+            keys.push(args.get(side)?.clone());
+            equalities.push((condition, side));
+        }
+        if keys.is_empty() {
+            return None;
+        }
+        let value = output.expr.clone();
+        let mut outputs: Vec<Output> = Vec::with_capacity(keys.len() + aggregates.len());
+        let mut identified = Vec::with_capacity(keys.len());
+        for key in keys {
+            let origin = match &key {
+                Expr::Column(id, _) => self.info(*id).origin,
+                _ => (0, 0),
+            };
+            let id = self.column("".into(), key.ty(), origin, usize::MAX);
+            self.output(String::new(), Expr::Column(id, key.ty()), &mut outputs);
+            identified.push((id, key));
+        }
+        for (id, call) in &grouping.aggregates {
+            self.output(String::new(), Expr::Column(*id, call.ty), &mut outputs);
+        }
+        let select = Select {
+            from,
+            grouping: Some(Grouping {
+                keys: identified,
+                ..grouping
+            }),
+            outputs,
+            ..Select::default()
+        };
+        Some(Made {
+            keys: equalities.len(),
+            select,
+            equalities,
+            aggregates,
+            value,
+        })
+    }
+}
+
+/// Which operand of an equality is of the subquery's own row, the other one being of none of its columns.
+fn own_side(condition: &Expr, own: &[(ColId, ColId)]) -> Option<usize> {
+    let Expr::Call { function, args, .. } = condition else {
+        return None;
+    };
+    let [a, b] = args.as_slice() else {
+        return None;
+    };
+    let equal = matches!(
+        func::operator_class(function.oid),
+        Some((Comparison::Eq, _, _))
+    );
+    if !equal || a.ty().oid != b.ty().oid || walk::has_subquery(condition) {
+        return None;
+    }
+    let side = |expr: &Expr| {
+        let mut ids = Vec::new();
+        walk::column_ids(expr, &mut ids);
+        let of_own = ids
+            .iter()
+            .filter(|id| own.iter().any(|(from, to)| (*from..*to).contains(*id)))
+            .count();
+        (of_own, ids.len())
+    };
+    match (side(a), side(b)) {
+        ((own, all), (0, _)) if own == all && own > 0 => Some(0),
+        ((0, _), (own, all)) if own == all && own > 0 => Some(1),
+        _ => None,
+    }
+}
+
+/// Whether an expression has a value whatever the columns' are: comparisons, casts to wider numbers, and sums and
+/// products of numerics, which like the aggregates' sums are taken not to overflow. No subquery, nothing volatile.
+fn cannot_fail(expr: &Expr) -> bool {
+    let itself = match expr {
+        Expr::Column(..)
+        | Expr::Const(..)
+        | Expr::Param(..)
+        | Expr::Outer { .. }
+        | Expr::Relabel(..)
+        | Expr::And(_)
+        | Expr::Or(_)
+        | Expr::Not(_)
+        | Expr::IsNull(..)
+        | Expr::IsBool { .. } => true,
+        Expr::InList { op, .. } => func::operator_class(op.oid).is_some(),
+        Expr::Call { function, .. } => {
+            let is_date = |ty: &Oid| matches!(*ty, oid::DATE | oid::TIMESTAMP);
+            func::operator_class(function.oid).is_some()
+                || function.result == oid::BOOL
+                    && function.args.len() == 2
+                    && function.args.iter().all(is_date)
+                || matches!(
+                    (function.name, function.args),
+                    ("int4" | "int8" | "numeric" | "float8", [oid::INT2])
+                        | ("int8" | "numeric" | "float8", [oid::INT4])
+                        | ("numeric" | "float8", [oid::INT8])
+                        | ("float8", [oid::FLOAT4])
+                        | ("text", [oid::BPCHAR | oid::NAME])
+                        | (
+                            "numeric_add" | "numeric_sub" | "numeric_mul",
+                            [oid::NUMERIC, oid::NUMERIC]
+                        )
+                )
+        }
+        _ => false,
+    };
+    let mut all = itself;
+    walk::children(expr, &mut |child| all = all && cannot_fail(child));
+    all
+}
+
+/// The same of all conditions of joins in an item.
+fn joins_cannot_fail(item: &From) -> bool {
+    match item {
+        From::Rel(_) => true,
+        From::Join {
+            left, right, on, ..
+        } => {
+            on.iter().all(cannot_fail)
+                && [left, right].iter().all(|list| {
+                    list.conditions.iter().all(cannot_fail)
+                        && list.items.iter().all(joins_cannot_fail)
+                })
+        }
+    }
+}
+
+/// The SELECT of a conjunct that compares something with a scalar subquery.
+fn aggregate_candidate(conjunct: &Ast) -> Option<&ast::Select> {
+    let Ast::BinaryOp { left, op, right } = strip(conjunct) else {
+        return None;
+    };
+    let compares = matches!(
+        op,
+        BinaryOperator::Eq
+            | BinaryOperator::NotEq
+            | BinaryOperator::Lt
+            | BinaryOperator::LtEq
+            | BinaryOperator::Gt
+            | BinaryOperator::GtEq
+    );
+    let query = match (strip(left), strip(right)) {
+        (Ast::Subquery(_), Ast::Subquery(_)) => return None,
+        (Ast::Subquery(query), _) | (_, Ast::Subquery(query)) if compares => query,
+        _ => return None,
+    };
+    let plain = query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.locks.is_empty();
+    match query.body.as_ref() {
+        SetExpr::Select(select)
+            if plain
+                && !select.from.is_empty()
+                && select.projection.len() == 1
+                && select.selection.is_some()
+                && select.having.is_none()
+                && select.distinct.is_none() =>
+        {
+            Some(select)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a conjunct may be bound in both forms, as far as its text tells.
+pub(super) fn may_be_grouped(conjunct: &Ast) -> bool {
+    aggregate_candidate(conjunct).is_some()
+}
+
+/// Puts `value` in the place of the subquery.
+fn put(expr: &mut Expr, value: &Expr) {
+    if matches!(expr, Expr::Subquery(_)) {
+        *expr = value.clone();
+        return;
+    }
+    walk::children_mut(expr, &mut |child| put(child, value));
+}
+
+fn rename(expr: &mut Expr, name: &dyn Fn(ColId) -> Option<ColId>) {
+    if let Expr::Column(id, _) = expr
+        && let Some(other) = name(*id)
+    {
+        *id = other;
+    }
+    walk::children_mut(expr, &mut |child| rename(child, name));
+}

@@ -1,0 +1,530 @@
+//! UPDATE and DELETE: assignments, and the source rows both work on.
+
+use super::assignment_target::Target;
+use super::constraint_rules::Change;
+use super::dml::{GENERATED_ALWAYS, live, null_of, place_returning};
+use super::scope::Barred;
+use super::select::push_conjuncts;
+use super::setop::is_default;
+use super::updatable::Verb;
+use super::{Binder, Clause, ColId, Frame};
+use crate::expr::Expr;
+use crate::planner::RequiredOrder;
+use crate::query::{From, FromList};
+use crate::{CursorName, Delete, Guarded, Layout, Node, OutputColumn, Plan, Update, build};
+use logstead_sql_catalog::role::acl::privilege;
+use logstead_sql_catalog::{Column, Relation};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
+use logstead_sql_parse::{PolicyCommand, fold_ident};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, SqlType, oid};
+use logstead_types::SqlState;
+use std::sync::Arc;
+
+/// Assignments so far.
+struct Assigned {
+    /// The first column of the row that is changed.
+    first: ColId,
+    /// Columns that were assigned to as a whole.
+    whole: Vec<usize>,
+    all: Vec<(usize, Expr)>,
+}
+
+impl Binder<'_> {
+    /// SET a = 1, (b, c) = (2, DEFAULT), (d, e) = (SELECT ...), f.g = 3. The columns of the row that is changed begin
+    /// at `first`.
+    pub(crate) fn assignments(
+        &mut self,
+        assignments: &[ast::Assignment],
+        relation: &Arc<Relation>,
+        first: ColId,
+    ) -> Result<Vec<(usize, Expr)>> {
+        let mut out = Assigned {
+            first,
+            whole: Vec::new(),
+            all: Vec::with_capacity(assignments.len()),
+        };
+        for assignment in assignments {
+            match &assignment.target {
+                ast::AssignmentTarget::One(name) => {
+                    let target = self.set_target(name, relation)?;
+                    let value = self.assignment_value(&assignment.value, relation, &target)?;
+                    self.push_assignment(&mut out, relation, &target, value)?;
+                }
+                ast::AssignmentTarget::Tuple(names) => {
+                    let mut targets = Vec::with_capacity(names.len());
+                    for name in names {
+                        targets.push(self.set_target(name, relation)?);
+                    }
+                    let at = self.at(assignment.value.span());
+                    let mismatch = || {
+                        SqlError::new(
+                            SqlState::SYNTAX_ERROR,
+                            "number of columns does not match number of values",
+                        )
+                        .at(at)
+                    };
+                    if let Some(items) =
+                        logstead_sql_parse::row_of(logstead_sql_parse::strip(&assignment.value))
+                    {
+                        if items.len() != targets.len() {
+                            return Err(mismatch());
+                        }
+                        for (item, target) in items.into_iter().zip(targets) {
+                            let value = self.assignment_value(item, relation, &target)?;
+                            self.push_assignment(&mut out, relation, &target, value)?;
+                        }
+                        continue;
+                    }
+                    let Ast::Subquery(query) = logstead_sql_parse::strip(&assignment.value) else {
+                        if let [target] = targets.as_slice() {
+                            let value =
+                                self.assignment_value(&assignment.value, relation, target)?;
+                            self.push_assignment(&mut out, relation, target, value)?;
+                            continue;
+                        }
+                        return Err(SqlError::new(
+                            SqlState::FEATURE_NOT_SUPPORTED,
+                            "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+                        )
+                        .at(at));
+                    };
+                    let whole = self.subquery(query)?;
+                    if whole.columns.len() != targets.len() {
+                        return Err(mismatch());
+                    }
+                    let row = self.row_of_plan(whole)?;
+                    for (value, target) in row.into_iter().zip(targets) {
+                        let column = &relation.columns[target.position];
+                        refuse_value(column)?;
+                        let value = self.assign_part(value, column, &target.path, at)?;
+                        self.push_assignment(&mut out, relation, &target, value)?;
+                    }
+                }
+            }
+        }
+        Ok(out.all)
+    }
+
+    fn assignment_value(
+        &mut self,
+        value: &Ast,
+        relation: &Arc<Relation>,
+        target: &Target,
+    ) -> Result<Expr> {
+        let position = target.position;
+        let column = &relation.columns[position];
+        if is_default(value) {
+            if !target.path.is_empty() {
+                return Err(
+                    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, target.no_default())
+                        .at(self.at(value.span())),
+                );
+            }
+            // A view's column without a default of its own becomes NULL.
+            if let Some(through) = self.through(relation)
+                && through.default_for(position).is_none()
+            {
+                return Ok(null_of(column));
+            }
+            return self.target_default(relation, position);
+        }
+        let at = self.at(value.span());
+        refuse_value(column)?;
+        let ty = self.part(column, &target.path)?.ty;
+        let bound = self.in_clause(Clause::Assign, |b| b.value_for(value, ty))?;
+        self.assign_part(bound, column, &target.path, at)
+    }
+
+    fn push_assignment(
+        &mut self,
+        out: &mut Assigned,
+        relation: &Relation,
+        target: &Target,
+        value: Expr,
+    ) -> Result<()> {
+        let position = target.position;
+        let column = &relation.columns[position];
+        let known = out.all.iter().position(|(p, _)| *p == position);
+        let whole = target.path.is_empty();
+        if known.is_some() && (whole || out.whole.contains(&position)) {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("multiple assignments to same column \"{}\"", column.name),
+            ));
+        }
+        if whole {
+            out.whole.push(position);
+            out.all.push((position, value));
+            return Ok(());
+        }
+        let old = match known {
+            Some(at) => out.all.remove(at).1,
+            None => self.old_value(out.first, position, column),
+        };
+        let changed = self.with_part(old, column, &target.path, value)?;
+        out.all.push((position, changed));
+        Ok(())
+    }
+
+    /// The assignments over a source row, then those of the generated columns that they change; and how many these are.
+    pub(crate) fn with_generated(
+        &mut self,
+        assignments: Vec<(usize, Expr)>,
+        relation: &Relation,
+        layout: &Layout,
+    ) -> Result<(Vec<(usize, Expr)>, usize)> {
+        let mut all: Vec<_> = assignments
+            .into_iter()
+            // SET b = DEFAULT of a generated column says nothing.
+            .filter(|(position, _)| !relation.columns[*position].generated)
+            .map(|(position, value)| (position, layout.resolve(value)))
+            .collect();
+        let changed = match self.rewrites_updates(relation) {
+            // What triggers make of the row may change any column.
+            true => (0..relation.columns.len()).collect(),
+            false => changed_positions(&all),
+        };
+        let generated = super::standalone::generated_after(self, relation, &changed)?;
+        let number = generated.len();
+        all.extend(generated);
+        Ok((all, number))
+    }
+
+    /// What UPDATE OF of triggers is asked of: the columns that are named, and the generated ones that follow them.
+    pub(super) fn updated_positions(
+        &mut self,
+        mut named: Vec<usize>,
+        relation: &Relation,
+    ) -> Result<Vec<usize>> {
+        if !relation.columns.iter().any(|column| column.generated) {
+            return Ok(named);
+        }
+        for (position, _) in super::standalone::generated_after(self, relation, &named)? {
+            named.push(position);
+        }
+        named.sort_unstable();
+        named.dedup();
+        Ok(named)
+    }
+
+    pub(crate) fn update(&mut self, update: &ast::Update) -> Result<Plan> {
+        self.frames.push(Frame::new());
+        let result = self.update_in_frame(update, &update.from);
+        self.frames.pop();
+        result
+    }
+
+    fn update_in_frame(
+        &mut self,
+        update: &ast::Update,
+        from: &[ast::TableWithJoins],
+    ) -> Result<Plan> {
+        let (relation, rel, shown) = self.change_target(&update.table, Verb::Update)?;
+        let mut list = self.change_conditions(&relation, rel, from, update.selection.as_ref())?;
+        // What the view asks comes first: nothing of the statement's sees other rows.
+        list.conditions.splice(0..0, shown);
+        let first = self.range.rels[rel].first;
+        let assignments = self.assignments(&update.assignments, &relation, first)?;
+        let named = changed_positions(&assignments);
+        self.target_writes(&named, privilege::UPDATE);
+        let returning = self.returning_items(update.returning.as_deref())?;
+        self.guard_target(rel, &relation, Some(PolicyCommand::Update))?;
+        let policies = self.update_policies(&relation)?;
+        let changed = self.change_source(&relation, rel, list)?;
+        let (assignments, generated) =
+            self.with_generated(assignments, &relation, &changed.whole)?;
+        let (returning, columns) = place_returning(returning, &changed.whole);
+        let checks = self.target_checks(&relation)?;
+        let positions = self.updated_positions(named.clone(), &relation)?;
+        let rules = self.rules(&relation, &Change::Update(positions))?;
+        let (rows, cost) = (
+            changed.source.rows,
+            changed.source.cost + changed.source.rows * 0.05,
+        );
+        let node = Node::Update(Box::new(Update {
+            table: relation,
+            source: changed.source,
+            assignments,
+            generated,
+            recheck: changed.recheck,
+            policies,
+            checks,
+            rules,
+            given: named,
+            returning,
+        }));
+        Ok(Plan {
+            node,
+            columns,
+            rows,
+            cost,
+        })
+    }
+
+    /// The UPDATE of all rows of a table that computes what stands at these positions for indexes.
+    pub(crate) fn update_computed(
+        &mut self,
+        relation: &Arc<Relation>,
+        positions: &[usize],
+    ) -> Result<Plan> {
+        self.frames.push(Frame::new());
+        self.read_only = false;
+        self.writes(relation);
+        let rel = self.attached(super::access::NOBODYS, |b| b.add_relation(relation, None))?;
+        self.give_row_id(rel);
+        let first = self.range.rels[rel].first;
+        for position in live(relation) {
+            self.give_column(first + position);
+        }
+        let list = FromList {
+            items: vec![From::Rel(rel)],
+            conditions: Vec::new(),
+        };
+        let changed = self.change_source(relation, rel, list)?;
+        self.frames.pop();
+        let mut assignments = super::standalone::generated(self, relation)?;
+        assignments.retain(|(position, _)| positions.contains(position));
+        let (rows, cost) = (changed.source.rows, changed.source.cost);
+        let node = Node::Update(Box::new(Update {
+            table: Arc::clone(relation),
+            source: changed.source,
+            generated: assignments.len(),
+            assignments,
+            recheck: changed.recheck,
+            policies: Vec::new(),
+            checks: Vec::new(),
+            rules: None,
+            given: Vec::new(),
+            returning: None,
+        }));
+        Ok(Plan {
+            node,
+            columns: Vec::new(),
+            rows,
+            cost,
+        })
+    }
+
+    pub(crate) fn delete(&mut self, delete: &ast::Delete) -> Result<Plan> {
+        self.frames.push(Frame::new());
+        let result = self.delete_in_frame(delete, &delete.table, &delete.using);
+        self.frames.pop();
+        result
+    }
+
+    fn delete_in_frame(
+        &mut self,
+        delete: &ast::Delete,
+        table: &ast::TableFactor,
+        using: &[ast::TableWithJoins],
+    ) -> Result<Plan> {
+        let (relation, rel, shown) = self.change_target(table, Verb::Delete)?;
+        let mut list = self.change_conditions(&relation, rel, using, delete.selection.as_ref())?;
+        // What the view asks comes first: nothing of the statement's sees other rows.
+        list.conditions.splice(0..0, shown);
+        let returning = self.returning_items(delete.returning.as_deref())?;
+        self.guard_target(rel, &relation, Some(PolicyCommand::Delete))?;
+        let changed = self.change_source(&relation, rel, list)?;
+        let (returning, columns) = place_returning(returning, &changed.whole);
+        let rules = self.rules(&relation, &Change::Delete)?;
+        let (rows, cost) = (
+            changed.source.rows,
+            changed.source.cost + changed.source.rows * 0.05,
+        );
+        let node = Node::Delete(Box::new(Delete {
+            table: relation,
+            source: changed.source,
+            recheck: changed.recheck,
+            rules,
+            returning,
+        }));
+        Ok(Plan {
+            node,
+            columns,
+            rows,
+            cost,
+        })
+    }
+
+    /// Opens the target of UPDATE or DELETE in the current frame: table, FROM item, and the conditions of a view
+    /// between.
+    fn change_target(
+        &mut self,
+        factor: &ast::TableFactor,
+        verb: Verb,
+    ) -> Result<(Arc<Relation>, usize, Vec<Expr>)> {
+        let ast::TableFactor::Table {
+            name,
+            alias,
+            args: None,
+            ..
+        } = factor
+        else {
+            return Err(SqlError::unsupported("a target that is not a table"));
+        };
+        let relation = self.target(name, verb)?;
+        if verb == Verb::Delete {
+            self.target_wants(privilege::DELETE);
+        }
+        self.writes(&relation);
+        let (rel, shown) = match self.through(&relation) {
+            Some(through) => self.open_through(&through, alias.as_ref())?,
+            None if relation.view().is_some() => {
+                return Ok((
+                    Arc::clone(&relation),
+                    self.view_target(&relation, alias.as_ref())?,
+                    Vec::new(),
+                ));
+            }
+            None => (self.target_item(&relation, alias.as_ref())?, Vec::new()),
+        };
+        self.give_row_id(rel);
+        Ok((relation, rel, shown))
+    }
+
+    /// FROM and WHERE of UPDATE and DELETE.
+    fn change_conditions(
+        &mut self,
+        relation: &Relation,
+        rel: usize,
+        from: &[ast::TableWithJoins],
+        selection: Option<&Ast>,
+    ) -> Result<FromList> {
+        let bar = |b: &mut Self, barred| -> Result<()> {
+            let ns = &mut b.frame()?.ns;
+            ns.iter_mut().take(1).for_each(|item| item.barred = barred);
+            Ok(())
+        };
+        bar(self, Some(Barred::Target))?;
+        let mut list = self.bind_from(from)?;
+        bar(self, None)?;
+        list.items.insert(0, From::Rel(rel));
+        match selection.map(|selection| (selection, current_of(selection))) {
+            None => {}
+            Some((_, Some(_))) if self.through(relation).is_some() || relation.view().is_some() => {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "WHERE CURRENT OF on a view is not implemented",
+                ));
+            }
+            Some((_, Some(cursor))) => {
+                let name = fold_ident(cursor);
+                self.range.rels[rel].current_of = Some(match self.cursor_variable(&name) {
+                    Some(param) => CursorName::Param(param),
+                    None => CursorName::Known(name.into()),
+                });
+            }
+            Some((selection, None)) => {
+                let condition =
+                    self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
+                push_conjuncts(condition, &mut list.conditions);
+            }
+        }
+        let first = self.range.rels[rel].first;
+        for position in live(relation) {
+            // The whole old row is read: it becomes the new one.
+            self.give_column(first + position);
+        }
+        Ok(list)
+    }
+
+    /// The source rows of UPDATE, DELETE and MERGE, as [`plan::Update`] wants them, once everything that refers to them
+    /// is bound.
+    pub(super) fn change_source(
+        &mut self,
+        relation: &Relation,
+        rel: usize,
+        list: FromList,
+    ) -> Result<Changed> {
+        let (first, width) = (self.range.rels[rel].first, self.range.rels[rel].width);
+        let row_id = self.range.rels[rel].row_id;
+        if row_id.is_none() && relation.view().is_none() {
+            return Err(SqlError::internal("the target has no row id"));
+        }
+        let hidden = |id: &ColId| row_id.is_some_and(|row_id| *id == row_id || *id == row_id + 1);
+        let recheck = Guarded::hiding(self.range.guards_of([rel]), list.conditions.iter().cloned());
+        let planned = self.planner().plan_from(list, &RequiredOrder::default())?;
+        let own = first..first + width;
+        let mut ids: Vec<ColId> = own.clone().collect();
+        let others = planned.layout.ids().iter().copied();
+        ids.extend(others.filter(|id| !own.contains(id) && !hidden(id)));
+        if let Some(row_id) = row_id {
+            ids.extend([row_id, row_id + 1]);
+        }
+        let mut exprs = Vec::with_capacity(ids.len());
+        let mut columns = Vec::with_capacity(ids.len());
+        for (i, &id) in ids.iter().enumerate() {
+            let info = self.info(id);
+            columns.push(OutputColumn {
+                domain: None,
+                name: info.name.to_string(),
+                ty: info.ty,
+                origin: info.origin,
+            });
+            exprs.push(match planned.layout.position(id) {
+                Some(position) => Expr::Column(position, info.ty),
+                None => null_of(
+                    relation
+                        .columns
+                        .get(i)
+                        .ok_or_else(|| SqlError::internal("a lost column"))?,
+                ),
+            });
+        }
+        if row_id.is_none() {
+            // A view's rows have none.
+            for _ in 0..2 {
+                let ty = SqlType::of(oid::INT8);
+                exprs.push(Expr::Const(Datum::Null, ty));
+                columns.push(OutputColumn {
+                    domain: None,
+                    name: String::new(),
+                    ty,
+                    origin: (0, 0),
+                });
+            }
+        }
+        let source = build::project(planned.plan, exprs, columns);
+        let whole = Layout::new(ids);
+        let recheck = recheck.over(&whole);
+        Ok(Changed {
+            source,
+            recheck,
+            whole,
+        })
+    }
+}
+
+/// Fails for a column that is given nothing but DEFAULT.
+fn refuse_value(column: &Column) -> Result<()> {
+    let what = match column.identity {
+        _ if column.generated => "a generated column",
+        Some(true) => "an identity column defined as GENERATED ALWAYS",
+        _ => return Ok(()),
+    };
+    let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
+    let detail = format!("Column \"{}\" is {what}.", column.name);
+    Err(SqlError::new(GENERATED_ALWAYS, message).detail(detail))
+}
+
+pub(super) fn changed_positions(assignments: &[(usize, Expr)]) -> Vec<usize> {
+    assignments.iter().map(|(position, _)| *position).collect()
+}
+
+/// Source rows of UPDATE, DELETE and MERGE.
+pub(super) struct Changed {
+    pub(super) source: Plan,
+    recheck: Guarded,
+    /// The source row: the target's columns, the others, and what is hidden of the target's row. RETURNING sees it with
+    /// the new values.
+    pub(super) whole: Layout,
+}
+
+/// The cursor of `WHERE CURRENT OF`, if a condition is that.
+fn current_of(condition: &Ast) -> Option<&ast::Ident> {
+    match condition {
+        Ast::CurrentOf(cursor) => Some(cursor),
+        _ => None,
+    }
+}

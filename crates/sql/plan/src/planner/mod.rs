@@ -1,0 +1,100 @@
+//! From the logical query tree to a physical plan.
+//!
+//! Owns: [`Planner`], the choice of scans, joins, orders and methods, and their costs. It takes what the binder has made
+//! (`crate::query`), has the rewrite passes (`crate::rewrite`) change it where they ask for no costs, and turns column
+//! identities into positions.
+//!
+//! Two passes ask for costs, and so stand here: [`reduce_joins`], [`decorrelation`].
+//!
+//! Does not: resolve names, choose functions, or note permissions; all of that is bound.
+
+pub mod build;
+mod decorrelation;
+mod implicit_cast;
+mod index_path;
+mod join;
+mod join_classes;
+mod join_order;
+mod merge_join;
+mod reduce_joins;
+pub(crate) mod scan;
+mod select;
+mod selectivity;
+mod windows;
+
+pub(crate) use join::refuses_null;
+pub(crate) use scan::RequiredOrder;
+
+use crate::query::{Body, BoundIndex, ColId, ColumnInfo, RangeTable, Source};
+use crate::rewrite::push_down_quals::push_down;
+use crate::{Plan, PlanContext};
+use logstead_sql_catalog::{IndexDef, Relation};
+use logstead_sql_types::error::Result;
+
+/// Plans parts of one statement.
+pub(crate) struct Planner<'p> {
+    /// What planning reads.
+    pub(crate) cx: &'p PlanContext<'p>,
+    /// The statement's FROM items and columns.
+    pub(crate) range: &'p mut RangeTable,
+    /// Binds the expressions of an index, to compare conditions with them.
+    pub(crate) bind_index: BindIndex,
+}
+
+/// What [`Planner::bind_index`] is.
+pub(crate) type BindIndex = fn(&Relation, &IndexDef, &PlanContext<'_>) -> Result<BoundIndex>;
+
+impl Planner<'_> {
+    /// Plans a whole query, whose columns have their types.
+    pub(crate) fn plan_body(&mut self, body: Body) -> Result<Plan> {
+        self.range.enter(self.cx.session)?;
+        let plan = self.plan_body_within(body);
+        self.range.leave();
+        plan
+    }
+
+    fn plan_body_within(&mut self, body: Body) -> Result<Plan> {
+        match body {
+            Body::Select(select) => select::plan_select(self, *select),
+            Body::Values(rows, columns) => Ok(build::values(rows, columns)),
+            Body::Plan(plan) => Ok(*plan),
+            Body::Project(input, exprs, columns) => {
+                let plan = self.plan_body(*input)?;
+                Ok(build::project(plan, exprs, columns))
+            }
+            Body::SetOps(first, rest) => {
+                let mut plan = self.plan_body(*first)?;
+                for branch in rest {
+                    let right = self.plan_body(branch.body)?;
+                    plan =
+                        build::set_operation(branch.kind, branch.all, plan, right, &branch.types);
+                }
+                Ok(plan)
+            }
+        }
+    }
+
+    /// Plans a query in FROM under conditions over its row. Those that have gone in are taken out.
+    pub(crate) fn plan_subquery(
+        &mut self,
+        rel: usize,
+        conditions: &mut Vec<crate::expr::Expr>,
+    ) -> Result<()> {
+        let item = &mut self.range.rels[rel];
+        let (first, width) = (item.first, item.width);
+        let Source::Query(query) = &mut item.source else {
+            return Ok(());
+        };
+        let Some(mut query) = query.take() else {
+            return Ok(());
+        };
+        push_down(&mut query, (first, width), conditions);
+        let plan = self.plan_body(query.body)?;
+        self.range.rels[rel].source = Source::Plan(Some(Box::new(plan)));
+        Ok(())
+    }
+
+    fn info(&self, id: ColId) -> &ColumnInfo {
+        self.range.info(id)
+    }
+}

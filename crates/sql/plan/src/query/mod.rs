@@ -1,0 +1,174 @@
+//! The logical query tree: what the binder makes, rewrite passes change, and the planner turns into a plan.
+//!
+//! Owns: query blocks ([`Select`]), what stands in FROM ([`From`], [`BoundSubquery`]), whole queries ([`Body`]), and the
+//! range table, which their items and columns are numbers of ([`RangeTable`]).
+
+mod expressions;
+mod range_table;
+
+pub use expressions::BoundIndex;
+pub(crate) use expressions::{conjuncts, plain_column, same_bytes, the_subquery};
+
+pub(crate) use range_table::{ColumnInfo, DecorrelatedCondition, RangeTable, Rel, Source};
+
+pub(crate) use crate::expr::{COLUMN_BASE, ColId};
+
+use crate::expr::Expr;
+use crate::{
+    AggregateCall, JoinKind, LockWait, OutputColumn, Plan, SetOpKind, SortKey, WindowCall,
+    WindowFrame,
+};
+use logstead_engine::RowLock;
+use logstead_sql_types::value::SqlType;
+use std::ops::Range;
+
+/// FROM as a tree. Inner joins are flattened into the block's list and conditions; what is left is outer joins.
+pub(crate) enum From {
+    /// A FROM item: index into [`RangeTable::rels`].
+    Rel(usize),
+    /// A join whose sides cannot simply be exchanged.
+    Join {
+        kind: JoinKind,
+        left: Box<FromList>,
+        right: Box<FromList>,
+        on: Vec<Expr>,
+    },
+}
+
+/// Items joined by inner joins under some conditions.
+#[derive(Default)]
+pub(crate) struct FromList {
+    pub items: Vec<From>,
+    pub conditions: Vec<Expr>,
+}
+
+/// An item of FROM whose rows are locked.
+#[derive(Clone, Copy)]
+pub(crate) struct RowMark {
+    pub(crate) rel: usize,
+    pub lock: RowLock,
+    pub wait: LockWait,
+}
+
+/// One SELECT.
+#[derive(Default)]
+pub(crate) struct Select {
+    pub from: FromList,
+    pub grouping: Option<Grouping>,
+    /// Windows, computed after grouping.
+    pub windows: Vec<BoundWindow>,
+    /// Set-returning calls, computed after grouping and windows.
+    pub sets: Vec<(ColId, Expr)>,
+    /// They are computed behind DISTINCT ON, which has an ORDER BY.
+    pub(crate) sets_last: bool,
+    /// Those that the block is grouped by: computed before.
+    pub(crate) grouped_sets: Vec<(ColId, Expr)>,
+    pub outputs: Vec<Output>,
+    pub distinct: Distinct,
+    pub order: Vec<SortKey>,
+    pub limit: Option<Expr>,
+    pub offset: Option<Expr>,
+    /// FETCH FIRST ... WITH TIES.
+    pub ties: bool,
+    /// Items to lock and how; `None` without a locking clause.
+    pub locks: Option<Vec<RowMark>>,
+}
+
+/// GROUP BY, HAVING and aggregates.
+pub(crate) struct Grouping {
+    /// Group keys over the FROM row, each with its identity afterwards.
+    pub keys: Vec<(ColId, Expr)>,
+    /// Grouping sets: which keys each has. Without, the one set is all keys.
+    pub sets: Option<Vec<Vec<usize>>>,
+    /// GROUPING(...): the keys that each asks about.
+    pub calls: Vec<(ColId, Vec<usize>)>,
+    pub aggregates: Vec<(ColId, AggregateCall)>,
+    /// Over keys and aggregates.
+    pub having: Vec<Expr>,
+}
+
+/// A window with what is computed over it, each call with its identity. Over the FROM row or the grouped one.
+pub(crate) struct BoundWindow {
+    pub partition: Vec<Expr>,
+    pub order: Vec<SortKey>,
+    pub frame: WindowFrame,
+    pub calls: Vec<(ColId, WindowCall)>,
+}
+
+/// A select list item with its identity.
+pub(crate) struct Output {
+    pub id: ColId,
+    pub expr: Expr,
+    pub column: OutputColumn,
+}
+
+/// DISTINCT.
+#[derive(Default)]
+pub(crate) enum Distinct {
+    #[default]
+    No,
+    All,
+    /// DISTINCT ON; expressions as in ORDER BY.
+    On(Vec<Expr>),
+}
+
+/// A query body bound but not planned, so that outputs of unknown type can still be given one.
+pub(crate) enum Body {
+    Select(Box<Select>),
+    Values(Vec<Vec<Expr>>, Vec<OutputColumn>),
+    Plan(Box<Plan>),
+    /// The first of several, and the others with what joins each to all before it.
+    SetOps(Box<Body>, Vec<Branch>),
+    /// Other columns made of those of a body, which are positions in these expressions: casts.
+    Project(Box<Body>, Vec<Expr>, Vec<OutputColumn>),
+}
+
+impl Body {
+    pub(crate) fn types(&self) -> Vec<SqlType> {
+        match self {
+            Body::Select(select) => select.outputs.iter().map(|o| o.expr.ty()).collect(),
+            Body::Values(_, columns) => columns.iter().map(|c| c.ty).collect(),
+            Body::Plan(plan) => plan.columns.iter().map(|c| c.ty).collect(),
+            Body::SetOps(first, rest) => match rest.last() {
+                Some(last) => last.types.clone(),
+                None => first.types(),
+            },
+            Body::Project(_, exprs, _) => exprs.iter().map(Expr::ty).collect(),
+        }
+    }
+}
+
+/// A query in FROM.
+pub(crate) struct BoundSubquery {
+    pub body: Body,
+    /// The identities that were made while it was bound: its own.
+    pub own: Range<ColId>,
+    /// A view that is a security barrier.
+    pub(crate) barrier: bool,
+    /// A query of WITH.
+    pub with: bool,
+}
+
+/// One SELECT, VALUES or set operation among others.
+pub(crate) struct Branch {
+    pub kind: SetOpKind,
+    pub all: bool,
+    pub body: Body,
+    /// The types of its result with all before it.
+    pub types: Vec<SqlType>,
+    /// Not all that are joined had these types: some are cast to them.
+    pub is_cast: bool,
+}
+
+/// The FROM items of a list.
+pub(crate) fn collect_rels(list: &FromList, out: &mut Vec<usize>) {
+    for item in &list.items {
+        match item {
+            From::Rel(rel) => out.push(*rel),
+            From::Join { left, right, .. } => {
+                collect_rels(left, out);
+                collect_rels(right, out);
+            }
+        }
+    }
+}
