@@ -3,9 +3,10 @@
 //! An aggregate is a routine like others; who drops, renames, comments or grants it goes their ways (`routines`,
 //! `grant`).
 
-use super::DdlContext;
-use super::routine_lookup::{must_own, other_kind};
+use super::routine_arguments::mode_of;
+use super::routine_lookup::{must_own, other_kind, refuse_variadic_direct};
 use super::routines::{self, exists, invalid, type_of};
+use super::{DdlContext, define};
 use crate::pg_catalog::calls;
 use logstead_sql_catalog::aggregate::{
     Aggregate, AggregateKind, Computation, FinalModify, INTERNAL,
@@ -16,8 +17,7 @@ use logstead_sql_catalog::routine::{ArgMode, Argument, Language, Parallel, Routi
 use logstead_sql_catalog::stored_routines::AGGREGATE_SOURCE;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_func::{self as func, Cast, CastContext, Chosen, UserCandidate, Volatility};
-use logstead_sql_parse::lowered::{DataType, ObjectName};
-use logstead_sql_parse::{AggregateValue, ArgClause, CreateAggregate};
+use logstead_sql_parse::ast::{DefArg, DefElem, DefineStmt, Name, TypeName};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::of_users;
 use logstead_sql_types::value::{Oid, SqlType, info, oid, text_io, user};
@@ -27,13 +27,13 @@ use std::sync::Arc;
 /// The properties as they are written.
 #[derive(Default)]
 struct Properties {
-    base: Option<AggregateValue>,
+    base: Option<TypeName>,
     plain: Written,
     moving: Written,
-    combine: Option<ObjectName>,
-    serial: Option<ObjectName>,
-    deserial: Option<ObjectName>,
-    sort_operator: Option<(Option<String>, String)>,
+    combine: Option<Vec<Name>>,
+    serial: Option<Vec<Name>>,
+    deserial: Option<Vec<Name>>,
+    sort_operator: Option<(Option<Name>, Name)>,
     hypothetical: bool,
     parallel: Option<String>,
 }
@@ -41,12 +41,12 @@ struct Properties {
 /// One way of computing as it is written.
 #[derive(Default)]
 struct Written {
-    transition: Option<ObjectName>,
-    inverse: Option<ObjectName>,
-    finish: Option<ObjectName>,
+    transition: Option<Vec<Name>>,
+    inverse: Option<Vec<Name>>,
+    finish: Option<Vec<Name>>,
     finish_extra: bool,
     finish_modify: Option<FinalModify>,
-    state: Option<DataType>,
+    state: Option<TypeName>,
     state_bytes: i32,
     initial: Option<String>,
 }
@@ -55,88 +55,57 @@ fn wrong(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::SYNTAX_ERROR, message)
 }
 
-fn as_function(value: AggregateValue, name: &str) -> Result<ObjectName> {
-    match value {
-        AggregateValue::Function(name) => Ok(name),
-        _ => Err(wrong(format!("{name} requires a parameter"))),
-    }
-}
-
-fn as_text(value: AggregateValue, name: &str) -> Result<String> {
-    match value {
-        AggregateValue::Text(text) => Ok(text),
-        _ => Err(wrong(format!("{name} requires a parameter"))),
-    }
-}
-
-fn as_bool(value: AggregateValue, name: &str) -> Result<bool> {
-    match value {
-        AggregateValue::None => Ok(true),
-        AggregateValue::Text(text) => match text.to_lowercase().as_str() {
-            "true" | "on" | "1" => Ok(true),
-            "false" | "off" | "0" => Ok(false),
-            _ => Err(wrong(format!("{name} requires a Boolean value"))),
-        },
-        _ => Err(wrong(format!("{name} requires a Boolean value"))),
-    }
-}
-
-fn as_type(value: AggregateValue, name: &str) -> Result<DataType> {
-    match value {
-        AggregateValue::Type(ty) => Ok(ty),
-        _ => Err(wrong(format!("{name} requires a parameter"))),
-    }
-}
-
-fn as_modify(value: AggregateValue, name: &str) -> Result<FinalModify> {
-    match as_text(value, name)?.to_lowercase().as_str() {
+/// `extractModify`
+fn modify(option: &DefElem) -> Result<FinalModify> {
+    match define::get_string(option)?.as_str() {
         "read_only" => Ok(FinalModify::ReadOnly),
         "shareable" => Ok(FinalModify::Shareable),
         "read_write" => Ok(FinalModify::ReadWrite),
         _ => Err(wrong(format!(
-            "parameter \"{name}\" must be READ_ONLY, SHAREABLE, or READ_WRITE"
+            "parameter \"{}\" must be READ_ONLY, SHAREABLE, or READ_WRITE",
+            option.name
         ))),
     }
 }
 
-fn as_bytes(value: AggregateValue, name: &str) -> Result<i32> {
-    let text = as_text(value, name)?;
-    let bytes = text.parse::<i32>();
-    bytes.map_err(|_| wrong(format!("{name} requires an integer value")))
+/// An operator, with its schema if one is said.
+fn operator(option: &DefElem) -> Result<(Option<Name>, Name)> {
+    if let Some(DefArg::Operator(operator)) = &option.arg {
+        return Ok((operator.schema.last().cloned(), operator.name.clone()));
+    }
+    let mut names = define::get_qualified_name(option)?;
+    let name = names.pop().unwrap_or_default();
+    Ok((names.pop(), name))
 }
 
-fn properties(new: &CreateAggregate, cx: &mut DdlContext<'_>) -> Result<Properties> {
+fn properties(stmt: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<Properties> {
     let mut all = Properties::default();
-    for (name, value) in &new.properties {
-        let (name, value) = (name.as_str(), value.clone());
-        match name {
-            "basetype" => all.base = Some(value),
-            "sfunc" | "sfunc1" => all.plain.transition = Some(as_function(value, name)?),
-            "msfunc" => all.moving.transition = Some(as_function(value, name)?),
-            "minvfunc" => all.moving.inverse = Some(as_function(value, name)?),
-            "finalfunc" => all.plain.finish = Some(as_function(value, name)?),
-            "mfinalfunc" => all.moving.finish = Some(as_function(value, name)?),
-            "combinefunc" => all.combine = Some(as_function(value, name)?),
-            "serialfunc" => all.serial = Some(as_function(value, name)?),
-            "deserialfunc" => all.deserial = Some(as_function(value, name)?),
-            "stype" | "stype1" => all.plain.state = Some(as_type(value, name)?),
-            "mstype" => all.moving.state = Some(as_type(value, name)?),
-            "sspace" => all.plain.state_bytes = as_bytes(value, name)?,
-            "msspace" => all.moving.state_bytes = as_bytes(value, name)?,
-            "initcond" | "initcond1" => all.plain.initial = Some(as_text(value, name)?),
-            "minitcond" => all.moving.initial = Some(as_text(value, name)?),
-            "finalfunc_extra" => all.plain.finish_extra = as_bool(value, name)?,
-            "mfinalfunc_extra" => all.moving.finish_extra = as_bool(value, name)?,
-            "finalfunc_modify" => all.plain.finish_modify = Some(as_modify(value, name)?),
-            "mfinalfunc_modify" => all.moving.finish_modify = Some(as_modify(value, name)?),
-            "hypothetical" => all.hypothetical = as_bool(value, name)?,
-            "parallel" => all.parallel = Some(as_text(value, name)?),
-            "sortop" => {
-                if let AggregateValue::Operator(schema, operator) = value {
-                    all.sort_operator = Some((schema, operator));
-                }
-            }
-            _ => cx.notices.push(super::Notice {
+    for option in &stmt.definition {
+        let function = || define::get_qualified_name(option).map(Some);
+        match &*option.name {
+            "basetype" => all.base = Some(define::get_type_name(option)?),
+            "sfunc" | "sfunc1" => all.plain.transition = function()?,
+            "msfunc" => all.moving.transition = function()?,
+            "minvfunc" => all.moving.inverse = function()?,
+            "finalfunc" => all.plain.finish = function()?,
+            "mfinalfunc" => all.moving.finish = function()?,
+            "combinefunc" => all.combine = function()?,
+            "serialfunc" => all.serial = function()?,
+            "deserialfunc" => all.deserial = function()?,
+            "stype" | "stype1" => all.plain.state = Some(define::get_type_name(option)?),
+            "mstype" => all.moving.state = Some(define::get_type_name(option)?),
+            "sspace" => all.plain.state_bytes = define::get_int32(option)?,
+            "msspace" => all.moving.state_bytes = define::get_int32(option)?,
+            "initcond" | "initcond1" => all.plain.initial = Some(define::get_string(option)?),
+            "minitcond" => all.moving.initial = Some(define::get_string(option)?),
+            "finalfunc_extra" => all.plain.finish_extra = define::get_boolean(option)?,
+            "mfinalfunc_extra" => all.moving.finish_extra = define::get_boolean(option)?,
+            "finalfunc_modify" => all.plain.finish_modify = Some(modify(option)?),
+            "mfinalfunc_modify" => all.moving.finish_modify = Some(modify(option)?),
+            "hypothetical" => all.hypothetical = define::get_boolean(option)?,
+            "parallel" => all.parallel = Some(define::get_string(option)?),
+            "sortop" => all.sort_operator = Some(operator(option)?),
+            name => cx.notices.push(super::Notice {
                 severity: "WARNING",
                 code: SqlState::SYNTAX_ERROR,
                 message: format!("aggregate attribute \"{name}\" not recognized"),
@@ -148,19 +117,16 @@ fn properties(new: &CreateAggregate, cx: &mut DdlContext<'_>) -> Result<Properti
     Ok(all)
 }
 
-fn written_type(data_type: &DataType) -> logstead_sql_parse::TypeClause {
-    logstead_sql_parse::TypeClause {
-        set: false,
-        data_type: data_type.clone(),
-        of_column: false,
-        span: logstead_sql_parse::lowered::Span::empty(),
-    }
+/// Does a name stand for all types, as ANY does in the old form?
+fn is_any(name: &TypeName) -> bool {
+    let names = define::type_names(name).unwrap_or_default();
+    matches!(names, [name] if name.eq_ignore_ascii_case("any"))
 }
 
 /// The arguments, in the new form or the old.
 fn arguments(
-    new: &CreateAggregate,
-    base: Option<AggregateValue>,
+    new: &DefineStmt,
+    base: Option<&TypeName>,
     cx: &mut DdlContext<'_>,
 ) -> Result<Vec<Argument>> {
     let plain = |name: String, mode, ty| Argument {
@@ -169,12 +135,12 @@ fn arguments(
         ty,
         default: None,
     };
-    let Some(clauses) = &new.args else {
+    let Some(signature) = &new.aggregate else {
         return match base {
             None => Err(invalid("aggregate input type must be specified")),
-            Some(AggregateValue::Any) => Ok(Vec::new()),
+            Some(base) if is_any(base) => Ok(Vec::new()),
             Some(base) => {
-                let ty = type_of(&written_type(&as_type(base, "basetype")?), cx)?;
+                let ty = type_of(base, cx)?;
                 Ok(vec![plain(String::new(), ArgMode::In, ty)])
             }
         };
@@ -184,14 +150,16 @@ fn arguments(
             "basetype is redundant with aggregate input type specification",
         ));
     }
-    let mut args: Vec<Argument> = Vec::with_capacity(clauses.len());
-    for ArgClause { mode, name, ty, .. } in clauses {
-        let set = ty.set;
-        let ty = type_of(ty, cx).map_err(|mut error| {
+    refuse_variadic_direct(signature)?;
+    let parameters = &signature.objfuncargs;
+    let mut args: Vec<Argument> = Vec::with_capacity(parameters.len());
+    for parameter in parameters {
+        let mode = mode_of(parameter);
+        let ty = type_of(&parameter.arg_type, cx).map_err(|mut error| {
             error.fields_mut().position = None;
             error
         })?;
-        if set {
+        if parameter.arg_type.setof {
             return Err(invalid("aggregates cannot accept set arguments"));
         }
         if args.iter().any(|a| a.mode == ArgMode::Variadic) {
@@ -199,17 +167,16 @@ fn arguments(
                 "VARIADIC parameter must be the last input parameter",
             ));
         }
-        if *mode == ArgMode::Variadic
+        if mode == ArgMode::Variadic
             && info::element_of(ty).is_none()
             && !matches!(ty, oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY | oid::ANY)
         {
             return Err(invalid("VARIADIC parameter must be an array"));
         }
-        if *mode == ArgMode::Variadic && ty == oid::ANY {
+        if mode == ArgMode::Variadic && ty == oid::ANY {
             return Err(SqlError::unsupported("an aggregate with VARIADIC \"any\""));
         }
-        let name = name
-            .as_deref()
+        let name = { parameter.name.as_deref() }
             .map(|name| cx.name(name))
             .unwrap_or_default();
         if !name.is_empty() && args.iter().any(|other| other.name == name) {
@@ -217,7 +184,7 @@ fn arguments(
                 "parameter name \"{name}\" used more than once"
             )));
         }
-        args.push(plain(name, *mode, ty));
+        args.push(plain(name, mode, ty));
     }
     if args.len() > 99 {
         return Err(SqlError::new(
@@ -249,7 +216,7 @@ fn is_binary_coercible(from: Oid, to: Oid) -> bool {
 }
 
 /// The function of this name for arguments of these types.
-fn support(name: &ObjectName, types: &[Oid], cx: &mut DdlContext<'_>) -> Result<Support> {
+fn support(name: &[Name], types: &[Oid], cx: &mut DdlContext<'_>) -> Result<Support> {
     let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let shown_types: Vec<String> = types.iter().map(|ty| info::format_type_bare(*ty)).collect();
@@ -391,8 +358,8 @@ fn returns_other(what: &str, found: &Support, wanted: Oid) -> SqlError {
 }
 
 /// The type of a state.
-fn state_type(data_type: &DataType, cx: &mut DdlContext<'_>) -> Result<Oid> {
-    let ty = type_of(&written_type(data_type), cx)?;
+fn state_type(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let ty = type_of(name, cx)?;
     if ty == INTERNAL {
         return Err(SqlError::unsupported(
             "an aggregate whose state is of type internal",
@@ -533,14 +500,15 @@ fn check_moving(moving: &Written) -> Result<()> {
 }
 
 /// Runs CREATE AGGREGATE.
-pub(super) async fn create(new: &CreateAggregate, cx: &mut DdlContext<'_>) -> Result<()> {
-    let (schema, name) = cx.new_name(&new.name)?;
+pub(super) async fn create(new: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (schema, name) = cx.new_name(&new.defnames)?;
     match is_temporary_schema(&schema.name) {
         true => cx.must_create_temporary()?,
         false => cx.must_create_in(schema.oid)?,
     }
     let written = properties(new, cx)?;
-    let kind = match new.direct {
+    let direct = new.aggregate.as_ref().and_then(|args| args.direct_args);
+    let kind = match direct {
         Some(_) => AggregateKind::OrderedSet,
         None => AggregateKind::Normal,
     };
@@ -559,31 +527,27 @@ pub(super) async fn create(new: &CreateAggregate, cx: &mut DdlContext<'_>) -> Re
             }
         });
     }
-    let args = arguments(new, written.base.clone(), cx)?;
+    let args = arguments(new, written.base.as_ref(), cx)?;
     if let (Some(_), None) | (None, Some(_)) = (&written.serial, &written.deserial) {
         return Err(invalid(
             "must specify both or neither of serialization and deserialization functions",
         ));
     }
     if let Some(serial) = &written.serial {
-        let state = written.plain.state.as_ref().map(ToString::to_string);
-        if state.is_some_and(|state| state.eq_ignore_ascii_case("internal")) {
+        let state = written.plain.state.as_ref().map(define::type_names);
+        let state = state.transpose()?.and_then(|names| names.last());
+        if state.is_some_and(|state| &**state == "internal") {
             // No function here takes a state of the server's own.
             return Err(SqlError::new(
                 SqlState::UNDEFINED_FUNCTION,
-                format!("function {serial}(internal) does not exist"),
+                format!("function {}(internal) does not exist", serial.join(".")),
             ));
         }
         return Err(invalid(
             "serialization functions may be specified only when the aggregate transition data type is internal",
         ));
     }
-    let parallel = match written
-        .parallel
-        .as_deref()
-        .map(str::to_lowercase)
-        .as_deref()
-    {
+    let parallel = match written.parallel.as_deref() {
         None | Some("unsafe") => Parallel::Unsafe,
         Some("restricted") => Parallel::Restricted,
         Some("safe") => Parallel::Safe,
@@ -596,7 +560,7 @@ pub(super) async fn create(new: &CreateAggregate, cx: &mut DdlContext<'_>) -> Re
     let inputs: Vec<Oid> = args.iter().map(|arg| arg.ty).collect();
     let over = Over {
         inputs: &inputs,
-        direct: new.direct.unwrap_or(0),
+        direct: direct.unwrap_or(0),
         kind,
     };
     let (plain, result) = computation(&written.plain, &over, false, cx)?;
@@ -643,7 +607,7 @@ pub(super) async fn create(new: &CreateAggregate, cx: &mut DdlContext<'_>) -> Re
         let resolved = resolved.transpose().ok().flatten();
         let mut all = func::all_operators();
         let found = resolved.and_then(|resolved| {
-            all.find(|o| o.name == operator.as_str() && o.function == resolved.function.oid)
+            all.find(|o| o.name == &**operator && o.function == resolved.function.oid)
         });
         let found = found.ok_or_else(|| {
             let ty = info::format_type_bare(ty.oid);
@@ -691,7 +655,7 @@ pub(super) async fn create(new: &CreateAggregate, cx: &mut DdlContext<'_>) -> Re
 }
 
 /// Stores it, or puts it in the place of an old one.
-async fn put(new: &CreateAggregate, mut routine: Routine, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn put(new: &DefineStmt, mut routine: Routine, cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
     let types = routine.input_types();
     let known = catalog.routine_exactly(&routine.schema_name, &routine.name, &types);
@@ -699,7 +663,7 @@ async fn put(new: &CreateAggregate, mut routine: Routine, cx: &mut DdlContext<'_
         routine.oid = cx.new_oid()?;
         return routines::insert(routine, cx).await;
     };
-    if !new.or_replace {
+    if !new.replace {
         return Err(exists(&routine));
     }
     must_own(&known, cx)?;

@@ -3,6 +3,7 @@
 use super::DdlContext;
 use super::expressions::column_default_text;
 use super::foreign::NewForeign;
+use crate::pg_catalog::calls::QualifiedName;
 use logstead_sql_catalog::attributes::Attribute;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Column, Timing};
@@ -147,8 +148,8 @@ pub(super) fn refuse_pseudo(name: &str, ty: SqlType) -> Result<()> {
     }
 }
 
-pub(super) fn check_collation(name: &ast::ObjectName) -> Result<()> {
-    let bare = name.to_string().replace('"', "");
+pub(super) fn check_collation(name: &(impl QualifiedName + ?Sized)) -> Result<()> {
+    let bare = name.parts().join(".");
     let bare = bare.trim_start_matches("pg_catalog.");
     if ["C", "POSIX", "default"].contains(&bare) {
         return Ok(());

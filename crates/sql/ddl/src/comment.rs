@@ -1,33 +1,33 @@
 //! COMMENT ON.
 
 use super::alter_table::{no_column, wrong_kind};
+use super::object_address::{
+    large_object_of, name_and_relation, name_of, noun, plain_name, type_of, with_args,
+};
 use super::objects::{no_relation, no_schema};
-use super::{DdlContext, grant};
+use super::{
+    DdlContext, comment_system, domains, grant, large_objects, policies, routine_lookup, triggers,
+};
 use crate::pg_catalog::{PLPGSQL, calls};
 use logstead_sql_catalog::classes::{
-    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_TYPE,
+    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY,
+    PG_PROC, PG_TRIGGER, PG_TYPE,
 };
 use logstead_sql_catalog::extensions::{EXTENSIONS, extension_of};
-use logstead_sql_catalog::text::fold;
+use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::{Relation, RelationKind};
-use logstead_sql_parse::CommentOn;
-use logstead_sql_parse::lowered::{self as ast, CommentObject};
+use logstead_sql_parse::ast::{AnyName, CommentStmt, Name, ObjectRef, ObjectType, ObjectWithArgs};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{info, user};
+use logstead_sql_types::value::{Oid, info, user};
 use logstead_types::SqlState;
 
 /// Runs COMMENT ON.
-pub(super) async fn execute(
-    kind: &CommentObject,
-    name: &ast::ObjectName,
-    text: Option<&str>,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let text = text.filter(|t| !t.is_empty());
-    if matches!(kind, CommentObject::Database) {
+pub(super) async fn execute(stmt: &CommentStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let text = stmt.comment.as_deref().filter(|t| !t.is_empty());
+    if stmt.objtype == ObjectType::Database {
         cx.hold_databases().await?;
-        let plain = calls::name_parts(name)?.1;
-        if cx.catalog()?.notes.databases.by_name(&plain).is_none() {
+        let plain = plain_name(&stmt.object)?;
+        if cx.catalog()?.notes.databases.by_name(plain).is_none() {
             // As PostgreSQL has it: whoever restores a dump may have renamed its database.
             cx.notices.push(super::Notice {
                 severity: "WARNING",
@@ -39,72 +39,83 @@ pub(super) async fn execute(
             return Ok(());
         }
     }
-    let (class, object, sub) = target(kind, name, cx)?;
+    let (class, object, sub) = target(stmt.objtype, &stmt.object, cx)?;
     cx.put_comment(class, object, sub, text).await
 }
 
 /// What COMMENT calls a relation.
-pub(super) fn kind_of(relation: &Relation) -> CommentObject {
+pub(super) fn kind_of(relation: &Relation) -> ObjectType {
     match relation.kind {
-        RelationKind::Sequence(_) => CommentObject::Sequence,
-        RelationKind::View(_) => CommentObject::View,
-        RelationKind::Materialized(..) => CommentObject::MaterializedView,
-        RelationKind::Table | RelationKind::Virtual(_) => CommentObject::Table,
+        RelationKind::Sequence(_) => ObjectType::Sequence,
+        RelationKind::View(_) => ObjectType::View,
+        RelationKind::Materialized(..) => ObjectType::MatView,
+        RelationKind::Table | RelationKind::Virtual(_) => ObjectType::Table,
     }
 }
 
-/// Runs COMMENT ON CONSTRAINT, and on what [`CommentOn::other`] names.
-pub(super) async fn on_constraint(on: &CommentOn, cx: &mut DdlContext<'_>) -> Result<()> {
-    if let Some(other) = &on.other {
-        let (class, object) = super::comment_system::target(other, cx)?;
-        let text = on.comment.as_deref().filter(|t| !t.is_empty());
-        return cx.put_comment(class, object, 0, text).await;
-    }
-    if on.domain {
-        let (schema, name) = calls::lookup_parts(&on.owner)?;
-        let catalog = cx.catalog()?;
-        let found = user::find(schema.as_deref(), &name)?;
-        let oid = found.ok_or_else(|| no_object("type", &name))?;
-        let ty = catalog.types.get(oid);
-        let domain = ty.and_then(|t| t.domain());
-        let domain = domain.ok_or_else(|| super::domains::not_a_domain(oid))?;
-        let check = domain.checks.iter().find(|c| c.name == on.constraint);
-        let check = check.ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_OBJECT,
-                format!(
-                    "constraint \"{}\" for domain {} does not exist",
-                    on.constraint,
-                    info::format_type_bare(oid)
-                ),
-            )
-        })?;
-        cx.must_own_type(oid, "type")?;
-        let text = on.comment.as_deref().filter(|t| !t.is_empty());
-        return cx.put_comment(PG_CONSTRAINT, check.oid, 0, text).await;
-    }
+/// The constraint of a domain.
+fn domain_constraint(name: &Name, of: &AnyName, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let (schema, plain) = calls::lookup_parts(of)?;
     let catalog = cx.catalog()?;
-    let (schema, plain) = calls::lookup_parts(&on.owner)?;
+    let found = user::find(schema.as_deref(), &plain)?;
+    let oid = found.ok_or_else(|| no_object("type", &plain))?;
+    let ty = catalog.types.get(oid);
+    let domain = ty.and_then(|t| t.domain());
+    let domain = domain.ok_or_else(|| domains::not_a_domain(oid))?;
+    let check = domain.checks.iter().find(|c| *c.name == **name);
+    let check = check.ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!(
+                "constraint \"{name}\" for domain {} does not exist",
+                info::format_type_bare(oid)
+            ),
+        )
+    })?;
+    cx.must_own_type(oid, "type")?;
+    Ok(check.oid)
+}
+
+/// The constraint of a table.
+fn table_constraint(name: &Name, of: &AnyName, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let catalog = cx.catalog()?;
+    let (schema, plain) = calls::lookup_parts(of)?;
     let relation = catalog
         .relation(schema.as_deref(), &plain, cx.search_path)
-        .ok_or_else(|| no_relation(&on.owner))?;
+        .ok_or_else(|| no_relation(of))?;
     let constraint = relation
         .constraints
         .iter()
-        .find(|c| c.name == on.constraint)
+        .find(|c| *c.name == **name)
         .ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
                 format!(
-                    "constraint \"{}\" for table \"{}\" does not exist",
-                    on.constraint, relation.name
+                    "constraint \"{name}\" for table \"{}\" does not exist",
+                    relation.name
                 ),
             )
         })?;
     let object = constraint.oid;
     cx.must_own(relation)?;
-    let text = on.comment.as_deref().filter(|t| !t.is_empty());
-    cx.put_comment(PG_CONSTRAINT, object, 0, text).await
+    Ok(object)
+}
+
+/// A function or procedure of a user, or an aggregate that everybody has.
+fn routine(kind: ObjectType, named: &ObjectWithArgs, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    match routine_lookup::named(kind, named, cx) {
+        Ok(routine) => {
+            routine_lookup::must_own(&routine, cx)?;
+            Ok(routine.oid)
+        }
+        Err(error) if kind == ObjectType::Aggregate => {
+            match comment_system::aggregate(named, cx)? {
+                Some(known) => comment_system::must_own("aggregate", cx).map(|()| known),
+                None => Err(error),
+            }
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn no_object(kind: &str, name: &str) -> SqlError {
@@ -114,19 +125,17 @@ fn no_object(kind: &str, name: &str) -> SqlError {
     )
 }
 
+/// The class, the number and the column of an object that the current role may comment on.
 fn target(
-    kind: &CommentObject,
-    name: &ast::ObjectName,
+    kind: ObjectType,
+    object: &ObjectRef,
     cx: &mut DdlContext<'_>,
-) -> Result<(u32, u32, i32)> {
+) -> Result<(Oid, Oid, i32)> {
     let catalog = cx.catalog()?;
     match kind {
-        CommentObject::Column => {
-            let mut parts: Vec<String> = name.0.iter().map(fold).collect();
-            let column = parts.pop().unwrap_or_default();
-            let (schema, table) = match parts.as_slice() {
-                [table] => (None, table.clone()),
-                [schema, table] | [_, schema, table] => (Some(schema.clone()), table.clone()),
+        ObjectType::Column => {
+            let (column, table) = match name_of(object)?.names.as_slice() {
+                [table @ .., column] if !table.is_empty() => (&**column, table),
                 _ => {
                     return Err(SqlError::new(
                         SqlState::SYNTAX_ERROR,
@@ -134,6 +143,7 @@ fn target(
                     ));
                 }
             };
+            let (schema, table) = calls::name_parts(table)?;
             let relation = catalog
                 .relation(schema.as_deref(), &table, cx.search_path)
                 .ok_or_else(|| {
@@ -146,7 +156,7 @@ fn target(
                 .columns
                 .iter()
                 .position(|c| !c.dropped && c.name == column);
-            let position = position.ok_or_else(|| no_column(&column, &relation.name))?;
+            let position = position.ok_or_else(|| no_column(column, &relation.name))?;
             cx.must_own(relation)?;
             Ok((
                 PG_CLASS,
@@ -154,45 +164,39 @@ fn target(
                 i32::try_from(position + 1).unwrap_or(i32::MAX),
             ))
         }
-        CommentObject::Table
-        | CommentObject::Index
-        | CommentObject::Sequence
-        | CommentObject::View
-        | CommentObject::MaterializedView => {
+        ObjectType::Table
+        | ObjectType::Index
+        | ObjectType::Sequence
+        | ObjectType::View
+        | ObjectType::MatView => {
+            let name = name_of(object)?;
             let (schema, plain) = calls::lookup_parts(name)?;
             let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
             let oid = found.ok_or_else(|| no_relation(name))?;
             let relation = catalog.relations.get(&oid);
-            let actual = relation.map_or(CommentObject::Index, |relation| kind_of(relation));
-            if actual != *kind {
-                let what = match kind {
-                    CommentObject::Index => "an index",
-                    CommentObject::Sequence => "a sequence",
-                    CommentObject::View => "a view",
-                    CommentObject::MaterializedView => "a materialized view",
-                    _ => "a table",
-                };
-                return Err(wrong_kind(&plain, what));
+            let actual = relation.map_or(ObjectType::Index, |relation| kind_of(relation));
+            if actual != kind {
+                let article = if kind == ObjectType::Index { "an" } else { "a" };
+                return Err(wrong_kind(&plain, &format!("{article} {}", noun(kind))));
             }
             Ok((PG_CLASS, oid, 0))
         }
-        CommentObject::Schema => {
-            let plain = calls::name_parts(name)?.1;
-            let schema = catalog.schema(&plain).ok_or_else(|| no_schema(&plain))?;
+        ObjectType::Schema => {
+            let plain = plain_name(object)?;
+            let schema = catalog.schema(plain).ok_or_else(|| no_schema(plain))?;
             Ok((PG_NAMESPACE, schema.oid, 0))
         }
-        CommentObject::Database => {
-            let plain = calls::name_parts(name)?.1;
-            Ok((PG_DATABASE, grant::database(&plain, &catalog)?, 0))
+        ObjectType::Database => {
+            let database = grant::database(plain_name(object)?, &catalog)?;
+            Ok((PG_DATABASE, database, 0))
         }
-        CommentObject::Role => {
-            let plain = calls::name_parts(name)?.1;
-            let role = catalog.roles.by_name(&plain);
-            let role = role.ok_or_else(|| no_object("role", &plain))?;
+        ObjectType::Role => {
+            let role = cx.role_named(plain_name(object)?)?;
             Ok((PG_AUTHID, role.oid, 0))
         }
-        CommentObject::Type | CommentObject::Domain => {
-            let (schema, plain) = calls::lookup_parts(name)?;
+        ObjectType::Type | ObjectType::Domain => {
+            let name = type_of(object, "COMMENT ON TYPE")?;
+            let (schema, plain) = calls::lookup_parts(name.as_slice())?;
             let built_in = schema
                 .as_deref()
                 .is_none_or(|schema| schema == "pg_catalog");
@@ -207,7 +211,7 @@ fn target(
                     "COMMENT ON the type of a table's rows",
                 ));
             }
-            if *kind == CommentObject::Domain && user::class(ty) != Some(user::Class::Domain) {
+            if kind == ObjectType::Domain && user::class(ty) != Some(user::Class::Domain) {
                 let message = format!("\"{plain}\" is not a domain");
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
@@ -217,22 +221,51 @@ fn target(
             )?;
             Ok((PG_TYPE, ty, 0))
         }
-        CommentObject::Extension => {
-            let plain = calls::name_parts(name)?.1;
+        ObjectType::Extension => {
+            let plain = &**plain_name(object)?;
             if plain == "plpgsql" {
-                cx.must_own_extension(PLPGSQL, &plain)?;
+                cx.must_own_extension(PLPGSQL, plain)?;
                 return Ok((PG_EXTENSION, PLPGSQL, 0));
             }
             let types = &catalog.types;
             if let Some(made) = types.extensions().iter().find(|e| e.name == plain) {
-                cx.must_own_extension(made.oid, &plain)?;
+                cx.must_own_extension(made.oid, plain)?;
                 return Ok((PG_EXTENSION, made.oid, 0));
             }
             let found = EXTENSIONS.iter().find(|e| e.name == plain);
             let there = found.filter(|e| types.get(e.ty).is_some());
-            let there = there.ok_or_else(|| no_object("extension", &plain))?;
-            cx.must_own_extension(extension_of(there.ty), &plain)?;
+            let there = there.ok_or_else(|| no_object("extension", plain))?;
+            cx.must_own_extension(extension_of(there.ty), plain)?;
             Ok((PG_EXTENSION, extension_of(there.ty), 0))
+        }
+        ObjectType::TabConstraint => {
+            let (name, table) = name_and_relation(object)?;
+            Ok((PG_CONSTRAINT, table_constraint(name, table, cx)?, 0))
+        }
+        ObjectType::DomConstraint => {
+            let (name, domain) = name_and_relation(object)?;
+            Ok((PG_CONSTRAINT, domain_constraint(name, domain, cx)?, 0))
+        }
+        ObjectType::Policy => {
+            let (name, table) = name_and_relation(object)?;
+            Ok((PG_POLICY, policies::commented(name, table, cx)?, 0))
+        }
+        ObjectType::Trigger => {
+            let (name, table) = name_and_relation(object)?;
+            Ok((PG_TRIGGER, triggers::commented(name, table, cx)?, 0))
+        }
+        ObjectType::LargeObject => {
+            let object = large_object_of(object)?;
+            large_objects::must_own(object, cx)?;
+            Ok((PG_LARGEOBJECT, object, 0))
+        }
+        ObjectType::Function
+        | ObjectType::Procedure
+        | ObjectType::Routine
+        | ObjectType::Aggregate => Ok((PG_PROC, routine(kind, with_args(object)?, cx)?, 0)),
+        _ => {
+            let (class, object) = comment_system::target(kind, object, cx)?;
+            Ok((class, object, 0))
         }
     }
 }

@@ -4,78 +4,109 @@
 //! Such an object is found as a row of the catalogue that shows it. Its owner is the first superuser.
 
 use super::DdlContext;
+use super::object_address::{name_and_relation, name_of, noun, unexpected_object, with_args};
 use super::objects::no_relation;
 use crate::pg_catalog::{calls, operator_class_name};
-use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::text::quote_ident;
+use logstead_sql_catalog::type_name::sql_type;
 use logstead_sql_catalog::{RelationKind, VirtualContext};
-use logstead_sql_parse::Commented;
+use logstead_sql_parse::ast::{ObjectRef, ObjectType, ObjectWithArgs, TypeName};
+use logstead_sql_parse::lower_type;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, text_io};
 use logstead_types::SqlState;
 
-/// Is there an aggregate of this signature?
-pub(super) fn is_there(aggregate: &Commented, cx: &mut DdlContext<'_>) -> bool {
-    match aggregate {
-        Commented::Aggregate(text) => by_text(text, oid::REGPROCEDURE, cx).is_ok(),
-        _ => false,
+/// The aggregate of this signature that everybody has, if there is one.
+pub(super) fn aggregate(named: &ObjectWithArgs, cx: &mut DdlContext<'_>) -> Result<Option<Oid>> {
+    let name = match calls::lookup_parts(&named.objname)? {
+        (Some(schema), name) => format!("{schema}.{name}"),
+        (None, name) => name,
+    };
+    let types = named.objargs.iter().flatten().flatten();
+    let types = types.map(|ty| type_text(ty, cx.text));
+    let types: Vec<String> = types.collect::<Result<_>>()?;
+    let text = format!("{name}({})", types.join(", "));
+    Ok(by_text(&text, oid::REGPROCEDURE, cx).ok())
+}
+
+/// 42501 unless who asks owns what the first superuser owns.
+pub(super) fn must_own(what: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    let role = cx.session.current_role();
+    match cx.catalog()?.roles.is_superuser(role) {
+        true => Ok(()),
+        false => Err(denied(format!("must be owner of {what}"))),
     }
 }
 
+/// A type as text, in small letters where its name is SQL's own.
+fn type_text(name: &TypeName, statement: &str) -> Result<String> {
+    let text = lower_type(name, statement)?.to_string();
+    Ok(match text.contains('"') {
+        true => text,
+        false => text.to_lowercase(),
+    })
+}
+
+/// An operator as `regoperator` reads it.
+fn regoperator(object: &ObjectWithArgs, statement: &str) -> Result<String> {
+    let operator = object.operator.as_ref().ok_or_else(unexpected_object)?;
+    let schema = operator.schema.iter();
+    let schema: String = schema
+        .map(|name| format!("{}.", quote_ident(name)))
+        .collect();
+    let types = object.objargs.iter().flatten().map(|arg| match arg {
+        Some(name) => type_text(name, statement),
+        None => Ok("none".to_owned()),
+    });
+    let types: Vec<String> = types.collect::<Result<_>>()?;
+    Ok(format!("{schema}{}({})", operator.name, types.join(", ")))
+}
+
 /// Which object it is: its catalogue's number and its own.
-pub(super) fn target(object: &Commented, cx: &mut DdlContext<'_>) -> Result<(Oid, Oid)> {
-    let found = match object {
-        Commented::Named {
-            kind: "conversion", ..
-        } => return Err(SqlError::unsupported("COMMENT ON CONVERSION")),
-        Commented::Named { kind, name } => {
-            let name = calls::lookup_parts(name)?.1;
-            let Some((catalogue, column)) = catalogue_of(kind) else {
-                return Err(missing(format!("{} \"{name}\"", noun(kind))));
-            };
-            let found = row(cx, catalogue, &[(column, &name)])?;
-            found.ok_or_else(|| {
-                let name = match *kind {
-                    "collation" => format!("collation \"{name}\" for encoding \"UTF8\""),
-                    _ => format!("{} \"{name}\"", noun(kind)),
-                };
-                missing(name)
-            })?
-        }
-        Commented::OfMethod { kind, name, method } => {
+pub(super) fn target(
+    kind: ObjectType,
+    object: &ObjectRef,
+    cx: &mut DdlContext<'_>,
+) -> Result<(Oid, Oid)> {
+    let found = match (kind, object) {
+        (ObjectType::Conversion, _) => return Err(SqlError::unsupported("COMMENT ON CONVERSION")),
+        (ObjectType::OpClass | ObjectType::OpFamily, ObjectRef::OfMethod { name, method }) => {
+            let is_class = kind == ObjectType::OpClass;
             let name = calls::lookup_parts(name)?.1;
             let known = row(cx, "pg_am", &[("amname", method)])?;
             let (_, number) =
                 known.ok_or_else(|| missing(format!("access method \"{method}\"")))?;
             let number = number.to_string();
-            let (catalogue, columns) = match *kind {
-                "operator class" => ("pg_opclass", ["opcname", "opcmethod"]),
-                _ => ("pg_opfamily", ["opfname", "opfmethod"]),
+            let (catalogue, columns) = match is_class {
+                true => ("pg_opclass", ["opcname", "opcmethod"]),
+                false => ("pg_opfamily", ["opfname", "opfmethod"]),
             };
             let wanted = [(columns[0], name.as_str()), (columns[1], number.as_str())];
             let found = match row(cx, catalogue, &wanted)? {
                 // Classes that share another's operators are not all shown.
-                None if *kind == "operator class" => {
-                    let known = operator_class_name(&name).filter(|_| method == "btree");
+                None if is_class => {
+                    let known = operator_class_name(&name).filter(|_| &**method == "btree");
                     known.map(|(class, _)| (2616, class))
                 }
                 found => found,
             };
             found.ok_or_else(|| {
+                let what = noun(kind);
                 let message =
-                    format!("{kind} \"{name}\" does not exist for access method \"{method}\"");
+                    format!("{what} \"{name}\" does not exist for access method \"{method}\"");
                 SqlError::new(SqlState::UNDEFINED_OBJECT, message)
             })?
         }
-        Commented::Operator(text) => {
-            let found = by_text(text, oid::REGOPERATOR, cx);
-            (2617, found.map_err(|e| no_operator(e, text))?)
+        (ObjectType::Operator, _) => {
+            let text = regoperator(with_args(object)?, cx.text)?;
+            let found = by_text(&text, oid::REGOPERATOR, cx);
+            (2617, found.map_err(|e| no_operator(e, &text))?)
         }
-        Commented::Aggregate(text) => (PG_PROC, by_text(text, oid::REGPROCEDURE, cx)?),
-        Commented::Cast(from, to) => {
+        (ObjectType::Cast, ObjectRef::Cast { source, target }) => {
             let (from, to) = (
-                logstead_sql_catalog::type_name::sql_type(from)?.oid,
-                logstead_sql_catalog::type_name::sql_type(to)?.oid,
+                sql_type(&lower_type(source, cx.text)?)?.oid,
+                sql_type(&lower_type(target, cx.text)?)?.oid,
             );
             let (source, target) = (from.to_string(), to.to_string());
             let wanted = [
@@ -88,31 +119,43 @@ pub(super) fn target(object: &Commented, cx: &mut DdlContext<'_>) -> Result<(Oid
                 missing(format!("cast from type {from} to type {to}"))
             })?
         }
-        Commented::Rule { name, table } => {
+        (ObjectType::Rule, _) => {
+            let (name, table) = name_and_relation(object)?;
             let (schema, plain) = calls::lookup_parts(table)?;
             let catalog = cx.catalog()?;
             let relation = catalog.relation(schema.as_deref(), &plain, cx.search_path);
             let relation = relation.ok_or_else(|| no_relation(table))?;
             cx.must_own(relation)?;
             return match relation.view() {
-                Some(view) if name == "_RETURN" => Ok((2618, view.rule)),
+                Some(view) if &**name == "_RETURN" => Ok((2618, view.rule)),
                 _ => Err(missing(format!(
                     "rule \"{name}\" for relation \"{}\"",
                     relation.name
                 ))),
             };
         }
+        _ => {
+            let name = calls::lookup_parts(name_of(object)?)?.1;
+            let Some((catalogue, column)) = catalogue_of(kind) else {
+                return Err(missing(format!("{} \"{name}\"", noun(kind))));
+            };
+            let found = row(cx, catalogue, &[(column, &name)])?;
+            found.ok_or_else(|| {
+                let encoding = match kind {
+                    ObjectType::Collation => " for encoding \"UTF8\"",
+                    _ => "",
+                };
+                missing(format!("{} \"{name}\"{encoding}", noun(kind)))
+            })?
+        }
     };
-    let role = cx.session.current_role();
-    if !cx.catalog()?.roles.is_superuser(role) {
-        let what = match object {
-            Commented::Named { kind, .. } | Commented::OfMethod { kind, .. } => noun(kind),
-            Commented::Operator(_) => "operator",
-            Commented::Aggregate(_) => "aggregate",
-            Commented::Cast(..) | Commented::Rule { .. } => "type",
-        };
-        return Err(denied(format!("must be owner of {what}")));
-    }
+    must_own(
+        match kind {
+            ObjectType::Cast => "type",
+            _ => noun(kind),
+        },
+        cx,
+    )?;
     Ok(found)
 }
 
@@ -144,25 +187,16 @@ fn no_operator(error: SqlError, text: &str) -> SqlError {
     )
 }
 
-/// What messages call a kind of object.
-fn noun(kind: &'static str) -> &'static str {
-    match kind {
-        "foreign data wrapper" => "foreign-data wrapper",
-        "statistics" => "statistics object",
-        other => other,
-    }
-}
-
 /// The catalogue that shows objects of a kind, with its column of names; none if there are no such objects.
-fn catalogue_of(kind: &str) -> Option<(&'static str, &'static str)> {
+fn catalogue_of(kind: ObjectType) -> Option<(&'static str, &'static str)> {
     Some(match kind {
-        "language" => ("pg_language", "lanname"),
-        "access method" => ("pg_am", "amname"),
-        "collation" => ("pg_collation", "collname"),
-        "text search configuration" => ("pg_ts_config", "cfgname"),
-        "text search dictionary" => ("pg_ts_dict", "dictname"),
-        "text search parser" => ("pg_ts_parser", "prsname"),
-        "text search template" => ("pg_ts_template", "tmplname"),
+        ObjectType::Language => ("pg_language", "lanname"),
+        ObjectType::AccessMethod => ("pg_am", "amname"),
+        ObjectType::Collation => ("pg_collation", "collname"),
+        ObjectType::TsConfiguration => ("pg_ts_config", "cfgname"),
+        ObjectType::TsDictionary => ("pg_ts_dict", "dictname"),
+        ObjectType::TsParser => ("pg_ts_parser", "prsname"),
+        ObjectType::TsTemplate => ("pg_ts_template", "tmplname"),
         _ => return None,
     })
 }
@@ -205,5 +239,34 @@ fn by_text(text: &str, ty: Oid, cx: &DdlContext<'_>) -> Result<Oid> {
     match text_io::input(SqlType::of(ty), text, Some(cx.session))? {
         Datum::Oid(found) => Ok(found),
         _ => Err(missing(text.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logstead_sql_parse::StatementKind;
+    use logstead_sql_parse::ast::Stmt;
+
+    #[test]
+    fn operators_as_regoperator_reads_them() -> Result<()> {
+        for (named, wanted) in [
+            ("pg_catalog.+ (INT, text)", "pg_catalog.+(integer, text)"),
+            ("\"S\".<> (text, NONE)", "\"S\".<>(text, none)"),
+            ("- (NONE, \"T\")", "-(none, \"T\")"),
+        ] {
+            let text = format!("COMMENT ON OPERATOR {named} IS NULL");
+            match logstead_sql_parse::parse(&text)?.remove(0).kind {
+                StatementKind::Utility(stmt) => match &*stmt {
+                    Stmt::Comment(comment) => {
+                        let operator = regoperator(with_args(&comment.object)?, &text)?;
+                        assert_eq!(operator, wanted);
+                    }
+                    other => panic!("{text}: {other:?}"),
+                },
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+        Ok(())
     }
 }

@@ -6,12 +6,16 @@
 
 use super::DdlContext;
 use super::columns::{check_collation, check_column_name, column_type};
+use super::object_address::{relation_of, unexpected_object};
 use super::types::{add, altered_as, array_name, free, put};
 use crate::pg_catalog::calls;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
-use logstead_sql_parse::lowered::{self as ast, Spanned};
-use logstead_sql_parse::{AlterAttribute, AttributeClause};
+use logstead_sql_parse::ast::{
+    AlterTableCmd, AlterTableStmt, CollationName, CompositeTypeStmt, Name, RangeVar, RenameStmt,
+    TypeName,
+};
+use logstead_sql_parse::lower_type;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::record::NESTING_MAX;
 use logstead_sql_types::value::user::{
@@ -39,20 +43,20 @@ fn no_attribute(name: &str, relation: &str) -> SqlError {
 }
 
 fn attribute(
-    clause: &AttributeClause,
+    (name, type_name, collation): (&Name, &TypeName, Option<&CollationName>),
     number: usize,
     cx: &mut DdlContext<'_>,
 ) -> Result<Attribute> {
-    let name = cx.name(&clause.name);
+    let name = cx.name(name);
     check_column_name(&name)?;
-    let ty = column_type(&name, &clause.data_type, cx)?;
+    let ty = column_type(&name, &lower_type(type_name, cx.text)?, cx)?;
     cx.must_use_types(of_users(ty.oid))?;
     if user::domain_in(ty.oid).is_some() {
         return Err(SqlError::unsupported(
             "an attribute of a composite type that is of a domain",
         ));
     }
-    let collation = match &clause.collation {
+    let collation = match collation {
         None => 0,
         Some(collation) => {
             if info::by_oid(ty.oid).is_none_or(|t| t.collation() == 0) {
@@ -62,11 +66,10 @@ fn attribute(
                         "collations are not supported by type {}",
                         info::format_type_bare(ty.oid)
                     ),
-                )
-                .at(cx.at(collation.span())));
+                ));
             }
-            check_collation(collation)?;
-            super::domains::collation_oid(collation)
+            check_collation(collation.name.as_slice())?;
+            super::domains::collation_oid(&collation.name)
         }
     };
     // Fields of records are compared without their types.
@@ -116,12 +119,9 @@ pub(super) fn refuse_cycle(types: &UserTypes, ty: Oid, whole: Oid, depth: usize)
 }
 
 /// Runs CREATE TYPE ... AS (...).
-pub(super) async fn create(
-    name: &ast::ObjectName,
-    clauses: &[AttributeClause],
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let (schema, name) = cx.new_type_name(name)?;
+pub(super) async fn create(stmt: &CompositeTypeStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let clauses = &stmt.coldeflist;
+    let (schema, name) = cx.new_type_name(&stmt.typevar)?;
     free(&schema.name, schema.oid, &name, cx)?;
     let catalog = cx.catalog()?;
     if catalog.names.contains_key(&(schema.oid, name.clone())) {
@@ -136,6 +136,11 @@ pub(super) async fn create(
     }
     let mut attributes: Vec<Attribute> = Vec::with_capacity(clauses.len());
     for (clause, number) in clauses.iter().zip(1..) {
+        let clause = (
+            &clause.colname,
+            &clause.type_name,
+            clause.coll_clause.as_ref(),
+        );
         let new = attribute(clause, number, cx)?;
         if attributes.iter().any(|a| a.name == new.name) {
             return Err(SqlError::new(
@@ -162,10 +167,7 @@ pub(super) async fn create(
 }
 
 /// The composite type that is to be altered.
-async fn held(
-    name: &ast::ObjectName,
-    cx: &mut DdlContext<'_>,
-) -> Result<(Arc<UserType>, Composite)> {
+async fn held(name: &RangeVar, cx: &mut DdlContext<'_>) -> Result<(Arc<UserType>, Composite)> {
     let no_composite = |name: &str| {
         SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
@@ -320,19 +322,18 @@ fn selects(text: &str, field: &str) -> bool {
 }
 
 /// Runs ALTER TYPE with actions on attributes.
-pub(super) async fn alter(
-    name: &ast::ObjectName,
-    changes: &[AlterAttribute],
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let (ty, mut composite) = held(name, cx).await?;
+///
+/// CASCADE and RESTRICT speak of typed tables: there are none.
+pub(super) async fn alter(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (ty, mut composite) = held(&stmt.relation, cx).await?;
     let mut touched: Vec<Arc<str>> = Vec::new();
-    for change in changes {
+    for cmd in &stmt.cmds {
         let at = |composite: &Composite, name: &str| {
             composite.attributes.iter().position(|a| *a.name == *name)
         };
-        match change {
-            AlterAttribute::Add(clause) => {
+        match cmd {
+            AlterTableCmd::AddAttribute { def, .. } => {
+                let clause = (&def.colname, &def.type_name, def.coll_clause.as_ref());
                 let number = usize::from(composite.numbers.unsigned_abs()) + 1;
                 if number > ATTRIBUTES_MAX {
                     return Err(too_many());
@@ -345,24 +346,28 @@ pub(super) async fn alter(
                 composite.numbers = new.number;
                 composite.attributes.push(new);
             }
-            AlterAttribute::Drop { if_exists, name } => match at(&composite, name) {
+            AlterTableCmd::DropColumn {
+                name, missing_ok, ..
+            } => match at(&composite, name) {
                 Some(found) => touched.push(composite.attributes.remove(found).name),
-                None if *if_exists => {
+                None if *missing_ok => {
                     let error = no_attribute(name, &ty.name);
                     let message = format!("{}, skipping", error.fields().message);
                     cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
                 }
                 None => return Err(no_attribute(name, &ty.name)),
             },
-            AlterAttribute::Type(clause) => {
-                let found = at(&composite, &clause.name);
+            AlterTableCmd::AlterColumnType(alter) => {
+                let found = at(&composite, &alter.name);
                 let slot = found.and_then(|at| composite.attributes.get_mut(at));
-                let slot = slot.ok_or_else(|| no_attribute(&clause.name, &ty.name))?;
+                let slot = slot.ok_or_else(|| no_attribute(&alter.name, &ty.name))?;
                 let number = usize::from(slot.number.unsigned_abs());
+                let clause = (&alter.name, &alter.type_name, alter.coll_clause.as_ref());
                 *slot = attribute(clause, number, cx)?;
                 touched.push(Arc::clone(&slot.name));
                 refuse_cycle(&cx.catalog()?.types, slot.ty.oid, ty.oid, 1)?;
             }
+            _ => return Err(unexpected_object()),
         }
     }
     let changed = Composite::new(composite.relation, composite.numbers, composite.attributes);
@@ -383,14 +388,10 @@ pub(super) async fn alter(
 }
 
 /// Runs ALTER TYPE ... RENAME ATTRIBUTE. Values know nothing of names.
-pub(super) async fn rename(
-    name: &ast::ObjectName,
-    from: &str,
-    to: &str,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let (ty, mut composite) = held(name, cx).await?;
-    let to = cx.name(to);
+pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let from = stmt.subname.as_deref().ok_or_else(unexpected_object)?;
+    let (ty, mut composite) = held(relation_of(&stmt.object)?, cx).await?;
+    let to = cx.name(&stmt.newname);
     check_column_name(&to)?;
     let exists = composite.attributes.iter().any(|a| *a.name == *to);
     let found = composite.attributes.iter_mut().find(|a| *a.name == *from);

@@ -3,10 +3,10 @@
 //! There is one encoding, UTF8, one order of text, that of its bytes, and one tablespace. What asks for another is
 //! 0A000 if PostgreSQL has it, and PostgreSQL's error if it has not.
 
-use super::DdlContext;
+use super::{DdlContext, define};
 use logstead_sql_catalog::database::{Database, TEMPLATE0};
 use logstead_sql_catalog::settings;
-use logstead_sql_parse::{DatabaseOption, OptionValue};
+use logstead_sql_parse::ast::{DefArg, DefElem};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -22,62 +22,37 @@ pub(super) struct Wanted {
     ctype: Option<String>,
 }
 
-fn syntax(message: impl Into<String>, option: &DatabaseOption) -> SqlError {
-    SqlError::new(SqlState::SYNTAX_ERROR, message).at(option.position)
-}
-
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
 /// 42601 for an option that stands there twice.
-fn once(options: &[DatabaseOption]) -> Result<()> {
+fn once(options: &[DefElem], text: &str) -> Result<()> {
     for (at, option) in options.iter().enumerate() {
         if options[..at].iter().any(|other| other.name == option.name) {
-            return Err(syntax("conflicting or redundant options", option));
+            return Err(define::conflicting(option, text));
         }
     }
     Ok(())
 }
 
-fn word(option: &DatabaseOption) -> Option<String> {
-    match &option.value {
-        OptionValue::Default => None,
-        OptionValue::Number(number) => Some(number.to_string()),
-        OptionValue::Word(word) => Some(word.clone()),
-    }
+/// The value of an option; none for DEFAULT.
+fn value<T>(option: &DefElem, get: impl FnOnce(&DefElem) -> Result<T>) -> Result<Option<T>> {
+    option.arg.is_some().then(|| get(option)).transpose()
 }
 
-fn boolean(option: &DatabaseOption) -> Result<Option<bool>> {
-    let value = match &option.value {
-        OptionValue::Default => return Ok(None),
-        OptionValue::Number(0) => Some(false),
-        OptionValue::Number(1) => Some(true),
-        OptionValue::Number(_) => None,
-        OptionValue::Word(word) => match word.to_ascii_lowercase().as_str() {
-            "true" | "on" => Some(true),
-            "false" | "off" => Some(false),
-            _ => None,
-        },
-    };
-    match value {
-        Some(_) => Ok(value),
-        None => Err(SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            format!("{} requires a Boolean value", option.name),
-        )),
-    }
+fn word(option: &DefElem) -> Result<Option<String>> {
+    value(option, define::get_string)
 }
 
-fn limit(option: &DatabaseOption) -> Result<Option<i32>> {
-    match &option.value {
-        OptionValue::Default => Ok(None),
-        OptionValue::Number(limit) if *limit >= -1 => Ok(Some(*limit)),
-        OptionValue::Number(limit) => Err(invalid(format!("invalid connection limit: {limit}"))),
-        OptionValue::Word(_) => Err(SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            format!("{} requires an integer value", option.name),
-        )),
+fn boolean(option: &DefElem) -> Result<Option<bool>> {
+    value(option, define::get_boolean)
+}
+
+fn limit(option: &DefElem) -> Result<Option<i32>> {
+    match value(option, define::get_int32)? {
+        Some(limit) if limit < -1 => Err(invalid(format!("invalid connection limit: {limit}"))),
+        limit => Ok(limit),
     }
 }
 
@@ -87,22 +62,23 @@ const ENCODINGS: [&str; 15] = [
     "big5", "gb", "uhc", "alt", "abc",
 ];
 
-fn encoding(option: &DatabaseOption) -> Result<()> {
-    let name = match &option.value {
-        OptionValue::Default | OptionValue::Number(6) => return Ok(()),
-        OptionValue::Number(code @ 0..=41) => {
+fn encoding(option: &DefElem, text: &str) -> Result<()> {
+    let position = option.location.character(text);
+    let name = match &option.arg {
+        None | Some(DefArg::Integer(6)) => return Ok(()),
+        Some(DefArg::Integer(code @ 0..=41)) => {
             return Err(SqlError::unsupported(format!("the encoding {code}")));
         }
-        OptionValue::Number(code) => {
+        Some(DefArg::Integer(code)) => {
             return Err(SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
                 format!("{code} is not a valid encoding code"),
             )
-            .at(option.position));
+            .at(position));
         }
-        OptionValue::Word(name) => name,
+        Some(_) => define::get_string(option)?,
     };
-    if settings::is_utf8(name) {
+    if settings::is_utf8(&name) {
         return Ok(());
     }
     let plain: String = name
@@ -119,7 +95,7 @@ fn encoding(option: &DatabaseOption) -> Result<()> {
         SqlState::UNDEFINED_OBJECT,
         format!("{name} is not a valid encoding name"),
     )
-    .at(option.position))
+    .at(position))
 }
 
 /// A locale that orders by bytes, as the system calls it; 0A000 for others.
@@ -156,23 +132,23 @@ pub(super) fn tablespace(name: &str) -> Result<()> {
 }
 
 /// The options of CREATE DATABASE.
-pub(super) fn of_create(options: &[DatabaseOption], cx: &mut DdlContext<'_>) -> Result<Wanted> {
-    once(options)?;
+pub(super) fn of_create(options: &[DefElem], cx: &mut DdlContext<'_>) -> Result<Wanted> {
+    once(options, cx.text)?;
     let mut wanted = Wanted::default();
     let mut both = None;
     for option in options {
-        match option.name.as_str() {
-            "owner" => wanted.owner = word(option),
-            "template" => wanted.template = word(option),
-            "encoding" => encoding(option)?,
-            "locale" => both = word(option),
-            "lc_collate" => wanted.collate = word(option),
-            "lc_ctype" => wanted.ctype = word(option),
+        match &*option.name {
+            "owner" => wanted.owner = word(option)?,
+            "template" => wanted.template = word(option)?,
+            "encoding" => encoding(option, cx.text)?,
+            "locale" => both = word(option)?,
+            "lc_collate" => wanted.collate = word(option)?,
+            "lc_ctype" => wanted.ctype = word(option)?,
             "is_template" => wanted.is_template = boolean(option)?,
             "allow_connections" => wanted.allow_connections = boolean(option)?,
             "connection_limit" => wanted.connection_limit = limit(option)?,
-            "tablespace" => word(option).map_or(Ok(()), |name| tablespace(&name))?,
-            "strategy" => match word(option).as_deref() {
+            "tablespace" => word(option)?.map_or(Ok(()), |name| tablespace(&name))?,
+            "strategy" => match word(option)?.as_deref() {
                 None | Some("wal_log" | "file_copy") => {}
                 Some(other) => {
                     return Err(
@@ -181,7 +157,7 @@ pub(super) fn of_create(options: &[DatabaseOption], cx: &mut DdlContext<'_>) -> 
                     );
                 }
             },
-            "locale_provider" => match word(option).as_deref() {
+            "locale_provider" => match word(option)?.as_deref() {
                 None | Some("libc") => {}
                 Some("icu") => return Err(SqlError::unsupported("the locale provider icu")),
                 Some(other) => {
@@ -210,7 +186,7 @@ pub(super) fn of_create(options: &[DatabaseOption], cx: &mut DdlContext<'_>) -> 
                     "CREATE DATABASE ... {shown}"
                 )));
             }
-            other => return Err(unknown(other, option)),
+            _ => return Err(unknown(option, cx.text)),
         }
     }
     wanted.collate = wanted.collate.or_else(|| both.clone());
@@ -218,21 +194,25 @@ pub(super) fn of_create(options: &[DatabaseOption], cx: &mut DdlContext<'_>) -> 
     Ok(wanted)
 }
 
-fn unknown(name: &str, option: &DatabaseOption) -> SqlError {
-    syntax(format!("option \"{name}\" not recognized"), option)
+fn unknown(option: &DefElem, text: &str) -> SqlError {
+    SqlError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("option \"{}\" not recognized", option.name),
+    )
+    .at(option.location.character(text))
 }
 
 /// The options of ALTER DATABASE.
-pub(super) fn of_alter(options: &[DatabaseOption]) -> Result<Wanted> {
-    once(options)?;
+pub(super) fn of_alter(options: &[DefElem], text: &str) -> Result<Wanted> {
+    once(options, text)?;
     let mut wanted = Wanted::default();
     for option in options {
-        match option.name.as_str() {
+        match &*option.name {
             "is_template" => wanted.is_template = boolean(option)?,
             "allow_connections" => wanted.allow_connections = boolean(option)?,
             "connection_limit" => wanted.connection_limit = limit(option)?,
-            "tablespace" => word(option).map_or(Ok(()), |name| tablespace(&name))?,
-            other => return Err(unknown(other, option)),
+            "tablespace" => word(option)?.map_or(Ok(()), |name| tablespace(&name))?,
+            _ => return Err(unknown(option, text)),
         }
     }
     Ok(wanted)

@@ -10,8 +10,10 @@
 //! comment, shares it. Whoever takes it and the lock of rights takes that one first.
 
 use super::database_options::{self as options, Wanted};
+use super::object_address::plain_name;
 use super::objects::{SCAN_ROWS, yield_once};
-use super::{DdlContext, copy_database, owners, roles};
+use super::settings_change::SettingChange;
+use super::{DdlContext, copy_database, define, owners, roles};
 use logstead_engine::{ScanCursor, TableLock};
 use logstead_sql_catalog::change::{Change, is_stored};
 use logstead_sql_catalog::classes::PG_DATABASE;
@@ -20,12 +22,14 @@ use logstead_sql_catalog::in_use::Closing;
 use logstead_sql_catalog::publish::public_row;
 use logstead_sql_catalog::rights::denied;
 use logstead_sql_catalog::role::acl::AclKind;
-use logstead_sql_catalog::settings;
 use logstead_sql_catalog::stored::{
     COMMENTS, DATABASES, OBJECT_TABLES, ObjectKey, ObjectRow, RIGHTS, ROLES, SCHEMAS,
 };
 use logstead_sql_catalog::{RelationKind, large_objects, stored_databases};
-use logstead_sql_parse::{DatabaseCommand, RoleName, SettingChange};
+use logstead_sql_parse::ast::{
+    AlterDatabaseRefreshCollStmt, AlterDatabaseSetStmt, AlterDatabaseStmt, CreatedbStmt,
+    DropdbStmt, RenameStmt, RoleSpec,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::{Rid, SqlState, TableId};
@@ -66,45 +70,6 @@ fn exists(name: &str) -> SqlError {
 
 fn in_use(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::OBJECT_IN_USE, message)
-}
-
-/// Runs a statement about databases.
-pub(super) async fn execute(command: &DatabaseCommand, cx: &mut DdlContext<'_>) -> Result<()> {
-    match command {
-        DatabaseCommand::Create { name, options } => {
-            let wanted = options::of_create(options, cx)?;
-            create(name, &wanted, cx).await
-        }
-        DatabaseCommand::Alter { name, options } => {
-            let name = &cx.name(name);
-            let wanted = options::of_alter(options)?;
-            alter(name, &wanted, cx).await
-        }
-        DatabaseCommand::Rename { name, new } => rename(&cx.name(name), new, cx).await,
-        DatabaseCommand::Move { name, tablespace } => {
-            let found = owned(&cx.name(name), cx)?;
-            options::tablespace(tablespace)?;
-            match found.oid == cx.catalog()?.database {
-                true => Err(in_use(
-                    "cannot change the tablespace of the currently open database",
-                )),
-                false => Ok(()),
-            }
-        }
-        DatabaseCommand::Setting {
-            name, role, change, ..
-        } => set(&cx.name(name), role.as_ref(), change, cx).await,
-        DatabaseCommand::RefreshCollation { name } => {
-            owned(&cx.name(name), cx)?;
-            cx.notice(SqlState::SUCCESSFUL_COMPLETION, "version has not changed");
-            Ok(())
-        }
-        DatabaseCommand::Drop {
-            if_exists,
-            name,
-            force,
-        } => drop(&cx.name(name), *if_exists, *force, cx).await,
-    }
 }
 
 impl DdlContext<'_> {
@@ -280,9 +245,11 @@ fn owned(name: &str, cx: &mut DdlContext<'_>) -> Result<Arc<Database>> {
     Ok(found)
 }
 
-async fn create(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<()> {
+/// Runs CREATE DATABASE.
+pub(super) async fn create(stmt: &CreatedbStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let wanted = options::of_create(&stmt.options, cx)?;
     let owner = match &wanted.owner {
-        Some(name) => cx.find_role(&RoleName::Name(name.clone()))?.oid,
+        Some(name) => cx.role_named(name)?.oid,
         None => cx.session.current_role(),
     };
     if !may_make(cx)? {
@@ -302,8 +269,8 @@ async fn create(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<
             "permission denied to copy database \"{template}\""
         )));
     }
-    let (collate, ctype) = options::locales(wanted, source)?;
-    let name = cx.name(name);
+    let (collate, ctype) = options::locales(&wanted, source)?;
+    let name = cx.name(&stmt.dbname);
     if catalog.notes.databases.by_name(&name).is_some() {
         return Err(exists(&name));
     }
@@ -369,7 +336,45 @@ async fn create(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<
         .await
 }
 
-async fn alter(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<()> {
+/// Runs ALTER DATABASE of options.
+pub(super) async fn alter(stmt: &AlterDatabaseStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let name = &cx.name(&stmt.dbname);
+    // SET TABLESPACE is an option as well.
+    if let [option] = stmt.options.as_slice()
+        && moves_database(stmt)
+    {
+        let found = owned(name, cx)?;
+        options::tablespace(&define::get_string(option)?)?;
+        return match found.oid == cx.catalog()?.database {
+            true => Err(in_use(
+                "cannot change the tablespace of the currently open database",
+            )),
+            false => Ok(()),
+        };
+    }
+    let wanted = options::of_alter(&stmt.options, cx.text)?;
+    alter_options(name, &wanted, cx).await
+}
+
+/// Does ALTER DATABASE move the database to a tablespace, which nobody does in a transaction block?
+pub fn moves_database(stmt: &AlterDatabaseStmt) -> bool {
+    match stmt.options.as_slice() {
+        [option] => &*option.name == "tablespace" && option.arg.is_some(),
+        _ => false,
+    }
+}
+
+/// Runs ALTER DATABASE ... REFRESH COLLATION VERSION.
+pub(super) fn refresh_collation(
+    stmt: &AlterDatabaseRefreshCollStmt,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    owned(&cx.name(&stmt.dbname), cx)?;
+    cx.notice(SqlState::SUCCESSFUL_COMPLETION, "version has not changed");
+    Ok(())
+}
+
+async fn alter_options(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<()> {
     owned(name, cx)?;
     cx.lock_databases().await?;
     // It may be another's by now.
@@ -393,14 +398,16 @@ async fn alter(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<(
     cx.update_database(database).await
 }
 
-async fn rename(name: &str, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+/// Runs ALTER DATABASE ... RENAME TO.
+pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let name = &cx.name(plain_name(&stmt.object)?);
     owned(name, cx)?;
     cx.lock_databases().await?;
     let mut database = Database::clone(&*owned(name, cx)?);
     if !may_make(cx)? {
         return Err(denied("permission denied to rename database"));
     }
-    let new = cx.name(new);
+    let new = cx.name(&stmt.newname);
     let catalog = cx.catalog()?;
     if catalog.notes.databases.by_name(&new).is_some() {
         return Err(exists(&new));
@@ -422,29 +429,25 @@ async fn rename(name: &str, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
     cx.update_database(database).await
 }
 
-async fn set(
+/// Runs ALTER DATABASE ... SET.
+pub(super) async fn alter_set(stmt: &AlterDatabaseSetStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    set(&stmt.dbname, None, &SettingChange::of(&stmt.setstmt)?, cx).await
+}
+
+/// Changes the settings of a database that the sessions of a role begin with, or those of all roles.
+pub(super) async fn set(
     name: &str,
-    role: Option<&RoleName>,
+    role: Option<&RoleSpec>,
     change: &SettingChange,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
+    let name = &cx.name(name);
     // Asked before anybody is kept waiting, and again.
     settable(name, role, cx)?;
     cx.lock_databases().await?;
     let (mut database, role) = settable(name, role, cx)?;
     let known = database.settings.entry(role).or_default();
-    let change_one = |known: &mut Vec<_>, setting: &str, value: Option<&str>| {
-        roles::change_setting(known, setting, value, "ALTER DATABASE")
-    };
-    match change {
-        SettingChange::Set(setting, value) => change_one(known, setting, value.as_deref())?,
-        SettingChange::SetFromCurrent(setting) => {
-            let value = cx.session.setting(setting);
-            let value = value.ok_or_else(|| settings::unknown(setting))?;
-            change_one(known, setting, Some(&value))?;
-        }
-        SettingChange::ResetAll => known.clear(),
-    }
+    roles::change_settings(known, change, "ALTER DATABASE", cx)?;
     if known.is_empty() {
         database.settings.remove(&role);
     }
@@ -454,7 +457,7 @@ async fn set(
 /// A database whose settings for a role the asker may change; those for all roles are its owner's.
 fn settable(
     name: &str,
-    role: Option<&RoleName>,
+    role: Option<&RoleSpec>,
     cx: &mut DdlContext<'_>,
 ) -> Result<(Database, Oid)> {
     let role = match role {
@@ -484,7 +487,10 @@ pub(super) async fn forget_role(role: Oid, cx: &mut DdlContext<'_>) -> Result<()
     Ok(())
 }
 
-async fn drop(name: &str, if_exists: bool, force: bool, cx: &mut DdlContext<'_>) -> Result<()> {
+/// Runs DROP DATABASE.
+pub(super) async fn drop(stmt: &DropdbStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let name = &cx.name(&stmt.dbname);
+    let (if_exists, force) = (stmt.missing_ok, !stmt.options.is_empty());
     match find(name, cx) {
         Ok(found) => must_own(&found, cx)?,
         Err(_) if if_exists => {}

@@ -7,12 +7,17 @@
 use super::columns::check_collation;
 use super::expressions::{bound, bound_check, bound_default, check_text, default_text};
 use super::names::free_name;
+use super::object_address::{name_of, unexpected_object};
 use super::types::{add, altered, array_name, free, put};
 use super::{DdlContext, rewrite};
+use crate::pg_catalog::calls::QualifiedName;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::{Catalog, Relation};
-use logstead_sql_parse::lowered::{self as ast, Spanned};
-use logstead_sql_parse::{self as parse, AlterDomain, CreateDomain, DomainCheckClause};
+use logstead_sql_parse::ast::{
+    AlterDomainAction, AlterDomainStmt, Constraint, ConstraintKind, CreateDomainStmt, Expr, Name,
+    RenameStmt,
+};
+use logstead_sql_parse::{self as parse, lower_expr, lower_type};
 use logstead_sql_plan::bind::{VALUE, value_relation};
 use logstead_sql_plan::{Bound, walk};
 use logstead_sql_types::error::{Result, SqlError};
@@ -27,15 +32,87 @@ fn wrong_type(message: String) -> SqlError {
     SqlError::new(SqlState::DATATYPE_MISMATCH, message)
 }
 
+fn syntax(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, message)
+}
+
+/// The error for a constraint that a domain cannot have.
+fn not_for_domains(kind: &ConstraintKind) -> SqlError {
+    let what = match kind {
+        ConstraintKind::Unique(_) => "unique",
+        ConstraintKind::PrimaryKey(_) => "primary key",
+        ConstraintKind::Foreign { .. } => "foreign key",
+        ConstraintKind::Exclusion(_) => "exclusion",
+        ConstraintKind::AttrDeferrable
+        | ConstraintKind::AttrNotDeferrable
+        | ConstraintKind::AttrDeferred
+        | ConstraintKind::AttrImmediate => {
+            return SqlError::unsupported_text(
+                "specifying constraint deferrability not supported for domains",
+            );
+        }
+        _ => return SqlError::unsupported("GENERATED of a domain"),
+    };
+    syntax(format!("{what} constraints not possible for domains"))
+}
+
+/// The condition of a CHECK, which a domain may have.
+fn check_of(constraint: &Constraint) -> Result<&Expr> {
+    match &constraint.kind {
+        ConstraintKind::Check {
+            is_no_inherit: true,
+            ..
+        } => Err(SqlError::new(
+            SqlState::INVALID_OBJECT_DEFINITION,
+            "check constraints for domains cannot be marked NO INHERIT",
+        )),
+        ConstraintKind::Check { expr, .. } => Ok(expr),
+        kind => Err(not_for_domains(kind)),
+    }
+}
+
+/// What the constraints of CREATE DOMAIN say.
+#[derive(Default)]
+struct Rules<'a> {
+    default: Option<&'a Expr>,
+    null: Option<bool>,
+    checks: Vec<&'a Constraint>,
+}
+
+impl<'a> Rules<'a> {
+    fn of(stmt: &'a CreateDomainStmt) -> Result<Rules<'a>> {
+        let mut rules = Rules::default();
+        for constraint in &stmt.constraints {
+            match &constraint.kind {
+                ConstraintKind::Default(default) => {
+                    if rules.default.replace(default).is_some() {
+                        return Err(syntax("multiple default expressions"));
+                    }
+                }
+                kind @ (ConstraintKind::Null | ConstraintKind::NotNull) => {
+                    let null = matches!(kind, ConstraintKind::Null);
+                    if rules
+                        .null
+                        .replace(null)
+                        .is_some_and(|before| before != null)
+                    {
+                        return Err(syntax("conflicting NULL/NOT NULL constraints"));
+                    }
+                }
+                _ => {
+                    check_of(constraint)?;
+                    rules.checks.push(constraint);
+                }
+            }
+        }
+        Ok(rules)
+    }
+}
+
 /// The type that a domain is to be made over.
-fn base_of(create: &CreateDomain, cx: &DdlContext<'_>) -> Result<SqlType> {
-    let over =
-        logstead_sql_catalog::type_name::sql_type(&create.data_type).map_err(|e| match &create
-            .data_type
-        {
-            ast::DataType::Custom(written, _) => e.at(cx.at(written.span())),
-            _ => e,
-        })?;
+fn base_of(stmt: &CreateDomainStmt, cx: &DdlContext<'_>) -> Result<SqlType> {
+    let written = lower_type(&stmt.type_name, cx.text)?;
+    let over = logstead_sql_catalog::type_name::sql_type(&written)?;
     if info::by_oid(over.oid).is_none_or(|t| t.kind == 'p') {
         return Err(wrong_type(format!(
             "\"{}\" is not a valid base type for a domain",
@@ -46,23 +123,21 @@ fn base_of(create: &CreateDomain, cx: &DdlContext<'_>) -> Result<SqlType> {
     if user::is_composite(info::element_of(base.oid).unwrap_or(base.oid)) {
         return Err(SqlError::unsupported("a domain over a composite type"));
     }
-    if let Some(collation) = &create.collation {
+    if let Some(collation) = &stmt.coll_clause {
         if info::by_oid(base.oid).is_none_or(|t| t.collation() == 0) {
             return Err(wrong_type(format!(
                 "collations are not supported by type {}",
                 info::format_type_bare(over.oid)
-            ))
-            .at(cx.at(collation.span())));
+            )));
         }
-        check_collation(collation)?;
+        check_collation(collation.name.as_slice())?;
     }
     Ok(over)
 }
 
 /// `pg_collation.oid` of a collation that is there.
-pub(super) fn collation_oid(name: &ast::ObjectName) -> Oid {
-    let last = name.0.last().map(ToString::to_string);
-    match last.as_deref().map(|name| name.trim_matches('"')) {
+pub(super) fn collation_oid(names: &[Name]) -> Oid {
+    match names.last().map(|name| &**name) {
         Some("C") => 950,
         Some("POSIX") => 951,
         _ => 100,
@@ -70,10 +145,11 @@ pub(super) fn collation_oid(name: &ast::ObjectName) -> Oid {
 }
 
 /// Runs CREATE DOMAIN.
-pub(super) async fn create(create: &CreateDomain, cx: &mut DdlContext<'_>) -> Result<()> {
-    let (schema, name) = cx.new_type_name(&create.name)?;
+pub(super) async fn create(stmt: &CreateDomainStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (schema, name) = cx.new_type_name(&stmt.domainname)?;
     free(&schema.name, schema.oid, &name, cx)?;
-    let over = base_of(create, cx)?;
+    let over = base_of(stmt, cx)?;
+    let rules = Rules::of(stmt)?;
     cx.must_use_types(of_users(over.oid))?;
     let base = user::base_type(over);
     let of_over = user::get(over.oid);
@@ -81,18 +157,18 @@ pub(super) async fn create(create: &CreateDomain, cx: &mut DdlContext<'_>) -> Re
     let mut domain = Domain {
         over,
         base,
-        collation: match &create.collation {
-            Some(name) => collation_oid(name),
+        collation: match &stmt.coll_clause {
+            Some(collation) => collation_oid(&collation.name),
             None => of_over.map_or(0, |domain| domain.collation),
         },
-        not_null: create.not_null,
-        default: match &create.default {
+        not_null: rules.null == Some(false),
+        default: match rules.default {
             Some(expr) => default(&name, base, expr, cx)?,
             None => of_over.and_then(|domain| domain.default.clone()),
         },
         checks: Vec::new(),
     };
-    for check in &create.checks {
+    for check in rules.checks {
         let check = new_check(&name, &domain, check, cx)?;
         domain.checks.push(check.0);
     }
@@ -113,10 +189,10 @@ pub(super) async fn create(create: &CreateDomain, cx: &mut DdlContext<'_>) -> Re
 fn default(
     name: &str,
     base: SqlType,
-    expr: &ast::Expr,
+    expr: &Expr,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<String>> {
-    let text = default_text(expr, base, cx)?;
+    let text = default_text(&lower_expr(expr, cx.text)?, base, cx)?;
     if text.is_some() {
         // Of a column as the domain would be, it has to be right.
         let mut relation = value_relation(SqlType::of(base.oid));
@@ -135,12 +211,13 @@ fn default(
 fn new_check(
     name: &str,
     domain: &Domain,
-    new: &DomainCheckClause,
+    new: &Constraint,
     cx: &mut DdlContext<'_>,
 ) -> Result<(DomainCheck, Bound<logstead_sql_plan::expr::Expr>)> {
+    let written = lower_expr(check_of(new)?, cx.text)?;
     let catalog = cx.catalog()?;
     let taken = |wanted: &str| domain.checks.iter().any(|c| c.name == wanted);
-    let check_name = match &new.name {
+    let check_name = match &new.conname {
         Some(wanted) => {
             let wanted = cx.name(wanted);
             if taken(&wanted) {
@@ -154,18 +231,18 @@ fn new_check(
         None => free_name(name, None, "check", taken),
     };
     let relation = value_relation(domain.over);
-    let condition = bound_check(cx, &catalog, &relation, &new.condition)?;
+    let condition = bound_check(cx, &catalog, &relation, &written)?;
     if condition.describe(walk::has_subquery) {
         return Err(SqlError::unsupported(
             "a function that is more than an expression in the check of a domain",
         ));
     }
-    let text = check_text(cx, &catalog, &relation, &new.condition);
+    let text = check_text(cx, &catalog, &relation, &written);
     let check = DomainCheck {
         oid: cx.new_oid()?,
         name: check_name,
         text: with_value(&text),
-        validated: !new.not_valid,
+        validated: !new.skip_validation,
     };
     Ok((check, condition))
 }
@@ -205,8 +282,8 @@ fn no_check(check: &str, name: &str) -> SqlError {
 }
 
 /// A domain that is to be altered, nobody else's to change until the transaction ends.
-async fn altered_domain(
-    name: &ast::ObjectName,
+pub(super) async fn altered_domain(
+    name: &(impl QualifiedName + ?Sized),
     cx: &mut DdlContext<'_>,
 ) -> Result<(Arc<UserType>, Domain)> {
     let ty = altered(name, cx).await?;
@@ -225,30 +302,23 @@ pub(super) fn not_a_domain(oid: Oid) -> SqlError {
 }
 
 /// Runs ALTER DOMAIN, but for what it shares with ALTER TYPE.
-pub(super) async fn alter(
-    name: &ast::ObjectName,
-    alter: &AlterDomain,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let (ty, mut domain) = altered_domain(name, cx).await?;
-    match alter {
-        AlterDomain::Rename(_) | AlterDomain::SetSchema(_) => return Ok(()),
-        AlterDomain::Default(None) => domain.default = None,
-        AlterDomain::Default(Some(expr)) => {
+pub(super) async fn alter(stmt: &AlterDomainStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (ty, mut domain) = altered_domain(&stmt.type_name, cx).await?;
+    match &stmt.action {
+        AlterDomainAction::Default(None) => domain.default = None,
+        AlterDomainAction::Default(Some(expr)) => {
             domain.default = default(&ty.name, domain.base, expr, cx)?;
         }
-        AlterDomain::NotNull(wanted) => {
-            if domain.not_null == *wanted {
-                return Ok(());
+        AlterDomainAction::DropNotNull if !domain.not_null => return Ok(()),
+        AlterDomainAction::DropNotNull => domain.not_null = false,
+        AlterDomainAction::SetNotNull if domain.not_null => return Ok(()),
+        AlterDomainAction::SetNotNull => {
+            for (table, position) in columns_of(ty.oid, cx).await? {
+                ask(cx, &table, position, None).await?;
             }
-            if *wanted {
-                for (table, position) in columns_of(ty.oid, cx).await? {
-                    ask(cx, &table, position, None).await?;
-                }
-            }
-            domain.not_null = *wanted;
+            domain.not_null = true;
         }
-        AlterDomain::Add(new) => {
+        AlterDomainAction::AddConstraint(new) => {
             let (check, condition) = new_check(&ty.name, &domain, new, cx)?;
             if check.validated {
                 let condition = cx.may_run(condition)?;
@@ -258,11 +328,14 @@ pub(super) async fn alter(
             }
             domain.checks.push(check);
         }
-        AlterDomain::Drop { if_exists, name } => {
+        // Nothing depends on a CHECK.
+        AlterDomainAction::DropConstraint {
+            name, missing_ok, ..
+        } => {
             let before = domain.checks.len();
-            domain.checks.retain(|c| c.name != *name);
+            domain.checks.retain(|c| *c.name != **name);
             if domain.checks.len() == before {
-                if !if_exists {
+                if !missing_ok {
                     return Err(no_check(name, &ty.name));
                 }
                 cx.notice(
@@ -275,28 +348,8 @@ pub(super) async fn alter(
                 return Ok(());
             }
         }
-        AlterDomain::RenameConstraint { from, to } => {
-            let shown = info::format_type_bare(ty.oid);
-            let to = cx.name(to);
-            let about = |what: &str, code| {
-                SqlError::new(code, format!("constraint \"{what}\" for domain {shown} "))
-            };
-            let Some(at) = domain.checks.iter().position(|c| c.name == *from) else {
-                let mut error = about(from, SqlState::UNDEFINED_OBJECT);
-                error.fields_mut().message.push_str("does not exist");
-                return Err(error);
-            };
-            if domain.checks.iter().any(|c| c.name == to) {
-                let mut error = about(&to, SqlState::DUPLICATE_OBJECT);
-                error.fields_mut().message.push_str("already exists");
-                return Err(error);
-            }
-            if let Some(check) = domain.checks.get_mut(at) {
-                check.name = to;
-            }
-        }
-        AlterDomain::Validate(name) => {
-            let found = domain.checks.iter_mut().find(|c| c.name == *name);
+        AlterDomainAction::ValidateConstraint(name) => {
+            let found = domain.checks.iter_mut().find(|c| *c.name == **name);
             let check = found.ok_or_else(|| no_check(name, &ty.name))?;
             if check.validated {
                 return Ok(());
@@ -312,10 +365,39 @@ pub(super) async fn alter(
             }
         }
     }
-    let mut changed = UserType::clone(&ty);
+    put_domain(&ty, domain, cx).await
+}
+
+/// Stores a domain that has changed.
+async fn put_domain(ty: &UserType, domain: Domain, cx: &mut DdlContext<'_>) -> Result<()> {
+    let mut changed = UserType::clone(ty);
     changed.kind = UserKind::Domain(Box::new(domain));
     cx.hold_types_of_type(&changed).await?;
     put(&changed, cx).await
+}
+
+/// Runs ALTER DOMAIN ... RENAME CONSTRAINT.
+pub(super) async fn rename_constraint(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let from = stmt.subname.as_deref().ok_or_else(unexpected_object)?;
+    let (ty, mut domain) = altered_domain(name_of(&stmt.object)?, cx).await?;
+    let to = cx.name(&stmt.newname);
+    let told = |name: &str, code, what: &str| {
+        let shown = info::format_type_bare(ty.oid);
+        SqlError::new(
+            code,
+            format!("constraint \"{name}\" for domain {shown} {what}"),
+        )
+    };
+    let Some(at) = domain.checks.iter().position(|c| c.name == from) else {
+        return Err(told(from, SqlState::UNDEFINED_OBJECT, "does not exist"));
+    };
+    if domain.checks.iter().any(|c| c.name == to) {
+        return Err(told(&to, SqlState::DUPLICATE_OBJECT, "already exists"));
+    }
+    if let Some(check) = domain.checks.get_mut(at) {
+        check.name = to;
+    }
+    put_domain(&ty, domain, cx).await
 }
 
 /// The domain and all that are made over it.

@@ -2,8 +2,12 @@
 
 use super::alter_table::{system_relation, wrong_kind};
 use super::dependents::{self, Object};
+use super::object_address::{dotted_names, name_of, noun};
 use super::objects::{no_relation, no_schema};
-use super::{DdlContext, create_table, foreign, permit, sequence};
+use super::{
+    DdlContext, create_table, extensions, foreign, permit, policies, routines, sequence, triggers,
+    types,
+};
 use crate::pg_catalog::calls;
 use logstead_engine::{RowLock, TableLock};
 use logstead_sql_catalog::classes::PG_NAMESPACE;
@@ -11,7 +15,7 @@ use logstead_sql_catalog::rights::denied;
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_catalog::temporary::{ALIAS, is_temporary_schema};
 use logstead_sql_catalog::{Catalog, ConstraintKind, Relation, RelationKind};
-use logstead_sql_parse::lowered::{self as ast, ObjectType};
+use logstead_sql_parse::ast::{AnyName, DropBehavior, DropStmt, ObjectType, TruncateStmt};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{self, Class};
 use logstead_sql_types::value::{Oid, info};
@@ -31,31 +35,47 @@ pub(super) fn still_used(what: &str, detail: &str) -> SqlError {
     .hint(CASCADE_HINT)
 }
 
-/// Runs DROP.
-pub(super) async fn execute(
-    kind: ObjectType,
-    if_exists: bool,
-    names: &[ast::ObjectName],
-    cascade: bool,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    match kind {
-        ObjectType::Schema => return drop_schemas(names, if_exists, cascade, cx).await,
+/// Runs DROP (`RemoveObjects`).
+pub(super) async fn execute(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let cascade = stmt.behavior == DropBehavior::Cascade;
+    match stmt.remove_type {
         ObjectType::Table
         | ObjectType::Index
         | ObjectType::Sequence
         | ObjectType::View
-        | ObjectType::MaterializedView => {}
+        | ObjectType::MatView => {}
+        ObjectType::Schema => {
+            let names = dotted_names(&stmt.objects)?;
+            return drop_schemas(&names, stmt.missing_ok, cascade, cx).await;
+        }
+        ObjectType::Function
+        | ObjectType::Procedure
+        | ObjectType::Routine
+        | ObjectType::Aggregate => return routines::drop(stmt, cx).await,
+        ObjectType::Type | ObjectType::Domain => return types::drop(stmt, cx).await,
+        ObjectType::Policy => return policies::drop(stmt, cx).await,
+        ObjectType::Trigger => return triggers::drop(stmt, cx).await,
+        ObjectType::Extension => return extensions::drop(stmt, cx).await,
+        _ => return drop_absent(stmt, cx),
     }
     let mut targets = Vec::new();
-    for name in names {
-        if let Some(oid) = find(kind, name, if_exists, cx)?
+    for object in &stmt.objects {
+        if let Some(oid) = find(stmt.remove_type, name_of(object)?, stmt.missing_ok, cx)?
             && !targets.contains(&oid)
         {
             targets.push(oid);
         }
     }
-    together(kind, targets, cascade, cx).await
+    together(stmt.remove_type, targets, cascade, cx).await
+}
+
+/// What nobody can make: that it is not there is said as of other objects.
+fn drop_absent(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    for name in dotted_names(&stmt.objects)? {
+        let (what, code) = (noun(stmt.remove_type), SqlState::UNDEFINED_OBJECT);
+        absent(&name, what, code, stmt.missing_ok, cx)?;
+    }
+    Ok(())
 }
 
 /// Drops objects of one kind.
@@ -84,7 +104,7 @@ pub(super) async fn together(
     }
     for oid in targets {
         match kind {
-            ObjectType::View | ObjectType::MaterializedView => drop_view(oid, cx).await?,
+            ObjectType::View | ObjectType::MatView => drop_view(oid, cx).await?,
             ObjectType::Table => drop_table(oid, cascade, &dropping, cx).await?,
             ObjectType::Sequence => drop_sequence(oid, cascade, &dropping, cx).await?,
             _ => drop_index(oid, cascade, cx).await?,
@@ -94,7 +114,7 @@ pub(super) async fn together(
 }
 
 /// Notice or error for an object that does not exist.
-fn absent(
+pub(super) fn absent(
     name: &str,
     what: &str,
     code: SqlState,
@@ -114,20 +134,10 @@ fn absent(
     Ok(())
 }
 
-fn word(kind: ObjectType) -> &'static str {
-    match kind {
-        ObjectType::Table => "table",
-        ObjectType::Index => "index",
-        ObjectType::Sequence => "sequence",
-        ObjectType::MaterializedView => "materialized view",
-        _ => "view",
-    }
-}
-
 /// OID of an object of the right kind; `None` if it does not exist and need not.
 fn find(
     kind: ObjectType,
-    name: &ast::ObjectName,
+    name: &AnyName,
     if_exists: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Oid>> {
@@ -151,7 +161,7 @@ fn find(
         } else {
             SqlState::UNDEFINED_TABLE
         };
-        absent(&plain, word(kind), code, if_exists, cx)?;
+        absent(&plain, noun(kind), code, if_exists, cx)?;
         return Ok(None);
     };
     let found = match catalog.relations.get(&oid).map(|r| &r.kind) {
@@ -159,19 +169,19 @@ fn find(
         Some(RelationKind::Table) => ObjectType::Table,
         Some(RelationKind::Sequence(_)) => ObjectType::Sequence,
         Some(RelationKind::View(_)) => ObjectType::View,
-        Some(RelationKind::Materialized(..)) => ObjectType::MaterializedView,
+        Some(RelationKind::Materialized(..)) => ObjectType::MatView,
         Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
     };
     if found == kind {
         return Ok(Some(oid));
     }
     let article = |kind| if kind == ObjectType::Index { "an" } else { "a" };
-    let upper = word(found).to_uppercase();
+    let upper = noun(found).to_uppercase();
     Err(
-        wrong_kind(&plain, &format!("{} {}", article(kind), word(kind))).hint(format!(
+        wrong_kind(&plain, &format!("{} {}", article(kind), noun(kind))).hint(format!(
             "Use DROP {upper} to remove {} {}.",
             article(found),
-            word(found)
+            noun(found)
         )),
     )
 }
@@ -398,24 +408,17 @@ async fn drop_index(oid: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<
 }
 
 pub(super) async fn drop_schemas(
-    names: &[ast::ObjectName],
+    names: &[String],
     if_exists: bool,
     cascade: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     for name in names {
-        let name = calls::name_parts(name)?.1;
         let catalog = cx.catalog()?;
         // What a session calls its own is no schema's name.
-        let named = catalog.schema(&name).filter(|_| name != ALIAS);
+        let named = catalog.schema(name).filter(|_| name != ALIAS);
         let Some(schema) = named.cloned() else {
-            absent(
-                &name,
-                "schema",
-                SqlState::INVALID_SCHEMA_NAME,
-                if_exists,
-                cx,
-            )?;
+            absent(name, "schema", SqlState::INVALID_SCHEMA_NAME, if_exists, cx)?;
             continue;
         };
         if matches!(schema.oid, 11 | 99 | 13_000) {
@@ -427,13 +430,7 @@ pub(super) async fn drop_schemas(
         // Who makes something in it is waited for, and what was made is seen; who comes later waits, and finds no
         // schema.
         if !cx.hold_schema(schema.oid, RowLock::Update).await? {
-            absent(
-                &name,
-                "schema",
-                SqlState::INVALID_SCHEMA_NAME,
-                if_exists,
-                cx,
-            )?;
+            absent(name, "schema", SqlState::INVALID_SCHEMA_NAME, if_exists, cx)?;
             continue;
         }
         if !cx.judged(|judge, role| judge.owns(role, PG_NAMESPACE, schema.oid))? {
@@ -594,11 +591,11 @@ pub(super) fn cascade_notice(cx: &mut DdlContext<'_>, labels: &[String]) {
 
 /// Locks the tables that TRUNCATE empties, with those that CASCADE adds, and asks whether it may.
 pub(super) async fn truncated(
-    truncate: &ast::Truncate,
+    truncate: &TruncateStmt,
     cx: &mut DdlContext<'_>,
 ) -> Result<Vec<Oid>> {
     let mut targets = Vec::new();
-    for target in &truncate.table_names {
+    for target in &truncate.relations {
         let (schema, plain) = calls::lookup_parts(target)?;
         let catalog = cx.catalog()?;
         let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
@@ -613,7 +610,7 @@ pub(super) async fn truncated(
             targets.push(oid);
         }
     }
-    let cascade = truncate.cascade;
+    let cascade = truncate.behavior == DropBehavior::Cascade;
     let mut locked = 0;
     // Locking may wait, and what references the tables may be other tables afterwards.
     while let Some(oid) = targets.get(locked).copied() {
@@ -661,8 +658,8 @@ pub(super) async fn truncated(
 }
 
 /// Runs TRUNCATE: every table gets a new, empty storage.
-pub(super) async fn truncate(truncate: &ast::Truncate, cx: &mut DdlContext<'_>) -> Result<()> {
-    let restart = truncate.restart_identity;
+pub(super) async fn truncate(truncate: &TruncateStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let restart = truncate.restart_seqs;
     for oid in truncated(truncate, cx).await? {
         let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
             continue;

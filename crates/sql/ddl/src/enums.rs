@@ -5,7 +5,7 @@ use super::types::{add, altered, array_name, free, put, texts};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, quote_literal};
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexDef, Relation};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{AlterEnumStmt, AnyName, CreateEnumStmt};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{self, ENUM_BITS, Label, UserKind, UserType};
 use logstead_sql_types::value::{Oid, info};
@@ -23,12 +23,10 @@ fn check_label(label: &str) -> Result<()> {
     .detail("Labels must be 63 bytes or less."))
 }
 
-pub(super) async fn create(
-    name: &ast::ObjectName,
-    labels: &[String],
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let (schema, name) = cx.new_type_name(name)?;
+/// Runs CREATE TYPE ... AS ENUM.
+pub(super) async fn create(stmt: &CreateEnumStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let labels = &stmt.vals;
+    let (schema, name) = cx.new_type_name(&stmt.type_name)?;
     free(&schema.name, schema.oid, &name, cx)?;
     let (oid, csn) = cx.store.new_type_oid(cx.worker, ENUM_BITS)?;
     cx.depends_on(csn);
@@ -48,7 +46,7 @@ pub(super) async fn create(
             oid: cx.new_oid()?,
             place: user::first_place(index),
             sort: index as f32 + 1.0,
-            name: Arc::from(label.as_str()),
+            name: Arc::from(&**label),
             fresh: false,
         });
     }
@@ -100,21 +98,24 @@ fn sort_between(labels: &[Label], index: usize) -> Option<f32> {
     }
 }
 
-pub(super) async fn add_value(
-    name: &ast::ObjectName,
-    if_not_exists: bool,
-    label: &str,
-    at: Option<&(String, bool)>,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let ty = altered(name, cx).await?;
+/// Runs ALTER TYPE ... ADD VALUE and RENAME VALUE.
+pub(super) async fn alter(stmt: &AlterEnumStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    match &stmt.old_val {
+        Some(old) => rename_value(&stmt.type_name, old, &stmt.new_val, cx).await,
+        None => add_value(stmt, cx).await,
+    }
+}
+
+async fn add_value(stmt: &AlterEnumStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let label = &*stmt.new_val;
+    let ty = altered(&stmt.type_name, cx).await?;
     if !user::is_enum(ty.oid) {
         return Err(not_an_enum(ty.oid));
     }
     check_label(label)?;
     let labels = ty.labels();
     if labels.iter().any(|l| &*l.name == label) {
-        if !if_not_exists {
+        if !stmt.skip_if_new_val_exists {
             return Err(label_exists(label));
         }
         cx.notice(
@@ -123,11 +124,11 @@ pub(super) async fn add_value(
         );
         return Ok(());
     }
-    let index = match at {
+    let index = match &stmt.new_val_neighbor {
         None => labels.len(),
-        Some((neighbour, before)) => {
-            let found = labels.iter().position(|l| *l.name == **neighbour);
-            found.ok_or_else(|| no_label(neighbour))? + usize::from(!before)
+        Some(neighbor) => {
+            let found = labels.iter().position(|l| *l.name == **neighbor);
+            found.ok_or_else(|| no_label(neighbor))? + usize::from(stmt.new_val_is_after)
         }
     };
     let before = index.checked_sub(1).and_then(|i| labels.get(i));
@@ -163,12 +164,7 @@ pub(super) async fn add_value(
     put(&changed, cx).await
 }
 
-pub(super) async fn rename_value(
-    name: &ast::ObjectName,
-    from: &str,
-    to: &str,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
+async fn rename_value(name: &AnyName, from: &str, to: &str, cx: &mut DdlContext<'_>) -> Result<()> {
     let ty = altered(name, cx).await?;
     check_label(to)?;
     let mut changed = UserType::clone(&ty);

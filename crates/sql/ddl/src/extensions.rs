@@ -6,17 +6,20 @@
 //! number, [`EXTENSION_ROW`] as the column, and `schema/version/name` as the text. So builds that do not know of it
 //! read the database, and only miss the functions.
 
-use super::DdlContext;
 use super::dependents::{self, Object};
+use super::drop::absent;
+use super::object_address::dotted_names;
 use super::types::{add, array_name, delete, free, refuse_temporary};
+use super::{DdlContext, define};
 use crate::pg_catalog::PLPGSQL as PLPGSQL_OID;
 use logstead_sql_catalog::classes::PG_EXTENSION;
 use logstead_sql_catalog::extensions::{EXTENSION_ROW, EXTENSIONS, extension_of};
 use logstead_sql_catalog::{Catalog, ConstraintKind, IndexKey, Relation};
 use logstead_sql_func::Function;
 use logstead_sql_func::extensions::{AVAILABLE, Available};
-use logstead_sql_parse::ExtensionCommand;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{
+    AlterExtensionStmt, CreateExtensionStmt, DropBehavior, DropStmt, Name,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{Extension, UserKind, UserType};
 use logstead_sql_types::value::{Oid, info};
@@ -25,106 +28,82 @@ use logstead_types::SqlState;
 /// The extension that is always there.
 const PLPGSQL: &str = "plpgsql";
 
-/// Runs a statement about extensions.
-pub(super) async fn execute(command: &ExtensionCommand, cx: &mut DdlContext<'_>) -> Result<()> {
-    match command {
-        ExtensionCommand::Create {
-            if_not_exists,
-            name,
-            schema,
-            version,
-        } => {
-            let catalog = cx.catalog()?;
-            let made = catalog.types.extensions().iter().any(|e| e.name == *name);
-            if name == PLPGSQL
-                || made
-                || type_of(name).is_some_and(|ty| catalog.types.get(ty).is_some())
-            {
-                let exists = format!("extension \"{name}\" already exists");
-                if !if_not_exists {
-                    return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, exists));
-                }
-                cx.notice(SqlState::DUPLICATE_OBJECT, format!("{exists}, skipping"));
-                return Ok(());
+/// Runs CREATE EXTENSION.
+pub(super) async fn create(stmt: &CreateExtensionStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (mut schema, mut version, mut cascade) = (None, None, None);
+    for option in &stmt.options {
+        let place = match &*option.name {
+            "schema" => &mut schema,
+            "new_version" => &mut version,
+            "cascade" => {
+                define::set_once(&mut cascade, (), option, cx.text)?;
+                continue;
             }
-            if let Some(available) = AVAILABLE.iter().find(|a| a.name == name) {
-                return create(available, schema.as_deref(), version.as_deref(), cx).await;
-            }
-            let ty = type_of(name).ok_or_else(|| not_available(name))?;
-            create_type(name, ty, schema.as_deref(), cx).await?;
-            cx.own_extension(extension_of(ty)).await
+            _ => return Err(define::unexpected(option)),
+        };
+        define::set_once(place, define::get_string(option)?, option, cx.text)?;
+    }
+    let name = &*stmt.extname;
+    let catalog = cx.catalog()?;
+    let made = catalog.types.extensions().iter().any(|e| e.name == *name);
+    if name == PLPGSQL || made || type_of(name).is_some_and(|ty| catalog.types.get(ty).is_some()) {
+        let exists = format!("extension \"{name}\" already exists");
+        if !stmt.if_not_exists {
+            return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, exists));
         }
-        ExtensionCommand::Update { name } => {
-            let catalog = cx.catalog()?;
-            let made = catalog.types.extensions().iter().find(|e| e.name == *name);
-            let version = match made {
-                Some(made) => {
-                    cx.must_own_extension(made.oid, name)?;
-                    made.version.as_str()
-                }
-                None if type_of(name).is_some_and(|ty| catalog.types.get(ty).is_some()) => {
-                    let of_type = type_of(name).map_or(0, extension_of);
-                    cx.must_own_extension(of_type, name)?;
-                    let of_type = EXTENSIONS.iter().find(|e| e.name == name);
-                    of_type.map_or("", |e| e.version)
-                }
-                None if name == PLPGSQL => "1.0",
-                None => {
-                    let code = SqlState::UNDEFINED_OBJECT;
-                    return Err(SqlError::new(code, absent("extension", name)));
-                }
-            };
-            cx.notice(
-                SqlState::SUCCESSFUL_COMPLETION,
-                format!("version \"{version}\" of extension \"{name}\" is already installed"),
-            );
-            Ok(())
+        cx.notice(SqlState::DUPLICATE_OBJECT, format!("{exists}, skipping"));
+        return Ok(());
+    }
+    if let Some(available) = AVAILABLE.iter().find(|a| a.name == name) {
+        return create_available(available, schema.as_deref(), version.as_deref(), cx).await;
+    }
+    let ty = type_of(name).ok_or_else(|| not_available(name))?;
+    create_type(name, ty, schema.as_deref(), cx).await?;
+    cx.own_extension(extension_of(ty)).await
+}
+
+/// Runs ALTER EXTENSION ... UPDATE.
+pub(super) fn update(stmt: &AlterExtensionStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let name = &*stmt.extname;
+    let catalog = cx.catalog()?;
+    let made = catalog.types.extensions().iter().find(|e| e.name == *name);
+    let version = match made {
+        Some(made) => {
+            cx.must_own_extension(made.oid, name)?;
+            made.version.as_str()
         }
-        ExtensionCommand::DropAbsent {
-            kind,
-            if_exists,
-            names,
-        } => {
-            for name in names {
-                let absent = absent(kind, name);
-                if !if_exists {
-                    return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, absent));
-                }
-                cx.notice(
-                    SqlState::SUCCESSFUL_COMPLETION,
-                    format!("{absent}, skipping"),
-                );
-            }
-            Ok(())
+        None if type_of(name).is_some_and(|ty| catalog.types.get(ty).is_some()) => {
+            let of_type = type_of(name).map_or(0, extension_of);
+            cx.must_own_extension(of_type, name)?;
+            let of_type = EXTENSIONS.iter().find(|e| e.name == name);
+            of_type.map_or("", |e| e.version)
         }
-        ExtensionCommand::Drop {
-            if_exists,
-            names,
-            cascade,
-        } => {
-            for name in names {
-                if remove(name, *cascade, cx).await? {
-                    continue;
-                }
-                let absent = absent("extension", name);
-                if !if_exists {
-                    return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, absent));
-                }
-                cx.notice(
-                    SqlState::SUCCESSFUL_COMPLETION,
-                    format!("{absent}, skipping"),
-                );
-            }
-            Ok(())
+        None if name == PLPGSQL => "1.0",
+        None => {
+            let code = SqlState::UNDEFINED_OBJECT;
+            return absent(name, "extension", code, false, cx);
+        }
+    };
+    cx.notice(
+        SqlState::SUCCESSFUL_COMPLETION,
+        format!("version \"{version}\" of extension \"{name}\" is already installed"),
+    );
+    Ok(())
+}
+
+/// Runs DROP EXTENSION.
+pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let cascade = stmt.behavior == DropBehavior::Cascade;
+    for name in &dotted_names(&stmt.objects)? {
+        if !remove(name, cascade, cx).await? {
+            let code = SqlState::UNDEFINED_OBJECT;
+            absent(name, "extension", code, stmt.missing_ok, cx)?;
         }
     }
+    Ok(())
 }
 
-fn absent(kind: &str, name: &str) -> String {
-    format!("{kind} \"{name}\" does not exist")
-}
-
-async fn create(
+async fn create_available(
     available: &Available,
     schema: Option<&str>,
     version: Option<&str>,
@@ -161,7 +140,7 @@ pub(super) async fn remove(name: &str, cascade: bool, cx: &mut DdlContext<'_>) -
     let made = catalog.types.extensions();
     if let Some(extension) = made.iter().find(|e| e.name == *name) {
         cx.must_own_extension(extension.oid, name)?;
-        drop(extension, cascade, &catalog, cx).await?;
+        drop_functions(extension, cascade, &catalog, cx).await?;
         return Ok(true);
     }
     let Some(ty) = type_of(name).filter(|ty| catalog.types.get(*ty).is_some()) else {
@@ -176,7 +155,7 @@ pub(super) async fn remove(name: &str, cascade: bool, cx: &mut DdlContext<'_>) -
     Ok(true)
 }
 
-async fn drop(
+async fn drop_functions(
     extension: &Extension,
     cascade: bool,
     catalog: &Catalog,
@@ -215,8 +194,8 @@ async fn create_type(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let parts = schema.into_iter().chain([name]);
-    let quoted = parts.map(|part| ast::Ident::with_quote('"', part));
-    let (schema, name) = cx.new_name(&ast::ObjectName::from(quoted.collect::<Vec<_>>()))?;
+    let parts: Vec<Name> = parts.map(Name::from).collect();
+    let (schema, name) = cx.new_name(parts.as_slice())?;
     refuse_temporary(&schema.name)?;
     cx.must_create_extension(&name)?;
     free(&schema.name, schema.oid, &name, cx)?;

@@ -1,8 +1,12 @@
 //! GRANT, REVOKE and ALTER DEFAULT PRIVILEGES: who may grant what, and what is granted then.
 
 use super::grant_relation::{on_relation, on_relations};
+use super::object_address::{
+    dotted_names, large_object_of, name_of as object_name, noun, relation_of, unexpected_object,
+    with_args,
+};
 use super::objects::{no_relation, no_schema};
-use super::{DdlContext, routine_lookup, types};
+use super::{DdlContext, define, routine_lookup, types};
 use crate::pg_catalog::calls;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
@@ -13,8 +17,10 @@ use logstead_sql_catalog::role::acl::{
     privilege as p,
 };
 use logstead_sql_catalog::{Catalog, RelationKind};
-use logstead_sql_parse::lowered::ObjectName;
-use logstead_sql_parse::{Grant, GrantOn, RoleName, RoutineWord};
+use logstead_sql_parse::ast::{
+    AlterDefaultPrivilegesStmt, DefArg, DropBehavior, GrantStmt, GrantTarget, Name, ObjectRef,
+    ObjectType, RangeVar, RoleSpec, RoleSpecKind,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info};
 use logstead_types::SqlState;
@@ -75,12 +81,12 @@ impl Asked {
     }
 }
 
-pub(super) fn asked(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<Asked> {
+pub(super) fn asked(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Result<Asked> {
     let mut grantees = Vec::new();
     for grantee in &grant.grantees {
-        grantees.push(match grantee {
-            RoleName::Public => PUBLIC,
-            role => cx.find_role(role)?.oid,
+        grantees.push(match grantee.kind {
+            RoleSpecKind::Public => PUBLIC,
+            _ => cx.find_role(grantee)?.oid,
         });
     }
     if let Some(grantor) = &grant.grantor
@@ -91,38 +97,37 @@ pub(super) fn asked(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<Asked> {
             "grantor must be current user",
         ));
     }
-    let mut whole = Some(0);
+    let mut whole = match grant.privileges.is_empty() {
+        true => None,
+        false => Some(0),
+    };
     let mut columns = Vec::new();
-    match &grant.privileges {
-        None if grant.columns.is_empty() => whole = None,
-        None => columns.push((None, grant.columns.clone())),
-        Some(all) => {
-            let mut mask = 0;
-            for (word, of) in all {
-                let privilege = privilege(word)?;
-                match of.is_empty() {
-                    true => mask |= privilege,
-                    false => {
-                        if privilege & !AclKind::Column.all() != 0 {
-                            return Err(SqlError::new(
-                                INVALID_GRANT,
-                                format!("invalid privilege type {} for column", name_of(privilege)),
-                            ));
-                        }
-                        columns.push((Some(privilege), of.clone()));
-                    }
-                }
-            }
-            whole = Some(mask);
+    for asked in &grant.privileges {
+        let names = asked.cols.iter().map(ToString::to_string);
+        let Some(word) = &asked.priv_name else {
+            columns.push((None, names.collect()));
+            continue;
+        };
+        let privilege = privilege(word)?;
+        if asked.cols.is_empty() {
+            whole = whole.map(|mask| mask | privilege);
+            continue;
         }
+        if privilege & !AclKind::Column.all() != 0 {
+            return Err(SqlError::new(
+                INVALID_GRANT,
+                format!("invalid privilege type {} for column", name_of(privilege)),
+            ));
+        }
+        columns.push((Some(privilege), names.collect()));
     }
     Ok(Asked {
         whole,
         columns,
         grantees,
-        revoke: grant.revoke,
-        option: grant.option,
-        cascade: grant.cascade,
+        revoke: !grant.is_grant,
+        option: grant.grant_option,
+        cascade: grant.behavior == DropBehavior::Cascade,
     })
 }
 
@@ -214,117 +219,66 @@ pub(super) fn changed(
 }
 
 /// Runs GRANT and REVOKE.
-pub(super) async fn execute(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn execute(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    cx.hold_rights().await?;
     let asked = asked(grant, cx)?;
-    let of_relations = matches!(grant.on, GrantOn::Tables(_) | GrantOn::AllTables(_));
-    if !asked.columns.is_empty() && !of_relations {
-        return Err(match grant.on {
-            GrantOn::Other(what) => SqlError::unsupported(what),
-            _ => SqlError::new(
-                INVALID_GRANT,
-                "column privileges are only valid for relations",
-            ),
-        });
+    let (kind, objects) = match &grant.target {
+        GrantTarget::Objects(kind, objects) => (*kind, objects),
+        GrantTarget::AllInSchema(kind, schemas) => {
+            refuse_columns(&asked, *kind)?;
+            return on_all_in_schemas(&asked, *kind, schemas, cx).await;
+        }
+        GrantTarget::Defaults(_) => return Err(unexpected_object()),
+    };
+    if let Some(what) = unsupported_target(kind) {
+        return Err(SqlError::unsupported(what));
     }
-    match &grant.on {
-        GrantOn::Tables(names) => on_relations(&asked, &found(names, cx)?, false, cx).await,
-        GrantOn::Sequences(names) => {
+    refuse_columns(&asked, kind)?;
+    match kind {
+        ObjectType::Table => {
+            let relations = found(objects.iter().map(relation_of), cx)?;
+            on_relations(&asked, &relations, false, cx).await
+        }
+        ObjectType::Sequence => {
             asked.check(AclKind::Sequence)?;
-            on_relations(&asked, &found(names, cx)?, true, cx).await
+            let relations = found(objects.iter().map(relation_of), cx)?;
+            on_relations(&asked, &relations, true, cx).await
         }
-        GrantOn::AllTables(schemas) | GrantOn::AllSequences(schemas) => {
-            let sequences = matches!(grant.on, GrantOn::AllSequences(_));
-            if sequences {
-                asked.check(AclKind::Sequence)?;
-            }
-            let catalog = cx.catalog()?;
-            let mut all = Vec::new();
-            for name in schemas {
-                let schema = usable_schema(name, &catalog, cx)?;
-                let mut inside: Vec<Oid> = catalog
-                    .dependent_relations(schema)
-                    .into_iter()
-                    .filter(|r| r.schema == schema)
-                    .filter(|r| matches!(r.kind, RelationKind::Sequence(_)) == sequences)
-                    .map(|r| r.oid)
-                    .collect();
-                inside.sort_unstable();
-                all.extend(inside);
-            }
-            on_relations(&asked, &all, sequences, cx).await
+        ObjectType::Function | ObjectType::Procedure | ObjectType::Routine => {
+            on_routines(&asked, kind, objects, cx).await
         }
-        GrantOn::Routines(word, names) => {
-            asked.check(AclKind::Function).map_err(|mut error| {
-                let fields = error.fields_mut();
-                fields.message = fields.message.replace("function", word.text());
-                error
-            })?;
-            for name in names {
-                let routine = routine_lookup::named(*word, name, cx)?;
-                let object = (PG_PROC, routine.oid, AclKind::Function);
-                on_object(&asked, object, &routine.name, cx).await?;
-            }
-            Ok(())
-        }
-        GrantOn::AllRoutines(word, schemas) => {
-            asked.check(AclKind::Function)?;
-            let catalog = cx.catalog()?;
-            for name in schemas {
-                let schema = usable_schema(name, &catalog, cx)?;
-                if schema == 11 {
-                    return Err(SqlError::unsupported("GRANT on a built-in function"));
-                }
-                for routine in catalog.dependent_routines(schema) {
-                    let fits = match word {
-                        RoutineWord::Function => !routine.procedure,
-                        RoutineWord::Procedure => routine.procedure,
-                        RoutineWord::Routine => true,
-                        RoutineWord::Aggregate => routine.aggregate.is_some(),
-                    };
-                    if fits && routine.schema == schema {
-                        let object = (PG_PROC, routine.oid, AclKind::Function);
-                        on_object(&asked, object, &routine.name, cx).await?;
-                    }
-                }
-            }
-            Ok(())
-        }
-        GrantOn::Schemas(names) => {
+        ObjectType::Schema => {
             asked.check(AclKind::Schema)?;
-            for name in names {
+            for name in &dotted_names(objects)? {
                 let catalog = cx.catalog()?;
                 let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?;
-                on_object(
-                    &asked,
-                    (PG_NAMESPACE, schema.oid, AclKind::Schema),
-                    name,
-                    cx,
-                )
-                .await?;
+                let object = (PG_NAMESPACE, schema.oid, AclKind::Schema);
+                on_object(&asked, object, name, cx).await?;
             }
             Ok(())
         }
-        GrantOn::Databases(names) => {
+        ObjectType::Database => {
             asked.check(AclKind::Database)?;
             cx.hold_databases().await?;
-            for name in names {
+            for name in &dotted_names(objects)? {
                 let catalog = cx.catalog()?;
                 let database = database(name, &catalog)?;
                 on_object(&asked, (PG_DATABASE, database, AclKind::Database), name, cx).await?;
             }
             Ok(())
         }
-        GrantOn::LargeObjects(objects) => {
+        ObjectType::LargeObject => {
             asked.check(AclKind::LargeObject)?;
             for object in objects {
-                let target = (PG_LARGEOBJECT, *object, AclKind::LargeObject);
+                let object = large_object_of(object)?;
+                let target = (PG_LARGEOBJECT, object, AclKind::LargeObject);
                 on_object(&asked, target, &format!("large object {object}"), cx).await?;
             }
             Ok(())
         }
-        GrantOn::Languages(names) => {
+        ObjectType::Language => {
             asked.check(AclKind::Language)?;
-            for name in names {
+            for name in &dotted_names(objects)? {
                 match name.as_str() {
                     "sql" | "plpgsql" => leave_usage(&asked, AclKind::Language, name, cx)?,
                     "c" | "internal" => return Err(untrusted(name)),
@@ -338,24 +292,117 @@ pub(super) async fn execute(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<()
             }
             Ok(())
         }
-        GrantOn::Types(word, names) => {
-            asked.check(AclKind::Type).map_err(|mut error| {
-                let fields = error.fields_mut();
-                fields.message = fields.message.replace("for type", &format!("for {word}"));
-                error
-            })?;
-            for name in names {
-                let (own, name) = types::granted(name, *word == "domain", cx)?;
-                match own {
-                    Some(ty) => on_object(&asked, (PG_TYPE, ty, AclKind::Type), &name, cx).await?,
-                    None => leave_usage(&asked, AclKind::Type, &name, cx)?,
-                }
-            }
-            Ok(())
-        }
-        GrantOn::Other(what) => Err(SqlError::unsupported(*what)),
-        GrantOn::Later(_) => Err(SqlError::internal("default privileges outside of theirs")),
+        ObjectType::Type | ObjectType::Domain => on_types(&asked, kind, objects, cx).await,
+        _ => Err(unexpected_object()),
     }
+}
+
+/// What objects of a kind have no privileges here, as 0A000 names it.
+fn unsupported_target(kind: ObjectType) -> Option<&'static str> {
+    Some(match kind {
+        ObjectType::Fdw => "GRANT on a foreign-data wrapper",
+        ObjectType::ForeignServer => "GRANT on a foreign server",
+        ObjectType::Tablespace => "GRANT on a tablespace",
+        ObjectType::ParameterAcl => "GRANT on a parameter",
+        _ => return None,
+    })
+}
+
+/// 0LP01 for columns of what is no relation.
+fn refuse_columns(asked: &Asked, kind: ObjectType) -> Result<()> {
+    match asked.columns.is_empty() || kind == ObjectType::Table {
+        true => Ok(()),
+        false => Err(SqlError::new(
+            INVALID_GRANT,
+            "column privileges are only valid for relations",
+        )),
+    }
+}
+
+/// GRANT and REVOKE ON ALL objects of a kind in schemas.
+async fn on_all_in_schemas(
+    asked: &Asked,
+    kind: ObjectType,
+    schemas: &[Name],
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    if matches!(kind, ObjectType::Table | ObjectType::Sequence) {
+        let sequences = kind == ObjectType::Sequence;
+        if sequences {
+            asked.check(AclKind::Sequence)?;
+        }
+        let mut all = Vec::new();
+        for name in schemas {
+            let schema = usable_schema(name, &catalog, cx)?;
+            let mut inside: Vec<Oid> = catalog
+                .dependent_relations(schema)
+                .into_iter()
+                .filter(|r| r.schema == schema)
+                .filter(|r| matches!(r.kind, RelationKind::Sequence(_)) == sequences)
+                .map(|r| r.oid)
+                .collect();
+            inside.sort_unstable();
+            all.extend(inside);
+        }
+        return on_relations(asked, &all, sequences, cx).await;
+    }
+    asked.check(AclKind::Function)?;
+    for name in schemas {
+        let schema = usable_schema(name, &catalog, cx)?;
+        if schema == 11 {
+            return Err(SqlError::unsupported("GRANT on a built-in function"));
+        }
+        for routine in catalog.dependent_routines(schema) {
+            if routine_lookup::is_of_kind(routine, kind) && routine.schema == schema {
+                let object = (PG_PROC, routine.oid, AclKind::Function);
+                on_object(asked, object, &routine.name, cx).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn on_routines(
+    asked: &Asked,
+    kind: ObjectType,
+    objects: &[ObjectRef],
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    asked.check(AclKind::Function).map_err(|mut error| {
+        let fields = error.fields_mut();
+        fields.message = fields.message.replace("function", noun(kind));
+        error
+    })?;
+    for object in objects {
+        let routine = routine_lookup::named(kind, with_args(object)?, cx)?;
+        let object = (PG_PROC, routine.oid, AclKind::Function);
+        on_object(asked, object, &routine.name, cx).await?;
+    }
+    Ok(())
+}
+
+async fn on_types(
+    asked: &Asked,
+    kind: ObjectType,
+    objects: &[ObjectRef],
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    asked.check(AclKind::Type).map_err(|mut error| {
+        let fields = error.fields_mut();
+        let words = format!("for {}", noun(kind));
+        fields.message = fields.message.replace("for type", &words);
+        error
+    })?;
+    for object in objects {
+        let of_domain = kind == ObjectType::Domain;
+        let (own, name) = types::granted(object_name(object)?, of_domain, cx)?;
+        match own {
+            Some(ty) => on_object(asked, (PG_TYPE, ty, AclKind::Type), &name, cx).await?,
+            None => leave_usage(asked, AclKind::Type, &name, cx)?,
+        }
+    }
+    Ok(())
 }
 
 fn untrusted(name: &str) -> SqlError {
@@ -408,10 +455,15 @@ fn usable_schema(name: &str, catalog: &Catalog, cx: &mut DdlContext<'_>) -> Resu
     }
 }
 
-pub(super) fn found(names: &[ObjectName], cx: &mut DdlContext<'_>) -> Result<Vec<Oid>> {
+/// The relations and indexes of these names.
+fn found<'a>(
+    names: impl Iterator<Item = Result<&'a RangeVar>>,
+    cx: &mut DdlContext<'_>,
+) -> Result<Vec<Oid>> {
     let mut all = Vec::new();
     let catalog = cx.catalog()?;
     for name in names {
+        let name = name?;
         let (schema, plain) = calls::lookup_parts(name)?;
         if let Some(schema) = &schema {
             usable_schema(schema, &catalog, cx)?;
@@ -525,21 +577,36 @@ pub(super) async fn revoke_from(
 
 /// Runs ALTER DEFAULT PRIVILEGES.
 pub(super) async fn defaults(
-    roles: &[RoleName],
-    schemas: &[String],
-    grant: &Grant,
+    stmt: &AlterDefaultPrivilegesStmt,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let asked = asked(grant, cx)?;
-    let GrantOn::Later(word) = grant.on else {
-        return Err(SqlError::internal("default privileges of nothing"));
-    };
-    let kind = match word {
-        "sequences" => AclKind::Sequence,
-        "functions" => AclKind::Function,
-        "types" => AclKind::Type,
-        "schemas" => AclKind::Schema,
-        _ => AclKind::Table,
+    let (mut roles, mut schemas) = (None, None);
+    for option in &stmt.options {
+        match &option.arg {
+            Some(DefArg::Roles(named)) => {
+                define::set_once(&mut roles, named.as_slice(), option, cx.text)?;
+            }
+            Some(DefArg::List(named)) => {
+                define::set_once(&mut schemas, named.as_slice(), option, cx.text)?;
+            }
+            _ => return Err(define::unexpected(option)),
+        }
+    }
+    let roles: &[RoleSpec] = roles.unwrap_or_default();
+    let schemas = schemas.unwrap_or_default().iter().map(|name| match name {
+        DefArg::String(name) => Ok(&**name),
+        _ => Err(unexpected_object()),
+    });
+    let schemas: Vec<&str> = schemas.collect::<Result<_>>()?;
+    cx.hold_rights().await?;
+    let asked = asked(&stmt.action, cx)?;
+    let kind = match stmt.action.target {
+        GrantTarget::Defaults(ObjectType::Table) => AclKind::Table,
+        GrantTarget::Defaults(ObjectType::Sequence) => AclKind::Sequence,
+        GrantTarget::Defaults(ObjectType::Function) => AclKind::Function,
+        GrantTarget::Defaults(ObjectType::Type) => AclKind::Type,
+        GrantTarget::Defaults(ObjectType::Schema) => AclKind::Schema,
+        _ => return Err(unexpected_object()),
     };
     if !asked.columns.is_empty() {
         return Err(SqlError::new(
@@ -570,7 +637,7 @@ pub(super) async fn defaults(
         if schemas.is_empty() {
             default_of((owner, 0, kind), &asked, cx).await?;
         }
-        for name in schemas {
+        for name in &schemas {
             let catalog = cx.catalog()?;
             let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?.oid;
             default_of((owner, schema, kind), &asked, cx).await?;

@@ -1,12 +1,13 @@
 //! Large objects in DDL: whose they are, what is granted on them, what is said of them. Whether they are there, the
 //! session has asked.
 
+use super::object_address::large_object_of;
 use super::{DdlContext, owners};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::rights::denied;
 use logstead_sql_catalog::role::acl::AclKind;
-use logstead_sql_parse::LargeObjectCommand;
+use logstead_sql_parse::ast::{ObjectRef, RoleSpec};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 
@@ -26,27 +27,24 @@ pub async fn rights(object: Oid, owner: Option<Oid>, cx: &mut DdlContext<'_>) ->
     Ok(())
 }
 
-/// Runs ALTER and COMMENT ON LARGE OBJECT.
-pub(super) async fn execute(command: &LargeObjectCommand, cx: &mut DdlContext<'_>) -> Result<()> {
-    match command {
-        LargeObjectCommand::Owner { object, owner } => {
-            let owner = cx.find_role(owner)?.oid;
-            if cx.catalog()?.owner_of(PG_LARGEOBJECT, *object) == owner {
-                return Ok(());
-            }
-            must_own(*object, cx)?;
-            owners::must_be_member(owner, cx)?;
-            owners::give(PG_LARGEOBJECT, *object, owner, cx).await
-        }
-        LargeObjectCommand::Comment { object, text } => {
-            must_own(*object, cx)?;
-            let text = text.as_deref().filter(|text| !text.is_empty());
-            cx.put_comment(PG_LARGEOBJECT, *object, 0, text).await
-        }
+/// Runs ALTER LARGE OBJECT ... OWNER TO.
+pub(super) async fn alter_owner(
+    object: &ObjectRef,
+    owner: &RoleSpec,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let object = large_object_of(object)?;
+    let owner = cx.find_role(owner)?.oid;
+    if cx.catalog()?.owner_of(PG_LARGEOBJECT, object) == owner {
+        return Ok(());
     }
+    must_own(object, cx)?;
+    owners::must_be_member(owner, cx)?;
+    owners::give(PG_LARGEOBJECT, object, owner, cx).await
 }
 
-fn must_own(object: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+/// 42501 unless the large object is the role's.
+pub(super) fn must_own(object: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     match cx.judged(|judge, role| judge.owns(role, PG_LARGEOBJECT, object))? {
         true => Ok(()),
         false => Err(denied(format!("must be owner of large object {object}"))),

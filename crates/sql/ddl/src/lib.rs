@@ -29,6 +29,7 @@ mod create_as;
 mod create_table;
 mod database_options;
 mod databases;
+pub mod define;
 mod dependents;
 mod domains;
 mod drop;
@@ -47,6 +48,7 @@ mod large_objects;
 mod like;
 mod materialized;
 mod names;
+mod object_address;
 mod objects;
 mod owners;
 pub mod permit;
@@ -66,29 +68,36 @@ mod routine_options;
 mod routines;
 mod sequence;
 mod set_schema;
+mod settings_change;
 mod state;
 mod storage_parameters;
 mod temporary;
 mod triggers;
 mod type_rights;
 mod types;
+mod unsupported;
 mod using_index;
+mod utility;
 mod view;
 
 pub use computed::{Unfilled, build};
+pub use databases::moves_database;
 pub(crate) use databases::no_database;
 pub(crate) use domains::with_value;
 pub use large_objects::rights as large_object_rights;
+pub use object_address::{drop_owned_roles, large_objects as large_objects_named};
 pub use objects::name_taken;
+pub use settings_change::SettingChange;
 pub use state::DdlState;
 pub use temporary::{at_commit, discard};
+pub use unsupported::refusal;
 
 use logstead_engine::{Txn, Worker};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::store::CatalogStore;
 use logstead_sql_exec::Cancel;
 use logstead_sql_parse::lowered::Statement;
-use logstead_sql_parse::{Parsed, RightsCommand, StatementKind, ViewCommand};
+use logstead_sql_parse::{Parsed, StatementKind, ViewCommand};
 use logstead_sql_plan::bind::Variables;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
@@ -157,7 +166,7 @@ pub struct Given<'a> {
 /// The tables that a TRUNCATE is about to empty, which are locked then: for their triggers, in whose bodies they are
 /// there still.
 pub async fn truncated(
-    truncate: &logstead_sql_parse::lowered::Truncate,
+    truncate: &logstead_sql_parse::ast::TruncateStmt,
     cx: &mut DdlContext<'_>,
 ) -> Result<Vec<logstead_sql_types::value::Oid>> {
     drop::truncated(truncate, cx).await
@@ -177,33 +186,13 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
         })?;
     cx.state.begin_statement(cx.txn, cx.store, database);
     permit::ask(parsed, cx)?;
-    if let StatementKind::Rights(command) = &parsed.kind {
-        rights(command, cx).await?;
-        return Ok(command.tag().to_owned());
+    if let StatementKind::Utility(stmt) = &parsed.kind {
+        utility::execute(stmt, cx).await?;
+        return Ok(stmt.tag().to_owned());
     }
     if let StatementKind::AlterSequence(alter) = &parsed.kind {
         sequence::alter(alter, cx).await?;
         return Ok("ALTER SEQUENCE".to_owned());
-    }
-    if let StatementKind::Role(command) = &parsed.kind {
-        roles::execute(command, cx).await?;
-        return Ok(command.tag().to_owned());
-    }
-    if let StatementKind::Database(command) = &parsed.kind {
-        databases::execute(command, cx).await?;
-        return Ok(command.tag().to_owned());
-    }
-    if let StatementKind::Extension(command) = &parsed.kind {
-        extensions::execute(command, cx).await?;
-        return Ok(command.tag().to_owned());
-    }
-    if let StatementKind::Type(command) = &parsed.kind {
-        types::execute(command, cx).await?;
-        return Ok(command.tag().to_owned());
-    }
-    if let StatementKind::Routine(command) = &parsed.kind {
-        routines::execute(command, cx).await?;
-        return Ok(command.tag().to_owned());
     }
     if let StatementKind::Index(command) = &parsed.kind {
         index::command(command, cx).await?;
@@ -230,25 +219,9 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
         }
         return Ok(command.tag().to_owned());
     }
-    if let StatementKind::Policy(statement) = &parsed.kind {
-        policies::execute(statement, cx).await?;
-        return Ok(statement.tag().to_owned());
-    }
-    if let StatementKind::Trigger(statement) = &parsed.kind {
-        triggers::execute(statement, cx).await?;
-        return Ok(statement.tag().to_owned());
-    }
     if let StatementKind::AlterConstraint(alter) = &parsed.kind {
         foreign::alter_timing(alter, cx).await?;
         return Ok("ALTER TABLE".to_owned());
-    }
-    if let StatementKind::LargeObject(command) = &parsed.kind {
-        large_objects::execute(command, cx).await?;
-        return Ok(command.tag().to_owned());
-    }
-    if let StatementKind::CommentOn(on) = &parsed.kind {
-        comment::on_constraint(on, cx).await?;
-        return Ok("COMMENT".to_owned());
     }
     match &**parsed.statement {
         Statement::CreateTable(table) if table.query.is_some() => {
@@ -257,16 +230,6 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
         Statement::CreateTable(table) => create_table::execute(table, cx).await?,
         Statement::AlterTable(alter) => return alter_table::execute(alter, cx).await,
         Statement::CreateIndex(create) => index::create(create, cx).await?,
-        Statement::Truncate(truncate) => drop::truncate(truncate, cx).await?,
-        Statement::Drop {
-            object_type,
-            if_exists,
-            names,
-            cascade,
-            ..
-        } => {
-            drop::execute(*object_type, *if_exists, names, *cascade, cx).await?;
-        }
         Statement::CreateSchema {
             schema_name,
             if_not_exists,
@@ -292,48 +255,12 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
             };
             sequence::create(&create, cx).await?;
         }
-        Statement::Comment {
-            object_type,
-            object_name,
-            comment,
-            ..
-        } => {
-            comment::execute(object_type, object_name, comment.as_deref(), cx).await?;
-        }
         _ => return Err(SqlError::internal("no statement for the catalog")),
     }
     let of_tree = logstead_sql_parse::kind_of(&parsed.statement);
     match (&parsed.kind, &of_tree) {
         (StatementKind::Ddl(tag), _) | (_, StatementKind::Ddl(tag)) => Ok((*tag).to_owned()),
         _ => Err(SqlError::internal("a statement without a command tag")),
-    }
-}
-
-/// Runs a statement about owners or privileges.
-async fn rights(command: &RightsCommand, cx: &mut DdlContext<'_>) -> Result<()> {
-    cx.hold_rights().await?;
-    match command {
-        RightsCommand::Grant(grant) => grant::execute(grant, cx).await,
-        RightsCommand::Defaults {
-            roles,
-            schemas,
-            grant,
-        } => grant::defaults(roles, schemas, grant, cx).await,
-        RightsCommand::Owner {
-            kind,
-            if_exists,
-            name,
-            owner,
-        } => owners::alter(*kind, *if_exists, name, owner, cx).await,
-        RightsCommand::RoutineOwner {
-            word,
-            target,
-            owner,
-        } => owners::of_routine(*word, target, owner, cx).await,
-        RightsCommand::Reassign { roles, to } => owners::reassign(roles, to, cx).await,
-        RightsCommand::DropOwned { roles, cascade } => {
-            owners::drop_owned(roles, *cascade, cx).await
-        }
     }
 }
 

@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// Runs CREATE MATERIALIZED VIEW. Gives the tag: SELECT and the rows, if it is filled.
 pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Result<String> {
     let tag = "CREATE MATERIALIZED VIEW".to_owned();
-    let (schema, name) = cx.new_name(&create.name)?;
+    let (schema, name) = cx.new_name_of(&create.name, false)?;
     if exists(cx, &schema, &name, create.if_not_exists)? {
         return Ok(tag);
     }

@@ -1,7 +1,7 @@
 //! Writing the catalog's rows inside the user's transaction, locking tables, finding objects by name.
 
 use super::DdlContext;
-use crate::pg_catalog::calls;
+use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_engine::{Row, RowBuilder, RowLock, Table, TableLock, WriteError};
 use logstead_sql_catalog::change::{Change, is_shared_class};
 use logstead_sql_catalog::classes::{PG_CLASS, PG_NAMESPACE};
@@ -240,12 +240,18 @@ impl DdlContext<'_> {
     }
 
     /// Schema and name of an object that is to be made.
-    pub(super) fn new_name(&mut self, name: &ObjectName) -> Result<(Arc<Schema>, String)> {
-        self.new_name_of(name, false)
+    pub(super) fn new_name(
+        &mut self,
+        name: &(impl QualifiedName + ?Sized),
+    ) -> Result<(Arc<Schema>, String)> {
+        self.new_name_at(name, false, None)
     }
 
     /// The same of a type, in a schema where the role may make one.
-    pub(super) fn new_type_name(&mut self, name: &ObjectName) -> Result<(Arc<Schema>, String)> {
+    pub(super) fn new_type_name(
+        &mut self,
+        name: &(impl QualifiedName + ?Sized),
+    ) -> Result<(Arc<Schema>, String)> {
         let (schema, name) = self.new_name(name)?;
         super::types::refuse_temporary(&schema.name)?;
         self.must_create_in(schema.oid)?;
@@ -258,7 +264,17 @@ impl DdlContext<'_> {
         name: &ObjectName,
         temporary: bool,
     ) -> Result<(Arc<Schema>, String)> {
-        let at = logstead_sql_parse::lowered::Spanned::span(name);
+        let at = self.at(logstead_sql_parse::lowered::Spanned::span(name));
+        self.new_name_at(name, temporary, at)
+    }
+
+    /// The same of a name that stands at this position.
+    pub(super) fn new_name_at(
+        &mut self,
+        name: &(impl QualifiedName + ?Sized),
+        temporary: bool,
+        at: Option<usize>,
+    ) -> Result<(Arc<Schema>, String)> {
         let (schema, name) = calls::name_parts(name)?;
         let name = self.name(&name);
         let target = match temporary {
@@ -271,7 +287,7 @@ impl DdlContext<'_> {
                 format!("permission denied to create \"{schema}.{name}\""),
             )
             .detail("System catalog modifications are currently disallowed."),
-            _ => e.at(self.at(at)),
+            _ => e.at(at),
         })?;
         Ok((target, name))
     }
@@ -784,7 +800,7 @@ pub(super) fn no_schema(name: &str) -> SqlError {
 }
 
 /// 42P01 for a name that may be qualified.
-pub(super) fn no_relation(name: &ObjectName) -> SqlError {
+pub(super) fn no_relation(name: &(impl QualifiedName + ?Sized)) -> SqlError {
     let text = match calls::name_parts(name) {
         Ok((Some(schema), name)) => format!("{schema}.{name}"),
         Ok((None, name)) => name,

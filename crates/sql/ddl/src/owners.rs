@@ -2,9 +2,11 @@
 
 use super::alter_table::{system_relation, wrong_kind};
 use super::dependents::{self, Object};
+use super::object_address::{plain_name, type_of, unexpected_object, with_args};
 use super::objects::{no_relation, no_schema};
 use super::{
-    DdlContext, drop as dropping, extensions, grant, permit, routine_lookup, routines, types,
+    DdlContext, drop as dropping, extensions, grant, large_objects, permit, routine_lookup,
+    routines, types,
 };
 use crate::pg_catalog::calls;
 use logstead_engine::TableLock;
@@ -19,8 +21,11 @@ use logstead_sql_catalog::role::acl::{Acl, AclKind, privilege as p};
 use logstead_sql_catalog::stored::RIGHTS;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
-use logstead_sql_parse::lowered::{self as ast, ObjectName, ObjectType};
-use logstead_sql_parse::{OwnedKind, RoleName, RoutineRef, RoutineWord};
+use logstead_sql_parse::ast::{
+    AlterOwnerStmt, AlterTableStmt, DropBehavior, DropOwnedStmt, Location, Name, ObjectType,
+    ObjectWithArgs, ReassignOwnedStmt, RelationKind as AlteredKind, RoleSpec, RoleSpecKind,
+};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -30,12 +35,13 @@ use std::sync::Arc;
 /// A role by its name, or by a word without quotes that stands for one.
 pub(super) fn role_of_ident(name: &ast::Ident, cx: &mut DdlContext<'_>) -> Result<Oid> {
     let folded = fold(name);
-    let role = match (name.quote_style, folded.as_str()) {
-        (None, "current_user" | "current_role") => RoleName::Current,
-        (None, "session_user") => RoleName::Session,
-        _ => RoleName::Name(folded),
+    let kind = match (name.quote_style, folded.as_str()) {
+        (None, "current_user" | "current_role") => RoleSpecKind::CurrentRole,
+        (None, "session_user") => RoleSpecKind::SessionUser,
+        _ => RoleSpecKind::Named(folded.into()),
     };
-    Ok(cx.find_role(&role)?.oid)
+    let location = Location::UNKNOWN;
+    Ok(cx.find_role(&RoleSpec { kind, location })?.oid)
 }
 
 /// 42501 unless the current role may act as `owner`.
@@ -74,12 +80,8 @@ pub(super) async fn give(
 }
 
 /// ALTER TABLE ... OWNER TO, of whatever relation.
-pub(super) async fn of_relation(oid: Oid, owner: &RoleName, cx: &mut DdlContext<'_>) -> Result<()> {
-    let owner = match owner {
-        RoleName::Current => cx.session.current_role(),
-        RoleName::Session => cx.session.session_role(),
-        named => cx.find_role(named)?.oid,
-    };
+pub(super) async fn of_relation(oid: Oid, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Result<()> {
+    let owner = cx.find_role(owner)?.oid;
     relation(oid, owner, cx).await
 }
 
@@ -157,31 +159,57 @@ async fn with_sequences(relation: &Relation, owner: Oid, cx: &mut DdlContext<'_>
     Ok(())
 }
 
-/// Runs ALTER ... OWNER TO.
-pub(super) async fn alter(
-    kind: OwnedKind,
-    if_exists: bool,
-    name: &ObjectName,
-    owner: &RoleName,
+/// Runs ALTER ... OWNER TO of what is no relation (`ExecAlterOwnerStmt`).
+pub(super) async fn alter(stmt: &AlterOwnerStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (object, owner) = (&stmt.object, &stmt.newowner);
+    match stmt.object_type {
+        ObjectType::LargeObject => return large_objects::alter_owner(object, owner, cx).await,
+        _ => cx.hold_rights().await?,
+    }
+    match stmt.object_type {
+        kind @ (ObjectType::Function
+        | ObjectType::Procedure
+        | ObjectType::Routine
+        | ObjectType::Aggregate) => of_routine(kind, with_args(object)?, owner, cx).await,
+        ObjectType::Schema => schema(plain_name(object)?, owner, cx).await,
+        ObjectType::Database => database(plain_name(object)?, owner, cx).await,
+        kind @ (ObjectType::Type | ObjectType::Domain) => {
+            let name = type_of(object, "ALTER TYPE")?;
+            of_type(&name, kind == ObjectType::Domain, owner, cx).await
+        }
+        _ => Err(unexpected_object()),
+    }
+}
+
+/// ALTER TYPE and ALTER DOMAIN ... OWNER TO.
+async fn of_type(
+    name: &[Name],
+    of_domain: bool,
+    owner: &RoleSpec,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    match kind {
-        OwnedKind::Schema => return schema(&calls::name_parts(name)?.1, owner, cx).await,
-        OwnedKind::Database => return database(&calls::name_parts(name)?.1, owner, cx).await,
-        OwnedKind::Type | OwnedKind::Domain => {
-            let owner = cx.find_role(owner)?.oid;
-            let of_domain = kind == OwnedKind::Domain;
-            return match types::to_be_given(name, of_domain, owner, cx).await? {
-                Some(ty) => give(PG_TYPE, ty.oid, owner, cx).await,
-                None => Ok(()),
-            };
-        }
-        _ => {}
+    let owner = cx.find_role(owner)?.oid;
+    match types::to_be_given(name, of_domain, owner, cx).await? {
+        Some(ty) => give(PG_TYPE, ty.oid, owner, cx).await,
+        None => Ok(()),
+    }
+}
+
+/// Runs ALTER TABLE and its like ... OWNER TO alone.
+pub(super) async fn alter_relation(
+    stmt: &AlterTableStmt,
+    owner: &RoleSpec,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    cx.hold_rights().await?;
+    let name = &stmt.relation;
+    if stmt.objtype == AlteredKind::Type {
+        return of_type(&name.names(), false, owner, cx).await;
     }
     let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
-        if if_exists {
+        if stmt.missing_ok {
             cx.notice(
                 SqlState::SUCCESSFUL_COMPLETION,
                 format!("relation \"{plain}\" does not exist, skipping"),
@@ -198,15 +226,15 @@ pub(super) async fn alter(
     if let Some(table) = table {
         cx.judged(|judge, role| judge.must_own(role, table))??;
     }
-    let wanted = match (kind, found.map(|r| &r.kind)) {
-        (OwnedKind::View, Some(RelationKind::View(_)))
-        | (OwnedKind::MaterializedView, Some(RelationKind::Materialized(..)))
-        | (OwnedKind::Sequence, Some(RelationKind::Sequence(_)))
-        | (OwnedKind::Index, None)
-        | (OwnedKind::Table, _) => None,
-        (OwnedKind::View, _) => Some("a view"),
-        (OwnedKind::MaterializedView, _) => Some("a materialized view"),
-        (OwnedKind::Sequence, _) => Some("a sequence"),
+    let wanted = match (stmt.objtype, found.map(|r| &r.kind)) {
+        (AlteredKind::View, Some(RelationKind::View(_)))
+        | (AlteredKind::MaterializedView, Some(RelationKind::Materialized(..)))
+        | (AlteredKind::Sequence, Some(RelationKind::Sequence(_)))
+        | (AlteredKind::Index, None)
+        | (AlteredKind::Table, _) => None,
+        (AlteredKind::View, _) => Some("a view"),
+        (AlteredKind::MaterializedView, _) => Some("a materialized view"),
+        (AlteredKind::Sequence, _) => Some("a sequence"),
         _ => Some("an index"),
     };
     if let Some(wanted) = wanted {
@@ -216,7 +244,7 @@ pub(super) async fn alter(
     relation(oid, owner, cx).await
 }
 
-async fn schema(name: &str, owner: &RoleName, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn schema(name: &str, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Result<()> {
     let owner = cx.find_role(owner)?.oid;
     let catalog = cx.catalog()?;
     let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?.oid;
@@ -236,14 +264,14 @@ async fn schema(name: &str, owner: &RoleName, cx: &mut DdlContext<'_>) -> Result
 }
 
 /// ALTER FUNCTION ... OWNER TO.
-pub(super) async fn of_routine(
-    word: RoutineWord,
-    target: &RoutineRef,
-    owner: &RoleName,
+async fn of_routine(
+    kind: ObjectType,
+    target: &ObjectWithArgs,
+    owner: &RoleSpec,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let owner = cx.find_role(owner)?.oid;
-    let found = routine_lookup::named(word, target, cx)?;
+    let found = routine_lookup::named(kind, target, cx)?;
     if cx.catalog()?.owner_of(PG_PROC, found.oid) == owner {
         return Ok(());
     }
@@ -263,7 +291,7 @@ pub(super) async fn of_routine(
     give(PG_PROC, routine.oid, owner, cx).await
 }
 
-async fn database(name: &str, owner: &RoleName, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn database(name: &str, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Result<()> {
     let owner = cx.find_role(owner)?.oid;
     cx.hold_databases().await?;
     let catalog = cx.catalog()?;
@@ -297,16 +325,13 @@ fn refuse_required(role: &Role, what: &str) -> Result<()> {
 }
 
 /// Runs REASSIGN OWNED.
-pub(super) async fn reassign(
-    roles: &[RoleName],
-    to: &RoleName,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
+pub(super) async fn reassign(stmt: &ReassignOwnedStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    cx.hold_rights().await?;
     let mut from = Vec::new();
-    for role in roles {
+    for role in &stmt.roles {
         from.push(cx.find_role(role)?);
     }
-    let to = cx.find_role(to)?;
+    let to = cx.find_role(&stmt.newrole)?;
     for role in from.iter().chain([&to]) {
         if !cx.judged(|judge, asker| judge.members.has_privileges_of(asker, role.oid))? {
             return Err(denied("permission denied to reassign objects"));
@@ -336,13 +361,11 @@ fn owned(catalog: &Catalog, role: Oid) -> Vec<(Oid, Oid)> {
 }
 
 /// Runs DROP OWNED.
-pub(super) async fn drop_owned(
-    roles: &[RoleName],
-    cascade: bool,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
+pub(super) async fn drop_owned(stmt: &DropOwnedStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    cx.hold_rights().await?;
+    let cascade = stmt.behavior == DropBehavior::Cascade;
     let mut found = Vec::new();
-    for role in roles {
+    for role in &stmt.roles {
         found.push(cx.find_role(role)?);
     }
     for role in &found {
@@ -406,7 +429,7 @@ async fn drop_all(role: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<(
     // Each kind in turn: what is gone with another is not looked for again.
     for kind in [
         ObjectType::View,
-        ObjectType::MaterializedView,
+        ObjectType::MatView,
         ObjectType::Table,
         ObjectType::Sequence,
     ] {
@@ -415,7 +438,7 @@ async fn drop_all(role: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<(
             matches!(
                 (&relation.kind, kind),
                 (RelationKind::View(_), ObjectType::View)
-                    | (RelationKind::Materialized(..), ObjectType::MaterializedView)
+                    | (RelationKind::Materialized(..), ObjectType::MatView)
                     | (RelationKind::Table, ObjectType::Table)
                     | (RelationKind::Sequence(_), ObjectType::Sequence)
             )
@@ -471,8 +494,8 @@ async fn drop_all(role: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<(
         .filter(|(class, _)| *class == PG_NAMESPACE)
     {
         if let Some(schema) = catalog.schemas.get(&schema) {
-            let name = ObjectName::from(vec![ast::Ident::with_quote('"', &schema.name)]);
-            dropping::drop_schemas(&[name], false, cascade, cx).await?;
+            let names = [schema.name.clone()];
+            dropping::drop_schemas(&names, false, cascade, cx).await?;
         }
     }
     Ok(())

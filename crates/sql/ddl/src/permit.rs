@@ -5,13 +5,15 @@
 //! - Names that mean nothing are let through: the statement itself says so.
 
 use super::DdlContext;
-use crate::pg_catalog::calls;
+use super::object_address::{name_and_relation, name_of, plain_name};
+use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
 use logstead_sql_catalog::rights::{Access, AclChecker, denied, denied_relation, word_of};
 use logstead_sql_catalog::role::Roles;
 use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
-use logstead_sql_parse::lowered::{self as ast, ObjectName, ObjectType, Statement as S};
+use logstead_sql_parse::ast::{CommentStmt, DropStmt, ObjectType, Stmt, TruncateStmt};
+use logstead_sql_parse::lowered::{self as ast, Statement as S};
 use logstead_sql_parse::{IndexCommand, Parsed, StatementKind, ViewCommand};
 use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
 use logstead_sql_plan::{Bound, PermissionChecker, Permissions};
@@ -222,7 +224,10 @@ impl Asker<'_> {
     }
 
     /// The relation that a name means, or the table that an index of that name is on. The schema must be usable.
-    fn named(&self, name: &ObjectName) -> Result<Option<(&Arc<Relation>, Option<Oid>)>> {
+    fn named(
+        &self,
+        name: &(impl QualifiedName + ?Sized),
+    ) -> Result<Option<(&Arc<Relation>, Option<Oid>)>> {
         let (schema, plain) = calls::lookup_parts(name)?;
         let found = self
             .catalog
@@ -263,7 +268,7 @@ impl Asker<'_> {
     }
 
     /// 42501 unless the relation, or the table of the index, is the role's.
-    fn must_own(&self, name: &ObjectName) -> Result<()> {
+    fn must_own(&self, name: &(impl QualifiedName + ?Sized)) -> Result<()> {
         match self.named(name)? {
             Some((relation, index)) if !self.owns(relation) => Err(self.not_owner(relation, index)),
             _ => Ok(()),
@@ -271,7 +276,7 @@ impl Asker<'_> {
     }
 
     /// The same, or the schema is.
-    fn must_own_or_schema(&self, name: &ObjectName) -> Result<()> {
+    fn must_own_or_schema(&self, name: &(impl QualifiedName + ?Sized)) -> Result<()> {
         match self.named(name)? {
             Some((relation, index))
                 if !self.owns(relation)
@@ -284,7 +289,7 @@ impl Asker<'_> {
     }
 
     /// 42501 unless something may be made under the name.
-    fn must_create(&self, name: &ObjectName) -> Result<()> {
+    fn must_create(&self, name: &(impl QualifiedName + ?Sized)) -> Result<()> {
         let (schema, _) = calls::name_parts(name)?;
         let target = match &schema {
             Some(schema) => self.catalog.schema(schema),
@@ -303,7 +308,7 @@ impl Asker<'_> {
     }
 
     /// 42501 unless something may be made in the schema of the relation.
-    fn must_create_beside(&self, name: &ObjectName) -> Result<()> {
+    fn must_create_beside(&self, name: &(impl QualifiedName + ?Sized)) -> Result<()> {
         match self.named(name)? {
             Some((relation, _)) if !self.judge().may_create_in(self.role, relation.schema) => {
                 Err(denied_schema(relation.schema, &self.catalog))
@@ -397,8 +402,8 @@ impl Asker<'_> {
         Ok(())
     }
 
-    fn truncate(&self, truncate: &ast::Truncate) -> Result<()> {
-        for target in &truncate.table_names {
+    fn truncate(&self, truncate: &TruncateStmt) -> Result<()> {
+        for target in &truncate.relations {
             if let Some((relation, None)) = self.named(target)? {
                 may_truncate(relation, self.judge(), self.role)?;
             }
@@ -406,30 +411,77 @@ impl Asker<'_> {
         Ok(())
     }
 
-    fn comment(&self, kind: &ast::CommentObject, name: &ObjectName) -> Result<()> {
-        use ast::CommentObject as On;
-        match kind {
-            On::Table | On::View | On::MaterializedView | On::Sequence | On::Index => {
+    /// 42501 unless the table is the role's. `gone` is the policy of a statement that says no more of one that is not
+    /// there.
+    fn policy(
+        &self,
+        table: &(impl QualifiedName + ?Sized),
+        word: &str,
+        gone: Option<&str>,
+    ) -> Result<()> {
+        match self.named(table)? {
+            // There is nothing to own of what is not there.
+            Some((table, None))
+                if gone.is_some_and(|name| super::policies::finds_nothing(name, table)) =>
+            {
+                Ok(())
+            }
+            Some((table, None)) if !self.owns(table) => {
+                Err(super::policies::not_owner(table, word))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn drop(&self, drop: &DropStmt) -> Result<()> {
+        match drop.remove_type {
+            ObjectType::Table
+            | ObjectType::Index
+            | ObjectType::Sequence
+            | ObjectType::View
+            | ObjectType::MatView => { drop.objects.iter() }
+                .try_for_each(|object| self.must_own_or_schema(name_of(object)?)),
+            ObjectType::Schema => { drop.objects.iter() }
+                .try_for_each(|object| self.must_own_schema(plain_name(object)?)),
+            ObjectType::Policy => drop.objects.iter().try_for_each(|object| {
+                let (name, table) = name_and_relation(object)?;
+                self.policy(table, "relation", Some(name))
+            }),
+            // They ask themselves.
+            _ => Ok(()),
+        }
+    }
+
+    fn comment(&self, comment: &CommentStmt) -> Result<()> {
+        use ObjectType as On;
+        let object = &comment.object;
+        match comment.objtype {
+            kind @ (On::Table | On::View | On::MatView | On::Sequence | On::Index) => {
                 // Who names what is of another kind is told so, whosever it is.
+                let name = name_of(object)?;
                 let found = self.named(name)?;
                 let other = found.is_some_and(|(relation, index)| match index {
-                    Some(_) => *kind != ast::CommentObject::Index,
-                    None => super::comment::kind_of(relation) != *kind,
+                    Some(_) => kind != On::Index,
+                    None => super::comment::kind_of(relation) != kind,
                 });
                 match other {
                     true => Ok(()),
                     false => self.must_own(name),
                 }
             }
-            On::Column => {
-                let mut table = name.0.clone();
-                table.pop();
-                self.must_own(&ObjectName(table))
+            On::Column => match name_of(object)?.names.as_slice() {
+                [table @ .., _] if !table.is_empty() => self.must_own(table),
+                _ => Ok(()),
+            },
+            On::TabConstraint => self.must_own(name_and_relation(object)?.1),
+            On::Policy => {
+                let (name, table) = name_and_relation(object)?;
+                self.policy(table, "relation", Some(name))
             }
-            On::Schema => self.must_own_schema(&calls::name_parts(name)?.1),
+            On::Schema => self.must_own_schema(plain_name(object)?),
             On::Database => {
-                let name = calls::name_parts(name)?.1;
-                let Some(found) = self.catalog.notes.databases.by_name(&name) else {
+                let name = &**plain_name(object)?;
+                let Some(found) = self.catalog.notes.databases.by_name(name) else {
                     return Ok(());
                 };
                 match self.judge().owns(self.role, PG_DATABASE, found.oid) {
@@ -439,7 +491,7 @@ impl Asker<'_> {
             }
             On::Role => {
                 let roles = &self.catalog.roles;
-                let Some(found) = roles.by_name(&calls::name_parts(name)?.1) else {
+                let Some(found) = roles.by_name(plain_name(object)?) else {
                     return Ok(());
                 };
                 // A role is CREATEROLE's, a superuser only a superuser's.
@@ -452,7 +504,52 @@ impl Asker<'_> {
                 }
             }
             // They ask themselves.
-            On::Type | On::Domain | On::Extension => Ok(()),
+            _ => Ok(()),
+        }
+    }
+
+    fn utility(&self, stmt: &Stmt) -> Result<()> {
+        match stmt {
+            Stmt::CreatePolicy(create) => self.policy(&create.table, "table", None),
+            Stmt::AlterPolicy(alter) => self.policy(&alter.table, "table", None),
+            Stmt::Rename(rename) if rename.rename_type == ObjectType::Policy => {
+                self.policy(name_and_relation(&rename.object)?.1, "table", None)
+            }
+            Stmt::Comment(comment) => self.comment(comment),
+            Stmt::Drop(drop) => self.drop(drop),
+            Stmt::Truncate(truncate) => self.truncate(truncate),
+            // They ask themselves.
+            Stmt::CreateRole(_)
+            | Stmt::AlterRole(_)
+            | Stmt::AlterRoleSet(_)
+            | Stmt::DropRole(_)
+            | Stmt::GrantRole(_)
+            | Stmt::DropOwned(_)
+            | Stmt::ReassignOwned(_)
+            | Stmt::Grant(_)
+            | Stmt::AlterDefaultPrivileges(_)
+            | Stmt::Createdb(_)
+            | Stmt::AlterDatabase(_)
+            | Stmt::AlterDatabaseRefreshColl(_)
+            | Stmt::AlterDatabaseSet(_)
+            | Stmt::Dropdb(_)
+            | Stmt::CreateExtension(_)
+            | Stmt::AlterExtension(_)
+            | Stmt::CreateFunction(_)
+            | Stmt::AlterFunction(_)
+            | Stmt::Define(_)
+            | Stmt::CreateDomain(_)
+            | Stmt::AlterDomain(_)
+            | Stmt::CompositeType(_)
+            | Stmt::CreateEnum(_)
+            | Stmt::AlterEnum(_)
+            | Stmt::CreateRange(_)
+            | Stmt::CreateTrig(_)
+            | Stmt::Rename(_)
+            | Stmt::AlterObjectSchema(_)
+            | Stmt::AlterOwner(_)
+            | Stmt::AlterTable(_) => Ok(()),
+            _ => Err(only_superusers()),
         }
     }
 }
@@ -494,16 +591,9 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
         role,
     };
     match &parsed.kind {
-        // They ask themselves.
-        K::Role(_)
-        | K::Database(_)
-        | K::Rights(_)
-        | K::LargeObject(_)
-        | K::Maintain(_)
-        | K::Routine(_)
-        | K::Trigger(_)
-        | K::Type(_)
-        | K::Extension(_) => return Ok(()),
+        K::Utility(stmt) => return asker.utility(stmt),
+        // It asks itself.
+        K::Maintain(_) => return Ok(()),
         K::AlterSequence(alter) => {
             asker.must_own(&alter.name)?;
             if alter.rename.is_some() {
@@ -512,18 +602,6 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
             return Ok(());
         }
         K::AlterConstraint(alter) => return asker.must_own(&alter.table),
-        K::Policy(statement) => {
-            return match asker.named(&statement.table)? {
-                // There is nothing to own of what is not there.
-                Some((table, None)) if super::policies::finds_nothing(statement, table) => Ok(()),
-                Some((table, None)) if !asker.owns(table) => {
-                    Err(super::policies::not_owner(table, &statement.action))
-                }
-                _ => Ok(()),
-            };
-        }
-        K::CommentOn(on) if !on.domain && on.other.is_none() => return asker.must_own(&on.owner),
-        K::CommentOn(_) => return Ok(()),
         K::Index(command) => {
             return match &**command {
                 IndexCommand::Reindex { name, .. }
@@ -572,29 +650,6 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
             asker.must_create_beside(&index.table_name)
         }
         S::AlterTable(alter) => asker.alter_table(alter),
-        S::Drop {
-            object_type:
-                ObjectType::Table
-                | ObjectType::Index
-                | ObjectType::Sequence
-                | ObjectType::View
-                | ObjectType::MaterializedView,
-            names,
-            ..
-        } => names
-            .iter()
-            .try_for_each(|name| asker.must_own_or_schema(name)),
-        S::Drop {
-            object_type: ObjectType::Schema,
-            names,
-            ..
-        } => {
-            for name in names {
-                asker.must_own_schema(&calls::name_parts(name)?.1)?;
-            }
-            Ok(())
-        }
-        S::Truncate(truncate) => asker.truncate(truncate),
         S::CreateSchema { .. } => {
             let database = asker.catalog.database;
             match asker.judge().on_database(role, database, p::CREATE) {
@@ -605,11 +660,6 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
                 _ => Ok(()),
             }
         }
-        S::Comment {
-            object_type,
-            object_name,
-            ..
-        } => asker.comment(object_type, object_name),
         _ => Err(only_superusers()),
     }
 }

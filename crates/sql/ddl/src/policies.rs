@@ -2,16 +2,22 @@
 
 use super::alter_table::{system_relation, wrong_kind};
 use super::expressions::with_planner;
+use super::object_address::{name_and_relation, unexpected_object};
 use super::objects::no_relation;
 use super::{DdlContext, view};
-use crate::pg_catalog::calls;
+use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::classes::{PG_CLASS, PG_POLICY};
+use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::rights::denied;
 use logstead_sql_catalog::role::acl::PUBLIC;
 use logstead_sql_catalog::{Policy, Relation, RelationKind, RowSecurity, View, ViewSource};
+use logstead_sql_parse::PolicyCommand;
+use logstead_sql_parse::ast::{
+    AlterPolicyStmt, AnyName, CreatePolicyStmt, DropStmt, Expr, Name, RenameStmt, RoleSpec,
+    RoleSpecKind, TextRange,
+};
 use logstead_sql_parse::lowered::AlterTableOperation as Op;
-use logstead_sql_parse::{PolicyAction, PolicyClause, PolicyCommand, PolicyStatement, RoleName};
+use logstead_sql_parse::{lower_expr, lowered};
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -32,159 +38,164 @@ fn taken(name: &str, table: &str) -> SqlError {
     )
 }
 
-/// Is it about a policy that the table has not, and says no more than so?
-pub(super) fn finds_nothing(statement: &PolicyStatement, table: &Relation) -> bool {
-    matches!(
-        statement.action,
-        PolicyAction::Drop { .. } | PolicyAction::Comment(_)
-    ) && matches!(table.kind, RelationKind::Table)
-        && table.security.policy(&statement.name).is_none()
+/// Has the table no policy of this name? Then there is nothing to own.
+pub(super) fn finds_nothing(name: &str, table: &Relation) -> bool {
+    matches!(table.kind, RelationKind::Table) && table.security.policy(name).is_none()
 }
 
-fn skipped(statement: &PolicyStatement, table: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
-    let name = &statement.name;
-    if !matches!(statement.action, PolicyAction::Drop { if_exists: true }) {
-        return Err(no_policy(name, &table.name));
+/// The table that a statement names; none if it is not there and need not be.
+fn table_of(
+    name: &impl QualifiedName,
+    missing_ok: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Arc<Relation>>> {
+    let (schema, plain) = calls::lookup_parts(name)?;
+    let catalog = cx.catalog()?;
+    let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+    let Some(oid) = found else {
+        if missing_ok {
+            let message = format!("relation \"{plain}\" does not exist, skipping");
+            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+            return Ok(None);
+        }
+        return Err(no_relation(name));
+    };
+    match catalog.relations.get(&oid) {
+        Some(table) if matches!(table.kind, RelationKind::Table) => Ok(Some(Arc::clone(table))),
+        Some(table) if matches!(table.kind, RelationKind::Virtual(_)) => {
+            Err(system_relation(&plain))
+        }
+        _ => Err(wrong_kind(&plain, "a table")),
     }
+}
+
+/// The table that a statement changes a policy of, locked.
+async fn locked_table(name: &impl QualifiedName, cx: &mut DdlContext<'_>) -> Result<Arc<Relation>> {
+    let table = table_of(name, false, cx)?.ok_or_else(|| no_relation(name))?;
+    let locked = cx.lock_table(table.oid, TableLock::Exclusive).await?;
+    let (table, _) = locked.ok_or_else(|| no_relation(name))?;
+    must_own(&table, "table", cx)?;
+    Ok(table)
+}
+
+/// Runs CREATE POLICY.
+pub(super) async fn create(stmt: &CreatePolicyStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let table = locked_table(&stmt.table, cx).await?;
+    let (using, check) = (stmt.qual.as_ref(), stmt.with_check.as_ref());
+    refuse_clauses(stmt.command, using.is_some(), check.is_some(), true)?;
+    let roles = named_roles(&stmt.roles, cx).await?;
+    let using = condition(using, stmt.qual_range, &table, cx).await?;
+    let check = condition(check, stmt.with_check_range, &table, cx).await?;
+    let name = &*stmt.policy_name;
+    if table.security.policy(name).is_some() {
+        return Err(taken(name, &table.name));
+    }
+    let policy = Policy {
+        oid: cx.new_oid()?,
+        name: cx.name(name),
+        command: stmt.command,
+        permissive: stmt.permissive,
+        roles,
+        using,
+        check,
+    };
+    change(&table, cx, |security| {
+        security.policies.push(Arc::new(policy));
+    })
+    .await
+}
+
+/// Runs ALTER POLICY.
+pub(super) async fn alter(stmt: &AlterPolicyStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let table = locked_table(&stmt.table, cx).await?;
+    let (using, check) = (stmt.qual.as_ref(), stmt.with_check.as_ref());
+    let mut policy = policy_of(&stmt.policy_name, &table)?;
+    refuse_clauses(policy.command, using.is_some(), check.is_some(), false)?;
+    if !stmt.roles.is_empty() {
+        policy.roles = named_roles(&stmt.roles, cx).await?;
+    }
+    if using.is_some() {
+        policy.using = condition(using, stmt.qual_range, &table, cx).await?;
+    }
+    if check.is_some() {
+        policy.check = condition(check, stmt.with_check_range, &table, cx).await?;
+    }
+    replace(&table, policy, cx).await
+}
+
+/// Runs ALTER POLICY ... RENAME TO.
+pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (name, table) = name_and_relation(&stmt.object)?;
+    let table = locked_table(table, cx).await?;
+    let new = cx.name(&stmt.newname);
+    if table.security.policy(&new).is_some() {
+        return Err(taken(&new, &table.name));
+    }
+    let mut policy = policy_of(name, &table)?;
+    policy.name = new;
+    replace(&table, policy, cx).await
+}
+
+/// Runs DROP POLICY.
+pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let [object] = stmt.objects.as_slice() else {
+        return Err(unexpected_object());
+    };
+    let (name, of) = name_and_relation(object)?;
+    let Some(table) = table_of(of, stmt.missing_ok, cx)? else {
+        return Ok(());
+    };
+    if finds_nothing(name, &table) {
+        return absent(name, &table, stmt.missing_ok, cx);
+    }
+    let locked = cx.lock_table(table.oid, TableLock::Exclusive).await?;
+    let (table, _) = locked.ok_or_else(|| no_relation(of))?;
+    must_own(&table, "relation", cx)?;
+    // It may have been dropped during the wait.
+    if finds_nothing(name, &table) {
+        return absent(name, &table, stmt.missing_ok, cx);
+    }
+    change(&table, cx, |security| {
+        security.policies.retain(|policy| *policy.name != **name);
+    })
+    .await
+}
+
+/// Notice or error for a policy that is not there.
+fn absent(name: &str, table: &Relation, missing_ok: bool, cx: &mut DdlContext<'_>) -> Result<()> {
     let table = &table.name;
+    if !missing_ok {
+        return Err(no_policy(name, table));
+    }
     let message = format!("policy \"{name}\" for relation \"{table}\" does not exist, skipping");
     cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
     Ok(())
 }
 
-/// Runs a statement about a policy.
-pub(super) async fn execute(statement: &PolicyStatement, cx: &mut DdlContext<'_>) -> Result<()> {
-    let PolicyStatement {
-        name,
-        table,
-        action,
-    } = statement;
-    let (schema, plain) = calls::lookup_parts(table)?;
-    let catalog = cx.catalog()?;
-    let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
-    let Some(oid) = found else {
-        if matches!(action, PolicyAction::Drop { if_exists: true }) {
-            let message = format!("relation \"{plain}\" does not exist, skipping");
-            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
-            return Ok(());
-        }
-        return Err(no_relation(table));
-    };
-    match catalog.relations.get(&oid).map(|r| &r.kind) {
-        Some(RelationKind::Table) => {}
-        Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
-        _ => return Err(wrong_kind(&plain, "a table")),
-    }
-    if let Some(relation) = catalog.relations.get(&oid)
-        && finds_nothing(statement, relation)
-    {
-        return skipped(statement, relation, cx);
-    }
-    if let PolicyAction::Comment(text) = action {
-        let relation = table_now(oid, table, cx)?;
-        must_own(&relation, action, cx)?;
-        let policy = relation.security.policy(name);
-        let policy = policy.ok_or_else(|| no_policy(name, &relation.name))?.oid;
-        let text = text.as_deref().filter(|text| !text.is_empty());
-        return cx.put_comment(PG_POLICY, policy, 0, text).await;
-    }
-    let Some((relation, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
-        return Err(no_relation(table));
-    };
-    must_own(&relation, action, cx)?;
-    let at = relation
-        .security
-        .policies
-        .iter()
-        .position(|policy| policy.name == *name);
-    match action {
-        PolicyAction::Create {
-            permissive,
-            command,
-            roles,
-            using,
-            check,
-        } => {
-            refuse_clauses(*command, using.is_some(), check.is_some(), true)?;
-            let roles = named_roles(roles, cx).await?;
-            let using = condition(using.as_ref(), &relation, cx).await?;
-            let check = condition(check.as_ref(), &relation, cx).await?;
-            if at.is_some() {
-                return Err(taken(name, &relation.name));
-            }
-            let policy = Policy {
-                oid: cx.new_oid()?,
-                name: cx.name(name),
-                command: *command,
-                permissive: *permissive,
-                roles,
-                using,
-                check,
-            };
-            change(oid, table, cx, |security| {
-                security.policies.push(Arc::new(policy));
-            })
-            .await
-        }
-        PolicyAction::Drop { .. } => {
-            // It may have been dropped during the wait.
-            if at.is_none() {
-                return skipped(statement, &relation, cx);
-            }
-            change(oid, table, cx, |security| {
-                security.policies.retain(|policy| policy.name != *name);
-            })
-            .await
-        }
-        PolicyAction::Rename(new) => {
-            let new = cx.name(new);
-            if relation.security.policy(&new).is_some() {
-                return Err(taken(&new, &relation.name));
-            }
-            let old = at.and_then(|at| relation.security.policies.get(at));
-            let old = old.ok_or_else(|| no_policy(name, &relation.name))?;
-            let mut policy = Policy::clone(old);
-            policy.name = new;
-            replace(oid, table, policy, cx).await
-        }
-        PolicyAction::Alter {
-            roles,
-            using,
-            check,
-        } => {
-            let old = at.and_then(|at| relation.security.policies.get(at));
-            let old = old.ok_or_else(|| no_policy(name, &relation.name))?;
-            refuse_clauses(old.command, using.is_some(), check.is_some(), false)?;
-            let mut policy = Policy::clone(old);
-            if let Some(roles) = roles {
-                policy.roles = named_roles(roles, cx).await?;
-            }
-            if using.is_some() {
-                policy.using = condition(using.as_ref(), &relation, cx).await?;
-            }
-            if check.is_some() {
-                policy.check = condition(check.as_ref(), &relation, cx).await?;
-            }
-            replace(oid, table, policy, cx).await
-        }
-        PolicyAction::Comment(_) => Ok(()),
-    }
+/// The policy that COMMENT is on.
+pub(super) fn commented(name: &Name, table: &AnyName, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let table = table_of(table, false, cx)?.ok_or_else(|| no_relation(table))?;
+    let policy = policy_of(name, &table)?.oid;
+    must_own(&table, "relation", cx)?;
+    Ok(policy)
 }
 
-/// 42501 unless the table is the role's; PostgreSQL has two wordings of it.
-fn must_own(relation: &Relation, action: &PolicyAction, cx: &mut DdlContext<'_>) -> Result<()> {
+fn policy_of(name: &str, table: &Relation) -> Result<Policy> {
+    let policy = table.security.policy(name);
+    let policy = policy.ok_or_else(|| no_policy(name, &table.name))?;
+    Ok(Policy::clone(policy))
+}
+
+/// 42501 unless the table is the role's; PostgreSQL has two words for it.
+fn must_own(relation: &Relation, word: &str, cx: &mut DdlContext<'_>) -> Result<()> {
     match cx.judged(|judge, role| judge.owns(role, PG_CLASS, relation.oid))? {
         true => Ok(()),
-        false => Err(not_owner(relation, action)),
+        false => Err(not_owner(relation, word)),
     }
 }
 
 /// That error.
-pub(super) fn not_owner(relation: &Relation, action: &PolicyAction) -> SqlError {
-    let word = match action {
-        PolicyAction::Drop { .. } | PolicyAction::Comment(_) => "relation",
-        _ => "table",
-    };
+pub(super) fn not_owner(relation: &Relation, word: &str) -> SqlError {
     denied(format!("must be owner of {word} {}", relation.name))
 }
 
@@ -204,8 +215,8 @@ fn refuse_clauses(command: PolicyCommand, using: bool, check: bool, new: bool) -
 }
 
 /// The roles of TO, which stay until the policy is stored; 0 is PUBLIC.
-async fn named_roles(names: &[RoleName], cx: &mut DdlContext<'_>) -> Result<Vec<Oid>> {
-    if names.contains(&RoleName::Public) {
+async fn named_roles(names: &[RoleSpec], cx: &mut DdlContext<'_>) -> Result<Vec<Oid>> {
+    if names.iter().any(|name| name.kind == RoleSpecKind::Public) {
         if names.len() > 1 {
             cx.notices.push(super::Notice {
                 severity: "WARNING",
@@ -227,18 +238,20 @@ async fn named_roles(names: &[RoleName], cx: &mut DdlContext<'_>) -> Result<Vec<
 
 /// A condition as it is kept; what it reads is locked.
 async fn condition(
-    clause: Option<&PolicyClause>,
+    clause: Option<&Expr>,
+    range: TextRange,
     relation: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<View>>> {
-    let Some(PolicyClause { expr, range }) = clause else {
+    let Some(expr) = clause else {
         return Ok(None);
     };
+    let (expr, range) = parenthesized(expr, range, cx.text)?;
     let (bound, catalog) = loop {
         let catalog = cx.catalog()?;
         let text = cx.text;
         let bound = with_planner(cx, &catalog, |plan| {
-            bind::bind_policy(expr, text, relation, plan)
+            bind::bind_policy(&expr, text, relation, plan)
         })?;
         let reads = bound.tables().read.clone();
         let bound = cx.may_define(bound)?;
@@ -263,11 +276,11 @@ async fn condition(
             .collect(),
         used: bound.used,
     };
-    let types = logstead_sql_catalog::type_name::types_in(expr);
+    let types = logstead_sql_catalog::type_name::types_in(&expr);
     let around = format!("SELECT (\n) FROM {}", logstead_sql_catalog::source_name(0));
     let around = around.split_once('\n').unwrap_or_default();
     let (query, sources) = view::numbered_text(
-        *range,
+        range,
         &types,
         vec![own],
         Some(around),
@@ -281,33 +294,32 @@ async fn condition(
     Ok(Some(Arc::new(view)))
 }
 
-fn table_now(
-    oid: Oid,
-    name: &logstead_sql_parse::lowered::ObjectName,
-    cx: &mut DdlContext<'_>,
-) -> Result<Arc<Relation>> {
-    let found = cx.catalog()?.relations.get(&oid).cloned();
-    found.ok_or_else(|| no_relation(name))
+/// A condition in parentheses as the binder reads it, and where it stands in the text.
+pub(super) fn parenthesized(
+    expr: &Expr,
+    range: TextRange,
+    text: &str,
+) -> Result<(lowered::Expr, (usize, usize))> {
+    let range = range.bytes();
+    let range = range.ok_or_else(|| SqlError::internal("a condition that stands nowhere"))?;
+    let expr = lower_expr(expr, text)?;
+    Ok((lowered::Expr::Nested(Box::new(expr)), range))
 }
 
 async fn change(
-    oid: Oid,
-    name: &logstead_sql_parse::lowered::ObjectName,
+    table: &Relation,
     cx: &mut DdlContext<'_>,
     edit: impl FnOnce(&mut RowSecurity),
 ) -> Result<()> {
-    let mut changed = Relation::clone(&*table_now(oid, name, cx)?);
+    let now = cx.catalog()?.relations.get(&table.oid).cloned();
+    let now = now.ok_or_else(|| no_relation([Name::from(table.name.as_str())].as_slice()))?;
+    let mut changed = Relation::clone(&now);
     edit(&mut changed.security);
-    cx.update_relation(changed).await.map(drop)
+    cx.update_relation(changed).await.map(std::mem::drop)
 }
 
-async fn replace(
-    oid: Oid,
-    name: &logstead_sql_parse::lowered::ObjectName,
-    policy: Policy,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    change(oid, name, cx, |security| {
+async fn replace(table: &Relation, policy: Policy, cx: &mut DdlContext<'_>) -> Result<()> {
+    change(table, cx, |security| {
         for old in &mut security.policies {
             if old.oid == policy.oid {
                 *old = Arc::new(policy.clone());
@@ -324,7 +336,7 @@ pub(super) async fn delete(table: Oid, policy: Oid, cx: &mut DdlContext<'_>) -> 
     };
     let mut changed = Relation::clone(&table);
     changed.security.policies.retain(|old| old.oid != policy);
-    cx.update_relation(changed).await.map(drop)
+    cx.update_relation(changed).await.map(std::mem::drop)
 }
 
 /// Takes a role out of all policies; those that name nobody else go.
@@ -401,4 +413,46 @@ pub(super) fn refuse_type_change(
         "policy {} on table {label} depends on column \"{column}\"",
         policy.name
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logstead_sql_parse::StatementKind;
+    use logstead_sql_parse::ast::Stmt;
+
+    fn part(text: &str, expr: Option<&Expr>, range: TextRange) -> Result<Option<String>> {
+        let Some(expr) = expr else {
+            return Ok(None);
+        };
+        let (_, (start, end)) = parenthesized(expr, range, text)?;
+        Ok(text.get(start..end).map(str::to_owned))
+    }
+
+    #[test]
+    fn the_texts_of_conditions_are_without_their_parentheses() -> Result<()> {
+        let policy = "CREATE POLICY p ON t USING ( ((a) = 'é') ) WITH CHECK (b /* c */)";
+        let trigger = "CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW WHEN (new.a > (1)) EXECUTE FUNCTION f()";
+        for text in [policy, trigger] {
+            let kind = logstead_sql_parse::parse(text)?.remove(0).kind;
+            let StatementKind::Utility(stmt) = kind else {
+                panic!("{kind:?}");
+            };
+            match &*stmt {
+                Stmt::CreatePolicy(create) => {
+                    let using = part(text, create.qual.as_ref(), create.qual_range)?;
+                    assert_eq!(using.as_deref(), Some("((a) = 'é')"));
+                    let check = create.with_check.as_ref();
+                    let check = part(text, check, create.with_check_range)?;
+                    assert_eq!(check.as_deref(), Some("b"));
+                }
+                Stmt::CreateTrig(create) => {
+                    let when = part(text, create.when_clause.as_ref(), create.when_range)?;
+                    assert_eq!(when.as_deref(), Some("new.a > (1)"));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,12 +1,12 @@
 //! CREATE TYPE ... AS RANGE: a range over any type that has an order, with its multirange.
 
 use super::types::{add, array_name, free};
-use super::{DdlContext, domains};
+use super::{DdlContext, define, domains};
 use crate::pg_catalog::{calls, operator_class, operator_class_name};
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, truncate_name};
 use logstead_sql_func as func;
-use logstead_sql_parse::RangeClause;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{CreateRangeStmt, Name, TypeName};
+use logstead_sql_parse::lower_type;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::collations::collation_by_name;
 use logstead_sql_types::value::user::{
@@ -21,21 +21,25 @@ fn syntax(message: String) -> SqlError {
 
 /// What CREATE TYPE says, each once.
 #[derive(Default)]
-struct Clauses<'a> {
-    subtype: Option<&'a RangeClause>,
-    class: Option<&'a RangeClause>,
-    collation: Option<&'a RangeClause>,
-    canonical: Option<&'a RangeClause>,
-    difference: Option<&'a RangeClause>,
-    multirange: Option<&'a RangeClause>,
+struct Clauses {
+    subtype: Option<TypeName>,
+    class: Option<Vec<Name>>,
+    collation: Option<Vec<Name>>,
+    canonical: Option<Vec<Name>>,
+    difference: Option<Vec<Name>>,
+    multirange: Option<Vec<Name>>,
 }
 
-impl<'a> Clauses<'a> {
-    fn of(clauses: &'a [RangeClause]) -> Result<Clauses<'a>> {
+impl Clauses {
+    fn of(stmt: &CreateRangeStmt, text: &str) -> Result<Clauses> {
         let mut all = Clauses::default();
-        for clause in clauses {
-            let slot = match clause.attribute.as_str() {
-                "subtype" => &mut all.subtype,
+        for option in &stmt.params {
+            let place = match &*option.name {
+                "subtype" => {
+                    let name = define::get_type_name(option)?;
+                    define::set_once(&mut all.subtype, name, option, text)?;
+                    continue;
+                }
                 "subtype_opclass" => &mut all.class,
                 "collation" => &mut all.collation,
                 "canonical" => &mut all.canonical,
@@ -43,22 +47,9 @@ impl<'a> Clauses<'a> {
                 "multirange_type_name" => &mut all.multirange,
                 other => return Err(syntax(format!("type attribute \"{other}\" not recognized"))),
             };
-            if slot.replace(clause).is_some() {
-                return Err(syntax("conflicting or redundant options".to_owned()));
-            }
+            define::set_once(place, define::get_qualified_name(option)?, option, text)?;
         }
         Ok(all)
-    }
-}
-
-/// Schema and name of what a clause says.
-fn named(clause: &RangeClause) -> Result<(Option<String>, String)> {
-    match &clause.name {
-        Some(name) => calls::lookup_parts(name),
-        None => Err(syntax(format!(
-            "\"{}\" of a range is to be a name",
-            clause.attribute
-        ))),
     }
 }
 
@@ -82,10 +73,10 @@ fn refuse(subtype: Oid) -> Result<()> {
 }
 
 /// The B-tree operator class of the bounds' type.
-fn class_of(subtype: Oid, clause: Option<&RangeClause>) -> Result<Oid> {
+fn class_of(subtype: Oid, named: Option<&Vec<Name>>) -> Result<Oid> {
     let shown = info::format_type_bare(subtype);
     let own = operator_class(subtype);
-    let Some(clause) = clause else {
+    let Some(named) = named else {
         if own == 0 {
             return Err(SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
@@ -97,7 +88,7 @@ fn class_of(subtype: Oid, clause: Option<&RangeClause>) -> Result<Oid> {
         }
         return Ok(own);
     };
-    let (_, name) = named(clause)?;
+    let (_, name) = calls::lookup_parts(named.as_slice())?;
     let Some((class, input)) = operator_class_name(&name) else {
         return Err(SqlError::new(
             SqlState::UNDEFINED_OBJECT,
@@ -115,8 +106,8 @@ fn class_of(subtype: Oid, clause: Option<&RangeClause>) -> Result<Oid> {
 }
 
 /// The function that tells the difference between two bounds.
-fn difference_of(subtype: Oid, clause: &RangeClause, cx: &mut DdlContext<'_>) -> Result<Oid> {
-    let (schema, name) = named(clause)?;
+fn difference_of(subtype: Oid, named: &[Name], cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let (schema, name) = calls::lookup_parts(named)?;
     let types = [subtype, subtype];
     let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
     let built_in = func::functions_named(&name).find(|f| system && f.args == types);
@@ -175,20 +166,16 @@ fn multirange_name(range: &str) -> String {
 }
 
 /// Runs CREATE TYPE ... AS RANGE.
-pub(super) async fn create(
-    name: &ast::ObjectName,
-    clauses: &[RangeClause],
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let (schema, name) = cx.new_type_name(name)?;
+pub(super) async fn create(stmt: &CreateRangeStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (schema, name) = cx.new_type_name(&stmt.type_name)?;
     free(&schema.name, schema.oid, &name, cx)?;
-    let clauses = Clauses::of(clauses)?;
+    let clauses = Clauses::of(stmt, cx.text)?;
     let subtype = clauses
         .subtype
         .ok_or_else(|| syntax("type attribute \"subtype\" is required".to_owned()))?;
     // Looks at the newest, which sets the scope.
     cx.catalog()?;
-    let subtype = logstead_sql_catalog::type_name::sql_type(&subtype.value)?.oid;
+    let subtype = logstead_sql_catalog::type_name::sql_type(&lower_type(&subtype, cx.text)?)?.oid;
     cx.must_use_types(of_users(subtype))?;
     let shown = info::format_type_bare(subtype);
     if info::by_oid(subtype).is_some_and(|t| t.kind == 'p') {
@@ -205,7 +192,7 @@ pub(super) async fn create(
         .hint("Create the type as a shell type, then create its canonicalization function, then do a full CREATE TYPE."));
     }
     let own_collation = info::by_oid(subtype).map_or(0, |t| t.collation());
-    let collation = match clauses.collation {
+    let collation = match &clauses.collation {
         None => own_collation,
         Some(_) if own_collation == 0 => {
             return Err(SqlError::new(
@@ -213,11 +200,11 @@ pub(super) async fn create(
                 "range collation specified but subtype does not support collation",
             ));
         }
-        Some(clause) => {
-            let (_, plain) = named(clause)?;
-            match (collation_by_name(&plain), &clause.name) {
-                (Some(_), Some(name)) => domains::collation_oid(name),
-                _ => {
+        Some(named) => {
+            let (_, plain) = calls::lookup_parts(named.as_slice())?;
+            match collation_by_name(&plain) {
+                Some(_) => domains::collation_oid(named),
+                None => {
                     return Err(SqlError::new(
                         SqlState::UNDEFINED_OBJECT,
                         format!("collation \"{plain}\" for encoding \"UTF8\" does not exist"),
@@ -226,17 +213,17 @@ pub(super) async fn create(
             }
         }
     };
-    let class = class_of(subtype, clauses.class)?;
+    let class = class_of(subtype, clauses.class.as_ref())?;
     refuse(subtype)?;
-    let difference = match clauses.difference {
-        Some(clause) => difference_of(subtype, clause, cx)?,
+    let difference = match &clauses.difference {
+        Some(named) => difference_of(subtype, named, cx)?,
         None => 0,
     };
     let (oid, csn) = cx.store.new_range_oid(cx.worker)?;
     cx.depends_on(csn);
-    let multirange = match clauses.multirange {
+    let multirange = match &clauses.multirange {
         None => multirange_name(&name),
-        Some(clause) => match named(clause)? {
+        Some(named) => match calls::lookup_parts(named.as_slice())? {
             (Some(other), _) if other != schema.name => {
                 return Err(SqlError::unsupported(
                     "a multirange type in another schema than its range",

@@ -4,7 +4,9 @@
 //! no two transactions make a circle of memberships between them. Who asks is judged by the roles as the transaction
 //! sees them.
 
-use super::DdlContext;
+use super::object_address::plain_name;
+use super::settings_change::SettingChange;
+use super::{DdlContext, databases, define};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::PG_AUTHID;
@@ -13,7 +15,10 @@ use logstead_sql_catalog::role::{DATABASE_OWNER, Membership, Role, Roles};
 use logstead_sql_catalog::settings;
 use logstead_sql_catalog::stored::ROLES;
 use logstead_sql_catalog::stored_roles;
-use logstead_sql_parse::{RoleCommand, RoleName, RoleOptions};
+use logstead_sql_parse::ast::{
+    AlterRoleSetStmt, AlterRoleStmt, CreateRoleStmt, DefArg, DefElem, DropRoleStmt, GrantRoleStmt,
+    RenameStmt, RoleSpec, RoleSpecKind, RoleStmtType,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, datetime};
 use logstead_types::SqlState;
@@ -41,87 +46,34 @@ fn reserved(name: &str) -> SqlError {
     )
 }
 
-/// Runs a statement about roles.
-pub(super) async fn execute(command: &RoleCommand, cx: &mut DdlContext<'_>) -> Result<()> {
-    // Who may not do it keeps nobody waiting.
-    ask(command, cx)?;
-    // What others are changing is waited for, and seen.
-    cx.lock_storage(ROLES, TableLock::Exclusive).await?;
-    cx.txn.begin_statement();
-    match command {
-        RoleCommand::Create { name, options } => create(name, options, cx).await,
-        RoleCommand::Alter { name, options } => alter(name, options, cx).await,
-        RoleCommand::Rename { name, new } => rename(name, new, cx).await,
-        RoleCommand::Set {
-            name,
-            setting,
-            value,
-        } => set(name, setting, value.as_deref(), cx).await,
-        RoleCommand::SetFromCurrent { name, setting } => {
-            let value = cx.session.setting(setting);
-            let value = value.ok_or_else(|| settings::unknown(setting))?;
-            set(name, setting, Some(&value), cx).await
-        }
-        RoleCommand::ResetAll { name } => {
-            let mut role = settable(name, cx)?;
-            role.settings.clear();
-            cx.put_role(role).await
-        }
-        RoleCommand::Drop { if_exists, names } => drop(*if_exists, names, cx).await,
-        RoleCommand::Grant {
-            roles,
-            members,
-            admin,
-            grantor,
-            ..
-        } => {
-            let grantor = grantor_of(grantor.as_ref(), cx)?;
-            for role in roles {
-                let role = cx.find_role(role)?.oid;
-                for member in members {
-                    let member = cx.find_role(member)?.oid;
-                    grant(role, member, *admin, grantor, cx).await?;
-                }
-            }
-            Ok(())
-        }
-        RoleCommand::Revoke {
-            roles,
-            members,
-            admin,
-            grantor,
-            ..
-        } => {
-            grantor_of(grantor.as_ref(), cx)?;
-            for role in roles {
-                let role = cx.find_role(role)?;
-                for member in members {
-                    let member = cx.find_role(member)?;
-                    revoke(&role, &member, *admin, cx).await?;
-                }
-            }
-            Ok(())
-        }
-    }
-}
-
 impl DdlContext<'_> {
     fn roles(&mut self) -> Result<Arc<Roles>> {
         Ok(Arc::clone(&self.catalog()?.roles))
     }
 
-    pub(super) fn find_role(&mut self, name: &RoleName) -> Result<Arc<Role>> {
+    /// The role of this name.
+    pub(super) fn role_named(&mut self, name: &str) -> Result<Arc<Role>> {
         let roles = self.roles()?;
-        let found = match name {
-            RoleName::Name(name) => {
-                return roles.by_name(name).cloned().ok_or_else(|| no_role(name));
-            }
-            RoleName::Public => return Err(no_role("public")),
-            RoleName::Current => self.session.current_role(),
-            RoleName::Session => self.session.session_role(),
+        roles.by_name(name).cloned().ok_or_else(|| no_role(name))
+    }
+
+    /// The role that a statement means (`get_rolespec_oid`).
+    pub(super) fn find_role(&mut self, role: &RoleSpec) -> Result<Arc<Role>> {
+        let found = match &role.kind {
+            RoleSpecKind::Named(name) => return self.role_named(name),
+            RoleSpecKind::Public => return Err(no_role("public")),
+            RoleSpecKind::CurrentRole | RoleSpecKind::CurrentUser => self.session.current_role(),
+            RoleSpecKind::SessionUser => self.session.session_role(),
         };
         let gone = || no_role(&format!("with OID {found}"));
-        roles.get(found).cloned().ok_or_else(gone)
+        self.roles()?.get(found).cloned().ok_or_else(gone)
+    }
+
+    /// What others are changing of roles is waited for, and seen.
+    async fn lock_roles(&mut self) -> Result<()> {
+        self.lock_storage(ROLES, TableLock::Exclusive).await?;
+        self.txn.begin_statement();
+        Ok(())
     }
 
     /// Stores a role, new or changed.
@@ -147,23 +99,7 @@ fn exists(name: &str) -> SqlError {
 }
 
 /// The name of a role to be.
-fn new_name(name: &RoleName, cx: &mut DdlContext<'_>) -> Result<String> {
-    let name = match name {
-        RoleName::Name(name) => name,
-        RoleName::Public => return Err(reserved("public")),
-        RoleName::Current => {
-            return Err(SqlError::new(
-                SqlState::RESERVED_NAME,
-                "CURRENT_USER cannot be used as a role name here",
-            ));
-        }
-        RoleName::Session => {
-            return Err(SqlError::new(
-                SqlState::RESERVED_NAME,
-                "SESSION_USER cannot be used as a role name here",
-            ));
-        }
-    };
+fn new_name(name: &str, cx: &mut DdlContext<'_>) -> Result<String> {
     let name = cx.name(name);
     if name.starts_with("pg_") {
         return Err(reserved(&name).detail("Role names starting with \"pg_\" are reserved."));
@@ -188,6 +124,96 @@ fn asker(cx: &mut DdlContext<'_>) -> Result<Asker> {
         create_role: superuser || role.is_some_and(|role| role.create_role),
         oid,
     })
+}
+
+/// What CREATE and ALTER ROLE say. It has a password, and so nothing prints it.
+#[derive(Clone, Default, PartialEq)]
+struct RoleOptions {
+    superuser: Option<bool>,
+    inherit: Option<bool>,
+    create_role: Option<bool>,
+    create_db: Option<bool>,
+    login: Option<bool>,
+    replication: Option<bool>,
+    bypass_rls: Option<bool>,
+    connection_limit: Option<i32>,
+    /// `Some(None)` is PASSWORD NULL.
+    password: Option<Option<String>>,
+    valid_until: Option<String>,
+    in_role: Option<Vec<RoleSpec>>,
+    role: Option<Vec<RoleSpec>>,
+    admin: Option<Vec<RoleSpec>>,
+}
+
+impl RoleOptions {
+    /// Reads the options of a statement, whose text is `text`.
+    fn of(options: &[DefElem], text: &str) -> Result<RoleOptions> {
+        let mut all = RoleOptions::default();
+        for option in options {
+            let flag = match &*option.name {
+                "superuser" => &mut all.superuser,
+                "inherit" => &mut all.inherit,
+                "createrole" => &mut all.create_role,
+                "createdb" => &mut all.create_db,
+                "canlogin" => &mut all.login,
+                "isreplication" => &mut all.replication,
+                "bypassrls" => &mut all.bypass_rls,
+                _ => {
+                    all.set_value(option, text)?;
+                    continue;
+                }
+            };
+            define::set_once(flag, define::get_boolean(option)?, option, text)?;
+        }
+        Ok(all)
+    }
+
+    fn set_value(&mut self, option: &DefElem, text: &str) -> Result<()> {
+        match (&*option.name, &option.arg) {
+            ("connectionlimit", _) => {
+                let limit = define::get_int32(option)?;
+                if limit < -1 {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        format!("invalid connection limit: {limit}"),
+                    ));
+                }
+                define::set_once(&mut self.connection_limit, limit, option, text)
+            }
+            ("password", None) => define::set_once(&mut self.password, None, option, text),
+            ("password", Some(_)) => {
+                let password = Some(define::get_string(option)?);
+                define::set_once(&mut self.password, password, option, text)
+            }
+            ("validUntil", _) => {
+                let until = define::get_string(option)?;
+                define::set_once(&mut self.valid_until, until, option, text)
+            }
+            // PostgreSQL says so in a notice.
+            ("sysid", _) => Ok(()),
+            (name, Some(DefArg::Roles(roles))) => {
+                let place = match name {
+                    "addroleto" => &mut self.in_role,
+                    "rolemembers" => &mut self.role,
+                    "adminmembers" => &mut self.admin,
+                    _ => return Err(define::unexpected(option)),
+                };
+                define::set_once(place, roles.clone(), option, text)
+            }
+            _ => Err(define::unexpected(option)),
+        }
+    }
+}
+
+/// Asks a question before anything is locked: who may not do it keeps nobody waiting. Superusers may do everything.
+fn ask_before_lock<T>(
+    cx: &mut DdlContext<'_>,
+    question: impl FnOnce(&mut DdlContext<'_>) -> Result<T>,
+) -> Result<()> {
+    match asker(cx)?.superuser {
+        true => Ok(()),
+        false => question(cx).map(|_| ()),
+    }
 }
 
 /// Sets what the options name.
@@ -247,7 +273,38 @@ fn verifier(password: &str, cx: &mut DdlContext<'_>) -> Result<Option<String>> {
     Ok(Some(Verifier::of(password, salt).to_string()))
 }
 
-async fn create(name: &RoleName, options: &RoleOptions, cx: &mut DdlContext<'_>) -> Result<()> {
+/// Runs CREATE ROLE.
+pub(super) async fn create(stmt: &CreateRoleStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let mut options = RoleOptions::of(&stmt.options, cx.text)?;
+    if stmt.stmt_type == RoleStmtType::User {
+        options.login.get_or_insert(true);
+    }
+    ask_before_lock(cx, |cx| may_create(&options, cx))?;
+    cx.lock_roles().await?;
+    let asker = may_create(&options, cx)?;
+    let name = new_name(&stmt.role, cx)?;
+    if cx.roles()?.by_name(&name).is_some() {
+        return Err(exists(&name));
+    }
+    let mut role = Role::new(cx.new_oid()?, name);
+    let oid = role.oid;
+    apply(&mut role, &options, cx)?;
+    cx.put_role(role).await?;
+    for of in options.in_role.iter().flatten() {
+        let of = cx.find_role(of)?.oid;
+        grant(of, oid, false, asker.oid, cx).await?;
+    }
+    for (members, admin) in [(&options.admin, true), (&options.role, false)] {
+        for member in members.iter().flatten() {
+            let member = cx.find_role(member)?.oid;
+            grant(oid, member, admin, asker.oid, cx).await?;
+        }
+    }
+    Ok(())
+}
+
+/// 42501 unless who asks may make a role with the options.
+fn may_create(options: &RoleOptions, cx: &mut DdlContext<'_>) -> Result<Asker> {
     let asker = asker(cx)?;
     if !asker.superuser {
         let wants = |option: Option<bool>| option == Some(true);
@@ -264,25 +321,7 @@ async fn create(name: &RoleName, options: &RoleOptions, cx: &mut DdlContext<'_>)
             return Err(denied("permission denied to create role"));
         }
     }
-    let name = new_name(name, cx)?;
-    if cx.roles()?.by_name(&name).is_some() {
-        return Err(exists(&name));
-    }
-    let mut role = Role::new(cx.new_oid()?, name);
-    let oid = role.oid;
-    apply(&mut role, options, cx)?;
-    cx.put_role(role).await?;
-    for of in &options.in_role {
-        let of = cx.find_role(of)?.oid;
-        grant(of, oid, false, asker.oid, cx).await?;
-    }
-    for (members, admin) in [(&options.admin, true), (&options.role, false)] {
-        for member in members {
-            let member = cx.find_role(member)?.oid;
-            grant(oid, member, admin, asker.oid, cx).await?;
-        }
-    }
-    Ok(())
+    Ok(asker)
 }
 
 /// 42939 for PostgreSQL's own roles.
@@ -294,7 +333,7 @@ fn refuse_predefined(role: &Role) -> Result<()> {
 }
 
 /// The role, if the asker may change it so.
-fn may_alter(name: &RoleName, options: &RoleOptions, cx: &mut DdlContext<'_>) -> Result<Role> {
+fn may_alter(name: &RoleSpec, options: &RoleOptions, cx: &mut DdlContext<'_>) -> Result<Role> {
     let found = cx.find_role(name)?;
     let role = Role::clone(&found);
     refuse_predefined(&role)?;
@@ -332,14 +371,45 @@ fn may_alter(name: &RoleName, options: &RoleOptions, cx: &mut DdlContext<'_>) ->
     Ok(role)
 }
 
-async fn alter(name: &RoleName, options: &RoleOptions, cx: &mut DdlContext<'_>) -> Result<()> {
-    let mut role = may_alter(name, options, cx)?;
-    apply(&mut role, options, cx)?;
-    cx.put_role(role).await
+/// Runs ALTER ROLE, and ALTER GROUP ADD and DROP USER.
+pub(super) async fn alter(stmt: &AlterRoleStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let members = stmt.options.iter().find(|o| &*o.name == "rolemembers");
+    let Some(members) = members else {
+        let options = RoleOptions::of(&stmt.options, cx.text)?;
+        ask_before_lock(cx, |cx| may_alter(&stmt.role, &options, cx))?;
+        cx.lock_roles().await?;
+        let mut role = may_alter(&stmt.role, &options, cx)?;
+        apply(&mut role, &options, cx)?;
+        return cx.put_role(role).await;
+    };
+    // ALTER ROLE has USER as ALTER GROUP ADD has it.
+    let Some(DefArg::Roles(members)) = &members.arg else {
+        return Err(define::unexpected(members));
+    };
+    if stmt.options.len() > 1 {
+        return Err(SqlError::unsupported(
+            "USER beside other options of ALTER ROLE",
+        ));
+    }
+    ask_before_lock(cx, |cx| {
+        let role = cx.find_role(&stmt.role)?;
+        may_change_members(&role, cx)
+    })?;
+    cx.lock_roles().await?;
+    let adds = stmt.group_change.unwrap_or(true);
+    change_members(&stmt.role, members, adds, false, None, cx).await
 }
 
-async fn rename(name: &RoleName, new: &RoleName, cx: &mut DdlContext<'_>) -> Result<()> {
-    let found = cx.find_role(name)?;
+/// Runs ALTER ROLE ... RENAME TO.
+pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    ask_before_lock(cx, |cx| match asker(cx)?.create_role {
+        true => Ok(()),
+        false => Err(denied("permission denied to rename role")),
+    })?;
+    cx.lock_roles().await?;
+    let name = plain_name(&stmt.object)?;
+    let new = &stmt.newname;
+    let found = cx.role_named(name)?;
     let mut role = Role::clone(&found);
     for (own, what) in [
         (cx.session.session_role(), "session"),
@@ -371,7 +441,7 @@ async fn rename(name: &RoleName, new: &RoleName, cx: &mut DdlContext<'_>) -> Res
 }
 
 /// A role whose settings the asker may change.
-pub(super) fn settable(name: &RoleName, cx: &mut DdlContext<'_>) -> Result<Role> {
+pub(super) fn settable(name: &RoleSpec, cx: &mut DdlContext<'_>) -> Result<Role> {
     let found = cx.find_role(name)?;
     let role = Role::clone(&found);
     refuse_predefined(&role)?;
@@ -385,19 +455,47 @@ pub(super) fn settable(name: &RoleName, cx: &mut DdlContext<'_>) -> Result<Role>
     Ok(role)
 }
 
-async fn set(
-    name: &RoleName,
-    setting: &str,
-    value: Option<&str>,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
+/// Runs ALTER ROLE ... SET, of all databases or of one.
+pub(super) async fn alter_set(stmt: &AlterRoleSetStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let change = SettingChange::of(&stmt.setstmt)?;
+    if let Some(database) = &stmt.database {
+        return databases::set(database, stmt.role.as_ref(), &change, cx).await;
+    }
+    let Some(name) = &stmt.role else {
+        return Err(SqlError::unsupported("ALTER ROLE ALL"));
+    };
+    ask_before_lock(cx, |cx| settable(name, cx))?;
+    cx.lock_roles().await?;
     let mut role = settable(name, cx)?;
-    change_setting(&mut role.settings, setting, value, "ALTER ROLE")?;
+    change_settings(&mut role.settings, &change, "ALTER ROLE", cx)?;
     cx.put_role(role).await
 }
 
+/// Changes the settings that sessions begin with as a statement says, which begins with `verb`.
+pub(super) fn change_settings(
+    known: &mut Vec<(String, String)>,
+    change: &SettingChange,
+    verb: &str,
+    cx: &DdlContext<'_>,
+) -> Result<()> {
+    match change {
+        SettingChange::Set(setting, value) => {
+            change_setting(known, setting, value.as_deref(), verb)
+        }
+        SettingChange::SetFromCurrent(setting) => {
+            let value = cx.session.setting(setting);
+            let value = value.ok_or_else(|| settings::unknown(setting))?;
+            change_setting(known, setting, Some(&value), verb)
+        }
+        SettingChange::ResetAll => {
+            known.clear();
+            Ok(())
+        }
+    }
+}
+
 /// Changes a setting that sessions begin with; no value takes it away.
-pub(super) fn change_setting(
+fn change_setting(
     known: &mut Vec<(String, String)>,
     setting: &str,
     value: Option<&str>,
@@ -415,53 +513,29 @@ pub(super) fn change_setting(
     Ok(())
 }
 
-/// 42501 for what only other roles may do, as far as that can be said before anything is locked. It is asked again
-/// afterwards.
-fn ask(command: &RoleCommand, cx: &mut DdlContext<'_>) -> Result<()> {
+/// 42501 unless who asks may drop roles.
+fn may_drop(cx: &mut DdlContext<'_>) -> Result<Asker> {
     let asker = asker(cx)?;
-    match command {
-        _ if asker.superuser => Ok(()),
-        RoleCommand::Create { .. } if !asker.create_role => {
-            Err(denied("permission denied to create role"))
-        }
-        RoleCommand::Drop { .. } if !asker.create_role => {
-            Err(denied("permission denied to drop role"))
-        }
-        RoleCommand::Alter { name, options } => may_alter(name, options, cx).map(|_| ()),
-        RoleCommand::Rename { .. } if !asker.create_role => {
-            Err(denied("permission denied to rename role"))
-        }
-        RoleCommand::Set { name, .. }
-        | RoleCommand::SetFromCurrent { name, .. }
-        | RoleCommand::ResetAll { name } => settable(name, cx).map(|_| ()),
-        RoleCommand::Grant { roles, .. } | RoleCommand::Revoke { roles, .. } => {
-            for role in roles {
-                let role = cx.find_role(role)?;
-                may_change_members(&role, cx)?;
-            }
-            Ok(())
-        }
-        _ => Ok(()),
+    match asker.create_role {
+        true => Ok(asker),
+        false => Err(denied("permission denied to drop role")),
     }
 }
 
-async fn drop(if_exists: bool, names: &[RoleName], cx: &mut DdlContext<'_>) -> Result<()> {
-    let asker = asker(cx)?;
-    if !asker.create_role {
-        return Err(denied("permission denied to drop role"));
-    }
-    for name in names {
-        let name = match name {
-            RoleName::Name(name) => name,
-            _ => {
-                return Err(SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    "cannot use special role specifier in DROP ROLE",
-                ));
-            }
+/// Runs DROP ROLE.
+pub(super) async fn drop(stmt: &DropRoleStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    ask_before_lock(cx, may_drop)?;
+    cx.lock_roles().await?;
+    let asker = may_drop(cx)?;
+    for role in &stmt.roles {
+        let RoleSpecKind::Named(name) = &role.kind else {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "cannot use special role specifier in DROP ROLE",
+            ));
         };
         let Some(role) = cx.roles()?.by_name(name).cloned() else {
-            if !if_exists {
+            if !stmt.missing_ok {
                 return Err(no_role(name));
             }
             let message = format!("role \"{name}\" does not exist, skipping");
@@ -505,7 +579,7 @@ async fn drop(if_exists: bool, names: &[RoleName], cx: &mut DdlContext<'_>) -> R
     Ok(())
 }
 
-fn grantor_of(named: Option<&RoleName>, cx: &mut DdlContext<'_>) -> Result<Oid> {
+fn grantor_of(named: Option<&RoleSpec>, cx: &mut DdlContext<'_>) -> Result<Oid> {
     let own = cx.session.current_role();
     let Some(named) = named else {
         return Ok(own);
@@ -526,6 +600,57 @@ fn may_change_members(role: &Role, cx: &mut DdlContext<'_>) -> Result<()> {
     if !asker.create_role && !cx.roles()?.is_admin_of(asker.oid, role.oid) {
         let name = &role.name;
         return Err(denied(format!("must have admin option on role \"{name}\"")));
+    }
+    Ok(())
+}
+
+/// Runs GRANT and REVOKE of roles.
+pub(super) async fn grant_roles(stmt: &GrantRoleStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let mut roles = Vec::with_capacity(stmt.granted_roles.len());
+    for granted in &stmt.granted_roles {
+        let name = granted.priv_name.as_ref();
+        let Some(name) = name.filter(|_| granted.cols.is_empty()) else {
+            return Err(SqlError::new(
+                INVALID_GRANT,
+                "column names cannot be included in GRANT/REVOKE ROLE",
+            ));
+        };
+        roles.push(RoleSpec {
+            kind: RoleSpecKind::Named(name.clone()),
+            location: granted.location,
+        });
+    }
+    ask_before_lock(cx, |cx| {
+        roles.iter().try_for_each(|role| {
+            let role = cx.find_role(role)?;
+            may_change_members(&role, cx)
+        })
+    })?;
+    cx.lock_roles().await?;
+    let (members, grantor) = (&stmt.grantee_roles, stmt.grantor.as_ref());
+    for role in &roles {
+        change_members(role, members, stmt.is_grant, stmt.admin_opt, grantor, cx).await?;
+    }
+    Ok(())
+}
+
+/// Makes roles members of another one, or members no more. The table of roles is locked.
+async fn change_members(
+    role: &RoleSpec,
+    members: &[RoleSpec],
+    adds: bool,
+    admin: bool,
+    grantor: Option<&RoleSpec>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let grantor = grantor_of(grantor, cx)?;
+    let role = cx.find_role(role)?;
+    for member in members {
+        let member = cx.find_role(member)?;
+        match adds {
+            true => grant(role.oid, member.oid, admin, grantor, cx).await?,
+            false => revoke(&role, &member, admin, cx).await?,
+        }
     }
     Ok(())
 }

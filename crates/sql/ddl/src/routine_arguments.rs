@@ -8,46 +8,63 @@ use super::routines::{ARGS_MAX, invalid, is_polymorphic, type_of};
 use logstead_sql_catalog::rights::denied;
 use logstead_sql_catalog::routine::{ArgMode, Argument, Language};
 use logstead_sql_func::{CastContext, can_coerce};
-use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{ArgClause, CreateRoutine};
+use logstead_sql_parse::ast::{
+    CreateFunctionStmt, Expr, FunctionParameter, FunctionParameterMode as Mode, Value,
+};
+use logstead_sql_parse::lower_expr;
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
 
+/// What a parameter is for.
+pub(super) fn mode_of(parameter: &FunctionParameter) -> ArgMode {
+    match parameter.mode {
+        Mode::In | Mode::Default => ArgMode::In,
+        Mode::Out => ArgMode::Out,
+        Mode::InOut => ArgMode::InOut,
+        Mode::Variadic => ArgMode::Variadic,
+        Mode::Table => ArgMode::Table,
+    }
+}
+
 /// The arguments of a new function.
-pub(super) fn arguments(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<Vec<Argument>> {
+pub(super) fn arguments(
+    new: &CreateFunctionStmt,
+    cx: &mut DdlContext<'_>,
+) -> Result<Vec<Argument>> {
     let mut args: Vec<Argument> = Vec::new();
-    let columns = new.table.iter().flatten();
-    let word = if new.procedure {
+    let word = if new.is_procedure {
         "procedures"
     } else {
         "functions"
     };
     let mut has_default = false;
-    for clause in new.args.iter().chain(columns) {
-        let ty = type_of(&clause.ty, cx).map_err(|error| unknown_type(error, clause))?;
-        if clause.ty.set {
+    for parameter in &new.parameters {
+        let mode = mode_of(parameter);
+        let ty =
+            type_of(&parameter.arg_type, cx).map_err(|error| unknown_type(error, parameter))?;
+        if parameter.arg_type.setof {
             return Err(invalid(format!("{word} cannot accept set arguments")));
         }
-        let is_input = clause.mode.is_input();
+        let is_input = mode.is_input();
         let behind = args.iter().any(|a| a.mode == ArgMode::Variadic);
         if is_input && behind {
             return Err(invalid(
                 "VARIADIC parameter must be the last input parameter",
             ));
         }
-        if clause.mode == ArgMode::Out && behind && new.procedure {
+        if mode == ArgMode::Out && behind && new.is_procedure {
             return Err(invalid("VARIADIC parameter must be the last parameter"));
         }
-        if clause.mode == ArgMode::Variadic
+        if mode == ArgMode::Variadic
             && ty != oid::ANY
             && info::element_of(ty).is_none()
             && !matches!(ty, oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY)
         {
             return Err(invalid("VARIADIC parameter must be an array"));
         }
-        let name = clause.name.as_deref().map(|name| cx.name(name));
+        let name = parameter.name.as_deref().map(|name| cx.name(name));
         let name = name.unwrap_or_default();
         // An input and a column of the result may share a name with nothing but what is of the other kind.
         let clashes = |other: &&Argument| {
@@ -55,7 +72,7 @@ pub(super) fn arguments(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<
                 (a == ArgMode::In || a == ArgMode::Variadic)
                     && (b == ArgMode::Out || b == ArgMode::Table)
             };
-            other.name == name && !apart(clause.mode, other.mode) && !apart(other.mode, clause.mode)
+            other.name == name && !apart(mode, other.mode) && !apart(other.mode, mode)
         };
         if !name.is_empty() && args.iter().any(|other| clashes(&other)) {
             return Err(invalid(format!(
@@ -63,7 +80,7 @@ pub(super) fn arguments(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<
             )));
         }
         let mut default = None;
-        if let Some(expr) = &clause.default {
+        if let Some(expr) = &parameter.defexpr {
             if !is_input {
                 return Err(invalid("only input parameters can have default values"));
             }
@@ -73,14 +90,14 @@ pub(super) fn arguments(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<
             return Err(invalid(
                 "input parameters after one with a default value must also have defaults",
             ));
-        } else if new.procedure && clause.mode == ArgMode::Out && has_default {
+        } else if new.is_procedure && mode == ArgMode::Out && has_default {
             return Err(invalid(
                 "procedure OUT parameters cannot appear after one with a default value",
             ));
         }
         args.push(Argument {
             name,
-            mode: clause.mode,
+            mode,
             ty,
             default,
         });
@@ -96,8 +113,8 @@ pub(super) fn arguments(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<
 }
 
 /// An argument's type that is not there, in PostgreSQL's words.
-fn unknown_type(mut error: SqlError, clause: &ArgClause) -> SqlError {
-    if error.code() == SqlState::UNDEFINED_OBJECT && !clause.ty.of_column {
+fn unknown_type(mut error: SqlError, parameter: &FunctionParameter) -> SqlError {
+    if error.code() == SqlState::UNDEFINED_OBJECT && !parameter.arg_type.pct_type {
         let fields = error.fields_mut();
         fields.position = None;
         fields.message = fields.message.replace('"', "");
@@ -106,12 +123,13 @@ fn unknown_type(mut error: SqlError, clause: &ArgClause) -> SqlError {
 }
 
 /// The text under which the default of an argument is stored.
-fn default_of(expr: &ast::Expr, ty: Oid, cx: &mut DdlContext<'_>) -> Result<String> {
+fn default_of(expr: &Expr, ty: Oid, cx: &mut DdlContext<'_>) -> Result<String> {
+    let lowered = lower_expr(expr, cx.text)?;
     let catalog = cx.catalog()?;
     let base = user::base_type(SqlType::of(ty));
     let polymorphic = is_polymorphic(ty).is_some();
     let nothing = bind::value_relation(SqlType::of(oid::BOOL));
-    let bound = bound(cx, &catalog, &nothing, expr, "DEFAULT")?;
+    let bound = bound(cx, &catalog, &nothing, &lowered, "DEFAULT")?;
     let from = cx.may_define(bound)?.ty();
     if !polymorphic
         && from.oid != oid::UNKNOWN
@@ -128,11 +146,11 @@ fn default_of(expr: &ast::Expr, ty: Oid, cx: &mut DdlContext<'_>) -> Result<Stri
     }
     let as_type = if polymorphic { from } else { base };
     // NULL of no type takes that of the other arguments.
-    let null = matches!(expr, ast::Expr::Value(value) if value.value == ast::Value::Null);
+    let null = matches!(expr, Expr::Const(constant) if constant.value == Value::Null);
     if polymorphic && null && from.oid == oid::UNKNOWN {
         return Ok("NULL".to_owned());
     }
-    Ok(match default_text(expr, as_type, cx)? {
+    Ok(match default_text(&lowered, as_type, cx)? {
         Some(text) => text,
         None => user::numbered(|| format!("NULL::{}", info::format_type_bare(as_type.oid))),
     })
@@ -140,7 +158,7 @@ fn default_of(expr: &ast::Expr, ty: Oid, cx: &mut DdlContext<'_>) -> Result<Stri
 
 /// Type and kind of a new function's result.
 pub(super) fn result_of(
-    new: &CreateRoutine,
+    new: &CreateFunctionStmt,
     args: &[Argument],
     cx: &mut DdlContext<'_>,
 ) -> Result<(Oid, bool)> {
@@ -149,24 +167,24 @@ pub(super) fn result_of(
         .filter(|arg| arg.mode.is_output())
         .map(|arg| arg.ty)
         .collect();
-    let required = match (new.procedure, outputs.as_slice()) {
+    let required = match (new.is_procedure, outputs.as_slice()) {
         (_, []) => None,
         (false, [one]) => Some(*one),
         _ => Some(oid::RECORD),
     };
-    if new.procedure {
+    if new.is_procedure {
         return Ok((required.unwrap_or(oid::VOID), false));
     }
-    let said = match (&new.returns, &new.table) {
-        (Some(clause), _) => {
-            let ty = type_of(clause, cx).map_err(|mut error| {
+    let said = match &new.return_type {
+        _ if new.returns_table => Some((required.unwrap_or(oid::RECORD), true)),
+        Some(name) => {
+            let ty = type_of(name, cx).map_err(|mut error| {
                 error.fields_mut().position = None;
                 error
             })?;
-            Some((ty, clause.set))
+            Some((ty, name.setof))
         }
-        (None, Some(_)) => Some((required.unwrap_or(oid::RECORD), true)),
-        (None, None) => None,
+        None => None,
     };
     match (said, required) {
         (Some((ty, set)), None) => Ok((ty, set)),

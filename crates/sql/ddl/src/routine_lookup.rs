@@ -1,28 +1,39 @@
 //! Which function a statement of DDL means: by its name, and by its arguments if they are said.
 
 use super::DdlContext;
+use super::define::type_names;
+use super::object_address::noun;
 use super::objects::no_schema;
+use super::routine_arguments::mode_of;
 use super::routines::type_of;
 use crate::pg_catalog::calls;
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::rights::denied;
 use logstead_sql_catalog::routine::{ArgMode, Routine};
-use logstead_sql_catalog::text::fold;
 use logstead_sql_func as func;
-use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{ArgClause, RoutineRef, RoutineWord};
+use logstead_sql_parse::ast::{FunctionParameterMode, ObjectType, ObjectWithArgs};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, info};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
+/// Is a routine what the word of a statement names?
+pub(super) fn is_of_kind(routine: &Routine, kind: ObjectType) -> bool {
+    match kind {
+        ObjectType::Function => !routine.procedure,
+        ObjectType::Procedure => routine.procedure,
+        ObjectType::Aggregate => routine.aggregate.is_some(),
+        _ => true,
+    }
+}
+
 /// That one; an error if there is none.
 pub(super) fn named(
-    word: RoutineWord,
-    target: &RoutineRef,
+    kind: ObjectType,
+    target: &ObjectWithArgs,
     cx: &mut DdlContext<'_>,
 ) -> Result<Arc<Routine>> {
-    let found = found(word, target, false, cx).map_err(|error| {
+    let found = found(kind, target, false, cx).map_err(|error| {
         match error.code() == SqlState::DEPENDENT_OBJECTS_STILL_EXIST {
             true => SqlError::unsupported("changing a built-in function"),
             false => error,
@@ -33,12 +44,12 @@ pub(super) fn named(
 
 /// That one; `None` with a notice if there is none and none need be.
 pub(super) fn found(
-    word: RoutineWord,
-    target: &RoutineRef,
+    kind: ObjectType,
+    target: &ObjectWithArgs,
     if_exists: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<Routine>>> {
-    let (schema, plain) = calls::lookup_parts(&target.name)?;
+    let (schema, plain) = calls::lookup_parts(&target.objname)?;
     let shown = match &schema {
         Some(schema) => format!("{schema}.{plain}"),
         None => plain.clone(),
@@ -53,8 +64,9 @@ pub(super) fn found(
         };
     }
     let mut types = None;
-    if let Some(args) = &target.args {
-        match arg_types(args, cx) {
+    let word = noun(kind);
+    if target.objargs.is_some() {
+        match arg_types(target, cx) {
             Ok(found) => types = Some(found),
             Err(error) if if_exists && error.code() == SqlState::UNDEFINED_OBJECT => {
                 return skip(cx, error.fields().message.clone());
@@ -67,32 +79,26 @@ pub(super) fn found(
         .into_iter()
         .map(|(_, routine)| Arc::clone(routine))
         .collect();
-    let of_kind = |routine: &Routine| match word {
-        RoutineWord::Function => !routine.procedure,
-        RoutineWord::Procedure => routine.procedure,
-        RoutineWord::Routine => true,
-        RoutineWord::Aggregate => routine.aggregate.is_some(),
-    };
+    let of_kind = |routine: &Routine| is_of_kind(routine, kind);
     let Some((inputs, all)) = types else {
         let mut fitting = candidates.iter().filter(|r| of_kind(r));
         return match (fitting.next(), fitting.next()) {
             (Some(only), None) => Ok(Some(Arc::clone(only))),
             (Some(_), Some(_)) => Err(SqlError::new(
                 SqlState::AMBIGUOUS_FUNCTION,
-                format!("{} name \"{shown}\" is not unique", word.text()),
+                format!("{word} name \"{shown}\" is not unique"),
             )
             .hint(format!(
-                "Specify the argument list to select the {} unambiguously.",
-                word.text()
+                "Specify the argument list to select the {word} unambiguously."
             ))),
-            (None, _) if if_exists => skip(cx, format!("{} {shown}() does not exist", word.text())),
+            (None, _) if if_exists => skip(cx, format!("{word} {shown}() does not exist")),
             (None, _) => {
-                if word == RoutineWord::Function && is_built_in(schema.as_deref(), &plain) {
+                if kind == ObjectType::Function && is_built_in(schema.as_deref(), &plain) {
                     return Err(required(&shown));
                 }
                 Err(SqlError::new(
                     SqlState::UNDEFINED_FUNCTION,
-                    format!("could not find a {} named \"{shown}\"", word.text()),
+                    format!("could not find a {word} named \"{shown}\""),
                 ))
             }
         };
@@ -113,31 +119,25 @@ pub(super) fn found(
         .collect();
     match by_inputs.or_else(by_all) {
         Some(routine) if of_kind(routine) => Ok(Some(Arc::clone(routine))),
-        Some(_) if word == RoutineWord::Aggregate => Err(SqlError::new(
+        Some(_) if kind == ObjectType::Aggregate => Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
             format!("function {shown}({}) is not an aggregate", names.join(", ")),
         )),
         Some(_) => Err(wrong_kind(&format!("{shown}({})", names.join(", ")), word)),
         None if if_exists => {
-            let args = target.args.iter().flatten();
-            let written = args.filter(|arg| arg.mode.is_input()).map(as_written);
-            let written = written.zip(&inputs).map(|(written, ty)| match written {
-                Some(name) => name,
-                None => format!("pg_catalog.{}", info::type_name(*ty)),
-            });
-            let written: Vec<String> = written.collect();
-            let what = word.text();
-            skip(
-                cx,
-                format!("{what} {shown}({}) does not exist", written.join(",")),
-            )
+            // Those that SQL's grammar knows are in pg_catalog.
+            let types = target.objargs.iter().flatten().flatten();
+            let written = types.map(|name| Ok(type_names(name)?.join(".")));
+            let written: Vec<String> = written.collect::<Result<_>>()?;
+            let written = written.join(",");
+            skip(cx, format!("{word} {shown}({written}) does not exist"))
         }
         None => {
             let built_in = func::functions_named(&plain).any(|f| f.args == inputs);
             if built_in && is_built_in(schema.as_deref(), &plain) {
                 return Err(required(&format!("{plain}({})", names.join(","))));
             }
-            let none = word == RoutineWord::Aggregate && names.is_empty();
+            let none = kind == ObjectType::Aggregate && names.is_empty();
             let types = if none {
                 "*".to_owned()
             } else {
@@ -145,21 +145,9 @@ pub(super) fn found(
             };
             Err(SqlError::new(
                 SqlState::UNDEFINED_FUNCTION,
-                format!("{} {shown}({types}) does not exist", word.text()),
+                format!("{word} {shown}({types}) does not exist"),
             ))
         }
-    }
-}
-
-/// A type's name as it was written; none for one that SQL's grammar knows.
-fn as_written(arg: &ArgClause) -> Option<String> {
-    match &arg.ty.data_type {
-        ast::DataType::Custom(name, _) => {
-            let parts: Vec<String> = name.0.iter().map(fold).collect();
-            Some(parts.join("."))
-        }
-        ast::DataType::Text => Some("text".to_owned()),
-        _ => None,
     }
 }
 
@@ -180,22 +168,36 @@ fn skip(cx: &mut DdlContext<'_>, what: String) -> Result<Option<Arc<Routine>>> {
     Ok(None)
 }
 
-fn wrong_kind(shown: &str, word: RoutineWord) -> SqlError {
+fn wrong_kind(shown: &str, word: &str) -> SqlError {
     SqlError::new(
         SqlState::WRONG_OBJECT_TYPE,
-        format!("{shown} is not a {}", word.text()),
+        format!("{shown} is not a {word}"),
     )
 }
 
+/// 0A000 for one VARIADIC parameter that stands for the direct arguments and for the aggregated ones.
+pub(super) fn refuse_variadic_direct(target: &ObjectWithArgs) -> Result<()> {
+    let parameters = &target.objfuncargs;
+    let last = parameters.last().map(|parameter| parameter.mode);
+    let all_direct = target.direct_args == Some(parameters.len());
+    match all_direct && last == Some(FunctionParameterMode::Variadic) {
+        true => Err(SqlError::unsupported(
+            "an ordered-set aggregate with a VARIADIC direct argument",
+        )),
+        false => Ok(()),
+    }
+}
+
 /// Types of the arguments that a statement names: the inputs, and all.
-fn arg_types(args: &[ArgClause], cx: &mut DdlContext<'_>) -> Result<(Vec<Oid>, Vec<Oid>)> {
+fn arg_types(target: &ObjectWithArgs, cx: &mut DdlContext<'_>) -> Result<(Vec<Oid>, Vec<Oid>)> {
+    refuse_variadic_direct(target)?;
     let (mut inputs, mut all) = (Vec::new(), Vec::new());
-    for arg in args {
-        let ty = type_of(&arg.ty, cx).map_err(|mut error| {
+    for parameter in &target.objfuncargs {
+        let ty = type_of(&parameter.arg_type, cx).map_err(|mut error| {
             error.fields_mut().position = None;
             error
         })?;
-        if arg.mode.is_input() {
+        if mode_of(parameter).is_input() {
             inputs.push(ty);
         }
         all.push(ty);

@@ -1,14 +1,13 @@
 //! The properties of functions that CREATE and ALTER set.
 
-use super::DdlContext;
 use super::routines::invalid;
+use super::settings_change::SettingChange;
+use super::{DdlContext, define};
 use logstead_sql_catalog::rights::denied;
-use logstead_sql_catalog::routine::{LISTS_OF_NAMES, Parallel, Routine};
+use logstead_sql_catalog::routine::{Parallel, Routine};
 use logstead_sql_catalog::settings;
-use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_func::Volatility;
-use logstead_sql_parse::lowered::Span;
-use logstead_sql_parse::{self as parse, ConfigClause, RoutineOption};
+use logstead_sql_parse::ast::{DefArg, DefElem};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -24,56 +23,90 @@ pub(super) struct Properties {
     parallel: Option<String>,
     cost: Option<f64>,
     rows: Option<f64>,
-    config: Vec<ConfigClause>,
+    config: Vec<SettingChange>,
     other: Option<&'static str>,
 }
 
-/// Sets what was not said before.
-fn once<T>(slot: &mut Option<T>, value: T, at: Option<usize>) -> Result<()> {
-    match slot.replace(value) {
-        None => Ok(()),
-        Some(_) => Err(parse::redundant().at(at)),
-    }
+/// The texts of AS.
+fn texts(option: &DefElem) -> Result<Vec<String>> {
+    let Some(DefArg::List(parts)) = &option.arg else {
+        return Err(define::unexpected(option));
+    };
+    let texts = parts.iter().map(|part| match part {
+        DefArg::String(text) => Ok(text.to_string()),
+        _ => Err(define::unexpected(option)),
+    });
+    texts.collect()
 }
 
 /// Reads the properties of a statement.
 pub(super) fn properties(
-    options: &[(RoutineOption, Span)],
+    options: &[DefElem],
     procedure: bool,
     cx: &DdlContext<'_>,
 ) -> Result<Properties> {
-    use RoutineOption as O;
     let mut all = Properties::default();
-    for (option, span) in options {
-        let at = cx.at(*span);
+    let text = cx.text;
+    for option in options {
         let of_functions = matches!(
-            option,
-            O::Volatility(_)
-                | O::Strict(_)
-                | O::Leakproof(_)
-                | O::Parallel(_)
-                | O::Cost(_)
-                | O::Rows(_)
-                | O::Window
-                | O::Support
+            &*option.name,
+            "volatility"
+                | "strict"
+                | "leakproof"
+                | "parallel"
+                | "cost"
+                | "rows"
+                | "window"
+                | "support"
         );
         if procedure && of_functions {
-            return Err(invalid("invalid attribute in procedure definition").at(at));
+            let error = invalid("invalid attribute in procedure definition");
+            return Err(error.at(option.location.character(text)));
         }
-        match option {
-            O::Volatility(v) => once(&mut all.volatility, *v, at)?,
-            O::Strict(v) => once(&mut all.strict, *v, at)?,
-            O::Definer(v) => once(&mut all.definer, *v, at)?,
-            O::Leakproof(v) => once(&mut all.leakproof, *v, at)?,
-            O::Parallel(v) => once(&mut all.parallel, v.clone(), at)?,
-            O::Cost(v) => once(&mut all.cost, *v, at)?,
-            O::Rows(v) => once(&mut all.rows, *v, at)?,
-            O::Language(v) => once(&mut all.language, v.clone(), at)?,
-            O::As(v) => once(&mut all.text, v.clone(), at)?,
-            O::Config(v) => all.config.push(v.clone()),
-            O::Window => all.other = Some("WINDOW of a function"),
-            O::Transform => all.other = Some("TRANSFORM"),
-            O::Support => all.other = Some("SUPPORT"),
+        match &*option.name {
+            "volatility" => {
+                let volatility = match define::get_string(option)?.as_str() {
+                    "immutable" => Volatility::Immutable,
+                    "stable" => Volatility::Stable,
+                    _ => Volatility::Volatile,
+                };
+                define::set_once(&mut all.volatility, volatility, option, text)?;
+            }
+            "strict" => {
+                define::set_once(&mut all.strict, define::get_boolean(option)?, option, text)?;
+            }
+            "security" => {
+                define::set_once(&mut all.definer, define::get_boolean(option)?, option, text)?;
+            }
+            "leakproof" => {
+                define::set_once(
+                    &mut all.leakproof,
+                    define::get_boolean(option)?,
+                    option,
+                    text,
+                )?;
+            }
+            "parallel" => {
+                define::set_once(&mut all.parallel, define::get_string(option)?, option, text)?;
+            }
+            "cost" => {
+                define::set_once(&mut all.cost, define::get_numeric(option)?, option, text)?;
+            }
+            "rows" => {
+                define::set_once(&mut all.rows, define::get_numeric(option)?, option, text)?;
+            }
+            "language" => {
+                define::set_once(&mut all.language, define::get_string(option)?, option, text)?;
+            }
+            "as" => define::set_once(&mut all.text, texts(option)?, option, text)?,
+            "set" => match &option.arg {
+                Some(DefArg::Set(set)) => all.config.push(SettingChange::of(set)?),
+                _ => return Err(define::unexpected(option)),
+            },
+            "window" => all.other = Some("WINDOW of a function"),
+            "transform" => all.other = Some("TRANSFORM"),
+            "support" => all.other = Some("SUPPORT"),
+            _ => return Err(define::unexpected(option)),
         }
     }
     Ok(all)
@@ -140,7 +173,7 @@ impl Properties {
 }
 
 /// Changes what SET clauses say.
-fn configure(config: &mut Vec<String>, clause: &ConfigClause, cx: &DdlContext<'_>) -> Result<()> {
+fn configure(config: &mut Vec<String>, change: &SettingChange, cx: &DdlContext<'_>) -> Result<()> {
     let canonical = |name: &str| -> Result<String> {
         match settings::find(name) {
             Some(setting) => Ok(setting.name.to_owned()),
@@ -149,30 +182,23 @@ fn configure(config: &mut Vec<String>, clause: &ConfigClause, cx: &DdlContext<'_
             None => Err(settings::unknown(name)),
         }
     };
-    let (name, value) = match clause {
-        ConfigClause::ResetAll => {
+    let (name, value) = match change {
+        SettingChange::ResetAll => {
             config.clear();
             return Ok(());
         }
-        ConfigClause::Reset(name) => (canonical(name)?, None),
-        ConfigClause::FromCurrent(name) => {
+        SettingChange::Set(name, None) => (canonical(name)?, None),
+        SettingChange::SetFromCurrent(name) => {
             let name = canonical(name)?;
             let value = cx.session.setting(&name);
             (name, Some(value.unwrap_or_default()))
         }
-        ConfigClause::Set(name, values) => {
+        SettingChange::Set(name, Some(value)) => {
             let name = canonical(name)?;
-            let value = match LISTS_OF_NAMES.contains(&name.as_str()) {
-                true => {
-                    let quoted: Vec<String> = values.iter().map(|v| quote_ident(v)).collect();
-                    quoted.join(", ")
-                }
-                false => values.join(", "),
-            };
             if let Some(setting) = settings::find(&name) {
-                setting.canonical(&value)?;
+                setting.canonical(value)?;
             }
-            (name, Some(value))
+            (name, Some(value.clone()))
         }
     };
     let same = |item: &String| item.split_once('=').is_some_and(|(known, _)| known == name);

@@ -4,8 +4,10 @@
 //! know the catalog that they were made with, so one that called it is planned anew.
 
 use super::DdlContext;
+use super::define::type_names;
 use super::dependents::{self, Object};
 use super::expressions::with_planner;
+use super::object_address::with_args;
 use super::objects::no_schema;
 use super::routine_arguments::{arguments, language_of, result_of};
 use super::routine_lookup::{found, must_own, must_own_as, named, other_kind};
@@ -21,10 +23,11 @@ use logstead_sql_catalog::stored::RELATIONS;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_catalog::{Catalog, Relation, stored_routines};
 use logstead_sql_func::Volatility;
-use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{
-    AlterRoutine, Commented, CreateRoutine, RoutineCommand, RoutineRef, RoutineWord, TypeClause,
+use logstead_sql_parse::ast::{
+    AlterFunctionStmt, AlterObjectSchemaStmt, CreateFunctionStmt, DropBehavior, DropStmt,
+    ObjectType, ObjectWithArgs, RenameStmt, TypeName,
 };
+use logstead_sql_parse::lower_type;
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::of_users;
@@ -40,90 +43,34 @@ pub(super) fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::new(b"42P13"), message)
 }
 
-/// Runs a statement about functions and procedures.
-pub(super) async fn execute(command: &RoutineCommand, cx: &mut DdlContext<'_>) -> Result<()> {
-    match command {
-        RoutineCommand::Create(new) => create(new, cx).await,
-        RoutineCommand::CreateAggregate(new) => super::aggregates::create(new, cx).await,
-        RoutineCommand::Alter {
-            word,
-            target,
-            alter: to,
-        } => alter(*word, target, to, cx).await,
-        RoutineCommand::Drop {
-            word,
-            if_exists,
-            targets,
-            cascade,
-        } => drop_routines(*word, *if_exists, targets, *cascade, cx).await,
-        RoutineCommand::Comment { word, target, text } => {
-            let routine = match named(*word, target, cx) {
-                Ok(routine) => {
-                    must_own(&routine, cx)?;
-                    routine.oid
-                }
-                Err(_) if is_system_aggregate(*word, target, cx) => {
-                    super::comment_system::target(&system_aggregate(target), cx)?.1
-                }
-                Err(error) => return Err(error),
-            };
-            let text = text.as_deref().filter(|text| !text.is_empty());
-            cx.put_comment(PG_PROC, routine, 0, text).await
-        }
-    }
-}
-
-/// An aggregate as one of everybody's is named.
-fn system_aggregate(target: &RoutineRef) -> Commented {
-    let name = match calls::lookup_parts(&target.name) {
-        Ok((Some(schema), name)) => format!("{schema}.{name}"),
-        Ok((None, name)) => name,
-        Err(_) => target.name.to_string(),
-    };
-    let args = target.args.iter().flatten();
-    let types: Vec<String> = args
-        .map(|arg| arg.ty.data_type.to_string().to_lowercase())
-        .collect();
-    Commented::Aggregate(format!("{name}({})", types.join(", ")))
-}
-
-/// Does the reference name an aggregate that everybody has?
-fn is_system_aggregate(word: RoutineWord, target: &RoutineRef, cx: &mut DdlContext<'_>) -> bool {
-    matches!(word, RoutineWord::Aggregate)
-        && super::comment_system::is_there(&system_aggregate(target), cx)
-}
-
 /// The type that a signature names.
-pub(super) fn type_of(clause: &TypeClause, cx: &mut DdlContext<'_>) -> Result<Oid> {
+pub(super) fn type_of(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
     // Looks at the newest, which sets the scope.
     let catalog = cx.catalog()?;
-    if !clause.of_column {
-        let ty = logstead_sql_catalog::type_name::sql_type(&clause.data_type)?;
-        return Ok(ty.oid);
+    if !name.pct_type {
+        let data_type = lower_type(name, cx.text)?;
+        return Ok(logstead_sql_catalog::type_name::sql_type(&data_type)?.oid);
     }
-    let ast::DataType::Custom(name, _) = &clause.data_type else {
-        return Err(invalid(format!(
-            "improper %TYPE reference: {}",
-            clause.data_type
-        )));
+    let names = type_names(name)?;
+    let (table, column) = match names {
+        [table @ .., column] if !table.is_empty() => (table, column),
+        _ => {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!(
+                    "improper %TYPE reference (too few dotted names): {}",
+                    names.join(".")
+                ),
+            ));
+        }
     };
-    let mut parts = name.0.clone();
-    let column = parts.pop();
-    let (Some(column), false) = (column, parts.is_empty()) else {
-        return Err(SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            format!("improper %TYPE reference (too few dotted names): {name}"),
-        ));
-    };
-    let column = logstead_sql_catalog::text::fold(&column);
-    let table = ast::ObjectName(parts);
-    let (schema, plain) = calls::lookup_parts(&table)?;
+    let (schema, plain) = calls::lookup_parts(table)?;
     let relation = catalog.relation(schema.as_deref(), &plain, cx.search_path);
-    let relation = relation.ok_or_else(|| super::objects::no_relation(&table))?;
+    let relation = relation.ok_or_else(|| super::objects::no_relation(table))?;
     let found = relation
         .columns
         .iter()
-        .find(|c| !c.dropped && c.name == column);
+        .find(|c| !c.dropped && *c.name == **column);
     let found = found.ok_or_else(|| {
         SqlError::new(
             SqlState::UNDEFINED_COLUMN,
@@ -181,14 +128,15 @@ pub(super) fn check_polymorphic(result: Oid, inputs: &[Oid]) -> Result<()> {
     )))
 }
 
-async fn create(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<()> {
-    let (schema, name) = cx.new_name(&new.name)?;
+/// Runs CREATE FUNCTION and CREATE PROCEDURE.
+pub(super) async fn create(new: &CreateFunctionStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (schema, name) = cx.new_name(&new.funcname)?;
     match is_temporary_schema(&schema.name) {
         true => cx.must_create_temporary()?,
         false => cx.must_create_in(schema.oid)?,
     }
-    let properties = properties(&new.options, new.procedure, cx)?;
-    let language = match (&properties.language, new.inline) {
+    let properties = properties(&new.options, new.is_procedure, cx)?;
+    let language = match (&properties.language, &new.sql_body) {
         (None, Some(_)) => Language::Sql,
         (said, _) => language_of(said.as_deref(), cx)?,
     };
@@ -205,7 +153,7 @@ async fn create(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<()> {
     check_polymorphic(result, &inputs)?;
     let used = args.iter().map(|arg| arg.ty).chain([result]);
     cx.must_use_types(used.filter_map(of_users).collect::<Vec<_>>())?;
-    let body = match (&properties.text, new.inline) {
+    let body = match (&properties.text, &new.sql_body) {
         (Some(_), Some(_)) => return Err(invalid("duplicate function body specified")),
         (Some(texts), None) => match texts.as_slice() {
             [text] => RoutineBody::Text(text.clone()),
@@ -234,7 +182,7 @@ async fn create(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<()> {
         name,
         schema: schema.oid,
         schema_name: schema.name.clone(),
-        procedure: new.procedure,
+        procedure: new.is_procedure,
         language,
         args,
         result,
@@ -448,12 +396,12 @@ pub(super) async fn put(routine: Routine, cx: &mut DdlContext<'_>) -> Result<()>
 
 /// Puts a new definition in the place of an old one.
 async fn replace(
-    new: &CreateRoutine,
+    new: &CreateFunctionStmt,
     known: &Arc<Routine>,
     mut routine: Routine,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    if !new.or_replace {
+    if !new.replace {
         return Err(exists(&routine));
     }
     must_own(known, cx)?;
@@ -516,55 +464,70 @@ async fn replace(
     put(routine, cx).await
 }
 
-async fn alter(
-    word: RoutineWord,
-    target: &RoutineRef,
-    to: &AlterRoutine,
+/// The routine of ALTER, which nobody else changes until the transaction ends. To those whose it is not it is called
+/// `word`, or what it is.
+async fn altered(
+    kind: ObjectType,
+    target: &ObjectWithArgs,
+    word: Option<&str>,
+    cx: &mut DdlContext<'_>,
+) -> Result<Arc<Routine>> {
+    let found = named(kind, target, cx)?;
+    must_own_as(word.unwrap_or(found.word()), &found, cx)?;
+    let held = hold(found.oid, cx).await?;
+    held.ok_or_else(|| SqlError::internal("tuple concurrently updated"))
+}
+
+/// Runs ALTER FUNCTION and its like.
+pub(super) async fn alter(stmt: &AlterFunctionStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let found = altered(stmt.objtype, &stmt.func, None, cx).await?;
+    if found.aggregate.is_some() {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("\"{}\" is an aggregate function", found.name),
+        ));
+    }
+    let mut changed = Routine::clone(&found);
+    properties(&stmt.actions, found.procedure, cx)?.apply(&mut changed, cx)?;
+    refuse_temporary_definer(&changed)?;
+    put(changed, cx).await
+}
+
+/// What messages call a routine whose name, schema or owner changes, whatever it is.
+const FUNCTION: Option<&str> = Some("function");
+
+/// Runs ALTER FUNCTION and its like ... RENAME TO.
+pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let target = with_args(&stmt.object)?;
+    let found = altered(stmt.rename_type, target, FUNCTION, cx).await?;
+    let mut changed = Routine::clone(&found);
+    cx.must_create_in(found.schema)?;
+    changed.name = cx.name(&stmt.newname);
+    refuse_taken(&changed, &*cx.catalog()?)?;
+    put(changed, cx).await
+}
+
+/// Runs ALTER FUNCTION and its like ... SET SCHEMA.
+pub(super) async fn set_schema(
+    stmt: &AlterObjectSchemaStmt,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let found = named(word, target, cx)?;
-    let called = match to {
-        AlterRoutine::Options(_) => found.word(),
-        // Names, schemas and owners are those of functions, whatever it is.
-        _ => "function",
-    };
-    must_own_as(called, &found, cx)?;
-    let Some(found) = hold(found.oid, cx).await? else {
-        return Err(SqlError::internal("tuple concurrently updated"));
-    };
+    let target = with_args(&stmt.object)?;
+    let found = altered(stmt.object_type, target, FUNCTION, cx).await?;
     let mut changed = Routine::clone(&found);
-    match to {
-        AlterRoutine::Options(_) if found.aggregate.is_some() => {
-            return Err(SqlError::new(
-                SqlState::WRONG_OBJECT_TYPE,
-                format!("\"{}\" is an aggregate function", found.name),
-            ));
-        }
-        AlterRoutine::Options(options) => {
-            properties(options, found.procedure, cx)?.apply(&mut changed, cx)?;
-            refuse_temporary_definer(&changed)?;
-        }
-        AlterRoutine::Rename(new) => {
-            cx.must_create_in(found.schema)?;
-            changed.name = cx.name(new);
-            refuse_taken(&changed, &*cx.catalog()?)?;
-        }
-        AlterRoutine::SetSchema(schema) => {
-            let catalog = cx.catalog()?;
-            let schema = catalog.schema(schema).ok_or_else(|| no_schema(schema))?;
-            if schema.oid == found.schema {
-                return Ok(());
-            }
-            let schema = cx.target_schema(Some(&schema.name))?;
-            refuse_moving_temporary(&found.schema_name, &schema.name)?;
-            cx.must_create_in(schema.oid)?;
-            cx.hold_schema_of(schema.oid, &schema.name).await?;
-            changed.schema = schema.oid;
-            changed.schema_name.clone_from(&schema.name);
-            refuse_taken(&changed, &*cx.catalog()?)?;
-        }
-        AlterRoutine::Owner(_) => return Err(SqlError::internal("an owner is no property")),
+    let catalog = cx.catalog()?;
+    let schema = catalog.schema(&stmt.newschema);
+    let schema = schema.ok_or_else(|| no_schema(&stmt.newschema))?;
+    if schema.oid == found.schema {
+        return Ok(());
     }
+    let schema = cx.target_schema(Some(&schema.name))?;
+    refuse_moving_temporary(&found.schema_name, &schema.name)?;
+    cx.must_create_in(schema.oid)?;
+    cx.hold_schema_of(schema.oid, &schema.name).await?;
+    changed.schema = schema.oid;
+    changed.schema_name.clone_from(&schema.name);
+    refuse_taken(&changed, &*cx.catalog()?)?;
     put(changed, cx).await
 }
 
@@ -584,19 +547,16 @@ fn refuse_taken(routine: &Routine, catalog: &Catalog) -> Result<()> {
     }
 }
 
-async fn drop_routines(
-    word: RoutineWord,
-    if_exists: bool,
-    names: &[RoutineRef],
-    cascade: bool,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
+/// Runs DROP FUNCTION and its like.
+pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let kind = stmt.remove_type;
+    let cascade = stmt.behavior == DropBehavior::Cascade;
     let mut targets: Vec<Oid> = Vec::new();
-    for name in names {
-        let Some(routine) = found(word, name, if_exists, cx)? else {
+    for object in &stmt.objects {
+        let Some(routine) = found(kind, with_args(object)?, stmt.missing_ok, cx)? else {
             continue;
         };
-        if word == RoutineWord::Function && routine.aggregate.is_some() {
+        if kind == ObjectType::Function && routine.aggregate.is_some() {
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("\"{}\" is an aggregate function", routine.name),

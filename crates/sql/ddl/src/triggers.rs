@@ -6,12 +6,14 @@
 
 use super::alter_table::{system_relation, wrong_kind};
 use super::expressions::with_planner;
+use super::object_address::{name_and_relation, unexpected_object};
 use super::objects::no_relation;
+use super::policies::parenthesized;
 use super::{DdlContext, routine_lookup, routines, view};
-use crate::pg_catalog::calls;
+use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
-use logstead_sql_catalog::classes::{PG_CLASS, PG_TRIGGER};
+use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::rights::{denied, denied_relation};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::routine::Routine;
@@ -22,11 +24,12 @@ use logstead_sql_catalog::trigger::{
 use logstead_sql_catalog::{
     Relation, RelationKind, View, ViewSource, source_name, stored_triggers,
 };
-use logstead_sql_parse::ast::{FiringMode, TriggerTarget};
-use logstead_sql_parse::lowered::AlterTableOperation as Op;
-use logstead_sql_parse::{
-    NewTrigger, RoutineRef, RoutineWord, Transition, TriggerAction, TriggerStatement,
+use logstead_sql_parse::Timing;
+use logstead_sql_parse::ast::{
+    AnyName, CreateTrigStmt, DropStmt, FiringMode, Name, ObjectType, ObjectWithArgs, RangeVar,
+    RenameStmt, TriggerTarget, TriggerTransition,
 };
+use logstead_sql_parse::lowered::AlterTableOperation as Op;
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, oid};
@@ -52,94 +55,128 @@ fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::new(b"42P17"), message)
 }
 
-/// Runs a statement about a trigger.
-pub(super) async fn execute(statement: &TriggerStatement, cx: &mut DdlContext<'_>) -> Result<()> {
-    let TriggerStatement {
-        name,
-        table,
-        action,
-    } = statement;
-    let (schema, plain) = calls::lookup_parts(table)?;
+/// The table or view that a statement names; none if it is not there and need not be.
+fn relation_of(
+    name: &impl QualifiedName,
+    missing_ok: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Arc<Relation>>> {
+    let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
     let Some(oid) = found else {
-        if matches!(action, TriggerAction::Drop { if_exists: true }) {
+        if missing_ok {
             let message = format!("relation \"{plain}\" does not exist, skipping");
             cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
-            return Ok(());
+            return Ok(None);
         }
-        return Err(no_relation(table));
+        return Err(no_relation(name));
     };
-    match catalog.relations.get(&oid).map(|r| &r.kind) {
-        Some(RelationKind::Table | RelationKind::View(_)) => {}
-        Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
-        Some(RelationKind::Sequence(_)) => {
-            return Err(
-                cannot_have(&plain).detail("This operation is not supported for sequences.")
-            );
-        }
-        Some(RelationKind::Materialized(..)) => {
-            return Err(cannot_have(&plain)
-                .detail("This operation is not supported for materialized views."));
-        }
-        None => return Err(wrong_kind(&plain, "a table or view")),
-    }
-    let before = relation_now(oid, table, cx)?;
-    // There is nothing to own of what is not there.
-    if catalog.triggers.named(oid, name).is_none() {
-        match action {
-            TriggerAction::Drop { if_exists: true } => {
-                skipped(name, &before, cx);
-                return Ok(());
-            }
-            TriggerAction::Drop { if_exists: false } | TriggerAction::Comment(_) => {
-                return Err(no_trigger(name, &before.name));
-            }
-            TriggerAction::Create(_) | TriggerAction::Rename(_) => {}
-        }
-    }
-    may(action, &before, cx)?;
-    if let TriggerAction::Comment(text) = action {
-        let known = catalog.triggers.named(oid, name).map(|t| t.oid);
-        let known = known.ok_or_else(|| no_trigger(name, &before.name))?;
-        let text = text.as_deref().filter(|text| !text.is_empty());
-        return cx.put_comment(PG_TRIGGER, known, 0, text).await;
-    }
-    let lock = match action {
-        TriggerAction::Create(_) => TableLock::ShareRowExclusive,
-        _ => TableLock::Exclusive,
+    let Some(relation) = catalog.relations.get(&oid) else {
+        return Err(wrong_kind(&plain, "a table or view"));
     };
-    let Some((relation, _)) = cx.lock_table(oid, lock).await? else {
-        return Err(no_relation(table));
+    match relation.kind {
+        RelationKind::Table | RelationKind::View(_) => Ok(Some(Arc::clone(relation))),
+        RelationKind::Virtual(_) => Err(system_relation(&plain)),
+        RelationKind::Sequence(_) => {
+            Err(cannot_have(&plain).detail("This operation is not supported for sequences."))
+        }
+        RelationKind::Materialized(..) => {
+            Err(cannot_have(&plain)
+                .detail("This operation is not supported for materialized views."))
+        }
+    }
+}
+
+/// The same, locked, if the current role may do what is asked of it.
+async fn locked(
+    name: &impl QualifiedName,
+    lock: TableLock,
+    may: impl Fn(&Relation, &mut DdlContext<'_>) -> Result<()>,
+    cx: &mut DdlContext<'_>,
+) -> Result<Arc<Relation>> {
+    let relation = relation_of(name, false, cx)?.ok_or_else(|| no_relation(name))?;
+    may(&relation, cx)?;
+    let Some((relation, _)) = cx.lock_table(relation.oid, lock).await? else {
+        return Err(no_relation(name));
     };
     // It may have become another's during the wait.
-    may(action, &relation, cx)?;
-    let known = cx.catalog()?.triggers.named(oid, name).cloned();
-    match action {
-        TriggerAction::Create(new) => create(name, new, &relation, cx).await,
-        TriggerAction::Drop { if_exists } => match known {
-            Some(known) => {
-                cx.refuse_pending(oid, "DROP TRIGGER")?;
-                delete(oid, known.oid, cx).await
-            }
-            None if *if_exists => {
-                skipped(name, &relation, cx);
-                Ok(())
-            }
-            None => Err(no_trigger(name, &relation.name)),
-        },
-        TriggerAction::Rename(new) => {
-            let known = known.ok_or_else(|| no_trigger(name, &relation.name))?;
-            let new = cx.name(new);
-            if cx.catalog()?.triggers.named(oid, &new).is_some() {
-                return Err(taken(&new, &relation.name));
-            }
-            let mut changed = Trigger::clone(&known);
-            changed.name = new;
-            put(changed, &relation, cx).await
-        }
-        TriggerAction::Comment(_) => Ok(()),
+    may(&relation, cx)?;
+    Ok(relation)
+}
+
+/// Runs CREATE TRIGGER.
+pub(super) async fn create(stmt: &CreateTrigStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let lock = TableLock::ShareRowExclusive;
+    let relation = locked(&stmt.relation, lock, may_create, cx).await?;
+    create_on(stmt, &relation, cx).await
+}
+
+/// Runs ALTER TRIGGER ... RENAME TO.
+pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (name, of) = name_and_relation(&stmt.object)?;
+    let may = |relation: &Relation, cx: &mut DdlContext<'_>| match relation.view() {
+        None => must_own(relation, "table", cx),
+        Some(_) => must_own(relation, "view", cx),
+    };
+    let relation = locked(of, TableLock::Exclusive, may, cx).await?;
+    let known = trigger_of(name, &relation, cx)?;
+    let new = cx.name(&stmt.newname);
+    if cx.catalog()?.triggers.named(relation.oid, &new).is_some() {
+        return Err(taken(&new, &relation.name));
     }
+    let mut changed = Trigger::clone(&known);
+    changed.name = new;
+    put(changed, &relation, cx).await
+}
+
+/// Runs DROP TRIGGER.
+pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let [object] = stmt.objects.as_slice() else {
+        return Err(unexpected_object());
+    };
+    let (name, of) = name_and_relation(object)?;
+    let Some(relation) = relation_of(of, stmt.missing_ok, cx)? else {
+        return Ok(());
+    };
+    // There is nothing to own of what is not there.
+    let absent = |relation: &Relation, cx: &mut DdlContext<'_>| {
+        let error = match trigger_of(name, relation, cx) {
+            Ok(_) => return Ok(false),
+            Err(error) => error,
+        };
+        if !stmt.missing_ok {
+            return Err(error);
+        }
+        skipped(name, relation, cx);
+        Ok(true)
+    };
+    if absent(&relation, cx)? {
+        return Ok(());
+    }
+    must_own(&relation, "relation", cx)?;
+    let found = cx.lock_table(relation.oid, TableLock::Exclusive).await?;
+    let (relation, _) = found.ok_or_else(|| no_relation(of))?;
+    must_own(&relation, "relation", cx)?;
+    if absent(&relation, cx)? {
+        return Ok(());
+    }
+    let known = trigger_of(name, &relation, cx)?;
+    cx.refuse_pending(relation.oid, "DROP TRIGGER")?;
+    delete(relation.oid, known.oid, cx).await
+}
+
+/// The trigger that COMMENT is on.
+pub(super) fn commented(name: &Name, of: &AnyName, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let relation = relation_of(of, false, cx)?.ok_or_else(|| no_relation(of))?;
+    let trigger = trigger_of(name, &relation, cx)?;
+    must_own(&relation, "relation", cx)?;
+    Ok(trigger.oid)
+}
+
+fn trigger_of(name: &str, relation: &Relation, cx: &mut DdlContext<'_>) -> Result<Arc<Trigger>> {
+    let known = cx.catalog()?.triggers.named(relation.oid, name).cloned();
+    known.ok_or_else(|| no_trigger(name, &relation.name))
 }
 
 fn skipped(name: &str, relation: &Relation, cx: &mut DdlContext<'_>) {
@@ -149,7 +186,7 @@ fn skipped(name: &str, relation: &Relation, cx: &mut DdlContext<'_>) {
 }
 
 /// The number of the trigger function of PostgreSQL's own that a name may mean.
-fn built_in(name: &logstead_sql_parse::lowered::ObjectName) -> Option<Oid> {
+fn built_in(name: &AnyName) -> Option<Oid> {
     let (schema, plain) = calls::name_parts(name).ok()?;
     let meant = schema.is_none_or(|schema| schema == "pg_catalog");
     BuiltInTrigger::named(&plain).filter(|_| meant)
@@ -162,48 +199,32 @@ fn cannot_have(name: &str) -> SqlError {
     )
 }
 
-fn relation_now(
-    oid: Oid,
-    name: &logstead_sql_parse::lowered::ObjectName,
-    cx: &mut DdlContext<'_>,
-) -> Result<Arc<Relation>> {
-    let found = cx.catalog()?.relations.get(&oid).cloned();
-    found.ok_or_else(|| no_relation(name))
+/// 42501: TRIGGER is needed to make one.
+fn may_create(relation: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
+    let has =
+        cx.judged(|judge, role| judge.on_relation(role, relation, privilege::TRIGGER, 0).0 != 0)?;
+    match has {
+        true => Ok(()),
+        false => Err(denied_relation(relation)),
+    }
 }
 
-/// 42501: TRIGGER is needed to make one, the table to do anything else.
-fn may(action: &TriggerAction, relation: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
-    if let TriggerAction::Create(_) = action {
-        let has = cx.judged(|judge, role| {
-            judge.on_relation(role, relation, privilege::TRIGGER, 0).0 != 0
-        })?;
-        return match has {
-            true => Ok(()),
-            false => Err(denied_relation(relation)),
-        };
-    }
+/// 42501: the relation is needed to do anything else, as a thing called `word`.
+fn must_own(relation: &Relation, word: &str, cx: &mut DdlContext<'_>) -> Result<()> {
     match cx.judged(|judge, role| judge.owns(role, PG_CLASS, relation.oid))? {
         true => Ok(()),
-        false => Err(denied(format!(
-            "must be owner of {} {}",
-            match action {
-                TriggerAction::Rename(_) if relation.view().is_none() => "table",
-                TriggerAction::Rename(_) => "view",
-                _ => "relation",
-            },
-            relation.name
-        ))),
+        false => Err(denied(format!("must be owner of {word} {}", relation.name))),
     }
 }
 
 /// What a kind of relation cannot have.
-fn refuse_kind(new: &NewTrigger, relation: &Relation) -> Result<()> {
+fn refuse_kind(new: &CreateTrigStmt, relation: &Relation) -> Result<()> {
     let wrong = |what: &str, detail: &str| {
         let message = format!("\"{}\" is {what}", relation.name);
         Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).detail(detail))
     };
     let truncates = new.events.contains(&TriggerEvent::Truncate);
-    match (&relation.kind, new.time) {
+    match (&relation.kind, new.timing) {
         (RelationKind::View(_), TriggerTime::InsteadOf) => {}
         (RelationKind::View(_), _) if new.row => {
             return wrong(
@@ -224,11 +245,11 @@ fn refuse_kind(new: &NewTrigger, relation: &Relation) -> Result<()> {
     if truncates && new.row {
         return refused("TRUNCATE FOR EACH ROW triggers are not supported");
     }
-    if new.time == TriggerTime::InsteadOf {
+    if new.timing == TriggerTime::InsteadOf {
         if !new.row {
             return refused("INSTEAD OF triggers must be FOR EACH ROW");
         }
-        if new.when.is_some() {
+        if new.when_clause.is_some() {
             return refused("INSTEAD OF triggers cannot have WHEN conditions");
         }
         if !new.columns.is_empty() {
@@ -261,9 +282,8 @@ async fn users_function(
     Ok(function.oid)
 }
 
-async fn create(
-    name: &str,
-    new: &NewTrigger,
+async fn create_on(
+    new: &CreateTrigStmt,
     relation: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
@@ -271,7 +291,7 @@ async fn create(
     let mut columns: Vec<usize> = Vec::new();
     for column in &new.columns {
         let all = relation.columns.iter();
-        let at = all.clone().position(|c| !c.dropped && c.name == *column);
+        let at = all.clone().position(|c| !c.dropped && *c.name == **column);
         let at = at.ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_COLUMN,
@@ -290,32 +310,40 @@ async fn create(
         columns.push(at);
     }
     let when = condition(new, relation, cx).await?;
-    let target = RoutineRef {
-        name: new.function.clone(),
-        args: Some(Vec::new()),
+    let target = ObjectWithArgs {
+        objname: new.funcname.clone(),
+        objargs: Some(Vec::new()),
+        objfuncargs: Vec::new(),
+        direct_args: None,
+        operator: None,
     };
-    let found = routine_lookup::named(RoutineWord::Function, &target, cx);
-    let function = match (found, built_in(&new.function)) {
+    let found = routine_lookup::named(ObjectType::Function, &target, cx);
+    let function = match (found, built_in(&new.funcname)) {
         (Err(error), Some(function)) if error.code() == SqlState::UNDEFINED_FUNCTION => function,
         (found, _) => users_function(&found?, relation, cx).await?,
     };
-    let name = cx.name(name);
+    let name = cx.name(&new.trigname);
     let known = cx.catalog()?.triggers.named(relation.oid, &name).cloned();
-    if known.is_some() && !new.or_replace {
+    if known.is_some() && !new.replace {
         return Err(taken(&name, &relation.name));
     }
     let [old_table, new_table] = transition_names(new, relation)?;
-    let constraint = match &new.constraint {
-        Some((timing, from)) => Some(TriggerConstraint {
+    let timing = match (new.deferrable, new.initdeferred) {
+        (_, true) => Timing::Deferred,
+        (true, false) => Timing::Deferrable,
+        (false, false) => Timing::Immediate,
+    };
+    let constraint = match new.isconstraint {
+        true => Some(TriggerConstraint {
             oid: cx.new_oid()?,
             name: name.clone(),
-            timing: *timing,
-            from: match from {
+            timing,
+            from: match &new.constrrel {
                 Some(from) => Some(referenced(from, cx)?),
                 None => None,
             },
         }),
-        None => None,
+        false => None,
     };
     if known
         .as_ref()
@@ -347,12 +375,12 @@ async fn create(
         name,
         table: relation.oid,
         function,
-        time: new.time,
+        time: new.timing,
         row: new.row,
         events: bits,
         columns,
         when,
-        args: new.args.clone(),
+        args: new.args.iter().map(ToString::to_string).collect(),
         enabled: TriggerEnabled::Origin,
         constraint,
         old_table,
@@ -372,16 +400,16 @@ async fn create(
 }
 
 /// The names of REFERENCING, of the old rows and the new ones.
-fn transition_names(new: &NewTrigger, relation: &Relation) -> Result<[Option<String>; 2]> {
+fn transition_names(new: &CreateTrigStmt, relation: &Relation) -> Result<[Option<String>; 2]> {
     let refused = |what: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what));
     let mut names: [Option<String>; 2] = [None, None];
-    for Transition {
-        new: is_new,
-        table,
+    for TriggerTransition {
+        is_new,
+        is_table,
         name,
-    } in &new.transitions
+    } in &new.transition_rels
     {
-        if !table {
+        if !is_table {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "ROW variable naming in the REFERENCING clause is not supported",
@@ -393,7 +421,7 @@ fn transition_names(new: &NewTrigger, relation: &Relation) -> Result<[Option<Str
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
                 .detail("Triggers on views cannot have transition tables."));
         }
-        if new.time != TriggerTime::After {
+        if new.timing != TriggerTime::After {
             return Err(invalid(
                 "transition table name can only be specified for an AFTER trigger",
             ));
@@ -421,7 +449,8 @@ fn transition_names(new: &NewTrigger, relation: &Relation) -> Result<[Option<Str
             );
             return Err(invalid(message));
         }
-        if names[usize::from(*is_new)].replace(name.clone()).is_some() {
+        let place = &mut names[usize::from(*is_new)];
+        if place.replace(name.to_string()).is_some() {
             return Err(invalid(format!(
                 "{word} TABLE cannot be specified multiple times"
             )));
@@ -436,10 +465,7 @@ fn transition_names(new: &NewTrigger, relation: &Relation) -> Result<[Option<Str
 }
 
 /// The table of FROM.
-fn referenced(
-    name: &logstead_sql_parse::lowered::ObjectName,
-    cx: &mut DdlContext<'_>,
-) -> Result<Oid> {
+fn referenced(name: &RangeVar, cx: &mut DdlContext<'_>) -> Result<Oid> {
     let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
@@ -450,18 +476,19 @@ fn referenced(
 
 /// WHEN as it is kept.
 async fn condition(
-    new: &NewTrigger,
+    new: &CreateTrigStmt,
     relation: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<View>>> {
-    let Some(clause) = &new.when else {
+    let Some(expr) = &new.when_clause else {
         return Ok(None);
     };
+    let (expr, range) = parenthesized(expr, new.when_range, cx.text)?;
     let (bound, catalog) = loop {
         let catalog = cx.catalog()?;
         let text = cx.text;
         let bound = with_planner(cx, &catalog, |plan| {
-            bind::bind_trigger(&clause.expr, text, relation, plan)
+            bind::bind_trigger(&expr, text, relation, plan)
         })?;
         let bound = cx.may_define(bound)?;
         for (_, routine, _) in &bound.query.routines {
@@ -485,14 +512,14 @@ async fn condition(
         used,
     };
     let sources = vec![source(bound.old), source(bound.new)];
-    let types = logstead_sql_catalog::type_name::types_in(&clause.expr);
+    let types = logstead_sql_catalog::type_name::types_in(&expr);
     let behind = format!(
         ") FROM {} AS old, {} AS new",
         source_name(0),
         source_name(1)
     );
     let (query, sources) = view::numbered_text(
-        clause.range,
+        range,
         &types,
         sources,
         Some(("SELECT (", &behind)),
@@ -507,7 +534,11 @@ async fn condition(
 }
 
 /// 42P17 for rows that there are not, or not yet.
-fn refuse_rows(new: &NewTrigger, relation: &Relation, bound: &bind::TriggerQuery) -> Result<()> {
+fn refuse_rows(
+    new: &CreateTrigStmt,
+    relation: &Relation,
+    bound: &bind::TriggerQuery,
+) -> Result<()> {
     let (old, now) = (!bound.old.is_empty(), !bound.new.is_empty());
     if !new.row && (old || now) {
         return Err(invalid(
@@ -527,7 +558,7 @@ fn refuse_rows(new: &NewTrigger, relation: &Relation, bound: &bind::TriggerQuery
     let generated = bound.new.iter().filter_map(|at| relation.columns.get(*at));
     let mut generated = generated.filter(|column| column.generated);
     match generated.next() {
-        Some(column) if new.time == TriggerTime::Before => Err(invalid(
+        Some(column) if new.timing == TriggerTime::Before => Err(invalid(
             "BEFORE trigger's WHEN condition cannot reference NEW generated columns",
         )
         .detail(format!("Column \"{}\" is a generated column.", column.name))),

@@ -4,9 +4,10 @@
 //! again as it is and so waits for all others that do. What is looked at afterwards is the newest.
 
 use super::dependents::{self, Object};
+use super::object_address::{name_of, type_of};
 use super::objects::no_schema;
-use super::{DdlContext, composites, domains, enums, ranges};
-use crate::pg_catalog::calls;
+use super::{DdlContext, composites, domains};
+use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::{PG_EXTENSION, PG_TYPE};
@@ -15,8 +16,9 @@ use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::stored::{ObjectRow, RELATIONS};
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, columns_in, truncate_name};
 use logstead_sql_catalog::{Catalog, Relation, stored_types};
-use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{AlterDomain, TypeCommand};
+use logstead_sql_parse::ast::{
+    AlterObjectSchemaStmt, DropBehavior, DropStmt, ObjectType, RenameStmt,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{self, Class, MULTIRANGE_STEP, UserKind, UserType};
 use logstead_sql_types::value::{Oid, info};
@@ -24,50 +26,13 @@ use logstead_types::SqlState;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Runs a statement about types.
-pub(super) async fn execute(command: &TypeCommand, cx: &mut DdlContext<'_>) -> Result<()> {
-    match command {
-        TypeCommand::CreateEnum { name, labels } => enums::create(name, labels, cx).await,
-        TypeCommand::CreateComposite { name, attributes } => {
-            composites::create(name, attributes, cx).await
-        }
-        TypeCommand::CreateRange { name, clauses } => ranges::create(name, clauses, cx).await,
-        TypeCommand::AlterAttributes { name, changes } => {
-            composites::alter(name, changes, cx).await
-        }
-        TypeCommand::RenameAttribute { name, from, to } => {
-            composites::rename(name, from, to, cx).await
-        }
-        TypeCommand::AddValue {
-            name,
-            if_not_exists,
-            label,
-            at,
-        } => enums::add_value(name, *if_not_exists, label, at.as_ref(), cx).await,
-        TypeCommand::RenameValue { name, from, to } => {
-            enums::rename_value(name, from, to, cx).await
-        }
-        TypeCommand::Rename { name, new } => rename(name, new, cx).await,
-        TypeCommand::SetSchema { name, schema } => set_schema(name, schema, cx).await,
-        TypeCommand::CreateDomain(create) => domains::create(create, cx).await,
-        TypeCommand::AlterDomain { name, alter } => {
-            domains::alter(name, alter, cx).await?;
-            match alter {
-                AlterDomain::Rename(new) => rename(name, new, cx).await,
-                AlterDomain::SetSchema(schema) => set_schema(name, schema, cx).await,
-                _ => Ok(()),
-            }
-        }
-        TypeCommand::Drop {
-            domain,
-            if_exists,
-            names,
-            cascade,
-        } => drop_types(names, *domain, *if_exists, *cascade, cx).await,
+/// Runs ALTER TYPE and ALTER DOMAIN ... RENAME TO.
+pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let name = name_of(&stmt.object)?;
+    if stmt.rename_type == ObjectType::Domain {
+        domains::altered_domain(name, cx).await?;
     }
-}
-
-async fn rename(name: &ast::ObjectName, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    let new = &*stmt.newname;
     let ty = altered(name, cx).await?;
     let new = cx.name(new);
     let mut changed = UserType::clone(&ty);
@@ -78,7 +43,15 @@ async fn rename(name: &ast::ObjectName, new: &str, cx: &mut DdlContext<'_>) -> R
     put(&changed, cx).await
 }
 
-async fn set_schema(name: &ast::ObjectName, schema: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+/// Runs ALTER TYPE and ALTER DOMAIN ... SET SCHEMA.
+pub(super) async fn set_schema(
+    stmt: &AlterObjectSchemaStmt,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let (name, schema) = (name_of(&stmt.object)?, &*stmt.newschema);
+    if stmt.object_type == ObjectType::Domain {
+        domains::altered_domain(name, cx).await?;
+    }
     if find(name, cx)?.is_none() {
         return Err(no_type(name));
     }
@@ -123,17 +96,14 @@ fn refuse_relation_name(
 
 /// The type of ALTER TYPE ... OWNER TO, held, if it is not the new owner's already.
 pub(super) async fn to_be_given(
-    name: &ast::ObjectName,
+    name: &(impl QualifiedName + ?Sized),
     domain: bool,
     owner: Oid,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<UserType>>> {
-    let named = |name: &ast::ObjectName, cx: &mut DdlContext<'_>| {
-        let (schema, plain) = calls::lookup_parts(name)?;
-        cx.catalog()?;
-        user::find(schema.as_deref(), &plain)
-    };
-    if let Some(oid) = named(name, cx)?
+    let (schema, plain) = calls::lookup_parts(name)?;
+    cx.catalog()?;
+    if let Some(oid) = user::find(schema.as_deref(), &plain)?
         && user::class(oid) == Some(Class::Array)
     {
         let (array, element) = (info::format_type_bare(oid), info::format_type_bare(oid - 1));
@@ -163,7 +133,7 @@ pub(super) async fn to_be_given(
 
 /// The type that GRANT and REVOKE are about, if it is a user's, and its name.
 pub(super) fn granted(
-    name: &ast::ObjectName,
+    name: &(impl QualifiedName + ?Sized),
     domain: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<(Option<Oid>, String)> {
@@ -192,7 +162,7 @@ pub(super) fn granted(
     Ok((users.then_some(oid), plain))
 }
 
-fn no_type(name: &ast::ObjectName) -> SqlError {
+fn no_type(name: &(impl QualifiedName + ?Sized)) -> SqlError {
     let text = match calls::name_parts(name) {
         Ok((Some(schema), name)) => format!("{schema}.{name}"),
         Ok((None, name)) => name,
@@ -205,7 +175,10 @@ fn no_type(name: &ast::ObjectName) -> SqlError {
 }
 
 /// A user's type by name; `None` if there is none, an error if it is not a user's own.
-fn find(name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Option<Arc<UserType>>> {
+fn find(
+    name: &(impl QualifiedName + ?Sized),
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Arc<UserType>>> {
     // Looks at the newest, which sets the scope.
     let catalog = cx.catalog()?;
     let (schema, plain) = calls::lookup_parts(name)?;
@@ -237,7 +210,7 @@ fn find(name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Option<Arc<Us
 
 /// The type that is to be altered, nobody else's to change until the transaction ends.
 pub(super) async fn altered(
-    name: &ast::ObjectName,
+    name: &(impl QualifiedName + ?Sized),
     cx: &mut DdlContext<'_>,
 ) -> Result<Arc<UserType>> {
     altered_as(name, "type", cx).await
@@ -245,7 +218,7 @@ pub(super) async fn altered(
 
 /// The same; `word` is what PostgreSQL calls it to those whose it is not.
 pub(super) async fn altered_as(
-    name: &ast::ObjectName,
+    name: &(impl QualifiedName + ?Sized),
     word: &str,
     cx: &mut DdlContext<'_>,
 ) -> Result<Arc<UserType>> {
@@ -613,15 +586,18 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
     found
 }
 
-async fn drop_types(
-    names: &[ast::ObjectName],
-    domain: bool,
-    if_exists: bool,
-    cascade: bool,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
+/// Runs DROP TYPE and DROP DOMAIN.
+pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let domain = stmt.remove_type == ObjectType::Domain;
+    let if_exists = stmt.missing_ok;
+    let names = stmt
+        .objects
+        .iter()
+        .map(|object| type_of(object, "DROP TYPE"));
+    let names: Vec<_> = names.collect::<Result<_>>()?;
     let mut targets: Vec<Oid> = Vec::new();
-    for name in names {
+    for name in &names {
+        let name = name.as_slice();
         let (schema, plain) = calls::lookup_parts(name)?;
         let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
         if system && let Some(oid) = info::by_name(&plain) {
@@ -708,7 +684,7 @@ async fn drop_types(
             targets.push(oid);
         }
     }
-    drop_held(targets, cascade, cx).await
+    drop_held(targets, stmt.behavior == DropBehavior::Cascade, cx).await
 }
 
 /// Drops types that are held.

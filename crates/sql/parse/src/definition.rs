@@ -1,5 +1,5 @@
 //! Words of definitions that say what something is: modes of arguments, when triggers and constraints act, how stable
-//! a function is.
+//! a function is, what a policy is about.
 
 /// What an argument is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,4 +142,51 @@ pub enum Volatility {
     Stable,
     /// On every call.
     Volatile,
+}
+
+/// What a policy is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "SQL's own words")]
+pub enum PolicyCommand {
+    All,
+    Select,
+    Insert,
+    Update,
+    Delete,
+}
+
+impl PolicyCommand {
+    /// `pg_policy.polcmd`.
+    pub fn code(self) -> char {
+        match self {
+            PolicyCommand::All => '*',
+            PolicyCommand::Select => 'r',
+            PolicyCommand::Insert => 'a',
+            PolicyCommand::Update => 'w',
+            PolicyCommand::Delete => 'd',
+        }
+    }
+
+    /// The command of a code.
+    pub fn of_code(code: u8) -> Option<PolicyCommand> {
+        Some(match code {
+            b'*' => PolicyCommand::All,
+            b'r' => PolicyCommand::Select,
+            b'a' => PolicyCommand::Insert,
+            b'w' => PolicyCommand::Update,
+            b'd' => PolicyCommand::Delete,
+            _ => return None,
+        })
+    }
+
+    /// As `pg_policies` shows it.
+    pub fn word(self) -> &'static str {
+        match self {
+            PolicyCommand::All => "ALL",
+            PolicyCommand::Select => "SELECT",
+            PolicyCommand::Insert => "INSERT",
+            PolicyCommand::Update => "UPDATE",
+            PolicyCommand::Delete => "DELETE",
+        }
+    }
 }

@@ -117,3 +117,12 @@ pub fn string_literal(expr: &Ast) -> Option<&str> {
         _ => None,
     }
 }
+
+/// The one column of a query that stands for an expression.
+pub fn policy_expr(query: &ast::Query) -> Option<&ast::Expr> {
+    let select = query.body.as_select()?;
+    match select.projection.as_slice() {
+        [ast::SelectItem::UnnamedExpr(expr)] => Some(expr),
+        _ => None,
+    }
+}

@@ -1,16 +1,9 @@
 //! Which part of the server handles a statement.
 
 use super::constraints::{AlterConstraint, SetConstraints};
-use super::databases::DatabaseCommand;
 use super::do_block::DoBlock;
-use super::extensions::ExtensionCommand;
-use super::grants::RightsCommand;
-use super::policies::PolicyStatement;
-use super::roles::RoleCommand;
-use super::routines::RoutineCommand;
-use super::triggers::TriggerStatement;
-use super::types::TypeCommand;
 use super::views::ViewCommand;
+use crate::ast::Stmt;
 use crate::lowered::{self as ast, Statement};
 use std::sync::Arc;
 
@@ -24,36 +17,18 @@ pub enum StatementKind {
     SchemaElements(Arc<Vec<super::Parsed>>),
     /// CREATE TABLE AS EXECUTE, which stands here; its own query stands for that one's.
     TableOfExecute(Arc<super::Tree>),
-    /// CREATE, ALTER, DROP, TRUNCATE, COMMENT, GRANT, REVOKE: the catalog. The command tag.
+    /// What is read as the grammar gives it: the catalog, or the session.
+    Utility(Arc<Stmt>),
+    /// CREATE and ALTER of a table, an index, a sequence or a schema: the catalog. The command tag.
     Ddl(&'static str),
     /// ALTER SEQUENCE: the catalog.
     AlterSequence(Box<AlterSequence>),
     /// REINDEX, CLUSTER and ALTER INDEX: the catalog.
     Index(Box<IndexCommand>),
-    /// CREATE, ALTER and DROP ROLE, GRANT and REVOKE of memberships: the catalog.
-    Role(Box<RoleCommand>),
-    /// CREATE, ALTER and DROP DATABASE: the catalog.
-    Database(Box<DatabaseCommand>),
-    /// GRANT and REVOKE of privileges, owners: the catalog.
-    Rights(Box<RightsCommand>),
-    /// CREATE, ALTER and DROP of types: the catalog.
-    Type(Box<TypeCommand>),
-    /// CREATE, ALTER and DROP of functions and procedures, COMMENT ON them: the catalog.
-    Routine(Box<RoutineCommand>),
-    /// CREATE and DROP EXTENSION: the catalog.
-    Extension(Box<ExtensionCommand>),
     /// ALTER TABLE ... ALTER CONSTRAINT: the catalog.
     AlterConstraint(Box<AlterConstraint>),
     /// Views: the catalog.
     View(Box<ViewCommand>),
-    /// Policies of tables: the catalog.
-    Policy(Box<PolicyStatement>),
-    /// Triggers: the catalog.
-    Trigger(Box<TriggerStatement>),
-    /// ALTER and COMMENT ON LARGE OBJECT: the catalog.
-    LargeObject(Box<super::LargeObjectCommand>),
-    /// COMMENT ON what more than a name says: the catalog.
-    CommentOn(Box<CommentOn>),
     /// SET CONSTRAINTS.
     SetConstraints(Box<SetConstraints>),
     /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, SET TRANSACTION; and `[NOT] DEFERRABLE` among its modes.
@@ -80,8 +55,6 @@ pub enum StatementKind {
     Call,
     /// LISTEN, UNLISTEN, NOTIFY.
     Notify,
-    /// ALTER SYSTEM.
-    AlterSystem(Box<super::SettingChange>),
     /// CHECKPOINT.
     Checkpoint,
     /// VACUUM, ANALYZE.
@@ -133,47 +106,6 @@ pub enum FetchDirection {
 impl FetchDirection {
     /// The count that stands for ALL.
     pub const ALL: i64 = i64::MAX;
-}
-
-/// What COMMENT is on, where more than a name says it.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum Commented {
-    /// An object that its name says, of this kind in SQL's words.
-    Named {
-        kind: &'static str,
-        name: ast::ObjectName,
-    },
-    /// An operator class or family.
-    OfMethod {
-        kind: &'static str,
-        name: ast::ObjectName,
-        method: String,
-    },
-    /// As `regoperator` reads it.
-    Operator(String),
-    /// As `regprocedure` reads it.
-    Aggregate(String),
-    Cast(ast::DataType, ast::DataType),
-    Rule {
-        name: String,
-        table: ast::ObjectName,
-    },
-}
-
-/// COMMENT ON CONSTRAINT, or on another object that more than its name says.
-#[derive(Clone, Debug)]
-pub struct CommentOn {
-    /// What it is on, if not on a constraint.
-    pub other: Option<Commented>,
-    /// Which constraint.
-    pub constraint: String,
-    /// Of which table or domain.
-    pub owner: ast::ObjectName,
-    /// The owner is a domain.
-    pub domain: bool,
-    /// The text; none removes it.
-    pub comment: Option<String>,
 }
 
 /// What else ALTER INDEX does.
@@ -272,16 +204,6 @@ pub(super) fn classify(statement: &Statement) -> StatementKind {
         Statement::CreateSchema { .. } => K::Ddl("CREATE SCHEMA"),
         Statement::CreateSequence { .. } => K::Ddl("CREATE SEQUENCE"),
         Statement::AlterTable(_) => K::Ddl("ALTER TABLE"),
-        Statement::Truncate(_) => K::Ddl("TRUNCATE TABLE"),
-        Statement::Comment { .. } => K::Ddl("COMMENT"),
-        Statement::Drop { object_type, .. } => K::Ddl(match object_type {
-            ast::ObjectType::Table => "DROP TABLE",
-            ast::ObjectType::Index => "DROP INDEX",
-            ast::ObjectType::Schema => "DROP SCHEMA",
-            ast::ObjectType::Sequence => "DROP SEQUENCE",
-            ast::ObjectType::View => "DROP VIEW",
-            ast::ObjectType::MaterializedView => "DROP MATERIALIZED VIEW",
-        }),
         Statement::CreateMaterializedView { .. } => K::Unsupported("CREATE VIEW"),
         Statement::StartTransaction { .. }
         | Statement::Commit { .. }

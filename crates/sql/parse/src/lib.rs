@@ -11,82 +11,57 @@
 
 #![forbid(unsafe_code)]
 
-mod aggregates;
 mod as_of;
 pub mod ast;
 mod conforming;
 pub mod constraints;
 mod copy_options;
 mod create_as;
-mod databases;
 mod definition;
 mod depth;
 mod do_block;
-mod domains;
 mod expressions;
-mod extensions;
 mod generated;
 pub mod grammar;
-mod grants;
 mod grouping;
 mod identity;
 mod kind;
-mod large_objects;
 pub mod lexer;
 mod lower;
 pub mod lowered;
 mod maintenance;
 mod names;
 pub mod plpgsql;
-mod policies;
 mod position;
-mod roles;
-mod routines;
 pub mod schema_elements;
-mod triggers;
-mod types;
 mod views;
 mod xml;
 
-pub use aggregates::{AggregateValue, CreateAggregate};
 pub use as_of::{AsOf, AsOfPoint};
 pub use conforming::{LiteralRules, conforming};
 pub use constraints::{AlterConstraint, SetConstraints};
 pub use copy_options::{CopyClauses, CopyOption, CopyValue, redundant_option};
 pub use create_as::NAMED_QUERY;
-pub use databases::{DatabaseCommand, DatabaseOption, OptionValue};
+pub use definition::{ArgMode, PolicyCommand, Timing, TriggerEvent, TriggerTime, Volatility};
 pub use depth::{Tree, drop_deep, on_enough_stack, planned_on_enough_stack};
 pub use do_block::DoBlock;
-pub use domains::{AlterDomain, CreateDomain, DomainCheckClause};
 pub use expressions::{
-    all_fields, row_of, sort_direction, sort_operator, sorts_down, string_literal, strip, variadic,
-    xml_call,
+    all_fields, policy_expr, row_of, sort_direction, sort_operator, sorts_down, string_literal,
+    strip, variadic, xml_call,
 };
-pub use extensions::ExtensionCommand;
 pub use generated::GeneratedChange;
-pub use grants::{Grant, GrantOn, OwnedKind, Privilege, RightsCommand};
 pub use grouping::GroupingWord;
 pub use identity::IdentityChange;
 pub use kind::{
-    AlterSequence, CommentOn, Commented, DeclareCursor, FetchDirection, FetchRows, IndexAction,
-    IndexCommand, StatementKind,
+    AlterSequence, DeclareCursor, FetchDirection, FetchRows, IndexAction, IndexCommand,
+    StatementKind,
 };
-pub use large_objects::LargeObjectCommand;
 pub use maintenance::Maintain;
 pub use names::{fold_ident, folded, name_parts, name_span, schema_and_name};
-pub use policies::{PolicyAction, PolicyClause, PolicyCommand, PolicyStatement, policy_expr};
 pub use position::{TextLength, byte_of};
-pub use roles::{RoleCommand, RoleName, RoleOptions, SettingChange};
-pub use routines::{
-    AlterRoutine, ArgClause, ConfigClause, CreateRoutine, RoutineCommand, RoutineOption,
-    RoutineRef, RoutineWord, TypeClause, redundant,
-};
-pub use triggers::{NewTrigger, Transition, TriggerAction, TriggerStatement};
-pub use types::{AlterAttribute, AttributeClause, RangeClause, TypeCommand};
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
 pub use xml::xml_construct;
 
-pub use definition::{ArgMode, Timing, TriggerEvent, TriggerTime, Volatility};
 use logstead_sql_types::error::Result;
 use lowered as library;
 use lowered::Span;
@@ -116,6 +91,17 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>> {
 /// The same for who gives the trees as much stack as they need ([`Tree::stack_bytes`]): queries may be deep.
 pub fn parse_deep(text: &str) -> Result<Vec<Parsed>> {
     lower::parse(text, lower::MaxDepth::Deep)
+}
+
+/// An expression of a statement as the binder reads it, until it reads the grammar's tree. `text` is that of the
+/// statement. It is not deep.
+pub fn lower_expr(expr: &ast::Expr, text: &str) -> Result<library::Expr> {
+    lower::expr_of(expr, text)
+}
+
+/// The type that a statement names in the same way, whether or not it is a set.
+pub fn lower_type(name: &ast::TypeName, text: &str) -> Result<library::DataType> {
+    lower::type_of(name, text)
 }
 
 /// Reads the name of a type that stands alone, as the catalog keeps it.

@@ -5,7 +5,7 @@ use super::context::SessionContext;
 use super::{Reply, Session};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::settings::{self, SystemChange};
-use logstead_sql_parse::SettingChange;
+use logstead_sql_ddl::SettingChange;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_types::SqlState;

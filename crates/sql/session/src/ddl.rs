@@ -11,6 +11,7 @@ use logstead_sql_catalog::CatalogStore;
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
 use logstead_sql_ddl as ddl;
 use logstead_sql_ddl::{DdlContext, Given, Notice};
+use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::lowered::Statement;
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_types::error::{Fields, Result, SqlError};
@@ -108,10 +109,13 @@ impl Session {
         if self.context.read_only.get() && !maintains {
             return Err(refused_in_read_only(parsed));
         }
-        let truncate = match &**parsed.statement {
-            Statement::Truncate(truncate) if catalog.triggers.any_of(TriggerEvent::Truncate) => {
-                Some(truncate)
-            }
+        let truncate = match &parsed.kind {
+            StatementKind::Utility(stmt) => match &**stmt {
+                Stmt::Truncate(truncate) if catalog.triggers.any_of(TriggerEvent::Truncate) => {
+                    Some(truncate)
+                }
+                _ => None,
+            },
             _ => None,
         };
         let mut emptied = Vec::new();
@@ -176,18 +180,9 @@ pub(super) fn tag_of(parsed: &Parsed) -> Cow<'static, str> {
         StatementKind::Index(command) => command.tag(),
         StatementKind::Maintain(command) => command.tag(),
         StatementKind::View(command) => command.tag(),
-        StatementKind::Policy(statement) => statement.tag(),
-        StatementKind::Trigger(statement) => statement.tag(),
-        StatementKind::Role(command) => command.tag(),
-        StatementKind::Database(command) => command.tag(),
-        StatementKind::Type(command) => command.tag(),
-        StatementKind::Routine(command) => command.tag(),
-        StatementKind::Extension(command) => command.tag(),
+        StatementKind::Utility(stmt) => stmt.tag(),
         StatementKind::AlterConstraint(_) => "ALTER TABLE",
-        StatementKind::CommentOn(_) => "COMMENT",
-        StatementKind::LargeObject(command) => command.tag(),
         StatementKind::AlterSequence(_) => "ALTER SEQUENCE",
-        StatementKind::Rights(command) => command.tag(),
         StatementKind::SetConstraints(_) => "SET CONSTRAINTS",
         StatementKind::Declare(_) => "DECLARE CURSOR",
         StatementKind::Cursor => "CLOSE CURSOR",
@@ -200,7 +195,6 @@ pub(super) fn tag_of(parsed: &Parsed) -> Cow<'static, str> {
         StatementKind::Checkpoint => "CHECKPOINT",
         StatementKind::SchemaElements(_) => "CREATE SCHEMA",
         StatementKind::TableOfExecute(_) => "CREATE TABLE AS",
-        StatementKind::AlterSystem(_) => "ALTER SYSTEM",
         StatementKind::PrepareTransaction => "PREPARE TRANSACTION",
         StatementKind::Lock => "LOCK TABLE",
         StatementKind::Unsupported(what) => *what,

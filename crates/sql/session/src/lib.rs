@@ -90,6 +90,7 @@ use cursor::Cursors;
 use instance::{Waiting, Working};
 use logstead_sql_catalog::{Entered, TempObjects};
 use logstead_sql_exec::Execution;
+use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{IndexCommand, StatementKind};
 use logstead_sql_plan::OutputColumn;
@@ -531,8 +532,12 @@ impl Session {
                 };
             }
             StatementKind::Maintain(command) if command.vacuum => "VACUUM",
-            StatementKind::Database(command) if command.stands_alone() => command.tag(),
-            StatementKind::AlterSystem(_) => "ALTER SYSTEM",
+            StatementKind::Utility(stmt) => match &**stmt {
+                Stmt::Createdb(_) | Stmt::Dropdb(_) | Stmt::AlterSystem(_) => stmt.tag(),
+                Stmt::AlterDatabase(alter) if logstead_sql_ddl::moves_database(alter) => stmt.tag(),
+                Stmt::Drop(drop) if drop.concurrent => "DROP INDEX CONCURRENTLY",
+                _ => return Ok(()),
+            },
             StatementKind::Setting
                 if matches!(
                     &**parsed.statement,
@@ -561,11 +566,6 @@ impl Session {
                 ast::Statement::CreateIndex(create) if create.concurrently => {
                     "CREATE INDEX CONCURRENTLY"
                 }
-                ast::Statement::Drop {
-                    object_type: ast::ObjectType::Index,
-                    concurrently: true,
-                    ..
-                } => "DROP INDEX CONCURRENTLY",
                 _ => return Ok(()),
             },
             _ => return Ok(()),

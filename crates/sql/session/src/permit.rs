@@ -388,8 +388,6 @@ impl Session {
                 | K::Declare(_)
                 | K::Fetch(_)
                 | K::Notify
-                // It asks itself.
-                | K::AlterSystem(_)
                 | K::SetConstraints(_)
                 | K::Maintenance(_)
                 | K::Maintain(_)
@@ -398,22 +396,13 @@ impl Session {
                 | K::Call
                 | K::Do(_)
                 // It asks itself: `ddl::permit`.
-                | K::Role(_)
-                | K::Database(_)
-                | K::Rights(_)
-                | K::LargeObject(_)
-                | K::Routine(_)
-                | K::Type(_)
-                | K::Extension(_)
+                | K::Utility(_)
                 | K::Ddl(_)
                 | K::SchemaElements(_)
                 | K::TableOfExecute(_)
                 | K::AlterSequence(_)
                 | K::AlterConstraint(_)
                 | K::View(_)
-                | K::Policy(_)
-                | K::Trigger(_)
-                | K::CommentOn(_)
                 | K::Index(_)
         ) {
             return Ok(());

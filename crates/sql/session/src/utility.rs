@@ -7,9 +7,9 @@ use super::transaction::{Block, only_in_block};
 use super::{Reply, Session};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::text::fold;
-use logstead_sql_ddl::Given;
+use logstead_sql_ddl::{self as ddl, Given, SettingChange};
 use logstead_sql_parse::StatementKind;
-use logstead_sql_parse::ast::DiscardMode;
+use logstead_sql_parse::ast::{DiscardMode, Stmt};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
@@ -88,7 +88,6 @@ impl Session {
                 self.refuse_in_past("CHECKPOINT")?;
                 self.checkpoint().await
             }
-            StatementKind::AlterSystem(change) => self.alter_system(change),
             StatementKind::PrepareTransaction => self.prepare_transaction(client).await,
             StatementKind::Maintenance(tag) => Ok(Reply::tag(tag)),
             StatementKind::Lock => self.lock_tables(&parsed.statement).await,
@@ -107,13 +106,14 @@ impl Session {
                     None => self.ddl_given(&parsed, text, given, client).await,
                 }
             }
-            StatementKind::LargeObject(command) => {
-                let object = command.object();
-                self.look_for_large_objects(&[object], client).await?;
-                self.ddl(&parsed, &statement.text.text, client).await
-            }
-            StatementKind::Rights(command) => {
-                self.before_rights(command, client).await?;
+            StatementKind::Utility(stmt) => {
+                if let Some(what) = ddl::refusal(stmt) {
+                    return Err(SqlError::unsupported(what));
+                }
+                if let Stmt::AlterSystem(alter) = &**stmt {
+                    return self.alter_system(&SettingChange::of(&alter.setstmt)?);
+                }
+                self.before_large_objects(stmt, client).await?;
                 self.ddl(&parsed, &statement.text.text, client).await
             }
             StatementKind::SchemaElements(elements) => {
@@ -129,14 +129,6 @@ impl Session {
             StatementKind::AlterSequence(_)
             | StatementKind::AlterConstraint(_)
             | StatementKind::View(_)
-            | StatementKind::Policy(_)
-            | StatementKind::Trigger(_)
-            | StatementKind::CommentOn(_)
-            | StatementKind::Role(_)
-            | StatementKind::Database(_)
-            | StatementKind::Type(_)
-            | StatementKind::Routine(_)
-            | StatementKind::Extension(_)
             | StatementKind::Maintain(_)
             | StatementKind::Index(_) => self.ddl(&parsed, &statement.text.text, client).await,
             StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),

@@ -13,6 +13,7 @@ use logstead_sql_catalog::role::acl::privilege::CONNECT;
 use logstead_sql_catalog::text::{fold, quote_ident, split_qualified};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, ReplicaReport, VirtualContext};
 use logstead_sql_func::extensions::stored_text_shown;
+use logstead_sql_parse::ast::{AnyName, Name, RangeVar};
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, Oid, info, user};
@@ -670,10 +671,38 @@ fn index_property(catalog: &Catalog, args: &[Datum]) -> Datum {
     }
 }
 
+/// A name that may be qualified, as a statement has it.
+pub trait QualifiedName {
+    /// Its parts, folded.
+    fn parts(&self) -> Vec<String>;
+}
+
+impl QualifiedName for logstead_sql_parse::lowered::ObjectName {
+    fn parts(&self) -> Vec<String> {
+        self.0.iter().map(fold).collect()
+    }
+}
+
+impl QualifiedName for [Name] {
+    fn parts(&self) -> Vec<String> {
+        self.iter().map(ToString::to_string).collect()
+    }
+}
+
+impl QualifiedName for AnyName {
+    fn parts(&self) -> Vec<String> {
+        self.names.parts()
+    }
+}
+
+impl QualifiedName for RangeVar {
+    fn parts(&self) -> Vec<String> {
+        self.names().parts()
+    }
+}
+
 /// The parts of the name of something that is looked up: 42501 for a schema that is closed to the role.
-pub fn lookup_parts(
-    name: &logstead_sql_parse::lowered::ObjectName,
-) -> Result<(Option<String>, String)> {
+pub fn lookup_parts(name: &(impl QualifiedName + ?Sized)) -> Result<(Option<String>, String)> {
     let parts = name_parts(name)?;
     if let (Some(schema), _) = &parts {
         lookup::explicit(schema)?;
@@ -681,16 +710,21 @@ pub fn lookup_parts(
     Ok(parts)
 }
 
-/// An object's name parts, folded, with at most a database, a schema and a name.
-pub fn name_parts(
-    name: &logstead_sql_parse::lowered::ObjectName,
-) -> Result<(Option<String>, String)> {
-    match name.0.as_slice() {
-        [name] => Ok((None, fold(name))),
-        [schema, name] | [_, schema, name] => Ok((Some(fold(schema)), fold(name))),
-        _ => Err(SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            format!("improper qualified name (too many dotted names): {name}"),
-        )),
+/// An object's name parts, folded, with at most a database, a schema and a name (`DeconstructQualifiedName`).
+pub fn name_parts(name: &(impl QualifiedName + ?Sized)) -> Result<(Option<String>, String)> {
+    let mut parts = name.parts();
+    let last = parts.pop().unwrap_or_default();
+    match parts.len() {
+        0..=2 => Ok((parts.pop(), last)),
+        _ => {
+            parts.push(last);
+            Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!(
+                    "improper qualified name (too many dotted names): {}",
+                    parts.join(".")
+                ),
+            ))
+        }
     }
 }

@@ -4,6 +4,7 @@ mod cost;
 mod databases;
 mod ddl;
 mod invalid_indexes;
+mod roles;
 mod row_types;
 mod sequences;
 mod stored_form;

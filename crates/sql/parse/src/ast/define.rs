@@ -6,6 +6,7 @@ use super::{
     AnyName, ColumnDefinition, DefElem, Expr, Name, ObjectType, ObjectWithArgs, OperatorName,
     RangeVar, RoleSpec, TextRange, TypeName,
 };
+use crate::definition::PolicyCommand;
 
 /// What CREATE defines by a list of options (`DefineStmt`).
 #[derive(Clone, Debug, PartialEq)]
@@ -377,16 +378,6 @@ pub enum TsConfigChange {
 pub struct AlterTsConfigurationStmt {
     pub cfgname: AnyName,
     pub change: TsConfigChange,
-}
-
-/// A policy's command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PolicyCommand {
-    All,
-    Select,
-    Insert,
-    Update,
-    Delete,
 }
 
 /// CREATE POLICY (`CreatePolicyStmt`).

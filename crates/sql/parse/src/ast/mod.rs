@@ -44,6 +44,7 @@ mod object;
 mod query;
 mod routine;
 mod table;
+mod tag;
 mod utility;
 
 pub use access::*;

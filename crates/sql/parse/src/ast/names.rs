@@ -2,6 +2,7 @@
 
 use super::{Deep, Expr, Location};
 use smallvec::SmallVec;
+use std::fmt;
 
 /// A name, folded unless it was quoted.
 pub type Name = Box<str>;
@@ -145,6 +146,25 @@ pub enum RoleSpecKind {
     Public,
 }
 
+impl RangeVar {
+    /// The parts of its name.
+    pub fn names(&self) -> Names {
+        match &self.name {
+            RelationName::Named {
+                catalog,
+                schema,
+                name,
+            } => {
+                let qualifiers = [catalog, schema].into_iter().flatten();
+                qualifiers.chain([name]).cloned().collect()
+            }
+            RelationName::Source(number) => {
+                Names::from_iter([format!("\u{1}{number}").into_boxed_str()])
+            }
+        }
+    }
+}
+
 /// A role (`RoleSpec`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoleSpec {
@@ -175,7 +195,9 @@ pub enum DefElemAction {
 }
 
 /// An option (`DefElem`).
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Invariant: a password does not come into a log. What prints it for people leaves it out.
+#[derive(Clone, PartialEq)]
 pub struct DefElem {
     /// What stands in front of its name and a point.
     pub namespace: Option<Name>,
@@ -187,6 +209,24 @@ pub struct DefElem {
     pub action: DefElemAction,
     /// Where it begins.
     pub location: Location,
+}
+
+impl fmt::Debug for DefElem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("DefElem");
+        if let Some(namespace) = &self.namespace {
+            shown.field("namespace", namespace);
+        }
+        shown.field("name", &self.name);
+        match self.name.eq_ignore_ascii_case("password") {
+            true => shown.finish_non_exhaustive(),
+            false => shown
+                .field("arg", &self.arg)
+                .field("action", &self.action)
+                .field("location", &self.location)
+                .finish(),
+        }
+    }
 }
 
 /// The value of an option (`def_arg` and its like).
@@ -227,4 +267,22 @@ pub enum DropBehavior {
     #[default]
     Restrict,
     Cascade,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse;
+
+    #[test]
+    fn no_password_is_printed() {
+        for text in [
+            "CREATE ROLE r LOGIN PASSWORD 'hidden'",
+            "ALTER USER r ENCRYPTED PASSWORD 'hidden'",
+            "CREATE USER MAPPING FOR r SERVER s OPTIONS (user 'r', password 'hidden')",
+        ] {
+            let printed = format!("{:?}", parse(text));
+            assert!(printed.contains("\"password\""), "{printed}");
+            assert!(!printed.contains("hidden"), "{printed}");
+        }
+    }
 }

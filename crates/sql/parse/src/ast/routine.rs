@@ -6,6 +6,7 @@ use super::{
     AnyName, Constraint, DefElem, Expr, Location, Name, ObjectType, ObjectWithArgs, RangeVar, Stmt,
     TypeName,
 };
+use crate::definition::{TriggerEvent, TriggerTime};
 
 /// How a parameter is used (`FunctionParameterMode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,24 +94,6 @@ pub struct ReturnStmt {
     pub returnval: Expr,
 }
 
-/// When a trigger fires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TriggerTiming {
-    Before,
-    After,
-    InsteadOf,
-}
-
-/// What fires a trigger.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TriggerEvent {
-    Insert,
-    Delete,
-    /// UPDATE, OF these columns if there are any.
-    Update(Vec<Name>),
-    Truncate,
-}
-
 /// REFERENCING (`TriggerTransition`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct TriggerTransition {
@@ -130,8 +113,10 @@ pub struct CreateTrigStmt {
     pub args: Vec<Name>,
     /// FOR EACH ROW
     pub row: bool,
-    pub timing: TriggerTiming,
+    pub timing: TriggerTime,
     pub events: Vec<TriggerEvent>,
+    /// Of UPDATE OF.
+    pub columns: Vec<Name>,
     pub when_clause: Option<Expr>,
     /// Where the condition of WHEN is.
     pub when_range: super::TextRange,

@@ -5,9 +5,9 @@ use super::{Condition, Parser};
 use crate::ast::{
     CastContext, CastMethod, CreateAmStmt, CreateCastStmt, CreateConversionStmt, CreateDomainStmt,
     CreateExtensionStmt, CreatePLangStmt, CreatePolicyStmt, CreateSchemaStmt, CreateTableSpaceStmt,
-    CreateTransformStmt, DefArg, Persistence, PolicyCommand, RoleSpec, RoleSpecKind, RoleStmtType,
-    Stmt,
+    CreateTransformStmt, DefArg, Persistence, RoleSpec, RoleSpecKind, RoleStmtType, Stmt,
 };
+use crate::definition::PolicyCommand;
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
 

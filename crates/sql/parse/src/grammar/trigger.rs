@@ -4,8 +4,9 @@ use super::create_table::option;
 use super::{Condition, Parser};
 use crate::ast::{
     CreateEventTrigStmt, CreateTrigStmt, DefArg, DefElem, FiringMode, Location, Name, RangeVar,
-    RuleEvent, RuleStmt, Stmt, TriggerEvent, TriggerTiming, TriggerTransition,
+    RuleEvent, RuleStmt, Stmt, TriggerTransition,
 };
+use crate::definition::{TriggerEvent, TriggerTime};
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
 
@@ -14,19 +15,19 @@ impl Parser<'_> {
     pub(super) fn create_trig_stmt(&mut self, replace: bool) -> Result<Stmt> {
         let trigname = self.col_id()?;
         let timing = match self.kind() {
-            T::Keyword(K::Before) => TriggerTiming::Before,
-            T::Keyword(K::After) => TriggerTiming::After,
+            T::Keyword(K::Before) => TriggerTime::Before,
+            T::Keyword(K::After) => TriggerTime::After,
             T::Keyword(K::Instead) => {
                 self.pass();
                 match self.is(K::Of) {
-                    true => TriggerTiming::InsteadOf,
+                    true => TriggerTime::InsteadOf,
                     false => return self.unexpected(),
                 }
             }
             _ => return self.unexpected(),
         };
         self.pass();
-        let events = self.trigger_events()?;
+        let (events, columns) = self.trigger_events()?;
         self.expect(K::On)?;
         let relation = self.qualified_name()?;
         let mut transition_rels = Vec::new();
@@ -56,6 +57,7 @@ impl Parser<'_> {
             row,
             timing,
             events,
+            columns,
             when_clause,
             when_range,
             transition_rels,
@@ -69,7 +71,7 @@ impl Parser<'_> {
     pub(super) fn create_constraint_trigger(&mut self, replace: bool) -> Result<Stmt> {
         let trigname = self.col_id()?;
         self.expect(K::After)?;
-        let events = self.trigger_events()?;
+        let (events, columns) = self.trigger_events()?;
         self.expect(K::On)?;
         let relation = self.qualified_name()?;
         let constrrel = match self.take(K::From) {
@@ -96,8 +98,9 @@ impl Parser<'_> {
             funcname,
             args,
             row: true,
-            timing: TriggerTiming::After,
+            timing: TriggerTime::After,
             events,
+            columns,
             when_clause,
             when_range,
             transition_rels: Vec::new(),
@@ -107,39 +110,36 @@ impl Parser<'_> {
         })))
     }
 
-    /// `TriggerEvents`
-    fn trigger_events(&mut self) -> Result<Vec<TriggerEvent>> {
-        let mut events = vec![self.trigger_one_event()?];
+    /// `TriggerEvents`, and the columns of UPDATE OF.
+    fn trigger_events(&mut self) -> Result<(Vec<TriggerEvent>, Vec<Name>)> {
+        let mut columns = Vec::new();
+        let mut events = vec![self.trigger_one_event(&mut columns)?];
         while self.take(K::Or) {
-            let event = self.trigger_one_event()?;
-            let same = |other: &TriggerEvent| {
-                std::mem::discriminant(other) == std::mem::discriminant(&event)
-            };
-            if events.iter().any(same) {
+            let event = self.trigger_one_event(&mut columns)?;
+            if events.contains(&event) {
                 // Told where PostgreSQL's parser is: it has looked behind UPDATE only.
-                if !matches!(event, TriggerEvent::Update(_)) {
+                if event != TriggerEvent::Update {
                     self.at -= 1;
                 }
                 return self.wrong_here("duplicate trigger events specified");
             }
             events.push(event);
         }
-        Ok(events)
+        Ok((events, columns))
     }
 
     /// `TriggerOneEvent`
-    fn trigger_one_event(&mut self) -> Result<TriggerEvent> {
+    fn trigger_one_event(&mut self, columns: &mut Vec<Name>) -> Result<TriggerEvent> {
         let event = match self.kind() {
             T::Keyword(K::Insert) => TriggerEvent::Insert,
             T::Keyword(K::Delete) => TriggerEvent::Delete,
             T::Keyword(K::Truncate) => TriggerEvent::Truncate,
             T::Keyword(K::Update) => {
                 self.pass();
-                let columns = match self.take(K::Of) {
-                    true => self.name_list()?,
-                    false => Vec::new(),
-                };
-                return Ok(TriggerEvent::Update(columns));
+                if self.take(K::Of) {
+                    *columns = self.name_list()?;
+                }
+                return Ok(TriggerEvent::Update);
             }
             _ => return self.unexpected(),
         };

@@ -21,18 +21,8 @@ mod expr_special;
 mod expr_xml;
 mod from;
 mod from_function;
-mod object;
 mod object_alter;
-mod object_drop;
 mod query;
-mod role;
-mod role_database;
-mod role_rights;
-mod role_settings;
-mod routine;
-mod routine_define;
-mod routine_ref;
-mod routine_types;
 mod statement;
 mod table;
 mod table_alter;
@@ -42,13 +32,12 @@ mod table_query;
 mod table_schema;
 mod table_sequence;
 mod types;
-mod unsupported;
 mod utility;
 mod utility_copy;
 mod utility_maintenance;
 mod utility_settings;
 
-use crate::ast::RawStmt;
+use crate::ast::{Expr, RawStmt, TypeName};
 use crate::depth::{CONJUNCTIONS_MAX, Depth};
 use crate::lexer::{Category, Keyword, Lexer};
 use crate::lowered as library;
@@ -213,6 +202,28 @@ pub(crate) fn parse_expr(text: &str) -> Result<library::Expr> {
     match Depth::of_levels(levels)?.deep {
         true => Err(too_deep()),
         false => Lower::new(text).expr(&expr),
+    }
+}
+
+/// An expression of a statement as the binder reads it. `text` is that of the statement. It is not deep.
+pub(crate) fn expr_of(expr: &Expr, text: &str) -> Result<library::Expr> {
+    let lower = Lower::new(text);
+    let lowered = lower.expr(expr)?;
+    match Depth::of_levels(lower.levels.take())?.deep {
+        true => Err(too_deep()),
+        false => Ok(lowered),
+    }
+}
+
+/// The type that a statement names as the binder reads it, whether or not it is a set.
+pub(crate) fn type_of(name: &TypeName, text: &str) -> Result<library::DataType> {
+    let lower = Lower::new(text);
+    match name.setof {
+        true => lower.data_type(&TypeName {
+            setof: false,
+            ..name.clone()
+        }),
+        false => lower.data_type(name),
     }
 }
 

@@ -1,8 +1,34 @@
-//! Which part of this module lowers a statement.
+//! Which part of this module lowers a statement, and which statements are read as the grammar gives them.
 
 use super::{Lower, Lowered};
-use crate::ast::{RelationKind, Stmt};
+use crate::StatementKind;
+use crate::ast::{AlterTableCmd, AlterTableStmt, ObjectType, RelationKind, RenameStmt, Stmt};
 use logstead_sql_types::error::Result;
+use std::sync::Arc;
+
+/// Does the statement name a relation anew that is altered in the lowered tree?
+fn renames_relation(stmt: &RenameStmt) -> bool {
+    let is_relation = |kind| {
+        matches!(
+            kind,
+            ObjectType::Table | ObjectType::View | ObjectType::MatView
+        )
+    };
+    match stmt.rename_type {
+        ObjectType::Column => stmt.relation_type.is_none_or(is_relation),
+        ObjectType::TabConstraint | ObjectType::Index | ObjectType::Sequence => true,
+        kind => is_relation(kind),
+    }
+}
+
+/// Is ALTER of a relation read as the grammar gives it?
+fn is_owner_or_attributes(stmt: &AlterTableStmt) -> bool {
+    match stmt.cmds.as_slice() {
+        _ if stmt.objtype == RelationKind::Type => true,
+        [AlterTableCmd::ChangeOwner(_)] => stmt.objtype != RelationKind::ForeignTable,
+        _ => false,
+    }
+}
 
 impl Lower<'_> {
     /// Lowers a statement.
@@ -18,7 +44,6 @@ impl Lower<'_> {
             | Stmt::ConstraintsSet(_)
             | Stmt::VariableSet(_)
             | Stmt::VariableShow(_)
-            | Stmt::AlterSystem(_)
             | Stmt::Discard(_)
             | Stmt::Prepare(_)
             | Stmt::Execute(_)
@@ -36,11 +61,22 @@ impl Lower<'_> {
             | Stmt::Cluster(_)
             | Stmt::Reindex(_)
             | Stmt::CheckPoint
-            | Stmt::Load(_)
             | Stmt::Do(_)
             | Stmt::Call(_) => self.utility(stmt),
-            Stmt::AlterTable(alter) if alter.objtype == RelationKind::Type => {
-                self.of_type_or_routine(stmt)
+            Stmt::AlterTable(alter) if !is_owner_or_attributes(alter) => {
+                self.alter_table_stmt(alter)
+            }
+            Stmt::Rename(rename) if renames_relation(rename) => self.rename(rename),
+            Stmt::AlterObjectSchema(alter)
+                if matches!(
+                    alter.object_type,
+                    ObjectType::Table | ObjectType::View | ObjectType::MatView
+                ) =>
+            {
+                self.set_schema(alter)
+            }
+            Stmt::AlterObjectDepends(alter) if alter.object_type == ObjectType::Index => {
+                self.depends_on_extension(alter)
             }
             Stmt::Create(_)
             | Stmt::CreateTableAs(_)
@@ -49,75 +85,14 @@ impl Lower<'_> {
             | Stmt::Index(_)
             | Stmt::CreateSeq(_)
             | Stmt::AlterSeq(_)
-            | Stmt::AlterTable(_)
             | Stmt::AlterTableMoveAll(_)
-            | Stmt::Truncate(_)
             | Stmt::CreateStats(_)
             | Stmt::AlterStats(_)
-            | Stmt::CreateSchema(_)
-            | Stmt::CreateTrig(_)
-            | Stmt::CreatePolicy(_)
-            | Stmt::AlterPolicy(_) => self.of_table(stmt),
-            Stmt::Drop(_)
-            | Stmt::Comment(_)
-            | Stmt::SecLabel(_)
-            | Stmt::Rename(_)
-            | Stmt::AlterObjectSchema(_)
-            | Stmt::AlterObjectDepends(_)
-            | Stmt::AlterOwner(_) => self.of_object(stmt),
-            Stmt::CreateFunction(_)
-            | Stmt::AlterFunction(_)
-            | Stmt::CreateDomain(_)
-            | Stmt::AlterDomain(_)
-            | Stmt::Define(_)
-            | Stmt::CompositeType(_)
-            | Stmt::CreateEnum(_)
-            | Stmt::CreateRange(_)
-            | Stmt::AlterEnum(_)
-            | Stmt::AlterType(_) => self.of_type_or_routine(stmt),
-            Stmt::CreateRole(_)
-            | Stmt::AlterRole(_)
-            | Stmt::AlterRoleSet(_)
-            | Stmt::DropRole(_)
-            | Stmt::DropOwned(_)
-            | Stmt::ReassignOwned(_)
-            | Stmt::Grant(_)
-            | Stmt::GrantRole(_)
-            | Stmt::AlterDefaultPrivileges(_)
-            | Stmt::Createdb(_)
-            | Stmt::AlterDatabase(_)
-            | Stmt::AlterDatabaseRefreshColl(_)
-            | Stmt::AlterDatabaseSet(_)
-            | Stmt::Dropdb(_)
-            | Stmt::CreateExtension(_)
-            | Stmt::AlterExtension(_)
-            | Stmt::AlterExtensionContents(_) => self.of_role_or_database(stmt),
-            Stmt::CreateEventTrig(_)
-            | Stmt::AlterEventTrig(_)
-            | Stmt::Rule(_)
-            | Stmt::AlterOperator(_)
-            | Stmt::AlterCollation(_)
-            | Stmt::CreateOpClass(_)
-            | Stmt::CreateOpFamily(_)
-            | Stmt::AlterOpFamily(_)
-            | Stmt::CreateCast(_)
-            | Stmt::CreateTransform(_)
-            | Stmt::CreateConversion(_)
-            | Stmt::CreatePLang(_)
-            | Stmt::CreateAm(_)
-            | Stmt::CreateTableSpace(_)
-            | Stmt::AlterTableSpaceOptions(_)
-            | Stmt::Fdw(_)
-            | Stmt::CreateForeignServer(_)
-            | Stmt::AlterForeignServer(_)
-            | Stmt::ImportForeignSchema(_)
-            | Stmt::UserMapping(_)
-            | Stmt::CreatePublication(_)
-            | Stmt::AlterPublication(_)
-            | Stmt::CreateSubscription(_)
-            | Stmt::AlterSubscription(_)
-            | Stmt::AlterTsDictionary(_)
-            | Stmt::AlterTsConfiguration(_) => self.unsupported(stmt),
+            | Stmt::CreateSchema(_) => self.of_table(stmt),
+            // Who runs it reads the grammar's own tree.
+            _ => Ok(Lowered::command(StatementKind::Utility(Arc::new(
+                stmt.clone(),
+            )))),
         }
     }
 }

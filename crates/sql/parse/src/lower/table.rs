@@ -27,7 +27,7 @@ pub(super) fn refused(what: &'static str) -> Lowered {
 }
 
 impl Lower<'_> {
-    /// Lowers a statement about a table, an index, a sequence, a view, a trigger or a policy.
+    /// Lowers a statement that makes a table, an index, a sequence, a view or a schema.
     pub(super) fn of_table(&self, stmt: &Stmt) -> Result<Lowered> {
         match stmt {
             Stmt::Create(create) => self.create_table(create),
@@ -37,16 +37,11 @@ impl Lower<'_> {
             Stmt::Index(index) => self.create_index(index),
             Stmt::CreateSeq(create) => self.create_sequence(create),
             Stmt::AlterSeq(alter) => self.alter_sequence(alter),
-            Stmt::AlterTable(alter) => self.alter_table_stmt(alter),
             Stmt::AlterTableMoveAll(_) => Ok(refused("ALTER ... ALL IN TABLESPACE")),
-            Stmt::Truncate(truncate) => Ok(self.truncate(truncate)),
             Stmt::CreateStats(_) | Stmt::AlterStats(_) => {
                 Ok(refused("statistics of several columns"))
             }
             Stmt::CreateSchema(create) => self.create_schema(create),
-            Stmt::CreateTrig(create) => self.create_trigger(create),
-            Stmt::CreatePolicy(create) => self.create_policy(create),
-            Stmt::AlterPolicy(alter) => self.alter_policy(alter),
             _ => Err(SqlError::internal("no statement about a table")),
         }
     }

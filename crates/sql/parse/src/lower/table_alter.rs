@@ -1,21 +1,18 @@
 //! ALTER TABLE and its like.
 
-use super::role::role_name;
 use super::table::refused;
 use super::table_constraint::{characteristics, generated_as};
 use super::{Lower, Lowered};
 use crate::StatementKind;
 use crate::ast::{
     AlterColumnType, AlterTableCmd as Cmd, AlterTableStmt, ColumnTarget, DefElem, DropBehavior,
-    Location, Name, RelationKind, RoleSpec, RoleSpecKind,
+    Location, Name, RelationKind,
 };
 use crate::constraints::AlterConstraint;
 use crate::generated::GeneratedChange;
-use crate::grants::{OwnedKind, RightsCommand};
 use crate::kind::{IndexAction, IndexCommand};
 use crate::lowered as library;
 use crate::lowered::{AlterColumnOperation as ColumnOp, AlterTableOperation as Op};
-use crate::roles::RoleName;
 use crate::views::{AlterView, ViewCommand};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -68,11 +65,6 @@ fn this_form(kind: RelationKind) -> &'static str {
 
 impl Lower<'_> {
     pub(super) fn alter_table_stmt(&self, alter: &AlterTableStmt) -> Result<Lowered> {
-        if let [Cmd::ChangeOwner(role)] = alter.cmds.as_slice()
-            && let Some(owner) = self.owner(alter, role)
-        {
-            return Ok(owner);
-        }
         match alter.objtype {
             RelationKind::Table => self.alter_table(alter),
             RelationKind::Index => self.alter_index(alter),
@@ -83,29 +75,8 @@ impl Lower<'_> {
             RelationKind::View => self.alter_view(alter, false),
             RelationKind::MaterializedView => self.alter_view(alter, true),
             RelationKind::ForeignTable => Ok(refused("a foreign table or server")),
-            RelationKind::Type => Ok(Lowered::command(self.alter_attributes(alter)?)),
+            RelationKind::Type => Ok(refused(this_form(RelationKind::Type))),
         }
-    }
-
-    /// OWNER TO alone.
-    fn owner(&self, alter: &AlterTableStmt, role: &RoleSpec) -> Option<Lowered> {
-        let kind = match alter.objtype {
-            RelationKind::Table => OwnedKind::Table,
-            RelationKind::Index => OwnedKind::Index,
-            RelationKind::Sequence => OwnedKind::Sequence,
-            RelationKind::View => OwnedKind::View,
-            RelationKind::MaterializedView => OwnedKind::MaterializedView,
-            RelationKind::Type => OwnedKind::Type,
-            RelationKind::ForeignTable => return None,
-        };
-        let command = RightsCommand::Owner {
-            kind,
-            if_exists: alter.missing_ok,
-            name: self.relation_name(&alter.relation),
-            owner: role_name(role),
-        };
-        let kind = StatementKind::Rights(Box::new(command));
-        Some(Lowered::command(kind))
     }
 
     fn alter_table(&self, alter: &AlterTableStmt) -> Result<Lowered> {
@@ -205,10 +176,7 @@ impl Lower<'_> {
             Cmd::SetUnlogged => Op::SetUnlogged,
             Cmd::Trigger { target, mode } => Op::Trigger(target.clone(), *mode),
             Cmd::Rule { name, mode } => Op::Rule(ident(name), *mode),
-            Cmd::ChangeOwner(role) => Op::OwnerTo(match &role.kind {
-                RoleSpecKind::Public => RoleName::Name("public".to_owned()),
-                _ => role_name(role),
-            }),
+            Cmd::ChangeOwner(role) => Op::OwnerTo(role.clone()),
             Cmd::SetRelOptions(options) => Op::SetOptions(self.storage_options(options)?),
             Cmd::ResetRelOptions(options) => Op::SetOptions(self.reset_options(options)?),
             Cmd::ReplicaIdentity(identity) => Op::ReplicaIdentity(identity.clone()),

@@ -33,10 +33,6 @@ impl Lower<'_> {
             Stmt::ConstraintsSet(set) => Ok(self.set_constraints(set)),
             Stmt::VariableSet(set) => self.variable_set(set),
             Stmt::VariableShow(show) => Ok(self.variable_show(show)),
-            Stmt::AlterSystem(alter) => {
-                let change = self.setting_change(&alter.setstmt)?;
-                Ok(Lowered::command(K::AlterSystem(Box::new(change))))
-            }
             Stmt::Discard(mode) => Ok(lowered(S::Discard(*mode), K::Setting)),
             Stmt::Prepare(prepare) => self.prepare(prepare),
             Stmt::Execute(execute) => Ok(lowered(self.execute(execute)?, K::Prepared)),
@@ -71,7 +67,6 @@ impl Lower<'_> {
             Stmt::Cluster(cluster) => Ok(self.cluster(cluster)),
             Stmt::Reindex(reindex) => self.reindex(reindex),
             Stmt::CheckPoint => Ok(Lowered::command(K::Checkpoint)),
-            Stmt::Load(_) => Ok(Lowered::command(K::Unsupported("LOAD"))),
             Stmt::Do(block) => self.do_block(block),
             Stmt::Call(call) => self.call(call),
             _ => Err(SqlError::internal("a statement of another kind")),

@@ -47,9 +47,8 @@ pub use query::{
 };
 pub use span::Spanned;
 pub use statement::{
-    CommentObject, CopySource, CopyTarget, Lock, ObjectType, Reset, SchemaName, SequenceOptions,
-    Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode, Truncate,
-    UtilityOption,
+    CopySource, CopyTarget, Lock, Reset, SchemaName, SequenceOptions, Set, Statement,
+    TransactionAccessMode, TransactionIsolationLevel, TransactionMode, UtilityOption,
 };
 pub use table::{
     AlterColumnOperation, AlterTable, AlterTableOperation, CheckConstraint, ColumnDef,

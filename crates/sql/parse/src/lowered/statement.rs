@@ -38,19 +38,6 @@ pub enum Statement {
         query: Box<Query>,
     },
     AlterTable(AlterTable),
-    Drop {
-        object_type: ObjectType,
-        if_exists: bool,
-        names: Vec<ObjectName>,
-        cascade: bool,
-        concurrently: bool,
-    },
-    Truncate(Truncate),
-    Comment {
-        object_type: CommentObject,
-        object_name: ObjectName,
-        comment: Option<String>,
-    },
     StartTransaction {
         modes: Vec<TransactionMode>,
         /// It says BEGIN.
@@ -141,9 +128,6 @@ impl Statement {
             Statement::Unlisten(_) => "UNLISTEN",
             Statement::Notify { .. } => "NOTIFY",
             Statement::Call(_) => "CALL",
-            Statement::Truncate(_) => "TRUNCATE",
-            Statement::Comment { .. } => "COMMENT",
-            Statement::Drop { .. } => "DROP",
             Statement::AlterTable(_) => "ALTER",
             Statement::CreateTable(_)
             | Statement::CreateIndex(_)
@@ -195,47 +179,6 @@ pub enum SequenceOptions {
     Cycle(bool),
     /// SEQUENCE NAME of an identity column, the parts of the name.
     Name(Vec<String>),
-}
-
-/// What DROP drops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum ObjectType {
-    Table,
-    View,
-    MaterializedView,
-    Index,
-    Schema,
-    Sequence,
-}
-
-/// What COMMENT is on, where its name says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum CommentObject {
-    Column,
-    Database,
-    Domain,
-    Extension,
-    Index,
-    MaterializedView,
-    Role,
-    Schema,
-    Sequence,
-    Table,
-    Type,
-    View,
-}
-
-/// TRUNCATE.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Truncate {
-    /// The tables.
-    pub table_names: Vec<ObjectName>,
-    /// RESTART IDENTITY.
-    pub restart_identity: bool,
-    /// CASCADE.
-    pub cascade: bool,
 }
 
 /// A mode of a transaction.

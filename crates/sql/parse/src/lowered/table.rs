@@ -1,10 +1,10 @@
 //! Tables and what belongs to them.
 
 use super::{DataType, Expr, Ident, ObjectName, OrderByExpr, Query, SequenceOptions};
+use crate::ast::RoleSpec;
 use crate::ast::{FiringMode, FkAction, OnCommitAction, ReplicaIdentity, TriggerTarget};
 use crate::generated::GeneratedChange;
 use crate::identity::IdentityChange;
-use crate::roles::RoleName;
 
 /// CREATE TABLE, and CREATE TABLE AS.
 #[derive(Clone, Debug, PartialEq)]
@@ -328,7 +328,7 @@ pub enum AlterTableOperation {
     },
     RenameTable(ObjectName),
     SetSchema(String),
-    OwnerTo(RoleName),
+    OwnerTo(RoleSpec),
     /// SET and RESET of storage parameters.
     SetOptions(Vec<SqlOption>),
     SetLogged,

@@ -1,4 +1,4 @@
-//! Statements about owners and privileges, as far as they are about large objects: these are rows, and no objects of the catalog's.
+//! Statements of the catalog, as far as they are about large objects: these are rows, and no objects of the catalog's.
 
 use super::super::Session;
 use super::super::client::Client;
@@ -6,7 +6,8 @@ use super::no_object;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::role::BOOTSTRAP;
-use logstead_sql_parse::{GrantOn, RightsCommand, RoleName};
+use logstead_sql_ddl as ddl;
+use logstead_sql_parse::ast::{RoleSpecKind, Stmt};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 
@@ -32,53 +33,38 @@ impl Session {
         Ok(())
     }
 
-    /// 42704 unless these objects are there. They stay until the transaction ends.
-    pub(crate) async fn look_for_large_objects(
+    /// What a statement of the catalog needs of large objects. 42704 unless those that it names are there: they stay
+    /// until the transaction ends. Those that DROP OWNED drops go first.
+    pub(crate) async fn before_large_objects(
         &mut self,
-        objects: &[Oid],
+        stmt: &Stmt,
         client: &mut dyn Client,
     ) -> Result<()> {
-        for object in objects {
-            if !self.hold_large_object(*object, client).await? {
-                return Err(no_object(*object));
+        for object in ddl::large_objects_named(stmt)? {
+            if !self.hold_large_object(object, client).await? {
+                return Err(no_object(object));
             }
         }
-        Ok(())
-    }
-
-    /// What a statement about owners and privileges needs of large objects, which are no objects of the catalog's.
-    pub(crate) async fn before_rights(
-        &mut self,
-        command: &RightsCommand,
-        client: &mut dyn Client,
-    ) -> Result<()> {
-        match command {
-            RightsCommand::Grant(grant) => match &grant.on {
-                GrantOn::LargeObjects(objects) => {
-                    self.look_for_large_objects(objects, client).await
-                }
-                _ => Ok(()),
-            },
-            RightsCommand::DropOwned { roles, .. } => {
-                let catalog = self.catalog()?;
-                let known = self.context.roles(&catalog);
-                let mut found = Vec::new();
-                for role in roles {
-                    let role = match role {
-                        RoleName::Name(name) => known.by_name(name).map(|role| role.oid),
-                        RoleName::Session => Some(self.context.session_role()),
-                        _ => Some(self.context.current_role()),
-                    };
-                    // Whoever may not drop all that these own is told so afterwards.
-                    let asker = self.context.current_role();
-                    found.extend(role.filter(|role| {
-                        let judge = catalog.judge(&known);
-                        *role != BOOTSTRAP && judge.members.has_privileges_of(asker, *role)
-                    }));
-                }
-                self.drop_large_objects_of(&found, client).await
-            }
-            _ => Ok(()),
+        let roles = ddl::drop_owned_roles(stmt);
+        if roles.is_empty() {
+            return Ok(());
         }
+        let catalog = self.catalog()?;
+        let known = self.context.roles(&catalog);
+        let mut found = Vec::new();
+        for role in roles {
+            let role = match &role.kind {
+                RoleSpecKind::Named(name) => known.by_name(name).map(|role| role.oid),
+                RoleSpecKind::SessionUser => Some(self.context.session_role()),
+                _ => Some(self.context.current_role()),
+            };
+            // Whoever may not drop all that these own is told so afterwards.
+            let asker = self.context.current_role();
+            found.extend(role.filter(|role| {
+                let judge = catalog.judge(&known);
+                *role != BOOTSTRAP && judge.members.has_privileges_of(asker, *role)
+            }));
+        }
+        self.drop_large_objects_of(&found, client).await
     }
 }

@@ -562,8 +562,9 @@ fn command_of(statement: &Statement) -> Option<&'static str> {
         ast::Statement::Update(_) => Some("UPDATE"),
         ast::Statement::Delete(_) => Some("DELETE"),
         ast::Statement::Merge(_) => Some("MERGE"),
-        _ => match statement.parsed()?.kind {
-            StatementKind::Ddl(command) => Some(command),
+        _ => match &statement.parsed()?.kind {
+            StatementKind::Ddl(command) => Some(*command),
+            StatementKind::Utility(stmt) => Some(stmt.tag()),
             _ => None,
         },
     }

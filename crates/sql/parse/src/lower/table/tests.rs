@@ -2,10 +2,7 @@
 
 use crate::ast::table_like;
 use crate::lowered::{self as ast, Statement};
-use crate::{
-    AlterSequence, GeneratedChange, IndexCommand, Parsed, PolicyAction, PolicyClause,
-    StatementKind, TriggerAction, ViewCommand,
-};
+use crate::{AlterSequence, GeneratedChange, IndexCommand, Parsed, StatementKind, ViewCommand};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -96,31 +93,6 @@ fn a_recursive_view_is_a_query_around_its_text() -> Result<()> {
     let behind = ") SELECT a, \"B\" FROM v".to_owned();
     assert_eq!(create.around, Some((before, behind)));
     assert!(create.query.with.is_some_and(|with| with.recursive));
-    Ok(())
-}
-
-#[test]
-fn the_texts_of_conditions_are_without_their_parentheses() -> Result<()> {
-    let text = "CREATE POLICY p ON t USING ( ((a) = 'é') ) WITH CHECK (b /* c */)";
-    let StatementKind::Policy(policy) = parsed(text)?.kind else {
-        panic!("{text}");
-    };
-    let PolicyAction::Create { using, check, .. } = policy.action else {
-        panic!("{text}");
-    };
-    let shown = |clause: Option<PolicyClause>| clause.map(|c| part(text, c.range).to_owned());
-    assert_eq!(shown(using).as_deref(), Some("((a) = 'é')"));
-    assert_eq!(shown(check).as_deref(), Some("b"));
-    let text =
-        "CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW WHEN (new.a > (1)) EXECUTE FUNCTION f()";
-    let StatementKind::Trigger(trigger) = parsed(text)?.kind else {
-        panic!("{text}");
-    };
-    let TriggerAction::Create(new) = trigger.action else {
-        panic!("{text}");
-    };
-    let when = new.when.map(|clause| part(text, clause.range).to_owned());
-    assert_eq!(when.as_deref(), Some("new.a > (1)"));
     Ok(())
 }
 

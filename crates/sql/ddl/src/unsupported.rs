@@ -1,0 +1,183 @@
+//! What is known and not supported, by name: answered with 0A000.
+
+use logstead_sql_parse::ast::{DropStmt, ObjectRef, ObjectType, Stmt};
+
+/// What a statement about a kind of objects would make, alter or drop.
+fn kind(kind: ObjectType) -> &'static str {
+    match kind {
+        ObjectType::AccessMethod => "an access method",
+        ObjectType::Cast => "a user's cast",
+        ObjectType::Conversion => "a conversion",
+        ObjectType::EventTrigger => "an event trigger",
+        ObjectType::Fdw | ObjectType::ForeignServer | ObjectType::ForeignTable => {
+            "a foreign table or server"
+        }
+        ObjectType::Language => "a language of users",
+        ObjectType::OpClass | ObjectType::Operator | ObjectType::OpFamily => "an operator of users",
+        ObjectType::Tablespace => "a tablespace",
+        ObjectType::Publication | ObjectType::Subscription => "logical replication",
+        ObjectType::Rule => "a rule",
+        ObjectType::StatisticExt => "statistics of several columns",
+        ObjectType::TsConfiguration
+        | ObjectType::TsDictionary
+        | ObjectType::TsParser
+        | ObjectType::TsTemplate => "a text search object of users",
+        _ => "this statement",
+    }
+}
+
+/// What is not supported of objects of a kind in ALTER.
+fn alter(of: ObjectType) -> &'static str {
+    match of {
+        ObjectType::Schema => "ALTER SCHEMA",
+        ObjectType::Extension => "this ALTER EXTENSION",
+        other => kind(other),
+    }
+}
+
+fn is_routine(kind: ObjectType) -> bool {
+    matches!(
+        kind,
+        ObjectType::Function | ObjectType::Procedure | ObjectType::Routine | ObjectType::Aggregate
+    )
+}
+
+fn drop(stmt: &DropStmt) -> Option<&'static str> {
+    Some(match stmt.remove_type {
+        ObjectType::Collation => "DROP of this kind of object",
+        ObjectType::Transform => "DROP TRANSFORM",
+        ObjectType::Language => {
+            let built_in = ["c", "internal", "plpgsql", "sql"];
+            let is_built_in = |object: &ObjectRef| match object {
+                ObjectRef::Name(name) => name.names.iter().any(|name| built_in.contains(&&**name)),
+                _ => false,
+            };
+            return { stmt.objects.iter().any(is_built_in) }.then_some("DROP LANGUAGE");
+        }
+        of @ (ObjectType::Cast
+        | ObjectType::OpClass
+        | ObjectType::Operator
+        | ObjectType::OpFamily
+        | ObjectType::Rule) => kind(of),
+        _ => return None,
+    })
+}
+
+/// By which name a statement is refused, if it is.
+pub fn refusal(stmt: &Stmt) -> Option<&'static str> {
+    Some(match stmt {
+        Stmt::Drop(stmt) => return drop(stmt),
+        Stmt::Rename(rename) => match rename.rename_type {
+            ObjectType::Column => alter(rename.relation_type.unwrap_or(ObjectType::Table)),
+            ObjectType::Policy if rename.missing_ok => "ALTER POLICY IF EXISTS",
+            ObjectType::Type
+            | ObjectType::Attribute
+            | ObjectType::Domain
+            | ObjectType::DomConstraint
+            | ObjectType::Policy
+            | ObjectType::Trigger
+            | ObjectType::Database
+            | ObjectType::Role => return None,
+            of if is_routine(of) => return None,
+            of => alter(of),
+        },
+        Stmt::AlterObjectSchema(set) => match set.object_type {
+            ObjectType::Type | ObjectType::Domain => return None,
+            ObjectType::Sequence => "ALTER SEQUENCE SET SCHEMA / OWNER TO",
+            of if is_routine(of) => return None,
+            of => alter(of),
+        },
+        Stmt::AlterObjectDepends(depends) => match depends.object_type {
+            ObjectType::Trigger => "ALTER TRIGGER ... DEPENDS ON EXTENSION",
+            ObjectType::MatView => "this form of ALTER MATERIALIZED VIEW",
+            _ => "DEPENDS ON EXTENSION",
+        },
+        Stmt::AlterOwner(owner) => match owner.object_type {
+            ObjectType::Schema
+            | ObjectType::Database
+            | ObjectType::Type
+            | ObjectType::Domain
+            | ObjectType::LargeObject => return None,
+            of if is_routine(of) => return None,
+            of => alter(of),
+        },
+        Stmt::Comment(comment) => match comment.objtype {
+            ObjectType::Tablespace => "COMMENT ON TABLESPACE",
+            ObjectType::ForeignTable => "COMMENT ON FOREIGN TABLE",
+            ObjectType::Transform => "COMMENT ON TRANSFORM",
+            _ => return None,
+        },
+        Stmt::SecLabel(_) => "SECURITY LABEL",
+        Stmt::AlterExtension(alter) if !alter.options.is_empty() => "ALTER EXTENSION ... UPDATE TO",
+        Stmt::AlterExtensionContents(_) => "this ALTER EXTENSION",
+        Stmt::AlterType(_) => "this form of ALTER TYPE",
+        Stmt::Define(define) => match define.kind {
+            ObjectType::Aggregate => return None,
+            ObjectType::Operator => "an operator of users",
+            ObjectType::Type => "CREATE TYPE of a base type",
+            ObjectType::Collation => "CREATE COLLATION",
+            _ => "a text search object of users",
+        },
+        Stmt::CreateEventTrig(_) | Stmt::AlterEventTrig(_) => kind(ObjectType::EventTrigger),
+        Stmt::Rule(_) => kind(ObjectType::Rule),
+        Stmt::AlterOperator(_)
+        | Stmt::CreateOpClass(_)
+        | Stmt::CreateOpFamily(_)
+        | Stmt::AlterOpFamily(_) => kind(ObjectType::Operator),
+        Stmt::CreateCast(_) => kind(ObjectType::Cast),
+        Stmt::CreateConversion(_) => kind(ObjectType::Conversion),
+        Stmt::CreatePLang(_) => kind(ObjectType::Language),
+        Stmt::CreateAm(_) => kind(ObjectType::AccessMethod),
+        Stmt::AlterTableSpaceOptions(_) => kind(ObjectType::Tablespace),
+        Stmt::Fdw(_) | Stmt::CreateForeignServer(_) | Stmt::AlterForeignServer(_) => {
+            kind(ObjectType::ForeignServer)
+        }
+        Stmt::CreatePublication(_)
+        | Stmt::AlterPublication(_)
+        | Stmt::CreateSubscription(_)
+        | Stmt::AlterSubscription(_) => kind(ObjectType::Publication),
+        Stmt::AlterTsDictionary(_) => kind(ObjectType::TsDictionary),
+        Stmt::AlterTsConfiguration(_) => kind(ObjectType::TsConfiguration),
+        Stmt::CreateTransform(_) => "CREATE TRANSFORM",
+        Stmt::CreateTableSpace(_) => "CREATE TABLESPACE",
+        Stmt::ImportForeignSchema(_) => "IMPORT FOREIGN SCHEMA",
+        Stmt::UserMapping(_) => "USER MAPPING",
+        Stmt::AlterCollation(_) => "this statement",
+        Stmt::Load(_) => "LOAD",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logstead_sql_parse::StatementKind;
+
+    #[test]
+    fn what_nobody_can_make_is_refused_by_name() {
+        for (text, name) in [
+            ("DROP LANGUAGE plpgsql", Some("DROP LANGUAGE")),
+            ("DROP LANGUAGE nosuch", None),
+            ("DROP TEXT SEARCH DICTIONARY IF EXISTS a.b, \"C\"", None),
+            ("DROP CAST (a AS b)", Some("a user's cast")),
+            ("DROP RULE r ON t", Some("a rule")),
+            ("ALTER SCHEMA s RENAME TO t", Some("ALTER SCHEMA")),
+            (
+                "CREATE SERVER s FOREIGN DATA WRAPPER w",
+                Some("a foreign table or server"),
+            ),
+            ("ALTER ROLE r RENAME TO s", None),
+            ("CREATE AGGREGATE a(int) (sfunc = f, stype = int)", None),
+            (
+                "CREATE OPERATOR + (function = f)",
+                Some("an operator of users"),
+            ),
+        ] {
+            let parsed = logstead_sql_parse::parse(text).map(|mut all| all.remove(0).kind);
+            match parsed {
+                Ok(StatementKind::Utility(stmt)) => assert_eq!(refusal(&stmt), name, "{text}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+    }
+}

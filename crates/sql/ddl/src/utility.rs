@@ -1,0 +1,82 @@
+//! Which function runs a statement that changes the catalog (`ProcessUtilitySlow`).
+
+use super::{
+    DdlContext, aggregates, comment, composites, databases, domains, drop, enums, extensions,
+    grant, owners, policies, ranges, roles, routines, triggers, types,
+};
+use logstead_sql_parse::ast::{
+    AlterObjectSchemaStmt, AlterTableCmd, AlterTableStmt, ObjectType, RenameStmt, Stmt,
+};
+use logstead_sql_types::error::{Result, SqlError};
+
+/// Runs the statement.
+pub(super) async fn execute(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    match stmt {
+        Stmt::CreateRole(stmt) => roles::create(stmt, cx).await,
+        Stmt::AlterRole(stmt) => roles::alter(stmt, cx).await,
+        Stmt::AlterRoleSet(stmt) => roles::alter_set(stmt, cx).await,
+        Stmt::DropRole(stmt) => roles::drop(stmt, cx).await,
+        Stmt::GrantRole(stmt) => roles::grant_roles(stmt, cx).await,
+        Stmt::DropOwned(stmt) => owners::drop_owned(stmt, cx).await,
+        Stmt::ReassignOwned(stmt) => owners::reassign(stmt, cx).await,
+        Stmt::Grant(stmt) => grant::execute(stmt, cx).await,
+        Stmt::AlterDefaultPrivileges(stmt) => grant::defaults(stmt, cx).await,
+        Stmt::Createdb(stmt) => databases::create(stmt, cx).await,
+        Stmt::AlterDatabase(stmt) => databases::alter(stmt, cx).await,
+        Stmt::AlterDatabaseRefreshColl(stmt) => databases::refresh_collation(stmt, cx),
+        Stmt::AlterDatabaseSet(stmt) => databases::alter_set(stmt, cx).await,
+        Stmt::Dropdb(stmt) => databases::drop(stmt, cx).await,
+        Stmt::CreateExtension(stmt) => extensions::create(stmt, cx).await,
+        Stmt::AlterExtension(stmt) => extensions::update(stmt, cx),
+        Stmt::CreateFunction(stmt) => routines::create(stmt, cx).await,
+        Stmt::AlterFunction(stmt) => routines::alter(stmt, cx).await,
+        Stmt::Define(stmt) => aggregates::create(stmt, cx).await,
+        Stmt::CreateDomain(stmt) => domains::create(stmt, cx).await,
+        Stmt::AlterDomain(stmt) => domains::alter(stmt, cx).await,
+        Stmt::CompositeType(stmt) => composites::create(stmt, cx).await,
+        Stmt::CreateEnum(stmt) => enums::create(stmt, cx).await,
+        Stmt::AlterEnum(stmt) => enums::alter(stmt, cx).await,
+        Stmt::CreateRange(stmt) => ranges::create(stmt, cx).await,
+        Stmt::CreatePolicy(stmt) => policies::create(stmt, cx).await,
+        Stmt::AlterPolicy(stmt) => policies::alter(stmt, cx).await,
+        Stmt::CreateTrig(stmt) => triggers::create(stmt, cx).await,
+        Stmt::Comment(stmt) => comment::execute(stmt, cx).await,
+        Stmt::Drop(stmt) => drop::execute(stmt, cx).await,
+        Stmt::Truncate(stmt) => drop::truncate(stmt, cx).await,
+        Stmt::Rename(stmt) => rename(stmt, cx).await,
+        Stmt::AlterObjectSchema(stmt) => set_schema(stmt, cx).await,
+        Stmt::AlterOwner(stmt) => owners::alter(stmt, cx).await,
+        Stmt::AlterTable(stmt) => alter_table(stmt, cx).await,
+        _ => Err(SqlError::internal("no statement for the catalog")),
+    }
+}
+
+/// `ExecRenameStmt`
+async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    match stmt.rename_type {
+        ObjectType::Type | ObjectType::Domain => types::rename(stmt, cx).await,
+        ObjectType::Attribute => composites::rename(stmt, cx).await,
+        ObjectType::DomConstraint => domains::rename_constraint(stmt, cx).await,
+        ObjectType::Policy => policies::rename(stmt, cx).await,
+        ObjectType::Trigger => triggers::rename(stmt, cx).await,
+        ObjectType::Database => databases::rename(stmt, cx).await,
+        ObjectType::Role => roles::rename(stmt, cx).await,
+        _ => routines::rename(stmt, cx).await,
+    }
+}
+
+/// `ExecAlterObjectSchemaStmt`
+async fn set_schema(stmt: &AlterObjectSchemaStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    match stmt.object_type {
+        ObjectType::Type | ObjectType::Domain => types::set_schema(stmt, cx).await,
+        _ => routines::set_schema(stmt, cx).await,
+    }
+}
+
+/// ALTER of an owner alone, and ALTER TYPE of attributes.
+async fn alter_table(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    match stmt.cmds.as_slice() {
+        [AlterTableCmd::ChangeOwner(owner)] => owners::alter_relation(stmt, owner, cx).await,
+        _ => composites::alter(stmt, cx).await,
+    }
+}
