@@ -179,6 +179,12 @@ pub(crate) fn proofs(config: &Config, store: &CatalogStore) -> Result<(), String
         None => "the superuser has no password, and there are no rules ([[hba]])",
         Some(_) => "no role that may log in has a password",
     };
+    if config.replica_of.is_some() {
+        return Err(format!(
+            "listen: {} is not a loopback address, and {who}, so nobody could prove who they are; say ALTER ROLE postgres PASSWORD '...' at the primary, or listen on 127.0.0.1",
+            config.listen
+        ));
+    }
     Err(format!(
         "listen: {} is not a loopback address, and {who}, so nobody could prove who they are; start with {variable} set, which gives the superuser its first password, or listen on 127.0.0.1 and say ALTER ROLE postgres PASSWORD '...'",
         config.listen

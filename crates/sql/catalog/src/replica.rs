@@ -532,3 +532,82 @@ impl Affected {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stored::{ObjectKey, RELATIONS, ROLES};
+
+    fn catalogs(csn: u64) -> Vec<Arc<Catalog>> {
+        let mut catalog = Catalog::bare(5, "postgres");
+        catalog.csn = Csn(csn);
+        vec![Arc::new(catalog)]
+    }
+
+    /// Each snapshot finds the newest catalog that it sees, and none in the place of one that could not be made.
+    #[test]
+    fn a_snapshot_has_its_own_catalog() {
+        let published = Published::default();
+        for from in [10, 20, 30] {
+            published.put(Version {
+                from: Csn(from),
+                catalogs: Ok(catalogs(from - 1)),
+            });
+        }
+        published.put(Version {
+            from: Csn(40),
+            catalogs: Err(SqlError::internal("damaged")),
+        });
+        let seen = |snapshot: u64| {
+            let seen = published.seen(5, Csn(snapshot));
+            seen.map(|catalog| catalog.map(|catalog| catalog.csn.get()))
+        };
+        for (snapshot, csn) in [(10, 9), (19, 9), (20, 19), (29, 19), (30, 29), (39, 29)] {
+            assert_eq!(seen(snapshot), Ok(Some(csn)), "at {snapshot}");
+        }
+        assert!(seen(40).is_err() && seen(99).is_err());
+        assert!(published.seen(6, Csn(10)).is_ok_and(|none| none.is_none()));
+        // What the oldest snapshot needs stays.
+        published.forget_before(Csn(29));
+        assert_eq!(seen(29), Ok(Some(19)));
+        assert_eq!(published.0.read().unwrap().len(), 3);
+        published.forget_before(Csn(30));
+        assert_eq!(seen(30), Ok(Some(29)));
+        assert_eq!(published.0.read().unwrap().len(), 2);
+        published.forget_before(Csn(1000));
+        assert!(seen(1000).is_err());
+    }
+
+    /// A changed row concerns its database, in its old and its new place; what all share concerns all.
+    #[test]
+    fn only_databases_with_changed_rows_are_affected() {
+        let row = |database: Oid, oid: Oid, definition: u8| ObjectRow {
+            key: ObjectKey {
+                database,
+                namespace: 2200,
+                name: format!("o{oid}"),
+            },
+            oid,
+            definition: vec![definition],
+        };
+        let before: RowsByRid = [(Rid(1), row(5, 1, 0)), (Rid(2), row(6, 2, 0))].into();
+        let affected = |table, now: &RowsByRid| {
+            let mut affected = Affected::default();
+            affected.compare(table, Some(&before), now);
+            [5, 6, 7].map(|database| affected.has(database))
+        };
+        assert_eq!(affected(RELATIONS, &before), [false; 3]);
+        let mut now = before.clone();
+        now.insert(Rid(2), row(6, 2, 1));
+        assert_eq!(affected(RELATIONS, &now), [false, true, false]);
+        now.remove(&Rid(1));
+        assert_eq!(affected(RELATIONS, &now), [true, true, false]);
+        // The number of a row that went was given to another one.
+        let mut now = before.clone();
+        now.insert(Rid(1), row(7, 1, 0));
+        assert_eq!(affected(RELATIONS, &now), [true, false, true]);
+        let mut now = before.clone();
+        now.insert(Rid(3), row(0, 3, 0));
+        assert_eq!(affected(ROLES, &now), [true; 3]);
+    }
+}
