@@ -482,7 +482,11 @@ def test_what_is_no_log_to_follow_is_refused(tmp_path):
         assert "replica_of:" in said, said
         objects[-1].write_bytes(whole)
         server = ReplicaServer(tmp_path / "refused", f"file://{primary.data}")
-        for arguments in (("--home", "memory:"), ("--take-over",), ("--accept-data-loss",)):
+        for arguments in (
+            ("--home", "memory:"),
+            ("--take-over", "--promote-when-primary-lost", "on"),
+            ("--accept-data-loss",),
+        ):
             assert "cannot both be given" in refused(server, *arguments)
 
 

@@ -244,7 +244,7 @@ async fn serve(
                 promotion.answers_have_left().await;
                 info!("the log is this server's: its sessions end, and it goes on as the primary");
                 watched.set(None);
-                server.end(following).await;
+                server.end(following, stop_all).await;
                 let listener = listener.into_std().map_err(cannot_listen)?;
                 let listening = Listening {
                     listener,
@@ -266,12 +266,18 @@ async fn serve(
                     report.restarts += 1;
                 });
                 watched.set(None);
-                server.end(following).await;
+                server.end(following, Instance::restart_all).await;
                 shown = seen.max(Csn(1));
                 tokio::time::sleep(RESTART_PAUSE).await;
             }
         }
     }
+}
+
+/// The replica is no more: every session ends, and new ones are refused.
+fn stop_all(instance: &Instance) {
+    instance.stop();
+    instance.terminate_all();
 }
 
 /// What serves from one engine.
@@ -343,8 +349,8 @@ impl Server {
         std::mem::forget(self);
     }
 
-    /// Everything ends, so that another one can begin.
-    async fn end(self, following: Following) {
+    /// Everything ends, so that another one can begin. `tell` ends the sessions.
+    async fn end(self, following: Following, tell: fn(&Instance)) {
         let Server {
             instance,
             inboxes,
@@ -352,7 +358,7 @@ impl Server {
             warmup,
             watcher,
         } = self;
-        instance.restart_all();
+        tell(&instance);
         gone_within(&instance, TERMINATE_TIME, std::future::pending()).await;
         watcher.abort();
         inboxes.iter().for_each(|inbox| inbox.close());

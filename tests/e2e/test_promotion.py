@@ -1,0 +1,173 @@
+"""Promotion: a replica becomes the primary, in its process and at its address.
+
+Only whoever has the log is the primary: a promotion is refused while another server has it, and then nothing changes. Once it is
+had, everything that was acknowledged is there, and the server before can acknowledge nothing more.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+import psycopg
+import pytest
+from harness import wait_until
+from test_operation import refused
+from test_replica import ReplicaServer, answer, local, metrics_port, pair  # noqa: F401 a fixture
+from transfers import Bank
+
+pytestmark = pytest.mark.logstead_only
+
+SHORT_LEASE = ("--lease-duration", "3s")
+
+
+def promote(replica: ReplicaServer, *arguments: str) -> subprocess.CompletedProcess:
+    """`logstead promote`, as a person would say it."""
+    where = f"host={replica.host} port={replica.port} user=postgres"
+    return subprocess.run([replica.binary(), "promote", *arguments, where], capture_output=True, text=True, timeout=120)
+
+
+def work(bank: Bank, server, transfers: int = 40) -> None:
+    """Transfers at a server, and some of them acknowledged."""
+    bank.start(server)
+    goal = bank.acknowledged() + transfers
+
+    def there() -> bool:
+        bank.assert_right()
+        return bank.acknowledged() >= goal
+
+    wait_until(there, timeout_s=120, what="transfers")
+
+
+def is_primary(server) -> bool:
+    return server.execute("SELECT pg_is_in_recovery(), current_setting('transaction_read_only')") == [(False, "off")]
+
+
+@pytest.mark.parametrize("where", ("file", "dev-bucket"))
+def test_everything_acknowledged_is_there_at_the_promoted_replica(where, tmp_path, seed):
+    """Transfers, kill -9 of the primary, promotion; and back again, the old primary as the replica. Twice."""
+    with pair(where, tmp_path, arguments=SHORT_LEASE) as (primary, (replica,)):
+        replica.arguments += SHORT_LEASE
+        replica.restart_after_kill()
+        bank = Bank(seed, clients=3, readers=1).open(primary)
+        replica.follows(primary)
+        work(bank, primary)
+        reader = replica.connect(autocommit=True)
+        (before,) = reader.execute("SELECT count(*) FROM ledger").fetchone()
+        process = replica.process.pid
+        pid = primary.process.pid
+        primary.kill()
+        bank.ended(pid)
+        bank.stop()
+        done = promote(replica)
+        assert (done.returncode, done.stdout) == (0, "promoted\n"), done.stderr + replica.output_text()
+        wait_until(lambda: is_primary(replica), what="the promoted server")
+        # In the same process. Its sessions have ended, and were told.
+        assert replica.process.pid == process and replica.running()
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            reader.execute("SELECT 1")
+        assert replica.execute("SELECT count(*) FROM ledger")[0][0] >= before
+        work(bank, replica)
+        # The old one comes back as a replica of it.
+        url = replica.url
+        back = ReplicaServer(tmp_path / "back", url, replica.credentials)
+        back.arguments += SHORT_LEASE
+        try:
+            back.start()
+            back.follows(replica)
+            pid = replica.process.pid
+            replica.kill()
+            bank.ended(pid)
+            bank.stop()
+            assert promote(back).returncode == 0, back.output_text()
+            wait_until(lambda: is_primary(back), what="the second promoted server")
+            work(bank, back)
+            bank.stop()
+            bank.check(back)
+            back.execute("CHECKPOINT", "VACUUM", "CREATE TABLE made (id int)")
+            assert back.stop() == 0
+        finally:
+            back.kill()
+        # What it has written is a log like any other.
+        primary.start()
+        bank.check(primary)
+
+
+@pytest.mark.parametrize("where", ("file", "dev-bucket"))
+def test_a_promotion_while_the_primary_lives_is_refused(where, tmp_path):
+    """Nothing changes: the primary goes on, and the replica follows, with the sessions that it had."""
+    with pair(where, tmp_path, arguments=SHORT_LEASE) as (primary, (replica,)):
+        replica.restart_after_kill()
+        primary.execute("CREATE TABLE t (id int)", "INSERT INTO t VALUES (1)")
+        replica.follows(primary)
+        with replica.connect(autocommit=True) as session:
+            done = promote(replica)
+            assert done.returncode == 1 and "could not be promoted" in done.stderr, done
+            assert session.execute("SELECT pg_is_in_recovery(), id FROM t").fetchone() == (True, 1)
+        primary.execute("INSERT INTO t VALUES (2)")
+        replica.follows(primary)
+        assert replica.execute("SELECT count(*) FROM t, logstead_replica WHERE state = 'following'") == [(2,)]
+
+
+def test_who_may_promote_and_how_it_is_said(local):  # noqa: F811 the fixture
+    """pg_promote()'s own errors, as PostgreSQL has them."""
+    primary, replica = local
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="recovery is not in progress"):
+        primary.execute("SELECT pg_promote()")
+    primary.execute("CREATE ROLE somebody LOGIN")
+    replica.follows(primary)
+    with replica.connect(user="somebody", autocommit=True) as session:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for function pg_promote"):
+            session.execute("SELECT pg_promote()")
+    with pytest.raises(psycopg.errors.NumericValueOutOfRange, match='"wait_seconds" must not be negative or zero'):
+        replica.execute("SELECT pg_promote(true, 0)")
+    primary.stop()
+    assert replica.execute("SELECT pg_promote()") == [(True,)]
+    wait_until(lambda: is_primary(replica), what="the promoted server")
+    # Who has the log is not started beside it.
+    assert "in use by another server" in refused(primary)
+
+
+def test_clients_find_the_promoted_replica_by_themselves(tmp_path):
+    """libpq with both hosts, and the checks of proxies, before and after; the replica promotes itself."""
+    listen = ("--metrics-listen", "127.0.0.1:0")
+    with pair("file", tmp_path, arguments=listen) as (primary, (replica,)):
+        replica.kill()
+        replica.arguments += [*listen, "--promote-when-primary-lost", "on"]
+        replica.start()
+        primary.execute("CREATE TABLE t (id int)", "INSERT INTO t VALUES (1)")
+        replica.follows(primary)
+        both = f"host=127.0.0.1,127.0.0.1 port={replica.port},{primary.port} user=postgres dbname=postgres target_session_attrs=read-write"
+        with psycopg.connect(both) as connection:
+            assert connection.info.port == primary.port
+        assert [answer(metrics_port(replica), path) for path in ("/primary", "/replica")] == [503, 200]
+        primary.kill()
+        wait_until(lambda: answer(metrics_port(replica), "/primary") == 200, what="the promotion")
+        assert answer(metrics_port(replica), "/replica") == 503
+        with psycopg.connect(both) as connection:
+            assert connection.info.port == replica.port
+            connection.execute("INSERT INTO t VALUES (2)")
+        assert replica.execute("SELECT id FROM t ORDER BY id") == [(1,), (2,)]
+
+
+def test_a_primary_that_slept_is_fenced(tmp_path):
+    """SIGSTOP of the primary; the replica promotes itself when the lease has run out. Awake again, the old one acknowledges
+    nothing and ends."""
+    with pair("dev-bucket", tmp_path, arguments=SHORT_LEASE) as (primary, (replica,)):
+        replica.kill()
+        replica.arguments += [*SHORT_LEASE, "--promote-when-primary-lost", "on"]
+        replica.start()
+        primary.execute("CREATE TABLE t (id int)", "INSERT INTO t VALUES (1)")
+        replica.follows(primary)
+        session = primary.connect(autocommit=True)
+        os.kill(primary.process.pid, signal.SIGSTOP)
+        try:
+            wait_until(lambda: is_primary(replica), what="the promotion")
+            replica.execute("INSERT INTO t VALUES (2)")
+        finally:
+            os.kill(primary.process.pid, signal.SIGCONT)
+        with pytest.raises(psycopg.Error):
+            session.execute("INSERT INTO t VALUES (3)")
+        wait_until(lambda: not primary.running(), what="the end of the old primary")
+        assert replica.execute("SELECT id FROM t ORDER BY id") == [(1,), (2,)]
