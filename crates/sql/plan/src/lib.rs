@@ -1,7 +1,16 @@
 //! From a statement's tree to a physical plan.
 //!
-//! Owns: names resolved and expressions typed against a catalog snapshot ([`bind`]), bound expressions ([`expr`]), the
-//! rules of the tables that a statement writes ([`constraints`]), the choice of scans, joins and orders, and EXPLAIN.
+//! A statement's way, each step a folder or file that knows only those behind it:
+//! 1. [`bind`]: names are resolved and expressions typed against a catalog snapshot. Comes of it: a tree, and what
+//!    whoever runs it must be allowed ([`permissions`]).
+//! 2. `query`: the logical query tree and its range table, over bound expressions ([`expr`]).
+//! 3. `rewrite`: passes over the tree that ask for no costs, a file each.
+//! 4. `planner`: scans, joins, orders and methods are chosen by cost. Comes of it: a [`Plan`].
+//!
+//! Queries inside expressions, in WITH and in bodies of functions are planned when they are bound, by a planner of the
+//! same range table; all others with the block around them.
+//!
+//! Beside these: the rules of the tables that a statement writes ([`constraints`]), and EXPLAIN.
 //!
 //! Conventions of plans, which the executor runs: a node's output row is numbered from 0; a join's is left's columns,
 //! then right's. An expression's `Column(i)` is the row that its node takes in (for joins the concatenated row).

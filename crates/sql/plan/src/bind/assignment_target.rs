@@ -14,15 +14,15 @@ use logstead_sql_types::value::{Datum, SqlType, geometry, info, oid, record, use
 use logstead_types::SqlState;
 
 /// What of a column is assigned to.
-pub(crate) struct Target {
+pub(crate) struct AssignmentTarget {
     /// The column.
     pub position: usize,
     /// The way to the part; none for the whole.
-    pub path: Vec<Step>,
+    pub path: Vec<Indirection>,
 }
 
 /// A step on the way to a part.
-pub(crate) enum Step {
+pub(crate) enum Indirection {
     /// A field of a record.
     Field(String),
     /// An element or a slice of an array.
@@ -30,23 +30,23 @@ pub(crate) enum Step {
 }
 
 /// A part to which values are assigned: its type, and how messages name it.
-pub(crate) struct Part {
+pub(crate) struct AssignedType {
     pub ty: SqlType,
     name: String,
 }
 
-impl Target {
+impl AssignmentTarget {
     /// Why DEFAULT is none for a part.
     pub(crate) fn no_default(&self) -> &'static str {
         match self.path.first() {
-            Some(Step::Subscripts(_)) => "cannot set an array element to DEFAULT",
+            Some(Indirection::Subscripts(_)) => "cannot set an array element to DEFAULT",
             _ => "cannot set a subfield to DEFAULT",
         }
     }
 
     /// A whole column.
-    pub(crate) fn whole(position: usize) -> Target {
-        Target {
+    pub(crate) fn whole(position: usize) -> AssignmentTarget {
+        AssignmentTarget {
             position,
             path: Vec::new(),
         }
@@ -55,15 +55,19 @@ impl Target {
 
 impl Binder<'_> {
     /// What a name with dots stands for where values are assigned.
-    pub(crate) fn part_target(&self, name: &ast::Target, relation: &Relation) -> Result<Target> {
+    pub(crate) fn part_target(
+        &self,
+        name: &ast::Target,
+        relation: &Relation,
+    ) -> Result<AssignmentTarget> {
         let first = &name.column;
         let position = self.attribute(relation, first)?;
         let path = name.path.iter().map(|step| match step {
-            ast::TargetStep::Subscripts(subscripts) => Step::Subscripts(subscripts.clone()),
-            ast::TargetStep::Field(field) => Step::Field(fold_ident(field)),
+            ast::TargetStep::Subscripts(subscripts) => Indirection::Subscripts(subscripts.clone()),
+            ast::TargetStep::Field(field) => Indirection::Field(fold_ident(field)),
         });
         let path = path.collect();
-        let target = Target { position, path };
+        let target = AssignmentTarget { position, path };
         if let Some(column) = relation.columns.get(position) {
             let at = self.at(first.span);
             self.part(column, &target.path).map_err(|e| e.at(at))?;
@@ -72,21 +76,21 @@ impl Binder<'_> {
     }
 
     /// The part of a column at the end of a path.
-    pub(crate) fn part(&self, column: &Column, path: &[Step]) -> Result<Part> {
-        let mut part = Part {
+    pub(crate) fn part(&self, column: &Column, path: &[Indirection]) -> Result<AssignedType> {
+        let mut part = AssignedType {
             ty: column.ty,
             name: column.name.clone(),
         };
         for step in path {
             match step {
-                Step::Field(field) => {
+                Indirection::Field(field) => {
                     let ty = field_type(&part, field)?.1;
-                    part = Part {
+                    part = AssignedType {
                         ty,
                         name: field.clone(),
                     };
                 }
-                Step::Subscripts(subscripts) => {
+                Indirection::Subscripts(subscripts) => {
                     let element = element_type(part.ty)?;
                     if !is_slice(subscripts) {
                         part.ty = element;
@@ -102,7 +106,7 @@ impl Binder<'_> {
         &mut self,
         value: Expr,
         column: &Column,
-        path: &[Step],
+        path: &[Indirection],
         at: Option<usize>,
     ) -> Result<Expr> {
         if path.is_empty() {
@@ -117,12 +121,12 @@ impl Binder<'_> {
                 format!(
                     "{} \"{}\" {} type {} but expression is of type {}",
                     match path.last() {
-                        Some(Step::Subscripts(_)) => "subscripted assignment to",
+                        Some(Indirection::Subscripts(_)) => "subscripted assignment to",
                         _ => "subfield",
                     },
                     part.name,
                     match path.last() {
-                        Some(Step::Subscripts(_)) => "requires",
+                        Some(Indirection::Subscripts(_)) => "requires",
                         _ => "is of",
                     },
                     info::format_type(part.ty),
@@ -139,10 +143,10 @@ impl Binder<'_> {
         &mut self,
         old: Expr,
         column: &Column,
-        path: &[Step],
+        path: &[Indirection],
         value: Expr,
     ) -> Result<Expr> {
-        let whole = Part {
+        let whole = AssignedType {
             ty: old.ty(),
             name: column.name.clone(),
         };
@@ -158,7 +162,7 @@ impl Binder<'_> {
         &mut self,
         given: &mut [Option<Expr>],
         relation: &Relation,
-        target: &Target,
+        target: &AssignmentTarget,
         value: Expr,
     ) -> Result<()> {
         let lost = || SqlError::internal("a target that is no column");
@@ -183,7 +187,7 @@ impl Binder<'_> {
 }
 
 /// Number and type of a field.
-fn field_type(whole: &Part, field: &str) -> Result<(usize, SqlType)> {
+fn field_type(whole: &AssignedType, field: &str) -> Result<(usize, SqlType)> {
     let shape = record::shape_of(whole.ty).ok_or_else(|| {
         SqlError::new(
             SqlState::DATATYPE_MISMATCH,
@@ -245,12 +249,18 @@ fn element_type(array: SqlType) -> Result<SqlType> {
 }
 
 impl Binder<'_> {
-    fn replaced(&mut self, old: Expr, whole: &Part, path: &[Step], value: Expr) -> Result<Expr> {
+    fn replaced(
+        &mut self,
+        old: Expr,
+        whole: &AssignedType,
+        path: &[Indirection],
+        value: Expr,
+    ) -> Result<Expr> {
         let Some((step, rest)) = path.split_first() else {
             return Ok(value);
         };
         match step {
-            Step::Field(field) => {
+            Indirection::Field(field) => {
                 let (at, ty) = field_type(whole, field)?;
                 let mut fields = match &old {
                     // Nothing yet.
@@ -265,7 +275,7 @@ impl Binder<'_> {
                 let slot = fields
                     .get_mut(at)
                     .ok_or_else(|| SqlError::internal("a record without its field"))?;
-                let inner = Part {
+                let inner = AssignedType {
                     ty,
                     name: field.clone(),
                 };
@@ -273,16 +283,18 @@ impl Binder<'_> {
                 *slot = self.replaced(before, &inner, rest, value)?;
                 Ok(Expr::Array(fields, whole.ty))
             }
-            Step::Subscripts(subscripts) => self.with_element(old, whole, subscripts, rest, value),
+            Indirection::Subscripts(subscripts) => {
+                self.with_element(old, whole, subscripts, rest, value)
+            }
         }
     }
 
     fn with_element(
         &mut self,
         old: Expr,
-        whole: &Part,
+        whole: &AssignedType,
         subscripts: &[ast::Subscript],
-        rest: &[Step],
+        rest: &[Indirection],
         value: Expr,
     ) -> Result<Expr> {
         if whole.ty.oid == oid::JSONB {
@@ -331,7 +343,7 @@ impl Binder<'_> {
                         self.call(&logstead_sql_func::ARRAY_ELEMENT, args, element)?
                     }
                 };
-                let inner = Part {
+                let inner = AssignedType {
                     ty: element,
                     name: whole.name.clone(),
                 };
@@ -351,9 +363,9 @@ impl Binder<'_> {
     fn with_fixed(
         &mut self,
         old: Expr,
-        whole: &Part,
+        whole: &AssignedType,
         subscripts: &[ast::Subscript],
-        rest: &[Step],
+        rest: &[Indirection],
         value: Expr,
     ) -> Result<Expr> {
         if !rest.is_empty() {

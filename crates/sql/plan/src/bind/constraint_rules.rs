@@ -26,24 +26,24 @@ pub(crate) enum Change {
 
 /// What may happen to a table's rows in the course of a statement.
 #[derive(Clone, Default, PartialEq, Eq)]
-struct Reach {
+struct TableEvents {
     inserted: bool,
     updated: bool,
     deleted: bool,
     /// What actions of foreign keys do of that.
-    acted: Acted,
+    acted: ReferentialActions,
 }
 
 /// What actions of foreign keys do to a table's rows.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Acted {
+pub(super) struct ReferentialActions {
     /// They update these positions, in order.
     pub(super) updated: Vec<usize>,
     /// They delete.
     pub(super) deleted: bool,
 }
 
-impl Reach {
+impl TableEvents {
     /// An action of this key does something to the table that has the key.
     fn act(&mut self, key: &ForeignKey, deletes: bool, sets: bool, cascades: bool) {
         self.deleted |= deletes;
@@ -128,20 +128,20 @@ impl Binder<'_> {
             return Ok(None);
         }
         let first = match change {
-            Change::Insert(positions) => Reach {
+            Change::Insert(positions) => TableEvents {
                 inserted: true,
                 updated: !positions.is_empty(),
-                ..Reach::default()
+                ..TableEvents::default()
             },
-            Change::Update(_) => Reach {
+            Change::Update(_) => TableEvents {
                 updated: true,
-                ..Reach::default()
+                ..TableEvents::default()
             },
-            Change::Delete => Reach {
+            Change::Delete => TableEvents {
                 deleted: true,
-                ..Reach::default()
+                ..TableEvents::default()
             },
-            Change::Truncate => Reach::default(),
+            Change::Truncate => TableEvents::default(),
         };
         let mut reached = vec![(Arc::clone(relation), first)];
         let mut checked: Vec<Arc<Relation>> = Vec::new();
@@ -184,7 +184,7 @@ impl Binder<'_> {
                         }
                     }
                     None => {
-                        let mut reach = Reach::default();
+                        let mut reach = TableEvents::default();
                         reach.act(key, deletes, sets, cascades);
                         reached.push((Arc::clone(child), reach));
                     }
@@ -195,8 +195,8 @@ impl Binder<'_> {
         // (`exec::referential`).
         self.read_only = false;
         let changed = reached.iter().skip(1).map(|(table, _)| Arc::clone(table));
-        self.judged_written.extend(changed);
-        self.judged_read.extend(checked);
+        self.constraint_writes.extend(changed);
+        self.constraint_reads.extend(checked);
         let mut tables = Vec::with_capacity(reached.len());
         for (at, (table, reach)) in reached.iter().enumerate() {
             let called = self.routines_used.len();

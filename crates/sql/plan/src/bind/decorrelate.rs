@@ -1,7 +1,7 @@
 //! Correlated scalar aggregates in WHERE as joins with grouped rows.
 //!
 //! `x < (SELECT avg(y) FROM t WHERE t.k = o.k)` says of a row of `o` what a join with `SELECT k, avg(y) FROM t GROUP BY
-//! k` says under `x < avg`: both forms are bound, and the planner takes the cheaper one (`plan::grouped`). Only where
+//! k` says under `x < avg`: both forms are bound, and the planner takes the cheaper one (`planner::decorrelation`). Only where
 //! they are the same:
 //! - The subquery is one row of plain aggregates: no GROUP BY, HAVING, LIMIT, OFFSET, DISTINCT or window, and its own
 //!   FROM has tables only. What refers to the outer row are equalities of one type, each with an expression over its
@@ -32,7 +32,7 @@ use logstead_sql_types::value::{Oid, oid};
 use std::sync::Arc;
 
 /// A grouped query on its way to be an item.
-struct Made {
+struct GroupedSelect {
     select: Select,
     keys: usize,
     /// The equalities, each with the number of the operand that the key stands for.
@@ -80,7 +80,7 @@ impl Binder<'_> {
         if made.value.ty().oid != ty.oid {
             return Ok(None);
         }
-        let Made {
+        let GroupedSelect {
             select,
             keys,
             equalities,
@@ -152,7 +152,7 @@ impl Binder<'_> {
     }
 
     /// The subquery's block with the outer row's equalities as group keys, if it is one of those that may be.
-    fn grouped_select(&mut self, block: Select) -> Option<Made> {
+    fn grouped_select(&mut self, block: Select) -> Option<GroupedSelect> {
         let Select {
             mut from,
             grouping: Some(grouping),
@@ -257,7 +257,7 @@ impl Binder<'_> {
             outputs,
             ..Select::default()
         };
-        Some(Made {
+        Some(GroupedSelect {
             keys: equalities.len(),
             select,
             equalities,

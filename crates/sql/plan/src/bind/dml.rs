@@ -1,6 +1,6 @@
 //! INSERT, and what all data-modifying statements share.
 
-use super::assignment_target::Target;
+use super::assignment_target::AssignmentTarget;
 use super::constraint_rules::Change;
 use super::scope::NsItem;
 use super::setop::is_default;
@@ -155,7 +155,7 @@ impl Binder<'_> {
     pub(super) fn insert_value(
         &mut self,
         relation: &Relation,
-        target: &Target,
+        target: &AssignmentTarget,
         expr: &Ast,
         overriding: Overriding,
     ) -> Result<Expr> {
@@ -182,18 +182,18 @@ impl Binder<'_> {
         let overriding = Overriding::from(insert.overriding);
         self.writes(&relation);
         let explicit = !insert.columns.is_empty();
-        let mut targets: Vec<Target> = Vec::new();
+        let mut targets: Vec<AssignmentTarget> = Vec::new();
         let mut beyond = None;
         if explicit {
             targets = self.insert_targets(&insert.columns, &relation)?;
         } else {
             match self.through(&relation) {
-                None => targets.extend(live(&relation).map(Target::whole)),
+                None => targets.extend(live(&relation).map(AssignmentTarget::whole)),
                 Some(through) => {
                     // Columns that cannot be written count only if there are values for them.
                     for position in live(&through.view) {
                         match through.base_position(position) {
-                            Ok(base) => targets.push(Target::whole(base)),
+                            Ok(base) => targets.push(AssignmentTarget::whole(base)),
                             Err(error) => {
                                 beyond = Some(error);
                                 break;
@@ -211,7 +211,7 @@ impl Binder<'_> {
         }
         let mut values: Vec<Option<Expr>> = vec![None; relation.columns.len()];
         // Columns of a view may be one column of its table.
-        let twice = |(at, target): (usize, &Target)| {
+        let twice = |(at, target): (usize, &AssignmentTarget)| {
             let others = targets.get(..at).unwrap_or_default();
             others
                 .iter()
@@ -343,11 +343,11 @@ impl Binder<'_> {
         &self,
         columns: &[ast::Target],
         relation: &Relation,
-    ) -> Result<Vec<Target>> {
-        let mut targets: Vec<Target> = Vec::with_capacity(columns.len());
+    ) -> Result<Vec<AssignmentTarget>> {
+        let mut targets: Vec<AssignmentTarget> = Vec::with_capacity(columns.len());
         for (number, column) in columns.iter().enumerate() {
             let target = self.part_target(column, relation)?;
-            let again = |other: &Target| {
+            let again = |other: &AssignmentTarget| {
                 let partly = !other.path.is_empty() && !target.path.is_empty();
                 other.position == target.position && !partly
             };
@@ -381,7 +381,7 @@ impl Binder<'_> {
         &mut self,
         query: &ast::Query,
         relation: &Arc<Relation>,
-        targets: &[Target],
+        targets: &[AssignmentTarget],
         explicit: bool,
         overriding: Overriding,
         insert: &ast::Insert,
@@ -415,7 +415,7 @@ impl Binder<'_> {
         &mut self,
         query: &ast::Query,
         relation: &Arc<Relation>,
-        targets: &[Target],
+        targets: &[AssignmentTarget],
         explicit: bool,
         overriding: Overriding,
         insert: &ast::Insert,

@@ -32,12 +32,12 @@ pub(crate) trait Names {
 }
 
 /// What is in sight of an expression of a table.
-struct Kept<'a> {
+struct TableNames<'a> {
     relation: &'a Relation,
     catalog: &'a Catalog,
 }
 
-impl Names for Kept<'_> {
+impl Names for TableNames<'_> {
     fn column(&self, name: &[ast::Ident]) -> Option<SqlType> {
         let name = fold(name.last()?);
         let found = self
@@ -80,7 +80,7 @@ pub fn explicit(
         names: Some(&WithoutSession),
         ..OutputStyle::of(session).kept()
     };
-    typed(expr, &Kept { relation, catalog }, session, style)
+    typed(expr, &TableNames { relation, catalog }, session, style)
 }
 
 /// `expr` with its types explicit, as it is shown.

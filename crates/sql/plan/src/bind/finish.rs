@@ -33,10 +33,10 @@ impl Binder<'_> {
             schemas: std::mem::take(&mut self.uses.schemas),
             functions: std::mem::take(&mut self.routines_used),
         };
-        for table in std::mem::take(&mut self.judged_written) {
+        for table in std::mem::take(&mut self.constraint_writes) {
             self.writes(&table);
         }
-        for table in std::mem::take(&mut self.judged_read) {
+        for table in std::mem::take(&mut self.constraint_reads) {
             self.reads(&table);
         }
         let written = std::mem::take(&mut self.tables_written);

@@ -47,7 +47,7 @@ pub(crate) struct RoutineScope {
 }
 
 /// Arguments that are computed once, in a row of their own.
-pub(super) struct Beforehand {
+pub(super) struct ArgumentRow {
     /// The row, as a FROM item.
     pub(super) rel: usize,
     /// The first argument's identity there.
@@ -56,7 +56,7 @@ pub(super) struct Beforehand {
 }
 
 /// A call whose value has been bound.
-pub(super) struct KnownCall {
+pub(super) struct InlinedCall {
     routine: Oid,
     args: Vec<Expr>,
     result: SqlType,
@@ -341,7 +341,7 @@ impl Binder<'_> {
             None => searched(),
         };
         let judged = match definer {
-            Some(definer) => self.judge_schemas(schemas, definer),
+            Some(definer) => self.check_definer_schemas(schemas, definer),
             None => Ok(()),
         };
         self.top = top;
@@ -367,7 +367,7 @@ impl Binder<'_> {
     }
 
     /// 42501 for a schema that the owner of a function may not use, of those noted from number `from` on.
-    fn judge_schemas(&mut self, from: usize, owner: Oid) -> Result<()> {
+    fn check_definer_schemas(&mut self, from: usize, owner: Oid) -> Result<()> {
         let noted = self.uses.schemas.split_off(from);
         let catalog = self.cx.catalog;
         let judge = catalog.judge(&catalog.roles);
@@ -586,7 +586,7 @@ impl Binder<'_> {
 
     /// The arguments as the body has them; a row of its own has those that are computed beforehand: what it is, and
     /// what they stand for.
-    pub(super) fn placed(&mut self, args: &[Expr]) -> Result<(Vec<Expr>, Option<Beforehand>)> {
+    pub(super) fn placed(&mut self, args: &[Expr]) -> Result<(Vec<Expr>, Option<ArgumentRow>)> {
         let values: Vec<Expr> = args.iter().filter(|arg| !is_plain(arg)).cloned().collect();
         if values.is_empty() {
             return Ok((args.to_vec(), None));
@@ -597,7 +597,7 @@ impl Binder<'_> {
             true => arg.clone(),
             false => Expr::Column(ids.next().unwrap_or(first), arg.ty()),
         });
-        Ok((placed.collect(), Some(Beforehand { rel, first, values })))
+        Ok((placed.collect(), Some(ArgumentRow { rel, first, values })))
     }
 
     /// Is one of the arguments NULL? None if none can be.
@@ -634,7 +634,7 @@ impl Binder<'_> {
         let (routine, args, result) = (call.routine.oid, call.args.clone(), call.result);
         let value = self.inlined_anew(call, at)?;
         if keeps && walk::has_subquery(&value) && !walk::is_volatile(&value) {
-            self.inlined.push(KnownCall {
+            self.inlined.push(InlinedCall {
                 routine,
                 args,
                 result,

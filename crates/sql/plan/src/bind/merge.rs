@@ -3,13 +3,13 @@
 //! The target is to the right of a left join if rows that nothing matches are wanted. The clauses of those rows see the
 //! source only.
 
-use super::assignment_target::Target;
+use super::assignment_target::AssignmentTarget;
 use super::constraint_rules::Change;
 use super::dml::{Overriding, live};
 use super::policy::MergePolicies;
 use super::select::push_conjuncts;
 use super::updatable::Verb;
-use super::update_delete::{Changed, changed_positions};
+use super::update_delete::{ModifySource, changed_positions};
 use super::{Binder, Clause, ColId, Frame};
 use crate::expr::Expr;
 use crate::query::{From, FromList};
@@ -22,7 +22,7 @@ use logstead_types::SqlState;
 use std::sync::Arc;
 
 /// A clause whose expressions are not over a row yet.
-struct Bound {
+struct BoundClause {
     matched: bool,
     condition: Option<Expr>,
     action: Action,
@@ -210,7 +210,7 @@ impl Binder<'_> {
         clause: &ast::MergeClause,
         relation: &Arc<Relation>,
         first: ColId,
-    ) -> Result<Bound> {
+    ) -> Result<BoundClause> {
         let matched = clause.clause_kind == ast::MergeClauseKind::Matched;
         if let Some(target) = self.frame()?.ns.first_mut() {
             target.rel_visible = matched;
@@ -240,7 +240,7 @@ impl Binder<'_> {
                 Action::Insert(values, given)
             }
         };
-        Ok(Bound {
+        Ok(BoundClause {
             matched,
             condition,
             action,
@@ -260,7 +260,7 @@ impl Binder<'_> {
             let explicit = !columns.is_empty();
             let targets = match explicit {
                 true => self.insert_targets(columns, relation)?,
-                false => live(relation).map(Target::whole).collect(),
+                false => live(relation).map(AssignmentTarget::whole).collect(),
             };
             if let Some(extra) = row.get(targets.len()) {
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, super::dml::TOO_MANY)
@@ -296,9 +296,9 @@ impl Binder<'_> {
     /// A clause over the source row.
     fn merge_when(
         &mut self,
-        clause: Bound,
+        clause: BoundClause,
         relation: &Arc<Relation>,
-        changed: &Changed,
+        changed: &ModifySource,
         checks: &[Check],
         policies: &MergePolicies,
         (updated, given): (&[usize], &[usize]),

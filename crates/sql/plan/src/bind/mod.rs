@@ -220,7 +220,7 @@ pub(crate) struct Frame {
     /// Inside the arguments of a call over a window.
     pub(crate) in_window: bool,
     /// Calls over windows, whose windows are bound after everything else.
-    pub windows: Vec<window::Pending>,
+    pub windows: Vec<window::UnboundWindowCall>,
     /// Names that the WINDOW clause defines.
     pub(crate) window_names: Vec<String>,
     /// Set-returning calls of the select list, with the identity of each result.
@@ -302,8 +302,8 @@ pub(crate) struct Binder<'a> {
     pub tables_locked: Vec<Arc<Relation>>,
     /// Tables in which foreign keys look for rows, and those whose rows their actions change: by the rights of who owns
     /// them.
-    pub(crate) judged_read: Vec<Arc<Relation>>,
-    pub(crate) judged_written: Vec<Arc<Relation>>,
+    pub(crate) constraint_reads: Vec<Arc<Relation>>,
+    pub(crate) constraint_writes: Vec<Arc<Relation>>,
     /// What is done with which relations.
     pub uses: access::Uses,
     /// Where string literals stand, by the address of their text: errors of their input point there.
@@ -314,7 +314,7 @@ pub(crate) struct Binder<'a> {
     /// Views being bound, outermost first.
     expanding: Vec<logstead_sql_types::value::Oid>,
     /// Tables named so far, while the query of a new view is bound.
-    recorded: Option<Vec<view::Recorded>>,
+    recorded: Option<Vec<view::ViewSourceUse>>,
     /// Literals of the query of a new view that mean what they mean now: where they stand, and what they came to.
     fixed: Vec<(logstead_sql_parse::lowered::Span, SqlType, Datum)>,
     /// Users' functions that the query of a new view calls.
@@ -324,7 +324,7 @@ pub(crate) struct Binder<'a> {
     /// Names of columns that stand for a view's.
     view_columns: HashMap<ColId, Arc<str>>,
     /// The view that a statement changes its table through.
-    through: Option<Arc<updatable::Through>>,
+    through: Option<Arc<updatable::ViewTarget>>,
     /// Outer joins around what is being bound.
     outer_joins: usize,
     /// Conditions of views stay in one piece: rows are checked again under them.
@@ -348,7 +348,7 @@ pub(crate) struct Binder<'a> {
     /// Settings that functions whose bodies are being bound have been given.
     set_around: Vec<String>,
     /// Values of calls of functions so far, for calls that are the same.
-    inlined: Vec<inline_function::KnownCall>,
+    inlined: Vec<inline_function::InlinedCall>,
     /// Users' functions called, each with whose rights count.
     pub(crate) routines_used: Vec<FunctionUse>,
     /// What is called may be a procedure: the statement is CALL.
@@ -399,8 +399,8 @@ impl<'a> Binder<'a> {
             tables_read: Vec::new(),
             tables_written: Vec::new(),
             tables_locked: Vec::new(),
-            judged_read: Vec::new(),
-            judged_written: Vec::new(),
+            constraint_reads: Vec::new(),
+            constraint_writes: Vec::new(),
             uses: access::Uses::default(),
             literals: HashMap::new(),
             text_length: logstead_sql_parse::TextLength::default(),

@@ -30,14 +30,14 @@ use std::sync::Arc;
 
 /// What the policies of a table say of a row: the one condition that the permissive ones come to, and those of the
 /// restrictive ones by their names.
-struct Ruled {
+struct RowSecurityQuals {
     permissive: Expr,
     restrictive: Vec<(String, Expr)>,
 }
 
 /// Which condition of a policy is asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum PolicyQualKind {
     Using,
     /// WITH CHECK, or USING where there is none.
     Check,
@@ -178,7 +178,7 @@ impl Binder<'_> {
             .collect();
         let mut guard = Vec::new();
         for command in commands {
-            let ruled = self.ruled(relation, *command, Asked::Using, role, first)?;
+            let ruled = self.ruled(relation, *command, PolicyQualKind::Using, role, first)?;
             let restrictive = ruled
                 .restrictive
                 .into_iter()
@@ -202,7 +202,7 @@ impl Binder<'_> {
             b.checks_of(
                 relation,
                 PolicyCommand::Update,
-                Asked::Check,
+                PolicyQualKind::Check,
                 PolicyCheck::NewRow,
                 &mut checks,
             )?;
@@ -210,7 +210,7 @@ impl Binder<'_> {
                 b.checks_of(
                     relation,
                     PolicyCommand::Select,
-                    Asked::Using,
+                    PolicyQualKind::Using,
                     PolicyCheck::NewRow,
                     &mut checks,
                 )?;
@@ -237,7 +237,7 @@ impl Binder<'_> {
             b.checks_of(
                 relation,
                 P::Insert,
-                Asked::Check,
+                PolicyQualKind::Check,
                 C::NewRow,
                 &mut all.proposed,
             )?;
@@ -245,7 +245,7 @@ impl Binder<'_> {
                 b.checks_of(
                     relation,
                     P::Select,
-                    Asked::Using,
+                    PolicyQualKind::Using,
                     C::NewRow,
                     &mut all.proposed,
                 )?;
@@ -254,14 +254,14 @@ impl Binder<'_> {
                 b.checks_of(
                     relation,
                     P::Update,
-                    Asked::Using,
+                    PolicyQualKind::Using,
                     C::Conflicting,
                     &mut all.conflicting,
                 )?;
                 b.checks_of(
                     relation,
                     P::Update,
-                    Asked::Check,
+                    PolicyQualKind::Check,
                     C::NewRow,
                     &mut all.updated,
                 )?;
@@ -269,14 +269,14 @@ impl Binder<'_> {
                     b.checks_of(
                         relation,
                         P::Select,
-                        Asked::Using,
+                        PolicyQualKind::Using,
                         C::Conflicting,
                         &mut all.conflicting,
                     )?;
                     b.checks_of(
                         relation,
                         P::Select,
-                        Asked::Using,
+                        PolicyQualKind::Using,
                         C::NewRow,
                         &mut all.updated,
                     )?;
@@ -297,14 +297,14 @@ impl Binder<'_> {
             b.checks_of(
                 relation,
                 P::Update,
-                Asked::Using,
+                PolicyQualKind::Using,
                 C::Target,
                 &mut all.updating,
             )?;
             b.checks_of(
                 relation,
                 P::Update,
-                Asked::Check,
+                PolicyQualKind::Check,
                 C::NewRow,
                 &mut all.updated,
             )?;
@@ -312,7 +312,7 @@ impl Binder<'_> {
                 b.checks_of(
                     relation,
                     P::Select,
-                    Asked::Using,
+                    PolicyQualKind::Using,
                     C::NewRow,
                     &mut all.updated,
                 )?;
@@ -320,14 +320,14 @@ impl Binder<'_> {
             b.checks_of(
                 relation,
                 P::Delete,
-                Asked::Using,
+                PolicyQualKind::Using,
                 C::Target,
                 &mut all.deleting,
             )?;
             b.checks_of(
                 relation,
                 P::Insert,
-                Asked::Check,
+                PolicyQualKind::Check,
                 C::NewRow,
                 &mut all.inserted,
             )?;
@@ -339,7 +339,7 @@ impl Binder<'_> {
         &mut self,
         relation: &Arc<Relation>,
         command: PolicyCommand,
-        asked: Asked,
+        asked: PolicyQualKind,
         kind: PolicyCheck,
         out: &mut Vec<Check>,
     ) -> Result<()> {
@@ -378,10 +378,10 @@ impl Binder<'_> {
         &mut self,
         relation: &Arc<Relation>,
         command: PolicyCommand,
-        asked: Asked,
+        asked: PolicyQualKind,
         role: Oid,
         first: ColId,
-    ) -> Result<Ruled> {
+    ) -> Result<RowSecurityQuals> {
         let catalog = Arc::clone(self.cx.catalog);
         let judge = catalog.judge(&catalog.roles);
         let holds = |policy: &&Arc<Policy>| {
@@ -389,7 +389,7 @@ impl Binder<'_> {
             policy.is_about(command) && (policy.is_everybodys() || policy.roles.iter().any(member))
         };
         let condition = |policy: &Policy| match asked {
-            Asked::Check if policy.check.is_some() => policy.check.clone(),
+            PolicyQualKind::Check if policy.check.is_some() => policy.check.clone(),
             _ => policy.using.clone(),
         };
         let all = relation.security.policies.iter().filter(holds);
@@ -414,7 +414,7 @@ impl Binder<'_> {
                 if reads_others(policy) == others {
                     let condition = self.policy_condition(relation, &policy.1, first)?;
                     if is_true(&condition) {
-                        return Ok(Ruled {
+                        return Ok(RowSecurityQuals {
                             permissive: truth(true),
                             restrictive,
                         });
@@ -429,7 +429,7 @@ impl Binder<'_> {
             1 => permissive.swap_remove(0),
             _ => Expr::Or(permissive),
         };
-        Ok(Ruled {
+        Ok(RowSecurityQuals {
             permissive,
             restrictive,
         })

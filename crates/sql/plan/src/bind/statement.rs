@@ -104,7 +104,7 @@ fn planned(binder: Binder<'_>, plan: Plan, command: Command) -> Result<Planned> 
         ));
     }
     let changed = |oid: Oid| {
-        let acted = &binder.judged_written;
+        let acted = &binder.constraint_writes;
         let mut written = binder.tables_written.iter().chain(acted);
         written.any(|table| table.oid == oid)
     };
@@ -115,8 +115,8 @@ fn planned(binder: Binder<'_>, plan: Plan, command: Command) -> Result<Planned> 
         ))
         .hint("A function that is STABLE sees the table as it was before the statement."));
     }
-    // `judged_written` are written, too.
-    let is_read_only = binder.read_only && binder.judged_written.is_empty();
+    // `constraint_writes` are written, too.
+    let is_read_only = binder.read_only && binder.constraint_writes.is_empty();
     Ok(Planned {
         columns: plan.columns.clone(),
         stack_bytes: levels::stack_bytes(&plan),

@@ -10,7 +10,7 @@
 //! has written over, which
 //! RETURNING shows.
 
-use super::assignment_target::Target;
+use super::assignment_target::AssignmentTarget;
 use super::scope::{NsWhat, ambiguous};
 use super::{Binder, COLUMN_BASE, Clause, Source};
 use crate::expr::Expr;
@@ -82,7 +82,11 @@ const fn of_version(name: &'static str, result: u32, body: Body) -> Function {
 
 impl Binder<'_> {
     /// What SET assigns to.
-    pub(super) fn set_target(&self, name: &ast::Target, relation: &Relation) -> Result<Target> {
+    pub(super) fn set_target(
+        &self,
+        name: &ast::Target,
+        relation: &Relation,
+    ) -> Result<AssignmentTarget> {
         let first = &name.column;
         let column = fold_ident(first);
         if SYSTEM_COLUMNS.contains(&column.as_str()) && relation.view().is_none() {

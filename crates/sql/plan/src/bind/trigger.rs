@@ -3,7 +3,7 @@
 //! Invariant: what is bound here reads nothing but the two rows: no subqueries, so that it can be evaluated wherever a
 //! row is written.
 
-use super::constraint_rules::{Acted, Change};
+use super::constraint_rules::{Change, ReferentialActions};
 use super::scope::NsWhat;
 use super::updatable::Verb;
 use super::{Binder, COLUMN_BASE, Clause, ColId, Frame};
@@ -115,7 +115,11 @@ pub fn truncate_triggers(
     cx: &PlanContext<'_>,
 ) -> Result<Bound<Option<Arc<TableTriggers>>>> {
     let mut binder = Binder::new(cx, "");
-    let triggers = binder.triggers(relation, Some(&Change::Truncate), &Acted::default())?;
+    let triggers = binder.triggers(
+        relation,
+        Some(&Change::Truncate),
+        &ReferentialActions::default(),
+    )?;
     Ok(binder.into_bound_expression(triggers))
 }
 
@@ -126,7 +130,7 @@ impl Binder<'_> {
         &mut self,
         relation: &Arc<Relation>,
         change: Option<&Change>,
-        acted: &Acted,
+        acted: &ReferentialActions,
     ) -> Result<Option<Arc<TableTriggers>>> {
         let catalog = Arc::clone(self.cx.catalog);
         let all = catalog.triggers.of(relation.oid);
@@ -274,7 +278,7 @@ pub(super) fn fired(trigger: &Trigger, change: &Change, replica: bool) -> Vec<Tr
 }
 
 /// By which events of what actions of foreign keys do a trigger is fired.
-fn acted_events(trigger: &Trigger, acted: &Acted) -> Vec<TriggerEvent> {
+fn acted_events(trigger: &Trigger, acted: &ReferentialActions) -> Vec<TriggerEvent> {
     let mut events = Vec::new();
     if !acted.updated.is_empty()
         && trigger.is_about(TriggerEvent::Update)

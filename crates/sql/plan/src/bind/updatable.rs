@@ -1,7 +1,7 @@
 //! Views that INSERT, UPDATE and DELETE go through: those that pick rows and columns of one table, or of another such
 //! view.
 //!
-//! The statement is bound to the table itself. [`Through`] says what the view's columns are in it, which of its rows
+//! The statement is bound to the table itself. [`ViewTarget`] says what the view's columns are in it, which of its rows
 //! the view shows (UPDATE and DELETE touch no others), and what WITH CHECK OPTION asks of the rows written.
 
 use super::access::{NOBODYS, Slot};
@@ -32,7 +32,7 @@ pub(crate) enum Verb {
 
 /// A view between a statement and the table it changes.
 #[derive(Clone)]
-pub(crate) struct Through {
+pub(crate) struct ViewTarget {
     /// The view that the statement names.
     pub view: Arc<Relation>,
     /// The table.
@@ -42,7 +42,7 @@ pub(crate) struct Through {
     verb: Verb,
 }
 
-impl Through {
+impl ViewTarget {
     /// Is the view's column of this name one that it computes?
     pub(super) fn computes(&self, name: &str) -> bool {
         let mut all = self.view.columns.iter().zip(&self.columns);
@@ -69,7 +69,7 @@ impl Through {
 }
 
 /// A view's query over its table, opened as a FROM item.
-struct Opened {
+struct ExpandedView {
     base: Arc<Relation>,
     rel: usize,
     /// The view's columns over the table's.
@@ -167,7 +167,7 @@ impl Binder<'_> {
         relation: &Arc<Relation>,
         view: &Arc<View>,
         noted: bool,
-    ) -> Result<std::result::Result<Opened, Refusal>> {
+    ) -> Result<std::result::Result<ExpandedView, Refusal>> {
         self.reads(relation);
         let refuse = |detail| Refusal {
             view: relation.name.clone(),
@@ -201,7 +201,7 @@ impl Binder<'_> {
         view: &Arc<View>,
         refuse: &dyn Fn(Detail) -> Refusal,
         noted: bool,
-    ) -> Result<std::result::Result<(Opened, Vec<Expr>), Refusal>> {
+    ) -> Result<std::result::Result<(ExpandedView, Vec<Expr>), Refusal>> {
         let TableFactor::Table { name, alias, .. } = factor else {
             return Ok(Err(refuse(SINGLE)));
         };
@@ -221,7 +221,7 @@ impl Binder<'_> {
                 slots = (0..inner.columns.len())
                     .map(|i| Slot::Column(first + i))
                     .collect();
-                Opened {
+                ExpandedView {
                     columns: Vec::new(),
                     base: Arc::clone(&inner),
                     rel,
@@ -339,7 +339,7 @@ impl Binder<'_> {
         }
         let base = Arc::clone(&opened.base);
         self.tables_read.retain(|r| r.oid != base.oid);
-        self.through = Some(Arc::new(Through {
+        self.through = Some(Arc::new(ViewTarget {
             view: Arc::clone(relation),
             columns,
             base: Arc::clone(&base),
@@ -349,7 +349,7 @@ impl Binder<'_> {
     }
 
     /// The view that the statement names instead of `relation`.
-    pub(crate) fn through(&self, relation: &Relation) -> Option<Arc<Through>> {
+    pub(crate) fn through(&self, relation: &Relation) -> Option<Arc<ViewTarget>> {
         let through = self.through.as_ref()?;
         (through.base.oid == relation.oid).then(|| Arc::clone(through))
     }
@@ -358,7 +358,7 @@ impl Binder<'_> {
     /// the conditions under which the view shows a row.
     pub(crate) fn open_through(
         &mut self,
-        through: &Through,
+        through: &ViewTarget,
         alias: Option<&ast::TableAlias>,
     ) -> Result<(usize, Vec<Expr>)> {
         let RelationKind::View(view) = &through.view.kind else {
@@ -431,7 +431,7 @@ impl Binder<'_> {
     }
 }
 
-impl Through {
+impl ViewTarget {
     /// The table's column under a column of the view.
     pub(crate) fn base_position(&self, position: usize) -> Result<usize> {
         let found = self.columns.get(position).copied().flatten();

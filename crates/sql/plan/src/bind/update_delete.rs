@@ -1,6 +1,6 @@
 //! UPDATE and DELETE: assignments, and the source rows both work on.
 
-use super::assignment_target::Target;
+use super::assignment_target::AssignmentTarget;
 use super::constraint_rules::Change;
 use super::dml::{GENERATED_ALWAYS, live, null_of, place_returning};
 use super::scope::Barred;
@@ -22,7 +22,7 @@ use logstead_types::SqlState;
 use std::sync::Arc;
 
 /// Assignments so far.
-struct Assigned {
+struct Assignments {
     /// The first column of the row that is changed.
     first: ColId,
     /// Columns that were assigned to as a whole.
@@ -39,7 +39,7 @@ impl Binder<'_> {
         relation: &Arc<Relation>,
         first: ColId,
     ) -> Result<Vec<(usize, Expr)>> {
-        let mut out = Assigned {
+        let mut out = Assignments {
             first,
             whole: Vec::new(),
             all: Vec::with_capacity(assignments.len()),
@@ -110,7 +110,7 @@ impl Binder<'_> {
         &mut self,
         value: &Ast,
         relation: &Arc<Relation>,
-        target: &Target,
+        target: &AssignmentTarget,
     ) -> Result<Expr> {
         let position = target.position;
         let column = &relation.columns[position];
@@ -138,9 +138,9 @@ impl Binder<'_> {
 
     fn push_assignment(
         &mut self,
-        out: &mut Assigned,
+        out: &mut Assignments,
         relation: &Relation,
-        target: &Target,
+        target: &AssignmentTarget,
         value: Expr,
     ) -> Result<()> {
         let position = target.position;
@@ -436,7 +436,7 @@ impl Binder<'_> {
         relation: &Relation,
         rel: usize,
         list: FromList,
-    ) -> Result<Changed> {
+    ) -> Result<ModifySource> {
         let (first, width) = (self.range.rels[rel].first, self.range.rels[rel].width);
         let row_id = self.range.rels[rel].row_id;
         if row_id.is_none() && relation.view().is_none() {
@@ -488,7 +488,7 @@ impl Binder<'_> {
         let source = build::project(planned.plan, exprs, columns);
         let whole = Layout::new(ids);
         let recheck = recheck.over(&whole);
-        Ok(Changed {
+        Ok(ModifySource {
             source,
             recheck,
             whole,
@@ -513,7 +513,7 @@ pub(super) fn changed_positions(assignments: &[(usize, Expr)]) -> Vec<usize> {
 }
 
 /// Source rows of UPDATE, DELETE and MERGE.
-pub(super) struct Changed {
+pub(super) struct ModifySource {
     pub(super) source: Plan,
     recheck: Guarded,
     /// The source row: the target's columns, the others, and what is hidden of the target's row. RETURNING sees it with

@@ -28,7 +28,7 @@ use std::sync::Arc;
 const NESTING_MAX: usize = 1_000;
 
 /// A table in FROM of the query that a view is made from.
-pub(crate) struct Recorded {
+pub(crate) struct ViewSourceUse {
     /// Where its name stands.
     span: Span,
     relation: Arc<Relation>,
@@ -149,7 +149,7 @@ impl Binder<'_> {
     /// Remembers a table of the query that a view is made from.
     pub(crate) fn record(&mut self, span: Span, relation: &Arc<Relation>, first: ColId) {
         if let Some(recorded) = &mut self.recorded {
-            recorded.push(Recorded {
+            recorded.push(ViewSourceUse {
                 span,
                 relation: Arc::clone(relation),
                 first,

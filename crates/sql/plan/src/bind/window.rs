@@ -26,7 +26,7 @@ use logstead_sql_types::value::{Oid, SqlType, info, oid};
 use logstead_types::SqlState;
 
 /// A call whose window is not bound yet.
-pub(crate) struct Pending {
+pub(crate) struct UnboundWindowCall {
     id: ColId,
     call: WindowCall,
     over: ast::WindowType,
@@ -142,7 +142,9 @@ impl Binder<'_> {
             return Ok(Expr::Column(known.id, ty));
         }
         let id = self.computed(name, ty);
-        self.frame()?.windows.push(Pending { id, call, over, at });
+        self.frame()?
+            .windows
+            .push(UnboundWindowCall { id, call, over, at });
         Ok(Expr::Column(id, ty))
     }
 
@@ -289,7 +291,7 @@ impl Binder<'_> {
                 window,
             });
         }
-        for Pending { id, call, over, at } in pending {
+        for UnboundWindowCall { id, call, over, at } in pending {
             let found = match &over {
                 ast::WindowType::NamedWindow(ident) => {
                     let name = fold_ident(ident);

@@ -530,7 +530,7 @@ impl Planner<'_> {
         // Of few rows nothing is saved, and planning takes time.
         let worth_it = best - sides > FEW;
         if worth_it
-            && let Some(way) = self.merge_way(kind, &left, &right, &pairs, rows, required, best)?
+            && let Some(way) = self.merge_path(kind, &left, &right, &pairs, rows, required, best)?
             && way.wished + off(allowed.merge) < best
         {
             return Ok(self.merge_join(kind, way, &pairs, rest, rows));

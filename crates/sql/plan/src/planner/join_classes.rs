@@ -19,7 +19,7 @@ use logstead_sql_types::value::{SqlType, oid};
 
 /// An edge as the search sees it.
 #[derive(Clone, Copy)]
-pub(super) struct Line {
+pub(super) struct EdgeSummary {
     /// The items.
     pub(super) mask: u32,
     pub(super) share: f64,
@@ -28,7 +28,7 @@ pub(super) struct Line {
     pub(super) follows: bool,
 }
 
-impl Line {
+impl EdgeSummary {
     /// Whether it joins the two parts of a set.
     pub(super) fn crosses(&self, left: u32, right: u32) -> bool {
         self.mask & !(left | right) == 0 && self.mask & left != 0 && self.mask & right != 0
@@ -36,9 +36,9 @@ impl Line {
 }
 
 /// The lines that are judged where two parts of a set are joined.
-pub(super) fn judged(lines: &[Line], left: u32, right: u32) -> Vec<usize> {
+pub(super) fn judged(lines: &[EdgeSummary], left: u32, right: u32) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
-    let crossing = |(_, line): &(usize, &Line)| line.crosses(left, right);
+    let crossing = |(_, line): &(usize, &EdgeSummary)| line.crosses(left, right);
     let all = || lines.iter().enumerate().filter(crossing);
     found.extend(all().filter(|(_, line)| !line.follows).map(|(at, _)| at));
     for (at, line) in all().filter(|(_, line)| line.follows) {
@@ -51,12 +51,12 @@ pub(super) fn judged(lines: &[Line], left: u32, right: u32) -> Vec<usize> {
 
 /// The share of rows that all lines within a set let through. Those of a class say the same again and again: as many
 /// count as it takes to hold its columns together, the most selective ones.
-pub(super) fn share_within(lines: &[Line], set: u32) -> f64 {
-    let within = |line: &&Line| line.mask & !set == 0;
+pub(super) fn share_within(lines: &[EdgeSummary], set: u32) -> f64 {
+    let within = |line: &&EdgeSummary| line.mask & !set == 0;
     let plain = lines.iter().filter(within).filter(|l| l.class.is_none());
     let mut share: f64 = plain.map(|line| line.share).product();
     let of_classes = lines.iter().filter(within).filter(|l| l.class.is_some());
-    let mut of_classes: Vec<&Line> = of_classes.collect();
+    let mut of_classes: Vec<&EdgeSummary> = of_classes.collect();
     of_classes.sort_by(|a, b| a.share.total_cmp(&b.share));
     // By class: items that are held together.
     let mut held: Vec<(Option<usize>, u32)> = Vec::new();
@@ -94,7 +94,7 @@ pub(super) fn equality(condition: &Expr) -> Option<(&'static Function, &Expr, &E
 }
 
 /// Columns that all have to be equal by one operator.
-struct Class {
+struct EquivalenceClass {
     function: &'static Function,
     /// Each with its item.
     columns: Vec<(Expr, usize)>,
@@ -107,7 +107,7 @@ const CLASS_MAX: usize = 8;
 
 /// Adds what follows from equalities of columns of three items or more.
 pub(super) fn add_what_follows(edges: &mut Vec<Edge>, share: impl Fn(&Expr, &[usize]) -> f64) {
-    let mut classes: Vec<Class> = Vec::new();
+    let mut classes: Vec<EquivalenceClass> = Vec::new();
     for (at, edge) in edges.iter().enumerate() {
         let (Some(condition), true, [_, _]) = (&edge.condition, edge.hashable, &*edge.units) else {
             continue;
@@ -119,7 +119,7 @@ pub(super) fn add_what_follows(edges: &mut Vec<Edge>, share: impl Fn(&Expr, &[us
         let (Some((_, of_a)), Some((_, of_b))) = (owner(a), owner(b)) else {
             continue;
         };
-        let mut class = Class {
+        let mut class = EquivalenceClass {
             function,
             columns: vec![(a.clone(), *of_a), (b.clone(), *of_b)],
             edges: vec![at],
@@ -187,10 +187,10 @@ fn is_column(expr: &Expr, id: ColId) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
-    fn line(mask: u32, share: f64, follows: bool) -> Line {
-        Line {
+    fn line(mask: u32, share: f64, follows: bool) -> EdgeSummary {
+        EdgeSummary {
             mask,
             share,
             hashable: true,
@@ -206,7 +206,7 @@ mod tests {
             line(0b011, 0.1, false),
             line(0b110, 0.2, false),
             line(0b101, 0.4, true),
-            Line {
+            EdgeSummary {
                 class: None,
                 ..line(0b101, 0.5, false)
             },

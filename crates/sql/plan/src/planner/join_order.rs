@@ -19,7 +19,7 @@
 use crate::expr::Expr;
 use crate::planner::Planner;
 use crate::planner::join::{JoinItem, JoinsAllowed, off};
-use crate::planner::join_classes::{Line, add_what_follows, equality, judged, share_within};
+use crate::planner::join_classes::{EdgeSummary, add_what_follows, equality, judged, share_within};
 use crate::planner::merge_join::cost_with_order;
 use crate::planner::scan::{Path, RequiredOrder};
 use crate::query::{ColId, Source};
@@ -52,7 +52,7 @@ pub(super) struct Edge {
 
 /// What is estimated of an item alone.
 #[derive(Clone, Copy)]
-struct Guess {
+struct ItemEstimate {
     rows: f64,
     cost: f64,
 }
@@ -72,7 +72,7 @@ type Lookup = (Vec<usize>, Option<(f64, f64)>);
 /// The items to be joined, and what is known of them.
 struct Search {
     units: Vec<Option<JoinItem>>,
-    guesses: Vec<Guess>,
+    estimates: Vec<ItemEstimate>,
     /// The items that each needs.
     needs: Vec<Vec<usize>>,
     edges: Vec<Edge>,
@@ -85,8 +85,8 @@ struct Search {
 }
 
 impl Search {
-    fn lines(&self) -> Vec<Line> {
-        let line = |e: &Edge| Line {
+    fn lines(&self) -> Vec<EdgeSummary> {
+        let line = |e: &Edge| EdgeSummary {
             mask: e.units.iter().fold(0, |m, u| m | 1 << u),
             share: e.share,
             hashable: e.hashable,
@@ -99,7 +99,7 @@ impl Search {
 
 /// The best way known to join a set of items.
 #[derive(Clone, Copy)]
-struct Entry {
+struct JoinPath {
     rows: f64,
     cost: f64,
     left: u32,
@@ -108,14 +108,14 @@ struct Entry {
 
 /// What the search has found: by set of items, the cheapest way to join it, and the cheapest one that gives the order
 /// wished for.
-struct Found {
-    best: Vec<Option<Entry>>,
-    ordered: Vec<Option<Entry>>,
+struct JoinPaths {
+    best: Vec<Option<JoinPath>>,
+    ordered: Vec<Option<JoinPath>>,
 }
 
 /// A set of items to be joined as was found.
 #[derive(Clone, Copy)]
-struct Wanted<'w> {
+struct JoinGoal<'w> {
     set: u32,
     /// In the order wished for, by the way that gives it.
     ordered: bool,
@@ -139,7 +139,7 @@ impl Planner<'_> {
             Some(found) => {
                 let set = found.best.len() as u32 - 1;
                 let at = set as usize;
-                let cost = |entries: &[Option<Entry>], ordered| {
+                let cost = |entries: &[Option<JoinPath>], ordered| {
                     let entry = entries.get(at).copied().flatten()?;
                     Some(cost_with_order(
                         entry.cost, 0.0, entry.rows, ordered, required,
@@ -147,7 +147,7 @@ impl Planner<'_> {
                 };
                 let (best, in_order) = (cost(&found.best, false), cost(&found.ordered, true));
                 let ordered = in_order.is_some_and(|cost| best.is_none_or(|best| cost < best));
-                let wanted = Wanted {
+                let wanted = JoinGoal {
                     set,
                     ordered,
                     required,
@@ -166,10 +166,10 @@ impl Planner<'_> {
     }
 
     fn search(&mut self, units: Vec<JoinItem>, joining: Vec<Expr>) -> Result<Search> {
-        let mut guesses = Vec::with_capacity(units.len());
+        let mut estimates = Vec::with_capacity(units.len());
         for unit in &units {
             let (rows, cost) = self.join_item_estimate(unit)?;
-            guesses.push(Guess { rows, cost });
+            estimates.push(ItemEstimate { rows, cost });
         }
         // Identities of an item stand in few ranges: sorted, the owner is found by halving.
         let mut ranges: Vec<(ColId, ColId, usize)> = units
@@ -216,7 +216,10 @@ impl Planner<'_> {
             for unit in &touched {
                 edges_of[*unit].push(edges.len());
             }
-            let rows = touched.iter().map(|u| guesses[*u].rows).fold(1.0, f64::max);
+            let rows = touched
+                .iter()
+                .map(|u| estimates[*u].rows)
+                .fold(1.0, f64::max);
             let compared = equality(&condition).map_or([None; 2], |(_, a, b)| {
                 [a, b].map(|column| match column {
                     Expr::Column(id, _) => owner(*id).map(|unit| (*id, unit)),
@@ -236,14 +239,14 @@ impl Planner<'_> {
         // Who takes one item after the other does not look so far.
         if (3..=SEARCHED_MAX).contains(&units.len()) {
             add_what_follows(&mut edges, |condition, of| {
-                let rows = of.iter().map(|u| guesses[*u].rows).fold(1.0, f64::max);
+                let rows = of.iter().map(|u| estimates[*u].rows).fold(1.0, f64::max);
                 self.selectivity(condition, rows)
             });
         }
         Ok(Search {
             lookups: units.iter().map(|_| Vec::new()).collect(),
             units: units.into_iter().map(Some).collect(),
-            guesses,
+            estimates,
             needs,
             edges,
             edges_of,
@@ -291,7 +294,11 @@ impl Planner<'_> {
     }
 
     /// The cheapest way to join everything, by set of items; `None` if there is none without products.
-    fn searched(&mut self, search: &mut Search, required: &RequiredOrder) -> Result<Option<Found>> {
+    fn searched(
+        &mut self,
+        search: &mut Search,
+        required: &RequiredOrder,
+    ) -> Result<Option<JoinPaths>> {
         let count = search.units.len();
         let mask = |units: &[usize]| units.iter().fold(0_u32, |m, u| m | 1 << u);
         let lines = search.lines();
@@ -300,13 +307,13 @@ impl Planner<'_> {
         let all = (1_u32 << count) - 1;
         // First by conditions alone; products only where nothing else joins everything.
         for products in [false, true] {
-            let mut best: Vec<Option<Entry>> = vec![None; 1 << count];
+            let mut best: Vec<Option<JoinPath>> = vec![None; 1 << count];
             let mut ordered = best.clone();
             for (unit, entry) in first.iter().enumerate() {
                 ordered[1 << unit] = *entry;
             }
-            for (unit, guess) in search.guesses.iter().enumerate() {
-                best[1 << unit] = Some(Entry {
+            for (unit, guess) in search.estimates.iter().enumerate() {
+                best[1 << unit] = Some(JoinPath {
                     rows: guess.rows,
                     cost: guess.cost,
                     left: 0,
@@ -319,11 +326,11 @@ impl Planner<'_> {
                 }
                 let rows = (0..count)
                     .filter(|u| set >> u & 1 == 1)
-                    .map(|u| search.guesses[u].rows)
+                    .map(|u| search.estimates[u].rows)
                     .product::<f64>();
                 let rows = (rows * share_within(&lines, set)).max(1.0);
-                let mut chosen: Option<Entry> = None;
-                let mut in_order: Option<Entry> = None;
+                let mut chosen: Option<JoinPath> = None;
+                let mut in_order: Option<JoinPath> = None;
                 // Every way to divide the set, either side on the left.
                 let mut left = (set - 1) & set;
                 while left > 0 {
@@ -372,7 +379,7 @@ impl Planner<'_> {
                     {
                         let cost = index_cost(&l, each, rows, allowed);
                         if in_order.is_none_or(|c| cost < c.cost) {
-                            in_order = Some(Entry {
+                            in_order = Some(JoinPath {
                                 rows,
                                 cost,
                                 left,
@@ -381,7 +388,7 @@ impl Planner<'_> {
                         }
                     }
                     if chosen.is_none_or(|c| cost < c.cost) {
-                        chosen = Some(Entry {
+                        chosen = Some(JoinPath {
                             rows,
                             cost,
                             left,
@@ -394,7 +401,7 @@ impl Planner<'_> {
                 ordered[set as usize] = in_order;
             }
             if best[all as usize].is_some() {
-                return Ok(Some(Found { best, ordered }));
+                return Ok(Some(JoinPaths { best, ordered }));
             }
         }
         Ok(None)
@@ -405,7 +412,7 @@ impl Planner<'_> {
         &mut self,
         search: &Search,
         required: &RequiredOrder,
-    ) -> Result<Vec<Option<Entry>>> {
+    ) -> Result<Vec<Option<JoinPath>>> {
         let mut found = vec![None; search.units.len()];
         if required.order.is_empty() || required.limit.is_none() {
             return Ok(found);
@@ -425,7 +432,7 @@ impl Planner<'_> {
             }
             let planned = self.scan(*rel, conditions.clone(), required)?;
             if planned.ordered {
-                *entry = Some(Entry {
+                *entry = Some(JoinPath {
                     rows: planned.plan.rows,
                     cost: planned.plan.cost,
                     left: 0,
@@ -437,14 +444,19 @@ impl Planner<'_> {
     }
 
     /// The plan of a set of items, as the search has found it.
-    fn built(&mut self, search: &mut Search, found: &Found, wanted: Wanted<'_>) -> Result<Path> {
-        let Wanted {
+    fn built(
+        &mut self,
+        search: &mut Search,
+        found: &JoinPaths,
+        wanted: JoinGoal<'_>,
+    ) -> Result<Path> {
+        let JoinGoal {
             set,
             ordered,
             required,
         } = wanted;
         let none = RequiredOrder::default();
-        let part = |set: u32, ordered: bool| Wanted {
+        let part = |set: u32, ordered: bool| JoinGoal {
             set,
             ordered,
             required: if ordered { required } else { &none },
@@ -537,14 +549,18 @@ impl Planner<'_> {
         let circle = || SqlError::unsupported("LATERAL references in a circle");
         let start = (0..count)
             .filter(|&u| search.needs[u].is_empty())
-            .min_by(|&a, &b| search.guesses[a].rows.total_cmp(&search.guesses[b].rows))
+            .min_by(|&a, &b| {
+                search.estimates[a]
+                    .rows
+                    .total_cmp(&search.estimates[b].rows)
+            })
             .ok_or_else(circle)?;
         let mut there = vec![false; count];
         // Items that each edge still waits for.
         let mut waiting: Vec<usize> = search.edges.iter().map(|e| e.units.len()).collect();
-        let mut current = Entry {
-            rows: search.guesses[start].rows,
-            cost: search.guesses[start].cost,
+        let mut current = JoinPath {
+            rows: search.estimates[start].rows,
+            cost: search.estimates[start].cost,
             left: 0,
             method: Method::Loop,
         };
@@ -555,7 +571,7 @@ impl Planner<'_> {
             waiting[*edge] -= 1;
         }
         for last in (1..count).map(|at| at + 1 == count) {
-            let mut best: Option<(usize, Entry, bool)> = None;
+            let mut best: Option<(usize, JoinPath, bool)> = None;
             for unit in 0..count {
                 if there[unit] || !search.needs[unit].iter().all(|u| there[*u]) {
                     continue;
@@ -566,8 +582,8 @@ impl Planner<'_> {
                     .copied()
                     .filter(|e| waiting[*e] == 1)
                     .collect();
-                let guess = search.guesses[unit];
-                let right = Entry {
+                let guess = search.estimates[unit];
+                let right = JoinPath {
                     rows: guess.rows,
                     cost: guess.cost,
                     left: 0,
@@ -597,7 +613,7 @@ impl Planner<'_> {
                     (joined && !was) || (joined == *was && cost < entry.cost)
                 });
                 if better {
-                    let entry = Entry {
+                    let entry = JoinPath {
                         rows,
                         cost,
                         left: 0,
@@ -714,8 +730,8 @@ fn take(search: &mut Search, unit: usize) -> Result<JoinItem> {
 
 /// What joining two sides costs without an index, and how it is done.
 fn join_cost(
-    left: &Entry,
-    right: &Entry,
+    left: &JoinPath,
+    right: &JoinPath,
     rows: f64,
     hashable: bool,
     lateral: bool,
@@ -739,7 +755,7 @@ fn join_cost(
     (cost + given, Method::Loop)
 }
 
-fn index_cost(left: &Entry, each: f64, rows: f64, allowed: JoinsAllowed) -> f64 {
+fn index_cost(left: &JoinPath, each: f64, rows: f64, allowed: JoinsAllowed) -> f64 {
     let looped = left.rows * (each + estimate::REWIND) + rows * estimate::ROW;
     left.cost + looped + off(allowed.nested_loop)
 }

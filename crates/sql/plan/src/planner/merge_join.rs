@@ -91,16 +91,16 @@ type SideOf = fn(&(Expr, Expr)) -> &Expr;
 type KeyOrder = Vec<(usize, bool, bool)>;
 
 /// A side that comes as a merge join needs it.
-struct Ready {
+struct SortedSide {
     planned: Path,
     /// Cost before its first row.
     startup: f64,
 }
 
 /// A merge join that could be.
-pub(super) struct Way {
-    left: Ready,
-    right: Ready,
+pub(super) struct MergePath {
+    left: SortedSide,
+    right: SortedSide,
     keys: KeyOrder,
     order: Vec<PathKey>,
     /// What it costs.
@@ -112,7 +112,7 @@ pub(super) struct Way {
 impl Planner<'_> {
     /// The cheapest merge join of two sides, if one could cost less than `most` with the order that is wished for.
     #[allow(clippy::too_many_arguments, reason = "what a join is made of")]
-    pub(super) fn merge_way(
+    pub(super) fn merge_path(
         &mut self,
         kind: JoinKind,
         left: &Path,
@@ -121,7 +121,7 @@ impl Planner<'_> {
         rows: f64,
         required: &RequiredOrder,
         most: f64,
-    ) -> Result<Option<Way>> {
+    ) -> Result<Option<MergePath>> {
         let sides = left.plan.cost + right.plan.cost;
         let merged = estimate::merge_join(left.plan.rows, right.plan.rows) + rows * estimate::ROW;
         // It reads both sides, in the best of all cases as they are.
@@ -132,7 +132,7 @@ impl Planner<'_> {
         if least >= most {
             return Ok(None);
         }
-        let mut best: Option<Way> = None;
+        let mut best: Option<MergePath> = None;
         for keys in self.key_orders(kind, left, right, pairs, required) {
             let side = |at: SideOf| -> PathKeys {
                 keys.iter()
@@ -150,7 +150,7 @@ impl Planner<'_> {
             let ordered = gives(&order, &required.order);
             let wished = cost_with_order(cost, startup, rows, ordered, required);
             if wished < best.as_ref().map_or(most, |way| way.wished) {
-                best = Some(Way {
+                best = Some(MergePath {
                     left: ready_left,
                     right: ready_right,
                     keys,
@@ -167,7 +167,7 @@ impl Planner<'_> {
     pub(super) fn merge_join(
         &mut self,
         kind: JoinKind,
-        way: Way,
+        way: MergePath,
         pairs: &Pairs,
         rest: Vec<Expr>,
         rows: f64,
@@ -276,9 +276,9 @@ impl Planner<'_> {
     }
 
     /// A side in an order: as it is, read in another way, or sorted.
-    fn ready(&mut self, side: &Path, wanted: &PathKeys) -> Result<Ready> {
+    fn ready(&mut self, side: &Path, wanted: &PathKeys) -> Result<SortedSide> {
         if gives(&side.order, wanted) {
-            return Ok(Ready {
+            return Ok(SortedSide {
                 startup: 0.0,
                 planned: side.clone(),
             });
@@ -293,7 +293,7 @@ impl Planner<'_> {
             };
             let by_index = self.scan(rescan.rel, rescan.conditions.clone(), &required)?;
             if by_index.ordered && by_index.plan.cost < sorted {
-                return Ok(Ready {
+                return Ok(SortedSide {
                     startup: 0.0,
                     planned: by_index,
                 });
@@ -306,7 +306,7 @@ impl Planner<'_> {
         });
         let mut plan = sort(side.plan.clone(), keys.collect());
         plan.cost = sorted;
-        Ok(Ready {
+        Ok(SortedSide {
             startup: sorted,
             planned: Path {
                 order: as_wanted(wanted),

@@ -105,7 +105,7 @@ pub(crate) fn windows(
         true => windows.first().map(sort_of).unwrap_or_default(),
         false => Vec::new(),
     };
-    let mut below = Below::default();
+    let mut below = WindowInput::default();
     let windows: Vec<BoundWindow> = windows
         .into_iter()
         .map(|window| below.take(planner, window))
@@ -185,11 +185,11 @@ fn node(plan: Plan, layout: Layout, window: BoundWindow) -> (Plan, Layout) {
 
 /// What is computed below the windows.
 #[derive(Default)]
-struct Below {
+struct WindowInput {
     computed: Vec<(ColId, Expr)>,
 }
 
-impl Below {
+impl WindowInput {
     /// The window with everything computed that has to be: keys, which are looked at more than once, and subqueries,
     /// for which a row may have to wait.
     fn take(&mut self, planner: &mut Planner<'_>, mut window: BoundWindow) -> BoundWindow {
