@@ -117,7 +117,7 @@ def test_who_may_promote_and_how_it_is_said(local):  # noqa: F811 the fixture
         primary.execute("SELECT pg_promote()")
     primary.execute("CREATE ROLE somebody LOGIN")
     replica.follows(primary)
-    with replica.connect(user="somebody", autocommit=True) as session:
+    with psycopg.connect(host=replica.host, port=replica.port, user="somebody", dbname="postgres", autocommit=True) as session:
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for function pg_promote"):
             session.execute("SELECT pg_promote()")
     with pytest.raises(psycopg.errors.NumericValueOutOfRange, match='"wait_seconds" must not be negative or zero'):
