@@ -16,6 +16,7 @@ mod fsck;
 mod hba;
 mod log;
 mod metrics;
+mod prepare;
 mod replica;
 mod serve;
 mod sockets;
@@ -50,7 +51,11 @@ fn main() -> ExitCode {
     };
     match matches.subcommand() {
         Some(("serve", arguments)) => match Config::read(arguments) {
-            Ok(config) => serve::run(config),
+            Ok(config) => match prepare::prepare(config) {
+                Ok(prepared) if prepared.config.replica_of.is_some() => replica::run(prepared),
+                Ok(prepared) => serve::run(prepared),
+                Err(code) => code,
+            },
             Err(error) => fail(EXIT_USAGE, &error),
         },
         Some(("log", arguments)) => log::run(arguments),

@@ -14,11 +14,10 @@ mod follow;
 use crate::arrivals::Arrivals;
 use crate::config::Config;
 use crate::metrics::Watched;
+use crate::prepare::{Listening, Prepared, certificate_again};
 use crate::serve::{
-    ACCEPT_PAUSE, TERMINATE_TIME, announce, certificate_again, gone_within, proofs, start_workers,
-    watch,
+    ACCEPT_PAUSE, TERMINATE_TIME, announce, gone_within, proofs, start_workers, watch,
 };
-use crate::sockets::Sockets;
 use crate::system_file::SystemFile;
 use crate::worker::Inbox;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
@@ -42,23 +41,17 @@ use tracing::{error, info, warn};
 /// Between the end of one engine and the beginning of the next.
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
-/// Where clients come in.
-pub(crate) struct Listening {
-    pub(crate) listener: std::net::TcpListener,
-    pub(crate) local: Sockets,
-    pub(crate) metrics: Option<std::net::TcpListener>,
-}
-
 /// Exit code, and what to say.
 type Failure = (u8, String);
 
-pub(crate) fn run(
-    config: Config,
-    env: &Env,
-    listening: Listening,
-    access: &Arc<Access>,
-    spare: usize,
-) -> ExitCode {
+pub(crate) fn run(prepared: Prepared) -> ExitCode {
+    let Prepared {
+        config,
+        env,
+        listening,
+        access,
+        spare,
+    } = prepared;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -67,7 +60,7 @@ pub(crate) fn run(
         Err(error) => return fail(EXIT_FAILURE, &format!("cannot start: {error}")),
     };
     let config = Arc::new(config);
-    match runtime.block_on(serve(&config, env, listening, access, spare)) {
+    match runtime.block_on(serve(&config, &env, listening, &access, spare)) {
         Ok(()) => {
             info!("stopped");
             ExitCode::SUCCESS

@@ -8,11 +8,11 @@ use crate::branch::open_branch;
 use crate::checkpoints::Checkpoints;
 use crate::config::{self, Config};
 use crate::metrics::Watched;
-use crate::replica::{self, Listening};
-use crate::sockets::{self, Sockets};
+use crate::prepare::{Listening, Prepared, certificate_again};
+use crate::sockets::Sockets;
 use crate::system_file::SystemFile;
 use crate::worker::{self, Inbox};
-use crate::{EXIT_FAILURE, EXIT_USAGE, commit_settings, descriptors, fail};
+use crate::{EXIT_FAILURE, EXIT_USAGE, commit_settings, fail};
 use logstead_checkpoint::BranchError;
 use logstead_engine::{
     Engine, EngineOptions, Evictor, FaultError, LeaseEvent, LeaseOptions, OpenError,
@@ -25,13 +25,12 @@ use logstead_home::{
 use logstead_sql_catalog::{CatalogStore, Tariff};
 use logstead_sql_session::{Instance, Looks};
 use logstead_types::{Csn, WorkerId};
-use logstead_wire::access::{Access, Channel, Rule};
-use logstead_wire::tls::Tls;
+use logstead_wire::access::Access;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::Write;
 use std::mem::ManuallyDrop;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -87,63 +86,20 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 const STORE_LATENCY_US: u32 = 1_000;
 const FAULT_THREADS_OF_STORE: usize = 32;
 
-pub(crate) fn run(mut config: Config) -> ExitCode {
-    start_logging(&config.log_level, config.log_json);
-    if !config.not_settings.is_empty() {
-        warn!(
-            "not settings, and not used: {} (\"logstead serve --help\" lists the settings)",
-            config.not_settings.join(", ")
-        );
-    }
-    let env = Env::real();
-    let open_files = logstead_env::raise_open_files_limit();
-    let open_files_max = open_files.as_ref().ok().copied();
-    let spare = match descriptors::share_out(&mut config, open_files) {
-        Ok(spare) => spare,
-        Err(error) => return fail(EXIT_FAILURE, &error),
-    };
-    // Read before the log is opened: what is wrong with them should not cost a recovery.
-    let access = match access(&config) {
-        Ok(access) => Arc::new(access),
-        Err(error) => return fail(EXIT_USAGE, &error),
-    };
-    // Bound before the log is opened: a port in use should not cost a recovery.
-    let listener = match logstead_env::listen(config.listen) {
-        Ok(listener) => listener,
-        Err(error) => {
-            return fail(
-                EXIT_FAILURE,
-                &format!("cannot listen on {}: {error}", config.listen),
-            );
-        }
-    };
-    let address = match listener.local_addr() {
-        Ok(address) => address,
-        Err(error) => return fail(EXIT_FAILURE, &format!("cannot listen: {error}")),
-    };
-    sockets::tell(&mut config, address, open_files_max);
-    let now_us = env.clock.now_micros_since_2000();
-    let local = match Sockets::open(&mut config, address.port(), now_us) {
-        Ok(local) => local,
-        Err(error) => return fail(EXIT_FAILURE, &error),
-    };
-    let metrics = match config.metrics_listen.map(logstead_env::listen).transpose() {
-        Ok(metrics) => metrics,
-        Err(error) => {
-            return fail(
-                EXIT_FAILURE,
-                &format!("cannot listen for metrics_listen: {error}"),
-            );
-        }
-    };
-    if config.replica_of.is_some() {
-        let listening = Listening {
-            listener,
-            local,
-            metrics,
-        };
-        return replica::run(config, &env, listening, &access, spare);
-    }
+/// Serves the log that is the server's own.
+pub(crate) fn run(prepared: Prepared) -> ExitCode {
+    let Prepared {
+        config,
+        env,
+        listening:
+            Listening {
+                listener,
+                local,
+                metrics,
+            },
+        access,
+        spare,
+    } = prepared;
     let (instance, evictor) = match open(&config, &env) {
         Ok((instance, evictor)) => (Arc::new(instance), evictor),
         Err((code, message)) => return fail(code, &message),
@@ -207,20 +163,6 @@ pub(crate) fn run(mut config: Config) -> ExitCode {
     }
     info!("stopped");
     ExitCode::SUCCESS
-}
-
-pub(crate) fn start_logging(level: &str, json: bool) {
-    let filter = level
-        .parse()
-        .unwrap_or(tracing_subscriber::filter::LevelFilter::INFO);
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false);
-    let _only_once_per_process = match json {
-        true => subscriber.json().flatten_event(true).try_init(),
-        false => subscriber.try_init(),
-    };
 }
 
 /// Where the log lives, as it was configured.
@@ -301,61 +243,6 @@ pub(crate) fn fault_threads(
     given
         .and_then(|given| given.parse().ok())
         .unwrap_or(by_home)
-}
-
-/// How clients are let in, as it was configured.
-fn access(config: &Config) -> Result<Access, String> {
-    let tls = match &config.ssl {
-        None => None,
-        Some((certificate, key)) => {
-            let (certificate, key) = certificate_and_key(certificate, key)?;
-            Some(Tls::new(certificate.as_bytes(), key.as_bytes())?)
-        }
-    };
-    let channel = |rule: &Rule| rule.channel == Channel::HostSsl;
-    if tls.is_none() && config.hba.iter().flatten().any(channel) {
-        warn!("a rule is for encrypted connections, and ssl is off: it fits none");
-    }
-    Ok(Access {
-        rules: config.hba.clone(),
-        identities: config.identities.clone(),
-        timeout: config.authentication_timeout,
-        tls,
-    })
-}
-
-/// The text of both files; the key's must be nobody else's to read.
-fn certificate_and_key(certificate: &Path, key: &Path) -> Result<(String, String), String> {
-    let told = |what: &str, error: String| format!("{what}: {error}");
-    let (owner, mode) = logstead_env::owner_and_mode(key)
-        .map_err(|error| told("ssl_key_file", format!("{}: {error}", key.display())))?;
-    // As PostgreSQL has it: the group may read a key that is root's.
-    let others = if owner == 0 { 0o037 } else { 0o077 };
-    if mode & others != 0 {
-        return Err(format!(
-            "ssl_key_file: {} may be read by others than its owner: chmod 0600 it",
-            key.display()
-        ));
-    }
-    let read = |what: &str, file: &Path| config::read_file(file).map_err(|e| told(what, e));
-    Ok((
-        read("ssl_cert_file", certificate)?,
-        read("ssl_key_file", key)?,
-    ))
-}
-
-/// Certificate and key are read again; connections that begin from now on are shown the new ones.
-pub(crate) fn certificate_again(config: &Config, access: &Access) {
-    let (Some((certificate, key)), Some(tls)) = (&config.ssl, &access.tls) else {
-        info!("there is no certificate to be read again");
-        return;
-    };
-    let replaced = certificate_and_key(certificate, key)
-        .and_then(|(certificate, key)| tls.replace(certificate.as_bytes(), key.as_bytes()));
-    match replaced {
-        Ok(()) => info!("certificate and key were read again"),
-        Err(error) => warn!("certificate and key stay what they were: {error}"),
-    }
 }
 
 /// Sets the superuser's first password, and refuses to be reached from elsewhere where nobody could prove anything.
