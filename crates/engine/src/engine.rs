@@ -30,7 +30,7 @@ use crate::serializable::Certifier;
 use crate::snapshot_pins::SnapshotPins;
 use crate::snapshots::{Bounds, Published};
 use crate::stats::{Counters, Stats};
-use crate::table::Table;
+use crate::table::{TEMPORARY_AT_REPLICAS, Table};
 use crate::wait::{WaitGraph, Waiting};
 use crate::worker::Worker;
 use crate::xid::Xids;
@@ -343,7 +343,7 @@ impl Engine {
     /// would get its records.
     pub fn create_temporary_table(&self, id: TableId) -> Arc<Table> {
         assert!(
-            self.0.follows.is_none() || id >= crate::TEMPORARY_AT_REPLICAS,
+            self.0.follows.is_none() || id >= TEMPORARY_AT_REPLICAS,
             "table {id} may be one of the log that is followed"
         );
         let workers = self.worker_count();

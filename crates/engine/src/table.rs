@@ -15,6 +15,10 @@ use crate::rows::Rows;
 use crate::table_lock::TableLocks;
 use crate::version::CHUNK_SLOTS;
 
+/// Numbers of temporary tables at a replica, from this one on: no log has a record of such a table. Objects of a
+/// catalog, and so their storages, have numbers far below.
+pub const TEMPORARY_AT_REPLICAS: TableId = TableId(1 << 31);
+
 /// A table's rows, indexes and locks.
 pub struct Table {
     id: TableId,

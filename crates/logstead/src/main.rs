@@ -17,6 +17,7 @@ mod hba;
 mod log;
 mod metrics;
 mod open;
+mod prepare;
 mod promote;
 mod replica;
 mod serve;
@@ -52,7 +53,11 @@ fn main() -> ExitCode {
     };
     match matches.subcommand() {
         Some(("serve", arguments)) => match Config::read(arguments) {
-            Ok(config) => serve::run(config),
+            Ok(config) => match prepare::prepare(config) {
+                Ok(prepared) if prepared.config.replica_of.is_some() => replica::run(prepared),
+                Ok(prepared) => serve::run(prepared),
+                Err(code) => code,
+            },
             Err(error) => fail(EXIT_USAGE, &error),
         },
         Some(("log", arguments)) => log::run(arguments),

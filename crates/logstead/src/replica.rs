@@ -17,12 +17,11 @@ mod promote;
 use crate::arrivals::Arrivals;
 use crate::config::Config;
 use crate::metrics::Watched;
-use crate::open::{Failure, OpenLog, open_instance, prices, proofs};
+use crate::open::{Failure, OpenLog, prices, proofs};
+use crate::prepare::{Listening, Prepared, certificate_again};
 use crate::serve::{
-    self, ACCEPT_PAUSE, TERMINATE_TIME, announce, certificate_again, gone_within, start_workers,
-    watch,
+    self, ACCEPT_PAUSE, TERMINATE_TIME, announce, gone_within, start_workers, watch,
 };
-use crate::sockets::Sockets;
 use crate::system_file::SystemFile;
 use crate::worker::Inbox;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
@@ -47,67 +46,37 @@ use tracing::{error, info, warn};
 /// Between the end of one engine and the beginning of the next.
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
-/// Where clients come in.
-pub(crate) struct Listening {
-    pub(crate) listener: std::net::TcpListener,
-    pub(crate) local: Sockets,
-    pub(crate) metrics: Option<std::net::TcpListener>,
-}
-
-/// A replica that has become the primary.
-pub(crate) struct Promoted {
-    server: serve::Server,
-    listening: Listening,
-    watched: Arc<Watched>,
-    log: OpenLog,
-}
-
-impl Promoted {
-    /// Serves as any primary does.
-    pub(crate) fn serve(self, runtime: &tokio::runtime::Runtime) -> ExitCode {
-        let Promoted {
-            server,
-            listening,
-            watched,
-            log,
-        } = self;
-        match open_instance(&server.config, &server.env, log) {
-            Ok((instance, evictor)) => {
-                info!("promoted: the server is the primary");
-                server.serve(runtime, listening, Some(watched), instance, evictor)
-            }
-            Err((code, message)) => fail(code, &message),
+/// Serves until it is stopped; once it is promoted, as any primary does.
+pub(crate) fn run(prepared: Prepared) -> ExitCode {
+    let runtime = match serve::runtime() {
+        Ok(runtime) => runtime,
+        Err((code, message)) => return fail(code, &message),
+    };
+    let Prepared {
+        config,
+        env,
+        listening,
+        access,
+        spare,
+    } = prepared;
+    let config = Arc::new(config);
+    match runtime.block_on(serve(&config, &env, listening, &access, spare)) {
+        Ok(None) => {
+            info!("stopped");
+            ExitCode::SUCCESS
         }
+        Ok(Some((listening, watched, log))) => {
+            let prepared = Prepared {
+                config: config.promoted(),
+                env,
+                listening,
+                access,
+                spare,
+            };
+            serve::run_log(&runtime, prepared, Some(watched), log)
+        }
+        Err((code, message)) => fail(code, &message),
     }
-}
-
-/// Serves until it is stopped, or promoted.
-pub(crate) fn run(
-    runtime: &tokio::runtime::Runtime,
-    server: serve::Server,
-    listening: Listening,
-) -> Result<Option<Promoted>, Failure> {
-    let config = Arc::new(server.config);
-    let served = serve(
-        &config,
-        &server.env,
-        listening,
-        &server.access,
-        server.spare,
-    );
-    let Some((listening, watched, log)) = runtime.block_on(served)? else {
-        return Ok(None);
-    };
-    let server = serve::Server {
-        config: config.promoted(),
-        ..server
-    };
-    Ok(Some(Promoted {
-        server,
-        listening,
-        watched,
-        log,
-    }))
 }
 
 /// Signals of the system.

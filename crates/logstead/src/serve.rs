@@ -5,29 +5,26 @@
 
 use crate::arrivals::Arrivals;
 use crate::checkpoints::Checkpoints;
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::metrics::Watched;
-use crate::open::{open_instance, open_log, place, release, say};
-use crate::replica::{self, Listening};
-use crate::sockets::{self, Sockets};
+use crate::open::{Failure, OpenLog, open_instance, open_log, place, release, say};
+use crate::prepare::{Listening, Prepared, certificate_again};
 use crate::worker::{self, Inbox};
-use crate::{EXIT_FAILURE, EXIT_USAGE, descriptors, fail};
-use logstead_engine::{Engine, Evictor, FaultError, Warmup};
+use crate::{EXIT_FAILURE, fail};
+use logstead_engine::{Engine, FaultError, Warmup};
 use logstead_env::{Env, JoinHandle};
 use logstead_sql_session::{Instance, Looks};
 use logstead_types::WorkerId;
-use logstead_wire::access::{Access, Channel, Rule};
-use logstead_wire::tls::Tls;
+use logstead_wire::access::Access;
 use std::future::Future;
 use std::io::Write;
-use std::mem::ManuallyDrop;
-use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
@@ -43,383 +40,267 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Between two looks at what holds a worker.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
-pub(crate) fn run(mut config: Config) -> ExitCode {
-    start_logging(&config.log_level, config.log_json);
-    if !config.not_settings.is_empty() {
-        warn!(
-            "not settings, and not used: {} (\"logstead serve --help\" lists the settings)",
-            config.not_settings.join(", ")
-        );
-    }
-    let env = Env::real();
-    let open_files = logstead_env::raise_open_files_limit();
-    let open_files_max = open_files.as_ref().ok().copied();
-    let spare = match descriptors::share_out(&mut config, open_files) {
-        Ok(spare) => spare,
-        Err(error) => return fail(EXIT_FAILURE, &error),
-    };
-    // Read before the log is opened: what is wrong with them should not cost a recovery.
-    let access = match access(&config) {
-        Ok(access) => Arc::new(access),
-        Err(error) => return fail(EXIT_USAGE, &error),
-    };
-    // Bound before the log is opened: a port in use should not cost a recovery.
-    let listener = match logstead_env::listen(config.listen) {
-        Ok(listener) => listener,
-        Err(error) => {
-            return fail(
-                EXIT_FAILURE,
-                &format!("cannot listen on {}: {error}", config.listen),
-            );
-        }
-    };
-    let address = match listener.local_addr() {
-        Ok(address) => address,
-        Err(error) => return fail(EXIT_FAILURE, &format!("cannot listen: {error}")),
-    };
-    sockets::tell(&mut config, address, open_files_max);
-    let now_us = env.clock.now_micros_since_2000();
-    let local = match Sockets::open(&mut config, address.port(), now_us) {
-        Ok(local) => local,
-        Err(error) => return fail(EXIT_FAILURE, &error),
-    };
-    let metrics = match config.metrics_listen.map(logstead_env::listen).transpose() {
-        Ok(metrics) => metrics,
-        Err(error) => {
-            return fail(
-                EXIT_FAILURE,
-                &format!("cannot listen for metrics_listen: {error}"),
-            );
-        }
-    };
-    let listening = Listening {
-        listener,
-        local,
-        metrics,
-    };
-    let runtime = match tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    {
+/// Serves the log that the server is started with.
+pub(crate) fn run(prepared: Prepared) -> ExitCode {
+    let runtime = match runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return fail(EXIT_FAILURE, &format!("cannot start: {error}")),
+        Err((code, message)) => return fail(code, &message),
     };
-    let server = Server {
-        config,
-        env,
-        access,
-        spare,
-    };
-    if server.config.replica_of.is_some() {
-        return match replica::run(&runtime, server, listening) {
-            Ok(Some(promoted)) => promoted.serve(&runtime),
-            Ok(None) => {
-                info!("stopped");
-                ExitCode::SUCCESS
-            }
-            Err((code, message)) => fail(code, &message),
-        };
-    }
-    let log = open_log(&server.config, &server.env, say);
-    match log.and_then(|log| open_instance(&server.config, &server.env, log)) {
-        Ok((instance, evictor)) => server.serve(&runtime, listening, None, instance, evictor),
+    match open_log(&prepared.config, &prepared.env, say) {
+        Ok(log) => run_log(&runtime, prepared, None, log),
         Err((code, message)) => fail(code, &message),
     }
 }
 
-/// What a server is started with, whatever it serves.
-pub(crate) struct Server {
-    pub(crate) config: Config,
-    pub(crate) env: Env,
-    pub(crate) access: Arc<Access>,
-    /// Connections that are taken beyond `max_connections`, to be told that there are too many.
-    pub(crate) spare: usize,
+/// What this thread runs: it accepts and listens for signals.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.map_err(|error| (EXIT_FAILURE, format!("cannot start: {error}")))
 }
 
-impl Server {
-    /// Serves the log that it has, until it is stopped. `watched` is what the metrics' address tells of, if that answers
-    /// already.
-    pub(crate) fn serve(
-        self,
-        runtime: &tokio::runtime::Runtime,
-        listening: Listening,
-        watched: Option<Arc<Watched>>,
-        instance: Instance,
-        evictor: ManuallyDrop<Evictor>,
-    ) -> ExitCode {
-        let instance = Arc::new(instance);
-        // It lasts as long as the process: whatever its end would wait for, a page on its way from a home that does not
-        // answer, keeps nobody from stopping.
-        std::mem::forget(Arc::clone(&instance));
-        let (workers, threads) =
-            match start_workers(&self.config, &self.env, &instance, &self.access) {
-                Ok(started) => started,
-                Err(error) => {
-                    return fail(EXIT_FAILURE, &format!("cannot start a worker: {error}"));
-                }
-            };
-        let warmup = match Warmup::start(&instance.engine, warm(&instance.engine)) {
+/// Serves a log that is this server's, until it is stopped. `watched` is what the metrics' address tells of, if that
+/// answers already.
+pub(crate) fn run_log(
+    runtime: &Runtime,
+    prepared: Prepared,
+    watched: Option<Arc<Watched>>,
+    log: OpenLog,
+) -> ExitCode {
+    let Prepared {
+        config,
+        env,
+        listening,
+        access,
+        spare,
+    } = prepared;
+    let (instance, evictor) = match open_instance(&config, &env, log) {
+        Ok(opened) => opened,
+        Err((code, message)) => return fail(code, &message),
+    };
+    let instance = Arc::new(instance);
+    // It lasts as long as the process: whatever its end would wait for, a page on its way from a home that does not
+    // answer, keeps nobody from stopping.
+    std::mem::forget(Arc::clone(&instance));
+    let (workers, threads) =
+        match start_workers(&config, &env, &instance, &access) {
             Ok(started) => started,
             Err(error) => {
-                return fail(
-                    EXIT_FAILURE,
-                    &format!("cannot start the thread that brings rows in: {error}"),
-                );
+                return fail(EXIT_FAILURE, &format!("cannot start a worker: {error}"));
             }
         };
-        let interval = self.config.checkpoint_interval;
-        let checkpoints = match Checkpoints::start(&instance.engine, interval, evictor, warmup) {
-            Ok(started) => started,
-            Err(error) => {
-                return fail(
-                    EXIT_FAILURE,
-                    &format!("cannot start the thread of checkpoints: {error}"),
-                );
-            }
-        };
-        let served = self.accept(listening, watched, &instance, (workers, checkpoints));
-        match runtime.block_on(served) {
-            Ok(()) => {}
-            Err(error) => return fail(EXIT_FAILURE, &error),
-        }
-        let left = instance.writes_to_undo();
-        if left > 0 {
-            // They end with the process, as in a crash: the log has nothing of them, and all else is done.
-            info!(
-                "stopped: {left} writes of transactions that were rolled back are left as they are"
+    let warmup = match Warmup::start(&instance.engine, warm(&instance.engine)) {
+        Ok(started) => started,
+        Err(error) => {
+            return fail(
+                EXIT_FAILURE,
+                &format!("cannot start the thread that brings rows in: {error}"),
             );
-            return ExitCode::SUCCESS;
         }
-        for thread in threads {
-            if thread.join().is_err() {
-                return fail(EXIT_FAILURE, "a worker thread panicked");
-            }
+    };
+    let interval = config.checkpoint_interval;
+    let checkpoints = match Checkpoints::start(&instance.engine, interval, evictor, warmup) {
+        Ok(started) => started,
+        Err(error) => {
+            return fail(
+                EXIT_FAILURE,
+                &format!("cannot start the thread of checkpoints: {error}"),
+            );
         }
-        info!("stopped");
-        ExitCode::SUCCESS
+    };
+    let served = accept(
+        (&config, &env),
+        listening,
+        watched,
+        &instance,
+        (&access, spare),
+        (workers, checkpoints),
+    );
+    match runtime.block_on(served) {
+        Ok(()) => {}
+        Err(error) => return fail(EXIT_FAILURE, &error),
     }
-
-    /// Accepts until a signal comes, then stops everything.
-    async fn accept(
-        &self,
-        listening: Listening,
-        watched: Option<Arc<Watched>>,
-        instance: &Arc<Instance>,
-        (workers, checkpoints): (Vec<Arc<Inbox>>, Checkpoints),
-    ) -> Result<(), String> {
-        let Server {
-            config,
-            env,
-            access,
-            spare,
-        } = self;
-        let Listening {
-            listener,
-            local,
-            metrics,
-        } = listening;
-        let listener =
-            TcpListener::from_std(listener).map_err(|error| format!("cannot listen: {error}"))?;
-        let address = listener
-            .local_addr()
-            .map_err(|error| format!("cannot listen: {error}"))?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
-        let mut hangup = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
-        if let Some(metrics) = metrics {
-            let metrics = TcpListener::from_std(metrics)
-                .map_err(|error| format!("cannot listen for metrics_listen: {error}"))?;
-            if let Ok(address) = metrics.local_addr() {
-                info!("metrics at http://{address}/metrics");
-            }
-            let watched = watched.clone();
-            let watched = watched.unwrap_or_else(|| Arc::new(Watched::of(Arc::clone(instance))));
-            tokio::spawn(crate::metrics::serve(metrics, watched));
-        }
-        if let Some(watched) = watched {
-            watched.set_primary(Arc::clone(instance));
-        }
-        tokio::spawn(watch(Arc::clone(instance)));
-        let arrivals = Arc::new(Arrivals {
-            workers: workers.clone(),
-            instance: Arc::clone(instance),
-            most: config.connections_max + *spare,
-            patience: access.timeout,
-            silent: AtomicUsize::new(0),
-        });
-        let mut accepting = local.accept(&arrivals)?;
-        announce(config, address);
-        loop {
-            tokio::select! {
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => arrivals.arrived(stream),
-                    Err(error) => {
-                        warn!("cannot accept a connection: {error}");
-                        tokio::time::sleep(ACCEPT_PAUSE).await;
-                    }
-                },
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
-                _ = hangup.recv() => certificate_again(config, access),
-            }
-        }
+    let left = instance.writes_to_undo();
+    if left > 0 {
+        // They end with the process, as in a crash: the log has nothing of them, and all else is done.
         info!(
-            "stopping: open transactions have {} s",
-            config.shutdown_grace.as_secs()
+            "stopped: {left} writes of transactions that were rolled back are left as they are"
         );
-        drop(listener);
-        accepting.shutdown().await;
-        drop(local);
-        instance.stop();
-        let impatient = async {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        };
-        if !gone_within(instance, config.shutdown_grace, impatient).await {
-            instance.terminate_all();
-            gone_within(instance, TERMINATE_TIME, std::future::pending()).await;
+        return ExitCode::SUCCESS;
+    }
+    for thread in threads {
+        if thread.join().is_err() {
+            return fail(EXIT_FAILURE, "a worker thread panicked");
         }
-        // A home that cannot be reached is waited for, but not against the will of whoever stops the server.
-        let mut cut_short = pin!(async {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        });
+    }
+    info!("stopped");
+    ExitCode::SUCCESS
+}
+
+/// Accepts until a signal comes, then stops everything.
+async fn accept(
+    (config, env): (&Config, &Env),
+    listening: Listening,
+    watched: Option<Arc<Watched>>,
+    instance: &Arc<Instance>,
+    (access, spare): (&Access, usize),
+    (workers, checkpoints): (Vec<Arc<Inbox>>, Checkpoints),
+) -> Result<(), String> {
+    let Listening {
+        listener,
+        local,
+        metrics,
+    } = listening;
+    let listener =
+        TcpListener::from_std(listener).map_err(|error| format!("cannot listen: {error}"))?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| format!("cannot listen: {error}"))?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
+    if let Some(metrics) = metrics {
+        let metrics = TcpListener::from_std(metrics)
+            .map_err(|error| format!("cannot listen for metrics_listen: {error}"))?;
+        if let Ok(address) = metrics.local_addr() {
+            info!("metrics at http://{address}/metrics");
+        }
+        let watched = watched.clone();
+        let watched = watched.unwrap_or_else(|| Arc::new(Watched::of(Arc::clone(instance))));
+        tokio::spawn(crate::metrics::serve(metrics, watched));
+    }
+    if let Some(watched) = watched {
+        watched.set_primary(Arc::clone(instance));
+    }
+    tokio::spawn(watch(Arc::clone(instance)));
+    let arrivals = Arc::new(Arrivals {
+        workers: workers.clone(),
+        instance: Arc::clone(instance),
+        most: config.connections_max + spare,
+        patience: access.timeout,
+        silent: AtomicUsize::new(0),
+    });
+    let mut accepting = local.accept(&arrivals)?;
+    announce(config, address);
+    loop {
         tokio::select! {
-            flushed = instance.engine.flush_all_and_wait() => {
-                flushed.map_err(|error| format!("the last flush failed: {error}"))?;
-            }
-            () = &mut cut_short => {
-                return Err("a second signal came before the log was flushed: nothing acknowledged is lost, the next start recovers".to_owned());
-            }
-            () = tokio::time::sleep(FLUSH_TIME) => {
-                return Err(format!("the log could not be flushed within {} s: nothing acknowledged is lost, the next start recovers", FLUSH_TIME.as_secs()));
-            }
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => arrivals.arrived(stream),
+                Err(error) => {
+                    warn!("cannot accept a connection: {error}");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hangup.recv() => certificate_again(config, access),
         }
-        checkpoints.finish(&instance.engine, env, cut_short).await;
-        release(&instance.engine, env, config.lease_duration);
-        workers.iter().for_each(|worker| worker.close());
-        Ok(())
     }
-}
-
-pub(crate) fn start_logging(level: &str, json: bool) {
-    let filter = level
-        .parse()
-        .unwrap_or(tracing_subscriber::filter::LevelFilter::INFO);
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false);
-    let _only_once_per_process = match json {
-        true => subscriber.json().flatten_event(true).try_init(),
-        false => subscriber.try_init(),
-    };
-}
-
-/// How clients are let in, as it was configured.
-fn access(config: &Config) -> Result<Access, String> {
-    let tls = match &config.ssl {
-        None => None,
-        Some((certificate, key)) => {
-            let (certificate, key) = certificate_and_key(certificate, key)?;
-            Some(Tls::new(certificate.as_bytes(), key.as_bytes())?)
+    info!(
+        "stopping: open transactions have {} s",
+        config.shutdown_grace.as_secs()
+    );
+    drop(listener);
+    accepting.shutdown().await;
+    drop(local);
+    instance.stop();
+    let impatient = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
         }
     };
-    let channel = |rule: &Rule| rule.channel == Channel::HostSsl;
-    if tls.is_none() && config.hba.iter().flatten().any(channel) {
-        warn!("a rule is for encrypted connections, and ssl is off: it fits none");
+    if !gone_within(instance, config.shutdown_grace, impatient).await {
+        instance.terminate_all();
+        gone_within(instance, TERMINATE_TIME, std::future::pending()).await;
     }
-    Ok(Access {
-        rules: config.hba.clone(),
-        identities: config.identities.clone(),
-        timeout: config.authentication_timeout,
-        tls,
-    })
+    // A home that cannot be reached is waited for, but not against the will of whoever stops the server.
+    let mut cut_short = pin!(async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    });
+    tokio::select! {
+        flushed = instance.engine.flush_all_and_wait() => {
+            flushed.map_err(|error| format!("the last flush failed: {error}"))?;
+        }
+        () = &mut cut_short => {
+            return Err("a second signal came before the log was flushed: nothing acknowledged is lost, the next start recovers".to_owned());
+        }
+        () = tokio::time::sleep(FLUSH_TIME) => {
+            return Err(format!("the log could not be flushed within {} s: nothing acknowledged is lost, the next start recovers", FLUSH_TIME.as_secs()));
+        }
+    }
+    checkpoints.finish(&instance.engine, env, cut_short).await;
+    release(&instance.engine, env, config.lease_duration);
+    workers.iter().for_each(|worker| worker.close());
+    Ok(())
+}
 }
 
-/// The text of both files; the key's must be nobody else's to read.
-fn certificate_and_key(certificate: &Path, key: &Path) -> Result<(String, String), String> {
-    let told = |what: &str, error: String| format!("{what}: {error}");
-    let (owner, mode) = logstead_env::owner_and_mode(key)
-        .map_err(|error| told("ssl_key_file", format!("{}: {error}", key.display())))?;
-    // As PostgreSQL has it: the group may read a key that is root's.
-    let others = if owner == 0 { 0o037 } else { 0o077 };
-    if mode & others != 0 {
-        return Err(format!(
-            "ssl_key_file: {} may be read by others than its owner: chmod 0600 it",
-            key.display()
-        ));
-    }
-    let read = |what: &str, file: &Path| config::read_file(file).map_err(|e| told(what, e));
-    Ok((
-        read("ssl_cert_file", certificate)?,
-        read("ssl_key_file", key)?,
-    ))
+Ok(Access {
+    rules: config.hba.clone(),
+    identities: config.identities.clone(),
+    timeout: config.authentication_timeout,
+    tls,
+})
 }
 
-/// Certificate and key are read again; connections that begin from now on are shown the new ones.
-pub(crate) fn certificate_again(config: &Config, access: &Access) {
-    let (Some((certificate, key)), Some(tls)) = (&config.ssl, &access.tls) else {
-        info!("there is no certificate to be read again");
-        return;
-    };
-    let replaced = certificate_and_key(certificate, key)
-        .and_then(|(certificate, key)| tls.replace(certificate.as_bytes(), key.as_bytes()));
-    match replaced {
-        Ok(()) => info!("certificate and key were read again"),
-        Err(error) => warn!("certificate and key stay what they were: {error}"),
-    }
+let read = |what: &str, file: &Path| config::read_file(file).map_err(|e| told(what, e));
+Ok((
+    read("ssl_cert_file", certificate)?,
+    read("ssl_key_file", key)?,
+))
+}
+
 }
 
 /// Tells people what came of bringing rows in after a start.
 pub(crate) fn warm(engine: &Engine) -> impl FnOnce(Result<(), FaultError>) + Send + 'static {
-    // The thread holds on to the engine itself until it has told.
-    let memory = engine.memory();
-    move |ended| match ended {
-        Ok(()) => info!(
-            "rows are in memory as far as there is room: {} of {} bytes in use",
-            memory.used_bytes(),
-            memory.budget_bytes()
-        ),
-        Err(error) => warn!("rows were not all brought in, those that are needed will be: {error}"),
-    }
+// The thread holds on to the engine itself until it has told.
+let memory = engine.memory();
+move |ended| match ended {
+    Ok(()) => info!(
+        "rows are in memory as far as there is room: {} of {} bytes in use",
+        memory.used_bytes(),
+        memory.budget_bytes()
+    ),
+    Err(error) => warn!("rows were not all brought in, those that are needed will be: {error}"),
+}
 }
 
 type Started = (Vec<Arc<Inbox>>, Vec<JoinHandle>);
 
 pub(crate) fn start_workers(
-    config: &Config,
-    env: &Env,
-    instance: &Arc<Instance>,
-    access: &Arc<Access>,
+config: &Config,
+env: &Env,
+instance: &Arc<Instance>,
+access: &Arc<Access>,
 ) -> std::io::Result<Started> {
-    let (mut inboxes, mut threads) = (Vec::new(), Vec::new());
-    for number in 0..config.workers {
-        let id = WorkerId(u16::try_from(number).map_err(std::io::Error::other)?);
-        let (inbox, receiver) = Inbox::new();
-        let instance = Arc::clone(instance);
-        let for_worker = Arc::clone(&inbox);
-        let access = Arc::clone(access);
-        let thread = env.spawn(&format!("worker-{number}"), Some(number), move || {
-            worker::run(id, &instance, receiver, &for_worker, &access);
-        })?;
-        inboxes.push(inbox);
-        threads.push(thread);
-    }
-    Ok((inboxes, threads))
+let (mut inboxes, mut threads) = (Vec::new(), Vec::new());
+for number in 0..config.workers {
+    let id = WorkerId(u16::try_from(number).map_err(std::io::Error::other)?);
+    let (inbox, receiver) = Inbox::new();
+    let instance = Arc::clone(instance);
+    let for_worker = Arc::clone(&inbox);
+    let access = Arc::clone(access);
+    let thread = env.spawn(&format!("worker-{number}"), Some(number), move || {
+        worker::run(id, &instance, receiver, &for_worker, &access);
+    })?;
+    inboxes.push(inbox);
+    threads.push(thread);
+}
+Ok((inboxes, threads))
 }
 
 /// Looks what holds a worker.
 pub(crate) async fn watch(instance: Arc<Instance>) {
-    let mut looks = Looks::default();
-    loop {
-        tokio::time::sleep(LOOK_PAUSE).await;
-        instance.watch_workers(&mut looks);
-    }
+let mut looks = Looks::default();
+loop {
+    tokio::time::sleep(LOOK_PAUSE).await;
+    instance.watch_workers(&mut looks);
 }
 
 /// Waits until all sessions are gone; false if `limit` or `cut_short` came first.

@@ -7,7 +7,7 @@ use logstead_checkpoint::PageReader;
 use logstead_types::{Csn, Rid, TableId, WorkerId};
 use logstead_wal::{Record, Records};
 
-use super::{BATCH_BYTES, Batch, COLLECTED_ROWS, COLLECTIONS_MAX, TEMPORARY_AT_REPLICAS};
+use super::{BATCH_BYTES, Batch, COLLECTED_ROWS, COLLECTIONS_MAX};
 use crate::absent::FaultError;
 use crate::delta;
 use crate::engine::Engine;
@@ -15,7 +15,7 @@ use crate::error::{ReplayError, ReplicaError};
 use crate::index::Index;
 use crate::row::{RowBuilder, RowError, RowRef};
 use crate::rows::RID_MAX;
-use crate::table::Table;
+use crate::table::{TEMPORARY_AT_REPLICAS, Table};
 use crate::txn::precommit::Buffers;
 use crate::txn::write::{RowChange, Write};
 use crate::version::{CHUNK_SLOTS, Guard, Kind, version_bytes};

@@ -40,7 +40,8 @@
 //! build indexes: nobody sees the batch before it returns. It runs on the replica's thread, so no entry is applied
 //! meanwhile, and an index that is attached there misses nothing.
 //!
-//! The numbers of tables are the primary's, below [`TEMPORARY_AT_REPLICAS`]; a session's own tables have those from
+//! The numbers of tables are the primary's, below
+//! [`TEMPORARY_AT_REPLICAS`](crate::TEMPORARY_AT_REPLICAS); a session's own tables have those from
 //! there on, and a log that uses one of them is refused. A table that was dropped there is not made again by its
 //! number.
 //!
@@ -87,10 +88,6 @@ const COLLECTIONS_MAX: usize = 64;
 const CATCH_UP_ROUNDS: usize = 8;
 /// What was applied becomes visible, at the latest, when there is so much of it, in records and versions.
 const BATCH_BYTES: usize = 1 << 20;
-
-/// Numbers of temporary tables at a replica, from this one on: no log has a record of such a table. Objects of a
-/// catalog, and so their storages, have numbers far below.
-pub const TEMPORARY_AT_REPLICAS: TableId = TableId(1 << 31);
 
 /// What has been applied and is about to become visible.
 pub struct Batch<'b> {

@@ -36,6 +36,7 @@ pub mod io_functions;
 pub mod large_objects;
 pub mod options;
 pub mod publish;
+mod published;
 pub mod read;
 mod record_columns;
 mod replica;

@@ -10,7 +10,6 @@
 
 use super::change::{Change, is_shared_class};
 use super::database::Databases;
-use super::replica::RowsByRid;
 use super::store::PUBLIC;
 use super::stored::{
     self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, RIGHTS, ROLES, SCHEMAS,
@@ -32,8 +31,11 @@ use logstead_engine::RowRef;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{FIRST_USER_OID, Oid, user};
 use logstead_types::{Rid, TableId};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+
+/// Rows of one of the catalog's own tables.
+pub(super) type RowsByRid = BTreeMap<Rid, ObjectRow>;
 
 /// Rows that nothing refers to any more.
 pub(crate) type Orphans = Vec<(TableId, Rid)>;

@@ -21,7 +21,8 @@
 //! Does not: change anything that is stored. OIDs are not given out, and rows of objects are not remembered.
 
 use super::change::{Change, is_shared_class, is_stored};
-use super::read::Rows;
+use super::published::Version;
+use super::read::{Rows, RowsByRid};
 use super::replica_status::ReplicaStatus;
 use super::start::{StartedIndexes, attach_index, fill_or_detach};
 use super::store::{CatalogStore, each_row, into_store, read_rows};
@@ -31,9 +32,9 @@ use logstead_engine::{Batch, Engine, Isolation, Txn, Worker};
 use logstead_env::{Clock, Instant};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use logstead_types::{Csn, IndexId, Rid, SqlState, TableId};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
-use std::sync::{Arc, PoisonError, RwLock};
+use logstead_types::{Csn, IndexId, SqlState, TableId};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// How long a retired storage stays when no snapshot needs it.
@@ -41,49 +42,6 @@ const RETIRED_FOR: Duration = Duration::from_secs(2);
 
 /// How long a storage stays that nothing has ever named.
 const UNNAMED_FOR: Duration = Duration::from_secs(600);
-
-/// The catalogs of all databases, for snapshots from one on.
-struct Version {
-    from: Csn,
-    catalogs: Result<Vec<Arc<Catalog>>>,
-}
-
-/// What a replica has published, oldest first; empty at a primary.
-#[derive(Default)]
-pub(super) struct Published(RwLock<VecDeque<Version>>);
-
-impl Published {
-    fn put(&self, version: Version) {
-        let mut versions = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        versions.push_back(version);
-    }
-
-    /// Forgets those that no snapshot at or above `oldest` needs.
-    fn forget_before(&self, oldest: Csn) {
-        let needed = {
-            let versions = self.0.read().unwrap_or_else(PoisonError::into_inner);
-            versions.partition_point(|version| version.from <= oldest)
-        };
-        // The last one at or below it is the oldest snapshot's own.
-        let forgotten: Vec<Version> = {
-            let mut versions = self.0.write().unwrap_or_else(PoisonError::into_inner);
-            versions.drain(..needed.saturating_sub(1)).collect()
-        };
-        // Behind the lock: they may be large.
-        drop(forgotten);
-    }
-
-    fn seen(&self, database: Oid, snapshot: Csn) -> Result<Option<Arc<Catalog>>> {
-        let versions = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let above = versions.partition_point(|version| version.from <= snapshot);
-        let Some(version) = versions.get(above.saturating_sub(1)) else {
-            return Ok(None);
-        };
-        let catalogs = version.catalogs.as_ref().map_err(SqlError::clone)?;
-        let at = catalogs.binary_search_by_key(&database, |catalog| catalog.database);
-        Ok(at.ok().and_then(|at| catalogs.get(at)).cloned())
-    }
-}
 
 impl CatalogStore {
     /// Is it a replica's?
@@ -145,9 +103,6 @@ pub struct ReplicaCatalog {
     /// Sequences whose states are known.
     sequences: HashSet<TableId>,
 }
-
-/// Rows of one of the catalog's own tables.
-pub(super) type RowsByRid = BTreeMap<Rid, ObjectRow>;
 
 /// How a replica's catalog begins.
 pub enum ReplicaStart {
@@ -535,48 +490,9 @@ impl Affected {
 
 #[cfg(test)]
 mod tests {
+    use super::stored::{ObjectKey, RELATIONS, ROLES};
     use super::*;
-    use crate::stored::{ObjectKey, RELATIONS, ROLES};
-
-    fn catalogs(csn: u64) -> Vec<Arc<Catalog>> {
-        let mut catalog = Catalog::bare(5, "postgres");
-        catalog.csn = Csn(csn);
-        vec![Arc::new(catalog)]
-    }
-
-    /// Each snapshot finds the newest catalog that it sees, and none in the place of one that could not be made.
-    #[test]
-    fn a_snapshot_has_its_own_catalog() {
-        let published = Published::default();
-        for from in [10, 20, 30] {
-            published.put(Version {
-                from: Csn(from),
-                catalogs: Ok(catalogs(from - 1)),
-            });
-        }
-        published.put(Version {
-            from: Csn(40),
-            catalogs: Err(SqlError::internal("damaged")),
-        });
-        let seen = |snapshot: u64| {
-            let seen = published.seen(5, Csn(snapshot));
-            seen.map(|catalog| catalog.map(|catalog| catalog.csn.get()))
-        };
-        for (snapshot, csn) in [(10, 9), (19, 9), (20, 19), (29, 19), (30, 29), (39, 29)] {
-            assert_eq!(seen(snapshot), Ok(Some(csn)), "at {snapshot}");
-        }
-        assert!(seen(40).is_err() && seen(99).is_err());
-        assert!(published.seen(6, Csn(10)).is_ok_and(|none| none.is_none()));
-        // What the oldest snapshot needs stays.
-        published.forget_before(Csn(29));
-        assert_eq!(seen(29), Ok(Some(19)));
-        assert_eq!(published.0.read().unwrap().len(), 3);
-        published.forget_before(Csn(30));
-        assert_eq!(seen(30), Ok(Some(29)));
-        assert_eq!(published.0.read().unwrap().len(), 2);
-        published.forget_before(Csn(1000));
-        assert!(seen(1000).is_err());
-    }
+    use logstead_types::Rid;
 
     /// A changed row concerns its database, in its old and its new place; what all share concerns all.
     #[test]

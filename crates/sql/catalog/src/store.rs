@@ -14,8 +14,8 @@
 
 use super::change::Change;
 use super::in_use::InUse;
+use super::published::Published;
 use super::read::{Catalogs, EachRow, Orphans, Rows};
-use super::replica::Published;
 use super::replica_status::{ReplicaReport, ReplicaStatus};
 use super::sequence::Sequences;
 use super::start::{StartedIndexes, build_index};

@@ -12,8 +12,7 @@
 //! Invariant: a plan runs only with a snapshot that its catalog belongs to ([`Session::check_seen`]).
 
 use super::Session;
-use super::transaction::Open;
-use logstead_engine::Isolation;
+use logstead_engine::{Isolation, Txn};
 use logstead_sql_catalog::{Catalog, CatalogStore};
 use logstead_sql_parse::ast::LockMode;
 use logstead_sql_parse::lowered::{
@@ -30,10 +29,10 @@ use std::sync::Arc;
 pub(super) fn catalog_seen(
     store: &CatalogStore,
     database: Oid,
-    open: Option<&mut Open>,
+    txn: Option<&mut Txn>,
 ) -> Result<Option<Arc<Catalog>>> {
-    match open.filter(|open| open.txn.has_seen()) {
-        Some(open) => store.catalog_seen(database, open.txn.snapshot()),
+    match txn.filter(|txn| txn.has_seen()) {
+        Some(txn) => store.catalog_seen(database, txn.snapshot()),
         None => store.catalog_visible(database),
     }
 }

@@ -166,7 +166,10 @@ impl Session {
             }
             open => {
                 let current = match store.is_replica() {
-                    true => catalog_seen(store, self.database, open.as_mut())?,
+                    true => {
+                        let txn = open.as_mut().map(|open| &mut open.txn);
+                        catalog_seen(store, self.database, txn)?
+                    }
                     false => store.current_by_oid(self.database),
                 };
                 let current = current.ok_or_else(|| {

@@ -1,0 +1,162 @@
+//! What a server does before a log is opened: it looks at everything that can be wrong without one, and takes its
+//! sockets. What fails here does not cost a recovery.
+
+use crate::config::{self, Config};
+use crate::sockets::{self, Sockets};
+use crate::{EXIT_FAILURE, EXIT_USAGE, descriptors, fail};
+use logstead_env::Env;
+use logstead_wire::access::{Access, Channel, Rule};
+use logstead_wire::tls::Tls;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tracing::{info, warn};
+
+/// Where clients come in.
+pub(crate) struct Listening {
+    pub(crate) listener: std::net::TcpListener,
+    pub(crate) local: Sockets,
+    pub(crate) metrics: Option<std::net::TcpListener>,
+}
+
+/// What is there before a log is opened.
+pub(crate) struct Prepared {
+    pub(crate) config: Config,
+    pub(crate) env: Env,
+    pub(crate) listening: Listening,
+    pub(crate) access: Arc<Access>,
+    /// Clients beyond the most that there may be, to be told so.
+    pub(crate) spare: usize,
+}
+
+/// Looks at everything that can be wrong before a log is opened, and takes the sockets.
+pub(crate) fn prepare(mut config: Config) -> Result<Prepared, ExitCode> {
+    start_logging(&config.log_level, config.log_json);
+    if !config.not_settings.is_empty() {
+        warn!(
+            "not settings, and not used: {} (\"logstead serve --help\" lists the settings)",
+            config.not_settings.join(", ")
+        );
+    }
+    let env = Env::real();
+    let open_files = logstead_env::raise_open_files_limit();
+    let open_files_max = open_files.as_ref().ok().copied();
+    let spare = match descriptors::share_out(&mut config, open_files) {
+        Ok(spare) => spare,
+        Err(error) => return Err(fail(EXIT_FAILURE, &error)),
+    };
+    // Read before the log is opened: what is wrong with them should not cost a recovery.
+    let access = match access(&config) {
+        Ok(access) => Arc::new(access),
+        Err(error) => return Err(fail(EXIT_USAGE, &error)),
+    };
+    // Bound before the log is opened: a port in use should not cost a recovery.
+    let listener = match logstead_env::listen(config.listen) {
+        Ok(listener) => listener,
+        Err(error) => {
+            return Err(fail(
+                EXIT_FAILURE,
+                &format!("cannot listen on {}: {error}", config.listen),
+            ));
+        }
+    };
+    let address = match listener.local_addr() {
+        Ok(address) => address,
+        Err(error) => return Err(fail(EXIT_FAILURE, &format!("cannot listen: {error}"))),
+    };
+    sockets::tell(&mut config, address, open_files_max);
+    let now_us = env.clock.now_micros_since_2000();
+    let local = match Sockets::open(&mut config, address.port(), now_us) {
+        Ok(local) => local,
+        Err(error) => return Err(fail(EXIT_FAILURE, &error)),
+    };
+    let metrics = match config.metrics_listen.map(logstead_env::listen).transpose() {
+        Ok(metrics) => metrics,
+        Err(error) => {
+            return Err(fail(
+                EXIT_FAILURE,
+                &format!("cannot listen for metrics_listen: {error}"),
+            ));
+        }
+    };
+    Ok(Prepared {
+        config,
+        env,
+        listening: Listening {
+            listener,
+            local,
+            metrics,
+        },
+        access,
+        spare,
+    })
+}
+
+/// How clients are let in, as it was configured.
+fn access(config: &Config) -> Result<Access, String> {
+    let tls = match &config.ssl {
+        None => None,
+        Some((certificate, key)) => {
+            let (certificate, key) = certificate_and_key(certificate, key)?;
+            Some(Tls::new(certificate.as_bytes(), key.as_bytes())?)
+        }
+    };
+    let channel = |rule: &Rule| rule.channel == Channel::HostSsl;
+    if tls.is_none() && config.hba.iter().flatten().any(channel) {
+        warn!("a rule is for encrypted connections, and ssl is off: it fits none");
+    }
+    Ok(Access {
+        rules: config.hba.clone(),
+        identities: config.identities.clone(),
+        timeout: config.authentication_timeout,
+        tls,
+    })
+}
+
+/// The text of both files; the key's must be nobody else's to read.
+fn certificate_and_key(certificate: &Path, key: &Path) -> Result<(String, String), String> {
+    let told = |what: &str, error: String| format!("{what}: {error}");
+    let (owner, mode) = logstead_env::owner_and_mode(key)
+        .map_err(|error| told("ssl_key_file", format!("{}: {error}", key.display())))?;
+    // As PostgreSQL has it: the group may read a key that is root's.
+    let others = if owner == 0 { 0o037 } else { 0o077 };
+    if mode & others != 0 {
+        return Err(format!(
+            "ssl_key_file: {} may be read by others than its owner: chmod 0600 it",
+            key.display()
+        ));
+    }
+    let read = |what: &str, file: &Path| config::read_file(file).map_err(|e| told(what, e));
+    Ok((
+        read("ssl_cert_file", certificate)?,
+        read("ssl_key_file", key)?,
+    ))
+}
+
+/// Certificate and key are read again; connections that begin from now on are shown the new ones.
+pub(crate) fn certificate_again(config: &Config, access: &Access) {
+    let (Some((certificate, key)), Some(tls)) = (&config.ssl, &access.tls) else {
+        info!("there is no certificate to be read again");
+        return;
+    };
+    let replaced = certificate_and_key(certificate, key)
+        .and_then(|(certificate, key)| tls.replace(certificate.as_bytes(), key.as_bytes()));
+    match replaced {
+        Ok(()) => info!("certificate and key were read again"),
+        Err(error) => warn!("certificate and key stay what they were: {error}"),
+    }
+}
+
+pub(crate) fn start_logging(level: &str, json: bool) {
+    let filter = level
+        .parse()
+        .unwrap_or(tracing_subscriber::filter::LevelFilter::INFO);
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false);
+    let _only_once_per_process = match json {
+        true => subscriber.json().flatten_event(true).try_init(),
+        false => subscriber.try_init(),
+    };
+}
