@@ -83,13 +83,12 @@ pub(crate) fn run_log(
     // It lasts as long as the process: whatever its end would wait for, a page on its way from a home that does not
     // answer, keeps nobody from stopping.
     std::mem::forget(Arc::clone(&instance));
-    let (workers, threads) =
-        match start_workers(&config, &env, &instance, &access) {
-            Ok(started) => started,
-            Err(error) => {
-                return fail(EXIT_FAILURE, &format!("cannot start a worker: {error}"));
-            }
-        };
+    let (workers, threads) = match start_workers(&config, &env, &instance, &access) {
+        Ok(started) => started,
+        Err(error) => {
+            return fail(EXIT_FAILURE, &format!("cannot start a worker: {error}"));
+        }
+    };
     let warmup = match Warmup::start(&instance.engine, warm(&instance.engine)) {
         Ok(started) => started,
         Err(error) => {
@@ -124,9 +123,7 @@ pub(crate) fn run_log(
     let left = instance.writes_to_undo();
     if left > 0 {
         // They end with the process, as in a crash: the log has nothing of them, and all else is done.
-        info!(
-            "stopped: {left} writes of transactions that were rolled back are left as they are"
-        );
+        info!("stopped: {left} writes of transactions that were rolled back are left as they are");
         return ExitCode::SUCCESS;
     }
     for thread in threads {
@@ -238,69 +235,52 @@ async fn accept(
     workers.iter().for_each(|worker| worker.close());
     Ok(())
 }
-}
-
-Ok(Access {
-    rules: config.hba.clone(),
-    identities: config.identities.clone(),
-    timeout: config.authentication_timeout,
-    tls,
-})
-}
-
-let read = |what: &str, file: &Path| config::read_file(file).map_err(|e| told(what, e));
-Ok((
-    read("ssl_cert_file", certificate)?,
-    read("ssl_key_file", key)?,
-))
-}
-
-}
 
 /// Tells people what came of bringing rows in after a start.
 pub(crate) fn warm(engine: &Engine) -> impl FnOnce(Result<(), FaultError>) + Send + 'static {
-// The thread holds on to the engine itself until it has told.
-let memory = engine.memory();
-move |ended| match ended {
-    Ok(()) => info!(
-        "rows are in memory as far as there is room: {} of {} bytes in use",
-        memory.used_bytes(),
-        memory.budget_bytes()
-    ),
-    Err(error) => warn!("rows were not all brought in, those that are needed will be: {error}"),
-}
+    // The thread holds on to the engine itself until it has told.
+    let memory = engine.memory();
+    move |ended| match ended {
+        Ok(()) => info!(
+            "rows are in memory as far as there is room: {} of {} bytes in use",
+            memory.used_bytes(),
+            memory.budget_bytes()
+        ),
+        Err(error) => warn!("rows were not all brought in, those that are needed will be: {error}"),
+    }
 }
 
 type Started = (Vec<Arc<Inbox>>, Vec<JoinHandle>);
 
 pub(crate) fn start_workers(
-config: &Config,
-env: &Env,
-instance: &Arc<Instance>,
-access: &Arc<Access>,
+    config: &Config,
+    env: &Env,
+    instance: &Arc<Instance>,
+    access: &Arc<Access>,
 ) -> std::io::Result<Started> {
-let (mut inboxes, mut threads) = (Vec::new(), Vec::new());
-for number in 0..config.workers {
-    let id = WorkerId(u16::try_from(number).map_err(std::io::Error::other)?);
-    let (inbox, receiver) = Inbox::new();
-    let instance = Arc::clone(instance);
-    let for_worker = Arc::clone(&inbox);
-    let access = Arc::clone(access);
-    let thread = env.spawn(&format!("worker-{number}"), Some(number), move || {
-        worker::run(id, &instance, receiver, &for_worker, &access);
-    })?;
-    inboxes.push(inbox);
-    threads.push(thread);
-}
-Ok((inboxes, threads))
+    let (mut inboxes, mut threads) = (Vec::new(), Vec::new());
+    for number in 0..config.workers {
+        let id = WorkerId(u16::try_from(number).map_err(std::io::Error::other)?);
+        let (inbox, receiver) = Inbox::new();
+        let instance = Arc::clone(instance);
+        let for_worker = Arc::clone(&inbox);
+        let access = Arc::clone(access);
+        let thread = env.spawn(&format!("worker-{number}"), Some(number), move || {
+            worker::run(id, &instance, receiver, &for_worker, &access);
+        })?;
+        inboxes.push(inbox);
+        threads.push(thread);
+    }
+    Ok((inboxes, threads))
 }
 
 /// Looks what holds a worker.
 pub(crate) async fn watch(instance: Arc<Instance>) {
-let mut looks = Looks::default();
-loop {
-    tokio::time::sleep(LOOK_PAUSE).await;
-    instance.watch_workers(&mut looks);
+    let mut looks = Looks::default();
+    loop {
+        tokio::time::sleep(LOOK_PAUSE).await;
+        instance.watch_workers(&mut looks);
+    }
 }
 
 /// Waits until all sessions are gone; false if `limit` or `cut_short` came first.
