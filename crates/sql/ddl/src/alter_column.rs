@@ -2,11 +2,13 @@
 
 use super::alter_table::{next_version, position_of};
 use super::columns::{NewSequence, column_type};
+use super::define::conflicting_at;
 use super::expressions::{bound, bound_default, column_default_text, eval, with_planner};
 use super::{DdlContext, create_table, foreign, generated, index, rewrite, sequence};
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{ConstraintKind, IndexDef, Relation};
 use logstead_sql_func::{self as func, CastContext};
+use logstead_sql_parse::ast::IdentityOption;
 use logstead_sql_parse::lowered::{self as ast, AlterColumnOperation as Op};
 use logstead_sql_parse::{self as parse, GeneratedChange};
 use logstead_sql_plan::bind;
@@ -206,7 +208,7 @@ fn is_no_identity(name: &str, table: &Relation) -> SqlError {
 /// ALTER COLUMN ... SET GENERATED, SET of options of its sequence, RESTART.
 async fn change_identity(
     position: usize,
-    change: &parse::IdentityChange,
+    options: &[IdentityOption],
     table: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
@@ -218,35 +220,32 @@ async fn change_identity(
         return Err(is_no_identity(&name, table));
     }
     let sequence = column.sequence;
-    if let Some(always) = change.always {
-        column.identity = Some(always);
+    let (mut always, mut of_sequence) = (None, Vec::new());
+    for option in options {
+        match option {
+            IdentityOption::Generated {
+                by_default,
+                location,
+            } => {
+                if always.replace(!*by_default).is_some() {
+                    return Err(conflicting_at(*location, cx.text));
+                }
+            }
+            IdentityOption::Sequence(option) => of_sequence.push(option.clone()),
+        }
+    }
+    if always.is_some() {
+        column.identity = always;
         cx.update_relation(changed).await?;
     }
-    if change.options.is_empty() {
+    if of_sequence.is_empty() {
         return Ok(());
-    }
-    if change
-        .options
-        .to_ascii_lowercase()
-        .contains("sequence name ")
-    {
-        let message = "invalid sequence option SEQUENCE NAME";
-        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
     }
     let catalog = cx.catalog()?;
     let sequence = sequence.and_then(|oid| catalog.relations.get(&oid));
     let sequence =
         sequence.ok_or_else(|| SqlError::internal("an identity column without a sequence"))?;
-    let text = format!(
-        "ALTER SEQUENCE {}.{} {}",
-        quote_ident(&sequence.schema_name),
-        quote_ident(&sequence.name),
-        change.options
-    );
-    match parse::parse(&text)?.pop().map(|parsed| parsed.kind) {
-        Some(parse::StatementKind::AlterSequence(alter)) => sequence::alter(&alter, cx).await,
-        _ => Err(SqlError::internal("options of a sequence that are none")),
-    }
+    sequence::alter_identity(sequence, &of_sequence, cx).await
 }
 
 /// DROP IDENTITY: the sequence goes, the numbers stay.

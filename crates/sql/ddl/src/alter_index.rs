@@ -1,22 +1,28 @@
-//! ALTER INDEX ... ALTER COLUMN ... SET STATISTICS, SET TABLESPACE, ATTACH PARTITION and DEPENDS ON EXTENSION.
+//! ALTER INDEX ... SET and RESET of storage parameters, ALTER COLUMN ... SET STATISTICS, SET TABLESPACE, ATTACH
+//! PARTITION and DEPENDS ON EXTENSION.
 
 use super::index::{change_options, find_index};
+use super::object_address::relation_of;
+use super::storage_parameters::index_options;
 use super::{DdlContext, kept};
+use crate::pg_catalog::calls::QualifiedName;
 use logstead_sql_catalog::attributes::{self, Attribute};
-use logstead_sql_parse::IndexAction;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_catalog::{IndexDef, Relation};
+use logstead_sql_parse::ast::{
+    AlterObjectDependsStmt, AlterTableCmd as Cmd, AlterTableStmt, ColumnTarget,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
+use std::sync::Arc;
 
-/// Runs it.
-pub(super) async fn execute(
-    name: &ast::ObjectName,
-    if_exists: bool,
-    action: &IndexAction,
+/// The index of a name, with its table, if it is the role's; none if it is not there and need not be.
+fn owned_index(
+    name: &impl QualifiedName,
+    missing_ok: bool,
     cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let Some(oid) = find_index(name, if_exists, cx)? else {
-        return Ok(());
+) -> Result<Option<(Arc<Relation>, Arc<IndexDef>)>> {
+    let Some(oid) = find_index(name, missing_ok, cx)? else {
+        return Ok(None);
     };
     let catalog = cx.catalog()?;
     let table = catalog.index_tables.get(&oid).copied();
@@ -24,9 +30,66 @@ pub(super) async fn execute(
     let found = table.and_then(|table| Some((table, table.indexes.iter().find(|i| i.oid == oid)?)));
     let (table, index) = found.ok_or_else(|| SqlError::internal("an index without a table"))?;
     cx.must_own_index(table, &index.name)?;
-    match action {
-        IndexAction::Statistics { column, target } => {
-            let at = column.checked_sub(1).unwrap_or(usize::MAX);
+    Ok(Some((Arc::clone(table), Arc::clone(index))))
+}
+
+/// Runs ALTER INDEX ... DEPENDS ON EXTENSION.
+pub(super) fn depends_on_extension(
+    stmt: &AlterObjectDependsStmt,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    owned_index(relation_of(&stmt.object)?, false, cx)?;
+    Err(SqlError::unsupported(
+        "ALTER INDEX ... DEPENDS ON EXTENSION",
+    ))
+}
+
+/// Runs ALTER INDEX.
+pub(super) async fn execute(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (name, missing_ok) = (&stmt.relation, stmt.missing_ok);
+    let [cmd] = stmt.cmds.as_slice() else {
+        return Err(this_form());
+    };
+    let (options, is_reset) = match cmd {
+        Cmd::SetRelOptions(options) => (options, false),
+        Cmd::ResetRelOptions(options) => (options, true),
+        _ => return alter_index(stmt, cmd, cx).await,
+    };
+    change_options(name, missing_ok, cx, |all| {
+        let old = std::mem::take(all);
+        *all = kept::changed_parameters(old, options, is_reset, index_options)?;
+        Ok(())
+    })
+    .await
+}
+
+fn this_form() -> SqlError {
+    SqlError::unsupported("this form of ALTER INDEX")
+}
+
+async fn alter_index(stmt: &AlterTableStmt, cmd: &Cmd, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (name, missing_ok) = (&stmt.relation, stmt.missing_ok);
+    let is_known = matches!(
+        cmd,
+        Cmd::SetStatistics {
+            column: ColumnTarget::Number(_),
+            ..
+        } | Cmd::SetTableSpace(_)
+            | Cmd::AttachPartition { .. }
+    );
+    if !is_known {
+        return Err(this_form());
+    }
+    let Some((table, index)) = owned_index(name, missing_ok, cx)? else {
+        return Ok(());
+    };
+    match cmd {
+        Cmd::SetStatistics {
+            column: ColumnTarget::Number(column),
+            target,
+        } => {
+            let at = usize::try_from(*column).ok();
+            let at = at.and_then(|at| at.checked_sub(1)).unwrap_or(usize::MAX);
             let state = SqlState::UNDEFINED_COLUMN;
             if at >= index.columns.len() + index.include.len() {
                 let message = format!(
@@ -52,24 +115,25 @@ pub(super) async fn execute(
                     SqlState::FEATURE_NOT_SUPPORTED,
                     format!(
                         "cannot alter statistics on non-expression column \"{}\" of index \"{}\"",
-                        key.name(table),
+                        key.name(&table),
                         index.name
                     ),
                 )
                 .hint("Alter statistics on table column instead."));
             }
             let value = kept::statistics_target(*target, cx)?;
-            change_options(name, if_exists, cx, |all| {
+            change_options(name, missing_ok, cx, |all| {
                 attributes::set(all, Attribute::Statistics(at), value.as_deref());
+                Ok(())
             })
             .await
         }
-        IndexAction::Tablespace(tablespace) if tablespace == "pg_default" => Ok(()),
-        IndexAction::Tablespace(tablespace) => Err(SqlError::new(
+        Cmd::SetTableSpace(tablespace) if &**tablespace == "pg_default" => Ok(()),
+        Cmd::SetTableSpace(tablespace) => Err(SqlError::new(
             SqlState::UNDEFINED_OBJECT,
             format!("tablespace \"{tablespace}\" does not exist"),
         )),
-        IndexAction::AttachPartition => Err(SqlError::new(
+        _ => Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
             format!(
                 "ALTER action ATTACH PARTITION cannot be performed on relation \"{}\"",
@@ -77,8 +141,5 @@ pub(super) async fn execute(
             ),
         )
         .detail("This operation is not supported for indexes.")),
-        IndexAction::DependsOnExtension => Err(SqlError::unsupported(
-            "ALTER INDEX ... DEPENDS ON EXTENSION",
-        )),
     }
 }

@@ -70,17 +70,21 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
     let Some(relation) = catalog.relations.get(&oid) else {
         return match alter.operations.as_slice() {
             [Op::RenameTable(new)] => {
-                index::rename(oid, new, cx).await?;
+                index::rename(oid, &calls::name_parts(new)?.1, cx).await?;
                 Ok(tag)
             }
             [Op::OwnerTo(new_owner)] => {
                 owners::of_relation(oid, new_owner, cx).await?;
                 Ok(tag)
             }
-            [Op::SetOptions(options)] => {
+            [Op::SetOptions(options, is_reset)] => {
                 let all = catalog.options_of(oid).to_vec();
-                let all = super::kept::changed_parameters(all, options, index_options)?;
-                index::change_options(&alter.name, false, cx, |old| *old = all).await?;
+                let all = super::kept::changed_parameters(all, options, *is_reset, index_options)?;
+                index::change_options(&alter.name, false, cx, |old| {
+                    *old = all;
+                    Ok(())
+                })
+                .await?;
                 Ok(tag)
             }
             _ => Err(wrong_kind(&name, "a table")),
@@ -182,7 +186,7 @@ impl Pass {
 /// statement that reads keeps the catalog it was planned with; the transaction's next one is planned anew.
 fn lock_level(operation: &Op) -> TableLock {
     match operation {
-        Op::ValidateConstraint { .. } | Op::SetOptions(_) => TableLock::ShareUpdateExclusive,
+        Op::ValidateConstraint { .. } | Op::SetOptions(..) => TableLock::ShareUpdateExclusive,
         Op::AlterColumn { op, .. } if alter_column::changes_nothing_read(op) => {
             TableLock::ShareUpdateExclusive
         }
@@ -272,14 +276,14 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
         Op::RenameConstraint { old_name, new_name } => {
             rename_constraint(&fold(old_name), &fold(new_name), table, cx).await
         }
-        Op::RenameTable(name) => renamed_table(table, name, cx).await,
+        Op::RenameTable(name) => renamed_table(table, &calls::name_parts(name)?.1, cx).await,
         Op::AlterColumn { column_name, op } => {
             alter_column::execute(&fold(column_name), op, table, cx).await
         }
         Op::OwnerTo(new_owner) => owners::of_relation(table.oid, new_owner, cx).await,
-        Op::SetOptions(options) => {
+        Op::SetOptions(options, is_reset) => {
             let all = cx.catalog()?.options_of(table.oid).to_vec();
-            let all = super::kept::changed_parameters(all, options, storage_options)?;
+            let all = super::kept::changed_parameters(all, options, *is_reset, storage_options)?;
             cx.state.push(Change::Options(table.oid, all));
             cx.update_relation(Relation::clone(table)).await.map(drop)
         }
@@ -299,11 +303,7 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
 }
 
 /// Renames a table that an older spelling takes for something else.
-pub(super) async fn rename_table(
-    oid: Oid,
-    new: &ast::ObjectName,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
+pub(super) async fn rename_table(oid: Oid, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
     let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
         return Err(SqlError::internal("a table that is gone"));
     };
@@ -312,12 +312,8 @@ pub(super) async fn rename_table(
     renamed_table(&table, new, cx).await
 }
 
-async fn renamed_table(
-    table: &Arc<Relation>,
-    new: &ast::ObjectName,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let new = cx.name(&calls::name_parts(new)?.1);
+async fn renamed_table(table: &Arc<Relation>, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    let new = cx.name(new);
     if cx
         .catalog()?
         .names

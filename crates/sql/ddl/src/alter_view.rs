@@ -132,9 +132,9 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
         Op::OwnerTo(new_owner) => {
             return owners::of_relation(relation.oid, new_owner, cx).await;
         }
-        Op::SetOptions(options) => {
+        Op::SetOptions(options, is_reset) => {
             let all = cx.catalog()?.options_of(relation.oid).to_vec();
-            let all = super::kept::changed_parameters(all, options, view::parameters)?;
+            let all = super::kept::changed_parameters(all, options, *is_reset, view::parameters)?;
             if let RelationKind::View(old) = &relation.kind {
                 let view = View::new(
                     old.rule,

@@ -5,8 +5,8 @@
 //! the rows that are passed a sample, in which each is as likely as any other, is looked at. So what it costs has a
 //! bound, whatever the table's size. VACUUM has nothing to do by itself: old versions go while the server runs.
 
-use super::DdlContext;
 use super::objects::no_relation;
+use super::{DdlContext, define};
 use crate::pg_catalog::calls;
 use logstead_engine::{Absent, RowRef, ScanCursor, TableLock};
 use logstead_sql_catalog::change::Change;
@@ -17,7 +17,7 @@ use logstead_sql_catalog::stored::STATISTICS;
 use logstead_sql_catalog::{Relation, RelationKind, stored_statistics};
 use logstead_sql_exec as exec;
 use logstead_sql_exec::StoredColumn;
-use logstead_sql_parse::Maintain;
+use logstead_sql_parse::ast::{Name, VacuumRelation, VacuumStmt};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -52,10 +52,72 @@ const SHARED: [&str; 11] = [
     "pg_tablespace",
 ];
 
+/// What VACUUM or ANALYZE is to do.
+struct VacuumParams<'a> {
+    /// VACUUM was said.
+    vacuum: bool,
+    /// Statistics are to be gathered.
+    analyze: bool,
+    /// Tables with the columns that are named; none are all.
+    relations: &'a [VacuumRelation],
+}
+
+impl VacuumParams<'_> {
+    fn verb(&self) -> &'static str {
+        if self.vacuum { "vacuum" } else { "analyze" }
+    }
+
+    /// What the options say (`ExecVacuum`).
+    fn of(stmt: &VacuumStmt) -> Result<VacuumParams<'_>> {
+        let vacuum = stmt.is_vacuumcmd;
+        let mut params = VacuumParams {
+            vacuum,
+            analyze: !vacuum,
+            relations: &stmt.rels,
+        };
+        let (mut full, mut toast) = (false, true);
+        for option in &stmt.options {
+            let is_known = match &*option.name {
+                "verbose" | "skip_locked" => true,
+                "analyze"
+                | "full"
+                | "freeze"
+                | "disable_page_skipping"
+                | "process_toast"
+                | "truncate" => vacuum,
+                // These have values of their own.
+                "index_cleanup" | "parallel" if vacuum => continue,
+                _ => false,
+            };
+            if !is_known {
+                let (verb, name) = (params.verb().to_uppercase(), &option.name);
+                let message = format!("unrecognized {verb} option \"{name}\"");
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
+            let on = define::get_boolean(option)?;
+            match &*option.name {
+                "analyze" => params.analyze = on,
+                "full" => full = on,
+                "process_toast" => toast = on,
+                _ => {}
+            }
+        }
+        let wrong = |message| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        if full && !toast {
+            return wrong("PROCESS_TOAST required with VACUUM FULL");
+        }
+        if !params.analyze && stmt.rels.iter().any(|of| !of.va_cols.is_empty()) {
+            return wrong("ANALYZE option must be specified when a column list is provided");
+        }
+        Ok(params)
+    }
+}
+
 /// Runs VACUUM or ANALYZE.
-pub(super) async fn execute(command: &Maintain, cx: &mut DdlContext<'_>) -> Result<()> {
-    for (oid, columns) in targets(command, cx)? {
-        if command.analyze {
+pub(super) async fn execute(stmt: &VacuumStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let params = VacuumParams::of(stmt)?;
+    for (oid, columns) in targets(&params, cx)? {
+        if params.analyze {
             table(oid, &columns, cx).await?;
         }
     }
@@ -63,10 +125,10 @@ pub(super) async fn execute(command: &Maintain, cx: &mut DdlContext<'_>) -> Resu
 }
 
 /// The tables that it is about, with the positions of the columns that are named.
-fn targets(command: &Maintain, cx: &mut DdlContext<'_>) -> Result<Vec<(Oid, Vec<usize>)>> {
+fn targets(command: &VacuumParams<'_>, cx: &mut DdlContext<'_>) -> Result<Vec<(Oid, Vec<usize>)>> {
     let catalog = cx.catalog()?;
     let mut found = Vec::new();
-    if command.targets.is_empty() {
+    if command.relations.is_empty() {
         let mut all: Vec<_> = catalog
             .relations
             .values()
@@ -80,18 +142,19 @@ fn targets(command: &Maintain, cx: &mut DdlContext<'_>) -> Result<Vec<(Oid, Vec<
         }
         return Ok(found);
     }
-    for (name, columns) in &command.targets {
+    for VacuumRelation { relation, va_cols } in command.relations {
+        let name = relation;
         let (schema, plain) = calls::lookup_parts(name)?;
         let oid = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
         let relation = oid.map(|oid| catalog.relations.get(&oid).cloned());
         let Some(relation) = relation else {
             return Err(no_relation(name));
         };
-        let verb = if command.vacuum { "vacuum" } else { "analyze" };
+        let verb = command.verb();
         match relation {
             Some(relation) if relation.has_rows() => {
                 if may(command, &relation, cx)? {
-                    found.push((relation.oid, positions(&relation, columns)?));
+                    found.push((relation.oid, positions(&relation, va_cols)?));
                 }
             }
             // The system's relations have no rows of their own to be counted.
@@ -121,7 +184,7 @@ fn warn(cx: &mut DdlContext<'_>, message: String) {
 }
 
 /// Whether the table, or the database that it is of, is the role's; others' are passed with a warning.
-fn may(command: &Maintain, relation: &Relation, cx: &mut DdlContext<'_>) -> Result<bool> {
+fn may(command: &VacuumParams<'_>, relation: &Relation, cx: &mut DdlContext<'_>) -> Result<bool> {
     let catalog = cx.catalog()?;
     let system = matches!(relation.kind, RelationKind::Virtual(_));
     let shared = system && SHARED.contains(&relation.name.as_str());
@@ -132,7 +195,7 @@ fn may(command: &Maintain, relation: &Relation, cx: &mut DdlContext<'_>) -> Resu
     if allowed {
         return Ok(true);
     }
-    let verb = if command.vacuum { "vacuum" } else { "analyze" };
+    let verb = command.verb();
     let who = match (shared, system) {
         (true, _) => "superuser",
         (false, true) => "superuser or database owner",
@@ -146,13 +209,13 @@ fn may(command: &Maintain, relation: &Relation, cx: &mut DdlContext<'_>) -> Resu
     Ok(false)
 }
 
-fn positions(relation: &Relation, names: &[String]) -> Result<Vec<usize>> {
+fn positions(relation: &Relation, names: &[Name]) -> Result<Vec<usize>> {
     let mut found = Vec::with_capacity(names.len());
     for name in names {
         let position = relation
             .columns
             .iter()
-            .position(|c| !c.dropped && c.name == *name);
+            .position(|c| !c.dropped && *c.name == **name);
         let position = position.ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_COLUMN,

@@ -7,6 +7,7 @@ use crate::pg_catalog::calls::QualifiedName;
 use logstead_sql_catalog::attributes::Attribute;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Column, Timing};
+use logstead_sql_parse::ast::DefElem;
 use logstead_sql_parse::lowered::{self as ast, Spanned};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
@@ -72,7 +73,7 @@ pub(super) enum NewKind {
 /// A sequence that a column owns: serial or identity.
 pub(super) struct NewSequence {
     pub(super) ty: Oid,
-    pub(super) options: Vec<ast::SequenceOptions>,
+    pub(super) options: Vec<DefElem>,
 }
 
 /// A column asked for.

@@ -13,8 +13,13 @@ fn syntax(message: String) -> SqlError {
 
 /// 42601 for an option that is said twice (`errorConflictingDefElem`). `text` is that of the statement.
 pub fn conflicting(option: &DefElem, text: &str) -> SqlError {
+    conflicting_at(option.location, text)
+}
+
+/// The same of what stands at a place.
+pub fn conflicting_at(location: Location, text: &str) -> SqlError {
     SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options")
-        .at(option.location.character(text))
+        .at(location.character(text))
 }
 
 /// Sets what an option says, unless an earlier one has.
@@ -83,6 +88,32 @@ pub fn get_int32(option: &DefElem) -> Result<i32> {
         Some(DefArg::Integer(number)) => Ok(*number),
         Some(_) => Err(syntax(format!("{} requires an integer value", option.name))),
     }
+}
+
+/// The value as a whole number of eight bytes (`defGetInt64`).
+pub fn get_int64(option: &DefElem) -> Result<i64> {
+    let written = match &option.arg {
+        None => return Err(requires_parameter(option)),
+        Some(DefArg::Integer(number)) => return Ok(i64::from(*number)),
+        // What is too large for four bytes is no integer to the grammar.
+        Some(DefArg::Float(written)) => written,
+        Some(_) => {
+            return Err(syntax(format!("{} requires a numeric value", option.name)));
+        }
+    };
+    written.parse().map_err(|_| {
+        let digits = written.strip_prefix('-').unwrap_or(written);
+        match digits.bytes().all(|b| b.is_ascii_digit()) {
+            true => SqlError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("value \"{written}\" is out of range for type bigint"),
+            ),
+            false => SqlError::new(
+                SqlState::INVALID_TEXT_REPRESENTATION,
+                format!("invalid input syntax for type bigint: \"{written}\""),
+            ),
+        }
+    })
 }
 
 /// The value as a number (`defGetNumeric`).

@@ -3,10 +3,12 @@
 use super::alter_table::{system_relation, wrong_kind};
 use super::constraints::check_type;
 use super::names::{columns_part, free_name, is_taken};
+use super::object_address::relation_of;
 use super::objects::{name_taken, no_relation, no_schema};
 use super::storage_parameters::index_options;
-use super::{DdlContext, computed, expressions, generated, kept};
-use crate::pg_catalog::{calls, operator_class, operator_class_name};
+use super::{DdlContext, computed, define, expressions, generated, kept};
+use crate::pg_catalog::calls::{self, QualifiedName};
+use crate::pg_catalog::{operator_class, operator_class_name};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::Change;
@@ -15,8 +17,9 @@ use logstead_sql_catalog::computed::calls as calls_users;
 use logstead_sql_catalog::rights::denied;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
+use logstead_sql_parse as parse;
+use logstead_sql_parse::ast::{ClusterStmt, ReindexStmt, ReindexTarget, RenameStmt};
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{self as parse, IndexCommand};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::index_expression;
 use logstead_sql_plan::expr::Expr;
@@ -399,7 +402,7 @@ pub(super) async fn copy(table: &Relation, from: IndexDef, cx: &mut DdlContext<'
 
 /// OID of an index by name; `None` (with a notice) if it does not exist and need not.
 pub(super) fn find_index(
-    name: &ast::ObjectName,
+    name: &impl QualifiedName,
     if_exists: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Oid>> {
@@ -419,98 +422,69 @@ pub(super) fn find_index(
     Ok(Some(oid))
 }
 
-/// Runs ALTER INDEX and REINDEX.
-pub(super) async fn command(command: &IndexCommand, cx: &mut DdlContext<'_>) -> Result<()> {
-    match command {
-        IndexCommand::Rename {
-            if_exists,
-            name,
-            new,
-        } => {
-            // As in PostgreSQL, the statement renames tables too.
-            let (schema, plain) = calls::lookup_parts(name)?;
-            let catalog = cx.catalog()?;
-            let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
-            let is_table = |oid: &Oid| {
-                let relation = catalog.relations.get(oid);
-                relation.is_some_and(|r| matches!(r.kind, RelationKind::Table))
-            };
-            if let Some(oid) = found.filter(is_table) {
-                return super::alter_table::rename_table(oid, new, cx).await;
-            }
-            match find_index(name, *if_exists, cx)? {
-                Some(oid) => rename(oid, new, cx).await,
-                None => Ok(()),
-            }
-        }
-        IndexCommand::Set {
-            if_exists,
-            name,
-            options,
-        } => {
-            let new = index_options(options)?;
-            change_options(name, *if_exists, cx, |all| {
-                all.retain(|o| !new.iter().any(|n| option_name(n) == option_name(o)));
-                all.extend(new);
-            })
-            .await
-        }
-        IndexCommand::Reset {
-            if_exists,
-            name,
-            options,
-        } => {
-            change_options(name, *if_exists, cx, |all| {
-                all.retain(|o| !options.iter().any(|n| n == option_name(o)));
-            })
-            .await
-        }
-        IndexCommand::Alter {
-            if_exists,
-            name,
-            action,
-        } => super::alter_index::execute(name, *if_exists, action, cx).await,
-        IndexCommand::Cluster { table, index } => cluster(table, index.as_ref(), cx),
-        IndexCommand::ReindexAll { schema, name } => reindex_all(*schema, name, cx),
-        IndexCommand::Reindex {
-            table: false,
-            name,
-            concurrently,
-        } => {
+/// Runs ALTER INDEX ... RENAME TO.
+pub(super) async fn rename_named(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let name = relation_of(&stmt.object)?;
+    // As in PostgreSQL, the statement renames tables too.
+    let (schema, plain) = calls::lookup_parts(name)?;
+    let catalog = cx.catalog()?;
+    let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+    let is_table = |oid: &Oid| {
+        let relation = catalog.relations.get(oid);
+        relation.is_some_and(|r| matches!(r.kind, RelationKind::Table))
+    };
+    if let Some(oid) = found.filter(is_table) {
+        return super::alter_table::rename_table(oid, &stmt.newname, cx).await;
+    }
+    match find_index(name, stmt.missing_ok, cx)? {
+        Some(oid) => rename(oid, &stmt.newname, cx).await,
+        None => Ok(()),
+    }
+}
+
+/// Is CONCURRENTLY among the options of REINDEX?
+pub fn is_concurrent(stmt: &ReindexStmt) -> Result<bool> {
+    let mut options = stmt.params.iter().filter(|p| &*p.name == "concurrently");
+    options.try_fold(false, |_, option| define::get_boolean(option))
+}
+
+/// Runs REINDEX.
+pub(super) async fn reindex(stmt: &ReindexStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let concurrently = is_concurrent(stmt)?;
+    match &stmt.target {
+        ReindexTarget::Index(name) => {
             let Some(oid) = find_index(name, false, cx)? else {
                 return Ok(());
             };
             let table = cx.catalog()?.index_tables.get(&oid).copied();
             let table = table.ok_or_else(|| no_relation(name))?;
-            reindex(table, Some(oid), *concurrently, cx).await
+            build_anew(table, Some(oid), concurrently, cx).await
         }
-        IndexCommand::Reindex {
-            table: true,
-            name,
-            concurrently,
-        } => {
+        ReindexTarget::Table(name) => {
             let (schema, plain) = calls::lookup_parts(name)?;
             let catalog = cx.catalog()?;
             let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
             let oid = found.ok_or_else(|| no_relation(name))?;
             match catalog.relations.get(&oid).map(|r| &r.kind) {
                 Some(RelationKind::Table | RelationKind::Materialized(..)) => {
-                    reindex(oid, None, *concurrently, cx).await
+                    build_anew(oid, None, concurrently, cx).await
                 }
-                Some(RelationKind::Virtual(_)) if *concurrently => Err(no_concurrent_catalogs()),
+                Some(RelationKind::Virtual(_)) if concurrently => Err(no_concurrent_catalogs()),
                 Some(RelationKind::Virtual(_)) => Ok(()),
                 _ => Err(wrong_kind(&plain, "a table or materialized view")),
             }
         }
+        ReindexTarget::System(_) if concurrently => Err(no_concurrent_catalogs()),
+        ReindexTarget::Schema(name) => reindex_all(true, name, cx),
+        ReindexTarget::System(name) | ReindexTarget::Database(name) => reindex_all(false, name, cx),
     }
 }
 
-/// CLUSTER: rows have no order on disk here, so there is nothing to do, nor is it remembered that it was done.
-fn cluster(
-    name: &ast::ObjectName,
-    index: Option<&ast::Ident>,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
+/// Runs CLUSTER: rows have no order on disk here, so there is nothing to do, nor is it remembered that it was done.
+pub(super) fn cluster(stmt: &ClusterStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let Some(name) = &stmt.relation else {
+        return Ok(());
+    };
     let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
@@ -522,19 +496,22 @@ fn cluster(
         )
     });
     let table = table.ok_or_else(|| wrong_kind(&plain, "a table or materialized view"))?;
-    let Some(index) = index.map(fold) else {
+    let Some(index) = stmt.indexname.as_deref() else {
         return Err(SqlError::new(
             SqlState::UNDEFINED_OBJECT,
             format!("there is no previously clustered index for table \"{plain}\""),
         ));
     };
-    match table.indexes.iter().find(|known| known.name == index) {
+    match table.indexes.iter().find(|known| known.name == *index) {
         Some(known) if known.predicate.is_some() => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             format!("cannot cluster on partial index \"{index}\""),
         )),
         Some(_) => Ok(()),
-        None if catalog.names.contains_key(&(table.schema, index.clone())) => {
+        None if catalog
+            .names
+            .contains_key(&(table.schema, index.to_owned())) =>
+        {
             let message = format!("\"{index}\" is not an index for table \"{plain}\"");
             Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
         }
@@ -545,15 +522,11 @@ fn cluster(
     }
 }
 
-fn option_name(option: &str) -> &str {
-    option.split('=').next().unwrap_or_default()
-}
-
 pub(super) async fn change_options(
-    name: &ast::ObjectName,
+    name: &impl QualifiedName,
     if_exists: bool,
     cx: &mut DdlContext<'_>,
-    change: impl FnOnce(&mut Vec<String>),
+    change: impl FnOnce(&mut Vec<String>) -> Result<()>,
 ) -> Result<()> {
     let Some(oid) = find_index(name, if_exists, cx)? else {
         return Ok(());
@@ -576,7 +549,7 @@ pub(super) async fn change_options(
         .get(&oid)
         .cloned()
         .unwrap_or_default();
-    change(&mut all);
+    change(&mut all)?;
     cx.state.push(Change::Options(oid, all));
     cx.update_index(table.schema, index).await
 }
@@ -633,7 +606,7 @@ async fn lock_when_free(table: Oid, cx: &mut DdlContext<'_>) -> Result<bool> {
 
 /// Builds indexes of a table anew, among writers, then puts them in the places of the old ones with the table locked,
 /// which takes no time.
-async fn reindex(
+async fn build_anew(
     table: Oid,
     only: Option<Oid>,
     concurrently: bool,
@@ -697,8 +670,8 @@ async fn reindex(
 }
 
 /// Renames an index, and the constraint it serves.
-pub(super) async fn rename(oid: Oid, new: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<()> {
-    let new = cx.name(&calls::name_parts(new)?.1);
+pub(super) async fn rename(oid: Oid, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    let new = cx.name(new);
     let gone = || {
         SqlError::new(
             SqlState::UNDEFINED_OBJECT,

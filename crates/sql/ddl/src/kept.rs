@@ -7,7 +7,7 @@ use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::text::fold;
-use logstead_sql_parse::ast::ReplicaIdentity;
+use logstead_sql_parse::ast::{DefElem, ReplicaIdentity};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info, user};
@@ -269,24 +269,29 @@ pub(super) fn forget_column(table: Oid, position: usize, cx: &mut DdlContext<'_>
     Ok(())
 }
 
-/// Storage parameters after SET and RESET, which is a SET to no value.
+/// Storage parameters after SET or RESET.
 pub(super) fn changed_parameters(
     mut all: Vec<String>,
-    said: &[ast::SqlOption],
-    read: impl FnOnce(&[ast::SqlOption]) -> Result<Vec<String>>,
+    said: &[DefElem],
+    is_reset: bool,
+    read: impl FnOnce(&[DefElem]) -> Result<Vec<String>>,
 ) -> Result<Vec<String>> {
     let name = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
-    let mut given = Vec::new();
-    for option in said {
-        match option.value {
-            None => {
-                let key = fold(&option.key);
-                all.retain(|o| name(o) != key);
-            }
-            Some(_) => given.push(option.clone()),
+    if is_reset {
+        if said.iter().any(|option| option.arg.is_some()) {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "RESET must not include values for parameters",
+            ));
         }
+        let is_said = |known: &str| {
+            let mut own = said.iter().filter(|option| option.namespace.is_none());
+            own.any(|option| *option.name == *known)
+        };
+        all.retain(|known| !is_said(&name(known)));
+        return Ok(all);
     }
-    let given = read(&given)?;
+    let given = read(said)?;
     all.retain(|o| !given.iter().any(|g| name(g) == name(o)));
     all.extend(given);
     Ok(all)

@@ -84,6 +84,7 @@ pub use computed::{Unfilled, build};
 pub use databases::moves_database;
 pub(crate) use databases::no_database;
 pub(crate) use domains::with_value;
+pub use index::is_concurrent as is_concurrent_reindex;
 pub use large_objects::rights as large_object_rights;
 pub use object_address::{drop_owned_roles, large_objects as large_objects_named};
 pub use objects::name_taken;
@@ -190,18 +191,6 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
         utility::execute(stmt, cx).await?;
         return Ok(stmt.tag().to_owned());
     }
-    if let StatementKind::AlterSequence(alter) = &parsed.kind {
-        sequence::alter(alter, cx).await?;
-        return Ok("ALTER SEQUENCE".to_owned());
-    }
-    if let StatementKind::Index(command) = &parsed.kind {
-        index::command(command, cx).await?;
-        return Ok(command.tag().to_owned());
-    }
-    if let StatementKind::Maintain(command) = &parsed.kind {
-        analyze::execute(command, cx).await?;
-        return Ok(command.tag().to_owned());
-    }
     if let StatementKind::View(command) = &parsed.kind {
         match &**command {
             ViewCommand::Create(create) if create.materialized => {
@@ -236,24 +225,6 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
             ..
         } => {
             create_schema(schema_name, *if_not_exists, cx).await?;
-        }
-        Statement::CreateSequence {
-            temporary,
-            if_not_exists,
-            name,
-            data_type,
-            sequence_options,
-            owned_by,
-        } => {
-            let create = sequence::Create {
-                temporary: *temporary,
-                if_not_exists: *if_not_exists,
-                name,
-                data_type: data_type.as_ref(),
-                options: sequence_options,
-                owned_by: owned_by.as_ref(),
-            };
-            sequence::create(&create, cx).await?;
         }
         _ => return Err(SqlError::internal("no statement for the catalog")),
     }

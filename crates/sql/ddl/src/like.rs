@@ -16,7 +16,7 @@ use logstead_sql_catalog::{
     Catalog, Column, ConstraintKind, IndexDef, IndexKey, Relation, RelationKind, SequenceDef,
 };
 use logstead_sql_parse as parse;
-use logstead_sql_parse::ast::table_like as bits;
+use logstead_sql_parse::ast::{DefArg, DefElem, DefElemAction, Location, table_like as bits};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
@@ -136,16 +136,23 @@ fn same_sequence(catalog: &Catalog, oid: Oid) -> Option<NewSequence> {
         cache,
         cycle,
     } = *def;
-    let number = |value: i64| value.to_string();
+    let option = |name: &str, arg: DefArg| DefElem {
+        namespace: None,
+        name: name.into(),
+        arg: Some(arg),
+        action: DefElemAction::Unspecified,
+        location: Location::UNKNOWN,
+    };
+    let number = |value: i64| DefArg::Float(value.to_string().into());
     Some(NewSequence {
         ty,
         options: vec![
-            ast::SequenceOptions::IncrementBy(number(increment)),
-            ast::SequenceOptions::MinValue(Some(number(min))),
-            ast::SequenceOptions::MaxValue(Some(number(max))),
-            ast::SequenceOptions::StartWith(number(start)),
-            ast::SequenceOptions::Cache(number(cache)),
-            ast::SequenceOptions::Cycle(cycle),
+            option("increment", number(increment)),
+            option("minvalue", number(min)),
+            option("maxvalue", number(max)),
+            option("start", number(start)),
+            option("cache", number(cache)),
+            option("cycle", DefArg::Boolean(cycle)),
         ],
     })
 }

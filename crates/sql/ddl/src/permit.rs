@@ -5,16 +5,19 @@
 //! - Names that mean nothing are let through: the statement itself says so.
 
 use super::DdlContext;
-use super::object_address::{name_and_relation, name_of, plain_name};
+use super::object_address::{name_and_relation, name_of, plain_name, relation_of};
 use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
 use logstead_sql_catalog::rights::{Access, AclChecker, denied, denied_relation, word_of};
 use logstead_sql_catalog::role::Roles;
 use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
-use logstead_sql_parse::ast::{CommentStmt, DropStmt, ObjectType, Stmt, TruncateStmt};
+use logstead_sql_parse::ast::{
+    AlterTableCmd, CommentStmt, DropStmt, ObjectType, Persistence, ReindexTarget,
+    RelationKind as AlteredKind, Stmt, TruncateStmt,
+};
 use logstead_sql_parse::lowered::{self as ast, Statement as S};
-use logstead_sql_parse::{IndexCommand, Parsed, StatementKind, ViewCommand};
+use logstead_sql_parse::{Parsed, StatementKind, ViewCommand};
 use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
 use logstead_sql_plan::{Bound, PermissionChecker, Permissions};
 use logstead_sql_types::error::{Result, SqlError};
@@ -518,6 +521,35 @@ impl Asker<'_> {
             Stmt::Comment(comment) => self.comment(comment),
             Stmt::Drop(drop) => self.drop(drop),
             Stmt::Truncate(truncate) => self.truncate(truncate),
+            // OWNED BY asks itself.
+            Stmt::CreateSeq(create) => match create.sequence.persistence {
+                Persistence::Temporary => self.must_create_temporary(),
+                _ => self.must_create(&create.sequence),
+            },
+            Stmt::AlterSeq(alter) => self.must_own(&alter.sequence),
+            Stmt::Rename(rename)
+                if matches!(rename.rename_type, ObjectType::Index | ObjectType::Sequence) =>
+            {
+                let relation = relation_of(&rename.object)?;
+                self.must_own(relation)?;
+                self.must_create_beside(relation)
+            }
+            Stmt::AlterTable(alter)
+                if alter.objtype == AlteredKind::Index
+                    && !matches!(alter.cmds.as_slice(), [AlterTableCmd::ChangeOwner(_)]) =>
+            {
+                self.must_own(&alter.relation)
+            }
+            Stmt::AlterObjectDepends(depends) => self.must_own(relation_of(&depends.object)?),
+            Stmt::Cluster(cluster) => match &cluster.relation {
+                Some(table) => self.must_own(table),
+                None => Ok(()),
+            },
+            Stmt::Reindex(reindex) => match &reindex.target {
+                ReindexTarget::Index(name) | ReindexTarget::Table(name) => self.must_own(name),
+                // It asks itself.
+                _ => Ok(()),
+            },
             // They ask themselves.
             Stmt::CreateRole(_)
             | Stmt::AlterRole(_)
@@ -545,6 +577,7 @@ impl Asker<'_> {
             | Stmt::AlterEnum(_)
             | Stmt::CreateRange(_)
             | Stmt::CreateTrig(_)
+            | Stmt::Vacuum(_)
             | Stmt::Rename(_)
             | Stmt::AlterObjectSchema(_)
             | Stmt::AlterOwner(_)
@@ -592,31 +625,7 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
     };
     match &parsed.kind {
         K::Utility(stmt) => return asker.utility(stmt),
-        // It asks itself.
-        K::Maintain(_) => return Ok(()),
-        K::AlterSequence(alter) => {
-            asker.must_own(&alter.name)?;
-            if alter.rename.is_some() {
-                asker.must_create_beside(&alter.name)?;
-            }
-            return Ok(());
-        }
         K::AlterConstraint(alter) => return asker.must_own(&alter.table),
-        K::Index(command) => {
-            return match &**command {
-                IndexCommand::Reindex { name, .. }
-                | IndexCommand::Set { name, .. }
-                | IndexCommand::Alter { name, .. }
-                | IndexCommand::Reset { name, .. } => asker.must_own(name),
-                // It asks itself.
-                IndexCommand::ReindexAll { .. } => Ok(()),
-                IndexCommand::Cluster { table, .. } => asker.must_own(table),
-                IndexCommand::Rename { name, .. } => {
-                    asker.must_own(name)?;
-                    asker.must_create_beside(name)
-                }
-            };
-        }
         K::View(command) => {
             return match &**command {
                 ViewCommand::Create(create) => {
@@ -638,13 +647,6 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
     }
     match &**parsed.statement {
         S::CreateTable(table) => asker.create_table(table),
-        // OWNED BY asks itself.
-        S::CreateSequence {
-            temporary, name, ..
-        } => match temporary {
-            true => asker.must_create_temporary(),
-            false => asker.must_create(name),
-        },
         S::CreateIndex(index) => {
             asker.must_own(&index.table_name)?;
             asker.must_create_beside(&index.table_name)

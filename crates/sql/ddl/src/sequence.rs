@@ -3,7 +3,9 @@
 use super::alter_table::{position_of, wrong_kind};
 use super::columns::NewSequence;
 use super::create_table::exists;
+use super::define::{conflicting, get_int64, set_once, unexpected};
 use super::names::{free_name, is_taken};
+use super::object_address::relation_of;
 use super::objects::{name_taken, no_relation};
 use super::{DdlContext, drop as dropping};
 use crate::pg_catalog::calls;
@@ -11,79 +13,115 @@ use logstead_engine::TableLock;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::sequence::{type_label, type_range};
 use logstead_sql_catalog::{Relation, RelationKind, SequenceDef};
-use logstead_sql_parse::AlterSequence;
-use logstead_sql_parse::lowered::{self as ast, SequenceOptions};
+use logstead_sql_parse::ast::{
+    AlterSeqStmt, AnyName, CreateSeqStmt, DefArg, DefElem, Name, Persistence, RangeVar, RenameStmt,
+    TypeName,
+};
+use logstead_sql_parse::lower_type;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Oid, SqlType, oid};
 use logstead_types::{SqlState, TableId};
 use std::sync::Arc;
 
-/// CREATE SEQUENCE as parsed.
-pub(super) struct Create<'a> {
-    pub(super) temporary: bool,
-    pub(super) if_not_exists: bool,
-    pub(super) name: &'a ast::ObjectName,
-    pub(super) data_type: Option<&'a ast::DataType>,
-    pub(super) options: &'a [SequenceOptions],
-    pub(super) owned_by: Option<&'a ast::ObjectName>,
-}
-
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-/// The number that an option says.
-fn number(text: &String) -> Result<i64> {
-    text.parse().map_err(|_| {
-        SqlError::new(
-            SqlState::INVALID_TEXT_REPRESENTATION,
-            format!("invalid input syntax for type bigint: \"{text}\""),
-        )
-    })
-}
-
+/// What the options of a sequence say (`init_params`).
 #[derive(Default)]
-struct Options {
+struct Options<'a> {
+    data_type: Option<&'a TypeName>,
     increment: Option<i64>,
     min: Option<Option<i64>>,
     max: Option<Option<i64>>,
     start: Option<i64>,
     cache: Option<i64>,
     cycle: Option<bool>,
-    /// SEQUENCE NAME of an identity column: schema, if it was said, and name.
-    name: Vec<String>,
+    /// RESTART, with its value if one is given.
+    restart: Option<Option<i64>>,
+    owned_by: Option<&'a AnyName>,
+    /// SEQUENCE NAME of an identity column.
+    name: Option<&'a AnyName>,
 }
 
-fn read_options(options: &[SequenceOptions]) -> Result<Options> {
-    let redundant = || SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options");
-    fn set<T>(slot: &mut Option<T>, value: T) -> bool {
-        slot.replace(value).is_none()
-    }
-    let mut o = Options::default();
-    for option in options {
-        let first = match option {
-            SequenceOptions::IncrementBy(e) => set(&mut o.increment, number(e)?),
-            SequenceOptions::MinValue(e) => set(&mut o.min, e.as_ref().map(number).transpose()?),
-            SequenceOptions::MaxValue(e) => set(&mut o.max, e.as_ref().map(number).transpose()?),
-            SequenceOptions::StartWith(e) => set(&mut o.start, number(e)?),
-            SequenceOptions::Cache(e) => set(&mut o.cache, number(e)?),
-            SequenceOptions::Cycle(cycle) => set(&mut o.cycle, *cycle),
-            SequenceOptions::Name(parts) => {
-                o.name.clone_from(parts);
-                true
+/// A number, or that there is none.
+fn opt_int64(option: &DefElem) -> Result<Option<i64>> {
+    option.arg.is_some().then(|| get_int64(option)).transpose()
+}
+
+impl<'a> Options<'a> {
+    /// Reads them. `text` is that of the statement.
+    fn of(options: &'a [DefElem], text: &str) -> Result<Options<'a>> {
+        let mut all = Options::default();
+        for option in options {
+            match (&*option.name, &option.arg) {
+                ("as", Some(DefArg::Type(name))) => {
+                    set_once(&mut all.data_type, &**name, option, text)?;
+                }
+                ("increment", _) => {
+                    set_once(&mut all.increment, get_int64(option)?, option, text)?;
+                }
+                ("start", _) => set_once(&mut all.start, get_int64(option)?, option, text)?,
+                ("cache", _) => set_once(&mut all.cache, get_int64(option)?, option, text)?,
+                ("minvalue", _) => set_once(&mut all.min, opt_int64(option)?, option, text)?,
+                ("maxvalue", _) => set_once(&mut all.max, opt_int64(option)?, option, text)?,
+                ("restart", _) => set_once(&mut all.restart, opt_int64(option)?, option, text)?,
+                ("cycle", arg) => {
+                    let cycle = *arg != Some(DefArg::Boolean(false));
+                    set_once(&mut all.cycle, cycle, option, text)?;
+                }
+                ("owned_by", Some(DefArg::Name(name))) => {
+                    set_once(&mut all.owned_by, name, option, text)?;
+                }
+                ("sequence_name", Some(DefArg::Name(name))) => {
+                    set_once(&mut all.name, name, option, text)?;
+                }
+                ("logged" | "unlogged", _) => {
+                    return Err(wrong_option("LOGGED or UNLOGGED", option, text));
+                }
+                _ => return Err(unexpected(option)),
             }
-        };
-        if !first {
-            return Err(redundant());
+        }
+        Ok(all)
+    }
+
+    /// The same of a sequence that is no column's own.
+    fn of_free(options: &'a [DefElem], text: &str) -> Result<Options<'a>> {
+        let all = Options::of(options, text)?;
+        match options.iter().find(|o| &*o.name == "sequence_name") {
+            Some(option) => Err(wrong_option("SEQUENCE NAME", option, text)),
+            None => Ok(all),
         }
     }
-    Ok(o)
+
+    /// The same of the sequence of a new identity column.
+    fn of_identity(options: &'a [DefElem], text: &str) -> Result<Options<'a>> {
+        let all = Options::of(options, text)?;
+        // The column's type is the sequence's.
+        if let Some(option) = options.iter().find(|o| &*o.name == "as") {
+            return Err(conflicting(option, text));
+        }
+        if all.owned_by.is_some() {
+            return Err(SqlError::unsupported("OWNED BY of an identity column"));
+        }
+        match all.restart {
+            Some(_) => Err(SqlError::unsupported("RESTART of a new identity column")),
+            None => Ok(all),
+        }
+    }
+}
+
+fn wrong_option(words: &str, option: &DefElem, text: &str) -> SqlError {
+    SqlError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("invalid sequence option {words}"),
+    )
+    .at(option.location.character(text))
 }
 
 /// A definition from options; `old` is what ALTER starts from.
-fn define(ty: Oid, options: &[SequenceOptions], old: Option<&SequenceDef>) -> Result<SequenceDef> {
-    let o = read_options(options)?;
+fn define(ty: Oid, o: &Options<'_>, old: Option<&SequenceDef>) -> Result<SequenceDef> {
     let (low, high) = type_range(ty);
     let increment = o.increment.or(old.map(|d| d.increment)).unwrap_or(1);
     if increment == 0 {
@@ -156,8 +194,9 @@ fn define(ty: Oid, options: &[SequenceOptions], old: Option<&SequenceDef>) -> Re
 }
 
 /// AS smallint, integer or bigint.
-fn sequence_type(data_type: &ast::DataType) -> Result<Oid> {
-    match logstead_sql_catalog::type_name::sql_type(data_type)?.oid {
+fn sequence_type(name: &TypeName, cx: &DdlContext<'_>) -> Result<Oid> {
+    let data_type = lower_type(name, cx.text)?;
+    match logstead_sql_catalog::type_name::sql_type(&data_type)?.oid {
         ty @ (oid::INT2 | oid::INT4 | oid::INT8) => Ok(ty),
         _ => Err(invalid(
             "sequence type must be smallint, integer, or bigint",
@@ -213,15 +252,24 @@ fn new_state(
 }
 
 /// Runs CREATE SEQUENCE.
-pub(super) async fn create(create: &Create<'_>, cx: &mut DdlContext<'_>) -> Result<()> {
-    let (schema, name) = cx.new_name_of(create.name, create.temporary)?;
-    if exists(cx, &schema, &name, create.if_not_exists)? {
+pub(super) async fn create(stmt: &CreateSeqStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let options = Options::of_free(&stmt.options, cx.text)?;
+    if options.restart.is_some() {
+        return Err(SqlError::unsupported("RESTART of a new sequence"));
+    }
+    let temporary = stmt.sequence.persistence == Persistence::Temporary;
+    let at = stmt.sequence.location.character(cx.text);
+    let (schema, name) = cx.new_name_at(&stmt.sequence, temporary, at)?;
+    if exists(cx, &schema, &name, stmt.if_not_exists)? {
         return Ok(());
     }
-    let ty = create.data_type.map_or(Ok(oid::INT8), sequence_type)?;
-    let def = define(ty, create.options, None)?;
+    let ty = match options.data_type {
+        Some(name) => sequence_type(name, cx)?,
+        None => oid::INT8,
+    };
+    let def = define(ty, &options, None)?;
     let made = store(cx, (schema.oid, &schema.name), name, def).await?;
-    if let Some(owner) = create.owned_by {
+    if let Some(owner) = options.owned_by {
         own(made.oid, owner, cx).await?;
     }
     Ok(())
@@ -235,9 +283,10 @@ pub(super) async fn create_owned(
     owned: &NewSequence,
 ) -> Result<Oid> {
     let catalog = cx.catalog()?;
-    let def = define(owned.ty, &owned.options, None)?;
-    let given = read_options(&owned.options)?.name;
-    let (schema, name) = match given.as_slice() {
+    let options = Options::of_identity(&owned.options, cx.text)?;
+    let def = define(owned.ty, &options, None)?;
+    let given = options.name.map_or(&[][..], |name| &name.names);
+    let (schema, name) = match given {
         [] => {
             let name = free_name(&table.name, Some(column), "seq", |n| {
                 is_taken(&catalog, table.schema, None, n)
@@ -245,10 +294,8 @@ pub(super) async fn create_owned(
             (None, name)
         }
         [name] => (None, cx.name(name)),
-        parts => {
-            let quoted = parts.iter().map(|part| ast::Ident::with_quote('"', part));
-            let whole = ast::ObjectName::from(quoted.collect::<Vec<_>>());
-            let (schema, name) = cx.new_name_of(&whole, table.is_temporary())?;
+        names => {
+            let (schema, name) = cx.new_name_at(names, table.is_temporary(), None)?;
             (Some(schema), name)
         }
     };
@@ -279,7 +326,7 @@ pub(super) async fn follow_type(sequence: Oid, ty: SqlType, cx: &mut DdlContext<
     if def.ty == ty.oid {
         return Ok(());
     }
-    let changed = define(ty.oid, &[], Some(def))?;
+    let changed = define(ty.oid, &Options::default(), Some(def))?;
     let state = cx.store.sequences().peek(relation.storage);
     let (last, called) = state.unwrap_or((changed.start, false));
     for (word, end, wrong) in [
@@ -312,12 +359,7 @@ pub(super) fn owner_of(
 }
 
 /// OWNED BY table.column, or NONE.
-async fn own(sequence: Oid, owner: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<()> {
-    let parts: Vec<String> = owner
-        .0
-        .iter()
-        .map(logstead_sql_catalog::text::fold)
-        .collect();
+async fn own(sequence: Oid, owner: &AnyName, cx: &mut DdlContext<'_>) -> Result<()> {
     if let Some((table, position)) = owner_of(cx, sequence)? {
         let identity = table
             .columns
@@ -331,12 +373,12 @@ async fn own(sequence: Oid, owner: &ast::ObjectName, cx: &mut DdlContext<'_>) ->
         }
         set_owner(cx, table.oid, position, None).await?;
     }
-    let (schema, table, column) = match parts.as_slice() {
-        [none] if none == "none" => return Ok(()),
+    let (schema, table, column): (Option<&str>, &Name, &Name) = match owner.names.as_slice() {
+        [none] if &**none == "none" => return Ok(()),
         [table, column] => (None, table, column),
         [schema, table, column] => {
             lookup::explicit(schema)?;
-            (Some(schema.as_str()), table, column)
+            (Some(&**schema), table, column)
         }
         _ => {
             return Err(
@@ -400,45 +442,81 @@ async fn set_owner(
     cx.update_relation(changed).await.map(drop)
 }
 
-/// Runs ALTER SEQUENCE.
-pub(super) async fn alter(alter: &AlterSequence, cx: &mut DdlContext<'_>) -> Result<()> {
-    let (schema, name) = calls::lookup_parts(&alter.name)?;
+/// The sequence that a statement names; none if it is not there and need not be.
+fn sequence_named(
+    named: &RangeVar,
+    missing_ok: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Arc<Relation>>> {
+    let (schema, name) = calls::lookup_parts(named)?;
     let catalog = cx.catalog()?;
     let Some(oid) = catalog.object_by_name(schema.as_deref(), &name, cx.search_path) else {
-        if alter.if_exists {
+        if missing_ok {
             let message = format!("relation \"{name}\" does not exist, skipping");
             cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
-            return Ok(());
+            return Ok(None);
         }
-        return Err(no_relation(&alter.name));
+        return Err(no_relation(named));
     };
-    let Some((relation, def)) = catalog.relations.get(&oid).and_then(|r| match &r.kind {
-        RelationKind::Sequence(def) => Some((Arc::clone(r), def.clone())),
-        _ => None,
-    }) else {
-        return Err(wrong_kind(&name, "a sequence"));
+    let relation = catalog.relations.get(&oid);
+    match relation.filter(|r| matches!(r.kind, RelationKind::Sequence(_))) {
+        Some(relation) => Ok(Some(Arc::clone(relation))),
+        None => Err(wrong_kind(&name, "a sequence")),
+    }
+}
+
+/// Runs ALTER SEQUENCE.
+pub(super) async fn alter(stmt: &AlterSeqStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let options = Options::of_free(&stmt.options, cx.text)?;
+    match sequence_named(&stmt.sequence, stmt.missing_ok, cx)? {
+        Some(relation) => change(&relation, &options, cx).await,
+        None => Ok(()),
+    }
+}
+
+/// Runs ALTER SEQUENCE ... RENAME TO.
+pub(super) async fn rename_named(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    match sequence_named(relation_of(&stmt.object)?, stmt.missing_ok, cx)? {
+        Some(relation) => rename(relation.oid, &stmt.newname, cx).await,
+        None => Ok(()),
+    }
+}
+
+/// Changes the sequence of an identity column.
+pub(super) async fn alter_identity(
+    relation: &Relation,
+    options: &[DefElem],
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let options = Options::of_free(options, cx.text)?;
+    change(relation, &options, cx).await
+}
+
+async fn change(relation: &Relation, options: &Options<'_>, cx: &mut DdlContext<'_>) -> Result<()> {
+    let RelationKind::Sequence(def) = &relation.kind else {
+        return Err(wrong_kind(&relation.name, "a sequence"));
     };
-    if let Some(new) = &alter.rename {
-        return rename(oid, &logstead_sql_catalog::text::fold(new), cx).await;
+    if let Some(owner) = options.owned_by {
+        own(relation.oid, owner, cx).await?;
     }
-    if let Some(owner) = &alter.owned_by {
-        own(oid, owner, cx).await?;
-    }
-    if alter.options.is_empty() && alter.restart.is_none() && alter.data_type.is_none() {
+    let ty = match options.data_type {
+        Some(name) => sequence_type(name, cx)?,
+        None => def.ty,
+    };
+    let changed = define(ty, options, Some(def))?;
+    if changed == *def && options.restart.is_none() {
         return Ok(());
     }
-    let ty = alter.data_type.as_ref().map_or(Ok(def.ty), sequence_type)?;
-    let changed = define(ty, &alter.options, Some(&def))?;
     let (last, called) = cx
         .store
         .sequences()
         .peek(relation.storage)
         .unwrap_or((changed.start, false));
-    let (last, called) = match alter.restart {
+    let (last, called) = match options.restart {
         Some(value) => (value.unwrap_or(changed.start), false),
         None => (last, called),
     };
-    let word = if alter.restart.is_some() {
+    let word = if options.restart.is_some() {
         "RESTART"
     } else {
         "START"
@@ -455,7 +533,7 @@ pub(super) async fn alter(alter: &AlterSequence, cx: &mut DdlContext<'_>) -> Res
             "{word} value ({last}) cannot be greater than MAXVALUE ({max})"
         )));
     }
-    restart(cx, &relation, changed, last, called).await
+    restart(cx, relation, changed, last, called).await
 }
 
 /// Gives a sequence a new definition and a new state, which rolls back with the transaction.

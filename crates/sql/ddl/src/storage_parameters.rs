@@ -1,9 +1,9 @@
 //! Storage parameters of tables and indexes: they change nothing here, and are judged and shown again as PostgreSQL
 //! does.
 
+use super::define;
 use logstead_sql_catalog::settings::parse_bool;
-use logstead_sql_catalog::text::fold;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::DefElem;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -107,25 +107,30 @@ fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
+/// The value of a parameter as text. Said alone it is true.
+pub(super) fn value_of(option: &DefElem) -> Result<String> {
+    match option.arg {
+        None => Ok("true".to_owned()),
+        Some(_) => define::get_string(option),
+    }
+}
+
 /// The parameters of a table in WITH or SET, `name=value`, in the order of the statement.
-pub(super) fn storage_options(options: &[ast::SqlOption]) -> Result<Vec<String>> {
+pub(super) fn storage_options(options: &[DefElem]) -> Result<Vec<String>> {
     read(options, false)
 }
 
 /// The same of an index.
-pub(super) fn index_options(options: &[ast::SqlOption]) -> Result<Vec<String>> {
+pub(super) fn index_options(options: &[DefElem]) -> Result<Vec<String>> {
     read(options, true)
 }
 
-fn read(options: &[ast::SqlOption], of_index: bool) -> Result<Vec<String>> {
+fn read(options: &[DefElem], of_index: bool) -> Result<Vec<String>> {
     let mut read: Vec<(Option<String>, String, String)> = Vec::new();
     for option in options {
-        let key = fold(&option.key);
-        let value = option.value.clone().unwrap_or_default();
-        let (space, name) = match key.split_once('.') {
-            Some((space, name)) => (Some(space.to_owned()), name.to_owned()),
-            None => (None, key),
-        };
+        let value = value_of(option)?;
+        let space = option.namespace.as_ref().map(ToString::to_string);
+        let name = option.name.to_string();
         if let Some(space) = space.as_ref().filter(|space| of_index || *space != "toast") {
             return Err(invalid(format!(
                 "unrecognized parameter namespace \"{space}\""
@@ -237,5 +242,36 @@ impl Parameter {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logstead_sql_parse::StatementKind;
+    use logstead_sql_parse::ast::{AlterTableCmd, Stmt};
+
+    #[test]
+    fn values_are_texts() -> Result<()> {
+        let text = "ALTER INDEX i SET (fillfactor = 70, a, toast.b = off, c = 'on', d = on)";
+        let kind = logstead_sql_parse::parse(text)?.remove(0).kind;
+        let StatementKind::Utility(stmt) = kind else {
+            panic!("{kind:?}");
+        };
+        let Stmt::AlterTable(alter) = &*stmt else {
+            panic!("{stmt:?}");
+        };
+        let [AlterTableCmd::SetRelOptions(options)] = alter.cmds.as_slice() else {
+            panic!("{stmt:?}");
+        };
+        let mut shown = Vec::new();
+        for option in options {
+            let space = option.namespace.iter().map(|space| format!("{space}."));
+            let space: String = space.collect();
+            shown.push(format!("{space}{}={}", option.name, value_of(option)?));
+        }
+        let wanted = ["fillfactor=70", "a=true", "toast.b=off", "c=on", "d=on"];
+        assert_eq!(shown, wanted);
+        Ok(())
     }
 }

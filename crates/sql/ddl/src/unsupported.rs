@@ -77,7 +77,9 @@ pub fn refusal(stmt: &Stmt) -> Option<&'static str> {
             | ObjectType::Policy
             | ObjectType::Trigger
             | ObjectType::Database
-            | ObjectType::Role => return None,
+            | ObjectType::Role
+            | ObjectType::Index
+            | ObjectType::Sequence => return None,
             of if is_routine(of) => return None,
             of => alter(of),
         },
@@ -88,6 +90,7 @@ pub fn refusal(stmt: &Stmt) -> Option<&'static str> {
             of => alter(of),
         },
         Stmt::AlterObjectDepends(depends) => match depends.object_type {
+            ObjectType::Index => return None,
             ObjectType::Trigger => "ALTER TRIGGER ... DEPENDS ON EXTENSION",
             ObjectType::MatView => "this form of ALTER MATERIALIZED VIEW",
             _ => "DEPENDS ON EXTENSION",

@@ -1,11 +1,13 @@
 //! Which function runs a statement that changes the catalog (`ProcessUtilitySlow`).
 
 use super::{
-    DdlContext, aggregates, comment, composites, databases, domains, drop, enums, extensions,
-    grant, owners, policies, ranges, roles, routines, triggers, types,
+    DdlContext, aggregates, alter_index, analyze, comment, composites, databases, domains, drop,
+    enums, extensions, grant, index, owners, policies, ranges, roles, routines, sequence, triggers,
+    types,
 };
 use logstead_sql_parse::ast::{
-    AlterObjectSchemaStmt, AlterTableCmd, AlterTableStmt, ObjectType, RenameStmt, Stmt,
+    AlterObjectSchemaStmt, AlterTableCmd, AlterTableStmt, ObjectType, RelationKind, RenameStmt,
+    Stmt,
 };
 use logstead_sql_types::error::{Result, SqlError};
 
@@ -43,6 +45,12 @@ pub(super) async fn execute(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()> 
         Stmt::Comment(stmt) => comment::execute(stmt, cx).await,
         Stmt::Drop(stmt) => drop::execute(stmt, cx).await,
         Stmt::Truncate(stmt) => drop::truncate(stmt, cx).await,
+        Stmt::CreateSeq(stmt) => sequence::create(stmt, cx).await,
+        Stmt::AlterSeq(stmt) => sequence::alter(stmt, cx).await,
+        Stmt::Cluster(stmt) => index::cluster(stmt, cx),
+        Stmt::Reindex(stmt) => index::reindex(stmt, cx).await,
+        Stmt::Vacuum(stmt) => analyze::execute(stmt, cx).await,
+        Stmt::AlterObjectDepends(stmt) => alter_index::depends_on_extension(stmt, cx),
         Stmt::Rename(stmt) => rename(stmt, cx).await,
         Stmt::AlterObjectSchema(stmt) => set_schema(stmt, cx).await,
         Stmt::AlterOwner(stmt) => owners::alter(stmt, cx).await,
@@ -61,6 +69,8 @@ async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
         ObjectType::Trigger => triggers::rename(stmt, cx).await,
         ObjectType::Database => databases::rename(stmt, cx).await,
         ObjectType::Role => roles::rename(stmt, cx).await,
+        ObjectType::Index => index::rename_named(stmt, cx).await,
+        ObjectType::Sequence => sequence::rename_named(stmt, cx).await,
         _ => routines::rename(stmt, cx).await,
     }
 }
@@ -73,10 +83,11 @@ async fn set_schema(stmt: &AlterObjectSchemaStmt, cx: &mut DdlContext<'_>) -> Re
     }
 }
 
-/// ALTER of an owner alone, and ALTER TYPE of attributes.
+/// ALTER of an owner alone, ALTER INDEX, and ALTER TYPE of attributes.
 async fn alter_table(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     match stmt.cmds.as_slice() {
         [AlterTableCmd::ChangeOwner(owner)] => owners::alter_relation(stmt, owner, cx).await,
+        _ if stmt.objtype == RelationKind::Index => alter_index::execute(stmt, cx).await,
         _ => composites::alter(stmt, cx).await,
     }
 }

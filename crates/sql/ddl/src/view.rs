@@ -1,11 +1,11 @@
 //! CREATE VIEW: the query bound, its tables numbered, its columns fixed.
 
-use super::DdlContext;
 use super::columns::COLUMNS_MAX;
 use super::dependents::{self, Object};
 use super::drop::word_of;
 use super::expressions::with_planner;
 use super::objects::name_taken;
+use super::{DdlContext, storage_parameters};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::options::boolean;
@@ -14,6 +14,7 @@ use logstead_sql_catalog::text::{fold, quote_literal};
 use logstead_sql_catalog::{
     Catalog, Column, Relation, RelationKind, View, ViewSource, source_name,
 };
+use logstead_sql_parse::ast::DefElem;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{self as parse, CreateView};
 use logstead_sql_plan::OutputColumn;
@@ -224,13 +225,13 @@ pub(super) fn columns(
 }
 
 /// Options of a view, `name=value`, in the order of the statement.
-pub(super) fn parameters(options: &[ast::SqlOption]) -> Result<Vec<String>> {
+pub(super) fn parameters(options: &[DefElem]) -> Result<Vec<String>> {
     let mut all = Vec::new();
     for option in options {
-        let name = fold(&option.key);
-        let value = option.value.as_deref().unwrap_or_default().to_lowercase();
+        let name = &*option.name;
+        let value = storage_parameters::value_of(option)?.to_lowercase();
         let known = ["security_barrier", "security_invoker", "check_option"];
-        if !known.contains(&name.as_str()) {
+        if !known.contains(&name) {
             return Err(SqlError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
                 format!("unrecognized parameter \"{name}\""),

@@ -19,12 +19,8 @@ pub enum StatementKind {
     TableOfExecute(Arc<super::Tree>),
     /// What is read as the grammar gives it: the catalog, or the session.
     Utility(Arc<Stmt>),
-    /// CREATE and ALTER of a table, an index, a sequence or a schema: the catalog. The command tag.
+    /// CREATE and ALTER of a table, CREATE of an index or a schema: the catalog. The command tag.
     Ddl(&'static str),
-    /// ALTER SEQUENCE: the catalog.
-    AlterSequence(Box<AlterSequence>),
-    /// REINDEX, CLUSTER and ALTER INDEX: the catalog.
-    Index(Box<IndexCommand>),
     /// ALTER TABLE ... ALTER CONSTRAINT: the catalog.
     AlterConstraint(Box<AlterConstraint>),
     /// Views: the catalog.
@@ -57,10 +53,6 @@ pub enum StatementKind {
     Notify,
     /// CHECKPOINT.
     Checkpoint,
-    /// VACUUM, ANALYZE.
-    Maintain(Box<super::Maintain>),
-    /// CLUSTER of all tables, REINDEX of schemas: nothing to do. The command tag.
-    Maintenance(&'static str),
     /// LOCK TABLE.
     Lock,
     /// Known SQL that is not supported, by name: answered with 0A000.
@@ -108,87 +100,6 @@ impl FetchDirection {
     pub const ALL: i64 = i64::MAX;
 }
 
-/// What else ALTER INDEX does.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum IndexAction {
-    /// SET STATISTICS of a column by its number.
-    Statistics {
-        column: usize,
-        target: i32,
-    },
-    Tablespace(String),
-    AttachPartition,
-    DependsOnExtension,
-}
-
-/// REINDEX, ALTER INDEX.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum IndexCommand {
-    Reindex {
-        table: bool,
-        name: ast::ObjectName,
-        concurrently: bool,
-    },
-    /// REINDEX SCHEMA; without a schema REINDEX DATABASE or SYSTEM of the database of that name.
-    ReindexAll { schema: bool, name: String },
-    Rename {
-        if_exists: bool,
-        name: ast::ObjectName,
-        new: ast::ObjectName,
-    },
-    Set {
-        if_exists: bool,
-        name: ast::ObjectName,
-        options: Vec<ast::SqlOption>,
-    },
-    Reset {
-        if_exists: bool,
-        name: ast::ObjectName,
-        options: Vec<String>,
-    },
-    Cluster {
-        table: ast::ObjectName,
-        index: Option<ast::Ident>,
-    },
-    Alter {
-        if_exists: bool,
-        name: ast::ObjectName,
-        action: IndexAction,
-    },
-}
-
-impl IndexCommand {
-    /// The command tag.
-    pub fn tag(&self) -> &'static str {
-        match self {
-            IndexCommand::Reindex { .. } | IndexCommand::ReindexAll { .. } => "REINDEX",
-            IndexCommand::Cluster { .. } => "CLUSTER",
-            _ => "ALTER INDEX",
-        }
-    }
-}
-
-/// ALTER SEQUENCE.
-#[derive(Clone, Debug)]
-pub struct AlterSequence {
-    /// IF EXISTS.
-    pub if_exists: bool,
-    /// Which.
-    pub name: ast::ObjectName,
-    /// RESTART, with its value if one is given.
-    pub restart: Option<Option<i64>>,
-    /// AS.
-    pub data_type: Option<ast::DataType>,
-    /// The options it shares with CREATE SEQUENCE.
-    pub options: Vec<ast::SequenceOptions>,
-    /// OWNED BY table.column (or NONE).
-    pub owned_by: Option<ast::ObjectName>,
-    /// RENAME TO.
-    pub rename: Option<ast::Ident>,
-}
-
 /// Decides by the tree's kind alone.
 pub(super) fn classify(statement: &Statement) -> StatementKind {
     use StatementKind as K;
@@ -202,7 +113,6 @@ pub(super) fn classify(statement: &Statement) -> StatementKind {
         Statement::CreateTable(_) => K::Ddl("CREATE TABLE"),
         Statement::CreateIndex(_) => K::Ddl("CREATE INDEX"),
         Statement::CreateSchema { .. } => K::Ddl("CREATE SCHEMA"),
-        Statement::CreateSequence { .. } => K::Ddl("CREATE SEQUENCE"),
         Statement::AlterTable(_) => K::Ddl("ALTER TABLE"),
         Statement::CreateMaterializedView { .. } => K::Unsupported("CREATE VIEW"),
         Statement::StartTransaction { .. }

@@ -24,12 +24,10 @@ mod expressions;
 mod generated;
 pub mod grammar;
 mod grouping;
-mod identity;
 mod kind;
 pub mod lexer;
 mod lower;
 pub mod lowered;
-mod maintenance;
 mod names;
 pub mod plpgsql;
 mod position;
@@ -51,12 +49,7 @@ pub use expressions::{
 };
 pub use generated::GeneratedChange;
 pub use grouping::GroupingWord;
-pub use identity::IdentityChange;
-pub use kind::{
-    AlterSequence, DeclareCursor, FetchDirection, FetchRows, IndexAction, IndexCommand,
-    StatementKind,
-};
-pub use maintenance::Maintain;
+pub use kind::{DeclareCursor, FetchDirection, FetchRows, StatementKind};
 pub use names::{fold_ident, folded, name_parts, name_span, schema_and_name};
 pub use position::{TextLength, byte_of};
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};

@@ -2,6 +2,7 @@
 //!
 //! The text of the query is what is stored (`catalog::view`).
 
+use crate::ast::DefElem;
 use crate::lowered as ast;
 
 /// A statement about views.
@@ -32,7 +33,7 @@ pub struct CreateView {
     pub temporary: bool,
     pub name: ast::ObjectName,
     pub columns: Vec<ast::Ident>,
-    pub options: Vec<ast::SqlOption>,
+    pub options: Vec<DefElem>,
     /// The query; its spans count in the whole text.
     pub query: Box<ast::Query>,
     /// First byte and end of the query in the text.

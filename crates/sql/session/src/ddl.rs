@@ -103,9 +103,9 @@ impl Session {
         // It may be the first of its transaction.
         self.transaction()?;
         // ANALYZE and VACUUM change nothing that anybody reads as data. What no serial order is asked of may do it.
-        let maintains = matches!(parsed.kind, StatementKind::Maintain(_))
-            && !self.reads_past()
-            && self.modes.isolation != Isolation::Serializable;
+        let vacuums = matches!(&parsed.kind, StatementKind::Utility(stmt) if matches!(**stmt, Stmt::Vacuum(_)));
+        let maintains =
+            vacuums && !self.reads_past() && self.modes.isolation != Isolation::Serializable;
         if self.context.read_only.get() && !maintains {
             return Err(refused_in_read_only(parsed));
         }
@@ -176,13 +176,10 @@ impl Session {
 /// What a statement that is not planned is called in messages.
 pub(super) fn tag_of(parsed: &Parsed) -> Cow<'static, str> {
     let tag = match &parsed.kind {
-        StatementKind::Ddl(tag) | StatementKind::Maintenance(tag) => *tag,
-        StatementKind::Index(command) => command.tag(),
-        StatementKind::Maintain(command) => command.tag(),
+        StatementKind::Ddl(tag) => *tag,
         StatementKind::View(command) => command.tag(),
         StatementKind::Utility(stmt) => stmt.tag(),
         StatementKind::AlterConstraint(_) => "ALTER TABLE",
-        StatementKind::AlterSequence(_) => "ALTER SEQUENCE",
         StatementKind::SetConstraints(_) => "SET CONSTRAINTS",
         StatementKind::Declare(_) => "DECLARE CURSOR",
         StatementKind::Cursor => "CLOSE CURSOR",

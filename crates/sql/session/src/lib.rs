@@ -90,9 +90,9 @@ use cursor::Cursors;
 use instance::{Waiting, Working};
 use logstead_sql_catalog::{Entered, TempObjects};
 use logstead_sql_exec::Execution;
-use logstead_sql_parse::ast::Stmt;
+use logstead_sql_parse::StatementKind;
+use logstead_sql_parse::ast::{ReindexTarget, Stmt};
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{IndexCommand, StatementKind};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, build};
@@ -531,11 +531,19 @@ impl Session {
                     _ => Ok(()),
                 };
             }
-            StatementKind::Maintain(command) if command.vacuum => "VACUUM",
             StatementKind::Utility(stmt) => match &**stmt {
                 Stmt::Createdb(_) | Stmt::Dropdb(_) | Stmt::AlterSystem(_) => stmt.tag(),
                 Stmt::AlterDatabase(alter) if logstead_sql_ddl::moves_database(alter) => stmt.tag(),
                 Stmt::Drop(drop) if drop.concurrent => "DROP INDEX CONCURRENTLY",
+                Stmt::Vacuum(vacuum) if vacuum.is_vacuumcmd => "VACUUM",
+                Stmt::Reindex(reindex) => match &reindex.target {
+                    ReindexTarget::Schema(_) => "REINDEX SCHEMA",
+                    ReindexTarget::System(_) | ReindexTarget::Database(_) => "REINDEX DATABASE",
+                    _ if logstead_sql_ddl::is_concurrent_reindex(reindex)? => {
+                        "REINDEX CONCURRENTLY"
+                    }
+                    _ => return Ok(()),
+                },
                 _ => return Ok(()),
             },
             StatementKind::Setting
@@ -546,22 +554,6 @@ impl Session {
             {
                 "DISCARD ALL"
             }
-            StatementKind::Index(command)
-                if matches!(
-                    **command,
-                    IndexCommand::Reindex {
-                        concurrently: true,
-                        ..
-                    }
-                ) =>
-            {
-                "REINDEX CONCURRENTLY"
-            }
-            StatementKind::Index(command) => match **command {
-                IndexCommand::ReindexAll { schema: true, .. } => "REINDEX SCHEMA",
-                IndexCommand::ReindexAll { schema: false, .. } => "REINDEX DATABASE",
-                _ => return Ok(()),
-            },
             StatementKind::Ddl(_) => match &**parsed.statement {
                 ast::Statement::CreateIndex(create) if create.concurrently => {
                     "CREATE INDEX CONCURRENTLY"

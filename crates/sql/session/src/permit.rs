@@ -389,8 +389,6 @@ impl Session {
                 | K::Fetch(_)
                 | K::Notify
                 | K::SetConstraints(_)
-                | K::Maintenance(_)
-                | K::Maintain(_)
                 | K::Unsupported(_)
                 // They ask for the procedure, and what runs in a body asks for itself; the languages are everybody's.
                 | K::Call
@@ -400,10 +398,8 @@ impl Session {
                 | K::Ddl(_)
                 | K::SchemaElements(_)
                 | K::TableOfExecute(_)
-                | K::AlterSequence(_)
                 | K::AlterConstraint(_)
                 | K::View(_)
-                | K::Index(_)
         ) {
             return Ok(());
         }

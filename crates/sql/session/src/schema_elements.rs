@@ -5,6 +5,7 @@ use super::{Reply, Session};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::text::{fold, quote_ident};
 use logstead_sql_ddl::Given;
+use logstead_sql_parse::ast::{RelationName, Stmt};
 use logstead_sql_parse::lowered::{self as ast, SchemaName, Statement};
 use logstead_sql_parse::{Parsed, StatementKind, Tree, schema_elements};
 use logstead_sql_types::error::{Result, SqlError};
@@ -181,22 +182,33 @@ impl Session {
     }
 }
 
+/// The schema of a name that has one.
+fn schema_of(name: &ast::ObjectName) -> Option<String> {
+    match name.0.as_slice() {
+        [schema, _] => Some(fold(schema)),
+        _ => None,
+    }
+}
+
 /// 42P15 for a part of CREATE SCHEMA that names another schema.
 fn refuse_other_schema(element: &Parsed, made: &str) -> Result<()> {
-    let name = match &**element.statement {
-        Statement::CreateTable(table) => &table.name,
-        Statement::CreateSequence { name, .. } => name,
-        _ => match &element.kind {
-            StatementKind::View(command) => match &**command {
-                logstead_sql_parse::ViewCommand::Create(view) => &view.name,
-                _ => return Ok(()),
+    let schema = match (&**element.statement, &element.kind) {
+        (Statement::CreateTable(table), _) => schema_of(&table.name),
+        (_, StatementKind::Utility(stmt)) => match &**stmt {
+            Stmt::CreateSeq(create) => match &create.sequence.name {
+                RelationName::Named { schema, .. } => schema.as_deref().map(str::to_owned),
+                RelationName::Source(_) => None,
             },
-            _ => return Ok(()),
+            _ => None,
         },
+        (_, StatementKind::View(command)) => match &**command {
+            logstead_sql_parse::ViewCommand::Create(view) => schema_of(&view.name),
+            _ => None,
+        },
+        _ => None,
     };
-    let schema = match name.0.as_slice() {
-        [schema, _] => fold(schema),
-        _ => return Ok(()),
+    let Some(schema) = schema else {
+        return Ok(());
     };
     match schema == made {
         true => Ok(()),

@@ -474,7 +474,6 @@ impl Session {
             | StatementKind::Call
             | StatementKind::Notify
             | StatementKind::Checkpoint
-            | StatementKind::Maintenance(_)
             | StatementKind::Unsupported(_) => true,
             _ => false,
         };

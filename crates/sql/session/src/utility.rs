@@ -89,7 +89,6 @@ impl Session {
                 self.checkpoint().await
             }
             StatementKind::PrepareTransaction => self.prepare_transaction(client).await,
-            StatementKind::Maintenance(tag) => Ok(Reply::tag(tag)),
             StatementKind::Lock => self.lock_tables(&parsed.statement).await,
             StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),
             StatementKind::SetConstraints(set) => self.set_constraints(set, client).await,
@@ -126,11 +125,9 @@ impl Session {
                 self.table_of_execute(&parsed, &execute, &statement.text.text, client)
                     .await
             }
-            StatementKind::AlterSequence(_)
-            | StatementKind::AlterConstraint(_)
-            | StatementKind::View(_)
-            | StatementKind::Maintain(_)
-            | StatementKind::Index(_) => self.ddl(&parsed, &statement.text.text, client).await,
+            StatementKind::AlterConstraint(_) | StatementKind::View(_) => {
+                self.ddl(&parsed, &statement.text.text, client).await
+            }
             StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
         }
     }

@@ -30,11 +30,9 @@ mod table_constraint;
 mod table_index;
 mod table_query;
 mod table_schema;
-mod table_sequence;
 mod types;
 mod utility;
 mod utility_copy;
-mod utility_maintenance;
 mod utility_settings;
 
 use crate::ast::{Expr, RawStmt, TypeName};

@@ -1,12 +1,9 @@
-//! RENAME and SET SCHEMA of relations, DEPENDS ON EXTENSION of an index.
+//! RENAME and SET SCHEMA of tables and views.
 
 use super::{Lower, Lowered};
-use crate::ast::{
-    AlterObjectDependsStmt, AlterObjectSchemaStmt, Name, ObjectRef, ObjectType, RangeVar,
-    RenameStmt,
-};
+use crate::ast::{AlterObjectSchemaStmt, Name, ObjectRef, ObjectType, RangeVar, RenameStmt};
 use crate::lowered::{self as library, AlterTableOperation as Operation};
-use crate::{AlterSequence, AlterView, IndexAction, IndexCommand, StatementKind, ViewCommand};
+use crate::{AlterView, StatementKind, ViewCommand};
 use logstead_sql_types::error::{Result, SqlError};
 
 /// An object in another form than its kind has. The grammar gives none.
@@ -21,10 +18,6 @@ fn relation_of(object: &ObjectRef) -> Result<&RangeVar> {
     }
 }
 
-fn of_index(command: IndexCommand) -> Lowered {
-    Lowered::command(StatementKind::Index(Box::new(command)))
-}
-
 impl Lower<'_> {
     /// RENAME
     pub(super) fn rename(&self, stmt: &RenameStmt) -> Result<Lowered> {
@@ -35,26 +28,6 @@ impl Lower<'_> {
             Ok(self.unplaced_ident(name))
         };
         let (kind, operation) = match stmt.rename_type {
-            ObjectType::Index => {
-                return Ok(of_index(IndexCommand::Rename {
-                    if_exists: stmt.missing_ok,
-                    name: self.relation_name(relation),
-                    new: self.one_name(new),
-                }));
-            }
-            ObjectType::Sequence => {
-                let alter = AlterSequence {
-                    if_exists: stmt.missing_ok,
-                    name: self.relation_name(relation),
-                    restart: None,
-                    data_type: None,
-                    options: Vec::new(),
-                    owned_by: None,
-                    rename: Some(self.unplaced_ident(new)),
-                };
-                let kind = StatementKind::AlterSequence(Box::new(alter));
-                return Ok(Lowered::command(kind));
-            }
             ObjectType::Column => (
                 stmt.relation_type.unwrap_or(ObjectType::Table),
                 Operation::RenameColumn {
@@ -79,15 +52,6 @@ impl Lower<'_> {
         let operation = Operation::SetSchema(stmt.newschema.to_string());
         let relation = relation_of(&stmt.object)?;
         self.alter_relation(stmt.object_type, relation, stmt.missing_ok, operation)
-    }
-
-    /// DEPENDS ON EXTENSION
-    pub(super) fn depends_on_extension(&self, stmt: &AlterObjectDependsStmt) -> Result<Lowered> {
-        Ok(of_index(IndexCommand::Alter {
-            if_exists: false,
-            name: self.relation_name(relation_of(&stmt.object)?),
-            action: IndexAction::DependsOnExtension,
-        }))
     }
 
     /// One operation of ALTER TABLE on a table or a view.

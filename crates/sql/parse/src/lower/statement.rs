@@ -16,15 +16,15 @@ fn renames_relation(stmt: &RenameStmt) -> bool {
     };
     match stmt.rename_type {
         ObjectType::Column => stmt.relation_type.is_none_or(is_relation),
-        ObjectType::TabConstraint | ObjectType::Index | ObjectType::Sequence => true,
+        ObjectType::TabConstraint => true,
         kind => is_relation(kind),
     }
 }
 
 /// Is ALTER of a relation read as the grammar gives it?
-fn is_owner_or_attributes(stmt: &AlterTableStmt) -> bool {
+fn is_owner_index_or_attributes(stmt: &AlterTableStmt) -> bool {
     match stmt.cmds.as_slice() {
-        _ if stmt.objtype == RelationKind::Type => true,
+        _ if matches!(stmt.objtype, RelationKind::Type | RelationKind::Index) => true,
         [AlterTableCmd::ChangeOwner(_)] => stmt.objtype != RelationKind::ForeignTable,
         _ => false,
     }
@@ -57,13 +57,10 @@ impl Lower<'_> {
             | Stmt::Notify(_)
             | Stmt::Listen(_)
             | Stmt::Unlisten(_)
-            | Stmt::Vacuum(_)
-            | Stmt::Cluster(_)
-            | Stmt::Reindex(_)
             | Stmt::CheckPoint
             | Stmt::Do(_)
             | Stmt::Call(_) => self.utility(stmt),
-            Stmt::AlterTable(alter) if !is_owner_or_attributes(alter) => {
+            Stmt::AlterTable(alter) if !is_owner_index_or_attributes(alter) => {
                 self.alter_table_stmt(alter)
             }
             Stmt::Rename(rename) if renames_relation(rename) => self.rename(rename),
@@ -75,16 +72,11 @@ impl Lower<'_> {
             {
                 self.set_schema(alter)
             }
-            Stmt::AlterObjectDepends(alter) if alter.object_type == ObjectType::Index => {
-                self.depends_on_extension(alter)
-            }
             Stmt::Create(_)
             | Stmt::CreateTableAs(_)
             | Stmt::RefreshMatView(_)
             | Stmt::View(_)
             | Stmt::Index(_)
-            | Stmt::CreateSeq(_)
-            | Stmt::AlterSeq(_)
             | Stmt::AlterTableMoveAll(_)
             | Stmt::CreateStats(_)
             | Stmt::AlterStats(_)

@@ -27,7 +27,7 @@ pub(super) fn refused(what: &'static str) -> Lowered {
 }
 
 impl Lower<'_> {
-    /// Lowers a statement that makes a table, an index, a sequence, a view or a schema.
+    /// Lowers a statement that makes a table, an index, a view or a schema.
     pub(super) fn of_table(&self, stmt: &Stmt) -> Result<Lowered> {
         match stmt {
             Stmt::Create(create) => self.create_table(create),
@@ -35,8 +35,6 @@ impl Lower<'_> {
             Stmt::RefreshMatView(refresh) => Ok(self.refresh_mat_view(refresh)),
             Stmt::View(view) => self.create_view(view),
             Stmt::Index(index) => self.create_index(index),
-            Stmt::CreateSeq(create) => self.create_sequence(create),
-            Stmt::AlterSeq(alter) => self.alter_sequence(alter),
             Stmt::AlterTableMoveAll(_) => Ok(refused("ALTER ... ALL IN TABLESPACE")),
             Stmt::CreateStats(_) | Stmt::AlterStats(_) => {
                 Ok(refused("statistics of several columns"))
@@ -101,7 +99,7 @@ impl Lower<'_> {
         };
         let options = match &create.tablespacename {
             Some(name) => tablespace(name),
-            None => self.with_options(&create.options)?,
+            None => self.with_options(&create.options),
         };
         let table = library::CreateTable {
             if_not_exists: create.if_not_exists,
@@ -130,11 +128,11 @@ impl Lower<'_> {
     }
 
     /// WITH (...)
-    pub(super) fn with_options(&self, options: &[DefElem]) -> Result<library::CreateTableOptions> {
-        Ok(match options {
+    pub(super) fn with_options(&self, options: &[DefElem]) -> library::CreateTableOptions {
+        match options {
             [] => library::CreateTableOptions::None,
-            options => library::CreateTableOptions::With(self.storage_options(options)?),
-        })
+            options => library::CreateTableOptions::With(options.to_vec()),
+        }
     }
 
     /// A column of CREATE TABLE or ADD COLUMN.

@@ -5,12 +5,11 @@ use super::table_constraint::{characteristics, generated_as};
 use super::{Lower, Lowered};
 use crate::StatementKind;
 use crate::ast::{
-    AlterColumnType, AlterTableCmd as Cmd, AlterTableStmt, ColumnTarget, DefElem, DropBehavior,
-    Location, Name, RelationKind,
+    AlterColumnType, AlterTableCmd as Cmd, AlterTableStmt, ColumnTarget, DefArg, DefElem,
+    DefElemAction, DropBehavior, Location, Name, RelationKind,
 };
 use crate::constraints::AlterConstraint;
 use crate::generated::GeneratedChange;
-use crate::kind::{IndexAction, IndexCommand};
 use crate::lowered as library;
 use crate::lowered::{AlterColumnOperation as ColumnOp, AlterTableOperation as Op};
 use crate::views::{AlterView, ViewCommand};
@@ -67,7 +66,6 @@ impl Lower<'_> {
     pub(super) fn alter_table_stmt(&self, alter: &AlterTableStmt) -> Result<Lowered> {
         match alter.objtype {
             RelationKind::Table => self.alter_table(alter),
-            RelationKind::Index => self.alter_index(alter),
             RelationKind::Sequence => Ok(refused(match alter.cmds.as_slice() {
                 [Cmd::SetLogged | Cmd::SetUnlogged] => "ALTER SEQUENCE SET LOGGED",
                 _ => this_form(RelationKind::Sequence),
@@ -75,7 +73,7 @@ impl Lower<'_> {
             RelationKind::View => self.alter_view(alter, false),
             RelationKind::MaterializedView => self.alter_view(alter, true),
             RelationKind::ForeignTable => Ok(refused("a foreign table or server")),
-            RelationKind::Type => Ok(refused(this_form(RelationKind::Type))),
+            kind @ (RelationKind::Index | RelationKind::Type) => Ok(refused(this_form(kind))),
         }
     }
 
@@ -168,17 +166,14 @@ impl Lower<'_> {
                 cascade: *behavior == DropBehavior::Cascade,
             },
             // No table has OIDs: it says what is.
-            Cmd::DropOids => Op::SetOptions(vec![library::SqlOption {
-                key: library::Ident::new("oids"),
-                value: Some("false".to_owned()),
-            }]),
+            Cmd::DropOids => Op::SetOptions(vec![without_oids()], false),
             Cmd::SetLogged => Op::SetLogged,
             Cmd::SetUnlogged => Op::SetUnlogged,
             Cmd::Trigger { target, mode } => Op::Trigger(target.clone(), *mode),
             Cmd::Rule { name, mode } => Op::Rule(ident(name), *mode),
             Cmd::ChangeOwner(role) => Op::OwnerTo(role.clone()),
-            Cmd::SetRelOptions(options) => Op::SetOptions(self.storage_options(options)?),
-            Cmd::ResetRelOptions(options) => Op::SetOptions(self.reset_options(options)?),
+            Cmd::SetRelOptions(options) => Op::SetOptions(options.clone(), false),
+            Cmd::ResetRelOptions(options) => Op::SetOptions(options.clone(), true),
             Cmd::ReplicaIdentity(identity) => Op::ReplicaIdentity(identity.clone()),
             Cmd::EnableRowSecurity => Op::EnableRowLevelSecurity,
             Cmd::DisableRowSecurity => Op::DisableRowLevelSecurity,
@@ -240,14 +235,11 @@ impl Lower<'_> {
             } => {
                 let op = ColumnOp::AddGenerated {
                     generated_as: generated_as(*by_default),
-                    sequence_options: self.identity_options(options)?,
+                    sequence_options: options.clone(),
                 };
                 (name, op)
             }
-            Cmd::SetIdentity { name, options } => {
-                let change = self.identity_change(options)?;
-                (name, ColumnOp::SetIdentity(change))
-            }
+            Cmd::SetIdentity { name, options } => (name, ColumnOp::SetIdentity(options.clone())),
             Cmd::AlterColumnType(alter) => (&alter.name, self.set_data_type(alter)?),
             _ => return Ok(None),
         }))
@@ -263,55 +255,6 @@ impl Lower<'_> {
         })
     }
 
-    /// RESET
-    fn reset_options(&self, options: &[DefElem]) -> Result<Vec<library::SqlOption>> {
-        refuse_values(options)?;
-        let reset = |option| library::SqlOption {
-            key: self.option_key(option),
-            value: None,
-        };
-        Ok(options.iter().map(reset).collect())
-    }
-
-    fn alter_index(&self, alter: &AlterTableStmt) -> Result<Lowered> {
-        let if_exists = alter.missing_ok;
-        let name = self.relation_name(&alter.relation);
-        let act = |action| IndexCommand::Alter {
-            if_exists,
-            name: name.clone(),
-            action,
-        };
-        let command = match alter.cmds.as_slice() {
-            [
-                Cmd::SetStatistics {
-                    column: ColumnTarget::Number(column),
-                    target,
-                },
-            ] => act(IndexAction::Statistics {
-                column: usize::try_from(*column).unwrap_or(usize::MAX),
-                target: *target,
-            }),
-            [Cmd::SetTableSpace(name)] => act(IndexAction::Tablespace(name.to_string())),
-            [Cmd::AttachPartition { .. }] => act(IndexAction::AttachPartition),
-            [Cmd::SetRelOptions(options)] => IndexCommand::Set {
-                if_exists,
-                options: self.storage_options(options)?,
-                name,
-            },
-            [Cmd::ResetRelOptions(options)] => {
-                refuse_values(options)?;
-                let key = |option| self.option_key(option).value;
-                IndexCommand::Reset {
-                    if_exists,
-                    options: options.iter().map(key).collect(),
-                    name,
-                }
-            }
-            _ => return Ok(refused(this_form(RelationKind::Index))),
-        };
-        Ok(Lowered::command(StatementKind::Index(Box::new(command))))
-    }
-
     fn alter_view(&self, alter: &AlterTableStmt, materialized: bool) -> Result<Lowered> {
         let Ok(table) = self.operations(alter)? else {
             return Err(SqlError::unsupported(this_form(alter.objtype)));
@@ -324,14 +267,14 @@ impl Lower<'_> {
     }
 }
 
-/// 42601 for a value in RESET (`transformRelOptions`).
-fn refuse_values(options: &[DefElem]) -> Result<()> {
-    match options.iter().any(|option| option.arg.is_some()) {
-        true => Err(SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            "RESET must not include values for parameters",
-        )),
-        false => Ok(()),
+/// The storage parameter that WITHOUT OIDS stands for.
+fn without_oids() -> DefElem {
+    DefElem {
+        namespace: None,
+        name: "oids".into(),
+        arg: Some(DefArg::Boolean(false)),
+        action: DefElemAction::Unspecified,
+        location: Location::UNKNOWN,
     }
 }
 

@@ -51,10 +51,7 @@ impl Lower<'_> {
             ConstraintKind::Identity {
                 by_default,
                 options,
-            } => {
-                let options = self.identity_options(options)?;
-                ColumnOption::Identity(generated_as(*by_default), options)
-            }
+            } => ColumnOption::Identity(generated_as(*by_default), options.clone()),
             ConstraintKind::Generated(expr) => ColumnOption::Generated(self.expr(expr)?),
             ConstraintKind::Check {
                 expr,

@@ -1,26 +1,11 @@
-//! Indexes, and storage parameters of all that has them.
+//! Indexes.
 
 use super::table::{ddl, refused};
 use super::{Lower, Lowered};
-use crate::ast::{
-    DefArg, DefElem, IndexElem, IndexKey, IndexStmt, Location, SortByDir, SortByNulls, TypeName,
-    TypeRef,
-};
+use crate::ast::{IndexElem, IndexKey, IndexStmt, Location, SortByDir, SortByNulls};
 use crate::lowered as library;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-
-/// A type's name where it stands for a word.
-fn word_of(name: &TypeName) -> String {
-    match &name.name {
-        // The grammar knows those of PostgreSQL's own.
-        TypeRef::Named(names) => match names.as_slice() {
-            [schema, name] if &**schema == "pg_catalog" => name.to_string(),
-            names => names.join("."),
-        },
-        TypeRef::Stored(oid) => oid.to_string(),
-    }
-}
 
 impl Lower<'_> {
     pub(super) fn create_index(&self, index: &IndexStmt) -> Result<Lowered> {
@@ -53,7 +38,7 @@ impl Lower<'_> {
             if_not_exists: index.if_not_exists,
             include,
             nulls_not_distinct: index.nulls_not_distinct,
-            with: self.storage_options(&index.options)?,
+            with: index.options.clone(),
             predicate,
         };
         Ok(ddl(library::Statement::CreateIndex(create), "CREATE INDEX"))
@@ -117,44 +102,4 @@ impl Lower<'_> {
         let message = format!("including column does not support {what}");
         Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message))
     }
-
-    /// Storage parameters of WITH or SET, and options of a view.
-    pub(super) fn storage_options(&self, options: &[DefElem]) -> Result<Vec<library::SqlOption>> {
-        let option = |option: &DefElem| {
-            Ok(library::SqlOption {
-                key: self.option_key(option),
-                value: Some(storage_value(option)?),
-            })
-        };
-        options.iter().map(option).collect()
-    }
-
-    /// The name of a storage parameter, with that of what it is of in front.
-    pub(super) fn option_key(&self, option: &DefElem) -> library::Ident {
-        match &option.namespace {
-            Some(namespace) => {
-                library::Ident::with_quote('"', format!("{namespace}.{}", option.name))
-            }
-            None => self.ident(&option.name, option.location),
-        }
-    }
-}
-
-/// The value of a storage parameter as text.
-fn storage_value(option: &DefElem) -> Result<String> {
-    Ok(match &option.arg {
-        // Said alone it is true.
-        None => "true".to_owned(),
-        Some(DefArg::Boolean(value)) => value.to_string(),
-        Some(DefArg::String(text) | DefArg::Float(text)) => text.to_string(),
-        Some(DefArg::Integer(value)) => value.to_string(),
-        Some(DefArg::Type(name)) => word_of(name),
-        Some(DefArg::None) => "none".to_owned(),
-        Some(_) => {
-            return Err(SqlError::unsupported(format!(
-                "this value of storage parameter \"{}\"",
-                option.name
-            )));
-        }
-    })
 }

@@ -136,7 +136,7 @@ impl Lower<'_> {
         };
         let options = match &into.table_space_name {
             Some(name) if into.options.is_empty() => tablespace(name),
-            _ => self.with_options(&into.options)?,
+            _ => self.with_options(&into.options),
         };
         let table = library::CreateTable {
             if_not_exists: create.if_not_exists,
@@ -173,7 +173,7 @@ impl Lower<'_> {
             temporary: false,
             name: self.relation_name(&into.rel),
             columns: self.names_of(&into.col_names),
-            options: self.storage_options(&into.options)?,
+            options: into.options.clone(),
             query: Box::new(self.query_of_view(query)?),
             range: range(create.query_range)?,
             around: None,
@@ -201,7 +201,6 @@ impl Lower<'_> {
             }
             _ => (self.query_of_view(&stmt.query)?, None),
         };
-        let options = self.storage_options(&stmt.options)?;
         Ok(view(CreateView {
             materialized: false,
             or_replace: stmt.replace,
@@ -209,7 +208,7 @@ impl Lower<'_> {
             temporary: stmt.view.persistence == Persistence::Temporary,
             name: self.relation_name(&stmt.view),
             columns,
-            options,
+            options: stmt.options.clone(),
             query: Box::new(query),
             range: range(stmt.query_range)?,
             around,

@@ -63,9 +63,6 @@ impl Lower<'_> {
                 let channel = channel.map(|name| self.ident(name, Location::UNKNOWN));
                 Ok(lowered(S::Unlisten(channel), K::Notify))
             }
-            Stmt::Vacuum(vacuum) => self.vacuum(vacuum),
-            Stmt::Cluster(cluster) => Ok(self.cluster(cluster)),
-            Stmt::Reindex(reindex) => self.reindex(reindex),
             Stmt::CheckPoint => Ok(Lowered::command(K::Checkpoint)),
             Stmt::Do(block) => self.do_block(block),
             Stmt::Call(call) => self.call(call),

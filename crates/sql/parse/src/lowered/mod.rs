@@ -47,14 +47,14 @@ pub use query::{
 };
 pub use span::Spanned;
 pub use statement::{
-    CopySource, CopyTarget, Lock, Reset, SchemaName, SequenceOptions, Set, Statement,
-    TransactionAccessMode, TransactionIsolationLevel, TransactionMode, UtilityOption,
+    CopySource, CopyTarget, Lock, Reset, SchemaName, Set, Statement, TransactionAccessMode,
+    TransactionIsolationLevel, TransactionMode, UtilityOption,
 };
 pub use table::{
     AlterColumnOperation, AlterTable, AlterTableOperation, CheckConstraint, ColumnDef,
     ColumnOption, ColumnOptionDef, ConstraintCharacteristics, ConstraintUsingIndex, CreateIndex,
     CreateTable, CreateTableOptions, DeferrableInitial, ForeignKeyConstraint, GeneratedAs,
-    IndexColumn, PrimaryKeyConstraint, SqlOption, TableConstraint, TableElement, UniqueConstraint,
+    IndexColumn, PrimaryKeyConstraint, TableConstraint, TableElement, UniqueConstraint,
 };
 pub use value::{Value, ValueWithSpan};
 pub use walk::{

@@ -23,14 +23,6 @@ pub enum Statement {
         schema_name: SchemaName,
         if_not_exists: bool,
     },
-    CreateSequence {
-        temporary: bool,
-        if_not_exists: bool,
-        name: ObjectName,
-        data_type: Option<DataType>,
-        sequence_options: Vec<SequenceOptions>,
-        owned_by: Option<ObjectName>,
-    },
     /// What EXPLAIN explains of CREATE MATERIALIZED VIEW.
     CreateMaterializedView {
         name: ObjectName,
@@ -132,7 +124,6 @@ impl Statement {
             Statement::CreateTable(_)
             | Statement::CreateIndex(_)
             | Statement::CreateSchema { .. }
-            | Statement::CreateSequence { .. }
             | Statement::CreateMaterializedView { .. } => "CREATE",
             Statement::Command => "",
         }
@@ -163,22 +154,6 @@ pub enum SchemaName {
     Simple(ObjectName),
     UnnamedAuthorization(Ident),
     NamedAuthorization(ObjectName, Ident),
-}
-
-/// An option of a sequence. Numbers are as they are written, with a sign if they are negative.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum SequenceOptions {
-    IncrementBy(String),
-    /// None is NO MINVALUE.
-    MinValue(Option<String>),
-    /// None is NO MAXVALUE.
-    MaxValue(Option<String>),
-    StartWith(String),
-    Cache(String),
-    Cycle(bool),
-    /// SEQUENCE NAME of an identity column, the parts of the name.
-    Name(Vec<String>),
 }
 
 /// A mode of a transaction.

