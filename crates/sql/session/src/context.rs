@@ -630,7 +630,9 @@ impl FunctionContext for SessionContext {
             )
             .hint("Recovery control functions can only be executed during recovery."));
         };
-        let seconds = u64::try_from(wait_seconds).ok().filter(|seconds| *seconds > 0);
+        let seconds = u64::try_from(wait_seconds)
+            .ok()
+            .filter(|seconds| *seconds > 0);
         let seconds = seconds.ok_or_else(|| {
             SqlError::new(
                 SqlState::NUMERIC_VALUE_OUT_OF_RANGE,

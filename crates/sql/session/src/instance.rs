@@ -1,11 +1,11 @@
 //! What all sessions of a server share, and what the sessions of one worker share.
 
-use super::promotion::Promotion;
 use super::activity::Live;
 use super::advisory::AdvisoryLocks;
 use super::cache::Caches;
 use super::checkpoint::CheckpointRequests;
 use super::notify::Channels;
+use super::promotion::Promotion;
 use super::signals::Signals;
 use super::snapshot::OfferedSnapshots;
 use super::statement::Statement;

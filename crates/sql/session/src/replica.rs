@@ -15,10 +15,11 @@ use super::Session;
 use logstead_engine::{Isolation, Txn};
 use logstead_sql_catalog::{Catalog, CatalogStore};
 use logstead_sql_parse::ast::LockMode;
+use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::lowered::{
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
 };
-use logstead_sql_parse::{IndexCommand, Parsed, StatementKind};
+use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -138,17 +139,13 @@ impl Session {
                 }
                 _ => "LOCK TABLE",
             },
-            (StatementKind::Index(command), _) => match **command {
-                IndexCommand::Reindex { .. }
-                | IndexCommand::ReindexAll { .. }
-                | IndexCommand::Cluster { .. } => command.tag(),
+            (StatementKind::Utility(stmt), _) => match **stmt {
+                Stmt::Vacuum(_) | Stmt::Cluster(_) | Stmt::Reindex(_) => stmt.tag(),
                 _ => return Ok(()),
             },
             (StatementKind::Notify, Statement::Listen(_)) => "LISTEN",
             (StatementKind::Notify, _) => "NOTIFY",
             (StatementKind::Copy(_), _) => "COPY",
-            (StatementKind::Maintain(command), _) => command.tag(),
-            (StatementKind::Maintenance(tag), _) => tag,
             (StatementKind::Checkpoint, _) => "CHECKPOINT",
             (StatementKind::PrepareTransaction, _) => "PREPARE TRANSACTION",
             _ => return Ok(()),
