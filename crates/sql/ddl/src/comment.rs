@@ -2,7 +2,8 @@
 
 use super::alter_table::{no_column, wrong_kind};
 use super::object_address::{
-    large_object_of, name_and_relation, name_of, noun, plain_name, type_of, with_args,
+    large_object_of, name_and_relation, name_of, noun, plain_name, relation_type, type_of,
+    with_args,
 };
 use super::objects::{no_relation, no_schema};
 use super::{
@@ -15,7 +16,6 @@ use logstead_sql_catalog::classes::{
 };
 use logstead_sql_catalog::extensions::{EXTENSIONS, extension_of};
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
-use logstead_sql_catalog::{Relation, RelationKind};
 use logstead_sql_parse::ast::{AnyName, CommentStmt, Name, ObjectRef, ObjectType, ObjectWithArgs};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, info, user};
@@ -41,16 +41,6 @@ pub(super) async fn execute(stmt: &CommentStmt, cx: &mut DdlContext<'_>) -> Resu
     }
     let (class, object, sub) = target(stmt.objtype, &stmt.object, cx)?;
     cx.put_comment(class, object, sub, text).await
-}
-
-/// What COMMENT calls a relation.
-pub(super) fn kind_of(relation: &Relation) -> ObjectType {
-    match relation.kind {
-        RelationKind::Sequence(_) => ObjectType::Sequence,
-        RelationKind::View(_) => ObjectType::View,
-        RelationKind::Materialized(..) => ObjectType::MatView,
-        RelationKind::Table | RelationKind::Virtual(_) => ObjectType::Table,
-    }
 }
 
 /// The constraint of a domain.
@@ -174,7 +164,7 @@ fn target(
             let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
             let oid = found.ok_or_else(|| no_relation(name))?;
             let relation = catalog.relations.get(&oid);
-            let actual = relation.map_or(ObjectType::Index, |relation| kind_of(relation));
+            let actual = relation.map_or(ObjectType::Index, |relation| relation_type(relation));
             if actual != kind {
                 let article = if kind == ObjectType::Index { "an" } else { "a" };
                 return Err(wrong_kind(&plain, &format!("{article} {}", noun(kind))));

@@ -1,5 +1,6 @@
 //! Which object a statement names (`objectaddress.c`): the parts of an [`ObjectRef`] that its kind has.
 
+use logstead_sql_catalog::{Relation, RelationKind};
 use logstead_sql_parse::ast::{
     AnyName, Name, Names, ObjectRef, ObjectType, ObjectWithArgs, RangeVar, Stmt, TypeName, TypeRef,
     Value,
@@ -95,6 +96,16 @@ pub(super) fn type_of(object: &ObjectRef, statement: &str) -> Result<Names> {
     match &name.name {
         TypeRef::Named(names) => Ok(names.clone()),
         TypeRef::Stored(_) => Err(unexpected_object()),
+    }
+}
+
+/// Of which type a relation is.
+pub(super) fn relation_type(relation: &Relation) -> ObjectType {
+    match relation.kind {
+        RelationKind::Sequence(_) => ObjectType::Sequence,
+        RelationKind::View(_) => ObjectType::View,
+        RelationKind::Materialized(..) => ObjectType::MatView,
+        RelationKind::Table | RelationKind::Virtual(_) => ObjectType::Table,
     }
 }
 

@@ -5,8 +5,7 @@ use super::dependents::{self, Object};
 use super::object_address::{plain_name, type_of, unexpected_object, with_args};
 use super::objects::{no_relation, no_schema};
 use super::{
-    DdlContext, drop as dropping, extensions, grant, large_objects, permit, routine_lookup,
-    routines, types,
+    DdlContext, drop as dropping, extensions, grant, permit, routine_lookup, routines, types,
 };
 use crate::pg_catalog::calls;
 use logstead_engine::TableLock;
@@ -162,10 +161,7 @@ async fn with_sequences(relation: &Relation, owner: Oid, cx: &mut DdlContext<'_>
 /// Runs ALTER ... OWNER TO of what is no relation (`ExecAlterOwnerStmt`).
 pub(super) async fn alter(stmt: &AlterOwnerStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let (object, owner) = (&stmt.object, &stmt.newowner);
-    match stmt.object_type {
-        ObjectType::LargeObject => return large_objects::alter_owner(object, owner, cx).await,
-        _ => cx.hold_rights().await?,
-    }
+    cx.hold_rights().await?;
     match stmt.object_type {
         kind @ (ObjectType::Function
         | ObjectType::Procedure

@@ -5,7 +5,7 @@
 //! - Names that mean nothing are let through: the statement itself says so.
 
 use super::DdlContext;
-use super::object_address::{name_and_relation, name_of, plain_name, relation_of};
+use super::object_address::{name_and_relation, name_of, plain_name, relation_of, relation_type};
 use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
 use logstead_sql_catalog::rights::{Access, AclChecker, denied, denied_relation, word_of};
@@ -465,7 +465,7 @@ impl Asker<'_> {
                 let found = self.named(name)?;
                 let other = found.is_some_and(|(relation, index)| match index {
                     Some(_) => kind != On::Index,
-                    None => super::comment::kind_of(relation) != kind,
+                    None => relation_type(relation) != kind,
                 });
                 match other {
                     true => Ok(()),

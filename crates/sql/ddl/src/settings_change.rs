@@ -26,7 +26,7 @@ impl SettingChange {
             VariableSetKind::Current => SettingChange::SetFromCurrent(name()),
             VariableSetKind::Value(values) => {
                 let name = name();
-                let value = flatten(&name, values)?;
+                let value = flatten_set_variable_args(&name, values)?;
                 SettingChange::Set(name, Some(value))
             }
             // No setting is called so: who looks for it finds out.
@@ -44,7 +44,7 @@ impl SettingChange {
 }
 
 /// The values of a setting as its one text (`flatten_set_variable_args`).
-fn flatten(name: &str, values: &[SetValue]) -> Result<String> {
+pub fn flatten_set_variable_args(name: &str, values: &[SetValue]) -> Result<String> {
     let is_list_of_names = { LISTS_OF_NAMES.iter() }.any(|list| list.eq_ignore_ascii_case(name));
     let texts = values.iter().map(|value| match value {
         SetValue::Const(constant) => Ok(match &constant.value {

@@ -159,7 +159,32 @@ mod tests {
     #[test]
     fn what_nobody_can_make_is_refused_by_name() {
         for (text, name) in [
-            ("DROP LANGUAGE plpgsql", Some("DROP LANGUAGE")),
+            (
+                "create operator @#@ (rightarg = int8, function = f)",
+                Some("an operator of users"),
+            ),
+            (
+                "drop operator if exists === (int, int)",
+                Some("an operator of users"),
+            ),
+            (
+                "create operator family f using btree",
+                Some("an operator of users"),
+            ),
+            (
+                "create or replace language l handler h",
+                Some("a language of users"),
+            ),
+            (
+                "create trusted procedural language l",
+                Some("a language of users"),
+            ),
+            ("drop language plpgsql", Some("DROP LANGUAGE")),
+            (
+                "create default conversion c for 'LATIN1' to 'UTF8' from f",
+                Some("a conversion"),
+            ),
+            ("alter tablespace t rename to u", Some("a tablespace")),
             ("DROP LANGUAGE nosuch", None),
             ("DROP TEXT SEARCH DICTIONARY IF EXISTS a.b, \"C\"", None),
             ("DROP CAST (a AS b)", Some("a user's cast")),

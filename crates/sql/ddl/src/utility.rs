@@ -2,12 +2,12 @@
 
 use super::{
     DdlContext, aggregates, alter_index, analyze, comment, composites, databases, domains, drop,
-    enums, extensions, grant, index, owners, policies, ranges, roles, routines, sequence, triggers,
-    types,
+    enums, extensions, grant, index, large_objects, owners, policies, ranges, roles, routines,
+    sequence, triggers, types,
 };
 use logstead_sql_parse::ast::{
-    AlterObjectSchemaStmt, AlterTableCmd, AlterTableStmt, ObjectType, RelationKind, RenameStmt,
-    Stmt,
+    AlterObjectSchemaStmt, AlterOwnerStmt, AlterTableCmd, AlterTableStmt, ObjectType, RelationKind,
+    RenameStmt, Stmt,
 };
 use logstead_sql_types::error::{Result, SqlError};
 
@@ -53,7 +53,7 @@ pub(super) async fn execute(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()> 
         Stmt::AlterObjectDepends(stmt) => alter_index::depends_on_extension(stmt, cx),
         Stmt::Rename(stmt) => rename(stmt, cx).await,
         Stmt::AlterObjectSchema(stmt) => set_schema(stmt, cx).await,
-        Stmt::AlterOwner(stmt) => owners::alter(stmt, cx).await,
+        Stmt::AlterOwner(stmt) => alter_owner(stmt, cx).await,
         Stmt::AlterTable(stmt) => alter_table(stmt, cx).await,
         _ => Err(SqlError::internal("no statement for the catalog")),
     }
@@ -80,6 +80,16 @@ async fn set_schema(stmt: &AlterObjectSchemaStmt, cx: &mut DdlContext<'_>) -> Re
     match stmt.object_type {
         ObjectType::Type | ObjectType::Domain => types::set_schema(stmt, cx).await,
         _ => routines::set_schema(stmt, cx).await,
+    }
+}
+
+/// `ExecAlterOwnerStmt`
+async fn alter_owner(stmt: &AlterOwnerStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    match stmt.object_type {
+        ObjectType::LargeObject => {
+            large_objects::alter_owner(&stmt.object, &stmt.newowner, cx).await
+        }
+        _ => owners::alter(stmt, cx).await,
     }
 }
 

@@ -1,15 +1,6 @@
-//! SET CONSTRAINTS, and ALTER TABLE ... ALTER CONSTRAINT.
+//! ALTER TABLE ... ALTER CONSTRAINT.
 
 use crate::lowered as ast;
-
-/// SET CONSTRAINTS.
-#[derive(Clone, Debug)]
-pub struct SetConstraints {
-    /// Which; `None` is ALL.
-    pub names: Option<Vec<ast::ObjectName>>,
-    /// DEFERRED, not IMMEDIATE.
-    pub deferred: bool,
-}
 
 /// ALTER TABLE ... ALTER CONSTRAINT.
 #[derive(Clone, Debug)]

@@ -37,7 +37,7 @@ mod xml;
 
 pub use as_of::{AsOf, AsOfPoint};
 pub use conforming::{LiteralRules, conforming};
-pub use constraints::{AlterConstraint, SetConstraints};
+pub use constraints::AlterConstraint;
 pub use copy_options::{CopyClauses, CopyOption, CopyValue, redundant_option};
 pub use create_as::NAMED_QUERY;
 pub use definition::{ArgMode, PolicyCommand, Timing, TriggerEvent, TriggerTime, Volatility};
@@ -49,7 +49,7 @@ pub use expressions::{
 };
 pub use generated::GeneratedChange;
 pub use grouping::GroupingWord;
-pub use kind::{DeclareCursor, FetchDirection, FetchRows, StatementKind};
+pub use kind::{DeclareCursor, StatementKind};
 pub use names::{fold_ident, folded, name_parts, name_span, schema_and_name};
 pub use position::{TextLength, byte_of};
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};

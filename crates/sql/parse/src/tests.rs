@@ -213,32 +213,6 @@ fn what_is_not_supported_is_refused_by_its_name() {
             "create table if not exists s.t of pair",
             "CREATE TABLE OF a type",
         ),
-        (
-            "create operator @#@ (rightarg = int8, function = f)",
-            "an operator of users",
-        ),
-        (
-            "drop operator if exists === (int, int)",
-            "an operator of users",
-        ),
-        (
-            "create operator family f using btree",
-            "an operator of users",
-        ),
-        (
-            "create or replace language l handler h",
-            "a language of users",
-        ),
-        (
-            "create trusted procedural language l",
-            "a language of users",
-        ),
-        ("drop language plpgsql", "DROP LANGUAGE"),
-        (
-            "create default conversion c for 'LATIN1' to 'UTF8' from f",
-            "a conversion",
-        ),
-        ("alter tablespace t rename to u", "a tablespace"),
     ] {
         assert_eq!(refused(text), name, "{text}");
     }

@@ -11,6 +11,7 @@ use super::{Reply, Session};
 use logstead_engine::{Engine, TableLock};
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
+use logstead_sql_ddl::pg_catalog::calls::{self, QualifiedName};
 use logstead_sql_exec::{self as exec, Cancel, ExecContext, Inserter, Progress};
 use logstead_sql_parse::lowered::{self as ast, CopySource, CopyTarget};
 use logstead_sql_parse::{Parsed, StatementKind};
@@ -19,7 +20,6 @@ use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Node, Plan, PlanContext, walk};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
-use logstead_sql_types::value::user::lookup;
 use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -171,31 +171,20 @@ impl Session {
     pub(super) fn find_relation(
         &self,
         catalog: &Arc<Catalog>,
-        name: &ast::ObjectName,
+        name: &impl QualifiedName,
     ) -> Result<Arc<Relation>> {
-        let parts: Vec<String> = name.0.iter().map(fold).collect();
-        let (schema, table) = match parts.as_slice() {
-            [table] => (None, table),
-            [schema, table] => (Some(schema.as_str()), table),
-            [_, schema, table] => (Some(schema.as_str()), table),
-            _ => {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    format!("improper qualified name: {name}"),
-                ));
-            }
-        };
-        if let Some(schema) = schema {
-            lookup::explicit(schema)?;
-        }
+        let (schema, table) = calls::lookup_parts(name)?;
         let path = self.context.path_in(catalog);
         catalog
-            .relation(schema, table, &path)
+            .relation(schema.as_deref(), &table, &path)
             .cloned()
             .ok_or_else(|| {
                 SqlError::new(
                     SqlState::UNDEFINED_TABLE,
-                    format!("relation \"{}\" does not exist", parts.join(".")),
+                    match &schema {
+                        Some(schema) => format!("relation \"{schema}.{table}\" does not exist"),
+                        None => format!("relation \"{table}\" does not exist"),
+                    },
                 )
             })
     }

@@ -28,7 +28,8 @@ use super::{Reply, Session};
 use logstead_engine::{RowLock, View};
 use logstead_sql_exec::Execution;
 use logstead_sql_exec::wait::wait_for_file;
-use logstead_sql_parse::{DeclareCursor, FetchDirection, FetchRows, Parsed, StatementKind};
+use logstead_sql_parse::ast::{FETCH_ALL, FetchDirection, FetchStmt};
+use logstead_sql_parse::{DeclareCursor, Parsed, StatementKind};
 use logstead_sql_plan::{Node, OutputColumn, Plan, SetOpKind, walk};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
@@ -471,35 +472,35 @@ impl Session {
     /// FETCH, MOVE.
     pub(super) async fn fetch(
         &mut self,
-        fetch: &FetchRows,
+        fetch: &FetchStmt,
         formats_asked: &[i16],
         client: &mut dyn Client,
     ) -> Result<Reply> {
         let count = self.fetched(fetch, formats_asked, client).await?;
-        let what = if fetch.moves { "MOVE" } else { "FETCH" };
+        let what = if fetch.ismove { "MOVE" } else { "FETCH" };
         Ok(Reply::Tag(format!("{what} {count}")))
     }
 
     /// The same; the number of rows given or passed.
     pub(super) async fn fetched(
         &mut self,
-        fetch: &FetchRows,
+        fetch: &FetchStmt,
         formats_asked: &[i16],
         client: &mut dyn Client,
     ) -> Result<u64> {
         self.flush_notices(client);
-        self.adopt_portal(&fetch.name).await?;
+        self.adopt_portal(&fetch.portalname).await?;
         let mut cursor = self
             .cursors
-            .take(&fetch.name)
-            .ok_or_else(|| unknown_cursor(&fetch.name))?;
+            .take(&fetch.portalname)
+            .ok_or_else(|| unknown_cursor(&fetch.portalname))?;
         let mark = client.mark();
         let result = if matches!(cursor.state, State::Failed) {
             Err(SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("portal \"{}\" cannot be run", fetch.name),
+                format!("portal \"{}\" cannot be run", fetch.portalname),
             ))
-        } else if fetch.moves {
+        } else if fetch.ismove {
             self.go(&mut cursor, fetch.direction, client, false).await
         } else {
             if self.in_simple_query {
@@ -516,7 +517,7 @@ impl Session {
             cursor.state = State::Failed;
             cursor.rows = Kept::default();
         }
-        self.cursors.insert(fetch.name.clone(), cursor);
+        self.cursors.insert(fetch.portalname.to_string(), cursor);
         result
     }
 
@@ -533,7 +534,7 @@ impl Session {
         let out = &mut Out { client, gives };
         let rows = |n: i64| n.unsigned_abs();
         let (forward, count) = match direction {
-            D::Forward(n) | D::Backward(n) if n == D::ALL => {
+            D::Forward(n) | D::Backward(n) if n == FETCH_ALL => {
                 (matches!(direction, D::Forward(_)), u64::MAX)
             }
             D::Forward(n) => (n >= 0, rows(n)),

@@ -180,26 +180,15 @@ pub(super) fn tag_of(parsed: &Parsed) -> Cow<'static, str> {
         StatementKind::View(command) => command.tag(),
         StatementKind::Utility(stmt) => stmt.tag(),
         StatementKind::AlterConstraint(_) => "ALTER TABLE",
-        StatementKind::SetConstraints(_) => "SET CONSTRAINTS",
         StatementKind::Declare(_) => "DECLARE CURSOR",
-        StatementKind::Cursor => "CLOSE CURSOR",
-        StatementKind::Fetch(fetch) if fetch.moves => "MOVE",
-        StatementKind::Fetch(_) => "FETCH",
         StatementKind::Do(_) => "DO",
         StatementKind::Call => "CALL",
         StatementKind::Copy(_) => "COPY",
         StatementKind::Explain => "EXPLAIN",
-        StatementKind::Checkpoint => "CHECKPOINT",
         StatementKind::SchemaElements(_) => "CREATE SCHEMA",
         StatementKind::TableOfExecute(_) => "CREATE TABLE AS",
-        StatementKind::PrepareTransaction => "PREPARE TRANSACTION",
-        StatementKind::Lock => "LOCK TABLE",
         StatementKind::Unsupported(what) => *what,
-        StatementKind::Query
-        | StatementKind::Transaction(_)
-        | StatementKind::Setting
-        | StatementKind::Prepared
-        | StatementKind::Notify => parsed.statement.word(),
+        StatementKind::Query | StatementKind::Prepared => parsed.statement.word(),
     };
     Cow::Borrowed(tag)
 }

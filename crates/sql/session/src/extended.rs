@@ -7,6 +7,7 @@ use super::client::Client;
 use super::statement::{Statement, StatementDescription};
 use super::transaction::Block;
 use super::{Session, create_as, cursor, explain};
+use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -75,7 +76,10 @@ impl Session {
         } else {
             self.utility_promise(statement)?
         });
-        let is_fetch = |parsed: &Parsed| matches!(parsed.kind, StatementKind::Fetch(_));
+        let is_fetch = |parsed: &Parsed| match &parsed.kind {
+            StatementKind::Utility(stmt) => matches!(**stmt, Stmt::Fetch(_)),
+            _ => false,
+        };
         if statement.parsed().is_some_and(is_fetch) {
             // The cursor may be another one next time.
             return Ok(promise);

@@ -91,7 +91,7 @@ use instance::{Waiting, Working};
 use logstead_sql_catalog::{Entered, TempObjects};
 use logstead_sql_exec::Execution;
 use logstead_sql_parse::StatementKind;
-use logstead_sql_parse::ast::{ReindexTarget, Stmt};
+use logstead_sql_parse::ast::{DiscardMode, ReindexTarget, Stmt, TransactionStmtKind};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
@@ -505,11 +505,18 @@ impl Session {
         if self.block != Block::Failed {
             return Ok(());
         }
-        let ends_it = statement.parsed().is_none_or(|parsed| {
-            matches!(
-                &**parsed.statement,
-                ast::Statement::Commit { .. } | ast::Statement::Rollback { .. }
-            ) || matches!(parsed.kind, StatementKind::PrepareTransaction)
+        let ends_it = statement.parsed().is_none_or(|parsed| match &parsed.kind {
+            StatementKind::Utility(stmt) => match &**stmt {
+                Stmt::Transaction(transaction) => matches!(
+                    transaction.kind,
+                    TransactionStmtKind::Commit { .. }
+                        | TransactionStmtKind::Rollback { .. }
+                        | TransactionStmtKind::RollbackTo(_)
+                        | TransactionStmtKind::Prepare(_)
+                ),
+                _ => false,
+            },
+            _ => false,
         });
         if ends_it {
             return Ok(());
@@ -532,7 +539,10 @@ impl Session {
                 };
             }
             StatementKind::Utility(stmt) => match &**stmt {
-                Stmt::Createdb(_) | Stmt::Dropdb(_) | Stmt::AlterSystem(_) => stmt.tag(),
+                Stmt::Createdb(_)
+                | Stmt::Dropdb(_)
+                | Stmt::AlterSystem(_)
+                | Stmt::Discard(DiscardMode::All) => stmt.tag(),
                 Stmt::AlterDatabase(alter) if logstead_sql_ddl::moves_database(alter) => stmt.tag(),
                 Stmt::Drop(drop) if drop.concurrent => "DROP INDEX CONCURRENTLY",
                 Stmt::Vacuum(vacuum) if vacuum.is_vacuumcmd => "VACUUM",
@@ -546,14 +556,6 @@ impl Session {
                 },
                 _ => return Ok(()),
             },
-            StatementKind::Setting
-                if matches!(
-                    &**parsed.statement,
-                    ast::Statement::Discard(logstead_sql_parse::ast::DiscardMode::All)
-                ) =>
-            {
-                "DISCARD ALL"
-            }
             StatementKind::Ddl(_) => match &**parsed.statement {
                 ast::Statement::CreateIndex(create) if create.concurrently => {
                     "CREATE INDEX CONCURRENTLY"

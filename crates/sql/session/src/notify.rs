@@ -14,10 +14,9 @@
 //! - Listeners get notifications in commit order, those of one transaction in the order they were asked for.
 //! - What waits for a client is bounded ([`WAITING_BYTES_MAX`]): beyond it nobody can notify that channel.
 
-use super::transaction::fold;
 use super::{Reply, Session};
 use logstead_engine::{CommitWait, Engine};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::Stmt;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -286,8 +285,8 @@ impl Asked {
     }
 }
 
-fn channel_of(channel: &ast::Ident) -> Arc<str> {
-    logstead_sql_types::value::text_io::truncate_name(&fold(channel)).into()
+fn channel_of(channel: &str) -> Arc<str> {
+    logstead_sql_types::value::text_io::truncate_name(channel).into()
 }
 
 /// What a commit is to do when the transaction has drawn its CSN.
@@ -298,18 +297,18 @@ pub(super) struct Announcement {
 
 impl Session {
     /// LISTEN, UNLISTEN, NOTIFY.
-    pub(super) fn notification_command(&mut self, statement: &ast::Statement) -> Result<Reply> {
+    pub(super) fn notification_command(&mut self, stmt: &Stmt) -> Result<Reply> {
         let level = self.savepoints.len();
         // It begins the transaction that its commit is part of.
         self.transaction()?;
         let mut asked = self.context.asked.borrow_mut();
-        match statement {
-            ast::Statement::Listen(channel) => {
+        match stmt {
+            Stmt::Listen(channel) => {
                 let wish = Wish::Listen(channel_of(channel));
                 asked.wishes.push((level, wish));
                 Ok(Reply::tag("LISTEN"))
             }
-            ast::Statement::Unlisten(channel) => {
+            Stmt::Unlisten(channel) => {
                 let wish = match channel {
                     None => Wish::UnlistenAll,
                     Some(channel) => Wish::Unlisten(channel_of(channel)),
@@ -317,9 +316,9 @@ impl Session {
                 asked.wishes.push((level, wish));
                 Ok(Reply::tag("UNLISTEN"))
             }
-            ast::Statement::Notify { channel, payload } => {
-                let payload = payload.as_deref().unwrap_or_default();
-                asked.notify(&channel_of(channel), payload, level)?;
+            Stmt::Notify(notify) => {
+                let payload = notify.payload.as_deref().unwrap_or_default();
+                asked.notify(&channel_of(&notify.conditionname), payload, level)?;
                 Ok(Reply::tag("NOTIFY"))
             }
             _ => Err(SqlError::internal("no statement about notifications")),

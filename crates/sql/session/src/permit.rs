@@ -32,8 +32,8 @@ use logstead_sql_catalog::routine::Language;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_ddl::permit::{RoleChecker, refuse_relations, refuse_routines, refuse_schemas};
-use logstead_sql_ddl::pg_catalog::calls;
-use logstead_sql_parse::ast::LockMode;
+use logstead_sql_ddl::pg_catalog::calls::{self, QualifiedName};
+use logstead_sql_parse::ast::{LockMode, RangeVar, Stmt};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
@@ -375,26 +375,21 @@ impl Session {
     /// 42501 unless the current role may run a statement that is no planned query.
     pub(super) fn may_do(&mut self, parsed: &Parsed) -> Result<()> {
         use StatementKind as K;
+        if let K::Utility(stmt) = &parsed.kind {
+            return self.may_do_utility(stmt);
+        }
         if matches!(
             parsed.kind,
             // Its own affairs, and what is planned is asked for when it is run.
             K::Query
-                | K::Transaction(_)
-                | K::PrepareTransaction
-                | K::Setting
                 | K::Prepared
                 | K::Explain
-                | K::Cursor
                 | K::Declare(_)
-                | K::Fetch(_)
-                | K::Notify
-                | K::SetConstraints(_)
                 | K::Unsupported(_)
                 // They ask for the procedure, and what runs in a body asks for itself; the languages are everybody's.
                 | K::Call
                 | K::Do(_)
                 // It asks itself: `ddl::permit`.
-                | K::Utility(_)
                 | K::Ddl(_)
                 | K::SchemaElements(_)
                 | K::TableOfExecute(_)
@@ -411,10 +406,6 @@ impl Session {
         }
         let statement = &**parsed.statement;
         match (&parsed.kind, statement) {
-            (K::Checkpoint, _) if roles.has_privileges_of(role, CHECKPOINT) => Ok(()),
-            (K::Checkpoint, _) => Err(denied(
-                "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT",
-            )),
             (K::Copy(_), ast::Statement::Copy { target, to, .. })
                 if !matches!(target, ast::CopyTarget::Stdin | ast::CopyTarget::Stdout) =>
             {
@@ -440,14 +431,40 @@ impl Session {
             }
             // It is run as a query.
             (K::Copy(_), ast::Statement::Copy { to: true, .. }) => Ok(()),
-            (K::Lock, _) if self.block == Block::None => Ok(()),
-            (K::Lock, ast::Statement::Lock(lock)) => {
-                for target in &lock.tables {
-                    self.lock_targets(&catalog, target, lock.lock_mode)?;
+            _ => Err(denied("permission denied: only superusers may do this")),
+        }
+    }
+
+    /// The same of one that is read as the grammar gives it.
+    fn may_do_utility(&mut self, stmt: &Stmt) -> Result<()> {
+        match stmt {
+            Stmt::CheckPoint => {
+                let catalog = self.catalog()?;
+                let roles = self.context.roles(&catalog);
+                let role = self.context.current_role();
+                match roles.is_superuser(role) || roles.has_privileges_of(role, CHECKPOINT) {
+                    true => Ok(()),
+                    false => Err(denied(
+                        "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT",
+                    )),
+                }
+            }
+            Stmt::Lock(lock) if self.block != Block::None => {
+                let catalog = self.catalog()?;
+                if self
+                    .context
+                    .roles(&catalog)
+                    .is_superuser(self.context.current_role())
+                {
+                    return Ok(());
+                }
+                for target in &lock.relations {
+                    self.lock_targets(&catalog, target, lock.mode)?;
                 }
                 Ok(())
             }
-            _ => Err(denied("permission denied: only superusers may do this")),
+            // Its own affairs; statements of the catalog ask themselves: `ddl::permit`.
+            _ => Ok(()),
         }
     }
 
@@ -530,7 +547,7 @@ impl Session {
     pub(super) fn lock_targets(
         &self,
         catalog: &Arc<Catalog>,
-        name: &ast::ObjectName,
+        name: &RangeVar,
         mode: LockMode,
     ) -> Result<Vec<Arc<Relation>>> {
         use privilege as p;
@@ -572,7 +589,7 @@ impl Session {
     fn named_relation(
         &self,
         catalog: &Arc<Catalog>,
-        name: &ast::ObjectName,
+        name: &impl QualifiedName,
     ) -> Result<Arc<Relation>> {
         let relation = self.find_relation(catalog, name)?;
         let roles = self.context.roles(catalog);

@@ -4,7 +4,7 @@ use super::client::{BufferedNotices, Client};
 use super::cursor::{self, unknown_cursor};
 use super::run::{Ran, Tag};
 use super::statement::{PermittedPlan, Statement};
-use super::transaction::{Block, fold};
+use super::transaction::Block;
 use super::{Reply, Session};
 use logstead_engine::{Memory, RowRef};
 use logstead_sql_catalog::context::Context;
@@ -571,10 +571,7 @@ impl Session {
     }
 
     /// CLOSE name / CLOSE ALL.
-    pub(super) fn close_cursor(
-        &mut self,
-        name: Option<&logstead_sql_parse::lowered::Ident>,
-    ) -> Result<Reply> {
+    pub(super) fn close_cursor(&mut self, name: Option<&str>) -> Result<Reply> {
         match name {
             None => {
                 self.portals.clear();
@@ -583,14 +580,13 @@ impl Session {
                 Ok(Reply::tag("CLOSE CURSOR ALL"))
             }
             Some(name) => {
-                let name = fold(name);
-                if self.cursors.close(&name) {
+                if self.cursors.close(name) {
                     return Ok(Reply::tag("CLOSE CURSOR"));
                 }
-                if !self.portals.contains_key(&name) {
-                    return Err(unknown_cursor(&name));
+                if !self.portals.contains_key(name) {
+                    return Err(unknown_cursor(name));
                 }
-                self.drop_portal(&name);
+                self.drop_portal(name);
                 Ok(Reply::tag("CLOSE CURSOR"))
             }
         }

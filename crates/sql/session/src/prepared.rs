@@ -40,23 +40,23 @@ impl Session {
                 self.execute_prepared(&name, &inner, parameters, formats, client)
                     .await
             }
-            ast::Statement::Deallocate(None) => {
-                let mut statements = self.context.statements.borrow_mut();
-                statements.retain(|name, _| name.is_empty());
-                Ok(Reply::tag("DEALLOCATE ALL"))
-            }
-            ast::Statement::Deallocate(Some(name)) => {
-                let name = fold(name);
-                let known = self.context.statements.borrow_mut().remove(&name);
-                match known {
-                    Some(_) => Ok(Reply::tag("DEALLOCATE")),
-                    None => Err(SqlError::new(
-                        SqlState::INVALID_SQL_STATEMENT_NAME,
-                        format!("prepared statement \"{name}\" does not exist"),
-                    )),
-                }
-            }
             _ => Err(SqlError::internal("no statement about prepared ones")),
+        }
+    }
+
+    /// DEALLOCATE; of no name it is ALL.
+    pub(super) fn deallocate(&mut self, name: Option<&str>) -> Result<Reply> {
+        let mut statements = self.context.statements.borrow_mut();
+        let Some(name) = name else {
+            statements.retain(|name, _| name.is_empty());
+            return Ok(Reply::tag("DEALLOCATE ALL"));
+        };
+        match statements.remove(name) {
+            Some(_) => Ok(Reply::tag("DEALLOCATE")),
+            None => Err(SqlError::new(
+                SqlState::INVALID_SQL_STATEMENT_NAME,
+                format!("prepared statement \"{name}\" does not exist"),
+            )),
         }
     }
 

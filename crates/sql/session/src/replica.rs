@@ -14,11 +14,10 @@
 use super::Session;
 use logstead_engine::{Isolation, Txn};
 use logstead_sql_catalog::{Catalog, CatalogStore};
-use logstead_sql_parse::ast::LockMode;
-use logstead_sql_parse::ast::Stmt;
-use logstead_sql_parse::lowered::{
-    Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
+use logstead_sql_parse::ast::{
+    IsolationLevel, LockMode, Stmt, TransactionMode, TransactionStmt, TransactionStmtKind,
 };
+use logstead_sql_parse::lowered::Statement;
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -87,10 +86,10 @@ impl Session {
     pub(super) fn refuse_modes_at_replica(&self, modes: &[TransactionMode]) -> Result<()> {
         for mode in modes {
             match mode {
-                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {
+                TransactionMode::ReadOnly(false, _) => {
                     self.refuse_read_write_at_replica()?;
                 }
-                TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
+                TransactionMode::Isolation(IsolationLevel::Serializable, _) => {
                     self.refuse_serializable_at_replica()?;
                 }
                 _ => {}
@@ -130,24 +129,30 @@ impl Session {
         if !self.is_at_replica() {
             return Ok(());
         }
-        let what = match (&parsed.kind, &**parsed.statement) {
-            (StatementKind::Notify, Statement::Unlisten(_)) => return Ok(()),
-            (StatementKind::Copy(_), Statement::Copy { to: true, .. }) => return Ok(()),
-            (StatementKind::Lock, Statement::Lock(lock)) => match lock.lock_mode {
-                LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive => {
-                    return Ok(());
-                }
-                _ => "LOCK TABLE",
+        let what = match &parsed.kind {
+            StatementKind::Copy(_) => match &**parsed.statement {
+                Statement::Copy { to: true, .. } => return Ok(()),
+                _ => "COPY",
             },
-            (StatementKind::Utility(stmt), _) => match **stmt {
-                Stmt::Vacuum(_) | Stmt::Cluster(_) | Stmt::Reindex(_) => stmt.tag(),
+            StatementKind::Utility(stmt) => match &**stmt {
+                Stmt::Lock(lock) => match lock.mode {
+                    LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive => {
+                        return Ok(());
+                    }
+                    _ => stmt.tag(),
+                },
+                Stmt::Transaction(TransactionStmt {
+                    kind: TransactionStmtKind::Prepare(_),
+                    ..
+                }) => stmt.tag(),
+                Stmt::Listen(_)
+                | Stmt::Notify(_)
+                | Stmt::CheckPoint
+                | Stmt::Vacuum(_)
+                | Stmt::Cluster(_)
+                | Stmt::Reindex(_) => stmt.tag(),
                 _ => return Ok(()),
             },
-            (StatementKind::Notify, Statement::Listen(_)) => "LISTEN",
-            (StatementKind::Notify, _) => "NOTIFY",
-            (StatementKind::Copy(_), _) => "COPY",
-            (StatementKind::Checkpoint, _) => "CHECKPOINT",
-            (StatementKind::PrepareTransaction, _) => "PREPARE TRANSACTION",
             _ => return Ok(()),
         };
         Err(SqlError::during_recovery(what))

@@ -2,13 +2,15 @@
 
 use super::client::Client;
 use super::past::{AS_OF, is_as_of, too_late};
-use super::transaction::fold;
 use super::transaction_modes::on_off;
 use super::utility::text_column;
 use super::{Reply, Session};
-use logstead_sql_catalog::{deparse, settings};
-use logstead_sql_parse::ast::DiscardMode;
-use logstead_sql_parse::lowered::{self as ast, Expr, Set};
+use logstead_sql_catalog::settings;
+use logstead_sql_ddl::flatten_set_variable_args;
+use logstead_sql_parse::ast::{
+    Const, DiscardMode, Expr, SetValue, Stmt, TypeCast, Value, VariableSetKind, VariableSetStmt,
+    VariableShowStmt,
+};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
@@ -16,8 +18,8 @@ use logstead_sql_types::value::IoContext;
 use logstead_types::SqlState;
 
 /// Columns of SHOW.
-pub(super) fn show_columns(variable: &[ast::Ident]) -> Vec<OutputColumn> {
-    let name = show_name(variable);
+pub(super) fn show_columns(show: &VariableShowStmt) -> Vec<OutputColumn> {
+    let name = show.name.to_lowercase();
     if name == "all" {
         return vec![
             text_column("name"),
@@ -30,54 +32,53 @@ pub(super) fn show_columns(variable: &[ast::Ident]) -> Vec<OutputColumn> {
     )]
 }
 
-/// The setting that SHOW names, words joined as the grammar has them.
-fn show_name(variable: &[ast::Ident]) -> String {
-    let words: Vec<String> = variable
-        .iter()
-        .map(|word| word.value.to_lowercase())
-        .collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        ["time", "zone"] => "timezone".to_owned(),
-        ["transaction", "isolation", "level"] => "transaction_isolation".to_owned(),
-        ["session", "authorization"] => "session_authorization".to_owned(),
-        words => words.join("."),
-    }
-}
-
 impl Session {
-    pub(super) fn setting(
+    /// SET and RESET.
+    pub(super) fn variable_set(
         &mut self,
-        statement: &ast::Statement,
+        stmt: &VariableSetStmt,
         client: &mut dyn Client,
     ) -> Result<Reply> {
-        match statement {
-            ast::Statement::Set(set) => self.set(set, client),
-            ast::Statement::Reset(reset) => {
-                match reset {
-                    ast::Reset::All => self.context.settings.borrow_mut().reset_all(),
-                    ast::Reset::ConfigurationParameter(name) => {
-                        let name = setting_name(name);
-                        self.check_as_of(&name)?;
-                        if settings::is_identity(&name) {
-                            self.set_identity(&name, None, false)?;
-                        } else {
-                            self.context.settings.borrow_mut().reset(&name, false)?;
-                        }
-                    }
-                }
-                self.context.refresh_style();
-                Ok(Reply::tag("RESET"))
+        let name = stmt.name.as_deref().unwrap_or_default();
+        match &stmt.kind {
+            VariableSetKind::Transaction { session, modes } => {
+                self.set_transaction(*session, modes, client)?;
+                return Ok(Reply::tag("SET"));
             }
-            ast::Statement::ShowVariable { variable } => self.show(variable),
-            ast::Statement::Discard(what) => self.discard(*what),
-            _ => Err(SqlError::internal("no statement about a setting")),
+            VariableSetKind::Snapshot(snapshot) => {
+                self.set_transaction_snapshot(snapshot, client)?;
+                return Ok(Reply::tag("SET"));
+            }
+            VariableSetKind::Current => return Err(SqlError::unsupported("SET FROM CURRENT")),
+            VariableSetKind::ResetAll => self.context.settings.borrow_mut().reset_all(),
+            VariableSetKind::Reset | VariableSetKind::Default => {
+                self.reset(name, stmt.is_local)?;
+            }
+            VariableSetKind::Value(values) => {
+                self.check_as_of(name)?;
+                let value = value_text(name, values)?;
+                self.assign_text(name, &value, stmt.is_local, client)?;
+            }
+        }
+        self.context.refresh_style();
+        Ok(Reply::tag(match stmt.kind {
+            VariableSetKind::Reset | VariableSetKind::ResetAll => "RESET",
+            _ => "SET",
+        }))
+    }
+
+    fn reset(&mut self, name: &str, local: bool) -> Result<()> {
+        self.check_as_of(name)?;
+        match settings::is_identity(name) {
+            true => self.set_identity(name, None, local),
+            false => self.context.settings.borrow_mut().reset(name, local),
         }
     }
 
-    fn show(&mut self, variable: &[ast::Ident]) -> Result<Reply> {
-        let name = show_name(variable);
-        let columns = show_columns(variable);
+    /// SHOW.
+    pub(super) fn show(&mut self, show: &VariableShowStmt) -> Result<Reply> {
+        let name = show.name.to_lowercase();
+        let columns = show_columns(show);
         if name == "all" {
             let rows = settings::by_name()
                 .into_iter()
@@ -128,48 +129,12 @@ impl Session {
         }
     }
 
-    fn set(&mut self, set: &Set, client: &mut dyn Client) -> Result<Reply> {
-        match set {
-            Set::SingleAssignment {
-                local,
-                variable,
-                values,
-            } => self.assign(&setting_name(variable), values, *local, client)?,
-            Set::SetTransaction { .. } => {
-                return Err(SqlError::internal("SET TRANSACTION came to SET"));
-            }
-        }
-        self.context.refresh_style();
-        Ok(Reply::tag("SET"))
-    }
-
     /// What transactions read is said before they read.
     fn check_as_of(&self, name: &str) -> Result<()> {
         match is_as_of(name) && self.open.is_some() {
             true => Err(too_late()),
             false => Ok(()),
         }
-    }
-
-    fn assign(
-        &mut self,
-        name: &str,
-        values: &[Expr],
-        local: bool,
-        client: &mut dyn Client,
-    ) -> Result<()> {
-        self.check_as_of(name)?;
-        if is_default(name, values) {
-            if settings::is_identity(name) {
-                return self.set_identity(name, None, local);
-            }
-            return self.context.settings.borrow_mut().reset(name, local);
-        }
-        let words = values
-            .iter()
-            .map(|value| value_text(name, value))
-            .collect::<Result<Vec<_>>>()?;
-        self.assign_text(name, &words.join(", "), local, client)
     }
 
     fn assign_text(
@@ -204,7 +169,7 @@ impl Session {
     }
 
     /// All but temporary objects: those are gone already.
-    fn discard(&mut self, what: DiscardMode) -> Result<Reply> {
+    pub(super) fn discard(&mut self, what: DiscardMode) -> Result<Reply> {
         match what {
             DiscardMode::All => {
                 self.portals.clear();
@@ -230,27 +195,19 @@ impl Session {
     }
 }
 
-fn is_default(name: &str, values: &[Expr]) -> bool {
-    let [Expr::Identifier(word)] = values else {
-        return false;
-    };
-    let is = |text| word.value.eq_ignore_ascii_case(text);
-    word.quote_style.is_none() && (is("default") || (name == "timezone" && is("local")))
-}
-
 /// The value that SET gives to `logstead.as_of`, if that is what it does.
-pub(super) fn as_of(statement: &ast::Statement) -> Result<Option<String>> {
-    let ast::Statement::Set(Set::SingleAssignment {
-        variable, values, ..
-    }) = statement
-    else {
+pub(super) fn as_of(stmt: &Stmt) -> Result<Option<String>> {
+    let Stmt::VariableSet(set) = stmt else {
         return Ok(None);
     };
-    if !is_as_of(&setting_name(variable)) || is_default(AS_OF, values) {
+    let VariableSetKind::Value(values) = &set.kind else {
+        return Ok(None);
+    };
+    if !set.name.as_deref().is_some_and(is_as_of) {
         return Ok(None);
     }
-    match values.as_slice() {
-        [value] => Ok(Some(value_text(AS_OF, value)?)),
+    match values.len() {
+        1 => Ok(Some(value_text(AS_OF, values)?)),
         _ => Err(SqlError::new(
             SqlState::INVALID_PARAMETER_VALUE,
             format!("SET {AS_OF} takes only one argument"),
@@ -262,65 +219,36 @@ fn text(value: &str) -> Datum {
     Datum::Text(value.into())
 }
 
-fn setting_name(name: &ast::ObjectName) -> String {
-    let words: Vec<&str> = name.0.iter().map(|part| part.value.as_str()).collect();
-    words.join(".")
+/// The values of SET as one text.
+fn value_text(name: &str, values: &[SetValue]) -> Result<String> {
+    match values {
+        [SetValue::Interval(interval)] => hours_of(name, interval),
+        values => flatten_set_variable_args(name, values),
+    }
 }
 
-/// A value in SET as text. Names in search_path keep their quotes if they need them.
-fn value_text(name: &str, value: &Expr) -> Result<String> {
-    match value {
-        Expr::Identifier(word)
-            if name.eq_ignore_ascii_case("search_path") && word.quote_style.is_some() =>
-        {
-            Ok(format!("\"{}\"", word.value.replace('"', "\"\"")))
-        }
-        Expr::Identifier(word) => Ok(fold(word)),
-        Expr::Value(value) => Ok(match &value.value {
-            ast::Value::Number(number) => number.to_string(),
-            ast::Value::String(text) => {
-                let plain = text
-                    .chars()
-                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-                if name.eq_ignore_ascii_case("search_path") && !plain {
-                    format!("\"{}\"", text.replace('"', "\"\""))
-                } else {
-                    text.clone()
-                }
-            }
-            ast::Value::Boolean(on) => if *on { "true" } else { "false" }.to_owned(),
-            other => return Err(SqlError::unsupported(format!("SET {name} TO {other}"))),
-        }),
-        Expr::UnaryOp {
-            op: ast::UnaryOperator::Minus,
-            expr,
-        } => Ok(format!("-{}", value_text(name, expr)?)),
-        Expr::UnaryOp {
-            op: ast::UnaryOperator::Plus,
-            expr,
-        } => value_text(name, expr),
-        // SET TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE
-        Expr::Interval(interval) => {
-            let shown = value_text(name, &interval.value)?;
-            let (sign, rest) = match shown.strip_prefix('-') {
-                Some(rest) => (-1.0, rest),
-                None => (1.0, shown.strip_prefix('+').unwrap_or(&shown)),
-            };
-            let mut parts = rest
-                .split(':')
-                .map(|part| part.trim().parse::<f64>().unwrap_or(f64::NAN));
-            let hours = parts.next().unwrap_or(0.0) + parts.next().unwrap_or(0.0) / 60.0;
-            if hours.is_nan() {
-                return Err(SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    format!("invalid value for parameter \"{name}\": \"{shown}\""),
-                ));
-            }
-            Ok((sign * hours).to_string())
-        }
-        other => Err(SqlError::unsupported(format!(
-            "SET {name} TO {}",
-            deparse::plain(other)
-        ))),
+/// SET TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE
+fn hours_of(name: &str, interval: &TypeCast) -> Result<String> {
+    let Expr::Const(Const {
+        value: Value::String(shown),
+        ..
+    }) = &interval.arg
+    else {
+        return Err(SqlError::internal("an interval that is no literal"));
+    };
+    let (sign, rest) = match shown.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, shown.strip_prefix('+').unwrap_or(shown)),
+    };
+    let mut parts = rest
+        .split(':')
+        .map(|part| part.trim().parse::<f64>().unwrap_or(f64::NAN));
+    let hours = parts.next().unwrap_or(0.0) + parts.next().unwrap_or(0.0) / 60.0;
+    if hours.is_nan() {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid value for parameter \"{name}\": \"{shown}\""),
+        ));
     }
+    Ok((sign * hours).to_string())
 }

@@ -5,8 +5,7 @@ use super::transaction::Block;
 use super::{Reply, Session};
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_ddl::pg_catalog::calls;
-use logstead_sql_parse::SetConstraints;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{ConstraintsSetStmt, RangeVar};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -16,7 +15,7 @@ impl Session {
     /// transaction, which has failed.
     pub(super) async fn set_constraints(
         &mut self,
-        set: &SetConstraints,
+        set: &ConstraintsSetStmt,
         client: &mut dyn Client,
     ) -> Result<Reply> {
         if self.block == Block::None {
@@ -30,16 +29,16 @@ impl Session {
         let catalog = self.catalog()?;
         let path = self.context.path_in(&catalog);
         let mut named = Vec::new();
-        for name in set.names.iter().flatten() {
+        for name in &set.constraints {
             constraints_named(&catalog, name, &path, set.deferred, &mut named)?;
         }
         self.settle_suspended().await?;
         let altered = self.has_altered();
         let open = self.transaction()?;
         let before = open.events.modes.clone();
-        match &set.names {
-            None => open.events.modes.set_all(set.deferred),
-            Some(_) => named
+        match set.constraints.is_empty() {
+            true => open.events.modes.set_all(set.deferred),
+            false => named
                 .iter()
                 .for_each(|oid| open.events.modes.set(*oid, set.deferred)),
         }
@@ -61,7 +60,7 @@ impl Session {
 /// OIDs of the deferrable constraints of a name. A schema later in the path is not looked at once one has the name.
 fn constraints_named(
     catalog: &Catalog,
-    name: &ast::ObjectName,
+    name: &RangeVar,
     path: &[String],
     deferred: bool,
     found: &mut Vec<Oid>,

@@ -8,6 +8,7 @@ use logstead_sql_catalog::context::{Context, PreparedRow};
 use logstead_sql_catalog::settings::Scans;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_exec as exec;
+use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::{
     AsOf, AsOfPoint, Parsed, StatementKind, Tree, on_enough_stack, planned_on_enough_stack,
 };
@@ -244,9 +245,15 @@ impl Statement {
     /// set cannot be opened.
     pub(super) fn needs_catalog(&self) -> bool {
         self.parsed().is_some_and(|p| {
+            let StatementKind::Utility(stmt) = &p.kind else {
+                return true;
+            };
             !matches!(
-                p.kind,
-                StatementKind::Transaction(_) | StatementKind::Setting
+                **stmt,
+                Stmt::Transaction(_)
+                    | Stmt::VariableSet(_)
+                    | Stmt::VariableShow(_)
+                    | Stmt::Discard(_)
             )
         })
     }

@@ -10,12 +10,13 @@ use super::large_objects::Descriptors;
 use super::past::AsOfSnapshot;
 use super::replica::catalog_seen;
 use super::run::{Limits, guarded};
-use super::transaction_modes::{Modes, apply};
+use super::transaction_modes::{Modes, apply, deferrable};
 use super::{Session, aborted};
 use logstead_engine::{CommitError, CommitWait, Isolation, SavepointId, Txn};
 use logstead_sql_catalog::{Catalog, dependency_failure};
 use logstead_sql_ddl::DdlState;
 use logstead_sql_exec::events::{Events, Mark};
+use logstead_sql_parse::ast::{TransactionMode, TransactionStmt, TransactionStmtKind};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user;
@@ -409,18 +410,18 @@ impl Session {
     /// BEGIN and all its kin. Gives the command tag.
     pub(super) async fn control(
         &mut self,
-        statement: &ast::Statement,
-        deferrable: Option<bool>,
+        stmt: &TransactionStmt,
         client: &mut dyn Client,
     ) -> Result<&'static str> {
-        match statement {
-            ast::Statement::StartTransaction { modes, begin, .. } => {
+        let modes = stmt.options.as_slice();
+        match &stmt.kind {
+            kind @ (TransactionStmtKind::Begin | TransactionStmtKind::Start) => {
                 self.refuse_read_write_in_past(modes)?;
                 self.refuse_modes_at_replica(modes)?;
                 if self.block == Block::None {
                     let mut chosen = self.default_modes()?;
-                    apply(&mut chosen, modes, deferrable)?;
-                    self.check_modes(&chosen, deferrable)?;
+                    apply(&mut chosen, modes)?;
+                    self.check_modes(&chosen, deferrable(modes))?;
                     self.modes = chosen;
                     self.context.take_modes(&chosen);
                     if self.open.is_none() {
@@ -435,11 +436,14 @@ impl Session {
                         SqlState::ACTIVE_SQL_TRANSACTION,
                         "there is already a transaction in progress",
                     );
-                    self.set_modes(modes, deferrable)?;
+                    self.set_modes(modes)?;
                 }
-                Ok(if *begin { "BEGIN" } else { "START TRANSACTION" })
+                Ok(match kind {
+                    TransactionStmtKind::Begin => "BEGIN",
+                    _ => "START TRANSACTION",
+                })
             }
-            ast::Statement::Commit { chain, .. } => {
+            TransactionStmtKind::Commit { chain } => {
                 let (block, modes) = (self.block, self.modes);
                 if *chain && block == Block::None {
                     return Err(only_in_block("COMMIT AND CHAIN"));
@@ -467,10 +471,7 @@ impl Session {
                 self.chain(*chain, modes);
                 Ok(tag)
             }
-            ast::Statement::Rollback {
-                chain,
-                savepoint: None,
-            } => {
+            TransactionStmtKind::Rollback { chain } => {
                 let (block, modes) = (self.block, self.modes);
                 if block == Block::None {
                     if *chain {
@@ -487,10 +488,7 @@ impl Session {
                 self.chain(*chain, modes);
                 Ok("ROLLBACK")
             }
-            ast::Statement::Rollback {
-                savepoint: Some(name),
-                ..
-            } => {
+            TransactionStmtKind::RollbackTo(name) => {
                 if self.block == Block::None {
                     return Err(only_in_block("ROLLBACK TO SAVEPOINT"));
                 }
@@ -503,14 +501,14 @@ impl Session {
                 self.block = Block::Open;
                 Ok("ROLLBACK")
             }
-            ast::Statement::Savepoint { name } => {
+            TransactionStmtKind::Savepoint(name) => {
                 if self.block == Block::None {
                     return Err(only_in_block("SAVEPOINT"));
                 }
-                self.make_savepoint(fold(name));
+                self.make_savepoint(name.to_string());
                 Ok("SAVEPOINT")
             }
-            ast::Statement::ReleaseSavepoint { name } => {
+            TransactionStmtKind::Release(name) => {
                 if self.block == Block::None {
                     return Err(only_in_block("RELEASE SAVEPOINT"));
                 }
@@ -518,44 +516,58 @@ impl Session {
                 self.release(index);
                 Ok("RELEASE")
             }
-            ast::Statement::Set(ast::Set::SetTransaction {
-                modes,
-                snapshot,
-                session,
-            }) => {
-                if *session {
-                    self.set_session_characteristics(modes, deferrable)?;
-                    return Ok("SET");
-                }
-                let outside = self.is_idle();
-                if outside {
-                    self.warn(
-                        client,
-                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                        "SET TRANSACTION can only be used in transaction blocks",
-                    );
-                }
-                if let Some(named) = snapshot {
-                    self.import_snapshot(named)?;
-                } else if !outside {
-                    self.refuse_read_write_in_past(modes)?;
-                    self.refuse_modes_at_replica(modes)?;
-                    self.set_modes(modes, deferrable)?;
-                }
-                Ok("SET")
-            }
-            other => Err(SqlError::internal(format!(
-                "{} does not control a transaction",
-                other.word()
-            ))),
+            TransactionStmtKind::Prepare(_) => self.prepare_transaction(client).await,
+            TransactionStmtKind::CommitPrepared(gid)
+            | TransactionStmtKind::RollbackPrepared(gid) => Err(SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("prepared transaction with identifier \"{gid}\" does not exist"),
+            )),
         }
     }
 
-    /// PREPARE TRANSACTION on a server that keeps none: the transaction ends all the same.
-    pub(super) async fn prepare_transaction(
+    /// SET TRANSACTION, and of the session's transactions SET SESSION CHARACTERISTICS.
+    pub(super) fn set_transaction(
         &mut self,
+        session: bool,
+        modes: &[TransactionMode],
         client: &mut dyn Client,
-    ) -> Result<super::Reply> {
+    ) -> Result<()> {
+        if session {
+            return self.set_session_characteristics(modes);
+        }
+        if self.warn_outside_block(client) {
+            return Ok(());
+        }
+        self.refuse_read_write_in_past(modes)?;
+        self.refuse_modes_at_replica(modes)?;
+        self.set_modes(modes)
+    }
+
+    /// SET TRANSACTION SNAPSHOT.
+    pub(super) fn set_transaction_snapshot(
+        &mut self,
+        name: &str,
+        client: &mut dyn Client,
+    ) -> Result<()> {
+        self.warn_outside_block(client);
+        self.import_snapshot(name)
+    }
+
+    /// Is there no transaction that SET TRANSACTION could be of? The client is told so.
+    fn warn_outside_block(&self, client: &mut dyn Client) -> bool {
+        let outside = self.is_idle();
+        if outside {
+            self.warn(
+                client,
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION can only be used in transaction blocks",
+            );
+        }
+        outside
+    }
+
+    /// PREPARE TRANSACTION on a server that keeps none: the transaction ends all the same.
+    async fn prepare_transaction(&mut self, client: &mut dyn Client) -> Result<&'static str> {
         let block = self.block;
         let is_temporary = block == Block::Open && self.has_used_temporary()?;
         if block == Block::None {
@@ -568,7 +580,7 @@ impl Session {
         self.unwind_all().await;
         self.rollback();
         if block != Block::Open {
-            return Ok(super::Reply::tag("ROLLBACK"));
+            return Ok("ROLLBACK");
         }
         if is_temporary {
             return Err(SqlError::new(
@@ -683,8 +695,7 @@ impl Session {
         }
     }
 
-    fn find_savepoint(&self, name: &ast::Ident) -> Result<usize> {
-        let name = fold(name);
+    fn find_savepoint(&self, name: &str) -> Result<usize> {
         self.savepoints
             .iter()
             .rposition(|s| s.name == name)

@@ -6,9 +6,7 @@
 use super::Session;
 use super::past::read_write;
 use logstead_engine::Isolation;
-use logstead_sql_parse::lowered::{
-    TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
-};
+use logstead_sql_parse::ast::{IsolationLevel, TransactionMode};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -44,22 +42,19 @@ impl Session {
 
     /// What reads the past is read-only.
     pub(super) fn refuse_read_write_in_past(&self, modes: &[TransactionMode]) -> Result<()> {
-        let wanted = TransactionMode::AccessMode(TransactionAccessMode::ReadWrite);
-        match self.reads_past() && modes.contains(&wanted) {
+        let is_wanted =
+            |mode: &TransactionMode| matches!(mode, TransactionMode::ReadOnly(false, _));
+        match self.reads_past() && modes.iter().any(is_wanted) {
             true => Err(read_write()),
             false => Ok(()),
         }
     }
 
     /// SET TRANSACTION inside a transaction.
-    pub(super) fn set_modes(
-        &mut self,
-        modes: &[TransactionMode],
-        deferrable: Option<bool>,
-    ) -> Result<()> {
+    pub(super) fn set_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
         let mut chosen = self.modes;
-        apply(&mut chosen, modes, deferrable)?;
-        self.check_modes(&chosen, deferrable)?;
+        apply(&mut chosen, modes)?;
+        self.check_modes(&chosen, deferrable(modes))?;
         self.modes = chosen;
         self.context.take_modes(&chosen);
         Ok(())
@@ -98,15 +93,11 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn set_session_characteristics(
-        &mut self,
-        modes: &[TransactionMode],
-        deferrable: Option<bool>,
-    ) -> Result<()> {
+    pub(super) fn set_session_characteristics(&mut self, modes: &[TransactionMode]) -> Result<()> {
         let mut chosen = self.default_modes()?;
         // What every transaction of a replica is says nothing of the setting.
         chosen.read_only = self.context.settings.borrow().typed().default_read_only;
-        apply(&mut chosen, modes, deferrable)?;
+        apply(&mut chosen, modes)?;
         let mut settings = self.context.settings.borrow_mut();
         settings.set(
             "default_transaction_isolation",
@@ -118,7 +109,7 @@ impl Session {
             on_off(chosen.read_only),
             false,
         )?;
-        if deferrable.is_some() {
+        if deferrable(modes).is_some() {
             settings.set(
                 "default_transaction_deferrable",
                 on_off(chosen.deferrable),
@@ -168,24 +159,27 @@ pub(super) fn on_off(flag: bool) -> &'static str {
     if flag { "on" } else { "off" }
 }
 
-pub(super) fn apply(
-    chosen: &mut Modes,
-    modes: &[TransactionMode],
-    deferrable: Option<bool>,
-) -> Result<()> {
-    chosen.deferrable = deferrable.unwrap_or(chosen.deferrable);
+/// What the modes say of DEFERRABLE.
+pub(super) fn deferrable(modes: &[TransactionMode]) -> Option<bool> {
+    let said = modes.iter().filter_map(|mode| match mode {
+        TransactionMode::Deferrable(deferrable, _) => Some(*deferrable),
+        _ => None,
+    });
+    said.last()
+}
+
+pub(super) fn apply(chosen: &mut Modes, modes: &[TransactionMode]) -> Result<()> {
     for mode in modes {
         match mode {
-            TransactionMode::AccessMode(access) => {
-                chosen.read_only = *access == TransactionAccessMode::ReadOnly
-            }
-            TransactionMode::IsolationLevel(level) => set_isolation(
+            TransactionMode::ReadOnly(read_only, _) => chosen.read_only = *read_only,
+            TransactionMode::Deferrable(deferrable, _) => chosen.deferrable = *deferrable,
+            TransactionMode::Isolation(level, _) => set_isolation(
                 chosen,
                 match level {
-                    TransactionIsolationLevel::ReadUncommitted => "read uncommitted",
-                    TransactionIsolationLevel::ReadCommitted => READ_COMMITTED,
-                    TransactionIsolationLevel::RepeatableRead => REPEATABLE_READ,
-                    TransactionIsolationLevel::Serializable => SERIALIZABLE,
+                    IsolationLevel::ReadUncommitted => "read uncommitted",
+                    IsolationLevel::ReadCommitted => READ_COMMITTED,
+                    IsolationLevel::RepeatableRead => REPEATABLE_READ,
+                    IsolationLevel::Serializable => SERIALIZABLE,
                 },
             )?,
         }

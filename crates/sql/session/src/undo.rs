@@ -58,6 +58,7 @@ use super::unwind::{UNWOUND_UNSEEN, unwind_step};
 use logstead_engine::{SavepointId, TableLock};
 use logstead_sql_catalog::Catalog;
 use logstead_sql_parse::StatementKind;
+use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user;
@@ -462,18 +463,25 @@ impl Session {
         statement: &ast::Statement,
     ) -> Result<()> {
         let reads = match kind {
-            StatementKind::Transaction(_) | StatementKind::PrepareTransaction => return Ok(()),
-            StatementKind::Setting => !matches!(statement, ast::Statement::Discard { .. }),
+            StatementKind::Utility(stmt) => match &**stmt {
+                Stmt::Transaction(_) => return Ok(()),
+                Stmt::VariableSet(_)
+                | Stmt::VariableShow(_)
+                | Stmt::Deallocate(_)
+                | Stmt::ClosePortal(_)
+                | Stmt::Fetch(_)
+                | Stmt::Notify(_)
+                | Stmt::Listen(_)
+                | Stmt::Unlisten(_)
+                | Stmt::CheckPoint => true,
+                _ => false,
+            },
             StatementKind::Copy(_) => matches!(statement, ast::Statement::Copy { to: true, .. }),
             StatementKind::Prepared
             | StatementKind::Explain
-            | StatementKind::Cursor
             | StatementKind::Declare(_)
-            | StatementKind::Fetch(_)
             | StatementKind::Do(_)
             | StatementKind::Call
-            | StatementKind::Notify
-            | StatementKind::Checkpoint
             | StatementKind::Unsupported(_) => true,
             _ => false,
         };

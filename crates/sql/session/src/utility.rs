@@ -8,9 +8,9 @@ use super::{Reply, Session};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_ddl::{self as ddl, Given, SettingChange};
-use logstead_sql_parse::StatementKind;
-use logstead_sql_parse::ast::{DiscardMode, Stmt};
+use logstead_sql_parse::ast::{DiscardMode, LockStmt, Stmt};
 use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid};
@@ -51,47 +51,19 @@ impl Session {
         // A statement that failed may have left some.
         self.context.sleep_us.set(0);
         match &parsed.kind {
-            StatementKind::Transaction(deferrable) => {
-                let tag = self.control(&parsed.statement, *deferrable, client).await?;
-                Ok(Reply::tag(tag))
-            }
-            StatementKind::Setting => {
-                if let ast::Statement::Discard(DiscardMode::All | DiscardMode::Temp) =
-                    &**parsed.statement
-                {
-                    self.discard_temporary().await?;
-                }
-                if let Some(value) = super::set::as_of(&parsed.statement)? {
-                    self.before_as_of(&value, client).await?;
-                }
-                self.setting(&parsed.statement, client)
-            }
             StatementKind::Prepared => self.prepared(statement, &parsed, formats, client).await,
             StatementKind::Copy(_) => self.copy(statement, &parsed, client).await,
             StatementKind::Explain => self.explain(statement, &parsed, params, client).await,
-            StatementKind::Cursor => match &**parsed.statement {
-                ast::Statement::Close(name) => self.close_cursor(name.as_ref()),
-                _ => Err(SqlError::internal("a cursor's statement that is not CLOSE")),
-            },
             StatementKind::Declare(declare) => {
                 self.declare_cursor(declare, statement, &parsed, params)
                     .await
             }
-            StatementKind::Fetch(fetch) => self.fetch(fetch, formats, client).await,
             StatementKind::Call => self.call(statement, params, client).await,
             StatementKind::Do(block) => {
                 let text = Rc::clone(&statement.text.text);
                 self.do_block(block, &text, client).await
             }
-            StatementKind::Notify => self.notification_command(&parsed.statement),
-            StatementKind::Checkpoint => {
-                self.refuse_in_past("CHECKPOINT")?;
-                self.checkpoint().await
-            }
-            StatementKind::PrepareTransaction => self.prepare_transaction(client).await,
-            StatementKind::Lock => self.lock_tables(&parsed.statement).await,
             StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),
-            StatementKind::SetConstraints(set) => self.set_constraints(set, client).await,
             StatementKind::Ddl(_) => {
                 let text = &statement.text.text;
                 let types = self.types_given(statement, params)?;
@@ -106,14 +78,8 @@ impl Session {
                 }
             }
             StatementKind::Utility(stmt) => {
-                if let Some(what) = ddl::refusal(stmt) {
-                    return Err(SqlError::unsupported(what));
-                }
-                if let Stmt::AlterSystem(alter) = &**stmt {
-                    return self.alter_system(&SettingChange::of(&alter.setstmt)?);
-                }
-                self.before_large_objects(stmt, client).await?;
-                self.ddl(&parsed, &statement.text.text, client).await
+                self.utility_stmt(stmt, statement, &parsed, formats, client)
+                    .await
             }
             StatementKind::SchemaElements(elements) => {
                 let elements = Arc::clone(elements);
@@ -132,6 +98,56 @@ impl Session {
         }
     }
 
+    /// The same of one that is read as the grammar gives it: the session's own affairs, and the catalog's.
+    async fn utility_stmt(
+        &mut self,
+        stmt: &Stmt,
+        statement: &Statement,
+        parsed: &Parsed,
+        formats: &[i16],
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        match stmt {
+            Stmt::Transaction(transaction) => {
+                let tag = self.control(transaction, client).await?;
+                Ok(Reply::tag(tag))
+            }
+            Stmt::VariableSet(set) => {
+                if let Some(value) = super::set::as_of(stmt)? {
+                    self.before_as_of(&value, client).await?;
+                }
+                self.variable_set(set, client)
+            }
+            Stmt::VariableShow(show) => self.show(show),
+            Stmt::Discard(mode) => {
+                if matches!(mode, DiscardMode::All | DiscardMode::Temp) {
+                    self.discard_temporary().await?;
+                }
+                self.discard(*mode)
+            }
+            Stmt::Deallocate(name) => self.deallocate(name.as_deref()),
+            Stmt::ClosePortal(name) => self.close_cursor(name.as_deref()),
+            Stmt::Fetch(fetch) => self.fetch(fetch, formats, client).await,
+            Stmt::Notify(_) | Stmt::Listen(_) | Stmt::Unlisten(_) => {
+                self.notification_command(stmt)
+            }
+            Stmt::CheckPoint => {
+                self.refuse_in_past("CHECKPOINT")?;
+                self.checkpoint().await
+            }
+            Stmt::Lock(lock) => self.lock_tables(lock).await,
+            Stmt::ConstraintsSet(set) => self.set_constraints(set, client).await,
+            Stmt::AlterSystem(alter) => self.alter_system(&SettingChange::of(&alter.setstmt)?),
+            _ => {
+                if let Some(what) = ddl::refusal(stmt) {
+                    return Err(SqlError::unsupported(what));
+                }
+                self.before_large_objects(stmt, client).await?;
+                self.ddl(parsed, &statement.text.text, client).await
+            }
+        }
+    }
+
     /// Result columns of a statement that is not a planned query.
     pub(super) fn utility_columns(&mut self, statement: &Statement) -> Result<Vec<OutputColumn>> {
         let Some(parsed) = statement.parsed() else {
@@ -142,13 +158,14 @@ impl Session {
             (StatementKind::Call, _) => {
                 Ok(super::routine::call_columns(&self.bound_call(statement)?))
             }
-            (StatementKind::Fetch(fetch), _) if !fetch.moves => {
-                let cursor = self.cursors.columns(&fetch.name);
-                Ok(cursor.map_or_else(Vec::new, |(columns, _)| columns.to_vec()))
-            }
-            (StatementKind::Setting, ast::Statement::ShowVariable { variable }) => {
-                Ok(super::set::show_columns(variable))
-            }
+            (StatementKind::Utility(stmt), _) => Ok(match &**stmt {
+                Stmt::Fetch(fetch) if !fetch.ismove => {
+                    let cursor = self.cursors.columns(&fetch.portalname);
+                    cursor.map_or_else(Vec::new, |(columns, _)| columns.to_vec())
+                }
+                Stmt::VariableShow(show) => super::set::show_columns(show),
+                _ => Vec::new(),
+            }),
             (StatementKind::Prepared, ast::Statement::Execute { name, .. }) => {
                 let inner = self.find_statement(&fold(name))?;
                 Ok(self.promise(&inner)?.columns.clone())
@@ -157,15 +174,12 @@ impl Session {
         }
     }
 
-    async fn lock_tables(&mut self, statement: &ast::Statement) -> Result<Reply> {
-        let ast::Statement::Lock(request) = statement else {
-            return Err(SqlError::unsupported("LOCK TABLES"));
-        };
+    async fn lock_tables(&mut self, request: &LockStmt) -> Result<Reply> {
         if self.block == Block::None && self.routines == 0 {
             return Err(only_in_block("LOCK TABLE"));
         }
         use logstead_sql_parse::ast::LockMode as Mode;
-        let mode = match request.lock_mode {
+        let mode = match request.mode {
             Mode::AccessShare => TableLock::Read,
             Mode::RowShare => TableLock::RowShare,
             Mode::RowExclusive => TableLock::Write,
@@ -177,11 +191,11 @@ impl Session {
         };
         let limits = self.limits();
         let signals = Arc::clone(&self.signals);
-        for target in &request.tables {
+        for target in &request.relations {
             let mut asked = None;
             loop {
                 let catalog = self.catalog()?;
-                let relations = self.lock_targets(&catalog, target, request.lock_mode)?;
+                let relations = self.lock_targets(&catalog, target, request.mode)?;
                 if let Some(named) = relations.first() {
                     super::copy_in::same_relation(&mut asked, named)?;
                 }

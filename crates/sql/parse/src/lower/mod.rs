@@ -33,7 +33,6 @@ mod table_schema;
 mod types;
 mod utility;
 mod utility_copy;
-mod utility_settings;
 
 use crate::ast::{Expr, RawStmt, TypeName};
 use crate::depth::{CONJUNCTIONS_MAX, Depth};

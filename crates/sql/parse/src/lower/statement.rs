@@ -40,24 +40,11 @@ impl Lower<'_> {
             | Stmt::Delete(_)
             | Stmt::Merge(_)
             | Stmt::Return(_) => self.query_statement(stmt),
-            Stmt::Transaction(_)
-            | Stmt::ConstraintsSet(_)
-            | Stmt::VariableSet(_)
-            | Stmt::VariableShow(_)
-            | Stmt::Discard(_)
-            | Stmt::Prepare(_)
+            Stmt::Prepare(_)
             | Stmt::Execute(_)
-            | Stmt::Deallocate(_)
             | Stmt::DeclareCursor(_)
-            | Stmt::Fetch(_)
-            | Stmt::ClosePortal(_)
             | Stmt::Explain(_)
             | Stmt::Copy(_)
-            | Stmt::Lock(_)
-            | Stmt::Notify(_)
-            | Stmt::Listen(_)
-            | Stmt::Unlisten(_)
-            | Stmt::CheckPoint
             | Stmt::Do(_)
             | Stmt::Call(_) => self.utility(stmt),
             Stmt::AlterTable(alter) if !is_owner_index_or_attributes(alter) => {

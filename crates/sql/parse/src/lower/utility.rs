@@ -1,17 +1,12 @@
-//! Statements about transactions, settings, prepared statements, cursors, COPY and maintenance.
+//! PREPARE and EXECUTE, DECLARE, EXPLAIN, COPY, DO, CALL.
 
 use super::{Lower, Lowered};
 use crate::ast::{
-    CallStmt, ConstraintsSetStmt, DeclareCursorStmt, DefArg, DefElem, DoStmt, ExecuteStmt,
-    ExplainStmt, Expr, FetchDirection, FetchStmt, IsolationLevel, Location, LockStmt, Name,
-    NotifyStmt, PrepareStmt, SelectBody, SelectStmt, Stmt, TransactionMode, TransactionStmt,
-    TransactionStmtKind,
+    CallStmt, DeclareCursorStmt, DefArg, DefElem, DoStmt, ExecuteStmt, ExplainStmt, Expr, Location,
+    PrepareStmt, SelectBody, SelectStmt, Stmt,
 };
 use crate::lowered as library;
-use crate::{
-    CreateView, DeclareCursor, DoBlock, FetchDirection as Direction, FetchRows, SetConstraints,
-    StatementKind, ViewCommand,
-};
+use crate::{CreateView, DeclareCursor, DoBlock, StatementKind, ViewCommand};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -24,97 +19,19 @@ fn lowered(statement: library::Statement, kind: StatementKind) -> Lowered {
 }
 
 impl Lower<'_> {
-    /// Lowers a statement about transactions, settings, cursors, COPY or maintenance.
+    /// Lowers a statement that has another one, or an expression, in it.
     pub(super) fn utility(&self, stmt: &Stmt) -> Result<Lowered> {
         use StatementKind as K;
-        use library::Statement as S;
         match stmt {
-            Stmt::Transaction(transaction) => self.transaction(transaction),
-            Stmt::ConstraintsSet(set) => Ok(self.set_constraints(set)),
-            Stmt::VariableSet(set) => self.variable_set(set),
-            Stmt::VariableShow(show) => Ok(self.variable_show(show)),
-            Stmt::Discard(mode) => Ok(lowered(S::Discard(*mode), K::Setting)),
             Stmt::Prepare(prepare) => self.prepare(prepare),
             Stmt::Execute(execute) => Ok(lowered(self.execute(execute)?, K::Prepared)),
-            Stmt::Deallocate(name) => {
-                let name = name
-                    .as_ref()
-                    .map(|name| self.ident(name, Location::UNKNOWN));
-                Ok(lowered(S::Deallocate(name), K::Prepared))
-            }
             Stmt::DeclareCursor(declare) => self.declare_cursor(declare),
-            Stmt::Fetch(fetch) => Ok(fetch_rows(fetch)),
-            Stmt::ClosePortal(name) => {
-                let name = name
-                    .as_ref()
-                    .map(|name| self.ident(name, Location::UNKNOWN));
-                Ok(lowered(S::Close(name), K::Cursor))
-            }
             Stmt::Explain(explain) => self.explain(explain),
             Stmt::Copy(copy) => self.copy(copy),
-            Stmt::Lock(lock) => Ok(lowered(S::Lock(self.lock_tables(lock)), K::Lock)),
-            Stmt::Notify(notify) => Ok(lowered(self.notify(notify), K::Notify)),
-            Stmt::Listen(channel) => {
-                let channel = self.ident(channel, Location::UNKNOWN);
-                Ok(lowered(S::Listen(channel), K::Notify))
-            }
-            Stmt::Unlisten(channel) => {
-                let channel = channel.as_ref();
-                let channel = channel.map(|name| self.ident(name, Location::UNKNOWN));
-                Ok(lowered(S::Unlisten(channel), K::Notify))
-            }
-            Stmt::CheckPoint => Ok(Lowered::command(K::Checkpoint)),
             Stmt::Do(block) => self.do_block(block),
             Stmt::Call(call) => self.call(call),
             _ => Err(SqlError::internal("a statement of another kind")),
         }
-    }
-
-    fn transaction(&self, transaction: &TransactionStmt) -> Result<Lowered> {
-        use TransactionStmtKind as T;
-        use library::Statement as S;
-        let begin = |begin: bool| {
-            let (modes, deferrable) = transaction_modes(&transaction.options);
-            let statement = S::StartTransaction { modes, begin };
-            lowered(statement, StatementKind::Transaction(deferrable))
-        };
-        let name = |name: &Name| self.ident(name, Location::UNKNOWN);
-        let statement = match &transaction.kind {
-            T::Begin => return Ok(begin(true)),
-            T::Start => return Ok(begin(false)),
-            T::Commit { chain } => S::Commit { chain: *chain },
-            T::Rollback { chain } => S::Rollback {
-                chain: *chain,
-                savepoint: None,
-            },
-            T::Savepoint(savepoint) => S::Savepoint {
-                name: name(savepoint),
-            },
-            T::Release(savepoint) => S::ReleaseSavepoint {
-                name: name(savepoint),
-            },
-            T::RollbackTo(savepoint) => S::Rollback {
-                chain: false,
-                savepoint: Some(name(savepoint)),
-            },
-            T::Prepare(_) => return Ok(Lowered::command(StatementKind::PrepareTransaction)),
-            T::CommitPrepared(gid) | T::RollbackPrepared(gid) => {
-                return Err(SqlError::new(
-                    SqlState::UNDEFINED_OBJECT,
-                    format!("prepared transaction with identifier \"{gid}\" does not exist"),
-                ));
-            }
-        };
-        Ok(lowered(statement, StatementKind::Transaction(None)))
-    }
-
-    fn set_constraints(&self, set: &ConstraintsSetStmt) -> Lowered {
-        let names = set.constraints.iter();
-        let names: Vec<_> = names.map(|name| self.relation_name(name)).collect();
-        Lowered::command(StatementKind::SetConstraints(Box::new(SetConstraints {
-            names: (!names.is_empty()).then_some(names),
-            deferred: set.deferred,
-        })))
     }
 
     fn prepare(&self, prepare: &PrepareStmt) -> Result<Lowered> {
@@ -241,22 +158,6 @@ impl Lower<'_> {
         }
     }
 
-    fn lock_tables(&self, lock: &LockStmt) -> library::Lock {
-        let tables = lock.relations.iter();
-        library::Lock {
-            tables: tables.map(|table| self.relation_name(table)).collect(),
-            lock_mode: lock.mode,
-            nowait: lock.nowait,
-        }
-    }
-
-    fn notify(&self, notify: &NotifyStmt) -> library::Statement {
-        library::Statement::Notify {
-            channel: self.ident(&notify.conditionname, Location::UNKNOWN),
-            payload: notify.payload.as_deref().map(str::to_owned),
-        }
-    }
-
     fn do_block(&self, block: &DoStmt) -> Result<Lowered> {
         let (mut language, mut body) = (None, None);
         for arg in &block.args {
@@ -310,34 +211,6 @@ impl Lower<'_> {
     }
 }
 
-/// Modes of a transaction, and the last one about DEFERRABLE.
-pub(super) fn transaction_modes(
-    modes: &[TransactionMode],
-) -> (Vec<library::TransactionMode>, Option<bool>) {
-    use library::{TransactionAccessMode as Access, TransactionIsolationLevel as Level};
-    let (mut known, mut deferrable) = (Vec::new(), None);
-    for mode in modes {
-        match mode {
-            TransactionMode::Isolation(level, _) => {
-                known.push(library::TransactionMode::IsolationLevel(match level {
-                    IsolationLevel::ReadUncommitted => Level::ReadUncommitted,
-                    IsolationLevel::ReadCommitted => Level::ReadCommitted,
-                    IsolationLevel::RepeatableRead => Level::RepeatableRead,
-                    IsolationLevel::Serializable => Level::Serializable,
-                }));
-            }
-            TransactionMode::ReadOnly(read_only, _) => {
-                known.push(library::TransactionMode::AccessMode(match read_only {
-                    true => Access::ReadOnly,
-                    false => Access::ReadWrite,
-                }));
-            }
-            TransactionMode::Deferrable(is_deferrable, _) => deferrable = Some(*is_deferrable),
-        }
-    }
-    (known, deferrable)
-}
-
 /// CREATE MATERIALIZED VIEW as EXPLAIN has it.
 fn materialized_view(view: CreateView) -> library::Statement {
     library::Statement::CreateMaterializedView {
@@ -345,17 +218,4 @@ fn materialized_view(view: CreateView) -> library::Statement {
         if_not_exists: view.if_not_exists,
         query: view.query,
     }
-}
-
-fn fetch_rows(fetch: &FetchStmt) -> Lowered {
-    Lowered::command(StatementKind::Fetch(Box::new(FetchRows {
-        name: fetch.portalname.to_string(),
-        moves: fetch.ismove,
-        direction: match fetch.direction {
-            FetchDirection::Forward(count) => Direction::Forward(count),
-            FetchDirection::Backward(count) => Direction::Backward(count),
-            FetchDirection::Absolute(count) => Direction::Absolute(count),
-            FetchDirection::Relative(count) => Direction::Relative(count),
-        },
-    })))
 }

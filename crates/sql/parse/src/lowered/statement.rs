@@ -4,7 +4,6 @@ use super::{
     AlterTable, CreateIndex, CreateTable, DataType, Delete, Expr, Function, Ident, Insert, Merge,
     ObjectName, Query, SetExpr, Update,
 };
-use crate::ast::{DiscardMode, LockMode};
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,30 +29,6 @@ pub enum Statement {
         query: Box<Query>,
     },
     AlterTable(AlterTable),
-    StartTransaction {
-        modes: Vec<TransactionMode>,
-        /// It says BEGIN.
-        begin: bool,
-    },
-    Commit {
-        chain: bool,
-    },
-    Rollback {
-        chain: bool,
-        savepoint: Option<Ident>,
-    },
-    Savepoint {
-        name: Ident,
-    },
-    ReleaseSavepoint {
-        name: Ident,
-    },
-    Set(Set),
-    Reset(Reset),
-    ShowVariable {
-        variable: Vec<Ident>,
-    },
-    Discard(DiscardMode),
     Prepare {
         name: Ident,
         data_types: Vec<DataType>,
@@ -63,10 +38,6 @@ pub enum Statement {
         name: Ident,
         parameters: Vec<Expr>,
     },
-    /// None is ALL.
-    Deallocate(Option<Ident>),
-    /// CLOSE; none is ALL.
-    Close(Option<Ident>),
     Explain {
         statement: Box<Statement>,
         options: Vec<UtilityOption>,
@@ -75,14 +46,6 @@ pub enum Statement {
         source: CopySource,
         to: bool,
         target: CopyTarget,
-    },
-    Lock(Lock),
-    Listen(Ident),
-    /// None is all channels.
-    Unlisten(Option<Ident>),
-    Notify {
-        channel: Ident,
-        payload: Option<String>,
     },
     Call(Function),
 }
@@ -99,26 +62,10 @@ impl Statement {
             Statement::Update(_) => "UPDATE",
             Statement::Delete(_) => "DELETE",
             Statement::Merge(_) => "MERGE",
-            Statement::StartTransaction { begin: true, .. } => "BEGIN",
-            Statement::StartTransaction { begin: false, .. } => "START",
-            Statement::Commit { .. } => "COMMIT",
-            Statement::Rollback { .. } => "ROLLBACK",
-            Statement::Savepoint { .. } => "SAVEPOINT",
-            Statement::ReleaseSavepoint { .. } => "RELEASE",
-            Statement::Set(_) => "SET",
-            Statement::Reset(_) => "RESET",
-            Statement::ShowVariable { .. } => "SHOW",
-            Statement::Discard(_) => "DISCARD",
             Statement::Prepare { .. } => "PREPARE",
             Statement::Execute { .. } => "EXECUTE",
-            Statement::Deallocate(_) => "DEALLOCATE",
-            Statement::Close(_) => "CLOSE",
             Statement::Explain { .. } => "EXPLAIN",
             Statement::Copy { .. } => "COPY",
-            Statement::Lock(_) => "LOCK",
-            Statement::Listen(_) => "LISTEN",
-            Statement::Unlisten(_) => "UNLISTEN",
-            Statement::Notify { .. } => "NOTIFY",
             Statement::Call(_) => "CALL",
             Statement::AlterTable(_) => "ALTER",
             Statement::CreateTable(_)
@@ -156,58 +103,6 @@ pub enum SchemaName {
     NamedAuthorization(ObjectName, Ident),
 }
 
-/// A mode of a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum TransactionMode {
-    AccessMode(TransactionAccessMode),
-    IsolationLevel(TransactionIsolationLevel),
-}
-
-/// Whether a transaction may write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum TransactionAccessMode {
-    ReadOnly,
-    ReadWrite,
-}
-
-/// What a transaction sees of others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum TransactionIsolationLevel {
-    ReadUncommitted,
-    ReadCommitted,
-    RepeatableRead,
-    Serializable,
-}
-
-/// SET.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum Set {
-    SingleAssignment {
-        local: bool,
-        variable: ObjectName,
-        values: Vec<Expr>,
-    },
-    /// SET TRANSACTION, and of the session's transactions SET SESSION CHARACTERISTICS.
-    SetTransaction {
-        modes: Vec<TransactionMode>,
-        snapshot: Option<String>,
-        session: bool,
-    },
-}
-
-/// RESET.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reset {
-    /// Of all settings.
-    All,
-    /// Of one.
-    ConfigurationParameter(ObjectName),
-}
-
 /// An option of EXPLAIN.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UtilityOption {
@@ -236,15 +131,4 @@ pub enum CopyTarget {
     Stdout,
     File { filename: String },
     Program { command: String },
-}
-
-/// LOCK TABLE.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Lock {
-    /// The tables.
-    pub tables: Vec<ObjectName>,
-    /// How strongly.
-    pub lock_mode: LockMode,
-    /// NOWAIT.
-    pub nowait: bool,
 }

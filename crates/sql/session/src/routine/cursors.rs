@@ -8,8 +8,9 @@ use super::{Activation, Session};
 use crate::client::{Client, LocalFuture};
 use crate::cursor::unknown_cursor;
 use crate::statement::{PermittedPlan, Statement};
+use logstead_sql_parse::DeclareCursor;
+use logstead_sql_parse::ast::{FETCH_ALL, FetchDirection, FetchStmt};
 use logstead_sql_parse::plpgsql::tree::{Argument, Count, Direction, Expr, Fetch, Opens, VarNo};
-use logstead_sql_parse::{DeclareCursor, FetchDirection, FetchRows};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid};
@@ -273,9 +274,9 @@ impl Session {
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<Fetched>> {
         Box::pin(async move {
-            let fetch = FetchRows {
-                name: name.to_owned(),
-                moves: false,
+            let fetch = FetchStmt {
+                portalname: name.into(),
+                ismove: false,
                 direction,
             };
             let mut quiet = Quiet::new(client, self.worker.instance.engine.memory());
@@ -305,9 +306,9 @@ impl Session {
             }
             let direction = self.direction(act, &fetch.direction, client).await?;
             let Some(targets) = &fetch.targets else {
-                let moved = FetchRows {
-                    name,
-                    moves: true,
+                let moved = FetchStmt {
+                    portalname: name.into(),
+                    ismove: true,
                     direction,
                 };
                 let mut quiet = Quiet::new(client, self.worker.instance.engine.memory());
@@ -337,7 +338,7 @@ impl Session {
         };
         let count = match count {
             Count::Known(count) => *count,
-            Count::All => FetchDirection::ALL,
+            Count::All => FETCH_ALL,
             Count::Computed(expr) => match self.value_as(act, expr, oid::INT4, client).await? {
                 Datum::Int4(count) => i64::from(count),
                 _ => {

@@ -2,7 +2,7 @@
 
 use super::{Activation, Flow, Session};
 use crate::client::{Client, LocalFuture};
-use logstead_sql_parse::FetchDirection;
+use logstead_sql_parse::ast::FetchDirection;
 use logstead_sql_parse::plpgsql::tree::{Argument, Expr, For, Over, Statement, Target, VarNo};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};

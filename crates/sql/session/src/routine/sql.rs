@@ -9,6 +9,7 @@ use crate::statement::Statement;
 use logstead_engine::{Memory, RowRef};
 use logstead_sql_exec::{RowSink, StoredColumn};
 use logstead_sql_parse::StatementKind;
+use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::{Expr, Into};
 use logstead_sql_plan::{Command, OutputColumn};
@@ -477,7 +478,7 @@ impl Session {
         Box::pin(async move {
             let gives = statement.parsed().is_some_and(|parsed| {
                 matches!(parsed.kind, StatementKind::Explain)
-                    || matches!(&**parsed.statement, ast::Statement::ShowVariable { .. })
+                    || matches!(&parsed.kind, StatementKind::Utility(stmt) if matches!(**stmt, Stmt::VariableShow(_)))
             });
             if !gives {
                 return Err(not_a_query_but(statement));
@@ -599,10 +600,12 @@ fn refuse_statement(statement: &Statement) -> Result<()> {
         return Ok(());
     };
     match (&parsed.kind, &**parsed.statement) {
-        (StatementKind::Transaction(_), _) => Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            "unsupported transaction command in PL/pgSQL",
-        )),
+        (StatementKind::Utility(stmt), _) if matches!(**stmt, Stmt::Transaction(_)) => {
+            Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "unsupported transaction command in PL/pgSQL",
+            ))
+        }
         (
             StatementKind::Copy(_),
             ast::Statement::Copy {
@@ -618,7 +621,7 @@ fn refuse_statement(statement: &Statement) -> Result<()> {
 pub(super) fn refuse_computed(statement: &Statement) -> Result<()> {
     let refused = |what: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what));
     match statement.parsed().map(|parsed| &parsed.kind) {
-        Some(StatementKind::Transaction(_)) => {
+        Some(StatementKind::Utility(stmt)) if matches!(**stmt, Stmt::Transaction(_)) => {
             refused("EXECUTE of transaction commands is not implemented")
         }
         Some(StatementKind::Ddl("SELECT INTO")) => {

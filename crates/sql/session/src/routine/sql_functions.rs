@@ -11,6 +11,7 @@ use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::routine::{Routine as Definition, RoutineBody};
 use logstead_sql_exec::{Call, EvalContext, eval};
 use logstead_sql_parse::StatementKind;
+use logstead_sql_parse::ast::Stmt;
 use logstead_sql_plan::bind::{Variables, assignment_cast, check_given, sql_variables};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Bound, OutputColumn};
@@ -406,7 +407,10 @@ fn refuse(statement: &Statement) -> Result<()> {
         return Ok(());
     };
     match &parsed.kind {
-        StatementKind::Transaction(_) => refused(parsed.statement.word()),
+        StatementKind::Utility(stmt) => match &**stmt {
+            Stmt::Transaction(_) => refused(stmt.tag()),
+            _ => Ok(()),
+        },
         StatementKind::Copy(_) => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot COPY to/from client in an SQL function",
