@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use logstead_engine::Retention;
 use logstead_env::{Access, Env, OpenMode, Readers};
 use logstead_home::{IoMethod, WriteConcern};
-use logstead_sql_catalog::settings::{self, Scope, Setting};
+use logstead_sql_catalog::settings::{self, Setting, SettingContext};
 use logstead_wire::access::{Identity, Rule, trusts_others};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -114,7 +114,7 @@ fn flag(setting: &Setting) -> String {
 }
 
 fn server_settings() -> impl Iterator<Item = &'static Setting> {
-    settings::own().filter(|s| s.scope == Scope::Server)
+    settings::own().filter(|s| s.scope == SettingContext::Server)
 }
 
 /// The whole command line.
@@ -232,7 +232,7 @@ impl Gathered {
         let lower = name.to_ascii_lowercase();
         let setting =
             settings::find(&lower).ok_or_else(|| format!("{from}: unknown setting \"{lower}\""))?;
-        if setting.scope == Scope::Internal || settings::is_identity(setting.name) {
+        if setting.scope == SettingContext::Internal || settings::is_identity(setting.name) {
             return Err(format!("{from}: \"{}\" cannot be set", setting.name));
         }
         let canonical = setting.canonical(value).map_err(|error| {
@@ -527,7 +527,9 @@ impl Config {
 /// Is it the name of something that is set here?
 fn can_be_set(name: &str) -> bool {
     let found = settings::find(&name.to_ascii_lowercase());
-    found.is_some_and(|s| s.scope != Scope::Internal && !s.fixed && !settings::is_identity(s.name))
+    found.is_some_and(|s| {
+        s.scope != SettingContext::Internal && !s.fixed && !settings::is_identity(s.name)
+    })
 }
 
 /// The directories of a list with commas; one with a comma in its name stands in double quotes.

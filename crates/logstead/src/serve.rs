@@ -13,7 +13,7 @@ use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, fail};
 use logstead_engine::{Engine, FaultError, Warmup};
 use logstead_env::{Env, JoinHandle};
-use logstead_sql_session::{Instance, Looks};
+use logstead_sql_session::{Instance, WatchdogState};
 use logstead_types::WorkerId;
 use logstead_wire::access::Access;
 use std::future::Future;
@@ -276,7 +276,7 @@ pub(crate) fn start_workers(
 
 /// Looks what holds a worker.
 pub(crate) async fn watch(instance: Arc<Instance>) {
-    let mut looks = Looks::default();
+    let mut looks = WatchdogState::default();
     loop {
         tokio::time::sleep(LOOK_PAUSE).await;
         instance.watch_workers(&mut looks);

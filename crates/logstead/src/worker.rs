@@ -260,7 +260,7 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Arc<Notify>) {
 async fn undo(sessions: Rc<WorkerSessions>) {
     // What it has begun to undo holds its locks.
     let _watch = abort_on_panic("undoing a transaction");
-    sessions.undo_behind().await;
+    sessions.undo_in_background().await;
 }
 
 async fn collect(sessions: Rc<WorkerSessions>) {

@@ -3,7 +3,7 @@
 //! Owns: the layout of each message. Does no I/O and keeps no state; whoever owns the buffer decides when it is written.
 
 use logstead_sql_types::Result;
-use logstead_sql_types::error::{Fields, SqlError};
+use logstead_sql_types::error::{ErrorFields, SqlError};
 use logstead_sql_types::value::build::append;
 use logstead_types::SqlState;
 use std::fmt::Display;
@@ -237,7 +237,7 @@ pub fn copy_done(out: &mut Vec<u8>) {
 }
 
 /// ErrorResponse. `severity` is ERROR, FATAL or PANIC.
-pub fn error_response(out: &mut Vec<u8>, severity: &str, fields: &Fields) {
+pub fn error_response(out: &mut Vec<u8>, severity: &str, fields: &ErrorFields) {
     error_or_notice(out, b'E', severity, fields);
 }
 
@@ -253,11 +253,11 @@ pub fn too_many_clients() -> Vec<u8> {
 }
 
 /// NoticeResponse. `severity` is WARNING, NOTICE, INFO, LOG or DEBUG.
-pub fn notice_response(out: &mut Vec<u8>, severity: &str, fields: &Fields) {
+pub fn notice_response(out: &mut Vec<u8>, severity: &str, fields: &ErrorFields) {
     error_or_notice(out, b'N', severity, fields);
 }
 
-fn error_or_notice(out: &mut Vec<u8>, kind: u8, severity: &str, fields: &Fields) {
+fn error_or_notice(out: &mut Vec<u8>, kind: u8, severity: &str, fields: &ErrorFields) {
     let at = begin(out, kind);
     let mut field = |code: u8, text: &str| {
         out.push(code);

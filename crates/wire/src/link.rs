@@ -13,7 +13,7 @@ use logstead_engine::Lease;
 use logstead_sql_exec::{RowSink, StoredColumn};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_session::{Client, ConnectionLost, CopyInput, LocalFuture, SessionContext};
-use logstead_sql_types::error::Fields;
+use logstead_sql_types::error::ErrorFields;
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::{Result, SqlError};
 use logstead_types::SqlState;
@@ -337,7 +337,7 @@ impl Client for Link {
         });
     }
 
-    fn notice(&mut self, severity: &'static str, fields: &Fields) {
+    fn notice(&mut self, severity: &'static str, fields: &ErrorFields) {
         let at = self.output.len();
         encode::notice_response(&mut self.output, severity, fields);
         self.recode_or(at, |link, untold| {

@@ -6,7 +6,7 @@
 use crate::decode::Frame;
 use bytes::Bytes;
 use logstead_sql_types::Result;
-use logstead_sql_types::encoding::{Encoding, Way};
+use logstead_sql_types::encoding::{ConversionDirection, Encoding};
 use logstead_sql_types::value::SqlType;
 
 /// A client's message with its texts in UTF-8. Parameters in binary form are left to who knows their types.
@@ -15,7 +15,7 @@ pub(crate) fn received(frame: &Frame, encoding: Encoding) -> Result<Frame> {
     let mut body = Walk {
         rest: &frame.body,
         encoding,
-        way: Way::FromClient,
+        way: ConversionDirection::FromClient,
         out: &mut out,
     };
     match frame.kind {
@@ -65,7 +65,7 @@ pub(crate) fn reply(
     let mut walk = Walk {
         rest: body,
         encoding,
-        way: Way::ToClient,
+        way: ConversionDirection::ToClient,
         out: output,
     };
     let done = match kind {
@@ -97,7 +97,7 @@ pub(crate) fn reply(
 struct Walk<'a, 'o> {
     rest: &'a [u8],
     encoding: Encoding,
-    way: Way,
+    way: ConversionDirection,
     out: &'o mut Vec<u8>,
 }
 

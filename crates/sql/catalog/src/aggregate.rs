@@ -1,4 +1,4 @@
-//! Aggregates that users have made: what `pg_aggregate` knows of one. Name, arguments, result and rights are its
+//! Aggregates that users have made: what `pg_aggregate` knows of one. Name, arguments, result and privileges are its
 //! [`Routine`](super::routine::Routine)'s.
 
 use logstead_sql_types::value::Oid;

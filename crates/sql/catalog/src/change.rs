@@ -7,7 +7,7 @@
 use super::database::Database;
 use super::depend::{self, Dependent};
 use super::large_objects::{self, PG_LARGEOBJECT};
-use super::rights::{DefaultKey, Rights};
+use super::privileges::{DefaultAclKey, ObjectPrivileges};
 use super::routine::Routine;
 use super::temporary::{self, OnCommit};
 use super::trigger::Trigger;
@@ -64,11 +64,11 @@ pub enum Change {
     /// A role dropped.
     DropRole(Oid),
     /// Owner and privileges of an object of a class.
-    Rights(Oid, Oid, Arc<Rights>),
+    Privileges(Oid, Oid, Arc<ObjectPrivileges>),
     /// A large object dropped that somebody owned, or something was granted on.
     DropLargeObject(Oid),
     /// Default privileges, with their OID; none removes them.
-    DefaultRights(DefaultKey, Option<(Oid, Acl)>),
+    DefaultPrivileges(DefaultAclKey, Option<(Oid, Acl)>),
     /// WITH options of a table or index.
     Options(Oid, Vec<String>),
     /// What COMMIT does with a temporary table.
@@ -86,7 +86,9 @@ impl Change {
             | Change::PutDatabase(_)
             | Change::FillDatabase(_)
             | Change::DropDatabase(_) => true,
-            Change::Rights(class, ..) | Change::Comment((class, ..), _) => is_shared_class(*class),
+            Change::Privileges(class, ..) | Change::Comment((class, ..), _) => {
+                is_shared_class(*class)
+            }
             _ => false,
         }
     }
@@ -109,7 +111,7 @@ impl Change {
             }
             Change::DropSchema(oid) => {
                 catalog.remove_schema(*oid);
-                catalog.rights.objects.remove(&(PG_NAMESPACE, *oid));
+                catalog.privileges.objects.remove(&(PG_NAMESPACE, *oid));
                 forget_comments(catalog, *oid);
             }
             Change::PutRelation(relation) => {
@@ -149,7 +151,7 @@ impl Change {
                         forget_comments(catalog, object);
                     }
                 }
-                catalog.rights.objects.remove(&(PG_CLASS, *oid));
+                catalog.privileges.objects.remove(&(PG_CLASS, *oid));
                 catalog.statistics.remove(oid);
                 if !catalog.triggers.of(*oid).is_empty() {
                     for trigger in Arc::make_mut(&mut catalog.triggers).take(*oid) {
@@ -171,10 +173,10 @@ impl Change {
                 forget_checks(catalog, *oid, |_| true);
                 refers_type(catalog, *oid, None);
                 Arc::make_mut(&mut catalog.types).remove(*oid);
-                catalog.rights.objects.remove(&(PG_TYPE, *oid));
-                if user::class(*oid) == Some(user::Class::Base) {
+                catalog.privileges.objects.remove(&(PG_TYPE, *oid));
+                if user::class(*oid) == Some(user::UserTypeClass::Base) {
                     let extension = (PG_EXTENSION, extension_of(*oid));
-                    catalog.rights.objects.remove(&extension);
+                    catalog.privileges.objects.remove(&extension);
                 }
                 forget_comments(catalog, *oid);
             }
@@ -185,7 +187,7 @@ impl Change {
             Change::DropRoutine(oid) => {
                 refers_routine(catalog, *oid, None);
                 Arc::make_mut(&mut catalog.routines).remove(*oid);
-                catalog.rights.objects.remove(&(PG_PROC, *oid));
+                catalog.privileges.objects.remove(&(PG_PROC, *oid));
                 forget_comments(catalog, *oid);
             }
             Change::PutTrigger(trigger) => {
@@ -235,7 +237,7 @@ impl Change {
                     None => types.remove_extension(*oid),
                 }
                 if text.is_none() {
-                    catalog.rights.objects.remove(&(PG_EXTENSION, *oid));
+                    catalog.privileges.objects.remove(&(PG_EXTENSION, *oid));
                 }
             }
             Change::Comment(key, text) => match text {
@@ -252,7 +254,7 @@ impl Change {
             Change::FillDatabase(_) => {}
             Change::DropDatabase(oid) => {
                 Arc::make_mut(&mut catalog.notes.databases).remove(*oid);
-                catalog.rights.objects.remove(&(PG_DATABASE, *oid));
+                catalog.privileges.objects.remove(&(PG_DATABASE, *oid));
                 catalog.notes.comments.remove(&(PG_DATABASE, *oid, 0));
             }
             Change::PutRole(role) => Arc::make_mut(&mut catalog.roles).put(Arc::clone(role)),
@@ -264,16 +266,22 @@ impl Change {
                 catalog.notes.on_commit.insert(*oid, *action);
             }
             Change::DropLargeObject(object) => {
-                catalog.rights.objects.remove(&(PG_LARGEOBJECT, *object));
+                catalog
+                    .privileges
+                    .objects
+                    .remove(&(PG_LARGEOBJECT, *object));
             }
-            Change::Rights(class, object, rights) => {
-                let rights = Arc::clone(rights);
-                catalog.rights.objects.insert((*class, *object), rights);
+            Change::Privileges(class, object, privileges) => {
+                let privileges = Arc::clone(privileges);
+                catalog
+                    .privileges
+                    .objects
+                    .insert((*class, *object), privileges);
             }
-            Change::DefaultRights(key, acl) => {
+            Change::DefaultPrivileges(key, acl) => {
                 match acl {
-                    Some(acl) => catalog.rights.defaults.insert(*key, acl.clone()),
-                    None => catalog.rights.defaults.remove(key),
+                    Some(acl) => catalog.privileges.defaults.insert(*key, acl.clone()),
+                    None => catalog.privileges.defaults.remove(key),
                 };
             }
             Change::Statistics(oid, found) => {

@@ -1,4 +1,4 @@
-//! Constraints as the catalog keeps them: what they demand, and when they are judged.
+//! Constraints as the catalog keeps them: what they demand, and when they are checked.
 
 pub use logstead_sql_parse::Timing;
 use logstead_sql_types::value::Oid;
@@ -12,14 +12,14 @@ pub struct Constraint {
     pub name: String,
     /// What it demands.
     pub kind: ConstraintKind,
-    /// When it is judged.
+    /// When it is checked.
     pub timing: Timing,
     /// False after NOT VALID: rows stored before may break it.
     pub validated: bool,
 }
 
 impl Constraint {
-    /// A constraint judged at once that every stored row fulfils.
+    /// A constraint checked at once that every stored row fulfils.
     pub fn new(oid: Oid, name: impl Into<String>, kind: ConstraintKind) -> Constraint {
         Constraint {
             oid,
@@ -72,9 +72,9 @@ pub struct ForeignKey {
     /// OID of the unique index of exactly the referenced columns.
     pub index: Oid,
     /// ON UPDATE.
-    pub on_update: Action,
+    pub on_update: ReferentialAction,
     /// ON DELETE.
-    pub on_delete: Action,
+    pub on_delete: ReferentialAction,
     /// ON DELETE SET NULL (...) or SET DEFAULT (...): the attributes set; empty is all of `columns`.
     pub set_columns: Vec<usize>,
     /// MATCH FULL rather than SIMPLE.
@@ -83,8 +83,8 @@ pub struct ForeignKey {
 
 /// What happens to referencing rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// NO ACTION: an error if they still reference it when the constraint is judged.
+pub enum ReferentialAction {
+    /// NO ACTION: an error if they still reference it when the constraint is checked.
     NoAction,
     /// RESTRICT: an error if they reference it, another row with the key or not.
     Restrict,
@@ -96,26 +96,26 @@ pub enum Action {
     SetDefault,
 }
 
-impl Action {
+impl ReferentialAction {
     /// `pg_constraint.confupdtype` and `confdeltype`.
     pub fn code(self) -> char {
         match self {
-            Action::NoAction => 'a',
-            Action::Restrict => 'r',
-            Action::Cascade => 'c',
-            Action::SetNull => 'n',
-            Action::SetDefault => 'd',
+            ReferentialAction::NoAction => 'a',
+            ReferentialAction::Restrict => 'r',
+            ReferentialAction::Cascade => 'c',
+            ReferentialAction::SetNull => 'n',
+            ReferentialAction::SetDefault => 'd',
         }
     }
 
     /// The action of a code.
-    pub fn of_code(code: u8) -> Option<Action> {
+    pub fn of_code(code: u8) -> Option<ReferentialAction> {
         Some(match code {
-            b'a' => Action::NoAction,
-            b'r' => Action::Restrict,
-            b'c' => Action::Cascade,
-            b'n' => Action::SetNull,
-            b'd' => Action::SetDefault,
+            b'a' => ReferentialAction::NoAction,
+            b'r' => ReferentialAction::Restrict,
+            b'c' => ReferentialAction::Cascade,
+            b'n' => ReferentialAction::SetNull,
+            b'd' => ReferentialAction::SetDefault,
             _ => return None,
         })
     }
@@ -123,16 +123,19 @@ impl Action {
     /// SQL's words.
     pub fn words(self) -> &'static str {
         match self {
-            Action::NoAction => "NO ACTION",
-            Action::Restrict => "RESTRICT",
-            Action::Cascade => "CASCADE",
-            Action::SetNull => "SET NULL",
-            Action::SetDefault => "SET DEFAULT",
+            ReferentialAction::NoAction => "NO ACTION",
+            ReferentialAction::Restrict => "RESTRICT",
+            ReferentialAction::Cascade => "CASCADE",
+            ReferentialAction::SetNull => "SET NULL",
+            ReferentialAction::SetDefault => "SET DEFAULT",
         }
     }
 
     /// Does it change referencing rows?
     pub fn changes_rows(self) -> bool {
-        matches!(self, Action::Cascade | Action::SetNull | Action::SetDefault)
+        matches!(
+            self,
+            ReferentialAction::Cascade | ReferentialAction::SetNull | ReferentialAction::SetDefault
+        )
     }
 }

@@ -12,7 +12,7 @@ use std::pin::Pin;
 /// What statements need of the session. Implemented by the session, and by a fixed one in tests.
 pub trait Context: FunctionContext {
     /// When a table was analyzed by itself.
-    fn autoanalyzed(&self, _table: Oid) -> Option<crate::Autoanalyzed> {
+    fn autoanalyzed(&self, _table: Oid) -> Option<crate::AutoanalyzeEntry> {
         None
     }
     /// OID of session_user.
@@ -23,14 +23,14 @@ pub trait Context: FunctionContext {
     fn current_role(&self) -> Oid {
         crate::role::BOOTSTRAP
     }
-    /// From now on what is run is run as this role, by its rights and as its current_user; with 0 as the session's.
+    /// From now on what is run is run as this role, by its privileges and as its current_user; with 0 as the session's.
     /// What it was before.
     fn act_as(&self, _role: Oid) -> Oid {
         0
     }
     /// What errors may tell the current role of the rows of a table.
-    fn told_of(&self, _relation: &crate::Relation) -> crate::rights::Told {
-        crate::rights::Told::All
+    fn told_of(&self, _relation: &crate::Relation) -> crate::privileges::DetailVisibility {
+        crate::privileges::DetailVisibility::All
     }
     /// `row_security`: who is subject to policies is, instead of being refused.
     fn row_security(&self) -> bool {
@@ -57,9 +57,9 @@ pub trait Context: FunctionContext {
         text
     }
     /// Which ways of reading and joining the session wants, for the planner.
-    fn scans(&self) -> crate::settings::Scans {
+    fn scans(&self) -> crate::settings::PlannerSettings {
         let on = |name: &str| self.setting(name).as_deref() != Some("off");
-        crate::settings::Scans {
+        crate::settings::PlannerSettings {
             sequential: on("enable_seqscan"),
             index: on("enable_indexscan"),
             hash_join: on("enable_hashjoin"),
@@ -102,13 +102,13 @@ pub trait Context: FunctionContext {
         &self,
         name: &str,
         args: &[Datum],
-    ) -> Result<Result<Datum, AdvisoryWanted>> {
+    ) -> Result<Result<Datum, AdvisoryLockRequest>> {
         self.catalog_call(name, args).map(Ok)
     }
     /// Waits for an advisory lock that was not free; the call that wanted it is made again then.
     fn wait_for_advisory_lock(
         &self,
-        _wanted: AdvisoryWanted,
+        _wanted: AdvisoryLockRequest,
     ) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
         Box::pin(async { Err(SqlError::unsupported("waiting for an advisory lock")) })
     }
@@ -129,7 +129,7 @@ pub trait Context: FunctionContext {
         Vec::new()
     }
     /// What has held the workers: logstead_workers.
-    fn workers_held(&self) -> Vec<HeldRow> {
+    fn workers_held(&self) -> Vec<WorkerRow> {
         Vec::new()
     }
     /// pg_stat_statements.
@@ -140,7 +140,7 @@ pub trait Context: FunctionContext {
 
 /// An advisory lock that is not free, wanted by an expression that is given up until it is.
 #[derive(Clone, Copy, Debug)]
-pub struct AdvisoryWanted {
+pub struct AdvisoryLockRequest {
     /// Of two numbers the first, of one the higher half.
     pub class: u32,
     /// The other.
@@ -208,7 +208,7 @@ pub struct CurrentRow {
 
 /// A row of `logstead_workers`.
 #[derive(Clone, Debug)]
-pub struct HeldRow {
+pub struct WorkerRow {
     /// The worker.
     pub worker: i32,
     /// How often one session held it for longer than a tenth of a second.

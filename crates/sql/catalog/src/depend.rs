@@ -8,11 +8,11 @@
 //! - It follows from the definitions alone. Whoever puts an object into a catalog, or takes one out, brings it up to
 //!   date: [`Catalog::put_relation`] and `Change::apply`.
 //! - It names at least what refers to an object. How it refers, and whether that is in the way, is for whoever asks to
-//!   judge from the definition.
+//!   tell from the definition.
 //! - A type stands for the array over it, too: nothing refers to the array.
 //!
 //! Does not: hold foreign keys, which plans ask for as well ([`Catalog::referencing`]), or roles, which are told of
-//! with the rights.
+//! with the privileges.
 
 use super::routine::{Routine, named_in};
 use super::trigger::Trigger;

@@ -32,7 +32,7 @@ pub struct IndexDef {
     pub primary: bool,
     /// NULLS NOT DISTINCT: two rows with NULL in a key column conflict.
     pub nulls_not_distinct: bool,
-    /// Of a deferrable constraint: writes do not judge its keys, which may stand twice until the constraint is due.
+    /// Of a deferrable constraint: writes do not check its keys, which may stand twice until the constraint is due.
     pub deferrable: bool,
     /// Key columns.
     pub columns: Vec<IndexColumn>,
@@ -41,7 +41,8 @@ pub struct IndexDef {
     /// WHERE: rows for which it is not true are not in the index.
     pub predicate: Option<String>,
     /// Where rows hold what is computed of them for this index: a position of the table for each key column, then one
-    /// for the predicate. Empty if no expression of it calls a function that users have made (`catalog::computed`).
+    /// for the predicate. Empty if no expression of it calls a function that users have made
+    /// (`catalog::index_expressions`).
     pub computed: Vec<Option<usize>>,
     /// Why it is not kept: at the start its text could not be read. Not stored, but found at each start. Nothing is
     /// planned with such an index; rows are

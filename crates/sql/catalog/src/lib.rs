@@ -2,8 +2,8 @@
 //!
 //! Owns: the stored catalog tables (rows in the engine like any other: DDL is transactional, logged and recovered with
 //! no code of its own), the immutable in-memory [`Catalog`] snapshot that statements are planned with, roles and their
-//! privileges ([`role`], [`rights`]), settings ([`settings`]), what a statement is given of its session ([`context`]),
-//! and how stored expressions and queries are printed ([`deparse`]).
+//! privileges ([`role`], [`privileges`]), settings ([`settings`]), what a statement is given of its session
+//! ([`context`]), and how stored expressions and queries are printed ([`deparse`]).
 //!
 //! Invariants:
 //! - A `Catalog` never changes once shared; a new one carries a higher `version`. Whoever uses one adds `Catalog::csn`
@@ -13,7 +13,7 @@
 //!   looking at all.
 //!
 //! Does not: run statements. Those that change the catalog, the rows of system relations and keys of indexes are made
-//! by rooms above, which the catalog knows by a [`SystemCatalog`].
+//! by crates above, which the catalog knows by a [`SystemCatalog`].
 
 #![forbid(unsafe_code)]
 
@@ -23,25 +23,25 @@ pub mod body_context;
 pub mod change;
 pub mod classes;
 mod comments;
-pub mod computed;
 mod constraint;
 pub mod context;
 pub mod database;
+pub mod database_usage;
 pub mod deparse;
 pub mod depend;
 pub mod extensions;
-pub mod in_use;
 mod index_def;
+pub mod index_expressions;
 pub mod io_functions;
 pub mod large_objects;
 pub mod options;
+pub mod privileges;
 pub mod publish;
 mod published;
 pub mod read;
 mod record_columns;
 mod replica;
 mod replica_status;
-pub mod rights;
 pub mod role;
 pub mod routine;
 mod security;
@@ -53,7 +53,7 @@ pub mod store;
 pub mod stored;
 pub mod stored_databases;
 mod stored_indexes;
-pub mod stored_rights;
+pub mod stored_privileges;
 pub mod stored_roles;
 pub mod stored_routines;
 mod stored_security;
@@ -69,18 +69,18 @@ pub mod type_name;
 mod view;
 
 pub use comments::Comments;
-pub use constraint::{Action, Constraint, ConstraintKind, ForeignKey, Timing};
+pub use constraint::{Constraint, ConstraintKind, ForeignKey, ReferentialAction, Timing};
 pub use database::{Database, Databases};
+pub use database_usage::DatabaseConnection;
 pub use depend::Dependents;
-pub use in_use::Entered;
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub use replica::{ReplicaCatalog, ReplicaStart};
 pub use replica_status::{ReplicaPhase, ReplicaReport, ReplicaStatus};
 pub use security::{Policy, RowSecurity};
 pub use sequence::{OWN_NUMBER, SEQUENCE_ROW, SequenceSession};
-pub use start::StartedIndexes;
+pub use start::StartupIndexes;
 pub use statistics::{
-    Autoanalyzed, ColumnStatistics, TableStatistics, known_rows, live_rows, rows_changed,
+    AutoanalyzeEntry, ColumnStatistics, TableStatistics, known_rows, live_rows, rows_changed,
 };
 pub use store::{CatalogStore, commit_error, dependency_failure, too_many_commands};
 pub use stored_indexes::stored_indexes;
@@ -97,7 +97,7 @@ use logstead_engine::{
 };
 use logstead_sql_types::error::Result;
 use logstead_sql_types::persistent::PersistentMap;
-use logstead_sql_types::value::record::Shape;
+use logstead_sql_types::value::record::TupleDesc;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, Oid, SqlType};
 use logstead_types::{Csn, TableId};
@@ -144,7 +144,7 @@ pub struct Catalog {
     /// All roles of the server.
     pub roles: Arc<Roles>,
     /// Owners and privileges.
-    pub rights: rights::RightsBook,
+    pub privileges: privileges::PrivilegeCatalog,
     /// The past that it is of; none is the present.
     pub past: Option<Weak<Past>>,
     /// The temporary schema of the session whose view this is, once it has one.
@@ -152,12 +152,12 @@ pub struct Catalog {
     /// What ANALYZE has found out, by table.
     pub statistics: PersistentMap<Oid, Arc<TableStatistics>>,
     /// What planning does not need.
-    pub notes: Notes,
+    pub notes: SystemViewData,
 }
 
 /// Parts of the catalog that only system relations and functions show.
 #[derive(Clone, Default)]
-pub struct Notes {
+pub struct SystemViewData {
     /// All databases of the server.
     pub databases: Arc<Databases>,
     /// COMMENT ON: (class, object, column number or 0).
@@ -167,11 +167,11 @@ pub struct Notes {
     /// What COMMIT does with temporary tables.
     pub on_commit: PersistentMap<Oid, OnCommit>,
     /// What changes without DDL; absent in tests without an engine.
-    pub live: Option<Arc<dyn Live>>,
+    pub live: Option<Arc<dyn RuntimeStatistics>>,
 }
 
 /// Facts about stored data that no catalog version holds.
-pub trait Live: Send + Sync {
+pub trait RuntimeStatistics: Send + Sync {
     /// Last value of a sequence by its storage, and whether it was handed out.
     fn sequence(&self, storage: TableId) -> Option<(i64, bool)>;
     /// Rows of a table, roughly.
@@ -432,8 +432,12 @@ impl Catalog {
                 .all(|r| matches!(r.kind, RelationKind::Virtual(_)))
             && self.types.all().is_empty()
             && self.routines.is_empty()
-            && self.rights.defaults.is_empty()
-            && self.rights.objects.keys().all(|(class, _)| shared(*class))
+            && self.privileges.defaults.is_empty()
+            && self
+                .privileges
+                .objects
+                .keys()
+                .all(|(class, _)| shared(*class))
             && self
                 .notes
                 .comments
@@ -461,11 +465,11 @@ impl Catalog {
             routines: Arc::default(),
             triggers: Arc::default(),
             roles: Arc::default(),
-            rights: rights::RightsBook::default(),
+            privileges: privileges::PrivilegeCatalog::default(),
             past: None,
             temp: None,
             statistics: PersistentMap::default(),
-            notes: Notes::default(),
+            notes: SystemViewData::default(),
         }
     }
 
@@ -672,7 +676,7 @@ impl Column {
     }
 
     /// Does a row hold a value of it? Of a dropped column it does if an index has the value computed
-    /// (`catalog::computed`).
+    /// (`catalog::index_expressions`).
     #[inline]
     pub fn is_stored(&self) -> bool {
         !self.dropped || self.generated
@@ -720,7 +724,7 @@ impl Relation {
 
     /// Names and types of the columns that a row of it has as a value; none of what has no type of rows: sequences, and
     /// the system's own relations.
-    pub fn row_shape(&self) -> Option<Shape> {
+    pub fn row_shape(&self) -> Option<TupleDesc> {
         if matches!(self.kind, RelationKind::Sequence(_)) {
             return None;
         }
@@ -729,7 +733,7 @@ impl Relation {
     }
 
     /// The same with domains as such; none if no column is declared as one.
-    fn declared_shape(&self) -> Option<Shape> {
+    fn declared_shape(&self) -> Option<TupleDesc> {
         let live = self.columns.iter().filter(|c| !c.dropped);
         live.clone().find(|c| c.domain.is_some())?;
         Some(

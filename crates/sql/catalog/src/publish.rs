@@ -38,10 +38,10 @@ fn beside(system: &SystemCatalog, other: Option<&Catalog>, database: &Database) 
     catalog.roles = Arc::clone(&other.roles);
     catalog.notes.databases = Arc::clone(&other.notes.databases);
     catalog.notes.live.clone_from(&other.notes.live);
-    let rights = other.rights.objects.iter();
-    catalog.rights.objects = rights
+    let privileges = other.privileges.objects.iter();
+    catalog.privileges.objects = privileges
         .filter(|((class, _), _)| is_shared_class(*class))
-        .map(|(object, rights)| (*object, Arc::clone(rights)))
+        .map(|(object, privileges)| (*object, Arc::clone(privileges)))
         .collect();
     let comments = other.notes.comments.iter();
     catalog.notes.comments = comments
@@ -59,12 +59,15 @@ fn filled(new: &Catalog, contents: &Catalog) -> Catalog {
     catalog.roles = Arc::clone(&new.roles);
     catalog.notes.databases = Arc::clone(&new.notes.databases);
     catalog.notes.live.clone_from(&new.notes.live);
-    let theirs = contents.rights.objects.keys();
+    let theirs = contents.privileges.objects.keys();
     for object in theirs.filter(|(class, _)| is_shared_class(*class)) {
-        catalog.rights.objects.remove(object);
+        catalog.privileges.objects.remove(object);
     }
-    for (object, rights) in new.rights.objects.iter() {
-        catalog.rights.objects.insert(*object, Arc::clone(rights));
+    for (object, privileges) in new.privileges.objects.iter() {
+        catalog
+            .privileges
+            .objects
+            .insert(*object, Arc::clone(privileges));
     }
     let theirs = contents.notes.comments.iter();
     for (object, _) in theirs.filter(|((class, ..), _)| is_shared_class(*class)) {

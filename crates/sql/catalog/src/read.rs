@@ -1,7 +1,7 @@
 //! The stored catalog, read: from the rows of the catalog's own tables to what each database has.
 //!
-//! Owns: [`Rows`], everything stored, and [`Catalogs`], what it means. Who reads says where rows come from: the engine
-//! at a start, or a checkpoint's pages.
+//! Owns: [`StoredCatalogRows`], everything stored, and [`LoadedCatalogs`], what it means. Who reads says where rows
+//! come from: the engine at a start, or a checkpoint's pages.
 //!
 //! Invariants: all that is read is checked; what does not decode is an error (XX001), what nothing refers to is named
 //! as such.
@@ -15,7 +15,7 @@ use super::stored::{
     self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, RIGHTS, ROLES, SCHEMAS,
     SEQUENCES, STATISTICS, StoredRelation,
 };
-use super::stored_rights::{self, StoredRights};
+use super::stored_privileges::{self, StoredPrivileges};
 use super::stored_roles::{self, SECRET_BYTES, StoredRole};
 use super::{
     Catalog, Schema, SystemCatalog, stored_databases, stored_routines, stored_statistics,
@@ -44,7 +44,7 @@ pub(crate) type Orphans = Vec<(TableId, Rid)>;
 pub(crate) type EachRow<'a> = dyn FnMut(Rid, RowRef<'_>) -> Result<()> + 'a;
 
 /// Everything stored.
-pub struct Rows {
+pub struct StoredCatalogRows {
     objects: HashMap<TableId, Vec<(Rid, ObjectRow)>>,
     /// States of sequences: row, storage, last value, called.
     pub sequences: Vec<(Rid, TableId, i64, bool)>,
@@ -53,7 +53,7 @@ pub struct Rows {
 }
 
 /// What is stored, by database.
-pub struct Catalogs {
+pub struct LoadedCatalogs {
     /// By the database's OID.
     pub catalogs: HashMap<Oid, Catalog>,
     /// All databases.
@@ -65,13 +65,15 @@ pub struct Catalogs {
     /// What roles that are not there are asked is made from it; absent in a database of a build without roles.
     pub(crate) mock_secret: Option<[u8; SECRET_BYTES]>,
     /// Builds that know no owners refuse to open it.
-    pub has_rights: bool,
+    pub has_privileges: bool,
 }
 
-impl Rows {
+impl StoredCatalogRows {
     /// Reads all tables: `read` calls what it is given with each row of the table that it names.
-    pub fn read(mut read: impl FnMut(TableId, &mut EachRow<'_>) -> Result<()>) -> Result<Rows> {
-        let mut rows = Rows {
+    pub fn read(
+        mut read: impl FnMut(TableId, &mut EachRow<'_>) -> Result<()>,
+    ) -> Result<StoredCatalogRows> {
+        let mut rows = StoredCatalogRows {
             objects: HashMap::new(),
             sequences: Vec::new(),
             counter: None,
@@ -100,13 +102,13 @@ impl Rows {
     pub(super) fn of_objects(
         known: &HashMap<TableId, RowsByRid>,
         wanted: impl Fn(&ObjectRow) -> bool,
-    ) -> Rows {
+    ) -> StoredCatalogRows {
         let of_table = |rows: &RowsByRid| {
             let rows = rows.iter().filter(|(_, row)| wanted(row));
             rows.map(|(rid, row)| (*rid, row.clone())).collect()
         };
         let tables = known.iter();
-        Rows {
+        StoredCatalogRows {
             objects: tables.map(|(id, rows)| (*id, of_table(rows))).collect(),
             sequences: Vec::new(),
             counter: None,
@@ -125,7 +127,7 @@ impl Rows {
     }
 
     /// What the rows of objects say. They are taken.
-    pub fn catalogs(&mut self, system: &SystemCatalog) -> Result<Catalogs> {
+    pub fn catalogs(&mut self, system: &SystemCatalog) -> Result<LoadedCatalogs> {
         let mut orphans = Vec::new();
         let mut rids = HashMap::new();
         let mut catalogs: HashMap<Oid, Catalog> = HashMap::new();
@@ -277,7 +279,7 @@ impl Rows {
         }
         let mut roles = Roles::default();
         let mut mock_secret = None;
-        let mut has_rights = false;
+        let mut has_privileges = false;
         for (rid, row) in self.take(ROLES) {
             match stored_roles::decode(&row)? {
                 StoredRole::Role(role) => {
@@ -285,19 +287,21 @@ impl Rows {
                     roles.put(Arc::from(role));
                 }
                 StoredRole::Secret(secret) => mock_secret = Some(secret),
-                StoredRole::HasRights => has_rights = true,
+                StoredRole::HasPrivileges => has_privileges = true,
             }
         }
         for (rid, row) in self.take(RIGHTS) {
             let database = row.key.database;
-            match stored_rights::decode(&row)? {
-                StoredRights::Object(PG_DATABASE, object, _) if databases.get(object).is_none() => {
+            match stored_privileges::decode(&row)? {
+                StoredPrivileges::Object(PG_DATABASE, object, _)
+                    if databases.get(object).is_none() =>
+                {
                     orphans.push((RIGHTS, rid));
                 }
-                StoredRights::Object(PG_DATABASE, object, rights) => {
+                StoredPrivileges::Object(PG_DATABASE, object, privileges) => {
                     rids.insert((RIGHTS, 0, row.oid), rid);
-                    let rights = Change::Rights(PG_DATABASE, object, Arc::new(rights));
-                    catalogs.values_mut().for_each(|c| rights.apply(c));
+                    let privileges = Change::Privileges(PG_DATABASE, object, Arc::new(privileges));
+                    catalogs.values_mut().for_each(|c| privileges.apply(c));
                 }
                 found => {
                     rids.insert((RIGHTS, database, row.oid), rid);
@@ -306,7 +310,7 @@ impl Rows {
                     };
                     match found {
                         // They outlive their object in the log, nowhere else.
-                        StoredRights::Object(class, object, _)
+                        StoredPrivileges::Object(class, object, _)
                             if (class == PG_CLASS && catalog.name_of(object).is_none())
                                 || (class == PG_PROC && catalog.routines.get(object).is_none())
                                 || (class == PG_TYPE && catalog.types.get(object).is_none())
@@ -317,11 +321,11 @@ impl Rows {
                         {
                             orphans.push((RIGHTS, rid));
                         }
-                        StoredRights::Object(class, object, rights) => {
-                            Change::Rights(class, object, Arc::new(rights)).apply(catalog);
+                        StoredPrivileges::Object(class, object, privileges) => {
+                            Change::Privileges(class, object, Arc::new(privileges)).apply(catalog);
                         }
-                        StoredRights::Default(key, acl) => {
-                            Change::DefaultRights(key, Some((row.oid, acl))).apply(catalog);
+                        StoredPrivileges::Default(key, acl) => {
+                            Change::DefaultPrivileges(key, Some((row.oid, acl))).apply(catalog);
                         }
                     }
                 }
@@ -344,9 +348,9 @@ impl Rows {
         for catalog in catalogs.values_mut() {
             catalog.roles = Arc::clone(&roles);
         }
-        Ok(Catalogs {
+        Ok(LoadedCatalogs {
             mock_secret,
-            has_rights,
+            has_privileges,
             catalogs,
             databases,
             rids,

@@ -22,9 +22,9 @@
 
 use super::change::{Change, is_shared_class, is_stored};
 use super::published::Version;
-use super::read::{Rows, RowsByRid};
+use super::read::{RowsByRid, StoredCatalogRows};
 use super::replica_status::ReplicaStatus;
-use super::start::{StartedIndexes, attach_index, fill_or_detach};
+use super::start::{StartupIndexes, attach_index, fill_or_detach};
 use super::store::{CatalogStore, each_row, into_store, read_rows};
 use super::stored::{self, COMMENTS, COUNTER, OBJECT_TABLES, ObjectRow, SEQUENCES};
 use super::{Catalog, RelationKind, SystemCatalog};
@@ -120,7 +120,7 @@ impl ReplicaCatalog {
         system: &'static SystemCatalog,
         status: &Arc<ReplicaStatus>,
     ) -> Result<ReplicaStart> {
-        let mut indexes = StartedIndexes::default();
+        let mut indexes = StartupIndexes::default();
         for id in OBJECT_TABLES.into_iter().chain([SEQUENCES, COUNTER]) {
             let table = engine.create_table(id);
             table.use_memory_reserve();
@@ -231,7 +231,7 @@ impl ReplicaCatalog {
     /// Makes the catalogs anew of which rows have changed; the others stay the very same.
     fn publish(&mut self, batch: &Batch<'_>, affected: &Affected) -> Result<()> {
         let store = Arc::clone(&self.store);
-        let mut rows = Rows::of_objects(&self.rows, |row| affected.needs(row));
+        let mut rows = StoredCatalogRows::of_objects(&self.rows, |row| affected.needs(row));
         let read = rows.catalogs(store.system())?;
         let before = store.catalogs();
         let live = before
@@ -255,8 +255,8 @@ impl ReplicaCatalog {
         let named = named_by(&catalogs);
         self.retire(&named, batch);
         self.named = named;
-        if read.has_rights {
-            store.found_rights();
+        if read.has_privileges {
+            store.set_has_privileges();
         }
         if let Some(secret) = read.mock_secret {
             let _was_known = store.mock_secret.set(secret);

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 /// Values logged ahead, as in PostgreSQL.
 const LOG_AHEAD: i64 = 32;
 
-struct State {
+struct SequenceState {
     last: i64,
     called: bool,
     /// Values that may still be handed out before the next log record.
@@ -33,7 +33,7 @@ struct State {
 
 /// All sequences of all databases, by storage.
 #[derive(Default)]
-pub struct Sequences(RwLock<HashMap<TableId, Arc<Mutex<State>>>>);
+pub struct Sequences(RwLock<HashMap<TableId, Arc<Mutex<SequenceState>>>>);
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -42,7 +42,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Sequences {
     /// Takes a sequence found at start.
     pub fn load(&self, storage: TableId, last: i64, called: bool, rid: Rid) {
-        let state = State {
+        let state = SequenceState {
             last,
             called,
             ahead: 0,
@@ -74,7 +74,7 @@ impl Sequences {
             rid = txn.insert(&table, &row)?;
             Ok(())
         })?;
-        let state = State {
+        let state = SequenceState {
             last,
             called,
             ahead: 0,
@@ -90,7 +90,7 @@ impl Sequences {
 
     /// The same for a temporary sequence: nothing is logged, now or later.
     pub fn create_temporary(&self, storage: TableId, last: i64, called: bool) {
-        let state = State {
+        let state = SequenceState {
             last,
             called,
             ahead: 0,
@@ -132,7 +132,7 @@ impl Sequences {
         Some((state.last, state.called, state.csn))
     }
 
-    fn find(&self, storage: TableId) -> Option<Arc<Mutex<State>>> {
+    fn find(&self, storage: TableId) -> Option<Arc<Mutex<SequenceState>>> {
         self.0
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -145,9 +145,9 @@ fn log(
     engine: &Engine,
     worker: &Worker,
     storage: TableId,
-    state: &mut State,
+    state: &mut SequenceState,
     (last, called): (i64, bool),
-    rests_on: RestsOn,
+    rests_on: SequenceDependency,
 ) -> Result<()> {
     // A temporary one's is nowhere.
     let Some(rid) = state.rid else {
@@ -164,7 +164,7 @@ fn log(
             .read_newest(&table, rid, &guard)?
             .ok_or(WriteError::Gone)?
             .version;
-        if rests_on == RestsOn::Everything {
+        if rests_on == SequenceDependency::Everything {
             txn.depends_on_everything();
         }
         txn.update(&table, rid, version, &row)
@@ -174,7 +174,7 @@ fn log(
 
 /// What a sequence's record must not survive without.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum RestsOn {
+enum SequenceDependency {
     /// The one before it.
     Sequence,
     /// Whatever the caller may have read to find the value.
@@ -269,7 +269,7 @@ impl SequenceSession {
                 relation.storage,
                 &mut state,
                 (far, true),
-                RestsOn::Sequence,
+                SequenceDependency::Sequence,
             )?;
             state.ahead = ahead;
         }
@@ -344,7 +344,7 @@ impl SequenceSession {
             relation.storage,
             &mut state,
             (value, called),
-            RestsOn::Everything,
+            SequenceDependency::Everything,
         )?;
         state.ahead = 0;
         state.last = value;

@@ -9,14 +9,14 @@ use super::store::{CatalogStore, write_error};
 use super::stored::{COUNTER, OBJECT_TABLES, SEQUENCES};
 use super::{Catalog, IndexDef, large_objects};
 use logstead_engine::{Engine, Isolation, KeyExtractor, RestoredIndex, Table, Worker, WriteError};
-use logstead_sql_types::error::{Result, SqlError, fault};
+use logstead_sql_types::error::{Result, SqlError, load_error};
 use logstead_types::{IndexId, SqlState, TableId};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
 /// Where the indexes of tables have come from at the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StartedIndexes {
+pub struct StartupIndexes {
     /// From the checkpoint, with the log behind it.
     pub restored: usize,
     /// From all rows of their tables.
@@ -32,7 +32,7 @@ impl CatalogStore {
     pub(super) fn make_storages(
         &self,
         worker: &Worker,
-        indexes: &mut StartedIndexes,
+        indexes: &mut StartupIndexes,
     ) -> Result<()> {
         let used = self.bring_storages(worker, indexes)?;
         for table in self.engine().tables() {
@@ -47,7 +47,7 @@ impl CatalogStore {
     pub(super) fn bring_storages(
         &self,
         worker: &Worker,
-        indexes: &mut StartedIndexes,
+        indexes: &mut StartupIndexes,
     ) -> Result<HashSet<TableId>> {
         let mut used: HashSet<TableId> = OBJECT_TABLES
             .into_iter()
@@ -60,7 +60,7 @@ impl CatalogStore {
                 let table = self.engine().create_table(relation.storage);
                 for index in &relation.indexes {
                     // Every database has those of large objects; most have no rows, and say nothing of the start.
-                    let mut uncounted = StartedIndexes::default();
+                    let mut uncounted = StartupIndexes::default();
                     let empty = large_objects::is_kept(relation) && table.row_count_estimate() == 0;
                     let counted = if empty { &mut uncounted } else { &mut *indexes };
                     let brought = match self.system.index_keys(relation, index, &catalog) {
@@ -111,7 +111,7 @@ pub fn attach_index(
     index: &IndexDef,
     keys: Arc<dyn KeyExtractor>,
 ) {
-    // A deferrable constraint judges when it is due: see `exec::events`, in a room above.
+    // A deferrable constraint checks when it is due: see `exec::events`, in a crate above.
     let unique = index.holds_keys_once();
     engine.create_index(table, index.storage, unique, keys);
 }
@@ -124,11 +124,11 @@ fn bring_index(
     table: &Arc<Table>,
     index: &IndexDef,
     keys: Arc<dyn KeyExtractor>,
-    indexes: &mut StartedIndexes,
+    indexes: &mut StartupIndexes,
 ) -> Result<Result<()>> {
     let (id, unique) = (index.storage, index.holds_keys_once());
     let restored = engine.restore_index(table, id, unique, keys.clone());
-    match restored.map_err(|error| fault(&error))? {
+    match restored.map_err(|error| load_error(&error))? {
         RestoredIndex::Restored(_) => {
             indexes.restored += 1;
             return Ok(Ok(()));

@@ -33,7 +33,7 @@ pub struct TableStatistics {
 
 /// When a table was analyzed by itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Autoanalyzed {
+pub struct AutoanalyzeEntry {
     /// The last time, in microseconds since 2000.
     pub at: i64,
     /// How often.
@@ -54,7 +54,7 @@ pub fn live_rows(catalog: &Catalog, table: &Relation) -> u64 {
 /// How many rows more or less a table has than when it was analyzed. The number of rows that ANALYZE finds in a large
 /// table is a guess: what the table itself counted then is as good, so that a wrong guess does not make it due again
 /// and again.
-pub fn rows_changed(catalog: &Catalog, table: &Relation, last: Option<Autoanalyzed>) -> u64 {
+pub fn rows_changed(catalog: &Catalog, table: &Relation, last: Option<AutoanalyzeEntry>) -> u64 {
     let rows = live_rows(catalog, table);
     let since_known = rows.abs_diff(known_rows(catalog, table) as u64);
     let last = last.filter(|last| last.storage == table.storage);
@@ -78,7 +78,7 @@ pub struct ColumnStatistics {
     /// The type that it had.
     pub ty: Oid,
     /// Share of NULLs.
-    pub null_share: f32,
+    pub null_frac: f32,
     /// Bytes of a value, on average.
     pub width: u32,
     /// Different values; negative: as a share of the rows. 0 is unknown.
@@ -191,7 +191,7 @@ pub fn of_column(
     let mut found = ColumnStatistics {
         position,
         ty,
-        null_share: 0.0,
+        null_frac: 0.0,
         width: fixed.unwrap_or(0) as u32,
         distinct: 0.0,
         common: Vec::new(),
@@ -202,7 +202,7 @@ pub fn of_column(
         return found;
     }
     let (mut nulls, mut wide, mut width) = (0_usize, 0_usize, 0_usize);
-    let mut values: Vec<Sampled<'_>> = Vec::with_capacity(cells.len());
+    let mut values: Vec<ScalarItem<'_>> = Vec::with_capacity(cells.len());
     for cell in cells {
         match cell {
             SampleValue::Null => nulls += 1,
@@ -218,7 +218,7 @@ pub fn of_column(
                 if has_order(ty) {
                     key::encode_key(ty, datum, false, false, &mut sort_key);
                 }
-                values.push(Sampled {
+                values.push(ScalarItem {
                     key: sort_key,
                     place: values.len(),
                     datum,
@@ -227,22 +227,22 @@ pub fn of_column(
         }
     }
     let present = cells.len() - nulls;
-    found.null_share = (nulls as f64 / sampled) as f32;
+    found.null_frac = (nulls as f64 / sampled) as f32;
     if fixed.is_none() && present > 0 {
         found.width = (width as f64 / present as f64).round() as u32;
     }
     if !has_order(ty) || present == 0 {
         return found;
     }
-    let null_share = nulls as f64 / sampled;
+    let null_frac = nulls as f64 / sampled;
     if values.is_empty() {
-        found.distinct = -(1.0 - null_share) as f32;
+        found.distinct = -(1.0 - null_frac) as f32;
         return found;
     }
     // Ties stand in the order of the rows.
     values.sort_by(|a, b| (&a.key, a.place).cmp(&(&b.key, b.place)));
     let groups = groups(&values);
-    let repeated: Vec<&Group> = groups.iter().filter(|g| g.count > 1).collect();
+    let repeated: Vec<&ScalarMcvItem> = groups.iter().filter(|g| g.count > 1).collect();
     let distinct = distinct(
         groups.len(),
         repeated.len(),
@@ -260,7 +260,7 @@ pub fn of_column(
     let kept = if whole {
         tracked.len()
     } else {
-        worth_keeping(&tracked, distinct, null_share, sampled, rows)
+        worth_keeping(&tracked, distinct, null_frac, sampled, rows)
     };
     tracked.truncate(kept);
     found.common = tracked
@@ -276,24 +276,24 @@ pub fn of_column(
 }
 
 /// A value with its place in the sample.
-struct Sampled<'a> {
+struct ScalarItem<'a> {
     key: Vec<u8>,
     place: usize,
     datum: &'a Datum,
 }
 
 /// Equal values, which follow each other.
-struct Group {
+struct ScalarMcvItem {
     first: usize,
     count: usize,
 }
 
-fn groups(values: &[Sampled<'_>]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+fn groups(values: &[ScalarItem<'_>]) -> Vec<ScalarMcvItem> {
+    let mut groups: Vec<ScalarMcvItem> = Vec::new();
     for (at, value) in values.iter().enumerate() {
         match groups.last_mut() {
             Some(group) if values[group.first].key == value.key => group.count += 1,
-            _ => groups.push(Group {
+            _ => groups.push(ScalarMcvItem {
                 first: at,
                 count: 1,
             }),
@@ -311,16 +311,16 @@ fn distinct(
     nulls: f64,
     rows: f64,
 ) -> f64 {
-    let null_share = nulls / sampled;
+    let null_frac = nulls / sampled;
     let distinct = if repeated == 0 {
-        return -(1.0 - null_share);
+        return -(1.0 - null_frac);
     } else if wide == 0 && repeated == groups {
         groups as f64
     } else {
         let once = (groups - repeated + wide) as f64;
         let seen = once + repeated as f64;
         let present = sampled - nulls;
-        let all = rows * (1.0 - null_share);
+        let all = rows * (1.0 - null_frac);
         let guess = if all > 0.0 {
             (present * seen) / ((present - once) + once * present / all)
         } else {
@@ -338,9 +338,9 @@ fn distinct(
 /// How many of the commonest values are so much commoner than the rest that the sample is to be trusted (PostgreSQL's
 /// `analyze_mcv_list`).
 fn worth_keeping(
-    tracked: &[&Group],
+    tracked: &[&ScalarMcvItem],
     distinct: f64,
-    null_share: f64,
+    null_frac: f64,
     sampled: f64,
     rows: f64,
 ) -> usize {
@@ -359,7 +359,7 @@ fn worth_keeping(
         .map(|g| g.count as f64)
         .sum();
     while kept > 0 {
-        let mut share = (1.0 - before / sampled - null_share).clamp(0.0, 1.0);
+        let mut share = (1.0 - before / sampled - null_frac).clamp(0.0, 1.0);
         let others = distinct - (kept - 1) as f64;
         if others > 1.0 {
             share /= others;
@@ -381,16 +381,16 @@ fn worth_keeping(
 
 /// Bounds of a histogram over what is not among the common values.
 fn bounds(
-    values: &[Sampled<'_>],
-    groups: &[Group],
-    common: &[&Group],
+    values: &[ScalarItem<'_>],
+    groups: &[ScalarMcvItem],
+    common: &[&ScalarMcvItem],
     target: usize,
 ) -> Vec<Datum> {
     let count = (groups.len() - common.len()).min(target + 1);
     if count < 2 {
         return Vec::new();
     }
-    let is_common = |group: &Group| common.iter().any(|c| c.first == group.first);
+    let is_common = |group: &ScalarMcvItem| common.iter().any(|c| c.first == group.first);
     let rest: Vec<usize> = groups
         .iter()
         .filter(|group| !is_common(group))
@@ -404,7 +404,7 @@ fn bounds(
 }
 
 /// Correlation between a value's place in the table and its place in order.
-fn correlation(values: &[Sampled<'_>]) -> Option<f32> {
+fn correlation(values: &[ScalarItem<'_>]) -> Option<f32> {
     let n = values.len() as f64;
     if values.len() < 2 {
         return None;
@@ -436,7 +436,7 @@ mod tests {
     fn a_key_is_known_by_its_bounds_alone() {
         let values: Vec<_> = (1..=1_000).map(Some).collect();
         let found = of(&values, 1_000.0, 100);
-        assert_eq!((found.distinct, found.null_share), (-1.0, 0.0));
+        assert_eq!((found.distinct, found.null_frac), (-1.0, 0.0));
         assert!(found.common.is_empty());
         assert_eq!(found.bounds.len(), 101);
         assert_eq!(found.bounds[0], Datum::Int4(1));
@@ -450,7 +450,7 @@ mod tests {
         let values: Vec<_> = (0..1_000).map(|i| (i % 10 != 0).then_some(i % 4)).collect();
         let found = of(&values, 1_000.0, 100);
         assert_eq!(found.distinct, 4.0);
-        assert_eq!(found.null_share, 0.1);
+        assert_eq!(found.null_frac, 0.1);
         let common: Vec<_> = found
             .common
             .iter()
@@ -479,8 +479,8 @@ mod tests {
     #[test]
     fn nothing_but_nulls_and_nothing_at_all() {
         let found = of(&[None, None], 2.0, 100);
-        assert_eq!((found.null_share, found.distinct), (1.0, 0.0));
-        assert_eq!(of(&[], 0.0, 100).null_share, 0.0);
+        assert_eq!((found.null_frac, found.distinct), (1.0, 0.0));
+        assert_eq!(of(&[], 0.0, 100).null_frac, 0.0);
         // json has no order: only what can be counted is.
         let cell = SampleValue::of(Datum::Text("{}".into()));
         let found = of_column(0, oid::JSON, &[&cell, &cell], 2.0, 100);

@@ -13,19 +13,19 @@
 //!   is forgotten.
 
 use super::change::Change;
-use super::in_use::InUse;
+use super::database_usage::DatabaseUsage;
 use super::published::Published;
-use super::read::{Catalogs, EachRow, Orphans, Rows};
+use super::read::{EachRow, LoadedCatalogs, Orphans, StoredCatalogRows};
 use super::replica_status::{ReplicaReport, ReplicaStatus};
 use super::sequence::Sequences;
-use super::start::{StartedIndexes, build_index};
+use super::start::{StartupIndexes, build_index};
 use super::stored::{
     self, COUNTER, DATABASES, NameKey, OBJECT_TABLES, ObjectKey, ObjectRow, ROLES, SCHEMAS,
     SEQUENCES,
 };
 use super::stored_roles::{self, SECRET_BYTES};
 use super::temporary::TypesInUse;
-use super::{Catalog, Live, RelationKind, SystemCatalog, Tariff};
+use super::{Catalog, RelationKind, RuntimeStatistics, SystemCatalog, Tariff};
 use crate::role::scram::{SALT_BYTES, Verifier};
 use crate::role::{BOOTSTRAP, Role, Roles};
 use logstead_engine::{
@@ -33,7 +33,7 @@ use logstead_engine::{
     FlushOutcome, HomeUsage, Isolation, RecoveryReport, RestorePoint, RowBuilder, ScanCursor,
     Table, TryCommitError, Txn, Worker, WriteError,
 };
-use logstead_sql_types::error::{Result, SqlError, fault, out_of_memory};
+use logstead_sql_types::error::{Result, SqlError, load_error, out_of_memory};
 use logstead_sql_types::value::user::{MULTIRANGE_STEP, RANGE_BITS};
 use logstead_sql_types::value::{FIRST_USER_OID, Oid};
 use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
@@ -76,18 +76,18 @@ pub struct CatalogStore {
     /// Rows of objects by (table, database, OID). An entry of a transaction that rolled back is never asked for again.
     pub(super) rids: Mutex<HashMap<(TableId, Oid, Oid), Rid>>,
     /// Who is in which database.
-    pub in_use: Arc<InUse>,
+    pub in_use: Arc<DatabaseUsage>,
     sequences: Sequences,
     oids: Mutex<Oids>,
     tariff: RwLock<Arc<Tariff>>,
     recovery: OnceLock<Arc<RecoveryReport>>,
-    pub(super) started_indexes: OnceLock<StartedIndexes>,
+    pub(super) started_indexes: OnceLock<StartupIndexes>,
     pub(super) mock_secret: OnceLock<[u8; SECRET_BYTES]>,
     /// At a replica: what it tells of itself, and the catalogs that belong to snapshots.
     pub(super) replica: OnceLock<Arc<ReplicaStatus>>,
     pub(super) published: Published,
     /// The row that says so is there for good.
-    has_rights: AtomicBool,
+    has_privileges: AtomicBool,
     /// Which types temporary objects of sessions use.
     pub temporary_types: TypesInUse,
 }
@@ -127,7 +127,7 @@ pub fn write_error(error: &WriteError) -> SqlError {
         }
         WriteError::TooManyCommands => too_many_commands(),
         WriteError::OutOfMemory(error) => out_of_memory(error),
-        WriteError::Fault(error) => fault(error),
+        WriteError::Fault(error) => load_error(error),
         // Here nobody can wait for it.
         WriteError::Absent(absent) if absent.is_room() => SqlError::new(
             SqlState::OUT_OF_MEMORY,
@@ -174,7 +174,7 @@ pub(crate) fn autonomous(
                     Err(WriteError::Absent(absent)) => {
                         match absent.out_of_memory(&txn) {
                             Some(error) => return Err(out_of_memory(&error)),
-                            None => absent.load_here(&txn).map_err(|error| fault(&error))?,
+                            None => absent.load_here(&txn).map_err(|error| load_error(&error))?,
                         }
                         continue;
                     }
@@ -206,7 +206,7 @@ impl CatalogStore {
     /// Opens the catalog of `engine`, making that of an empty log first. To be called once, before the workers start.
     pub fn open(engine: &Engine, system: &'static SystemCatalog) -> Result<Arc<CatalogStore>> {
         let worker = engine.worker(WorkerId(0));
-        let mut indexes = StartedIndexes::default();
+        let mut indexes = StartupIndexes::default();
         for id in OBJECT_TABLES {
             let table = engine.create_table(id);
             // Dropping and truncating tables must go on when the memory budget is used up.
@@ -257,7 +257,7 @@ impl CatalogStore {
     }
 
     /// Where its indexes have come from.
-    pub fn started_indexes(&self) -> StartedIndexes {
+    pub fn started_indexes(&self) -> StartupIndexes {
         self.started_indexes.get().cloned().unwrap_or_default()
     }
 
@@ -322,13 +322,13 @@ impl CatalogStore {
     }
 
     /// Is it stored, and by a transaction that has committed, that there are owners and privileges?
-    pub fn has_rights(&self) -> bool {
-        self.has_rights.load(Ordering::Relaxed)
+    pub fn has_privileges(&self) -> bool {
+        self.has_privileges.load(Ordering::Relaxed)
     }
 
     /// It is.
-    pub fn found_rights(&self) {
-        self.has_rights.store(true, Ordering::Relaxed);
+    pub fn set_has_privileges(&self) {
+        self.has_privileges.store(true, Ordering::Relaxed);
     }
 
     /// The CSN of the newest change of a catalog.
@@ -573,17 +573,17 @@ fn bootstrap(engine: &Engine, worker: &Worker) -> Result<()> {
 
 /// The store, and the rows that nothing refers to any more.
 pub(super) fn into_store(
-    mut rows: Rows,
+    mut rows: StoredCatalogRows,
     engine: &Engine,
     system: &'static SystemCatalog,
 ) -> Result<(Arc<CatalogStore>, Orphans)> {
-    let Catalogs {
+    let LoadedCatalogs {
         catalogs,
         databases,
         rids,
         mut orphans,
         mock_secret,
-        has_rights,
+        has_privileges,
     } = rows.catalogs(system)?;
     let used: HashSet<TableId> = catalogs
         .values()
@@ -600,7 +600,7 @@ pub(super) fn into_store(
         )
     })?;
     let store = Arc::new_cyclic(|weak: &Weak<CatalogStore>| {
-        let live: Arc<dyn Live> = Arc::new(LiveStore(Weak::clone(weak)));
+        let live: Arc<dyn RuntimeStatistics> = Arc::new(StoreStatistics(Weak::clone(weak)));
         let mut current: Vec<_> = catalogs
             .into_values()
             .map(|mut catalog| {
@@ -634,7 +634,7 @@ pub(super) fn into_store(
             replica: OnceLock::new(),
             published: Published::default(),
             mock_secret: mock_secret.map_or_else(OnceLock::new, OnceLock::from),
-            has_rights: AtomicBool::new(has_rights),
+            has_privileges: AtomicBool::new(has_privileges),
             temporary_types: TypesInUse::default(),
         }
     });
@@ -642,10 +642,10 @@ pub(super) fn into_store(
 }
 
 /// All rows of the catalog's own tables, at the start.
-pub(super) fn read_rows(engine: &Engine, worker: &Worker) -> Result<Rows> {
+pub(super) fn read_rows(engine: &Engine, worker: &Worker) -> Result<StoredCatalogRows> {
     let mut txn = worker.begin(Isolation::ReadCommitted);
     txn.begin_statement();
-    let rows = Rows::read(|id, each| each_row(engine, &mut txn, id, each));
+    let rows = StoredCatalogRows::read(|id, each| each_row(engine, &mut txn, id, each));
     txn.abort();
     rows
 }
@@ -679,13 +679,13 @@ pub(super) fn each_row(
             }
         };
         // It is the start, or a replica's own thread: nobody else is there.
-        absent.load_here(txn).map_err(|error| fault(&error))?;
+        absent.load_here(txn).map_err(|error| load_error(&error))?;
     }
 }
 
-struct LiveStore(Weak<CatalogStore>);
+struct StoreStatistics(Weak<CatalogStore>);
 
-impl Live for LiveStore {
+impl RuntimeStatistics for StoreStatistics {
     fn sequence(&self, storage: TableId) -> Option<(i64, bool)> {
         self.0.upgrade()?.sequences.peek(storage)
     }

@@ -8,8 +8,9 @@
 //! index, so that two transactions that create one name meet there.
 
 use super::{
-    Action, Column, Constraint, ConstraintKind, ForeignKey, IndexColumn, IndexDef, IndexKey,
-    Relation, RelationKind, RowSecurity, SequenceDef, Timing, View, ViewSource, stored_security,
+    Column, Constraint, ConstraintKind, ForeignKey, IndexColumn, IndexDef, IndexKey,
+    ReferentialAction, Relation, RelationKind, RowSecurity, SequenceDef, Timing, View, ViewSource,
+    stored_security,
 };
 use logstead_engine::{KeyExtractor, KeyKind, RowBuilder, RowRef};
 use logstead_sql_parse::CheckOption;
@@ -443,7 +444,8 @@ fn read_foreign(r: &mut Reader<'_>) -> Result<(ForeignKey, bool)> {
     let flags = r.u8()?;
     let (table, index) = (r.u32()?, r.u32()?);
     let action = |r: &mut Reader<'_>| {
-        Action::of_code(r.u8()?).ok_or_else(|| corrupt("unknown action of a foreign key"))
+        ReferentialAction::of_code(r.u8()?)
+            .ok_or_else(|| corrupt("unknown action of a foreign key"))
     };
     let (on_update, on_delete) = (action(r)?, action(r)?);
     let positions = |r: &mut Reader<'_>| r.list(|r| Ok(usize::from(r.u16()?)));

@@ -1,7 +1,7 @@
 //! The indexes that a stored catalog names, without an engine: for who compares stored indexes with stored rows.
 
 use super::change::is_stored;
-use super::read::{EachRow, Rows};
+use super::read::{EachRow, StoredCatalogRows};
 use super::stored::{NameKey, OBJECT_TABLES, name_index};
 use super::{Catalog, SystemCatalog};
 use logstead_engine::StoredIndex;
@@ -15,7 +15,7 @@ pub fn stored_indexes(
     system: &SystemCatalog,
     read: impl FnMut(TableId, &mut EachRow<'_>) -> Result<()>,
 ) -> Result<Vec<StoredIndex>> {
-    let catalogs = Rows::read(read)?.catalogs(system)?.catalogs;
+    let catalogs = StoredCatalogRows::read(read)?.catalogs(system)?.catalogs;
     let mut indexes: Vec<_> = OBJECT_TABLES
         .into_iter()
         .map(|table| StoredIndex {
@@ -47,7 +47,7 @@ fn of_database(
             indexes.push(StoredIndex {
                 table: relation.storage,
                 index: index.storage,
-                // What a deferrable constraint lets stand twice is judged before a commit: here is only what is
+                // What a deferrable constraint lets stand twice is checked before a commit: here is only what is
                 // committed.
                 unique: index.unique,
                 name: format!(

@@ -20,7 +20,7 @@ pub(super) enum StoredRole {
     Role(Box<Role>),
     /// There are owners and privileges: a build that does not know them would forget them, and cannot read this row
     /// either.
-    HasRights,
+    HasPrivileges,
     /// What roles that are not there are asked is made from it.
     Secret([u8; SECRET_BYTES]),
 }
@@ -103,7 +103,7 @@ pub(super) fn decode(row: &ObjectRow) -> Result<StoredRole> {
         })?));
     }
     if row.key.namespace == RIGHTS && row.definition == [FORMAT + 1] {
-        return Ok(StoredRole::HasRights);
+        return Ok(StoredRole::HasPrivileges);
     }
     let mut r = Reader(&row.definition);
     let format = r.u8()?;
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_build_without_rights_cannot_read_that_there_are_some() {
         let mut row = encode_has_rights();
-        assert!(matches!(decode(&row), Ok(StoredRole::HasRights)));
+        assert!(matches!(decode(&row), Ok(StoredRole::HasPrivileges)));
         // As such a build reads it: any row but the secret's is a role.
         row.key.namespace = NAMED;
         assert!(decode(&row).is_err());

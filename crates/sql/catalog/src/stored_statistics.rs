@@ -28,7 +28,7 @@ pub fn encode(database: Oid, table: Oid, oid: Oid, found: &TableStatistics) -> O
     w.list(&found.columns, |w, column| {
         w.u32(u32::try_from(column.position).unwrap_or(u32::MAX));
         w.u32(column.ty);
-        w.u32(column.null_share.to_bits());
+        w.u32(column.null_frac.to_bits());
         w.u32(column.width);
         w.u32(column.distinct.to_bits());
         w.list(&column.common, |w, (value, share)| {
@@ -71,7 +71,7 @@ pub fn decode(row: &ObjectRow) -> Result<(Oid, TableStatistics)> {
     let columns = r.list(|r| {
         let position = r.u32()? as usize;
         let ty = r.u32()?;
-        let null_share = f32::from_bits(r.u32()?);
+        let null_frac = f32::from_bits(r.u32()?);
         let width = r.u32()?;
         let distinct = f32::from_bits(r.u32()?);
         let common = r.list(|r| {
@@ -80,14 +80,14 @@ pub fn decode(row: &ObjectRow) -> Result<(Oid, TableStatistics)> {
         })?;
         let bounds = r.list(|r| stored::decode(ty, r.bytes()?))?;
         let correlation = r.opt(|r| Ok(f32::from_bits(r.u32()?)))?;
-        let numbers = [null_share, distinct];
+        let numbers = [null_frac, distinct];
         if !numbers.iter().all(|n| n.is_finite()) {
             return Err(corrupt("statistics are no numbers"));
         }
         Ok(ColumnStatistics {
             position,
             ty,
-            null_share,
+            null_frac,
             width,
             distinct,
             common,
@@ -123,7 +123,7 @@ mod tests {
             columns: vec![ColumnStatistics {
                 position: 2,
                 ty: oid::TEXT,
-                null_share: 0.25,
+                null_frac: 0.25,
                 width: 6,
                 distinct: -0.5,
                 common: vec![(Datum::Text("a".into()), 0.5)],

@@ -5,7 +5,7 @@
 use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{
-    Attribute, Class, Composite, Domain, DomainCheck, Label, RangeType, UserKind, UserType,
+    Attribute, Composite, Domain, DomainCheck, Label, RangeType, UserKind, UserType, UserTypeClass,
 };
 use logstead_sql_types::value::{Oid, SqlType, user};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub fn encode(database: Oid, ty: &UserType) -> ObjectRow {
             w.bytes(ty.array_name.as_bytes());
             w.list(labels, |w, label| {
                 w.u32(label.oid);
-                w.i64(label.place.cast_signed());
+                w.i64(label.ordinal.cast_signed());
                 w.u32(label.sort.to_bits());
                 w.bytes(label.name.as_bytes());
             });
@@ -123,16 +123,16 @@ pub fn decode(row: &ObjectRow) -> Result<UserType> {
             let labels = r.list(|r| {
                 Ok(Label {
                     oid: r.u32()?,
-                    place: r.i64()?.cast_unsigned(),
+                    ordinal: r.i64()?.cast_unsigned(),
                     sort: f32::from_bits(r.u32()?),
                     name: Arc::from(r.str()?),
                     fresh: false,
                 })
             })?;
-            if !labels.is_sorted_by(|a, b| a.place < b.place && a.sort < b.sort) {
+            if !labels.is_sorted_by(|a, b| a.ordinal < b.ordinal && a.sort < b.sort) {
                 return Err(corrupt("labels of an enum are out of order"));
             }
-            (Class::Enum, UserKind::Enum(labels), array_name)
+            (UserTypeClass::Enum, UserKind::Enum(labels), array_name)
         }
         b'd' => {
             let array_name = r.str()?;
@@ -162,7 +162,7 @@ pub fn decode(row: &ObjectRow) -> Result<UserType> {
                 })?,
             };
             let kind = UserKind::Domain(Box::new(domain));
-            (Class::Domain, kind, array_name)
+            (UserTypeClass::Domain, kind, array_name)
         }
         b'c' if format == FORMAT_COMPOSITE => {
             let array_name = r.str()?;
@@ -184,7 +184,7 @@ pub fn decode(row: &ObjectRow) -> Result<UserType> {
             }
             let composite = Composite::new(relation, numbers, attributes);
             let kind = UserKind::Composite(Box::new(composite));
-            (Class::Composite, kind, array_name)
+            (UserTypeClass::Composite, kind, array_name)
         }
         b'r' if format == FORMAT_RANGE => {
             let array_name = r.str()?;
@@ -196,9 +196,13 @@ pub fn decode(row: &ObjectRow) -> Result<UserType> {
                 multirange_name: r.str()?,
                 multirange_array_name: r.str()?,
             };
-            (Class::Range, UserKind::Range(Box::new(range)), array_name)
+            (
+                UserTypeClass::Range,
+                UserKind::Range(Box::new(range)),
+                array_name,
+            )
         }
-        b'b' if format == FORMAT_BASE => (Class::Base, UserKind::Base, r.str()?),
+        b'b' if format == FORMAT_BASE => (UserTypeClass::Base, UserKind::Base, r.str()?),
         _ => return Err(corrupt("unknown kind of type")),
     };
     if user::class(row.oid) != Some(class) {
@@ -225,7 +229,7 @@ mod tests {
     fn mood() -> UserType {
         let label = |index: usize, name: &str| Label {
             oid: 20_000 + index as Oid,
-            place: user::first_place(index),
+            ordinal: user::first_ordinal(index),
             sort: index as f32 + 1.0,
             name: Arc::from(name),
             fresh: false,

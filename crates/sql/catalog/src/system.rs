@@ -1,4 +1,4 @@
-//! What every database begins with, and what the catalog is given by the rooms above it.
+//! What every database begins with, and what the catalog is given by the crates above it.
 //!
 //! Owns: [`SystemCatalog`]. The rows of system relations are computed, and keys of indexes made of rows, by those who
 //! bind and evaluate expressions; the catalog only knows by which functions.

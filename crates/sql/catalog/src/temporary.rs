@@ -106,7 +106,9 @@ fn types_used(relation: &Relation) -> Vec<TypeUse> {
         // A domain, not what it is over.
         let declared = column.declared().oid;
         let ty = match user::class(declared) {
-            Some(user::Class::Array | user::Class::Multirange) => user::made(declared),
+            Some(user::UserTypeClass::Array | user::UserTypeClass::Multirange) => {
+                user::made(declared)
+            }
             Some(_) => declared,
             None => continue,
         };

@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 pub fn sql_type(data_type: &ast::DataType) -> Result<SqlType> {
     if let T::Array(inner, _) = data_type {
         let element = sql_type(inner)?;
-        if user::class(element.oid) == Some(user::Class::Domain)
+        if user::class(element.oid) == Some(user::UserTypeClass::Domain)
             && info::element_of(element.oid).is_some()
         {
             return Err(SqlError::unsupported(

@@ -102,10 +102,10 @@ impl View {
         if let Some(tree) = self.tree.get() {
             return Ok(Arc::clone(tree));
         }
-        let mut parsed = parse::parse_kept(&self.query)?;
+        let mut parsed = parse::parse_stored(&self.query)?;
         let statement = parsed
             .pop()
-            .map(|p| parse::Tree::into_statement(p.statement));
+            .map(|p| parse::StatementTree::into_statement(p.statement));
         let Some(ast::Statement::Query(query)) = statement else {
             return Err(SqlError::internal("a view's query is none"));
         };

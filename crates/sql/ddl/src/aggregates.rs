@@ -16,7 +16,7 @@ use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
 use logstead_sql_catalog::routine::{ArgMode, Argument, Language, Parallel, Routine, RoutineBody};
 use logstead_sql_catalog::stored_routines::AGGREGATE_SOURCE;
 use logstead_sql_catalog::temporary::is_temporary_schema;
-use logstead_sql_func::{self as func, Cast, CastContext, Chosen, UserCandidate, Volatility};
+use logstead_sql_func::{self as func, CallTarget, Cast, CastContext, UserCandidate, Volatility};
 use logstead_sql_parse::ast::{DefArg, DefElem, DefineStmt, Name, TypeName};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::of_users;
@@ -28,8 +28,8 @@ use std::sync::Arc;
 #[derive(Default)]
 struct Properties {
     base: Option<TypeName>,
-    plain: Written,
-    moving: Written,
+    plain: ComputationClause,
+    moving: ComputationClause,
     combine: Option<Vec<Name>>,
     serial: Option<Vec<Name>>,
     deserial: Option<Vec<Name>>,
@@ -40,7 +40,7 @@ struct Properties {
 
 /// One way of computing as it is written.
 #[derive(Default)]
-struct Written {
+struct ComputationClause {
     transition: Option<Vec<Name>>,
     inverse: Option<Vec<Name>>,
     finish: Option<Vec<Name>>,
@@ -252,10 +252,11 @@ fn support(name: &[Name], types: &[Oid], cx: &mut DdlContext<'_>) -> Result<Supp
                 })
                 .collect();
             let given: Vec<SqlType> = types.iter().map(|ty| SqlType::of(*ty)).collect();
-            let chosen = func::choose_with_users(&plain, system, &given, &candidates, &shown);
+            let chosen =
+                func::resolve_with_user_functions(&plain, system, &given, &candidates, &shown);
             match chosen.map_err(|_| missing())? {
-                Chosen::BuiltIn => None,
-                Chosen::User(number, _, result) => {
+                CallTarget::BuiltIn => None,
+                CallTarget::User(number, _, result) => {
                     let routine = fitting.get(number).ok_or_else(missing)?;
                     let found = support_of(routine, types, &shown, cx)?;
                     return Ok(Support {
@@ -332,8 +333,11 @@ fn support_of(
         return Err(coerces(name, &routine.input_types()));
     }
     let object = (PG_PROC, routine.oid, AclKind::Function);
-    if cx.judged(|judge, role| judge.on_object(role, object, p::EXECUTE, 0).0)? == 0 {
-        return Err(logstead_sql_catalog::rights::denied(format!(
+    if cx.with_acl_checker(|acl_checker, role| {
+        acl_checker.on_object(role, object, p::EXECUTE, 0).0
+    })? == 0
+    {
+        return Err(logstead_sql_catalog::privileges::denied(format!(
             "permission denied for function {}",
             routine.name
         )));
@@ -384,7 +388,7 @@ fn check_polymorphic(what: &str, ty: Oid, inputs: &[Oid]) -> Result<()> {
 }
 
 /// What a state is computed over: its type, the arguments, and how many of them are direct ones.
-struct Over<'a> {
+struct AggregateInput<'a> {
     inputs: &'a [Oid],
     direct: usize,
     kind: AggregateKind,
@@ -392,8 +396,8 @@ struct Over<'a> {
 
 /// One way of computing, with the type of what it gives.
 fn computation(
-    written: &Written,
-    over: &Over<'_>,
+    written: &ComputationClause,
+    over: &AggregateInput<'_>,
     moving: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<(Computation, Oid)> {
@@ -470,7 +474,7 @@ fn computation(
 }
 
 /// 42P13 for properties of a moving computation that is none, or is one in part.
-fn check_moving(moving: &Written) -> Result<()> {
+fn check_moving(moving: &ComputationClause) -> Result<()> {
     if moving.state.is_some() {
         if moving.transition.is_none() {
             return Err(invalid(
@@ -558,7 +562,7 @@ pub(super) async fn create(new: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<
         }
     };
     let inputs: Vec<Oid> = args.iter().map(|arg| arg.ty).collect();
-    let over = Over {
+    let over = AggregateInput {
         inputs: &inputs,
         direct: direct.unwrap_or(0),
         kind,
@@ -696,9 +700,9 @@ async fn put(new: &DefineStmt, mut routine: Routine, cx: &mut DdlContext<'_>) ->
         }
     }
     routine.oid = known.oid;
-    if routines::hold(known.oid, cx).await?.is_none() {
+    if routines::lock_routine(known.oid, cx).await?.is_none() {
         return Err(SqlError::internal("tuple concurrently updated"));
     }
-    routines::hold_types(&routine, cx).await?;
+    routines::lock_types_of_routine(&routine, cx).await?;
     routines::put(routine, cx).await
 }

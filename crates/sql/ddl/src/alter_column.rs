@@ -104,13 +104,13 @@ pub(super) async fn execute(
                     drop_identity(position, skip, table, cx).await
                 }
                 GeneratedChange::Storage(code) => {
-                    super::kept::storage(position, code, table, cx).await
+                    super::relation_attributes::storage(position, code, table, cx).await
                 }
                 GeneratedChange::Compression(code) => {
-                    super::kept::compression(position, code, table, cx).await
+                    super::relation_attributes::compression(position, code, table, cx).await
                 }
                 GeneratedChange::Statistics(target) => {
-                    super::kept::statistics(position, target, table, cx).await
+                    super::relation_attributes::statistics(position, target, table, cx).await
                 }
             };
         }
@@ -147,10 +147,11 @@ pub(super) async fn execute(
             let declared = column_type(name, data_type, cx)?;
             let collation = collation
                 .as_deref()
-                .map(|name| super::kept::collation(name, declared))
+                .map(|name| super::relation_attributes::collation(name, declared))
                 .transpose()?;
             set_type(name, position, data_type, using.as_ref(), table, cx).await?;
-            return super::kept::set_collation(position, collation, table.oid, cx).await;
+            return super::relation_attributes::set_collation(position, collation, table.oid, cx)
+                .await;
         }
         Op::AddGenerated {
             generated_as,
@@ -342,7 +343,7 @@ async fn set_type(
         )));
     }
     if let Some(domain) = domain {
-        cx.hold_domain(domain).await?;
+        cx.lock_domain(domain).await?;
     }
     super::view::refuse_readers(table, position, cx)?;
     super::policies::refuse_type_change(table, position, cx)?;
@@ -430,7 +431,7 @@ async fn set_type(
             continue;
         }
         match index.computed.is_empty() {
-            true if cx.state.is_outdated(index.oid) => {}
+            true if cx.state.is_stale(index.oid) => {}
             true => reread.push(index.oid),
             false => outdated.push(Arc::clone(index)),
         }
@@ -460,13 +461,13 @@ async fn set_type(
         }
         cx.update_relation(changed).await?;
         for old in outdated {
-            super::computed::outdate(old, schema, cx).await?;
+            super::index_expressions::mark_stale(old, schema, cx).await?;
         }
         return Ok(());
     }
     for old in outdated {
-        logstead_sql_catalog::computed::forget_columns(&mut changed, &old);
-        super::computed::outdate(old, schema, cx).await?;
+        logstead_sql_catalog::index_expressions::forget_columns(&mut changed, &old);
+        super::index_expressions::mark_stale(old, schema, cx).await?;
     }
     let rules = match changed.columns.get(position) {
         Some(column) => with_planner(cx, &catalog, |plan| {

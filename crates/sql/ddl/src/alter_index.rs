@@ -4,7 +4,7 @@
 use super::index::{change_options, find_index};
 use super::object_address::relation_of;
 use super::storage_parameters::index_options;
-use super::{DdlContext, kept};
+use super::{DdlContext, relation_attributes};
 use crate::pg_catalog::calls::QualifiedName;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::{IndexDef, Relation};
@@ -57,7 +57,7 @@ pub(super) async fn execute(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> R
     };
     change_options(name, missing_ok, cx, |all| {
         let old = std::mem::take(all);
-        *all = kept::changed_parameters(old, options, is_reset, index_options)?;
+        *all = relation_attributes::changed_parameters(old, options, is_reset, index_options)?;
         Ok(())
     })
     .await
@@ -121,7 +121,7 @@ async fn alter_index(stmt: &AlterTableStmt, cmd: &Cmd, cx: &mut DdlContext<'_>) 
                 )
                 .hint("Alter statistics on table column instead."));
             }
-            let value = kept::statistics_target(*target, cx)?;
+            let value = relation_attributes::statistics_target(*target, cx)?;
             change_options(name, missing_ok, cx, |all| {
                 attributes::set(all, Attribute::Statistics(at), value.as_deref());
                 Ok(())

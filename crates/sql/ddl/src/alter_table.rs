@@ -1,9 +1,9 @@
 //! ALTER TABLE.
 
 use super::columns::{
-    COLUMNS_MAX, NewKind, NewSequence, check_column_name, new_column, new_constraint,
+    COLUMNS_MAX, NewConstraintKind, NewSequence, check_column_name, new_column, new_constraint,
 };
-use super::dependents::Object;
+use super::dependents::ObjectAddress;
 use super::expressions::{bound, bound_default, eval, refuse_calls};
 use super::objects::{name_taken, no_relation};
 use super::renames::renamed;
@@ -79,7 +79,12 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
             }
             [Op::SetOptions(options, is_reset)] => {
                 let all = catalog.options_of(oid).to_vec();
-                let all = super::kept::changed_parameters(all, options, *is_reset, index_options)?;
+                let all = super::relation_attributes::changed_parameters(
+                    all,
+                    options,
+                    *is_reset,
+                    index_options,
+                )?;
                 index::change_options(&alter.name, false, cx, |old| {
                     *old = all;
                     Ok(())
@@ -130,7 +135,7 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
             .ok_or_else(|| no_relation(&alter.name))?;
         run(operation, &table, cx).await?;
     }
-    super::computed::renew(cx).await?;
+    super::index_expressions::rebuild_stale(cx).await?;
     Ok(tag)
 }
 
@@ -252,9 +257,14 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
         } => {
             let mut new = new_constraint(constraint)?;
             new.not_valid = *not_valid;
-            if new.not_valid && !matches!(new.kind, NewKind::Check(_) | NewKind::Foreign(_)) {
+            if new.not_valid
+                && !matches!(
+                    new.kind,
+                    NewConstraintKind::Check(_) | NewConstraintKind::Foreign(_)
+                )
+            {
                 let what = match new.kind {
-                    NewKind::Primary(_) => "PRIMARY KEY",
+                    NewConstraintKind::Primary(_) => "PRIMARY KEY",
                     _ => "UNIQUE",
                 };
                 return Err(SqlError::new(
@@ -283,13 +293,20 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
         Op::OwnerTo(new_owner) => owners::of_relation(table.oid, new_owner, cx).await,
         Op::SetOptions(options, is_reset) => {
             let all = cx.catalog()?.options_of(table.oid).to_vec();
-            let all = super::kept::changed_parameters(all, options, *is_reset, storage_options)?;
+            let all = super::relation_attributes::changed_parameters(
+                all,
+                options,
+                *is_reset,
+                storage_options,
+            )?;
             cx.state.push(Change::Options(table.oid, all));
             cx.update_relation(Relation::clone(table)).await.map(drop)
         }
         Op::SetLogged => super::persistence::set(table, true, cx).await,
         Op::SetUnlogged => super::persistence::set(table, false, cx).await,
-        Op::ReplicaIdentity(identity) => super::kept::replica_identity(identity, table, cx).await,
+        Op::ReplicaIdentity(identity) => {
+            super::relation_attributes::replica_identity(identity, table, cx).await
+        }
         Op::ValidateConstraint { name } => validate_constraint(&fold(name), table, cx).await,
         Op::Rule(name, _) => Err(SqlError::unsupported(format!(
             "ALTER TABLE ... {} {name}",
@@ -422,8 +439,8 @@ async fn add_column(
         None => None,
     };
     let position = table.columns.len();
-    let kept: Vec<_> = new.kept.drain(..).collect();
-    super::kept::say_of_new(table.oid, position, &kept, cx)?;
+    let attributes: Vec<_> = new.attributes.drain(..).collect();
+    super::relation_attributes::set_new_column_attributes(table.oid, position, &attributes, cx)?;
     let mut changed = Relation::clone(table);
     changed.columns.push(new.column);
     changed.schema_version = next_version(table)?;
@@ -554,8 +571,8 @@ async fn drop_column(
         }
         return Err(no_column(name, &table.name));
     };
-    let target = dependents::Object::Column(table.oid, position);
-    dependents::clear(&[target], None, cascade, cx).await?;
+    let target = dependents::ObjectAddress::Column(table.oid, position);
+    dependents::report_dependents(&[target], None, cascade, cx).await?;
     remove_column(table.oid, position, cascade, cx).await
 }
 
@@ -593,9 +610,9 @@ pub(super) async fn remove_column(
     if let Some(owned) = table.columns.get(position).and_then(|c| c.sequence) {
         sequence::drop_owned(owned, Some((table.oid, position)), cascade, cx).await?;
     }
-    super::kept::forget_column(table.oid, position, cx)?;
+    super::relation_attributes::forget_column(table.oid, position, cx)?;
     if let Some(column) = changed.columns.get_mut(position) {
-        column.name = logstead_sql_catalog::computed::dropped_name(position);
+        column.name = logstead_sql_catalog::index_expressions::dropped_name(position);
         column.dropped = true;
         column.not_null = false;
         column.default = None;
@@ -635,8 +652,8 @@ async fn drop_constraint(
         let on = format!("index {}", index.name);
         foreign::drop_dependents(cx, needed, cascade, &what, &on).await?;
         // And views whose GROUP BY relies on it.
-        let key = Object::Constraint(table.oid, constraint.oid);
-        dependents::clear(&[key], None, cascade, cx).await?;
+        let key = ObjectAddress::Constraint(table.oid, constraint.oid);
+        dependents::report_dependents(&[key], None, cascade, cx).await?;
         cx.delete_index(table, index).await?;
     }
     let mut changed = Relation::clone(&*constraints::relation(cx, table.oid)?);

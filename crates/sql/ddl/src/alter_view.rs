@@ -91,13 +91,20 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
             {
                 match *change {
                     GeneratedChange::Statistics(target) => {
-                        return super::kept::statistics(position, target, relation, cx).await;
+                        return super::relation_attributes::statistics(
+                            position, target, relation, cx,
+                        )
+                        .await;
                     }
                     GeneratedChange::Storage(code) => {
-                        return super::kept::storage(position, code, relation, cx).await;
+                        return super::relation_attributes::storage(position, code, relation, cx)
+                            .await;
                     }
                     GeneratedChange::Compression(code) => {
-                        return super::kept::compression(position, code, relation, cx).await;
+                        return super::relation_attributes::compression(
+                            position, code, relation, cx,
+                        )
+                        .await;
                     }
                     GeneratedChange::DropExpression(_) | GeneratedChange::DropIdentity(_) => {}
                 }
@@ -134,7 +141,12 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
         }
         Op::SetOptions(options, is_reset) => {
             let all = cx.catalog()?.options_of(relation.oid).to_vec();
-            let all = super::kept::changed_parameters(all, options, *is_reset, view::parameters)?;
+            let all = super::relation_attributes::changed_parameters(
+                all,
+                options,
+                *is_reset,
+                view::parameters,
+            )?;
             if let RelationKind::View(old) = &relation.kind {
                 let view = View::new(
                     old.rule,

@@ -188,9 +188,9 @@ fn may(command: &VacuumParams<'_>, relation: &Relation, cx: &mut DdlContext<'_>)
     let catalog = cx.catalog()?;
     let system = matches!(relation.kind, RelationKind::Virtual(_));
     let shared = system && SHARED.contains(&relation.name.as_str());
-    let allowed = cx.judged(|judge, role| {
-        judge.owns(role, PG_CLASS, relation.oid)
-            || (!shared && judge.owns(role, PG_DATABASE, catalog.database))
+    let allowed = cx.with_acl_checker(|acl_checker, role| {
+        acl_checker.owns(role, PG_CLASS, relation.oid)
+            || (!shared && acl_checker.owns(role, PG_DATABASE, catalog.database))
     })?;
     if allowed {
         return Ok(true);
@@ -272,7 +272,7 @@ async fn table(oid: Oid, named: &[usize], cx: &mut DdlContext<'_>) -> Result<()>
     }
     let width: f64 = columns
         .iter()
-        .map(|c| f64::from(c.width) * f64::from(1.0 - c.null_share))
+        .map(|c| f64::from(c.width) * f64::from(1.0 - c.null_frac))
         .sum();
     let pages = (rows * (width + ROW_BYTES) / PAGE_BYTES).ceil();
     let found = TableStatistics {

@@ -19,7 +19,7 @@ pub(super) const COLUMNS_MAX: usize = 1_600;
 /// A constraint asked for.
 pub(super) struct NewConstraint {
     pub(super) name: Option<String>,
-    pub(super) kind: NewKind,
+    pub(super) kind: NewConstraintKind,
     pub(super) timing: Timing,
     /// NOT VALID: rows stored already are not looked at.
     pub(super) not_valid: bool,
@@ -32,7 +32,7 @@ pub(super) struct NewConstraint {
 }
 
 impl NewConstraint {
-    fn new(name: Option<String>, kind: NewKind) -> NewConstraint {
+    fn new(name: Option<String>, kind: NewConstraintKind) -> NewConstraint {
         NewConstraint {
             name,
             kind,
@@ -54,7 +54,7 @@ impl NewConstraint {
             timing: timing(key.characteristics.as_ref())?,
             nulls_not_distinct: key.nulls_not_distinct,
             include: key.include.iter().map(fold).collect(),
-            ..NewConstraint::new(name, NewKind::Unique(columns))
+            ..NewConstraint::new(name, NewConstraintKind::Unique(columns))
         })
     }
 
@@ -63,7 +63,7 @@ impl NewConstraint {
     }
 }
 
-pub(super) enum NewKind {
+pub(super) enum NewConstraintKind {
     Primary(Vec<String>),
     Unique(Vec<String>),
     Check(Box<ast::Expr>),
@@ -84,14 +84,14 @@ pub(super) struct NewColumn {
     /// What the column is generated from; `generated::settle` makes it the column's once all columns are known.
     pub(super) generated: Option<ast::Expr>,
     /// What is kept beside of it, and told ([`logstead_sql_catalog::attributes`]).
-    pub(super) kept: Vec<Kept>,
+    pub(super) attributes: Vec<NewColumnAttribute>,
 }
 
 /// An attribute of a column whose position is not known yet, and its value.
-pub(super) type Kept = (OfColumn, String);
+pub(super) type NewColumnAttribute = (ColumnAttribute, String);
 
 /// An attribute of the column at a position.
-pub(super) type OfColumn = fn(usize) -> Attribute;
+pub(super) type ColumnAttribute = fn(usize) -> Attribute;
 
 /// smallserial, serial, bigserial: the column's type.
 fn serial(data_type: &ast::DataType) -> Option<Oid> {
@@ -161,7 +161,7 @@ pub(super) fn check_collation(name: &(impl QualifiedName + ?Sized)) -> Result<()
     ))
 }
 
-/// When a constraint with these words is judged.
+/// When a constraint with these words is checked.
 pub(super) fn timing(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result<Timing> {
     let Some(words) = characteristics else {
         return Ok(Timing::Immediate);
@@ -219,12 +219,13 @@ pub(super) fn new_column(
         }),
         constraints: Vec::new(),
         generated: None,
-        kept: Vec::new(),
+        attributes: Vec::new(),
     };
     if let Some(method) = &def.compression
-        && let Some(code) = super::kept::compression_code(method, ty)?
+        && let Some(code) = super::relation_attributes::compression_code(method, ty)?
     {
-        new.kept.push((Attribute::Compression, code.to_string()));
+        new.attributes
+            .push((Attribute::Compression, code.to_string()));
     }
     let mut null: Option<bool> = None;
     let mut has_default = serial.is_some();
@@ -262,7 +263,7 @@ pub(super) fn new_column(
                 new.column.default = column_default_text(expr, ty, domain.is_some(), cx)?;
             }
             ast::ColumnOption::PrimaryKey(key) => {
-                let kind = NewKind::Primary(vec![name.clone()]);
+                let kind = NewConstraintKind::Primary(vec![name.clone()]);
                 let timing = timing(key.characteristics.as_ref())?;
                 new.constraints
                     .push(NewConstraint::new(constraint_name, kind).timed(timing));
@@ -274,19 +275,22 @@ pub(super) fn new_column(
             }
             ast::ColumnOption::Check(check) => {
                 let name = constraint_name.or_else(|| check.name.as_ref().map(fold));
-                new.constraints
-                    .push(NewConstraint::new(name, NewKind::Check(check.expr.clone())));
+                new.constraints.push(NewConstraint::new(
+                    name,
+                    NewConstraintKind::Check(check.expr.clone()),
+                ));
             }
             ast::ColumnOption::ForeignKey(key) => {
-                let kind = NewKind::Foreign(Box::new(NewForeign::read(key, Some(&name))?));
+                let kind =
+                    NewConstraintKind::Foreign(Box::new(NewForeign::read(key, Some(&name))?));
                 let timing = timing(key.characteristics.as_ref())?;
                 new.constraints
                     .push(NewConstraint::new(constraint_name, kind).timed(timing));
             }
             ast::ColumnOption::Collation(collation) => {
-                let said = super::kept::named_collation(collation, ty)?;
-                if let Some(said) = super::kept::kept_collation(&said, ty) {
-                    new.kept.push((Attribute::Collation, said.to_owned()));
+                let said = super::relation_attributes::named_collation(collation, ty)?;
+                if let Some(said) = super::relation_attributes::collation_attribute(&said, ty) {
+                    new.attributes.push((Attribute::Collation, said.to_owned()));
                 }
             }
             ast::ColumnOption::Generated(expr) => {
@@ -342,7 +346,7 @@ pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewCon
     match constraint {
         ast::TableConstraint::PrimaryKey(key) => {
             let timing = timing(key.characteristics.as_ref())?;
-            let kind = NewKind::Primary(key_names(&key.columns));
+            let kind = NewConstraintKind::Primary(key_names(&key.columns));
             Ok(NewConstraint {
                 timing,
                 include: key.include.iter().map(fold).collect(),
@@ -354,10 +358,10 @@ pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewCon
         }
         ast::TableConstraint::Check(check) => Ok(NewConstraint::new(
             check.name.as_ref().map(fold),
-            NewKind::Check(check.expr.clone()),
+            NewConstraintKind::Check(check.expr.clone()),
         )),
         ast::TableConstraint::ForeignKey(key) => {
-            let kind = NewKind::Foreign(Box::new(NewForeign::read(key, None)?));
+            let kind = NewConstraintKind::Foreign(Box::new(NewForeign::read(key, None)?));
             let timing = timing(key.characteristics.as_ref())?;
             Ok(NewConstraint::new(key.name.as_ref().map(fold), kind).timed(timing))
         }

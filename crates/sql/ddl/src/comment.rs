@@ -25,7 +25,7 @@ use logstead_types::SqlState;
 pub(super) async fn execute(stmt: &CommentStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let text = stmt.comment.as_deref().filter(|t| !t.is_empty());
     if stmt.objtype == ObjectType::Database {
-        cx.hold_databases().await?;
+        cx.lock_databases_shared().await?;
         let plain = plain_name(&stmt.object)?;
         if cx.catalog()?.notes.databases.by_name(plain).is_none() {
             // As PostgreSQL has it: whoever restores a dump may have renamed its database.
@@ -201,7 +201,7 @@ fn target(
                     "COMMENT ON the type of a table's rows",
                 ));
             }
-            if kind == ObjectType::Domain && user::class(ty) != Some(user::Class::Domain) {
+            if kind == ObjectType::Domain && user::class(ty) != Some(user::UserTypeClass::Domain) {
                 let message = format!("\"{plain}\" is not a domain");
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }

@@ -19,7 +19,8 @@ use logstead_sql_parse::lower_type;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::record::NESTING_MAX;
 use logstead_sql_types::value::user::{
-    self, Attribute, COMPOSITE_BITS, Class, Composite, UserKind, UserType, UserTypes, of_users,
+    self, Attribute, COMPOSITE_BITS, Composite, UserKind, UserType, UserTypeClass, UserTypes,
+    of_users,
 };
 use logstead_sql_types::value::{Oid, info, oid};
 use logstead_types::SqlState;
@@ -383,7 +384,7 @@ pub(super) async fn alter(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> Res
     refuse_named(&ty, &named, cx)?;
     let mut new = UserType::clone(&ty);
     new.kind = UserKind::Composite(Box::new(changed));
-    cx.hold_types_of_type(&new).await?;
+    cx.lock_types_of_type(&new).await?;
     put(&new, cx).await
 }
 
@@ -437,7 +438,7 @@ pub(super) fn refuse_row_type_of(catalog: &Catalog, oid: Oid) -> Option<(&'stati
         RelationKind::Materialized(..) => "materialized view",
         _ => "table",
     };
-    (user::class(oid) == Some(Class::Composite)).then(|| (word, relation.name.clone()))
+    (user::class(oid) == Some(UserTypeClass::Composite)).then(|| (word, relation.name.clone()))
 }
 
 #[cfg(test)]

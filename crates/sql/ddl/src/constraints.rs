@@ -1,6 +1,6 @@
 //! Adding constraints to a table, new or not: names, keys, indexes, conditions.
 
-use super::columns::{NewConstraint, NewKind};
+use super::columns::{NewConstraint, NewConstraintKind};
 use super::expressions::{bound_check, check_text};
 use super::names::{columns_part, free_name, is_taken};
 use super::objects::name_taken;
@@ -15,7 +15,7 @@ use logstead_types::{IndexId, SqlState};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What keys have in common that are one: columns, INCLUDE, NULLS NOT DISTINCT, when they are judged.
+/// What keys have in common that are one: columns, INCLUDE, NULLS NOT DISTINCT, when they are checked.
 type SameKey = (Vec<String>, Vec<String>, bool, Timing);
 
 /// Most key columns of an index.
@@ -125,16 +125,16 @@ pub(super) async fn add(
 ) -> Result<()> {
     let (checks, keys): (Vec<_>, Vec<_>) = constraints
         .into_iter()
-        .partition(|c| matches!(c.kind, NewKind::Check(_)));
+        .partition(|c| matches!(c.kind, NewConstraintKind::Check(_)));
     for check in checks {
         add_check(cx, oid, check, fresh).await?;
     }
     let (foreign, keys): (Vec<_>, Vec<_>) = keys
         .into_iter()
-        .partition(|c| matches!(c.kind, NewKind::Foreign(_)));
+        .partition(|c| matches!(c.kind, NewConstraintKind::Foreign(_)));
     let (primary, unique): (Vec<_>, Vec<_>) = keys
         .into_iter()
-        .partition(|c| matches!(c.kind, NewKind::Primary(_)));
+        .partition(|c| matches!(c.kind, NewConstraintKind::Primary(_)));
     let existing = relation(cx, oid)?;
     let has_primary = existing
         .constraints
@@ -151,11 +151,12 @@ pub(super) async fn add(
     }
     let mut seen: Vec<(SameKey, bool)> = Vec::new();
     for key in primary.into_iter().chain(unique) {
-        let (NewKind::Primary(names) | NewKind::Unique(names)) = &key.kind else {
+        let (NewConstraintKind::Primary(names) | NewConstraintKind::Unique(names)) = &key.kind
+        else {
             continue;
         };
         // Columns of a primary key are made NOT NULL first, which says it its own way.
-        if !fresh && matches!(key.kind, NewKind::Primary(_)) {
+        if !fresh && matches!(key.kind, NewConstraintKind::Primary(_)) {
             for name in names {
                 super::alter_table::position_of(&existing, name)?;
             }
@@ -199,7 +200,7 @@ async fn add_check(
     new: NewConstraint,
     fresh: bool,
 ) -> Result<()> {
-    let NewKind::Check(expr) = &new.kind else {
+    let NewConstraintKind::Check(expr) = &new.kind else {
         return Ok(());
     };
     let table = relation(cx, oid)?;
@@ -252,9 +253,9 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
     let table = relation(cx, oid)?;
     let catalog = cx.catalog()?;
     let (names, primary) = match &new.kind {
-        NewKind::Primary(names) => (names, true),
-        NewKind::Unique(names) => (names, false),
-        NewKind::Check(_) | NewKind::Foreign(_) => return Ok(()),
+        NewConstraintKind::Primary(names) => (names, true),
+        NewConstraintKind::Unique(names) => (names, false),
+        NewConstraintKind::Check(_) | NewConstraintKind::Foreign(_) => return Ok(()),
     };
     let positions = key_positions(
         &table,

@@ -3,8 +3,8 @@
 //! Objects keep their OIDs, which are unique within a database only: so what names another by its OID, in a definition
 //! or in a row, goes over as it is. Storages are the engine's and get new numbers.
 //!
-//! Nobody is in the template meanwhile ([`Closing::Copy`]), so it stands at one moment of the log. Rows are written by
-//! transactions of their own, each of a bounded size, into storages that nothing names; the statement's transaction,
+//! Nobody is in the template meanwhile ([`CloseReason::Copy`]), so it stands at one moment of the log. Rows are written
+//! by transactions of their own, each of a bounded size, into storages that nothing names; the statement's transaction,
 //! which depends on all of them, stores what names these. So a crash before it has committed leaves storages that a
 //! start drops, and memory holds no more than one such transaction's rows that cannot be evicted.
 //!
@@ -15,7 +15,7 @@ use super::objects::yield_once;
 use logstead_engine::{Isolation, ScanCursor, Table, Txn};
 use logstead_sql_catalog::change::{Change, is_shared_class, is_stored};
 use logstead_sql_catalog::database::Database;
-use logstead_sql_catalog::in_use::Closing;
+use logstead_sql_catalog::database_usage::CloseReason;
 use logstead_sql_catalog::store::{commit_error, write_error};
 use logstead_sql_catalog::stored::{
     self, COMMENTS, ObjectRow, RELATIONS, RIGHTS, SCHEMAS, STATISTICS, StoredRelation,
@@ -42,7 +42,7 @@ const BATCH_BYTES: usize = 512 << 10;
 const BATCH_ROWS: usize = 256;
 
 /// What goes into a new database.
-pub(super) struct Contents {
+pub(super) struct DatabaseContents {
     rows: Vec<(TableId, ObjectRow)>,
     catalog: Catalog,
 }
@@ -100,7 +100,7 @@ pub(super) async fn copy(
     from: &Arc<Catalog>,
     to: &Database,
     cx: &mut DdlContext<'_>,
-) -> Result<Contents> {
+) -> Result<DatabaseContents> {
     let mut relations: Vec<&Arc<Relation>> = from.relations.values().collect();
     relations.retain(|relation| !matches!(relation.kind, RelationKind::Virtual(_)));
     relations.sort_unstable_by_key(|relation| relation.oid);
@@ -157,13 +157,13 @@ pub(super) async fn copy(
             cx.attach_of(new, index, &catalog).await?;
         }
     }
-    Ok(Contents {
+    Ok(DatabaseContents {
         rows,
         catalog: Arc::unwrap_or_clone(catalog),
     })
 }
 
-impl Contents {
+impl DatabaseContents {
     /// Stores what names the copied rows.
     pub(super) async fn store(self, cx: &mut DdlContext<'_>) -> Result<Change> {
         for (id, row) in &self.rows {
@@ -296,6 +296,6 @@ impl DdlContext<'_> {
     /// stay.
     pub(super) async fn close_template(&mut self, source: &Database) -> Result<()> {
         let own = source.oid == self.catalog()?.database;
-        self.close_for(source, Closing::Copy { own }).await
+        self.close_for(source, CloseReason::Copy { own }).await
     }
 }

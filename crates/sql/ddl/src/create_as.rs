@@ -5,16 +5,16 @@ use super::create_table::{create, exists, on_commit, refuse};
 use super::expressions::with_planner;
 use super::rewrite::encode_row;
 use super::storage_parameters::storage_options;
-use super::{DdlContext, Given};
+use super::{DdlContext, StatementParameters};
 use logstead_engine::{RowBuilder, RowRef, TableLock};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_exec as exec;
-use logstead_sql_exec::{ExecContext, Execution, Progress, RowSink, StoredColumn};
+use logstead_sql_exec::{Execution, Progress, RowSink, StatementContext, StoredColumn};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::{self as plan, PlanContext};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::interrupt::Pace;
+use logstead_sql_types::interrupt::CancelChecker;
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ fn column(name: String, ty: SqlType, domain: Option<Oid>) -> NewColumn {
     };
     NewColumn {
         generated: None,
-        kept: Vec::new(),
+        attributes: Vec::new(),
         column,
         sequence: None,
         constraints: Vec::new(),
@@ -130,7 +130,7 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
         // Nor may the rules change of a domain that its columns will have.
         for output in &columns {
             if let Some(domain) = output.domain_in(&catalog) {
-                cx.hold_domain(domain).await?;
+                cx.lock_domain(domain).await?;
             }
         }
         if cx.catalog()?.version == catalog.version {
@@ -157,7 +157,10 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
 }
 
 /// What the plan's parameters are; of variables only those that it names.
-fn values_of(parameters: &plan::permissions::ParameterUses, given: &Given<'_>) -> Vec<Datum> {
+fn values_of(
+    parameters: &plan::permissions::ParameterUses,
+    given: &StatementParameters<'_>,
+) -> Vec<Datum> {
     let value = |at: usize| {
         let is_named = given.variables.is_none() || parameters.named.get(at) == Some(&true);
         let value = given.values.get(at).filter(|_| is_named);
@@ -166,7 +169,7 @@ fn values_of(parameters: &plan::permissions::ParameterUses, given: &Given<'_>) -
     (0..parameters.types.len()).map(value).collect()
 }
 
-/// What inserting a row costs, see [`Pace`].
+/// What inserting a row costs, see [`CancelChecker`].
 const ROW_STEPS: usize = 1_000;
 
 pub(super) async fn fill(
@@ -180,11 +183,11 @@ pub(super) async fn fill(
     let mut execution = Execution::new(Arc::new(exec::prepare(plan)));
     let mut builder = RowBuilder::new();
     let mut rows = 0;
-    let mut pace = Pace::default();
+    let mut pace = CancelChecker::default();
     loop {
         let mut buffer = Buffer::default();
         let engine = cx.store.engine().clone();
-        let mut run = ExecContext {
+        let mut run = StatementContext {
             txn: cx.txn,
             params,
             session: cx.session,

@@ -1,6 +1,8 @@
 //! CREATE TABLE.
 
-use super::columns::{COLUMNS_MAX, NewColumn, NewConstraint, NewKind, new_column, new_constraint};
+use super::columns::{
+    COLUMNS_MAX, NewColumn, NewConstraint, NewConstraintKind, new_column, new_constraint,
+};
 use super::expressions::bound_default;
 use super::objects::name_taken;
 use super::storage_parameters::storage_options;
@@ -154,7 +156,7 @@ pub(super) async fn create(
         .flat_map(|c| &c.constraints)
         .chain(&table_constraints);
     if primaries
-        .filter(|c| matches!(c.kind, NewKind::Primary(_)))
+        .filter(|c| matches!(c.kind, NewConstraintKind::Primary(_)))
         .count()
         > 1
     {
@@ -192,7 +194,7 @@ pub(super) async fn create(
             }
         }
         wanted.append(&mut new.constraints);
-        for (attribute, value) in new.kept.drain(..) {
+        for (attribute, value) in new.attributes.drain(..) {
             let attribute = attribute(relation.columns.len());
             attributes::set(&mut options, attribute, Some(&value));
         }

@@ -12,7 +12,7 @@ use logstead_types::SqlState;
 
 /// What the options say.
 #[derive(Default)]
-pub(super) struct Wanted {
+pub(super) struct DatabaseOptions {
     pub(super) owner: Option<String>,
     pub(super) template: Option<String>,
     pub(super) is_template: Option<bool>,
@@ -132,9 +132,9 @@ pub(super) fn tablespace(name: &str) -> Result<()> {
 }
 
 /// The options of CREATE DATABASE.
-pub(super) fn of_create(options: &[DefElem], cx: &mut DdlContext<'_>) -> Result<Wanted> {
+pub(super) fn of_create(options: &[DefElem], cx: &mut DdlContext<'_>) -> Result<DatabaseOptions> {
     once(options, cx.text)?;
-    let mut wanted = Wanted::default();
+    let mut wanted = DatabaseOptions::default();
     let mut both = None;
     for option in options {
         match &*option.name {
@@ -203,9 +203,9 @@ fn unknown(option: &DefElem, text: &str) -> SqlError {
 }
 
 /// The options of ALTER DATABASE.
-pub(super) fn of_alter(options: &[DefElem], text: &str) -> Result<Wanted> {
+pub(super) fn of_alter(options: &[DefElem], text: &str) -> Result<DatabaseOptions> {
     once(options, text)?;
-    let mut wanted = Wanted::default();
+    let mut wanted = DatabaseOptions::default();
     for option in options {
         match &*option.name {
             "is_template" => wanted.is_template = boolean(option)?,
@@ -219,7 +219,7 @@ pub(super) fn of_alter(options: &[DefElem], text: &str) -> Result<Wanted> {
 }
 
 /// LC_COLLATE and LC_CTYPE of a database that is made from another.
-pub(super) fn locales(wanted: &Wanted, source: &Database) -> Result<(String, String)> {
+pub(super) fn locales(wanted: &DatabaseOptions, source: &Database) -> Result<(String, String)> {
     let of = |wanted: &Option<String>, source: &String| match wanted {
         Some(name) => locale(name),
         None => Ok(source.clone()),

@@ -4,12 +4,12 @@
 //! schema `public` alone. Dropping one deletes every row of
 //! the catalog's tables whose key begins with it, and drops its storages when the transaction has committed, as DROP
 //! TABLE does; so a crash finds all of it or nothing. Nobody is in the database meanwhile, and nobody enters
-//! ([`InUse`](logstead_sql_catalog::in_use)).
+//! ([`DatabaseUsage`](logstead_sql_catalog::database_usage)).
 //!
 //! Who changes the list of databases has the lock of their table alone; who says something of one, its privileges or a
-//! comment, shares it. Whoever takes it and the lock of rights takes that one first.
+//! comment, shares it. Whoever takes it and the lock of privileges takes that one first.
 
-use super::database_options::{self as options, Wanted};
+use super::database_options::{self as options, DatabaseOptions};
 use super::object_address::plain_name;
 use super::objects::{SCAN_ROWS, yield_once};
 use super::settings_change::SettingChange;
@@ -18,9 +18,9 @@ use logstead_engine::{ScanCursor, TableLock};
 use logstead_sql_catalog::change::{Change, is_stored};
 use logstead_sql_catalog::classes::PG_DATABASE;
 use logstead_sql_catalog::database::Database;
-use logstead_sql_catalog::in_use::Closing;
+use logstead_sql_catalog::database_usage::CloseReason;
+use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::publish::public_row;
-use logstead_sql_catalog::rights::denied;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::stored::{
     COMMENTS, DATABASES, OBJECT_TABLES, ObjectKey, ObjectRow, RIGHTS, ROLES, SCHEMAS,
@@ -74,13 +74,13 @@ fn in_use(message: impl Into<String>) -> SqlError {
 
 impl DdlContext<'_> {
     /// Nobody drops or renames a database before the transaction ends.
-    pub(super) async fn hold_databases(&mut self) -> Result<()> {
+    pub(super) async fn lock_databases_shared(&mut self) -> Result<()> {
         self.lock_storage(DATABASES, TableLock::Write).await?;
         self.txn.begin_statement();
         Ok(())
     }
 
-    /// Nobody else changes databases before the transaction ends. Rights that go with it are held first.
+    /// Nobody else changes databases before the transaction ends. Privileges that go with it are held first.
     async fn lock_databases(&mut self) -> Result<()> {
         self.lock_storage(RIGHTS, TableLock::Write).await?;
         self.lock_storage(DATABASES, TableLock::Exclusive).await?;
@@ -107,11 +107,15 @@ impl DdlContext<'_> {
         if self.state.has_closed(database.oid) {
             return Ok(());
         }
-        self.close_for(database, Closing::Change).await
+        self.close_for(database, CloseReason::Change).await
     }
 
     /// The same, for whatever it is.
-    pub(super) async fn close_for(&mut self, database: &Database, closing: Closing) -> Result<()> {
+    pub(super) async fn close_for(
+        &mut self,
+        database: &Database,
+        closing: CloseReason,
+    ) -> Result<()> {
         let users = Arc::clone(&self.store.in_use);
         if let Some(closed) = users.close(database.oid, closing) {
             self.state.close(closed);
@@ -127,8 +131,8 @@ impl DdlContext<'_> {
             if late {
                 let name = &database.name;
                 let (what, own) = match closing {
-                    Closing::Change => ("database", false),
-                    Closing::Copy { own } => ("source database", own),
+                    CloseReason::Change => ("database", false),
+                    CloseReason::Copy { own } => ("source database", own),
                 };
                 let error = in_use(format!(
                     "{what} \"{name}\" is being accessed by other users"
@@ -229,7 +233,9 @@ fn find(name: &str, cx: &mut DdlContext<'_>) -> Result<Arc<Database>> {
 
 /// 42501 unless the database is the asker's.
 fn must_own(database: &Database, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.judged(|judge, role| judge.owns(role, PG_DATABASE, database.oid))? {
+    match cx
+        .with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_DATABASE, database.oid))?
+    {
         true => Ok(()),
         false => Err(denied(format!(
             "must be owner of database {}",
@@ -264,7 +270,10 @@ pub(super) async fn create(stmt: &CreatedbStmt, cx: &mut DdlContext<'_>) -> Resu
             format!("template database \"{template}\" does not exist"),
         )
     })?;
-    if !source.is_template && !cx.judged(|judge, role| judge.owns(role, PG_DATABASE, source.oid))? {
+    if !source.is_template
+        && !cx
+            .with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_DATABASE, source.oid))?
+    {
         return Err(denied(format!(
             "permission denied to copy database \"{template}\""
         )));
@@ -374,7 +383,11 @@ pub(super) fn refresh_collation(
     Ok(())
 }
 
-async fn alter_options(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn alter_options(
+    name: &str,
+    wanted: &DatabaseOptions,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     owned(name, cx)?;
     cx.lock_databases().await?;
     // It may be another's by now.
@@ -534,7 +547,7 @@ pub(super) async fn drop(stmt: &DropdbStmt, cx: &mut DdlContext<'_>) -> Result<(
             cx.change_row(table, oid, row.oid, None).await?;
         }
     }
-    cx.delete_rights(PG_DATABASE, oid).await?;
+    cx.delete_privileges(PG_DATABASE, oid).await?;
     cx.put_comment(PG_DATABASE, oid, 0, None).await?;
     cx.change_row(DATABASES, 0, oid, None).await?;
     cx.state.push(Change::DropDatabase(oid));

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Something that may be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Object {
+pub(super) enum ObjectAddress {
     /// Table, view or sequence.
     Relation(Oid),
     /// A column by position.
@@ -44,7 +44,7 @@ pub(super) enum Object {
 }
 
 /// As messages name it.
-pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> String {
+pub(super) fn describe(catalog: &Catalog, path: &[String], object: ObjectAddress) -> String {
     let table = |oid: &Oid| {
         catalog.relations.get(oid).map_or_else(
             || "?".to_owned(),
@@ -56,8 +56,8 @@ pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> St
         relation.and_then(|r| word_of(&r.kind)).unwrap_or("table")
     };
     match object {
-        Object::Relation(oid) => format!("{} {}", word(&oid), table(&oid)),
-        Object::Column(oid, position) => {
+        ObjectAddress::Relation(oid) => format!("{} {}", word(&oid), table(&oid)),
+        ObjectAddress::Column(oid, position) => {
             let relation = catalog.relations.get(&oid);
             let column = relation.and_then(|r| r.columns.get(position));
             format!(
@@ -67,12 +67,12 @@ pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> St
                 table(&oid)
             )
         }
-        Object::DomainCheck(domain, check) => {
+        ObjectAddress::DomainCheck(domain, check) => {
             let domain = catalog.types.get(domain).and_then(|t| t.domain());
             let found = domain.and_then(|d| d.checks.iter().find(|c| c.oid == check));
             format!("constraint {}", found.map_or("?", |c| c.name.as_str()))
         }
-        Object::Attribute(ty, number) => {
+        ObjectAddress::Attribute(ty, number) => {
             let composite = catalog.types.get(ty).and_then(|t| t.composite());
             let found = composite.and_then(|c| c.attributes.iter().find(|a| a.number == number));
             format!(
@@ -81,19 +81,19 @@ pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> St
                 info::format_type_bare(ty)
             )
         }
-        Object::Policy(owner, oid) => {
+        ObjectAddress::Policy(owner, oid) => {
             let relation = catalog.relations.get(&owner);
             let policies = relation.map_or(&[][..], |r| &r.security.policies);
             let found = policies.iter().find(|policy| policy.oid == oid);
             let name = found.map_or("?", |policy| policy.name.as_str());
             format!("policy {name} on table {}", table(&owner))
         }
-        Object::Trigger(owner, oid) => {
+        ObjectAddress::Trigger(owner, oid) => {
             let found = catalog.triggers.of(owner).iter().find(|t| t.oid == oid);
             let name = found.map_or("?", |trigger| trigger.name.as_str());
             format!("trigger {name} on {} {}", word(&owner), table(&owner))
         }
-        Object::Routine(oid) => match catalog.routines.get(oid) {
+        ObjectAddress::Routine(oid) => match catalog.routines.get(oid) {
             Some(routine) => {
                 let name = catalog.routine_name(routine, path);
                 // Procedures are told of as functions, too.
@@ -101,16 +101,16 @@ pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> St
             }
             None => "function ?".to_owned(),
         },
-        Object::Type(oid) => format!("type {}", info::format_type_bare(oid)),
-        Object::Default(oid, position) => format!(
+        ObjectAddress::Type(oid) => format!("type {}", info::format_type_bare(oid)),
+        ObjectAddress::Default(oid, position) => format!(
             "default value for {}",
-            describe(catalog, path, Object::Column(oid, position))
+            describe(catalog, path, ObjectAddress::Column(oid, position))
         ),
-        Object::Index(_, oid) => {
+        ObjectAddress::Index(_, oid) => {
             let name = catalog.name_of(oid).map_or("?", |(_, name)| name);
             format!("index {name}")
         }
-        Object::Foreign(oid, constraint) | Object::Constraint(oid, constraint) => {
+        ObjectAddress::Foreign(oid, constraint) | ObjectAddress::Constraint(oid, constraint) => {
             let relation = catalog.relations.get(&oid);
             let found = relation.and_then(|r| r.constraints.iter().find(|c| c.oid == constraint));
             format!(
@@ -123,35 +123,42 @@ pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> St
 }
 
 /// What depends on an object directly, newest first. Foreign keys of tables that go anyway do not.
-fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> {
+fn direct(
+    catalog: &Catalog,
+    object: ObjectAddress,
+    targets: &[ObjectAddress],
+) -> Vec<ObjectAddress> {
     let (relation, column) = match object {
-        Object::Relation(oid) => (oid, None),
-        Object::Column(oid, position) => (oid, Some(position)),
-        Object::Type(oid) => return types::dependents_of(catalog, oid),
-        Object::Routine(oid) => return callers_of(catalog, oid),
+        ObjectAddress::Relation(oid) => (oid, None),
+        ObjectAddress::Column(oid, position) => (oid, Some(position)),
+        ObjectAddress::Type(oid) => return types::dependents_of(catalog, oid),
+        ObjectAddress::Routine(oid) => return callers_of(catalog, oid),
         // A primary key that GROUP BY of views relies on.
-        Object::Constraint(_, oid) => (oid, None),
+        ObjectAddress::Constraint(_, oid) => (oid, None),
         _ => return Vec::new(),
     };
-    let mut found: Vec<(Oid, Object)> = Vec::new();
+    let mut found: Vec<(Oid, ObjectAddress)> = Vec::new();
     for other in catalog.dependent_relations(relation) {
         if let Some(view) = other.view()
             && view.reads(relation, column)
         {
-            found.push((view.rule, Object::Relation(other.oid)));
+            found.push((view.rule, ObjectAddress::Relation(other.oid)));
         }
         // Those of a table that goes anyway go with it.
-        let goes = targets.contains(&Object::Relation(other.oid));
+        let goes = targets.contains(&ObjectAddress::Relation(other.oid));
         for policy in other.security.policies.iter().filter(|_| !goes) {
             if policy.reads(relation, column) && (column.is_some() || other.oid != relation) {
-                found.push((policy.oid, Object::Policy(other.oid, policy.oid)));
+                found.push((policy.oid, ObjectAddress::Policy(other.oid, policy.oid)));
             }
         }
     }
     if let Some(position) = column {
         for trigger in catalog.dependent_triggers(relation) {
             if trigger.reads(relation, position) {
-                found.push((trigger.oid, Object::Trigger(trigger.table, trigger.oid)));
+                found.push((
+                    trigger.oid,
+                    ObjectAddress::Trigger(trigger.table, trigger.oid),
+                ));
             }
         }
     }
@@ -162,67 +169,70 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
                 key.referenced.contains(&position) && !own
             })
         });
-        if needed && !targets.contains(&Object::Relation(child.oid)) {
-            found.push((constraint.oid, Object::Foreign(child.oid, constraint.oid)));
+        if needed && !targets.contains(&ObjectAddress::Relation(child.oid)) {
+            found.push((
+                constraint.oid,
+                ObjectAddress::Foreign(child.oid, constraint.oid),
+            ));
         }
     }
     if let (Some(position), Some(table)) = (column, catalog.relations.get(&relation)) {
         // Their numbers in PostgreSQL follow the table's.
         for (at, other) in table.columns.iter().enumerate().rev() {
             if !other.dropped && other.generated_from(table).contains(&position) {
-                found.push((relation, Object::Column(relation, at)));
+                found.push((relation, ObjectAddress::Column(relation, at)));
             }
         }
     }
     found.sort_by_key(|(oid, _)| std::cmp::Reverse(*oid));
-    let mut found: Vec<Object> = found.into_iter().map(|(_, object)| object).collect();
-    if column.is_none() && matches!(object, Object::Relation(_)) {
+    let mut found: Vec<ObjectAddress> = found.into_iter().map(|(_, object)| object).collect();
+    if column.is_none() && matches!(object, ObjectAddress::Relation(_)) {
         // The type of its rows, with what is of it.
         found.extend(
             catalog
                 .types
                 .row_type(relation)
-                .map(|ty| Object::Type(ty.oid)),
+                .map(|ty| ObjectAddress::Type(ty.oid)),
         );
     }
     found
 }
 
 /// What calls a function by what is kept of it: views, policies, defaults, checks, generated columns; newest first.
-fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<Object> {
+fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<ObjectAddress> {
     let calls = |text: &str| routine::named_in(text).any(|named| named == routine);
-    let mut found: Vec<(Oid, Object)> = Vec::new();
+    let mut found: Vec<(Oid, ObjectAddress)> = Vec::new();
     for relation in catalog.dependent_relations(routine) {
         if let Some(view) = relation.view()
             && calls(&view.query)
         {
-            found.push((view.rule, Object::Relation(relation.oid)));
+            found.push((view.rule, ObjectAddress::Relation(relation.oid)));
         }
         for policy in &relation.security.policies {
             if policy.conditions().any(|view| calls(&view.query)) {
-                found.push((policy.oid, Object::Policy(relation.oid, policy.oid)));
+                found.push((policy.oid, ObjectAddress::Policy(relation.oid, policy.oid)));
             }
         }
         for (position, column) in relation.columns.iter().enumerate() {
             if !column.dropped && column.default.as_deref().is_some_and(calls) {
                 // A generated column without what generates it is none.
                 let object = match column.generated {
-                    true => Object::Column(relation.oid, position),
-                    false => Object::Default(relation.oid, position),
+                    true => ObjectAddress::Column(relation.oid, position),
+                    false => ObjectAddress::Default(relation.oid, position),
                 };
                 found.push((relation.oid, object));
             }
         }
         for index in &relation.indexes {
             if index.texts().into_iter().any(calls) {
-                found.push((index.oid, Object::Index(relation.oid, index.oid)));
+                found.push((index.oid, ObjectAddress::Index(relation.oid, index.oid)));
             }
         }
         for constraint in &relation.constraints {
             if constraint.check().is_some_and(calls) {
                 found.push((
                     constraint.oid,
-                    Object::Constraint(relation.oid, constraint.oid),
+                    ObjectAddress::Constraint(relation.oid, constraint.oid),
                 ));
             }
         }
@@ -232,23 +242,26 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<Object> {
             continue;
         };
         if domain.default.as_deref().is_some_and(calls) {
-            found.push((ty.oid, Object::Type(ty.oid)));
+            found.push((ty.oid, ObjectAddress::Type(ty.oid)));
         }
         for check in domain.checks.iter().filter(|check| calls(&check.text)) {
-            found.push((check.oid, Object::DomainCheck(ty.oid, check.oid)));
+            found.push((check.oid, ObjectAddress::DomainCheck(ty.oid, check.oid)));
         }
     }
     for other in catalog.dependent_routines(routine) {
         let mut defaults = other.args.iter().filter_map(|arg| arg.default.as_deref());
         let mut needs = other.aggregate.iter().flat_map(|own| own.functions());
         if other.oid != routine && (defaults.any(calls) || needs.any(|f| f == routine)) {
-            found.push((other.oid, Object::Routine(other.oid)));
+            found.push((other.oid, ObjectAddress::Routine(other.oid)));
         }
     }
     for trigger in catalog.dependent_triggers(routine) {
         let asks = trigger.when.as_ref().is_some_and(|when| calls(&when.query));
         if trigger.function == routine || asks {
-            found.push((trigger.oid, Object::Trigger(trigger.table, trigger.oid)));
+            found.push((
+                trigger.oid,
+                ObjectAddress::Trigger(trigger.table, trigger.oid),
+            ));
         }
     }
     found.sort_by_key(|(oid, _)| std::cmp::Reverse(*oid));
@@ -265,9 +278,12 @@ pub(super) fn asking_trigger(catalog: &Catalog, routine: Oid) -> Option<&Trigger
 
 /// Everything that goes with `targets`, each with what it depends on, in the order in which PostgreSQL tells of them:
 /// an object after what it depends on. The targets themselves are left out.
-pub(super) fn all(catalog: &Catalog, targets: &[Object]) -> Vec<(Object, Object)> {
-    let mut seen: HashSet<Object> = HashSet::new();
-    let mut found: Vec<(Object, Option<Object>)> = Vec::new();
+pub(super) fn find_dependent_objects(
+    catalog: &Catalog,
+    targets: &[ObjectAddress],
+) -> Vec<(ObjectAddress, ObjectAddress)> {
+    let mut seen: HashSet<ObjectAddress> = HashSet::new();
+    let mut found: Vec<(ObjectAddress, Option<ObjectAddress>)> = Vec::new();
     for target in targets {
         visit(catalog, *target, None, targets, &mut seen, &mut found);
     }
@@ -276,33 +292,35 @@ pub(super) fn all(catalog: &Catalog, targets: &[Object]) -> Vec<(Object, Object)
     found
         .into_iter()
         // The array over a type is nothing of its own, nor is the type of a table's rows.
-        .filter(|(object, _)| !matches!(object, Object::Type(oid) if types::is_implied(*oid)))
+        .filter(|(object, _)| !matches!(object, ObjectAddress::Type(oid) if types::is_implied(*oid)))
         .filter(|(object, _)| !targets.contains(object) && !targets.contains(&whole(*object)))
         .filter_map(|(object, on)| Some((object, on?)))
         .collect()
 }
 
 /// What an object is a part of, and goes with; itself if of nothing.
-fn whole(object: Object) -> Object {
+fn whole(object: ObjectAddress) -> ObjectAddress {
     match object {
-        Object::Column(relation, _)
-        | Object::Default(relation, _)
-        | Object::Constraint(relation, _)
-        | Object::Index(relation, _)
-        | Object::Trigger(relation, _)
-        | Object::Policy(relation, _) => Object::Relation(relation),
-        Object::DomainCheck(ty, _) | Object::Attribute(ty, _) => Object::Type(ty),
+        ObjectAddress::Column(relation, _)
+        | ObjectAddress::Default(relation, _)
+        | ObjectAddress::Constraint(relation, _)
+        | ObjectAddress::Index(relation, _)
+        | ObjectAddress::Trigger(relation, _)
+        | ObjectAddress::Policy(relation, _) => ObjectAddress::Relation(relation),
+        ObjectAddress::DomainCheck(ty, _) | ObjectAddress::Attribute(ty, _) => {
+            ObjectAddress::Type(ty)
+        }
         other => other,
     }
 }
 
 fn visit(
     catalog: &Catalog,
-    object: Object,
-    on: Option<Object>,
-    targets: &[Object],
-    seen: &mut HashSet<Object>,
-    found: &mut Vec<(Object, Option<Object>)>,
+    object: ObjectAddress,
+    on: Option<ObjectAddress>,
+    targets: &[ObjectAddress],
+    seen: &mut HashSet<ObjectAddress>,
+    found: &mut Vec<(ObjectAddress, Option<ObjectAddress>)>,
 ) {
     if !seen.insert(object) {
         return;
@@ -319,10 +337,10 @@ fn visit(
 }
 
 /// Sequences that go with a table or a column, and are nothing of their own.
-fn own_sequences(catalog: &Catalog, object: Object) -> Vec<Object> {
+fn own_sequences(catalog: &Catalog, object: ObjectAddress) -> Vec<ObjectAddress> {
     let (table, only) = match object {
-        Object::Relation(oid) => (oid, None),
-        Object::Column(oid, position) => (oid, Some(position)),
+        ObjectAddress::Relation(oid) => (oid, None),
+        ObjectAddress::Column(oid, position) => (oid, Some(position)),
         _ => return Vec::new(),
     };
     let table = catalog.relations.get(&table);
@@ -331,14 +349,14 @@ fn own_sequences(catalog: &Catalog, object: Object) -> Vec<Object> {
         .flat_map(|table| table.columns.iter().enumerate());
     columns
         .filter(|(at, column)| !column.dropped && only.is_none_or(|only| only == *at))
-        .filter_map(|(_, column)| column.sequence.map(Object::Relation))
+        .filter_map(|(_, column)| column.sequence.map(ObjectAddress::Relation))
         .collect()
 }
 
 /// Finds what depends on `targets`. Without CASCADE that is in the way (2BP01); with it, a notice tells of it and it is
 /// dropped, the targets are not. `what` is the one target as the message names it.
-pub(super) async fn clear(
-    targets: &[Object],
+pub(super) async fn report_dependents(
+    targets: &[ObjectAddress],
     what: Option<&str>,
     cascade: bool,
     cx: &mut DdlContext<'_>,
@@ -346,7 +364,7 @@ pub(super) async fn clear(
     // Locking may wait, and others may come to depend on the targets meanwhile.
     let found = loop {
         let catalog = cx.catalog()?;
-        let found = all(&catalog, targets);
+        let found = find_dependent_objects(&catalog, targets);
         if found.is_empty() {
             return Ok(());
         }
@@ -355,22 +373,24 @@ pub(super) async fn clear(
         }
         for (object, _) in &found {
             match object {
-                Object::Relation(oid)
-                | Object::Column(oid, _)
-                | Object::Foreign(oid, _)
-                | Object::Default(oid, _)
-                | Object::Constraint(oid, _)
-                | Object::Policy(oid, _)
-                | Object::Trigger(oid, _)
-                | Object::Index(oid, _) => {
+                ObjectAddress::Relation(oid)
+                | ObjectAddress::Column(oid, _)
+                | ObjectAddress::Foreign(oid, _)
+                | ObjectAddress::Default(oid, _)
+                | ObjectAddress::Constraint(oid, _)
+                | ObjectAddress::Policy(oid, _)
+                | ObjectAddress::Trigger(oid, _)
+                | ObjectAddress::Index(oid, _) => {
                     cx.lock_table(*oid, TableLock::Exclusive).await?;
                 }
-                Object::Routine(oid) => {
-                    routines::hold(*oid, cx).await?;
+                ObjectAddress::Routine(oid) => {
+                    routines::lock_routine(*oid, cx).await?;
                 }
-                Object::Type(oid) | Object::DomainCheck(oid, _) | Object::Attribute(oid, _) => {
+                ObjectAddress::Type(oid)
+                | ObjectAddress::DomainCheck(oid, _)
+                | ObjectAddress::Attribute(oid, _) => {
                     if !types::is_implied(*oid) {
-                        cx.hold_type(*oid).await?;
+                        cx.lock_type(*oid).await?;
                     }
                 }
             }
@@ -385,44 +405,49 @@ pub(super) async fn clear(
         .map(|(object, _)| describe(&catalog, cx.search_path, *object))
         .collect();
     cascade_notice(cx, &labels);
-    drop_found(&found, cx).await
+    drop_dependents(&found, cx).await
 }
 
-/// Drops what [`all`] has found: what depends on others goes before them.
-pub(super) async fn drop_found(found: &[(Object, Object)], cx: &mut DdlContext<'_>) -> Result<()> {
+/// Drops what [`find_dependent_objects`] has found: what depends on others goes before them.
+pub(super) async fn drop_dependents(
+    found: &[(ObjectAddress, ObjectAddress)],
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     for (object, _) in found.iter().rev() {
         match object {
-            Object::Relation(oid) => {
+            ObjectAddress::Relation(oid) => {
                 let relation = cx.catalog()?.relations.get(oid).cloned();
                 if let Some(relation) = relation {
                     cx.delete_relation(&relation).await?;
                 }
             }
-            Object::Foreign(table, constraint) => {
+            ObjectAddress::Foreign(table, constraint) => {
                 foreign::drop_key(cx, *table, *constraint).await?;
             }
-            Object::Column(table, position) => {
+            ObjectAddress::Column(table, position) => {
                 super::alter_table::remove_column(*table, *position, true, cx).await?;
             }
-            Object::Default(table, position) => drop::drop_default(cx, *table, *position).await?,
-            Object::Constraint(table, constraint) => {
+            ObjectAddress::Default(table, position) => {
+                drop::drop_default(cx, *table, *position).await?
+            }
+            ObjectAddress::Constraint(table, constraint) => {
                 if let Some(table) = cx.catalog()?.relations.get(table) {
                     let mut changed = logstead_sql_catalog::Relation::clone(table);
                     changed.constraints.retain(|c| c.oid != *constraint);
                     cx.update_relation(changed).await?;
                 }
             }
-            Object::Index(table, index) => {
+            ObjectAddress::Index(table, index) => {
                 if let Some(table) = cx.catalog()?.relations.get(table).cloned()
                     && let Some(index) = table.indexes.iter().find(|i| i.oid == *index)
                 {
                     cx.delete_index(&table, index).await?;
                 }
             }
-            Object::Policy(table, policy) => {
+            ObjectAddress::Policy(table, policy) => {
                 super::policies::delete(*table, *policy, cx).await?;
             }
-            Object::Trigger(table, trigger) => {
+            ObjectAddress::Trigger(table, trigger) => {
                 // Its table may have gone before it, with it.
                 if cx.catalog()?.triggers.get(*trigger).is_some() {
                     // What it is owed already is forgotten.
@@ -430,12 +455,12 @@ pub(super) async fn drop_found(found: &[(Object, Object)], cx: &mut DdlContext<'
                     super::triggers::delete(*table, *trigger, cx).await?;
                 }
             }
-            Object::Type(oid) => types::delete(*oid, cx).await?,
-            Object::Routine(oid) => routines::delete(*oid, cx).await?,
-            Object::Attribute(ty, number) => {
+            ObjectAddress::Type(oid) => types::delete(*oid, cx).await?,
+            ObjectAddress::Routine(oid) => routines::delete(*oid, cx).await?,
+            ObjectAddress::Attribute(ty, number) => {
                 composites::remove_attribute(*ty, *number, cx).await?;
             }
-            Object::DomainCheck(domain, check) => {
+            ObjectAddress::DomainCheck(domain, check) => {
                 types::remove_check(*domain, *check, cx).await?;
             }
         }
@@ -447,9 +472,9 @@ pub(super) async fn drop_found(found: &[(Object, Object)], cx: &mut DdlContext<'
 fn in_the_way(
     catalog: &Catalog,
     path: &[String],
-    targets: &[Object],
+    targets: &[ObjectAddress],
     what: Option<&str>,
-    found: &[(Object, Object)],
+    found: &[(ObjectAddress, ObjectAddress)],
 ) -> SqlError {
     let lines: Vec<String> = found
         .iter()

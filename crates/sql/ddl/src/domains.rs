@@ -372,7 +372,7 @@ pub(super) async fn alter(stmt: &AlterDomainStmt, cx: &mut DdlContext<'_>) -> Re
 async fn put_domain(ty: &UserType, domain: Domain, cx: &mut DdlContext<'_>) -> Result<()> {
     let mut changed = UserType::clone(ty);
     changed.kind = UserKind::Domain(Box::new(domain));
-    cx.hold_types_of_type(&changed).await?;
+    cx.lock_types_of_type(&changed).await?;
     put(&changed, cx).await
 }
 

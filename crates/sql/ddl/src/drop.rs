@@ -1,23 +1,23 @@
 //! DROP and TRUNCATE.
 
 use super::alter_table::{system_relation, wrong_kind};
-use super::dependents::{self, Object};
+use super::dependents::{self, ObjectAddress};
 use super::object_address::{dotted_names, name_of, noun};
 use super::objects::{no_relation, no_schema};
 use super::{
-    DdlContext, create_table, extensions, foreign, permit, policies, routines, sequence, triggers,
-    types,
+    DdlContext, create_table, extensions, foreign, permissions, policies, routines, sequence,
+    triggers, types,
 };
 use crate::pg_catalog::calls;
 use logstead_engine::{RowLock, TableLock};
 use logstead_sql_catalog::classes::PG_NAMESPACE;
-use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_catalog::temporary::{ALIAS, is_temporary_schema};
 use logstead_sql_catalog::{Catalog, ConstraintKind, Relation, RelationKind};
 use logstead_sql_parse::ast::{AnyName, DropBehavior, DropStmt, ObjectType, TruncateStmt};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::{self, Class};
+use logstead_sql_types::value::user::{self, UserTypeClass};
 use logstead_sql_types::value::{Oid, info};
 use logstead_types::{SqlState, TableId};
 use std::collections::HashSet;
@@ -99,8 +99,12 @@ pub(super) async fn together(
         for relation in targets.iter().filter_map(|oid| catalog.relations.get(oid)) {
             cx.must_own_or_schema(relation)?;
         }
-        let objects: Vec<Object> = targets.iter().copied().map(Object::Relation).collect();
-        dependents::clear(&objects, None, cascade, cx).await?;
+        let objects: Vec<ObjectAddress> = targets
+            .iter()
+            .copied()
+            .map(ObjectAddress::Relation)
+            .collect();
+        dependents::report_dependents(&objects, None, cascade, cx).await?;
     }
     for oid in targets {
         match kind {
@@ -380,7 +384,9 @@ async fn drop_index(oid: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<
     let Some(index) = table.indexes.iter().find(|i| i.oid == oid).cloned() else {
         return Ok(());
     };
-    if !cx.judged(|judge, role| judge.owns(role, PG_NAMESPACE, table.schema))? {
+    if !cx
+        .with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_NAMESPACE, table.schema))?
+    {
         cx.must_own_index(&table, &index.name)?;
     }
     let owner = table.constraints.iter().find(
@@ -429,11 +435,13 @@ pub(super) async fn drop_schemas(
         }
         // Who makes something in it is waited for, and what was made is seen; who comes later waits, and finds no
         // schema.
-        if !cx.hold_schema(schema.oid, RowLock::Update).await? {
+        if !cx.lock_schema(schema.oid, RowLock::Update).await? {
             absent(name, "schema", SqlState::INVALID_SCHEMA_NAME, if_exists, cx)?;
             continue;
         }
-        if !cx.judged(|judge, role| judge.owns(role, PG_NAMESPACE, schema.oid))? {
+        if !cx.with_acl_checker(|acl_checker, role| {
+            acl_checker.owns(role, PG_NAMESPACE, schema.oid)
+        })? {
             return Err(denied(format!("must be owner of schema {name}")));
         }
         let catalog = cx.catalog()?;
@@ -459,21 +467,26 @@ pub(super) async fn drop_schemas(
             .map(|t| t.oid)
             .collect();
         for ty in &types {
-            cx.hold_type(*ty).await?;
+            cx.lock_type(*ty).await?;
         }
-        let mut targets: Vec<Object> = inside.iter().map(|r| Object::Relation(r.oid)).collect();
-        targets.extend(types.iter().copied().map(Object::Type));
+        let mut targets: Vec<ObjectAddress> = inside
+            .iter()
+            .map(|r| ObjectAddress::Relation(r.oid))
+            .collect();
+        targets.extend(types.iter().copied().map(ObjectAddress::Type));
         let inside_too = |r: &&Arc<Routine>| r.schema == schema.oid;
         let functions = catalog.dependent_routines(schema.oid).into_iter();
         let functions = functions.filter(inside_too);
         let functions: Vec<Oid> = functions.map(|routine| routine.oid).collect();
         for function in &functions {
-            super::routines::hold(*function, cx).await?;
+            super::routines::lock_routine(*function, cx).await?;
         }
-        targets.extend(functions.iter().copied().map(Object::Routine));
+        targets.extend(functions.iter().copied().map(ObjectAddress::Routine));
         // From the oldest on, whatever they are.
         targets.sort_by_key(|target| match target {
-            Object::Relation(oid) | Object::Type(oid) | Object::Routine(oid) => *oid,
+            ObjectAddress::Relation(oid)
+            | ObjectAddress::Type(oid)
+            | ObjectAddress::Routine(oid) => *oid,
             _ => 0,
         });
         for relation in &inside {
@@ -485,28 +498,30 @@ pub(super) async fn drop_schemas(
         let catalog = cx.catalog()?;
         // Each relation, then what depends on it.
         let mut lines: Vec<(String, String)> = Vec::new();
-        let mut found: Vec<(Object, Object)> = Vec::new();
+        let mut found: Vec<(ObjectAddress, ObjectAddress)> = Vec::new();
         for target in &targets {
             if found.iter().any(|(object, _)| object == target) {
                 continue;
             }
             let shown = match target {
-                Object::Type(ty) if user::class(*ty) == Some(Class::Base) => {
+                ObjectAddress::Type(ty) if user::class(*ty) == Some(UserTypeClass::Base) => {
                     format!("extension {}", info::type_name(*ty))
                 }
                 target => dependents::describe(&catalog, cx.search_path, *target),
             };
             lines.push((shown, format!("schema {name}")));
             found.push((*target, *target));
-            for (object, on) in dependents::all(&catalog, std::slice::from_ref(target)) {
+            for (object, on) in
+                dependents::find_dependent_objects(&catalog, std::slice::from_ref(target))
+            {
                 let goes = match object {
-                    Object::Foreign(child, _)
-                    | Object::Column(child, _)
-                    | Object::Default(child, _)
-                    | Object::Constraint(child, _)
-                    | Object::Policy(child, _)
-                    | Object::Trigger(child, _)
-                    | Object::Index(child, _) => dropping.contains(&child),
+                    ObjectAddress::Foreign(child, _)
+                    | ObjectAddress::Column(child, _)
+                    | ObjectAddress::Default(child, _)
+                    | ObjectAddress::Constraint(child, _)
+                    | ObjectAddress::Policy(child, _)
+                    | ObjectAddress::Trigger(child, _)
+                    | ObjectAddress::Index(child, _) => dropping.contains(&child),
                     _ => found.iter().any(|(known, _)| *known == object),
                 };
                 if goes {
@@ -527,9 +542,9 @@ pub(super) async fn drop_schemas(
         let labels: Vec<String> = lines.into_iter().map(|(what, _)| what).collect();
         cascade_notice(cx, &labels);
         // Views first, wherever they are: nothing may read what is gone.
-        let outside = |o: &Object| !targets.contains(o);
+        let outside = |o: &ObjectAddress| !targets.contains(o);
         let others: Vec<_> = found.iter().filter(|(o, _)| outside(o)).copied().collect();
-        dependents::drop_found(&others, cx).await?;
+        dependents::drop_dependents(&others, cx).await?;
         for relation in inside {
             match relation.kind {
                 RelationKind::Sequence(_) => {
@@ -551,13 +566,13 @@ pub(super) async fn drop_schemas(
         }
         // What new objects in it would have had goes with it.
         let catalog = cx.catalog()?;
-        let defaults = catalog.rights.defaults.keys();
+        let defaults = catalog.privileges.defaults.keys();
         let defaults: Vec<_> = defaults
             .filter(|key| key.1 == schema.oid)
             .copied()
             .collect();
         for key in defaults {
-            cx.put_default_rights(key, None).await?;
+            cx.store_default_privileges(key, None).await?;
         }
         // A session's own stays, empty: it is in no stored catalog.
         if !is_temporary_schema(&schema.name) {
@@ -618,7 +633,9 @@ pub(super) async fn truncated(
         let relation = cx.catalog()?.relations.get(&oid).cloned();
         if let Some(relation) = relation {
             // Those that CASCADE adds, too.
-            cx.judged(|judge, role| permit::may_truncate(&relation, judge, role))??;
+            cx.with_acl_checker(|acl_checker, role| {
+                permissions::may_truncate(&relation, acl_checker, role)
+            })??;
         }
         cx.refuse_pending(oid, "TRUNCATE")?;
         locked += 1;
@@ -675,7 +692,9 @@ pub(super) async fn truncate(truncate: &TruncateStmt, cx: &mut DdlContext<'_>) -
                 if let Some(sequence) = found
                     && let RelationKind::Sequence(def) = &sequence.kind
                 {
-                    cx.judged(|judge, role| judge.must_own(role, &sequence))??;
+                    cx.with_acl_checker(|acl_checker, role| {
+                        acl_checker.must_own(role, &sequence)
+                    })??;
                     sequence::restart(cx, &sequence, def.clone(), def.start, false).await?;
                 }
             }

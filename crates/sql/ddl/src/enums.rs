@@ -44,7 +44,7 @@ pub(super) async fn create(stmt: &CreateEnumStmt, cx: &mut DdlContext<'_>) -> Re
         }
         made.push(Label {
             oid: cx.new_oid()?,
-            place: user::first_place(index),
+            ordinal: user::first_ordinal(index),
             sort: index as f32 + 1.0,
             name: Arc::from(&**label),
             fresh: false,
@@ -132,8 +132,11 @@ async fn add_value(stmt: &AlterEnumStmt, cx: &mut DdlContext<'_>) -> Result<()> 
         }
     };
     let before = index.checked_sub(1).and_then(|i| labels.get(i));
-    let place = user::place_between(before.map(|l| l.place), labels.get(index).map(|l| l.place));
-    let place = place.ok_or_else(|| {
+    let ordinal = user::ordinal_between(
+        before.map(|l| l.ordinal),
+        labels.get(index).map(|l| l.ordinal),
+    );
+    let ordinal = ordinal.ok_or_else(|| {
         SqlError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
             format!("there is no room for one more label at this place of enum \"{}\"", ty.name),
@@ -150,7 +153,7 @@ async fn add_value(stmt: &AlterEnumStmt, cx: &mut DdlContext<'_>) -> Result<()> 
         index,
         Label {
             oid: cx.new_oid()?,
-            place,
+            ordinal,
             sort: sort.unwrap_or_default(),
             name: Arc::from(label),
             fresh: true,
@@ -256,7 +259,7 @@ async fn rename_in_texts(
         if !of.domain().is_some_and(|d| d.texts().any(named)) {
             continue;
         }
-        let Some(held) = cx.hold_type(of.oid).await? else {
+        let Some(held) = cx.lock_type(of.oid).await? else {
             continue;
         };
         let mut changed = UserType::clone(&held);
@@ -279,7 +282,7 @@ mod tests {
     fn sort_orders_are_those_of_postgres() {
         let label = |sort: f32| Label {
             oid: 1,
-            place: 0,
+            ordinal: 0,
             sort,
             name: Arc::from(""),
             fresh: false,

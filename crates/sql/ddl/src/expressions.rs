@@ -5,7 +5,7 @@
 
 use super::DdlContext;
 use crate::pg_catalog::calls;
-use logstead_sql_catalog::routine::kept_ident;
+use logstead_sql_catalog::routine::stored_ident;
 use logstead_sql_catalog::text::quote_literal;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, deparse};
 use logstead_sql_exec::{self as exec, EvalContext};
@@ -56,7 +56,7 @@ pub(super) fn default_text(
         Some(Literal::String(text)) => {
             let value = text_io::input(base, &text, Some(cx.session));
             let value = value.map_err(|e| e.at(cx.at(expr.span())))?;
-            Some(user::numbered(|| {
+            Some(user::with_numbered_types(|| {
                 constant_text(&value, base, &OutputStyle::of(cx.session).kept())
             })?)
         }
@@ -78,8 +78,9 @@ pub(super) fn default_text(
                 bind::kept_calls(expr, text, &nothing, plan, "DEFAULT")
             })?;
             let expr = &by_number(expr, &calls);
-            let text =
-                user::numbered(|| deparse::normal(&explicit(expr, &nothing, &catalog, cx.session)));
+            let text = user::with_numbered_types(|| {
+                deparse::normal(&explicit(expr, &nothing, &catalog, cx.session))
+            });
             let text = numbered(&text, cx)?;
             let reads =
                 parse::parse_expr(&text).and_then(|e| bound(cx, &catalog, &nothing, &e, "DEFAULT"));
@@ -102,7 +103,7 @@ pub(super) fn column_default_text(
     match default_text(expr, ty, cx)? {
         None if is_domain => {
             let ty = SqlType::of(ty.oid);
-            Ok(Some(user::numbered(|| {
+            Ok(Some(user::with_numbered_types(|| {
                 format!("NULL::{}", format_type(ty))
             })))
         }
@@ -152,7 +153,9 @@ pub(super) fn stored_text(
     });
     let calls = calls.unwrap_or_default();
     let expr = &by_number(expr, &calls);
-    let text = user::numbered(|| deparse::normal(&explicit(expr, relation, catalog, cx.session)));
+    let text = user::with_numbered_types(|| {
+        deparse::normal(&explicit(expr, relation, catalog, cx.session))
+    });
     let reads = parse::parse_expr(&text).and_then(|e| bound(cx, catalog, relation, &e, what));
     if reads.is_ok() {
         text
@@ -163,14 +166,14 @@ pub(super) fn stored_text(
 
 /// The expression with the users' functions that it calls by number instead of name.
 fn by_number(expr: &ast::Expr, calls: &[(Span, Oid, String)]) -> ast::Expr {
-    struct Numbered<'c>(&'c [(Span, Oid, String)]);
-    impl VisitorMut for Numbered<'_> {
+    struct SourceNumbering<'c>(&'c [(Span, Oid, String)]);
+    impl VisitorMut for SourceNumbering<'_> {
         type Break = ();
         fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
             if let ast::Expr::Function(function) = expr {
                 let span = function.name.span();
                 if let Some((_, routine, name)) = self.0.iter().find(|(at, ..)| *at == span) {
-                    let name = ast::Ident::with_quote('"', kept_ident(*routine, name));
+                    let name = ast::Ident::with_quote('"', stored_ident(*routine, name));
                     function.name = ast::ObjectName::from(vec![name]);
                 }
             }
@@ -178,7 +181,7 @@ fn by_number(expr: &ast::Expr, calls: &[(Span, Oid, String)]) -> ast::Expr {
         }
     }
     let mut expr = expr.clone();
-    let _ = expr.visit(&mut Numbered(calls));
+    let _ = expr.visit(&mut SourceNumbering(calls));
     expr
 }
 

@@ -6,7 +6,7 @@
 //! number, [`EXTENSION_ROW`] as the column, and `schema/version/name` as the text. So builds that do not know of it
 //! read the database, and only miss the functions.
 
-use super::dependents::{self, Object};
+use super::dependents::{self, ObjectAddress};
 use super::drop::absent;
 use super::object_address::dotted_names;
 use super::types::{add, array_name, delete, free, refuse_temporary};
@@ -16,7 +16,7 @@ use logstead_sql_catalog::classes::PG_EXTENSION;
 use logstead_sql_catalog::extensions::{EXTENSION_ROW, EXTENSIONS, extension_of};
 use logstead_sql_catalog::{Catalog, ConstraintKind, IndexKey, Relation};
 use logstead_sql_func::Function;
-use logstead_sql_func::extensions::{AVAILABLE, Available};
+use logstead_sql_func::extensions::{AVAILABLE, AvailableExtension};
 use logstead_sql_parse::ast::{
     AlterExtensionStmt, CreateExtensionStmt, DropBehavior, DropStmt, Name,
 };
@@ -104,7 +104,7 @@ pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
 }
 
 async fn create_available(
-    available: &Available,
+    available: &AvailableExtension,
     schema: Option<&str>,
     version: Option<&str>,
     cx: &mut DdlContext<'_>,
@@ -120,7 +120,7 @@ async fn create_available(
     }
     let schema = cx.target_schema(schema)?;
     cx.must_create_extension(available.name)?;
-    cx.hold_schema_of(schema.oid, &schema.name).await?;
+    cx.lock_schema_of(schema.oid, &schema.name).await?;
     let oid = available.oid;
     let row = format!("{}/{}/{}", schema.oid, available.version, available.name);
     cx.put_comment(PG_EXTENSION, oid, EXTENSION_ROW, Some(&row))
@@ -147,7 +147,7 @@ pub(super) async fn remove(name: &str, cascade: bool, cx: &mut DdlContext<'_>) -
         return Ok(false);
     };
     cx.must_own_extension(extension_of(ty), name)?;
-    if cx.hold_type(ty).await?.is_none() {
+    if cx.lock_type(ty).await?.is_none() {
         return Ok(false);
     }
     cx.must_own_extension(extension_of(ty), name)?;
@@ -174,7 +174,7 @@ async fn drop_functions(
                 .hint("Use DROP ... CASCADE to drop the dependent objects too."),
         );
     }
-    cx.delete_rights(PG_EXTENSION, extension.oid).await?;
+    cx.delete_privileges(PG_EXTENSION, extension.oid).await?;
     cx.put_comment(PG_EXTENSION, extension.oid, 0, None).await?;
     cx.put_comment(PG_EXTENSION, extension.oid, EXTENSION_ROW, None)
         .await
@@ -213,8 +213,8 @@ async fn create_type(
 
 /// Drops the extension, which is held.
 async fn remove_type(name: &str, ty: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<()> {
-    let objects = [Object::Type(ty)];
-    let cleared = dependents::clear(&objects, None, cascade, cx).await;
+    let objects = [ObjectAddress::Type(ty)];
+    let cleared = dependents::report_dependents(&objects, None, cascade, cx).await;
     cleared.map_err(|mut error| {
         if error.code() == SqlState::DEPENDENT_OBJECTS_STILL_EXIST {
             error.fields_mut().message =

@@ -1,4 +1,4 @@
-//! Foreign keys: making them, what depends on them, changing when they are judged.
+//! Foreign keys: making them, what depends on them, changing when they are checked.
 //!
 //! Locks, which are PostgreSQL's: making one takes SHARE ROW EXCLUSIVE on both tables, so that whoever writes there has
 //! ended, and plans anew with the key in sight (rule F3 of `logstead_sql_exec::events`); plans that only read have no
@@ -6,7 +6,7 @@
 //! referencing table and ROW SHARE on the referenced one.
 
 use super::alter_table::{no_constraint, system_relation};
-use super::columns::{NewConstraint, NewKind, timing};
+use super::columns::{NewConstraint, NewConstraintKind, timing};
 use super::constraints::relation;
 use super::drop::still_used;
 use super::names::{columns_part, free_name};
@@ -16,9 +16,10 @@ use crate::pg_catalog::calls;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::text::{fold, quote_ident};
 use logstead_sql_catalog::{
-    Action, Catalog, Constraint, ConstraintKind, ForeignKey, Relation, RelationKind, Timing,
+    Catalog, Constraint, ConstraintKind, ForeignKey, ReferentialAction, Relation, RelationKind,
+    Timing,
 };
-use logstead_sql_exec::{self as exec, ExecContext};
+use logstead_sql_exec::{self as exec, StatementContext};
 use logstead_sql_parse::AlterConstraint;
 use logstead_sql_parse::ast::FkAction;
 use logstead_sql_parse::lowered as ast;
@@ -36,19 +37,19 @@ pub(super) struct NewForeign {
     columns: Vec<String>,
     table: ast::ObjectName,
     referenced: Vec<String>,
-    on_update: Action,
-    on_delete: Action,
+    on_update: ReferentialAction,
+    on_delete: ReferentialAction,
     set_columns: Vec<String>,
     full: bool,
 }
 
-fn action(action: FkAction) -> Action {
+fn action(action: FkAction) -> ReferentialAction {
     match action {
-        FkAction::NoAction => Action::NoAction,
-        FkAction::Restrict => Action::Restrict,
-        FkAction::Cascade => Action::Cascade,
-        FkAction::SetNull => Action::SetNull,
-        FkAction::SetDefault => Action::SetDefault,
+        FkAction::NoAction => ReferentialAction::NoAction,
+        FkAction::Restrict => ReferentialAction::Restrict,
+        FkAction::Cascade => ReferentialAction::Cascade,
+        FkAction::SetNull => ReferentialAction::SetNull,
+        FkAction::SetDefault => ReferentialAction::SetDefault,
     }
 }
 
@@ -189,9 +190,14 @@ fn refuse_generated(child: &Relation, columns: &[usize], key: &NewForeign) -> Re
     if !columns.iter().any(generated) {
         return Ok(());
     }
-    let sets = |action| matches!(action, Action::SetNull | Action::SetDefault);
+    let sets = |action| {
+        matches!(
+            action,
+            ReferentialAction::SetNull | ReferentialAction::SetDefault
+        )
+    };
     let wrong = match (key.on_update, key.on_delete) {
-        (update, _) if sets(update) || update == Action::Cascade => "ON UPDATE",
+        (update, _) if sets(update) || update == ReferentialAction::Cascade => "ON UPDATE",
         (_, delete) if sets(delete) => "ON DELETE",
         _ => return Ok(()),
     };
@@ -208,7 +214,7 @@ pub(super) async fn add(
     new: NewConstraint,
     fresh: bool,
 ) -> Result<()> {
-    let NewKind::Foreign(key) = &new.kind else {
+    let NewConstraintKind::Foreign(key) = &new.kind else {
         return Ok(());
     };
     let parent = referenced_table(cx, &key.table, oid).await?;
@@ -362,7 +368,7 @@ pub(crate) async fn validate(
     let catalog = cx.catalog()?;
     let rule = ForeignRule::new(&catalog, child, constraint, key)?;
     let engine = cx.store.engine().clone();
-    let mut run = ExecContext {
+    let mut run = StatementContext {
         txn: cx.txn,
         params: &[],
         session: cx.session,

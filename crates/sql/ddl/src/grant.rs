@@ -10,11 +10,11 @@ use super::{DdlContext, define, routine_lookup, types};
 use crate::pg_catalog::calls;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
-use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_catalog::role::acl::{
-    Acl, AclItem, AclKind, AclModification, INVALID_GRANT, Mask, PRIVILEGES, PUBLIC, best_grantor,
-    privilege as p,
+    Acl, AclItem, AclKind, AclMode, AclModification, INVALID_GRANT, PRIVILEGES, PUBLIC,
+    best_grantor, privilege as p,
 };
 use logstead_sql_catalog::{Catalog, RelationKind};
 use logstead_sql_parse::ast::{
@@ -31,7 +31,7 @@ const NOT_GRANTED: SqlState = SqlState::new(b"01007");
 const NOT_REVOKED: SqlState = SqlState::new(b"01006");
 
 /// The privilege that a word of GRANT means.
-fn privilege(word: &str) -> Result<Mask> {
+fn privilege(word: &str) -> Result<AclMode> {
     let known = PRIVILEGES
         .iter()
         .find(|(_, _, name)| name.eq_ignore_ascii_case(word));
@@ -45,17 +45,17 @@ fn privilege(word: &str) -> Result<Mask> {
     }
 }
 
-pub(super) fn name_of(mask: Mask) -> &'static str {
+pub(super) fn name_of(mask: AclMode) -> &'static str {
     let known = PRIVILEGES.iter().find(|(bit, ..)| mask & bit != 0);
     known.map_or("?", |(_, _, name)| name)
 }
 
 /// What a statement grants, resolved.
-pub(super) struct Asked {
+pub(super) struct InternalGrant {
     /// None is ALL.
-    pub(super) whole: Option<Mask>,
+    pub(super) whole: Option<AclMode>,
     /// Privileges on columns, by name; none is ALL.
-    pub(super) columns: Vec<(Option<Mask>, Vec<String>)>,
+    pub(super) columns: Vec<(Option<AclMode>, Vec<String>)>,
     pub(super) grantees: Vec<Oid>,
     /// GRANTED BY.
     pub(super) revoke: bool,
@@ -63,7 +63,7 @@ pub(super) struct Asked {
     pub(super) cascade: bool,
 }
 
-impl Asked {
+impl InternalGrant {
     /// 0LP01 for a privilege that objects of the kind do not have.
     fn check(&self, kind: AclKind) -> Result<()> {
         let wrong = self.whole.unwrap_or(0) & !kind.all();
@@ -81,7 +81,7 @@ impl Asked {
     }
 }
 
-pub(super) fn asked(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Result<Asked> {
+pub(super) fn asked(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Result<InternalGrant> {
     let mut grantees = Vec::new();
     for grantee in &grant.grantees {
         grantees.push(match grantee.kind {
@@ -121,7 +121,7 @@ pub(super) fn asked(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Result<Asked>
         }
         columns.push((Some(privilege), names.collect()));
     }
-    Ok(Asked {
+    Ok(InternalGrant {
         whole,
         columns,
         grantees,
@@ -132,7 +132,7 @@ pub(super) fn asked(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Result<Asked>
 }
 
 /// An object, as messages name it.
-pub(super) struct Target<'a> {
+pub(super) struct GrantObject<'a> {
     /// As in "permission denied for ...".
     pub(super) denied: String,
     /// As in "no privileges were granted for ...".
@@ -144,15 +144,16 @@ pub(super) struct Target<'a> {
 
 /// Who grants, and what of `wanted` may be granted: less, with a warning, or 42501.
 pub(super) fn grantor(
-    asked: &Asked,
-    wanted: Mask,
+    asked: &InternalGrant,
+    wanted: AclMode,
     is_all: bool,
     acl: &Acl,
-    target: &Target<'_>,
+    target: &GrantObject<'_>,
     cx: &mut DdlContext<'_>,
-) -> Result<(Oid, Mask)> {
-    let (grantor, options) =
-        cx.judged(|judge, role| best_grantor(role, wanted, acl, target.owner, judge.members))?;
+) -> Result<(Oid, AclMode)> {
+    let (grantor, options) = cx.with_acl_checker(|acl_checker, role| {
+        best_grantor(role, wanted, acl, target.owner, acl_checker.members)
+    })?;
     if options == 0 && !(target.any)(grantor) {
         return Err(denied(format!("permission denied for {}", target.denied)));
     }
@@ -178,10 +179,10 @@ pub(super) fn grantor(
 
 /// The list with what is asked added or taken away.
 pub(super) fn changed(
-    asked: &Asked,
+    asked: &InternalGrant,
     mut acl: Acl,
     grantor: Oid,
-    privileges: Mask,
+    privileges: AclMode,
     owner: Oid,
     cx: &mut DdlContext<'_>,
 ) -> Result<Acl> {
@@ -212,7 +213,9 @@ pub(super) fn changed(
             },
         };
         if privileges != 0 {
-            cx.judged(|judge, _| acl.change(item, mode, owner, asked.cascade, judge.members))??;
+            cx.with_acl_checker(|acl_checker, _| {
+                acl.change(item, mode, owner, asked.cascade, acl_checker.members)
+            })??;
         }
     }
     Ok(acl)
@@ -220,7 +223,7 @@ pub(super) fn changed(
 
 /// Runs GRANT and REVOKE.
 pub(super) async fn execute(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    cx.hold_rights().await?;
+    cx.lock_privileges().await?;
     let asked = asked(grant, cx)?;
     let (kind, objects) = match &grant.target {
         GrantTarget::Objects(kind, objects) => (*kind, objects),
@@ -259,7 +262,7 @@ pub(super) async fn execute(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Resul
         }
         ObjectType::Database => {
             asked.check(AclKind::Database)?;
-            cx.hold_databases().await?;
+            cx.lock_databases_shared().await?;
             for name in &dotted_names(objects)? {
                 let catalog = cx.catalog()?;
                 let database = database(name, &catalog)?;
@@ -309,7 +312,7 @@ fn unsupported_target(kind: ObjectType) -> Option<&'static str> {
 }
 
 /// 0LP01 for columns of what is no relation.
-fn refuse_columns(asked: &Asked, kind: ObjectType) -> Result<()> {
+fn refuse_columns(asked: &InternalGrant, kind: ObjectType) -> Result<()> {
     match asked.columns.is_empty() || kind == ObjectType::Table {
         true => Ok(()),
         false => Err(SqlError::new(
@@ -321,7 +324,7 @@ fn refuse_columns(asked: &Asked, kind: ObjectType) -> Result<()> {
 
 /// GRANT and REVOKE ON ALL objects of a kind in schemas.
 async fn on_all_in_schemas(
-    asked: &Asked,
+    asked: &InternalGrant,
     kind: ObjectType,
     schemas: &[Name],
     cx: &mut DdlContext<'_>,
@@ -364,7 +367,7 @@ async fn on_all_in_schemas(
 }
 
 async fn on_routines(
-    asked: &Asked,
+    asked: &InternalGrant,
     kind: ObjectType,
     objects: &[ObjectRef],
     cx: &mut DdlContext<'_>,
@@ -383,7 +386,7 @@ async fn on_routines(
 }
 
 async fn on_types(
-    asked: &Asked,
+    asked: &InternalGrant,
     kind: ObjectType,
     objects: &[ObjectRef],
     cx: &mut DdlContext<'_>,
@@ -415,9 +418,14 @@ fn untrusted(name: &str) -> SqlError {
 
 /// Built-in types and languages have no lists of their own: everybody may use all of them. What leaves that so is
 /// accepted, the rest is 0A000.
-fn leave_usage(asked: &Asked, kind: AclKind, name: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+fn leave_usage(
+    asked: &InternalGrant,
+    kind: AclKind,
+    name: &str,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let acl = Acl::default_for(kind, BOOTSTRAP);
-    let target = Target {
+    let target = GrantObject {
         denied: format!("{} {name}", kind.words()),
         named: format!("\"{name}\""),
         owner: BOOTSTRAP,
@@ -449,7 +457,7 @@ pub(super) fn database(name: &str, catalog: &Catalog) -> Result<Oid> {
 
 fn usable_schema(name: &str, catalog: &Catalog, cx: &mut DdlContext<'_>) -> Result<Oid> {
     let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?.oid;
-    match cx.judged(|judge, role| judge.may_use_schema(role, schema))? {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.may_use_schema(role, schema))? {
         true => Ok(schema),
         false => Err(denied(format!("permission denied for schema {name}"))),
     }
@@ -472,7 +480,9 @@ fn found<'a>(
         let oid = oid.ok_or_else(|| no_relation(name))?;
         if schema.is_none()
             && let Some(relation) = catalog.relations.get(&oid)
-            && !cx.judged(|judge, role| judge.may_use_schema(role, relation.schema))?
+            && !cx.with_acl_checker(|acl_checker, role| {
+                acl_checker.may_use_schema(role, relation.schema)
+            })?
         {
             return Err(no_relation(name));
         }
@@ -482,18 +492,18 @@ fn found<'a>(
 }
 
 async fn on_object(
-    asked: &Asked,
+    asked: &InternalGrant,
     (class, object, kind): (Oid, Oid, AclKind),
     name: &str,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
-    let was = catalog.whole_rights(class, object);
-    let mut rights = was.clone();
-    let acl = rights
+    let was = catalog.stored_privileges(class, object);
+    let mut privileges = was.clone();
+    let acl = privileges
         .acl
         .clone()
-        .unwrap_or_else(|| Acl::default_for(kind, rights.owner));
+        .unwrap_or_else(|| Acl::default_for(kind, privileges.owner));
     let routine = catalog.routines.get(object).filter(|_| class == PG_PROC);
     let word = match kind {
         AclKind::Function => routine.map_or("function", |r| r.word()),
@@ -502,22 +512,22 @@ async fn on_object(
         AclKind::LargeObject => "large object",
         _ => "database",
     };
-    let judge = catalog.judge(&catalog.roles);
+    let acl_checker = catalog.acl_checker(&catalog.roles);
     let any = |role: Oid| {
         let all = kind.all();
-        judge.on_object(role, (class, object, kind), all, all) != (0, 0)
+        acl_checker.on_object(role, (class, object, kind), all, all) != (0, 0)
     };
-    let target = Target {
+    let target = GrantObject {
         denied: format!("{word} {name}"),
         named: format!("\"{name}\""),
-        owner: rights.owner,
+        owner: privileges.owner,
         any: &any,
     };
     let wanted = asked.whole.unwrap_or(kind.all());
     let (grantor, may) = grantor(asked, wanted, asked.whole.is_none(), &acl, &target, cx)?;
-    let acl = changed(asked, acl, grantor, may, rights.owner, cx)?;
-    rights.acl = Some(acl);
-    cx.put_rights(class, object, &was, rights).await
+    let acl = changed(asked, acl, grantor, may, privileges.owner, cx)?;
+    privileges.acl = Some(acl);
+    cx.store_privileges(class, object, &was, privileges).await
 }
 
 /// REVOKE ALL ... CASCADE of what a role was granted on one object, as DROP OWNED by somebody who does not own it.
@@ -526,7 +536,7 @@ pub(super) async fn revoke_from(
     (class, object): (Oid, Oid),
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let asked = Asked {
+    let asked = InternalGrant {
         whole: None,
         columns: Vec::new(),
         grantees: vec![role],
@@ -598,7 +608,7 @@ pub(super) async fn defaults(
         _ => Err(unexpected_object()),
     });
     let schemas: Vec<&str> = schemas.collect::<Result<_>>()?;
-    cx.hold_rights().await?;
+    cx.lock_privileges().await?;
     let asked = asked(&stmt.action, cx)?;
     let kind = match stmt.action.target {
         GrantTarget::Defaults(ObjectType::Table) => AclKind::Table,
@@ -625,7 +635,9 @@ pub(super) async fn defaults(
     for role in roles {
         let role = cx.find_role(role)?;
         // A member could become the role, whether or not it inherits what the role may do.
-        if !cx.judged(|judge, asker| judge.members.is_member(asker, role.oid))? {
+        if !cx
+            .with_acl_checker(|acl_checker, asker| acl_checker.members.is_member(asker, role.oid))?
+        {
             return Err(denied(format!("must be member of role \"{}\"", role.name)));
         }
         owners.push(role.oid);
@@ -648,7 +660,7 @@ pub(super) async fn defaults(
 
 async fn default_of(
     key: (Oid, Oid, AclKind),
-    asked: &Asked,
+    asked: &InternalGrant,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let (owner, schema, kind) = key;
@@ -658,10 +670,10 @@ async fn default_of(
         0 => Acl::default_for(kind, owner),
         _ => Acl::default(),
     };
-    let old = catalog.rights.defaults.get(&key);
+    let old = catalog.privileges.defaults.get(&key);
     let old = old.map_or_else(|| usual.clone(), |(_, acl)| acl.clone());
     let wanted = asked.whole.unwrap_or(kind.all());
     let acl = changed(asked, old, owner, wanted, owner, cx)?;
     let new = (acl.sorted() != usual.sorted()).then_some(acl);
-    cx.put_default_rights(key, new).await
+    cx.store_default_privileges(key, new).await
 }

@@ -5,10 +5,10 @@
 
 use super::DdlContext;
 use super::alter_table::{system_relation, wrong_kind};
-use super::grant::{Asked, Target, changed, grantor, name_of};
+use super::grant::{GrantObject, InternalGrant, changed, grantor, name_of};
 use logstead_sql_catalog::classes::PG_CLASS;
-use logstead_sql_catalog::rights::kind_of;
-use logstead_sql_catalog::role::acl::{Acl, AclKind, INVALID_GRANT, Mask, privilege as p};
+use logstead_sql_catalog::privileges::kind_of;
+use logstead_sql_catalog::role::acl::{Acl, AclKind, AclMode, INVALID_GRANT, privilege as p};
 use logstead_sql_catalog::{Relation, RelationKind};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -16,7 +16,7 @@ use logstead_types::SqlState;
 use std::sync::Arc;
 
 pub(super) async fn on_relations(
-    asked: &Asked,
+    asked: &InternalGrant,
     relations: &[Oid],
     sequences: bool,
     cx: &mut DdlContext<'_>,
@@ -36,7 +36,7 @@ pub(super) async fn on_relations(
 }
 
 pub(super) async fn on_relation(
-    asked: &Asked,
+    asked: &InternalGrant,
     relation: &Arc<Relation>,
     sequences: bool,
     cx: &mut DdlContext<'_>,
@@ -45,7 +45,7 @@ pub(super) async fn on_relation(
     let kind = kind_of(relation);
     if matches!(relation.kind, RelationKind::Virtual(_)) {
         return Err(
-            match cx.judged(|judge, role| judge.members.is_superuser(role))? {
+            match cx.with_acl_checker(|acl_checker, role| acl_checker.members.is_superuser(role))? {
                 true => SqlError::unsupported("GRANT on a system relation"),
                 false => system_relation(name),
             },
@@ -79,17 +79,18 @@ pub(super) async fn on_relation(
         ));
     }
     let catalog = cx.catalog()?;
-    let judge = catalog.judge(&catalog.roles);
-    let was = catalog.whole_rights(PG_CLASS, relation.oid);
-    let mut rights = was.clone();
-    let owner = rights.owner;
-    let old = rights
+    let acl_checker = catalog.acl_checker(&catalog.roles);
+    let was = catalog.stored_privileges(PG_CLASS, relation.oid);
+    let mut privileges = was.clone();
+    let owner = privileges.owner;
+    let old = privileges
         .acl
         .clone()
         .unwrap_or_else(|| Acl::default_for(kind, owner));
     if whole != 0 {
-        let any = |role: Oid| judge.on_relation(role, relation, kind.all(), kind.all()) != (0, 0);
-        let target = Target {
+        let any =
+            |role: Oid| acl_checker.on_relation(role, relation, kind.all(), kind.all()) != (0, 0);
+        let target = GrantObject {
             denied: match kind {
                 AclKind::Sequence => format!("sequence {name}"),
                 // Of whatever kind.
@@ -100,23 +101,27 @@ pub(super) async fn on_relation(
             any: &any,
         };
         let (grantor, may) = grantor(asked, whole, asked.whole.is_none(), &old, &target, cx)?;
-        rights.acl = Some(changed(asked, old.clone(), grantor, may, owner, cx)?);
+        privileges.acl = Some(changed(asked, old.clone(), grantor, may, owner, cx)?);
     }
     revoke_system_columns(asked, relation, whole, &old, owner, cx)?;
     for (position, wanted, is_all) in columns_asked(asked, relation, whole)? {
-        let own = rights.columns.get(&position).cloned().unwrap_or_default();
+        let own = privileges
+            .columns
+            .get(&position)
+            .cloned()
+            .unwrap_or_default();
         // Who may grant on the whole may grant on each column.
         let both = Acl([&old.0[..], &own.0[..]].concat());
         let all = AclKind::Column.all();
         let any = |role: Oid| {
-            judge.on_relation(role, relation, all, all) != (0, 0)
-                || judge.on_column(role, relation, position, all, all) != (0, 0)
+            acl_checker.on_relation(role, relation, all, all) != (0, 0)
+                || acl_checker.on_column(role, relation, position, all, all) != (0, 0)
         };
         let column = relation
             .columns
             .get(position)
             .map_or("?", |c| c.name.as_str());
-        let target = Target {
+        let target = GrantObject {
             denied: format!("column \"{column}\" of relation \"{name}\""),
             named: format!("column \"{column}\" of relation \"{name}\""),
             owner,
@@ -125,19 +130,20 @@ pub(super) async fn on_relation(
         let (grantor, may) = grantor(asked, wanted, is_all, &both, &target, cx)?;
         let acl = changed(asked, own, grantor, may, owner, cx)?;
         match acl.0.is_empty() {
-            true => rights.columns.remove(&position),
-            false => rights.columns.insert(position, acl),
+            true => privileges.columns.remove(&position),
+            false => privileges.columns.insert(position, acl),
         };
     }
-    cx.put_rights(PG_CLASS, relation.oid, &was, rights).await
+    cx.store_privileges(PG_CLASS, relation.oid, &was, privileges)
+        .await
 }
 
 /// What is taken from the whole is asked to be taken from the columns that every table has by itself, too, which have
 /// no lists: whoever may not is told.
 fn revoke_system_columns(
-    asked: &Asked,
+    asked: &InternalGrant,
     relation: &Relation,
-    whole: Mask,
+    whole: AclMode,
     acl: &Acl,
     owner: Oid,
     cx: &mut DdlContext<'_>,
@@ -147,11 +153,11 @@ fn revoke_system_columns(
         return Ok(());
     }
     let catalog = cx.catalog()?;
-    let judge = catalog.judge(&catalog.roles);
-    let any = |role: Oid| judge.on_relation(role, relation, all, all) != (0, 0);
+    let acl_checker = catalog.acl_checker(&catalog.roles);
+    let any = |role: Oid| acl_checker.on_relation(role, relation, all, all) != (0, 0);
     for column in ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"] {
         let named = format!("column \"{column}\" of relation \"{}\"", relation.name);
-        let target = Target {
+        let target = GrantObject {
             denied: named.clone(),
             named,
             owner,
@@ -164,11 +170,11 @@ fn revoke_system_columns(
 
 /// Columns whose lists change: position, privileges, and whether all of them were asked for.
 fn columns_asked(
-    asked: &Asked,
+    asked: &InternalGrant,
     relation: &Relation,
-    whole: Mask,
-) -> Result<Vec<(usize, Mask, bool)>> {
-    let mut found: Vec<(usize, Mask, bool)> = Vec::new();
+    whole: AclMode,
+) -> Result<Vec<(usize, AclMode, bool)>> {
+    let mut found: Vec<(usize, AclMode, bool)> = Vec::new();
     let all = AclKind::Column.all();
     // What is taken from the whole is taken from each column.
     if asked.revoke && whole & all != 0 {

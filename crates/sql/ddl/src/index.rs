@@ -6,15 +6,15 @@ use super::names::{columns_part, free_name, is_taken};
 use super::object_address::relation_of;
 use super::objects::{name_taken, no_relation, no_schema};
 use super::storage_parameters::index_options;
-use super::{DdlContext, computed, define, expressions, generated, kept};
+use super::{DdlContext, define, expressions, generated, index_expressions, relation_attributes};
 use crate::pg_catalog::calls::{self, QualifiedName};
 use crate::pg_catalog::{operator_class, operator_class_name};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::{PG_DATABASE, PG_NAMESPACE};
-use logstead_sql_catalog::computed::calls as calls_users;
-use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::index_expressions::calls as calls_users;
+use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
 use logstead_sql_parse as parse;
@@ -134,7 +134,8 @@ fn key_column(
         Some((at, column)) => cx.catalog()?.collation_of(relation.oid, at, column),
         None => info::by_oid(ty.oid).map_or(0, info::TypeInfo::collation),
     };
-    let attributes = kept::key_attributes(at, (collation, own), ty, own_class.as_deref())?;
+    let attributes =
+        relation_attributes::key_attributes(at, (collation, own), ty, own_class.as_deref())?;
     Ok((key, attributes))
 }
 
@@ -578,7 +579,7 @@ fn reindex_all(schema: bool, name: &str, cx: &mut DdlContext<'_>) -> Result<()> 
         }
         false => (PG_DATABASE, catalog.database, "database"),
     };
-    match cx.judged(|judge, role| judge.owns(role, class, object))? {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, class, object))? {
         true => Ok(()),
         false => Err(denied(format!("must be owner of {kind} {name}"))),
     }
@@ -641,12 +642,13 @@ async fn build_anew(
         // What kept it from being kept may be gone; if not, that is the error here.
         new.invalid = None;
         new.storage = IndexId(cx.new_oid()?);
-        if !old.computed.is_empty() && computed::waits(&relation, cx).await? {
-            computed::prepare(&mut new, cx).await?;
-            cx.state.leave_unfilled(computed::Unfilled {
-                index: new,
-                old: Some(Arc::clone(old)),
-            });
+        if !old.computed.is_empty() && index_expressions::must_wait_for_rows(&relation, cx).await? {
+            index_expressions::add_expression_columns(&mut new, cx).await?;
+            cx.state
+                .defer_index_build(index_expressions::PendingIndexBuild {
+                    index: new,
+                    old: Some(Arc::clone(old)),
+                });
             continue;
         }
         let new = Arc::new(new);

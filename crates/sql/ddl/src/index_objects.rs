@@ -1,8 +1,8 @@
 //! Indexes as DDL makes them: registered, built, checked.
 
-use super::computed::Unfilled;
+use super::index_expressions::PendingIndexBuild;
 use super::objects::{SCAN_ROWS, name_taken, yield_once};
-use super::{DdlContext, computed};
+use super::{DdlContext, index_expressions};
 use logstead_engine::{Index, ScanCursor, Table, WriteError};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::routine::named_in;
@@ -10,7 +10,7 @@ use logstead_sql_catalog::start::attach_index;
 use logstead_sql_catalog::stored::RELATIONS;
 use logstead_sql_catalog::{Catalog, IndexDef, Relation};
 use logstead_sql_exec::index_keys::RowKeys;
-use logstead_sql_exec::{index_keys, tells_key};
+use logstead_sql_exec::{index_keys, may_show_key};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user;
 use logstead_types::SqlState;
@@ -43,11 +43,11 @@ impl DdlContext<'_> {
         mut index: IndexDef,
     ) -> Result<Arc<IndexDef>> {
         let named = index.texts().into_iter().flat_map(named_in);
-        self.hold_routines(named.collect::<Vec<_>>()).await?;
+        self.lock_routines(named.collect::<Vec<_>>()).await?;
         for ty in index.texts().into_iter().flat_map(user::types_named) {
-            self.hold_type(ty).await?;
+            self.lock_type(ty).await?;
         }
-        let prepared = computed::prepare(&mut index, self).await?;
+        let prepared = index_expressions::add_expression_columns(&mut index, self).await?;
         let relation = prepared.as_deref().unwrap_or(relation);
         if relation.is_temporary() {
             self.temporary_name_is_free(relation.schema, &index.name, index.oid)?;
@@ -57,12 +57,12 @@ impl DdlContext<'_> {
                 return Err(name_taken(&index.name));
             }
         }
-        if prepared.is_some() && computed::waits(relation, self).await? {
-            let unfilled = Unfilled {
+        if prepared.is_some() && index_expressions::must_wait_for_rows(relation, self).await? {
+            let pending_builds = PendingIndexBuild {
                 index: index.clone(),
                 old: None,
             };
-            self.state.leave_unfilled(unfilled);
+            self.state.defer_index_build(pending_builds);
             return Ok(Arc::new(index));
         }
         let index = Arc::new(index);
@@ -131,7 +131,7 @@ impl DdlContext<'_> {
         }
     }
 
-    /// Building an index of a deferrable constraint judges nothing: each row is judged afterwards.
+    /// Building an index of a deferrable constraint checks nothing: each row is checked afterwards.
     async fn check_built(
         &mut self,
         relation: &Relation,
@@ -193,7 +193,7 @@ impl DdlContext<'_> {
         let keys = table.index(index.storage);
         let keys = keys.as_deref().and_then(index_keys::of);
         let session = self.session;
-        let keys = keys.filter(|_| tells_key(relation, index, session));
+        let keys = keys.filter(|_| may_show_key(relation, index, session));
         let key = self.read_newest(table, rid, |row| {
             keys.zip(row)
                 .and_then(|(keys, row)| keys.described(relation, index, row.bytes, session).ok())

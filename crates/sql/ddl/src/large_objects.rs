@@ -5,14 +5,18 @@ use super::object_address::large_object_of;
 use super::{DdlContext, owners};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
-use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_parse::ast::{ObjectRef, RoleSpec};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 
 /// Says whose a new object is; of one that goes, forgets what is known of it.
-pub async fn rights(object: Oid, owner: Option<Oid>, cx: &mut DdlContext<'_>) -> Result<()> {
+pub async fn set_privileges(
+    object: Oid,
+    owner: Option<Oid>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let database = cx.catalog()?.database;
     cx.state.begin_statement(cx.txn, cx.store, database);
     if let Some(owner) = owner {
@@ -20,8 +24,8 @@ pub async fn rights(object: Oid, owner: Option<Oid>, cx: &mut DdlContext<'_>) ->
             .own_new_as(owner, PG_LARGEOBJECT, object, 0, AclKind::LargeObject)
             .await;
     }
-    cx.hold_rights().await?;
-    cx.delete_rights(PG_LARGEOBJECT, object).await?;
+    cx.lock_privileges().await?;
+    cx.delete_privileges(PG_LARGEOBJECT, object).await?;
     cx.put_comment(PG_LARGEOBJECT, object, 0, None).await?;
     cx.state.push(Change::DropLargeObject(object));
     Ok(())
@@ -45,7 +49,7 @@ pub(super) async fn alter_owner(
 
 /// 42501 unless the large object is the role's.
 pub(super) fn must_own(object: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.judged(|judge, role| judge.owns(role, PG_LARGEOBJECT, object))? {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_LARGEOBJECT, object))? {
         true => Ok(()),
         false => Err(denied(format!("must be owner of large object {object}"))),
     }

@@ -22,7 +22,6 @@ mod columns;
 mod comment;
 mod comment_system;
 mod composites;
-mod computed;
 mod constraints;
 mod copy_database;
 mod create_as;
@@ -41,9 +40,9 @@ mod generated;
 mod grant;
 mod grant_relation;
 mod index;
+mod index_expressions;
 mod index_objects;
 mod information_schema;
-mod kept;
 mod large_objects;
 mod like;
 mod materialized;
@@ -52,16 +51,17 @@ mod namespace;
 mod object_address;
 mod objects;
 mod owners;
-pub mod permit;
+pub mod permissions;
 mod persistence;
 pub mod pg_catalog;
 #[cfg(test)]
 mod planner_tests;
 mod policies;
+mod privileges;
 mod ranges;
+mod relation_attributes;
 mod renames;
 mod rewrite;
-mod rights;
 pub(crate) mod roles;
 mod routine_arguments;
 mod routine_lookup;
@@ -74,19 +74,19 @@ mod state;
 mod storage_parameters;
 mod temporary;
 mod triggers;
-mod type_rights;
+mod type_privileges;
 mod types;
 mod unsupported;
 mod using_index;
 mod utility;
 mod view;
 
-pub use computed::{Unfilled, build};
 pub use databases::moves_database;
 pub(crate) use databases::no_database;
 pub(crate) use domains::with_value;
 pub use index::is_concurrent as is_concurrent_reindex;
-pub use large_objects::rights as large_object_rights;
+pub use index_expressions::{PendingIndexBuild, build};
+pub use large_objects::set_privileges as large_object_rights;
 pub use object_address::{drop_owned_roles, large_objects as large_objects_named};
 pub use objects::name_taken;
 pub use settings_change::{SettingChange, flatten_set_variable_args};
@@ -132,8 +132,8 @@ pub struct DdlContext<'a> {
     pub store: &'a Arc<CatalogStore>,
     /// What the transaction has changed so far.
     pub state: &'a mut DdlState,
-    /// Constraints the transaction has still to judge.
-    pub events: &'a mut logstead_sql_exec::events::Events,
+    /// Constraints the transaction has still to check.
+    pub events: &'a mut logstead_sql_exec::events::EventQueue,
     /// The session.
     pub session: &'a dyn Context,
     /// Schemas searched, as the setting has them.
@@ -151,12 +151,12 @@ pub struct DdlContext<'a> {
     /// The text the statement was parsed from: errors point into it.
     pub text: &'a str,
     /// What the query of CREATE TABLE AS may name.
-    pub given: Given<'a>,
+    pub given: StatementParameters<'a>,
 }
 
 /// Parameters of a statement that is not planned: those of the client, or the variables around it.
 #[derive(Clone, Copy, Default)]
-pub struct Given<'a> {
+pub struct StatementParameters<'a> {
     /// Types of the client's.
     pub types: &'a [Option<Oid>],
     /// Their values, or those of the variables.
@@ -187,7 +187,7 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
             )
         })?;
     cx.state.begin_statement(cx.txn, cx.store, database);
-    permit::ask(parsed, cx)?;
+    permissions::ask(parsed, cx)?;
     if let StatementKind::Utility(stmt) = &parsed.kind {
         utility::execute(stmt, cx).await?;
         return Ok(stmt.tag().to_owned());

@@ -3,14 +3,14 @@
 //! Columns, defaults and checks become the new table's as if they had been written there; indexes and comments follow
 //! when it is made.
 
-use super::columns::{NewColumn, NewConstraint, NewKind, NewSequence, OfColumn};
+use super::columns::{ColumnAttribute, NewColumn, NewConstraint, NewConstraintKind, NewSequence};
 use super::objects::no_relation;
 use super::{DdlContext, index};
 use crate::pg_catalog::calls;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::classes::{PG_CLASS, PG_CONSTRAINT};
-use logstead_sql_catalog::rights::denied_relation;
+use logstead_sql_catalog::privileges::denied_relation;
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{
     Catalog, Column, ConstraintKind, IndexDef, IndexKey, Relation, RelationKind, SequenceDef,
@@ -58,9 +58,13 @@ pub(super) async fn read(
             None => return Err(no_relation(name)),
         },
     };
-    // The whole of it: rights on columns do not do.
-    let allowed =
-        cx.judged(|judge, role| judge.on_relation(role, &source, privilege::SELECT, 0).0 != 0)?;
+    // The whole of it: privileges on columns do not do.
+    let allowed = cx.with_acl_checker(|acl_checker, role| {
+        acl_checker
+            .on_relation(role, &source, privilege::SELECT, 0)
+            .0
+            != 0
+    })?;
     if !allowed {
         return Err(denied_relation(&source));
     }
@@ -90,16 +94,16 @@ pub(super) fn columns(like: &Like, cx: &mut DdlContext<'_>) -> Result<Vec<NewCol
             sequence: None,
             constraints: Vec::new(),
             generated: None,
-            kept: Vec::new(),
+            attributes: Vec::new(),
         };
-        let kept: [(OfColumn, bool); 3] = [
+        let attributes: [(ColumnAttribute, bool); 3] = [
             (Attribute::Collation, true),
             (Attribute::Storage, like.includes(bits::STORAGE)),
             (Attribute::Compression, like.includes(bits::COMPRESSION)),
         ];
-        for (attribute, _) in kept.into_iter().filter(|(_, included)| *included) {
+        for (attribute, _) in attributes.into_iter().filter(|(_, included)| *included) {
             if let Some(value) = attributes::get(options, attribute(at)) {
-                new.kept.push((attribute, value.to_owned()));
+                new.attributes.push((attribute, value.to_owned()));
             }
         }
         match &from.default {
@@ -164,14 +168,14 @@ pub(super) fn constraints(like: &Like) -> Result<Vec<NewConstraint>> {
     for constraint in &source.constraints {
         let (name, kind) = match &constraint.kind {
             ConstraintKind::Check(text) if like.includes(bits::CONSTRAINTS) => {
-                let kind = NewKind::Check(Box::new(parse::parse_expr(text)?));
+                let kind = NewConstraintKind::Check(Box::new(parse::parse_expr(text)?));
                 (Some(constraint.name.clone()), kind)
             }
             ConstraintKind::PrimaryKey(index) if like.includes(bits::INDEXES) => {
-                (None, NewKind::Primary(key_names(source, *index)))
+                (None, NewConstraintKind::Primary(key_names(source, *index)))
             }
             ConstraintKind::Unique(index) if like.includes(bits::INDEXES) => {
-                (None, NewKind::Unique(key_names(source, *index)))
+                (None, NewConstraintKind::Unique(key_names(source, *index)))
             }
             _ => continue,
         };

@@ -5,7 +5,7 @@ use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_engine::{Row, RowBuilder, RowLock, Table, TableLock, WriteError};
 use logstead_sql_catalog::change::{Change, is_shared_class};
 use logstead_sql_catalog::classes::{PG_CLASS, PG_NAMESPACE};
-use logstead_sql_catalog::rights::kind_of;
+use logstead_sql_catalog::privileges::kind_of;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::store::{comment_name, write_error};
 use logstead_sql_catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIONS, SCHEMAS};
@@ -83,7 +83,7 @@ impl DdlContext<'_> {
         short.to_owned()
     }
 
-    /// 55006 while deferred constraints of the table's rows are still to be judged by its present definition.
+    /// 55006 while deferred constraints of the table's rows are still to be checked by its present definition.
     pub(super) fn refuse_pending(&mut self, table: Oid, what: &str) -> Result<()> {
         self.refuse_used(table, what, true)
     }
@@ -95,7 +95,7 @@ impl DdlContext<'_> {
         let relation = catalog.relations.get(&table).filter(|r| r.has_rows());
         let why = if relation.is_some_and(|r| self.in_use.contains(&r.storage)) {
             "it is being used by active queries in this session"
-        } else if pending && self.events.concern(table) {
+        } else if pending && self.events.has_deferred_for(table) {
             "it has pending trigger events"
         } else {
             return Ok(());
@@ -359,13 +359,13 @@ impl DdlContext<'_> {
     pub(super) async fn create_relation(&mut self, relation: Relation) -> Result<Arc<Relation>> {
         super::types::refuse_row_type(&*self.catalog()?, &relation)?;
         self.refuse_temporary_constants(&relation)?;
-        self.hold_types_of(&relation, None).await?;
-        self.hold_routines_of(&relation, None).await?;
+        self.lock_types_of(&relation, None).await?;
+        self.lock_routines_of(&relation, None).await?;
         super::composites::refuse_kept_rows(&relation, None, self)?;
         if relation.is_temporary() {
             self.temporary_name_is_free(relation.schema, &relation.name, relation.oid)?;
         } else {
-            self.hold_schema_of(relation.schema, &relation.schema_name)
+            self.lock_schema_of(relation.schema, &relation.schema_name)
                 .await?;
             let row = self.relation_row(&relation)?;
             if !self.insert_row(RELATIONS, &row).await? {
@@ -389,8 +389,8 @@ impl DdlContext<'_> {
             super::types::refuse_row_type(&*self.catalog()?, &relation)?;
         }
         self.refuse_temporary_constants(&relation)?;
-        self.hold_types_of(&relation, old.as_deref()).await?;
-        self.hold_routines_of(&relation, old.as_deref()).await?;
+        self.lock_types_of(&relation, old.as_deref()).await?;
+        self.lock_routines_of(&relation, old.as_deref()).await?;
         super::composites::refuse_kept_rows(&relation, old.as_deref(), self)?;
         if relation.is_temporary() {
             self.temporary_name_is_free(relation.schema, &relation.name, relation.oid)?;
@@ -399,7 +399,7 @@ impl DdlContext<'_> {
                 .as_ref()
                 .is_some_and(|old| old.schema != relation.schema)
             {
-                self.hold_schema_of(relation.schema, &relation.schema_name)
+                self.lock_schema_of(relation.schema, &relation.schema_name)
                     .await?;
             }
             let row = self.relation_row(&relation)?;
@@ -426,7 +426,7 @@ impl DdlContext<'_> {
             super::triggers::delete_rows(relation.oid, self).await?;
             self.change_row(RELATIONS, database, relation.oid, None)
                 .await?;
-            self.delete_rights(PG_CLASS, relation.oid).await?;
+            self.delete_privileges(PG_CLASS, relation.oid).await?;
         }
         self.state.push(Change::DropRelation(relation.oid));
         match relation.kind {
@@ -475,7 +475,7 @@ impl DdlContext<'_> {
         let table = self.storage(relation)?;
         self.state.detached(table, Arc::clone(index));
         self.state.push(Change::DropIndex(index.oid));
-        super::computed::forget(index, self).await
+        super::index_expressions::forget(index, self).await
     }
 
     /// Stores a new schema. `false` if the name is taken.
@@ -513,7 +513,7 @@ impl DdlContext<'_> {
     }
 
     /// Locks a schema: shared by who makes something in it, alone by who drops it. False if it was dropped meanwhile.
-    pub(super) async fn hold_schema(&mut self, schema: Oid, lock: RowLock) -> Result<bool> {
+    pub(super) async fn lock_schema(&mut self, schema: Oid, lock: RowLock) -> Result<bool> {
         let database = self.catalog()?.database;
         let Some(rid) = self.store.rid(SCHEMAS, database, schema) else {
             return Ok(self.catalog()?.schemas.contains_key(&schema));
@@ -537,8 +537,8 @@ impl DdlContext<'_> {
     }
 
     /// Keeps the schema that a relation or type goes to from being dropped until the transaction ends.
-    pub(super) async fn hold_schema_of(&mut self, schema: Oid, name: &str) -> Result<()> {
-        match self.hold_schema(schema, RowLock::KeyShare).await? {
+    pub(super) async fn lock_schema_of(&mut self, schema: Oid, name: &str) -> Result<()> {
+        match self.lock_schema(schema, RowLock::KeyShare).await? {
             true => Ok(()),
             false => Err(no_schema(name)),
         }
@@ -548,7 +548,7 @@ impl DdlContext<'_> {
     pub(super) async fn delete_schema(&mut self, oid: Oid) -> Result<()> {
         let database = self.catalog()?.database;
         self.change_row(SCHEMAS, database, oid, None).await?;
-        self.delete_rights(PG_NAMESPACE, oid).await?;
+        self.delete_privileges(PG_NAMESPACE, oid).await?;
         self.state.push(Change::DropSchema(oid));
         Ok(())
     }

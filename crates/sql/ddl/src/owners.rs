@@ -1,11 +1,11 @@
 //! Who owns what: ALTER ... OWNER TO, REASSIGN OWNED, DROP OWNED, and what keeps a role from being dropped.
 
 use super::alter_table::{system_relation, wrong_kind};
-use super::dependents::{self, Object};
+use super::dependents::{self, ObjectAddress};
 use super::object_address::{plain_name, type_of, unexpected_object, with_args};
 use super::objects::{no_relation, no_schema};
 use super::{
-    DdlContext, drop as dropping, extensions, grant, permit, routine_lookup, routines, types,
+    DdlContext, drop as dropping, extensions, grant, permissions, routine_lookup, routines, types,
 };
 use crate::pg_catalog::calls;
 use logstead_engine::TableLock;
@@ -14,7 +14,7 @@ use logstead_sql_catalog::classes::{
 };
 use logstead_sql_catalog::extensions::extension_name;
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
-use logstead_sql_catalog::rights::{Rights, denied};
+use logstead_sql_catalog::privileges::{ObjectPrivileges, denied};
 use logstead_sql_catalog::role::Role;
 use logstead_sql_catalog::role::acl::{Acl, AclKind, privilege as p};
 use logstead_sql_catalog::stored::RIGHTS;
@@ -46,7 +46,7 @@ pub(super) fn role_of_ident(name: &ast::Ident, cx: &mut DdlContext<'_>) -> Resul
 /// 42501 unless the current role may act as `owner`.
 pub(super) fn must_be_member(owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
-    match cx.judged(|judge, role| judge.members.is_member(role, owner))? {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.members.is_member(role, owner))? {
         true => Ok(()),
         false => {
             let name = catalog.roles.get(owner).map_or("?", |r| r.name.as_str());
@@ -62,20 +62,20 @@ pub(super) async fn give(
     owner: Oid,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    cx.hold_rights().await?;
-    let old = cx.catalog()?.whole_rights(class, object);
+    cx.lock_privileges().await?;
+    let old = cx.catalog()?.stored_privileges(class, object);
     if old.owner == owner {
         return Ok(());
     }
     let columns = old.columns.iter();
-    let rights = Rights {
+    let privileges = ObjectPrivileges {
         owner,
         acl: old.acl.as_ref().map(|acl| acl.with_owner(old.owner, owner)),
         columns: columns
             .map(|(at, acl)| (*at, acl.with_owner(old.owner, owner)))
             .collect(),
     };
-    cx.put_rights(class, object, &old, rights).await
+    cx.store_privileges(class, object, &old, privileges).await
 }
 
 /// ALTER TABLE ... OWNER TO, of whatever relation.
@@ -85,7 +85,7 @@ pub(super) async fn of_relation(oid: Oid, owner: &RoleSpec, cx: &mut DdlContext<
 }
 
 async fn relation(oid: Oid, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
-    cx.hold_rights().await?;
+    cx.lock_privileges().await?;
     let catalog = cx.catalog()?;
     let Some(found) = catalog.relations.get(&oid).cloned() else {
         let table = catalog.index_tables.get(&oid).copied().unwrap_or_default();
@@ -107,7 +107,7 @@ async fn relation(oid: Oid, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     if catalog.owner_of(PG_CLASS, oid) == owner {
         return Ok(());
     }
-    if let Some((table, _)) = permit::owning_table(&catalog, oid) {
+    if let Some((table, _)) = permissions::owning_table(&catalog, oid) {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             format!("cannot change owner of sequence \"{}\"", found.name),
@@ -128,8 +128,10 @@ async fn relation(oid: Oid, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     let found = found.ok_or_else(|| gone("?"))?;
     cx.must_own(&found)?;
     must_be_member(owner, cx)?;
-    let superuser = cx.judged(|judge, role| judge.members.is_superuser(role))?;
-    let create = cx.judged(|judge, _| judge.may_create_in(owner, found.schema))?;
+    let superuser =
+        cx.with_acl_checker(|acl_checker, role| acl_checker.members.is_superuser(role))?;
+    let create =
+        cx.with_acl_checker(|acl_checker, _| acl_checker.may_create_in(owner, found.schema))?;
     if !(superuser || create) {
         return Err(denied(format!(
             "permission denied for schema {}",
@@ -161,7 +163,7 @@ async fn with_sequences(relation: &Relation, owner: Oid, cx: &mut DdlContext<'_>
 /// Runs ALTER ... OWNER TO of what is no relation (`ExecAlterOwnerStmt`).
 pub(super) async fn alter(stmt: &AlterOwnerStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let (object, owner) = (&stmt.object, &stmt.newowner);
-    cx.hold_rights().await?;
+    cx.lock_privileges().await?;
     match stmt.object_type {
         kind @ (ObjectType::Function
         | ObjectType::Procedure
@@ -185,7 +187,7 @@ async fn of_type(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let owner = cx.find_role(owner)?.oid;
-    match types::to_be_given(name, of_domain, owner, cx).await? {
+    match types::locked_for_new_owner(name, of_domain, owner, cx).await? {
         Some(ty) => give(PG_TYPE, ty.oid, owner, cx).await,
         None => Ok(()),
     }
@@ -197,7 +199,7 @@ pub(super) async fn alter_relation(
     owner: &RoleSpec,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    cx.hold_rights().await?;
+    cx.lock_privileges().await?;
     let name = &stmt.relation;
     if stmt.objtype == AlteredKind::Type {
         return of_type(&name.names(), false, owner, cx).await;
@@ -220,7 +222,7 @@ pub(super) async fn alter_relation(
         catalog.relations.get(table)
     });
     if let Some(table) = table {
-        cx.judged(|judge, role| judge.must_own(role, table))??;
+        cx.with_acl_checker(|acl_checker, role| acl_checker.must_own(role, table))??;
     }
     let wanted = match (stmt.objtype, found.map(|r| &r.kind)) {
         (AlteredKind::View, Some(RelationKind::View(_)))
@@ -247,12 +249,15 @@ async fn schema(name: &str, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Result
     if catalog.owner_of(PG_NAMESPACE, schema) == owner {
         return Ok(());
     }
-    if !cx.judged(|judge, role| judge.owns(role, PG_NAMESPACE, schema))? {
+    if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_NAMESPACE, schema))? {
         return Err(denied(format!("must be owner of schema {name}")));
     }
     must_be_member(owner, cx)?;
     let database = catalog.database;
-    if cx.judged(|judge, role| judge.on_database(role, database, p::CREATE))? == 0 {
+    if cx
+        .with_acl_checker(|acl_checker, role| acl_checker.on_database(role, database, p::CREATE))?
+        == 0
+    {
         let name = &catalog.database_name;
         return Err(denied(format!("permission denied for database {name}")));
     }
@@ -271,15 +276,18 @@ async fn of_routine(
     if cx.catalog()?.owner_of(PG_PROC, found.oid) == owner {
         return Ok(());
     }
-    let Some(routine) = routines::hold(found.oid, cx).await? else {
+    let Some(routine) = routines::lock_routine(found.oid, cx).await? else {
         return Err(SqlError::internal("tuple concurrently updated"));
     };
-    let superuser = cx.judged(|judge, role| judge.members.is_superuser(role))?;
+    let superuser =
+        cx.with_acl_checker(|acl_checker, role| acl_checker.members.is_superuser(role))?;
     if !superuser {
         // Owners are those of functions, whatever it is.
         routine_lookup::must_own_as("function", &routine, cx)?;
         must_be_member(owner, cx)?;
-        if !cx.judged(|judge, _| judge.may_create_in(owner, routine.schema))? {
+        if !cx
+            .with_acl_checker(|acl_checker, _| acl_checker.may_create_in(owner, routine.schema))?
+        {
             let name = &routine.schema_name;
             return Err(denied(format!("permission denied for schema {name}")));
         }
@@ -289,13 +297,13 @@ async fn of_routine(
 
 async fn database(name: &str, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Result<()> {
     let owner = cx.find_role(owner)?.oid;
-    cx.hold_databases().await?;
+    cx.lock_databases_shared().await?;
     let catalog = cx.catalog()?;
     let database = grant::database(name, &catalog)?;
     if catalog.owner_of(PG_DATABASE, database) == owner {
         return Ok(());
     }
-    if !cx.judged(|judge, role| judge.owns(role, PG_DATABASE, database))? {
+    if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_DATABASE, database))? {
         return Err(denied(format!("must be owner of database {name}")));
     }
     must_be_member(owner, cx)?;
@@ -322,14 +330,16 @@ fn refuse_required(role: &Role, what: &str) -> Result<()> {
 
 /// Runs REASSIGN OWNED.
 pub(super) async fn reassign(stmt: &ReassignOwnedStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    cx.hold_rights().await?;
+    cx.lock_privileges().await?;
     let mut from = Vec::new();
     for role in &stmt.roles {
         from.push(cx.find_role(role)?);
     }
     let to = cx.find_role(&stmt.newrole)?;
     for role in from.iter().chain([&to]) {
-        if !cx.judged(|judge, asker| judge.members.has_privileges_of(asker, role.oid))? {
+        if !cx.with_acl_checker(|acl_checker, asker| {
+            acl_checker.members.has_privileges_of(asker, role.oid)
+        })? {
             return Err(denied("permission denied to reassign objects"));
         }
     }
@@ -347,9 +357,9 @@ pub(super) async fn reassign(stmt: &ReassignOwnedStmt, cx: &mut DdlContext<'_>) 
 
 /// What a role owns, oldest first.
 fn owned(catalog: &Catalog, role: Oid) -> Vec<(Oid, Oid)> {
-    let all = catalog.rights.objects.iter();
+    let all = catalog.privileges.objects.iter();
     let mut own: Vec<(Oid, Oid)> = all
-        .filter(|(_, rights)| rights.owner == role)
+        .filter(|(_, privileges)| privileges.owner == role)
         .map(|(object, _)| *object)
         .collect();
     own.sort_unstable_by_key(|(class, object)| (*object, *class));
@@ -358,14 +368,16 @@ fn owned(catalog: &Catalog, role: Oid) -> Vec<(Oid, Oid)> {
 
 /// Runs DROP OWNED.
 pub(super) async fn drop_owned(stmt: &DropOwnedStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    cx.hold_rights().await?;
+    cx.lock_privileges().await?;
     let cascade = stmt.behavior == DropBehavior::Cascade;
     let mut found = Vec::new();
     for role in &stmt.roles {
         found.push(cx.find_role(role)?);
     }
     for role in &found {
-        if !cx.judged(|judge, asker| judge.members.has_privileges_of(asker, role.oid))? {
+        if !cx.with_acl_checker(|acl_checker, asker| {
+            acl_checker.members.has_privileges_of(asker, role.oid)
+        })? {
             return Err(denied("permission denied to drop objects"));
         }
         refuse_required(role, "drop")?;
@@ -381,41 +393,46 @@ pub(super) async fn drop_owned(stmt: &DropOwnedStmt, cx: &mut DdlContext<'_>) ->
 /// Takes away what a role was granted, and its default privileges.
 async fn revoke_all(role: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
-    let judge = catalog.judge(&catalog.roles);
-    let mut objects: Vec<_> = catalog.rights.objects.iter().collect();
+    let acl_checker = catalog.acl_checker(&catalog.roles);
+    let mut objects: Vec<_> = catalog.privileges.objects.iter().collect();
     objects.sort_unstable_by_key(|(object, _)| **object);
-    for ((class, object), rights) in objects {
-        if rights.owner == role || !rights.lists().any(|acl| acl.names(role)) {
+    for ((class, object), privileges) in objects {
+        if privileges.owner == role || !privileges.lists().any(|acl| acl.names(role)) {
             continue;
         }
         // Who does not own it takes away what he may, as any REVOKE does.
-        if !cx.judged(|judge, asker| judge.members.has_privileges_of(asker, rights.owner))? {
+        if !cx.with_acl_checker(|acl_checker, asker| {
+            acl_checker
+                .members
+                .has_privileges_of(asker, privileges.owner)
+        })? {
             super::grant::revoke_from(role, (*class, *object), cx).await?;
             continue;
         }
-        let without = |acl: &Acl| acl.without(role, rights.owner, judge.members);
+        let without = |acl: &Acl| acl.without(role, privileges.owner, acl_checker.members);
         let mut columns = BTreeMap::new();
-        for (at, acl) in &rights.columns {
+        for (at, acl) in &privileges.columns {
             let left = without(acl)?;
             if !left.0.is_empty() {
                 columns.insert(*at, left);
             }
         }
-        let left = Rights {
-            owner: rights.owner,
-            acl: rights.acl.as_ref().map(without).transpose()?,
+        let left = ObjectPrivileges {
+            owner: privileges.owner,
+            acl: privileges.acl.as_ref().map(without).transpose()?,
             columns,
         };
-        cx.put_rights(*class, *object, rights, left).await?;
+        cx.store_privileges(*class, *object, privileges, left)
+            .await?;
     }
-    for (key, (_, acl)) in &catalog.rights.defaults {
+    for (key, (_, acl)) in &catalog.privileges.defaults {
         let left = match key.0 == role {
             true => None,
-            false if acl.names(role) => Some(acl.without(role, key.0, judge.members)?),
+            false if acl.names(role) => Some(acl.without(role, key.0, acl_checker.members)?),
             false => continue,
         };
         let left = left.filter(|acl| !acl.0.is_empty());
-        cx.put_default_rights(*key, left).await?;
+        cx.store_default_privileges(*key, left).await?;
     }
     Ok(())
 }
@@ -444,7 +461,7 @@ async fn drop_all(role: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<(
         let targets: Vec<Oid> = own
             .map(|(_, object)| object)
             .filter(|oid| catalog.relations.get(oid).is_some_and(|r| of_kind(r)))
-            .filter(|oid| permit::owning_table(&catalog, *oid).is_none())
+            .filter(|oid| permissions::owning_table(&catalog, *oid).is_none())
             .collect();
         if !targets.is_empty() {
             dropping::together(kind, targets, cascade, cx).await?;
@@ -452,14 +469,14 @@ async fn drop_all(role: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<(
     }
     let catalog = cx.catalog()?;
     let own = owned(&catalog, role).into_iter();
-    let own: Vec<Object> = own
+    let own: Vec<ObjectAddress> = own
         .filter(|(class, oid)| *class == PG_PROC && catalog.routines.get(*oid).is_some())
-        .map(|(_, oid)| Object::Routine(oid))
+        .map(|(_, oid)| ObjectAddress::Routine(oid))
         .collect();
-    dependents::clear(&own, None, cascade, cx).await?;
+    dependents::report_dependents(&own, None, cascade, cx).await?;
     for object in own {
-        if let Object::Routine(oid) = object
-            && routines::hold(oid, cx).await?.is_some()
+        if let ObjectAddress::Routine(oid) = object
+            && routines::lock_routine(oid, cx).await?.is_some()
         {
             routines::delete(oid, cx).await?;
         }
@@ -470,11 +487,11 @@ async fn drop_all(role: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<(
         .into_iter()
         .filter(|(class, _)| *class == PG_TYPE)
     {
-        if cx.hold_type(ty).await?.is_some() {
+        if cx.lock_type(ty).await?.is_some() {
             own_types.push(ty);
         }
     }
-    types::drop_held(own_types, cascade, cx).await?;
+    types::drop_locked_types(own_types, cascade, cx).await?;
     let catalog = cx.catalog()?;
     for (_, extension) in owned(&catalog, role)
         .into_iter()
@@ -500,10 +517,10 @@ async fn drop_all(role: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<(
 /// As PostgreSQL names an object.
 fn label(class: Oid, object: Oid, catalog: &Catalog, path: &[String]) -> String {
     match class {
-        PG_CLASS => dependents::describe(catalog, path, Object::Relation(object)),
-        PG_PROC => dependents::describe(catalog, path, Object::Routine(object)),
+        PG_CLASS => dependents::describe(catalog, path, ObjectAddress::Relation(object)),
+        PG_PROC => dependents::describe(catalog, path, ObjectAddress::Routine(object)),
         PG_LARGEOBJECT => format!("large object {object}"),
-        PG_TYPE => dependents::describe(catalog, path, Object::Type(object)),
+        PG_TYPE => dependents::describe(catalog, path, ObjectAddress::Type(object)),
         PG_EXTENSION => {
             let name = extension_name(catalog, object).unwrap_or("?");
             format!("extension {name}")
@@ -529,20 +546,20 @@ fn label(class: Oid, object: Oid, catalog: &Catalog, path: &[String]) -> String 
 /// What names a role in one catalog, each as a line, in PostgreSQL's order.
 fn lines(catalog: &Catalog, role: Oid, path: &[String], shared: bool) -> Vec<String> {
     let mut found: Vec<((Oid, Oid, usize), String)> = Vec::new();
-    for ((class, object), rights) in &catalog.rights.objects {
-        if !rights.names(role) || (*class == PG_DATABASE && !shared) {
+    for ((class, object), privileges) in &catalog.privileges.objects {
+        if !privileges.names(role) || (*class == PG_DATABASE && !shared) {
             continue;
         }
         let name = label(*class, *object, catalog, path);
         let key = |sub| (*object, *class, sub);
-        if rights.owner == role {
+        if privileges.owner == role {
             found.push((key(0), format!("owner of {name}")));
-        } else if rights.acl.as_ref().is_some_and(|acl| acl.names(role)) {
+        } else if privileges.acl.as_ref().is_some_and(|acl| acl.names(role)) {
             found.push((key(0), format!("privileges for {name}")));
         }
-        for (position, acl) in &rights.columns {
-            if rights.owner != role && acl.names(role) {
-                let column = Object::Column(*object, *position);
+        for (position, acl) in &privileges.columns {
+            if privileges.owner != role && acl.names(role) {
+                let column = ObjectAddress::Column(*object, *position);
                 let name = dependents::describe(catalog, path, column);
                 found.push((key(position + 1), format!("privileges for {name}")));
             }
@@ -551,13 +568,13 @@ fn lines(catalog: &Catalog, role: Oid, path: &[String], shared: bool) -> Vec<Str
     for relation in catalog.relations.values() {
         for policy in &relation.security.policies {
             if policy.roles.contains(&role) {
-                let object = Object::Policy(relation.oid, policy.oid);
+                let object = ObjectAddress::Policy(relation.oid, policy.oid);
                 let name = dependents::describe(catalog, path, object);
                 found.push(((policy.oid, PG_POLICY, 0), format!("target of {name}")));
             }
         }
     }
-    for ((owner, schema, kind), (oid, acl)) in &catalog.rights.defaults {
+    for ((owner, schema, kind), (oid, acl)) in &catalog.privileges.defaults {
         let what = match kind {
             AclKind::Sequence => "sequences",
             AclKind::Function => "functions",
@@ -569,7 +586,7 @@ fn lines(catalog: &Catalog, role: Oid, path: &[String], shared: bool) -> Vec<Str
         let place = catalog.schemas.get(schema);
         let place = place.map_or_else(String::new, |s| format!(" in schema {}", s.name));
         let text = format!("default privileges on new {what} belonging to role {name}{place}");
-        let key = (*oid, logstead_sql_catalog::rights::PG_DEFAULT_ACL, 0);
+        let key = (*oid, logstead_sql_catalog::privileges::PG_DEFAULT_ACL, 0);
         if *owner == role {
             found.push((key, format!("owner of {text}")));
         } else if acl.names(role) {
@@ -582,7 +599,7 @@ fn lines(catalog: &Catalog, role: Oid, path: &[String], shared: bool) -> Vec<Str
 
 /// 2BP01 while anything names the role.
 pub(super) async fn refuse_dependents(role: &Arc<Role>, cx: &mut DdlContext<'_>) -> Result<()> {
-    // Nobody writes rights meanwhile, and what others have written is there.
+    // Nobody writes privileges meanwhile, and what others have written is there.
     cx.lock_storage(RIGHTS, TableLock::Exclusive).await?;
     let catalog = cx.catalog()?;
     let mut all = lines(&catalog, role.oid, cx.search_path, true);

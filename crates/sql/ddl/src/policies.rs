@@ -8,7 +8,7 @@ use super::{DdlContext, view};
 use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::classes::PG_CLASS;
-use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::acl::PUBLIC;
 use logstead_sql_catalog::{Policy, Relation, RelationKind, RowSecurity, View, ViewSource};
 use logstead_sql_parse::PolicyCommand;
@@ -188,7 +188,7 @@ fn policy_of(name: &str, table: &Relation) -> Result<Policy> {
 
 /// 42501 unless the table is the role's; PostgreSQL has two words for it.
 fn must_own(relation: &Relation, word: &str, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.judged(|judge, role| judge.owns(role, PG_CLASS, relation.oid))? {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_CLASS, relation.oid))? {
         true => Ok(()),
         false => Err(not_owner(relation, word)),
     }
@@ -232,7 +232,7 @@ async fn named_roles(names: &[RoleSpec], cx: &mut DdlContext<'_>) -> Result<Vec<
     for name in names {
         roles.push(cx.find_role(name)?.oid);
     }
-    cx.hold_roles(&roles).await?;
+    cx.lock_named_roles(&roles).await?;
     Ok(roles)
 }
 
@@ -256,7 +256,7 @@ async fn condition(
         let reads = bound.tables().read.clone();
         let bound = cx.may_define(bound)?;
         for (_, routine, _) in &bound.query.routines {
-            super::routines::hold(*routine, cx).await?;
+            super::routines::lock_routine(*routine, cx).await?;
         }
         for read in &reads {
             cx.lock_storage(read.storage, TableLock::Read).await?;

@@ -10,7 +10,7 @@ use logstead_sql_parse::lower_type;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::collations::collation_by_name;
 use logstead_sql_types::value::user::{
-    self, Class, MULTIRANGE_STEP, RangeType, UserKind, UserType, of_users,
+    self, MULTIRANGE_STEP, RangeType, UserKind, UserType, UserTypeClass, of_users,
 };
 use logstead_sql_types::value::{Oid, info, oid};
 use logstead_types::SqlState;
@@ -61,7 +61,12 @@ fn refuse(subtype: Oid) -> Result<()> {
         oid::BPCHAR | oid::CITEXT | oid::HSTORE | oid::RECORD
     ) || matches!(
         user::class(element),
-        Some(Class::Domain | Class::Composite | Class::Range | Class::Multirange)
+        Some(
+            UserTypeClass::Domain
+                | UserTypeClass::Composite
+                | UserTypeClass::Range
+                | UserTypeClass::Multirange
+        )
     ) || info::by_oid(element).is_some_and(|t| matches!(t.kind, 'r' | 'm'));
     match refused {
         true => Err(SqlError::unsupported(format!(

@@ -35,11 +35,11 @@ pub(super) fn renamed(text: &str, old: &str, new: &str) -> Result<String> {
     }
     let mut expr = parse::parse_expr(text)?;
     let _ = expr.visit(&mut Renamer(old, new));
-    Ok(user::numbered(|| deparse::normal(&expr)))
+    Ok(user::with_numbered_types(|| deparse::normal(&expr)))
 }
 
 /// Puts another name in the place of a relation's own.
-struct Rows<'a> {
+struct RowRenamer<'a> {
     relation: &'a Relation,
     new: &'a str,
     /// It stands for the row, which a column of that name would hide.
@@ -47,7 +47,7 @@ struct Rows<'a> {
     found: bool,
 }
 
-impl Rows<'_> {
+impl RowRenamer<'_> {
     fn put(&mut self, ident: &mut ast::Ident) {
         if fold(ident) == self.relation.name {
             *ident = ast::Ident::with_quote('"', self.new);
@@ -56,7 +56,7 @@ impl Rows<'_> {
     }
 }
 
-impl VisitorMut for Rows<'_> {
+impl VisitorMut for RowRenamer<'_> {
     type Break = ();
     fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
         match expr {
@@ -99,14 +99,14 @@ impl VisitorMut for Rows<'_> {
 fn with_name(text: &str, relation: &Relation, new: &str) -> Option<(String, bool)> {
     // What cannot be read before is not made worse.
     let mut expr = parse::parse_expr(text).ok()?;
-    let mut rows = Rows {
+    let mut rows = RowRenamer {
         relation,
         new,
         whole: false,
         found: false,
     };
     let _ = expr.visit(&mut rows);
-    let text = || user::numbered(|| deparse::normal(&expr));
+    let text = || user::with_numbered_types(|| deparse::normal(&expr));
     rows.found.then(|| (text(), rows.whole))
 }
 

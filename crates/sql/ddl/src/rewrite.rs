@@ -271,7 +271,7 @@ pub(super) async fn rewrite(
     super::create_table::make_storage(cx, &new);
     copy_rows(cx, old, &new, change).await?;
     for index in &new.indexes {
-        if !cx.state.is_outdated(index.oid) {
+        if !cx.state.is_stale(index.oid) {
             cx.attach(&new, index).await?;
         }
     }

@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP ROLE, and memberships.
 //!
 //! All of it happens under one lock, that of the roles' table: whoever changes a role sees all roles as they are, and
-//! no two transactions make a circle of memberships between them. Who asks is judged by the roles as the transaction
+//! no two transactions make a circle of memberships between them. Who asks is checked by the roles as the transaction
 //! sees them.
 
 use super::object_address::plain_name;
@@ -108,18 +108,18 @@ fn new_name(name: &str, cx: &mut DdlContext<'_>) -> Result<String> {
 }
 
 /// Who asks, and what it may.
-struct Asker {
+struct CallerRole {
     superuser: bool,
     create_role: bool,
     oid: Oid,
 }
 
-fn asker(cx: &mut DdlContext<'_>) -> Result<Asker> {
+fn asker(cx: &mut DdlContext<'_>) -> Result<CallerRole> {
     let oid = cx.session.current_role();
     let roles = cx.roles()?;
     let role = roles.get(oid);
     let superuser = role.is_some_and(|role| role.superuser);
-    Ok(Asker {
+    Ok(CallerRole {
         superuser,
         create_role: superuser || role.is_some_and(|role| role.create_role),
         oid,
@@ -304,7 +304,7 @@ pub(super) async fn create(stmt: &CreateRoleStmt, cx: &mut DdlContext<'_>) -> Re
 }
 
 /// 42501 unless who asks may make a role with the options.
-fn may_create(options: &RoleOptions, cx: &mut DdlContext<'_>) -> Result<Asker> {
+fn may_create(options: &RoleOptions, cx: &mut DdlContext<'_>) -> Result<CallerRole> {
     let asker = asker(cx)?;
     if !asker.superuser {
         let wants = |option: Option<bool>| option == Some(true);
@@ -514,7 +514,7 @@ fn change_setting(
 }
 
 /// 42501 unless who asks may drop roles.
-fn may_drop(cx: &mut DdlContext<'_>) -> Result<Asker> {
+fn may_drop(cx: &mut DdlContext<'_>) -> Result<CallerRole> {
     let asker = asker(cx)?;
     match asker.create_role {
         true => Ok(asker),

@@ -5,7 +5,7 @@
 use super::DdlContext;
 use super::expressions::{bound, default_text};
 use super::routines::{ARGS_MAX, invalid, is_polymorphic, type_of};
-use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{ArgMode, Argument, Language};
 use logstead_sql_func::{CastContext, can_coerce};
 use logstead_sql_parse::ast::{
@@ -152,7 +152,9 @@ fn default_of(expr: &Expr, ty: Oid, cx: &mut DdlContext<'_>) -> Result<String> {
     }
     Ok(match default_text(&lowered, as_type, cx)? {
         Some(text) => text,
-        None => user::numbered(|| format!("NULL::{}", info::format_type_bare(as_type.oid))),
+        None => {
+            user::with_numbered_types(|| format!("NULL::{}", info::format_type_bare(as_type.oid)))
+        }
     })
 }
 
@@ -201,7 +203,7 @@ pub(super) fn result_of(
 /// The language of a new function.
 pub(super) fn language_of(said: Option<&str>, cx: &mut DdlContext<'_>) -> Result<Language> {
     let untrusted = |name: &str, cx: &mut DdlContext<'_>| match cx
-        .judged(|judge, role| judge.members.is_superuser(role))
+        .with_acl_checker(|acl_checker, role| acl_checker.members.is_superuser(role))
     {
         Ok(false) => denied(format!("permission denied for language {name}")),
         Ok(true) => SqlError::unsupported(format!("LANGUAGE {name}")),

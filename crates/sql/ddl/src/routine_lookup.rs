@@ -8,7 +8,7 @@ use super::routine_arguments::mode_of;
 use super::routines::type_of;
 use crate::pg_catalog::calls;
 use logstead_sql_catalog::classes::PG_PROC;
-use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{ArgMode, Routine};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{FunctionParameterMode, ObjectType, ObjectWithArgs};
@@ -212,7 +212,7 @@ pub(super) fn must_own(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()>
 
 /// The same, of what is called so.
 pub(super) fn must_own_as(word: &str, routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.judged(|judge, role| judge.owns(role, PG_PROC, routine.oid))? {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_PROC, routine.oid))? {
         true => Ok(()),
         false => Err(denied(format!("must be owner of {word} {}", routine.name))),
     }

@@ -3,7 +3,7 @@
 use super::routines::invalid;
 use super::settings_change::SettingChange;
 use super::{DdlContext, define};
-use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{Parallel, Routine};
 use logstead_sql_catalog::settings;
 use logstead_sql_func::Volatility;
@@ -129,7 +129,8 @@ impl Properties {
             routine.definer = definer;
         }
         if let Some(leakproof) = self.leakproof {
-            let superuser = cx.judged(|judge, role| judge.members.is_superuser(role))?;
+            let superuser =
+                cx.with_acl_checker(|acl_checker, role| acl_checker.members.is_superuser(role))?;
             if leakproof && !superuser {
                 return Err(denied("only superuser can define a leakproof function"));
             }

@@ -5,7 +5,7 @@
 
 use super::DdlContext;
 use super::define::type_names;
-use super::dependents::{self, Object};
+use super::dependents::{self, ObjectAddress};
 use super::expressions::with_planner;
 use super::object_address::with_args;
 use super::objects::no_schema;
@@ -214,13 +214,13 @@ pub(super) async fn create(new: &CreateFunctionStmt, cx: &mut DdlContext<'_>) ->
 /// Adds a function whose name and types nobody has.
 pub(super) async fn insert(routine: Routine, cx: &mut DdlContext<'_>) -> Result<()> {
     if routine.is_temporary() {
-        hold_types(&routine, cx).await?;
+        lock_types_of_routine(&routine, cx).await?;
         cx.state.push(Change::PutRoutine(Arc::new(routine)));
         return Ok(());
     }
-    cx.hold_schema_of(routine.schema, &routine.schema_name)
+    cx.lock_schema_of(routine.schema, &routine.schema_name)
         .await?;
-    hold_types(&routine, cx).await?;
+    lock_types_of_routine(&routine, cx).await?;
     let row = stored_routines::encode(cx.catalog()?.database, &routine);
     if !cx.insert_row(RELATIONS, &row).await? {
         return Err(exists(&routine));
@@ -288,7 +288,10 @@ fn check(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
     })
 }
 
-pub(super) async fn hold_types(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn lock_types_of_routine(
+    routine: &Routine,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let mut used: BTreeSet<Oid> = routine.types().filter_map(of_users).collect();
     let catalog = cx.catalog()?;
     let temporary = |ty: &Oid| {
@@ -312,13 +315,16 @@ pub(super) async fn hold_types(routine: &Routine, cx: &mut DdlContext<'_>) -> Re
         called.extend(own.filter(|f| catalog.routines.get(*f).is_some()));
     }
     called.remove(&routine.oid);
-    cx.hold_routines(called).await?;
-    cx.hold_types(used).await
+    cx.lock_routines(called).await?;
+    cx.lock_types(used).await
 }
 
 /// The row of a function is written again as it is, or as it is to be: whoever else does waits. Gives the function as
 /// it is then.
-pub(super) async fn hold(oid: Oid, cx: &mut DdlContext<'_>) -> Result<Option<Arc<Routine>>> {
+pub(super) async fn lock_routine(
+    oid: Oid,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Arc<Routine>>> {
     loop {
         let Some(before) = cx.catalog()?.routines.get(oid).cloned() else {
             return Ok(None);
@@ -341,23 +347,23 @@ pub(super) async fn hold(oid: Oid, cx: &mut DdlContext<'_>) -> Result<Option<Arc
 
 impl DdlContext<'_> {
     /// Holds the functions that expressions of a table have come to depend on.
-    pub(super) async fn hold_routines_of(
+    pub(super) async fn lock_routines_of(
         &mut self,
         relation: &Relation,
         old: Option<&Relation>,
     ) -> Result<()> {
         let known: BTreeSet<Oid> = old.into_iter().flat_map(routines_named).collect();
         let new: BTreeSet<Oid> = routines_named(relation).collect();
-        self.hold_routines(new.difference(&known).copied()).await
+        self.lock_routines(new.difference(&known).copied()).await
     }
 
     /// The same of functions by number.
-    pub(super) async fn hold_routines(
+    pub(super) async fn lock_routines(
         &mut self,
         routines: impl IntoIterator<Item = Oid>,
     ) -> Result<()> {
         for routine in routines {
-            if hold(routine, self).await?.is_none() {
+            if lock_routine(routine, self).await?.is_none() {
                 return Err(SqlError::new(
                     SqlState::UNDEFINED_FUNCTION,
                     format!("function with OID {routine} does not exist"),
@@ -457,10 +463,10 @@ async fn replace(
         )));
     }
     check(&routine, cx)?;
-    if hold(known.oid, cx).await?.is_none() {
+    if lock_routine(known.oid, cx).await?.is_none() {
         return Err(SqlError::internal("tuple concurrently updated"));
     }
-    hold_types(&routine, cx).await?;
+    lock_types_of_routine(&routine, cx).await?;
     put(routine, cx).await
 }
 
@@ -474,7 +480,7 @@ async fn altered(
 ) -> Result<Arc<Routine>> {
     let found = named(kind, target, cx)?;
     must_own_as(word.unwrap_or(found.word()), &found, cx)?;
-    let held = hold(found.oid, cx).await?;
+    let held = lock_routine(found.oid, cx).await?;
     held.ok_or_else(|| SqlError::internal("tuple concurrently updated"))
 }
 
@@ -524,7 +530,7 @@ pub(super) async fn set_schema(
     let schema = cx.target_schema(Some(&schema.name))?;
     refuse_moving_temporary(&found.schema_name, &schema.name)?;
     cx.must_create_in(schema.oid)?;
-    cx.hold_schema_of(schema.oid, &schema.name).await?;
+    cx.lock_schema_of(schema.oid, &schema.name).await?;
     changed.schema = schema.oid;
     changed.schema_name.clone_from(&schema.name);
     refuse_taken(&changed, &*cx.catalog()?)?;
@@ -565,15 +571,19 @@ pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
         }
         let schema = routine.schema;
         let class = logstead_sql_catalog::classes::PG_NAMESPACE;
-        if !cx.judged(|judge, role| judge.owns(role, class, schema))? {
+        if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, class, schema))? {
             must_own(&routine, cx)?;
         }
-        if hold(routine.oid, cx).await?.is_some() && !targets.contains(&routine.oid) {
+        if lock_routine(routine.oid, cx).await?.is_some() && !targets.contains(&routine.oid) {
             targets.push(routine.oid);
         }
     }
-    let objects: Vec<Object> = targets.iter().copied().map(Object::Routine).collect();
-    dependents::clear(&objects, None, cascade, cx).await?;
+    let objects: Vec<ObjectAddress> = targets
+        .iter()
+        .copied()
+        .map(ObjectAddress::Routine)
+        .collect();
+    dependents::report_dependents(&objects, None, cascade, cx).await?;
     for oid in targets {
         delete(oid, cx).await?;
     }
@@ -587,7 +597,7 @@ pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     if !found.is_some_and(|routine| routine.is_temporary()) {
         cx.change_row(RELATIONS, catalog.database, oid, None)
             .await?;
-        cx.delete_rights(PG_PROC, oid).await?;
+        cx.delete_privileges(PG_PROC, oid).await?;
     }
     cx.state.push(Change::DropRoutine(oid));
     Ok(())

@@ -5,10 +5,10 @@
 //! transaction rolls back, or goes back to an earlier savepoint) the hook takes the statement's part off the list and
 //! drops the storages it made. So rollback needs no call from the session: whoever looks next finds the list as it was.
 
-use super::computed::Unfilled;
+use super::index_expressions::PendingIndexBuild;
 use logstead_engine::{Outcome, Table, Txn};
 use logstead_sql_catalog::change::Change;
-use logstead_sql_catalog::in_use::Closed;
+use logstead_sql_catalog::database_usage::DatabaseCloseGuard;
 use logstead_sql_catalog::store::CatalogStore;
 use logstead_sql_catalog::{Catalog, IndexDef, TempObjects};
 use logstead_sql_types::error::{Result, SqlError};
@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 #[derive(Default)]
-struct Log {
+struct CatalogChanges {
     changes: Vec<Change>,
     /// Storages made: dropped when undone.
     made: Vec<TableId>,
@@ -33,16 +33,16 @@ struct Log {
     sequences_made: Vec<TableId>,
     sequences_unused: Vec<TableId>,
     /// Types whose rows this transaction has written: they change no more for others until it ends.
-    held_types: Vec<Oid>,
+    locked_types: Vec<Oid>,
     /// Databases that nobody enters before the transaction ends.
-    closed: Vec<Closed>,
+    closed: Vec<DatabaseCloseGuard>,
     /// Rises when something is taken off.
     undone: u64,
 }
 
 /// Lengths of the lists when a statement began.
 #[derive(Clone, Copy)]
-struct Mark {
+struct StatementMark {
     changes: usize,
     made: usize,
     attached: usize,
@@ -50,13 +50,13 @@ struct Mark {
     detached: usize,
     sequences_made: usize,
     sequences_unused: usize,
-    held_types: usize,
+    locked_types: usize,
     closed: usize,
 }
 
-impl Log {
-    fn mark(&self) -> Mark {
-        Mark {
+impl CatalogChanges {
+    fn mark(&self) -> StatementMark {
+        StatementMark {
             changes: self.changes.len(),
             made: self.made.len(),
             attached: self.attached.len(),
@@ -64,18 +64,18 @@ impl Log {
             detached: self.detached.len(),
             sequences_made: self.sequences_made.len(),
             sequences_unused: self.sequences_unused.len(),
-            held_types: self.held_types.len(),
+            locked_types: self.locked_types.len(),
             closed: self.closed.len(),
         }
     }
 
-    fn undo(&mut self, to: Mark, store: &CatalogStore) {
+    fn undo(&mut self, to: StatementMark, store: &CatalogStore) {
         self.undone += 1;
         self.changes.truncate(to.changes);
         self.unused.truncate(to.unused);
         self.detached.truncate(to.detached);
         self.sequences_unused.truncate(to.sequences_unused);
-        self.held_types.truncate(to.held_types);
+        self.locked_types.truncate(to.locked_types);
         self.closed.truncate(to.closed);
         for (table, index) in self.attached.drain(to.attached.min(self.attached.len())..) {
             store.engine().drop_index(&table, index.storage);
@@ -131,19 +131,19 @@ impl Log {
 /// A transaction's own view of the catalog. The session keeps one per transaction and makes a new one for the next.
 #[derive(Default)]
 pub struct DdlState {
-    log: Rc<RefCell<Log>>,
+    log: Rc<RefCell<CatalogChanges>>,
     /// The catalog with this transaction's changes, and what it was made from.
-    private: Option<Private>,
+    private: Option<PrivateCatalog>,
     /// The session's temporary objects; who has none cannot make any.
     temporary: Option<Rc<TempObjects>>,
     /// Indexes that the statement has left to be built when rows have what is computed for them.
-    unfilled: Vec<Unfilled>,
+    pending_builds: Vec<PendingIndexBuild>,
     /// Indexes as they were before the statement changed what they are made of: they are made anew when it has done
     /// all else.
-    outdated: Vec<Arc<IndexDef>>,
+    stale_indexes: Vec<Arc<IndexDef>>,
 }
 
-struct Private {
+struct PrivateCatalog {
     catalog: Arc<Catalog>,
     base_version: u64,
     changes: usize,
@@ -199,7 +199,7 @@ impl DdlState {
             }
             None => Arc::new(store.derive(&current, &log.changes)),
         };
-        self.private = Some(Private {
+        self.private = Some(PrivateCatalog {
             catalog: Arc::clone(&catalog),
             base_version: current.version,
             changes: log.changes.len(),
@@ -228,27 +228,27 @@ impl DdlState {
         }));
     }
 
-    pub(super) fn leave_unfilled(&mut self, unfilled: Unfilled) {
-        self.unfilled.push(unfilled);
+    pub(super) fn defer_index_build(&mut self, pending_builds: PendingIndexBuild) {
+        self.pending_builds.push(pending_builds);
     }
 
-    pub(super) fn outdate(&mut self, old: Arc<IndexDef>) {
-        self.outdated.push(old);
+    pub(super) fn mark_stale(&mut self, old: Arc<IndexDef>) {
+        self.stale_indexes.push(old);
     }
 
-    pub(super) fn is_outdated(&self, index: Oid) -> bool {
-        self.outdated.iter().any(|old| old.oid == index)
+    pub(super) fn is_stale(&self, index: Oid) -> bool {
+        self.stale_indexes.iter().any(|old| old.oid == index)
     }
 
-    pub(super) fn take_outdated(&mut self) -> Vec<Arc<IndexDef>> {
-        std::mem::take(&mut self.outdated)
+    pub(super) fn take_stale(&mut self) -> Vec<Arc<IndexDef>> {
+        std::mem::take(&mut self.stale_indexes)
     }
 
     /// The indexes that are still to be built.
-    pub fn take_unfilled(&mut self) -> Vec<Unfilled> {
+    pub fn take_pending_builds(&mut self) -> Vec<PendingIndexBuild> {
         // None but what a statement that failed has left.
-        self.outdated.clear();
-        std::mem::take(&mut self.unfilled)
+        self.stale_indexes.clear();
+        std::mem::take(&mut self.pending_builds)
     }
 
     pub(super) fn push(&mut self, change: Change) {
@@ -256,16 +256,16 @@ impl DdlState {
     }
 
     /// Notes that nobody else changes or drops a type before the transaction ends.
-    pub(super) fn hold_type(&mut self, ty: Oid) {
-        self.log.borrow_mut().held_types.push(ty);
+    pub(super) fn lock_type(&mut self, ty: Oid) {
+        self.log.borrow_mut().locked_types.push(ty);
     }
 
-    pub(super) fn holds_type(&self, ty: Oid) -> bool {
-        self.log.borrow().held_types.contains(&ty)
+    pub(super) fn has_locked_type(&self, ty: Oid) -> bool {
+        self.log.borrow().locked_types.contains(&ty)
     }
 
     /// Keeps a database closed until the transaction has ended.
-    pub(super) fn close(&mut self, closed: Closed) {
+    pub(super) fn close(&mut self, closed: DatabaseCloseGuard) {
         self.log.borrow_mut().closed.push(closed);
     }
 

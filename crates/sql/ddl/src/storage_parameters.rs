@@ -1,4 +1,4 @@
-//! Storage parameters of tables and indexes: they change nothing here, and are judged and shown again as PostgreSQL
+//! Storage parameters of tables and indexes: they change nothing here, and are checked and shown again as PostgreSQL
 //! does.
 
 use super::define;
@@ -8,7 +8,7 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
 /// What a parameter may be.
-enum Kind {
+enum ParameterKind {
     Bool,
     Int(i32, i32),
     Real(f64, f64),
@@ -18,11 +18,11 @@ enum Kind {
 /// A parameter, and whether what keeps long values of a table has it too.
 struct Parameter {
     name: &'static str,
-    kind: Kind,
+    kind: ParameterKind,
     toast: bool,
 }
 
-const fn parameter(name: &'static str, kind: Kind, toast: bool) -> Parameter {
+const fn parameter(name: &'static str, kind: ParameterKind, toast: bool) -> Parameter {
     Parameter { name, kind, toast }
 }
 
@@ -30,75 +30,91 @@ const AGE_MAX: i32 = 2_000_000_000;
 
 /// Those of PostgreSQL 15 for tables and for indexes of ordered trees.
 const PARAMETERS: &[Parameter] = &[
-    parameter("autovacuum_enabled", Kind::Bool, true),
-    parameter("user_catalog_table", Kind::Bool, false),
-    parameter("vacuum_truncate", Kind::Bool, true),
-    parameter("deduplicate_items", Kind::Bool, false),
-    parameter("fillfactor", Kind::Int(10, 100), false),
-    parameter("autovacuum_vacuum_threshold", Kind::Int(0, i32::MAX), true),
+    parameter("autovacuum_enabled", ParameterKind::Bool, true),
+    parameter("user_catalog_table", ParameterKind::Bool, false),
+    parameter("vacuum_truncate", ParameterKind::Bool, true),
+    parameter("deduplicate_items", ParameterKind::Bool, false),
+    parameter("fillfactor", ParameterKind::Int(10, 100), false),
+    parameter(
+        "autovacuum_vacuum_threshold",
+        ParameterKind::Int(0, i32::MAX),
+        true,
+    ),
     parameter(
         "autovacuum_vacuum_insert_threshold",
-        Kind::Int(-1, i32::MAX),
+        ParameterKind::Int(-1, i32::MAX),
         true,
     ),
     parameter(
         "autovacuum_analyze_threshold",
-        Kind::Int(0, i32::MAX),
+        ParameterKind::Int(0, i32::MAX),
         false,
     ),
-    parameter("autovacuum_vacuum_cost_limit", Kind::Int(1, 10_000), true),
+    parameter(
+        "autovacuum_vacuum_cost_limit",
+        ParameterKind::Int(1, 10_000),
+        true,
+    ),
     parameter(
         "autovacuum_freeze_min_age",
-        Kind::Int(0, 1_000_000_000),
+        ParameterKind::Int(0, 1_000_000_000),
         true,
     ),
     parameter(
         "autovacuum_multixact_freeze_min_age",
-        Kind::Int(0, 1_000_000_000),
+        ParameterKind::Int(0, 1_000_000_000),
         true,
     ),
     parameter(
         "autovacuum_freeze_max_age",
-        Kind::Int(100_000, AGE_MAX),
+        ParameterKind::Int(100_000, AGE_MAX),
         true,
     ),
     parameter(
         "autovacuum_multixact_freeze_max_age",
-        Kind::Int(10_000, AGE_MAX),
+        ParameterKind::Int(10_000, AGE_MAX),
         true,
     ),
-    parameter("autovacuum_freeze_table_age", Kind::Int(0, AGE_MAX), true),
+    parameter(
+        "autovacuum_freeze_table_age",
+        ParameterKind::Int(0, AGE_MAX),
+        true,
+    ),
     parameter(
         "autovacuum_multixact_freeze_table_age",
-        Kind::Int(0, AGE_MAX),
+        ParameterKind::Int(0, AGE_MAX),
         true,
     ),
-    parameter("log_autovacuum_min_duration", Kind::Int(-1, i32::MAX), true),
-    parameter("toast_tuple_target", Kind::Int(128, 8160), false),
-    parameter("parallel_workers", Kind::Int(0, 1024), false),
+    parameter(
+        "log_autovacuum_min_duration",
+        ParameterKind::Int(-1, i32::MAX),
+        true,
+    ),
+    parameter("toast_tuple_target", ParameterKind::Int(128, 8160), false),
+    parameter("parallel_workers", ParameterKind::Int(0, 1024), false),
     parameter(
         "autovacuum_vacuum_cost_delay",
-        Kind::Real(-1.0, 100.0),
+        ParameterKind::Real(-1.0, 100.0),
         true,
     ),
     parameter(
         "autovacuum_vacuum_scale_factor",
-        Kind::Real(0.0, 100.0),
+        ParameterKind::Real(0.0, 100.0),
         true,
     ),
     parameter(
         "autovacuum_vacuum_insert_scale_factor",
-        Kind::Real(0.0, 100.0),
+        ParameterKind::Real(0.0, 100.0),
         true,
     ),
     parameter(
         "autovacuum_analyze_scale_factor",
-        Kind::Real(0.0, 100.0),
+        ParameterKind::Real(0.0, 100.0),
         false,
     ),
     parameter(
         "vacuum_index_cleanup",
-        Kind::Words(&["auto", "on", "off"]),
+        ParameterKind::Words(&["auto", "on", "off"]),
         true,
     ),
 ];
@@ -155,7 +171,7 @@ fn read(options: &[DefElem], of_index: bool) -> Result<Vec<String>> {
         }
         read.push((space, name, value));
     }
-    // Those of the table itself are judged first.
+    // Those of the table itself are checked first.
     for of_toast in [false, true] {
         let own = |(space, ..): &&(Option<String>, String, String)| space.is_some() == of_toast;
         let mut seen: Vec<&str> = Vec::new();
@@ -205,11 +221,11 @@ impl Parameter {
             )
         };
         match &self.kind {
-            Kind::Bool => match parse_bool(value) {
+            ParameterKind::Bool => match parse_bool(value) {
                 Some(_) => Ok(()),
                 None => wrong("boolean"),
             },
-            Kind::Int(low, high) => {
+            ParameterKind::Int(low, high) => {
                 let Ok(number) = value.trim().parse::<f64>() else {
                     return wrong("integer");
                 };
@@ -222,7 +238,7 @@ impl Parameter {
                     false => outside(low.to_string(), high.to_string()),
                 }
             }
-            Kind::Real(low, high) => {
+            ParameterKind::Real(low, high) => {
                 let Ok(number) = value.trim().parse::<f64>() else {
                     return wrong("floating point");
                 };
@@ -231,7 +247,7 @@ impl Parameter {
                     false => outside(format!("{low:.6}"), format!("{high:.6}")),
                 }
             }
-            Kind::Words(words) => {
+            ParameterKind::Words(words) => {
                 let known = words.iter().any(|word| value.eq_ignore_ascii_case(word));
                 match known || parse_bool(value).is_some() {
                     true => Ok(()),

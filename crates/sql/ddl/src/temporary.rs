@@ -45,8 +45,8 @@ pub async fn at_commit(cx: &mut DdlContext<'_>) -> Result<()> {
         match action {
             OnCommit::DeleteRows => empty(&table, cx).await?,
             OnCommit::Drop => {
-                let target = super::dependents::Object::Relation(oid);
-                super::dependents::clear(&[target], None, true, cx).await?;
+                let target = super::dependents::ObjectAddress::Relation(oid);
+                super::dependents::report_dependents(&[target], None, true, cx).await?;
                 delete(&table, cx).await?;
             }
         }

@@ -14,7 +14,7 @@ use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::PG_CLASS;
-use logstead_sql_catalog::rights::{denied, denied_relation};
+use logstead_sql_catalog::privileges::{denied, denied_relation};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_catalog::stored::RELATIONS;
@@ -201,8 +201,12 @@ fn cannot_have(name: &str) -> SqlError {
 
 /// 42501: TRIGGER is needed to make one.
 fn may_create(relation: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
-    let has =
-        cx.judged(|judge, role| judge.on_relation(role, relation, privilege::TRIGGER, 0).0 != 0)?;
+    let has = cx.with_acl_checker(|acl_checker, role| {
+        acl_checker
+            .on_relation(role, relation, privilege::TRIGGER, 0)
+            .0
+            != 0
+    })?;
     match has {
         true => Ok(()),
         false => Err(denied_relation(relation)),
@@ -211,7 +215,7 @@ fn may_create(relation: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
 
 /// 42501: the relation is needed to do anything else, as a thing called `word`.
 fn must_own(relation: &Relation, word: &str, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.judged(|judge, role| judge.owns(role, PG_CLASS, relation.oid))? {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_CLASS, relation.oid))? {
         true => Ok(()),
         false => Err(denied(format!("must be owner of {word} {}", relation.name))),
     }
@@ -276,7 +280,7 @@ async fn users_function(
             function.name
         )));
     }
-    if routines::hold(function.oid, cx).await?.is_none() {
+    if routines::lock_routine(function.oid, cx).await?.is_none() {
         return Err(SqlError::internal("tuple concurrently updated"));
     }
     Ok(function.oid)
@@ -492,7 +496,7 @@ async fn condition(
         })?;
         let bound = cx.may_define(bound)?;
         for (_, routine, _) in &bound.query.routines {
-            routines::hold(*routine, cx).await?;
+            routines::lock_routine(*routine, cx).await?;
         }
         if cx.catalog()?.version == catalog.version {
             break (bound, catalog);

@@ -3,7 +3,7 @@
 //! A type has no table to lock: whoever changes it, and whoever makes something that depends on it, writes its row
 //! again as it is and so waits for all others that do. What is looked at afterwards is the newest.
 
-use super::dependents::{self, Object};
+use super::dependents::{self, ObjectAddress};
 use super::object_address::{name_of, type_of};
 use super::objects::no_schema;
 use super::{DdlContext, composites, domains};
@@ -20,7 +20,7 @@ use logstead_sql_parse::ast::{
     AlterObjectSchemaStmt, DropBehavior, DropStmt, ObjectType, RenameStmt,
 };
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::{self, Class, MULTIRANGE_STEP, UserKind, UserType};
+use logstead_sql_types::value::user::{self, MULTIRANGE_STEP, UserKind, UserType, UserTypeClass};
 use logstead_sql_types::value::{Oid, info};
 use logstead_types::SqlState;
 use std::collections::BTreeSet;
@@ -64,7 +64,7 @@ pub(super) async fn set_schema(
     }
     let schema = cx.target_schema(Some(&target.name))?;
     refuse_temporary(&schema.name)?;
-    cx.hold_schema_of(schema.oid, &schema.name).await?;
+    cx.lock_schema_of(schema.oid, &schema.name).await?;
     free(&schema.name, schema.oid, &ty.name, cx)?;
     refuse_relation_name(&ty, schema.oid, &ty.name, cx)?;
     let mut changed = UserType::clone(&ty);
@@ -95,7 +95,7 @@ fn refuse_relation_name(
 }
 
 /// The type of ALTER TYPE ... OWNER TO, held, if it is not the new owner's already.
-pub(super) async fn to_be_given(
+pub(super) async fn locked_for_new_owner(
     name: &(impl QualifiedName + ?Sized),
     domain: bool,
     owner: Oid,
@@ -104,7 +104,7 @@ pub(super) async fn to_be_given(
     let (schema, plain) = calls::lookup_parts(name)?;
     cx.catalog()?;
     if let Some(oid) = user::find(schema.as_deref(), &plain)?
-        && user::class(oid) == Some(Class::Array)
+        && user::class(oid) == Some(UserTypeClass::Array)
     {
         let (array, element) = (info::format_type_bare(oid), info::format_type_bare(oid - 1));
         return Err(SqlError::new(
@@ -123,7 +123,7 @@ pub(super) async fn to_be_given(
         return Ok(None);
     }
     cx.may_give_type(&ty, owner)?;
-    let Some(ty) = cx.hold_type(ty.oid).await? else {
+    let Some(ty) = cx.lock_type(ty.oid).await? else {
         return Err(no_type(name));
     };
     // Whose it is may have changed during a wait.
@@ -151,10 +151,10 @@ pub(super) fn granted(
         return Err(SqlError::new(code, "cannot set privileges of array types")
             .hint("Set the privileges of the element type instead."));
     }
-    if user::class(oid) == Some(Class::Multirange) {
+    if user::class(oid) == Some(UserTypeClass::Multirange) {
         return Err(SqlError::unsupported("privileges of a multirange type"));
     }
-    if domain && user::class(oid) != Some(Class::Domain) {
+    if domain && user::class(oid) != Some(UserTypeClass::Domain) {
         let message = format!("\"{plain}\" is not a domain");
         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
     }
@@ -199,7 +199,7 @@ fn find(
         )
         .hint("Use ALTER TABLE instead."));
     }
-    if user::class(oid) == Some(Class::Multirange) {
+    if user::class(oid) == Some(UserTypeClass::Multirange) {
         return Err(SqlError::unsupported("ALTER TYPE of a multirange type"));
     }
     Ok(catalog.types.get(oid).cloned().or_else(|| {
@@ -224,10 +224,10 @@ pub(super) async fn altered_as(
 ) -> Result<Arc<UserType>> {
     let found = find(name, cx)?.ok_or_else(|| no_type(name))?;
     cx.must_own_type(found.oid, word)?;
-    if user::class(found.oid) == Some(Class::Base) {
+    if user::class(found.oid) == Some(UserTypeClass::Base) {
         return Err(SqlError::unsupported("ALTER TYPE of an extension's type"));
     }
-    let ty = cx.hold_type(found.oid).await?;
+    let ty = cx.lock_type(found.oid).await?;
     let ty = ty.ok_or_else(|| no_type(name))?;
     // Whose it is may have changed during a wait.
     cx.must_own_type(ty.oid, word)?;
@@ -306,13 +306,13 @@ pub(super) fn refuse_temporary(schema: &str) -> Result<()> {
 /// Stores a new type, behind what it depends on; 42710 if there is one of its name. What an extension brings is not
 /// whose it is that makes it.
 pub(super) async fn add(ty: UserType, cx: &mut DdlContext<'_>) -> Result<()> {
-    cx.hold_schema_of(ty.schema, &ty.schema_name).await?;
-    cx.hold_types_of_type(&ty).await?;
+    cx.lock_schema_of(ty.schema, &ty.schema_name).await?;
+    cx.lock_types_of_type(&ty).await?;
     let row = cx.type_row(&ty)?;
     if !cx.insert_row(RELATIONS, &row).await? {
         return Err(already_exists(&ty));
     }
-    cx.state.hold_type(ty.oid);
+    cx.state.lock_type(ty.oid);
     let (oid, schema, own) = (ty.oid, ty.schema, !matches!(ty.kind, UserKind::Base));
     cx.state.push(Change::PutType(Arc::new(ty)));
     match own {
@@ -379,12 +379,12 @@ impl DdlContext<'_> {
 
     /// Keeps others from changing or dropping a type until the transaction ends, and gives it as it is then; `None` if
     /// it is gone.
-    pub(super) async fn hold_type(&mut self, oid: Oid) -> Result<Option<Arc<UserType>>> {
+    pub(super) async fn lock_type(&mut self, oid: Oid) -> Result<Option<Arc<UserType>>> {
         loop {
             let Some(before) = self.catalog()?.types.get(oid).cloned() else {
                 return Ok(None);
             };
-            if self.state.holds_type(oid) {
+            if self.state.has_locked_type(oid) {
                 return Ok(Some(before));
             }
             let row = self.type_row(&before)?;
@@ -397,7 +397,7 @@ impl DdlContext<'_> {
                 (_, None) => return Ok(None),
                 (Err(error), _) => return Err(error),
                 (Ok(_), Some(after)) if after == before => {
-                    self.state.hold_type(oid);
+                    self.state.lock_type(oid);
                     return Ok(Some(after));
                 }
                 (Ok(_), Some(_)) => {}
@@ -406,10 +406,10 @@ impl DdlContext<'_> {
     }
 
     /// Holds a domain, and those that it is over: the rules that are read from here on stay what they are.
-    pub(super) async fn hold_domain(&mut self, domain: Oid) -> Result<()> {
+    pub(super) async fn lock_domain(&mut self, domain: Oid) -> Result<()> {
         let mut next = user::domain_in(domain);
         while let Some(oid) = next {
-            let Some(held) = self.hold_type(oid).await? else {
+            let Some(held) = self.lock_type(oid).await? else {
                 return Err(SqlError::new(
                     SqlState::UNDEFINED_OBJECT,
                     "a domain has been dropped",
@@ -421,7 +421,7 @@ impl DdlContext<'_> {
     }
 
     /// Holds the types that a domain depends on.
-    pub(super) async fn hold_types_of_type(&mut self, ty: &UserType) -> Result<()> {
+    pub(super) async fn lock_types_of_type(&mut self, ty: &UserType) -> Result<()> {
         let mut used = BTreeSet::new();
         let attributes = ty.composite().map_or(&[][..], |c| &c.attributes);
         used.extend(attributes.iter().filter_map(|a| user::of_users(a.ty.oid)));
@@ -433,13 +433,13 @@ impl DdlContext<'_> {
                 used.extend(user::types_named(text));
                 called.extend(logstead_sql_catalog::routine::named_in(text));
             }
-            self.hold_routines(called).await?;
+            self.lock_routines(called).await?;
         }
-        self.hold_types(used).await
+        self.lock_types(used).await
     }
 
     /// Holds the types that a relation has come to depend on.
-    pub(super) async fn hold_types_of(
+    pub(super) async fn lock_types_of(
         &mut self,
         relation: &Relation,
         old: Option<&Relation>,
@@ -456,10 +456,10 @@ impl DdlContext<'_> {
             let known = used(old);
             new.retain(|oid| !known.contains(oid));
         }
-        self.hold_types(new).await
+        self.lock_types(new).await
     }
 
-    pub(super) async fn hold_types(&mut self, types: BTreeSet<Oid>) -> Result<()> {
+    pub(super) async fn lock_types(&mut self, types: BTreeSet<Oid>) -> Result<()> {
         for oid in types {
             let held = match user::relation_of_row_type(oid) {
                 // It is its table's: nobody changes that meanwhile.
@@ -467,7 +467,7 @@ impl DdlContext<'_> {
                     let lock = TableLock::ShareUpdateExclusive;
                     self.lock_table(table, lock).await?.is_some()
                 }
-                None => self.hold_type(oid).await?.is_some(),
+                None => self.lock_type(oid).await?.is_some(),
             };
             if !held {
                 return Err(SqlError::new(
@@ -483,44 +483,49 @@ impl DdlContext<'_> {
 /// True for the array over a type, for the multirange of a range and for the type of a table's rows: they are made and
 /// go with what they are of.
 pub(super) fn is_implied(oid: Oid) -> bool {
-    matches!(user::class(oid), Some(Class::Array | Class::Multirange))
-        || user::relation_of_row_type(oid).is_some()
+    matches!(
+        user::class(oid),
+        Some(UserTypeClass::Array | UserTypeClass::Multirange)
+    ) || user::relation_of_row_type(oid).is_some()
 }
 
 /// What depends on a type, or on the array over one, directly; newest first, and the array, which is older than all
 /// that uses it, last.
-pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
-    let mut found: Vec<((Oid, usize), Object)> = Vec::new();
+pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<ObjectAddress> {
+    let mut found: Vec<((Oid, usize), ObjectAddress)> = Vec::new();
     let element = user::of_users(ty).unwrap_or(ty);
     for other in catalog.dependent_types(element) {
         if let Some(composite) = other.composite() {
             for attribute in composite.attributes.iter().filter(|a| a.ty.oid == ty) {
                 let number = attribute.number;
                 let key = (composite.relation, usize::from(number.unsigned_abs()));
-                found.push((key, Object::Attribute(other.oid, number)));
+                found.push((key, ObjectAddress::Attribute(other.oid, number)));
             }
         }
         if other.range().is_some_and(|range| range.subtype == ty) {
-            found.push(((other.oid, 0), Object::Type(other.oid)));
+            found.push(((other.oid, 0), ObjectAddress::Type(other.oid)));
         }
         let Some(domain) = other.domain() else {
             continue;
         };
         let default = domain.default.as_deref();
         if domain.over.oid == ty || default.is_some_and(|text| user::names_type(text, ty)) {
-            found.push(((other.oid, 0), Object::Type(other.oid)));
+            found.push(((other.oid, 0), ObjectAddress::Type(other.oid)));
             continue;
         }
         for check in &domain.checks {
             if user::names_type(&check.text, ty) {
-                found.push(((check.oid, 0), Object::DomainCheck(other.oid, check.oid)));
+                found.push((
+                    (check.oid, 0),
+                    ObjectAddress::DomainCheck(other.oid, check.oid),
+                ));
             }
         }
     }
     for routine in catalog.dependent_routines(element) {
         let mut defaults = routine.args.iter().filter_map(|a| a.default.as_deref());
         if routine.types().any(|of| of == ty) || defaults.any(|text| user::names_type(text, ty)) {
-            found.push(((routine.oid, 0), Object::Routine(routine.oid)));
+            found.push(((routine.oid, 0), ObjectAddress::Routine(routine.oid)));
         }
     }
     for relation in catalog.dependent_relations(element) {
@@ -528,20 +533,20 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
         if let Some(view) = relation.view() {
             let shows = relation.columns.iter().any(|c| c.declared().oid == ty);
             if shows || named(&view.query) {
-                found.push(((view.rule, 0), Object::Relation(relation.oid)));
+                found.push(((view.rule, 0), ObjectAddress::Relation(relation.oid)));
             }
             continue;
         }
         for (position, column) in relation.columns.iter().enumerate() {
             let key = (relation.oid, position);
             let named = column.default.as_deref().is_some_and(named);
-            let own = Object::Column(relation.oid, position);
+            let own = ObjectAddress::Column(relation.oid, position);
             match (column.dropped, column.declared().oid == ty, named) {
                 (true, ..) | (_, false, false) => {}
                 (_, false, true) if !column.generated => {
                     // In PostgreSQL it has a number of its own, right after its table's.
                     let key = (relation.oid + 1, position);
-                    found.push((key, Object::Default(relation.oid, position)));
+                    found.push((key, ObjectAddress::Default(relation.oid, position)));
                 }
                 _ => found.push((key, own)),
             }
@@ -557,31 +562,34 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
                 .check()
                 .is_some_and(|text| named(text) && !reads(text))
             {
-                let object = Object::Constraint(relation.oid, constraint.oid);
+                let object = ObjectAddress::Constraint(relation.oid, constraint.oid);
                 found.push(((constraint.oid, 0), object));
             }
         }
         for policy in &relation.security.policies {
             let mut conditions = policy.conditions();
             if conditions.any(|view| named(&view.query)) {
-                let object = Object::Policy(relation.oid, policy.oid);
+                let object = ObjectAddress::Policy(relation.oid, policy.oid);
                 found.push(((policy.oid, 0), object));
             }
         }
         for index in &relation.indexes {
             let reads = index.mentions(relation).iter().any(goes);
             if !reads && index.texts().into_iter().any(named) {
-                found.push(((index.oid, 0), Object::Index(relation.oid, index.oid)));
+                found.push((
+                    (index.oid, 0),
+                    ObjectAddress::Index(relation.oid, index.oid),
+                ));
             }
         }
     }
     found.sort_unstable_by_key(|((oid, at), _)| (std::cmp::Reverse(*oid), *at));
-    let mut found: Vec<Object> = found.into_iter().map(|(_, object)| object).collect();
-    if user::class(ty) == Some(Class::Range) {
-        found.push(Object::Type(ty + MULTIRANGE_STEP));
+    let mut found: Vec<ObjectAddress> = found.into_iter().map(|(_, object)| object).collect();
+    if user::class(ty) == Some(UserTypeClass::Range) {
+        found.push(ObjectAddress::Type(ty + MULTIRANGE_STEP));
     }
-    if user::class(ty) != Some(Class::Array) {
-        found.push(Object::Type(ty + 1));
+    if user::class(ty) != Some(UserTypeClass::Array) {
+        found.push(ObjectAddress::Type(ty + 1));
     }
     found
 }
@@ -632,7 +640,7 @@ pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
             );
             continue;
         };
-        if user::class(oid) == Some(Class::Array) {
+        if user::class(oid) == Some(UserTypeClass::Array) {
             let (array, element) = (info::format_type_bare(oid), info::format_type_bare(oid - 1));
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
@@ -640,7 +648,7 @@ pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
             )
             .hint(format!("You can drop type {element} instead.")));
         }
-        if user::class(oid) == Some(Class::Multirange) {
+        if user::class(oid) == Some(UserTypeClass::Multirange) {
             let (shown, range) = (
                 info::format_type_bare(oid),
                 info::format_type_bare(user::made(oid)),
@@ -659,7 +667,7 @@ pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
             )
             .hint(format!("You can drop {word} {relation} instead.")));
         }
-        if user::class(oid) == Some(Class::Base) {
+        if user::class(oid) == Some(UserTypeClass::Base) {
             let shown = info::format_type_bare(oid);
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
@@ -667,7 +675,7 @@ pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
             )
             .hint(format!("You can drop extension {plain} instead.")));
         }
-        if domain && user::class(oid) != Some(Class::Domain) {
+        if domain && user::class(oid) != Some(UserTypeClass::Domain) {
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("\"{plain}\" is not a domain"),
@@ -677,24 +685,24 @@ pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
             return Err(no_type(name));
         };
         cx.must_own_type_or_schema(ty)?;
-        if let Some(ty) = cx.hold_type(oid).await?
+        if let Some(ty) = cx.lock_type(oid).await?
             && !targets.contains(&oid)
         {
             cx.must_own_type_or_schema(&ty)?;
             targets.push(oid);
         }
     }
-    drop_held(targets, stmt.behavior == DropBehavior::Cascade, cx).await
+    drop_locked_types(targets, stmt.behavior == DropBehavior::Cascade, cx).await
 }
 
 /// Drops types that are held.
-pub(super) async fn drop_held(
+pub(super) async fn drop_locked_types(
     targets: Vec<Oid>,
     cascade: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let objects: Vec<Object> = targets.iter().copied().map(Object::Type).collect();
-    dependents::clear(&objects, None, cascade, cx).await?;
+    let objects: Vec<ObjectAddress> = targets.iter().copied().map(ObjectAddress::Type).collect();
+    dependents::report_dependents(&objects, None, cascade, cx).await?;
     for oid in targets {
         delete(oid, cx).await?;
     }
@@ -732,9 +740,10 @@ pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     }
     let database = cx.catalog()?.database;
     cx.change_row(RELATIONS, database, oid, None).await?;
-    cx.delete_rights(PG_TYPE, oid).await?;
-    if user::class(oid) == Some(Class::Base) {
-        cx.delete_rights(PG_EXTENSION, extension_of(oid)).await?;
+    cx.delete_privileges(PG_TYPE, oid).await?;
+    if user::class(oid) == Some(UserTypeClass::Base) {
+        cx.delete_privileges(PG_EXTENSION, extension_of(oid))
+            .await?;
     }
     cx.state.push(Change::DropType(oid));
     Ok(())

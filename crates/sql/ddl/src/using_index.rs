@@ -126,7 +126,7 @@ pub(super) async fn add(
         ConstraintKind::Unique(index.oid)
     };
     if timing.is_deferrable() {
-        // Who writes judges its keys no more: one that does not is built in its place.
+        // Who writes checks its keys no more: one that does not is built in its place.
         let old = table.indexes.iter().find(|i| i.oid == index.oid).cloned();
         index.deferrable = true;
         index.storage = IndexId(cx.new_oid()?);

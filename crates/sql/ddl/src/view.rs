@@ -1,7 +1,7 @@
 //! CREATE VIEW: the query bound, its tables numbered, its columns fixed.
 
 use super::columns::COLUMNS_MAX;
-use super::dependents::{self, Object};
+use super::dependents::{self, ObjectAddress};
 use super::drop::word_of;
 use super::expressions::with_planner;
 use super::objects::name_taken;
@@ -9,7 +9,7 @@ use super::{DdlContext, storage_parameters};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::options::boolean;
-use logstead_sql_catalog::routine::kept_name;
+use logstead_sql_catalog::routine::stored_name;
 use logstead_sql_catalog::text::{fold, quote_literal};
 use logstead_sql_catalog::{
     Catalog, Column, Relation, RelationKind, View, ViewSource, source_name,
@@ -38,7 +38,7 @@ pub(super) async fn bound_query(
             bind::bind_view_query(query, text, plan)
         })?;
         let reads = bound.tables().read.clone();
-        // Rights to what it reads are asked for when it is read.
+        // Privileges to what it reads are asked for when it is read.
         let bound = cx.may_define(bound)?;
         if bound.writes {
             return Err(SqlError::new(
@@ -50,7 +50,7 @@ pub(super) async fn bound_query(
             ));
         }
         for (_, routine, _) in &bound.routines {
-            super::routines::hold(*routine, cx).await?;
+            super::routines::lock_routine(*routine, cx).await?;
         }
         for read in &reads {
             cx.lock_storage(read.storage, TableLock::Read).await?;
@@ -127,7 +127,7 @@ pub(super) fn numbered_text(
             parse::byte_of(text, span.start),
             parse::byte_of(text, span.end),
         );
-        places.push((from, to, kept_name(*routine, name)));
+        places.push((from, to, stored_name(*routine, name)));
     }
     for (span, ty, value) in &bound.fixed {
         let (from, to) = (
@@ -143,7 +143,7 @@ pub(super) fn numbered_text(
         };
         // A user's type by its number: the view depends on it, and goes on when it gets another name.
         let kept = match ty.oid {
-            oid::REGTYPE => user::numbered(write),
+            oid::REGTYPE => user::with_numbered_types(write),
             _ => write(),
         }?;
         places.push((from, to, quote_literal(&kept)));
@@ -434,7 +434,7 @@ pub(super) fn refuse_readers(
     let Some((_, first)) = readers.min_by_key(|(rule, _)| *rule) else {
         return Ok(());
     };
-    let label = dependents::describe(&catalog, cx.search_path, Object::Relation(first.oid));
+    let label = dependents::describe(&catalog, cx.search_path, ObjectAddress::Relation(first.oid));
     let column = table.columns.get(position).map_or("?", |c| c.name.as_str());
     Err(SqlError::new(
         SqlState::FEATURE_NOT_SUPPORTED,

@@ -3,19 +3,19 @@
 //! Groups come out in order of arrival. DISTINCT and ORDER BY inside a call make it keep its arguments until the end.
 //!
 //! When the groups are more than there is room for, no new ones are opened: rows of others are written, with their
-//! keys, and looked at later, part by part (`spill::overflow`). What a few groups keep of their arguments and is large
-//! is sorted on disk (`spill::merge`). The states of aggregates stay in memory.
+//! keys, and looked at later, part by part (`spill::hash_spill`). What a few groups keep of their arguments and is
+//! large is sorted on disk (`spill::merge`). The states of aggregates stay in memory.
 
-use super::aggregate_cell::Cell;
-use super::batch::{Batch, Rows};
-use super::context::{Cx, Evaluation};
+use super::agg_per_group::AggPerGroup;
+use super::batch::{Batch, RowBuffer};
+use super::context::{ExecutorContext, ResumableEvaluation};
 use super::eval::{eval_in, operand};
-use super::keytable::{KEY_BYTES_MAX, KeyTable};
-use super::operator::{Running, Step};
+use super::key_table::{KEY_BYTES_MAX, KeyTable};
+use super::operator::{PlanState, Step};
 use super::operator_memory::OperatorMemory;
-use super::spill::Got;
-use super::spill::merge::Ordered;
-use super::spill::overflow::Overflow;
+use super::spill::ReadStep;
+use super::spill::hash_spill::HashSpill;
+use super::spill::merge::SortResult;
 use super::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::stats::{NodeDetail, width};
@@ -27,7 +27,7 @@ use std::borrow::Cow;
 
 /// State of an aggregation.
 pub(crate) struct AggregateState {
-    pub(crate) input: Running,
+    pub(crate) input: PlanState,
     batch: Batch,
     /// The next row of the batch to be taken; its group, once that is known; and how many calls have taken it.
     row: usize,
@@ -37,13 +37,13 @@ pub(crate) struct AggregateState {
     group: Option<usize>,
     taken: usize,
     /// Of the keys, and of each call.
-    evaluations: Vec<Evaluation>,
+    evaluations: Vec<ResumableEvaluation>,
     groups: KeyTable,
-    keys: Rows,
+    keys: RowBuffer,
     /// With grouping sets: the set of each group.
     sets: Vec<u16>,
     /// Of group g and call c at `g * calls + c`.
-    cells: Vec<Cell>,
+    cells: Vec<AggPerGroup>,
     aggregated: bool,
     held: OperatorMemory,
     held_bytes: usize,
@@ -55,7 +55,7 @@ pub(crate) struct AggregateState {
     scratch: Scratch,
     /// No group is opened any more: rows of others are written.
     full: bool,
-    overflow: Option<Box<Overflow>>,
+    overflow: Option<Box<HashSpill>>,
     /// Cells that write what they keep, and from which size on it is looked for others.
     writing: Vec<usize>,
     look_bytes: usize,
@@ -82,7 +82,7 @@ pub(super) struct Scratch {
 impl AggregateState {
     pub(crate) fn new(input: &Plan) -> AggregateState {
         AggregateState {
-            input: Running::new(input),
+            input: PlanState::new(input),
             batch: Batch::default(),
             row: 0,
             values: None,
@@ -91,7 +91,7 @@ impl AggregateState {
             taken: 0,
             evaluations: Vec::new(),
             groups: KeyTable::default(),
-            keys: Rows::default(),
+            keys: RowBuffer::default(),
             sets: Vec::new(),
             cells: Vec::new(),
             aggregated: false,
@@ -131,7 +131,7 @@ impl AggregateState {
         keys: &'a [Expr],
         calls: &'a [AggregateCall],
         sets: Option<&'a GroupingSets>,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(keys.len() + calls.len() + sets.map_or(0, |sets| sets.calls.len()));
@@ -168,7 +168,7 @@ impl AggregateState {
         &mut self,
         input: &'a Plan,
         (keys, calls, sets): (&'a [Expr], &'a [AggregateCall], Option<&'a GroupingSets>),
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Option<Step>> {
         let reading = self.overflow.as_ref().is_some_and(|o| o.is_reading());
         if !reading && self.groups.len() == 0 {
@@ -180,10 +180,10 @@ impl AggregateState {
             }
         }
         self.evaluations
-            .resize_with(1 + calls.len(), Evaluation::default);
+            .resize_with(1 + calls.len(), ResumableEvaluation::default);
         loop {
             while self.row < self.batch.len() {
-                if cx.take_owed() {
+                if cx.take_pending_yield() {
                     return Ok(Some(Step::Yield));
                 }
                 // A row can be one of thousands of groups: what is held and written is looked at in between.
@@ -220,12 +220,12 @@ impl AggregateState {
                     return Ok(None);
                 };
                 match overflow.advance()? {
-                    Got::Row => {
+                    ReadStep::Row => {
                         self.batch.start(width(input) + keys.len());
                         self.batch.push_decoded(|row| overflow.row(row))?;
                     }
-                    Got::End => return Ok(None),
-                    Got::Wait(obstacle) => return Ok(Some(Step::Wait(obstacle))),
+                    ReadStep::End => return Ok(None),
+                    ReadStep::Wait(obstacle) => return Ok(Some(Step::Wait(obstacle))),
                 }
             } else {
                 match self.input.next(input, cx, &mut self.batch)? {
@@ -238,7 +238,7 @@ impl AggregateState {
     }
 
     /// Sees to it that no more is held than may be: closes the table, or has what calls keep written. What to wait for.
-    fn make_room(&mut self, cx: &mut Cx<'_>) -> Result<Option<Step>> {
+    fn make_room(&mut self, cx: &mut ExecutorContext<'_>) -> Result<Option<Step>> {
         loop {
             let mut step = None;
             while let Some(cell) = self.writing.last() {
@@ -274,7 +274,7 @@ impl AggregateState {
                     if self.overflow.is_none()
                         && let Some(spill) = cx.spill()
                     {
-                        self.overflow = Some(Box::new(Overflow::new(&spill, room)));
+                        self.overflow = Some(Box::new(HashSpill::new(&spill, room)));
                     }
                     self.full = self.overflow.is_some();
                 }
@@ -300,7 +300,7 @@ impl AggregateState {
     }
 
     /// Has what is large of what calls keep written; false if nothing is.
-    fn write_large(&mut self, room: usize, held_bytes: usize, cx: &Cx<'_>) -> bool {
+    fn write_large(&mut self, room: usize, held_bytes: usize, cx: &ExecutorContext<'_>) -> bool {
         self.look_bytes = held_bytes + room / 8;
         let Some(spill) = cx.spill() else {
             return false;
@@ -333,7 +333,7 @@ impl AggregateState {
         keys: &[Expr],
         calls: &'a [AggregateCall],
         sets: Option<&GroupingSets>,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Option<Step>> {
         let held_bytes = self.keys.size_bytes() + self.groups.size_bytes() + self.held_bytes;
@@ -345,7 +345,7 @@ impl AggregateState {
                     && (kept.disk_bytes > 0 || kept.sorter.is_on_disk())
                 {
                     // Runs are being joined, or the last ones are being read.
-                    let merging_bytes = kept.ordered.as_ref().map_or(0, Ordered::size_bytes)
+                    let merging_bytes = kept.ordered.as_ref().map_or(0, SortResult::size_bytes)
                         + kept.sorter.beside_bytes();
                     self.held.set(held_bytes + merging_bytes, cx.memory())?;
                 }
@@ -387,9 +387,11 @@ impl AggregateState {
         (self.row, self.set, self.group, self.taken) = (0, 0, None, 0);
         self.values = None;
         self.sets.clear();
-        self.evaluations.iter_mut().for_each(Evaluation::reset);
+        self.evaluations
+            .iter_mut()
+            .for_each(ResumableEvaluation::reset);
         self.groups.clear();
-        self.keys = Rows::default();
+        self.keys = RowBuffer::default();
         self.cells.clear();
         self.given.clear();
         self.writing.clear();
@@ -474,7 +476,7 @@ impl AggregateState {
         keys: &'a [Expr],
         calls: &'a [AggregateCall],
         has_sets: bool,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<(), WaitReason>> {
         let group = match self.group {
             Some(group) => Some(group),
@@ -514,7 +516,7 @@ impl AggregateState {
         keys: &'a [Expr],
         calls: &'a [AggregateCall],
         sets: Option<&'a GroupingSets>,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<(), WaitReason>> {
         let Some(sets) = sets else {
             return self.take_once(keys, calls, cx);
@@ -523,7 +525,7 @@ impl AggregateState {
             Some(values) => values,
             None => {
                 let row = self.batch.row(self.row);
-                let evaluate = |cx: &mut Cx<'a>| {
+                let evaluate = |cx: &mut ExecutorContext<'a>| {
                     let mut values: SmallVec<[Datum; 4]> = SmallVec::with_capacity(keys.len());
                     for expr in keys {
                         values.push(eval_in(expr, row, cx)?);
@@ -567,7 +569,7 @@ impl AggregateState {
         &mut self,
         keys: &'a [Expr],
         calls: &'a [AggregateCall],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<(), WaitReason>> {
         let row = self.batch.row(self.row);
         let group = match self.group {
@@ -575,7 +577,7 @@ impl AggregateState {
             None if keys.is_empty() => Some(0),
             None => {
                 let key = &mut self.scratch.key;
-                let evaluate = |cx: &mut Cx<'a>| {
+                let evaluate = |cx: &mut ExecutorContext<'a>| {
                     let mut values: SmallVec<[Cow<'_, Datum>; 4]> = SmallVec::new();
                     key.clear();
                     for expr in keys {
@@ -613,7 +615,7 @@ impl AggregateState {
         &mut self,
         group: usize,
         calls: &'a [AggregateCall],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<(), WaitReason>> {
         self.group = Some(group);
         let row = self.batch.row(self.row);
@@ -648,13 +650,13 @@ impl AggregateState {
 
     fn open_group(&mut self, calls: &[AggregateCall]) {
         for call in calls {
-            let cell = Cell::new(call);
+            let cell = AggPerGroup::new(call);
             self.held_bytes += cell.size_bytes();
             self.cells.push(cell);
         }
     }
 
-    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut ExecutorContext<'_>) {
         self.input.rewind(input, cx);
         self.forget_groups();
         self.overflow = None;

@@ -1,4 +1,4 @@
-//! Rows in memory: [`Batch`], what operators hand up, and [`Rows`], what blocking operators keep.
+//! Rows in memory: [`Batch`], what operators hand up, and [`RowBuffer`], what blocking operators keep.
 //!
 //! Both are flat: one vector of datums, rows one after the other, so that a batch costs no allocation per row and its
 //! buffer is used again. Invariant: `data.len() == rows * width`. A batch is full by its rows or by the memory that their values hold: wide
@@ -196,14 +196,14 @@ impl Batch {
 
 /// Rows that an operator keeps, with an estimate of the memory they hold.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
+pub(crate) struct RowBuffer {
     width: usize,
     rows: usize,
     data: Vec<Datum>,
     bytes: usize,
 }
 
-impl Rows {
+impl RowBuffer {
     /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows
@@ -250,7 +250,7 @@ impl Rows {
 
     /// Keeps the rows at `order`, in that order.
     pub(crate) fn select(&mut self, order: impl Iterator<Item = usize>) {
-        let mut kept = Rows::default();
+        let mut kept = RowBuffer::default();
         for i in order {
             let from = i * self.width;
             kept.bytes += row_size_bytes(&self.data[from..from + self.width]);

@@ -1,17 +1,17 @@
 //! What a running statement sees of the world: transaction, parameters, session, cancellation, limits.
 //!
-//! [`ExecContext`] is what the caller gives; `Cx` is the executor's own, with the stack of outer rows and the state
-//! that operators share. Neither owns anything that outlives the call.
+//! [`StatementContext`] is what the caller gives; `ExecutorContext` is the executor's own, with the stack of outer rows
+//! and the state that operators share. Neither owns anything that outlives the call.
 
 use super::batch::check_memory;
 use super::cte::CteState;
 use super::operator::Step;
 use super::spill::{Spill, SpillAllowance};
-use super::subquery::SubqueryState;
+use super::subquery::SubPlanState;
 use super::wait::WaitReason;
 use super::wait::{EvalError, Evaluated};
 use super::write::Outcome;
-use crate::events::{Events, Queue};
+use crate::events::{EventQueue, EventRecorder};
 use logstead_engine::{Engine, Index, Memory, Table, Txn};
 use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::context::Context;
@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
 /// What a statement runs with.
-pub struct ExecContext<'a> {
+pub struct StatementContext<'a> {
     /// The transaction; the caller has begun the statement in it.
     pub txn: &'a mut Txn,
     /// Parameter values, of the types the plan was made for.
@@ -42,8 +42,8 @@ pub struct ExecContext<'a> {
     pub engine: &'a Engine,
     /// Set to end the statement.
     pub cancel: &'a Cancel,
-    /// Constraints the transaction has still to judge.
-    pub events: &'a mut Events,
+    /// Constraints the transaction has still to check.
+    pub events: &'a mut EventQueue,
     /// `work_mem`: what an operator may hold before it writes to temporary files, or, where it cannot, a part of what
     /// it may hold at all ([`MEMORY_FACTOR`]).
     pub work_mem_bytes: usize,
@@ -97,9 +97,9 @@ pub struct Cancel {
 }
 
 /// A wait for something to be brought into memory, while it lasts.
-pub(crate) struct Loading<'c>(&'c AtomicBool);
+pub(crate) struct LoadGuard<'c>(&'c AtomicBool);
 
-impl Drop for Loading<'_> {
+impl Drop for LoadGuard<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
@@ -192,9 +192,9 @@ impl Cancel {
     }
 
     /// From now on the statement waits for something to be brought into memory, not for a lock.
-    pub(crate) fn begin_load(&self) -> Loading<'_> {
+    pub(crate) fn begin_load(&self) -> LoadGuard<'_> {
         self.loading.store(true, Ordering::Relaxed);
-        Loading(&self.loading)
+        LoadGuard(&self.loading)
     }
 
     /// Does it?
@@ -267,7 +267,7 @@ impl Cancel {
 /// they gave. So what is evaluated depends on the row alone, and comes to the same subqueries and calls in the same
 /// order each time; and nothing else happens in it before its last subquery has come to its end.
 #[derive(Default)]
-pub(crate) struct Evaluation {
+pub(crate) struct ResumableEvaluation {
     /// 0: not begun.
     number: u64,
     /// What volatile functions gave.
@@ -278,13 +278,13 @@ pub(crate) struct Evaluation {
 
 /// What volatile functions give in the evaluation that is running.
 #[derive(Default)]
-pub(crate) struct Calls {
+pub(crate) struct VolatileResults {
     values: Vec<Datum>,
     /// How many of them this attempt has come to.
     at: usize,
 }
 
-impl Calls {
+impl VolatileResults {
     /// How many this attempt has come to.
     pub(crate) fn made(&self) -> usize {
         self.at
@@ -297,8 +297,8 @@ impl Calls {
 
     /// The value of the next call: what it gave in an earlier attempt, or what it gives now.
     pub(crate) fn value<E>(
-        cx: &mut Cx<'_>,
-        call: impl FnOnce(&mut Cx<'_>) -> Result<Datum, E>,
+        cx: &mut ExecutorContext<'_>,
+        call: impl FnOnce(&mut ExecutorContext<'_>) -> Result<Datum, E>,
     ) -> Result<Datum, E> {
         if let Some(value) = cx.calls.values.get(cx.calls.at) {
             cx.calls.at += 1;
@@ -311,7 +311,7 @@ impl Calls {
     }
 }
 
-impl Evaluation {
+impl ResumableEvaluation {
     /// Forgets what was given up: another row follows, or another version of it.
     pub(crate) fn reset(&mut self) {
         self.number = 0;
@@ -323,8 +323,8 @@ impl Evaluation {
     pub(crate) fn of<'a, 'e, T>(
         &mut self,
         exprs: impl IntoIterator<Item = &'e Expr>,
-        cx: &mut Cx<'a>,
-        evaluate: impl FnOnce(&mut Cx<'a>) -> Evaluated<T>,
+        cx: &mut ExecutorContext<'a>,
+        evaluate: impl FnOnce(&mut ExecutorContext<'a>) -> Evaluated<T>,
     ) -> Result<Result<T, WaitReason>> {
         let may_wait = self
             .may_wait
@@ -338,15 +338,15 @@ impl Evaluation {
     /// Evaluates, or says what to wait for: then it is called again for the same row.
     pub(crate) fn run<'a, T>(
         &mut self,
-        cx: &mut Cx<'a>,
-        evaluate: impl FnOnce(&mut Cx<'a>) -> Evaluated<T>,
+        cx: &mut ExecutorContext<'a>,
+        evaluate: impl FnOnce(&mut ExecutorContext<'a>) -> Evaluated<T>,
     ) -> Result<Result<T, WaitReason>> {
         if self.number == 0 {
             cx.shared.evaluations += 1;
             self.number = cx.shared.evaluations;
         }
         let enclosing = std::mem::replace(&mut cx.evaluation, self.number);
-        let calls = Calls {
+        let calls = VolatileResults {
             values: std::mem::take(&mut self.calls),
             at: 0,
         };
@@ -367,44 +367,44 @@ impl Evaluation {
 
 /// State that belongs to an execution as a whole rather than to one operator.
 #[derive(Default)]
-pub(crate) struct Shared {
+pub(crate) struct ExecutionState {
     /// Running WITH queries by slot.
     pub(crate) ctes: Vec<Option<Box<CteState>>>,
     /// Subqueries in expressions, by their address, which lives as long as the execution, or the number that copies of
     /// one share.
-    pub(crate) subqueries: HashMap<usize, Box<SubqueryState>>,
+    pub(crate) subqueries: HashMap<usize, Box<SubPlanState>>,
     /// Evaluations begun so far.
     evaluations: u64,
     /// Calls of functions that the session runs: how many were asked for, and answers.
-    pub(crate) asked: u64,
+    pub(crate) last_call: u64,
     /// See above.
-    pub(crate) answers: HashMap<u64, VecDeque<Vec<Datum>>>,
+    pub(crate) call_results: HashMap<u64, VecDeque<Vec<Datum>>>,
     /// Tables whose BEFORE triggers of a statement have been fired, by how they are changed: they fire once, be there
     /// several parts that do this.
-    pub(crate) opened: Vec<(Oid, TriggerEvent)>,
+    pub(crate) statements_begun: Vec<(Oid, TriggerEvent)>,
     /// Rows of system relations read by this execution.
     pub(crate) system: HashMap<Oid, Rc<Vec<Vec<Datum>>>>,
 }
 
 /// The part of the world that only a statement has, not an expression alone.
-pub(crate) struct Storage<'a> {
+pub(crate) struct StorageContext<'a> {
     pub(crate) txn: &'a mut Txn,
     pub(crate) engine: &'a Engine,
     pub(crate) catalog: &'a Arc<Catalog>,
     pub(crate) cancel: &'a Cancel,
-    pub(crate) events: &'a mut Events,
+    pub(crate) events: &'a mut EventQueue,
 }
 
 /// The executor's context. `'a` is also the lifetime of the plan being run.
-pub(crate) struct Cx<'a> {
-    pub(crate) storage: Option<Storage<'a>>,
+pub(crate) struct ExecutorContext<'a> {
+    pub(crate) storage: Option<StorageContext<'a>>,
     pub(crate) params: &'a [Datum],
     pub(crate) session: &'a dyn Context,
     pub(crate) work_mem_bytes: usize,
     pub(crate) spill: Option<SpillAllowance<'a>>,
     /// What an operator may hold that cannot write it to temporary files.
     pub(crate) memory_bytes_max: usize,
-    pub(crate) shared: &'a mut Shared,
+    pub(crate) shared: &'a mut ExecutionState,
     /// Enclosing rows, innermost last.
     pub(crate) outer: Vec<Vec<Datum>>,
     /// WITH nodes above the node being run, by slot, and how many rows enclose each: where a CTE's plan is found.
@@ -416,13 +416,13 @@ pub(crate) struct Cx<'a> {
     /// Calls of [`tick`](Self::tick).
     ticks: u8,
     /// A subquery inside an expression, which cannot yield itself, wanted to: operators stop at the next row.
-    pub(crate) owed: bool,
+    pub(crate) yield_pending: bool,
     /// Whether nodes measure themselves.
     pub(crate) measure: bool,
-    /// The [`Evaluation`] that is running, by its number; 0 if what is evaluated cannot be given up.
+    /// The [`ResumableEvaluation`] that is running, by its number; 0 if what is evaluated cannot be given up.
     pub(crate) evaluation: u64,
     /// Of that evaluation.
-    pub(crate) calls: Calls,
+    pub(crate) calls: VolatileResults,
 }
 
 /// Rows examined between two yields: some tens of microseconds of work.
@@ -434,11 +434,15 @@ const WORK_ROWS_LONG: usize = 255;
 /// Ticks between two looks at the time.
 const TICKS: u8 = 8;
 
-impl<'a> Cx<'a> {
+impl<'a> ExecutorContext<'a> {
     /// The context of a statement.
-    pub(crate) fn of(cx: &'a mut ExecContext<'_>, shared: &'a mut Shared, measure: bool) -> Cx<'a> {
-        Cx {
-            storage: Some(Storage {
+    pub(crate) fn of(
+        cx: &'a mut StatementContext<'_>,
+        shared: &'a mut ExecutionState,
+        measure: bool,
+    ) -> ExecutorContext<'a> {
+        ExecutorContext {
+            storage: Some(StorageContext {
                 txn: cx.txn,
                 engine: cx.engine,
                 catalog: cx.catalog,
@@ -456,10 +460,10 @@ impl<'a> Cx<'a> {
             affected: 0,
             work: 0,
             ticks: 0,
-            owed: false,
+            yield_pending: false,
             measure,
             evaluation: 0,
-            calls: Calls::default(),
+            calls: VolatileResults::default(),
         }
     }
 
@@ -497,8 +501,11 @@ impl<'a> Cx<'a> {
     }
 
     /// The context of an expression alone.
-    pub(crate) fn bare(cx: &EvalContext<'a>, shared: &'a mut Shared) -> Cx<'a> {
-        Cx {
+    pub(crate) fn bare(
+        cx: &EvalContext<'a>,
+        shared: &'a mut ExecutionState,
+    ) -> ExecutorContext<'a> {
+        ExecutorContext {
             storage: None,
             params: cx.params,
             session: cx.session,
@@ -511,14 +518,14 @@ impl<'a> Cx<'a> {
             affected: 0,
             work: 0,
             ticks: 0,
-            owed: false,
+            yield_pending: false,
             measure: false,
             evaluation: 0,
-            calls: Calls::default(),
+            calls: VolatileResults::default(),
         }
     }
 
-    pub(crate) fn storage(&mut self) -> Result<&mut Storage<'a>> {
+    pub(crate) fn storage(&mut self) -> Result<&mut StorageContext<'a>> {
         self.storage
             .as_mut()
             .ok_or_else(|| SqlError::unsupported("a subquery in this place"))
@@ -543,10 +550,10 @@ impl<'a> Cx<'a> {
     }
 
     /// Where a written row's events go.
-    pub(crate) fn queue(&mut self) -> Result<Queue<'_>> {
+    pub(crate) fn queue(&mut self) -> Result<EventRecorder<'_>> {
         let session = self.session;
         let storage = self.storage()?;
-        Ok(Queue {
+        Ok(EventRecorder {
             txn: storage.txn,
             engine: storage.engine,
             events: storage.events,
@@ -597,13 +604,13 @@ impl<'a> Cx<'a> {
         if self.ticks.is_multiple_of(TICKS) {
             check_for_interrupts()?;
         }
-        Ok(self.take_owed())
+        Ok(self.take_pending_yield())
     }
 
     /// Rows that are there go first, before the step that made their operator stop. What it waits for it will meet
     /// again; a yield it would not, because the work that it came for is counted anew: it is owed.
     pub(crate) fn batch_before(&mut self, step: &Step) -> Step {
-        self.owed |= matches!(step, Step::Yield);
+        self.yield_pending |= matches!(step, Step::Yield);
         Step::Batch
     }
 
@@ -614,8 +621,8 @@ impl<'a> Cx<'a> {
 
     /// Whether a yield is owed; it no longer is.
     #[inline]
-    pub(crate) fn take_owed(&mut self) -> bool {
-        std::mem::take(&mut self.owed)
+    pub(crate) fn take_pending_yield(&mut self) -> bool {
+        std::mem::take(&mut self.yield_pending)
     }
 
     /// A timer cannot fire while an expression's subquery keeps the worker busy: the clock is asked now and then.

@@ -10,14 +10,14 @@
 //! A definition that changes something runs to its end whoever reads it. What is left of it when the body has ended is
 //! run then, the last definition first, as PostgreSQL does: nobody reads its rows any more. One that is read by a
 //! subquery in an expression runs before the body, for an expression cannot wait for a locked row. All of it is one
-//! statement: one snapshot, one command, and events are judged at the end of all.
+//! statement: one snapshot, one command, and events are checked at the end of all.
 
 use super::batch::Batch;
-use super::context::Cx;
-use super::keytable::{KeyTable, row_key};
-use super::operator::{Running, Step};
+use super::context::ExecutorContext;
+use super::key_table::{KeyTable, row_key};
+use super::operator::{PlanState, Step};
 use super::operator_memory::OperatorMemory;
-use super::spill::{Got, Spool, SpoolReader};
+use super::spill::{ReadStep, Spool, SpoolReader};
 use logstead_sql_plan::stats::{NodeStats, never_ran};
 use logstead_sql_plan::{Node, Plan, Reading};
 use logstead_sql_types::error::{Result, SqlError};
@@ -36,8 +36,8 @@ pub(crate) struct CteState {
 }
 
 struct Producer {
-    definition: Running,
-    recursive: Option<Running>,
+    definition: PlanState,
+    recursive: Option<PlanState>,
     /// Rows already in the result, for UNION without ALL.
     seen: KeyTable,
     definition_done: bool,
@@ -48,7 +48,7 @@ struct Producer {
 
 /// State of a WITH node.
 pub(crate) struct WithState {
-    pub(crate) body: Running,
+    pub(crate) body: PlanState,
     /// What goes before the body has been done.
     begun: bool,
     body_done: bool,
@@ -57,7 +57,7 @@ pub(crate) struct WithState {
 impl WithState {
     pub(crate) fn new(body: &Plan) -> WithState {
         WithState {
-            body: Running::new(body),
+            body: PlanState::new(body),
             begun: false,
             body_done: false,
         }
@@ -68,7 +68,7 @@ impl WithState {
         slot: usize,
         node: &'a Node,
         body: &'a Plan,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         if cx.withs.len() <= slot {
@@ -96,7 +96,7 @@ impl WithState {
         Ok(to_the_end(slot, false, cx)?.unwrap_or(Step::Done))
     }
 
-    pub(crate) fn rewind(&mut self, slot: usize, body: &Plan, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(&mut self, slot: usize, body: &Plan, cx: &mut ExecutorContext<'_>) {
         if let Some(cte) = cx.shared.ctes.get_mut(slot) {
             *cte = None;
         }
@@ -119,7 +119,7 @@ impl CteScanState {
         &mut self,
         slot: usize,
         width: usize,
-        cx: &mut Cx<'_>,
+        cx: &mut ExecutorContext<'_>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(0);
@@ -143,13 +143,13 @@ impl CteScanState {
                             break;
                         }
                         match self.reader.read(i, &cte.rows, out)? {
-                            Got::Row => {}
-                            Got::End => break,
-                            Got::Wait(obstacle) if out.is_empty() => {
+                            ReadStep::Row => {}
+                            ReadStep::End => break,
+                            ReadStep::Wait(obstacle) if out.is_empty() => {
                                 return Ok(Step::Wait(obstacle));
                             }
                             // It is met again with the next batch.
-                            Got::Wait(_) => break,
+                            ReadStep::Wait(_) => break,
                         }
                     }
                     if out.is_empty() {
@@ -171,14 +171,14 @@ impl CteScanState {
     }
 }
 
-fn make_place(slot: usize, cx: &mut Cx<'_>) {
+fn make_place(slot: usize, cx: &mut ExecutorContext<'_>) {
     if cx.shared.ctes.len() <= slot {
         cx.shared.ctes.resize_with(slot + 1, || None);
     }
 }
 
 /// Runs a WITH query to its end; or says what else is to be done first, then it is called again.
-fn to_the_end(slot: usize, keep: bool, cx: &mut Cx<'_>) -> Result<Option<Step>> {
+fn to_the_end(slot: usize, keep: bool, cx: &mut ExecutorContext<'_>) -> Result<Option<Step>> {
     make_place(slot, cx);
     loop {
         if cx.shared.ctes[slot].as_ref().is_some_and(|cte| cte.done) {
@@ -195,7 +195,7 @@ fn to_the_end(slot: usize, keep: bool, cx: &mut Cx<'_>) -> Result<Option<Step>> 
 }
 
 /// Computes more of a WITH query; `Done` when it is complete. `keep`: somebody may read the rows.
-fn produce(slot: usize, keep: bool, cx: &mut Cx<'_>) -> Result<Step> {
+fn produce(slot: usize, keep: bool, cx: &mut ExecutorContext<'_>) -> Result<Step> {
     let Some(Some((
         Node::With {
             definition,
@@ -212,8 +212,8 @@ fn produce(slot: usize, keep: bool, cx: &mut Cx<'_>) -> Result<Step> {
             rows: Spool::default(),
             held: OperatorMemory::default(),
             producer: Some(Box::new(Producer {
-                definition: Running::new(definition),
-                recursive: recursive.as_ref().map(|(plan, _)| Running::new(plan)),
+                definition: PlanState::new(definition),
+                recursive: recursive.as_ref().map(|(plan, _)| PlanState::new(plan)),
                 seen: KeyTable::default(),
                 definition_done: false,
                 recursive_started: false,

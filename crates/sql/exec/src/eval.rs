@@ -1,6 +1,6 @@
 //! Evaluates bound expressions: three-valued logic, strict functions, short circuits, errors in PostgreSQL's order.
 
-use super::context::{Calls, Cx, EvalContext, Shared};
+use super::context::{EvalContext, ExecutionState, ExecutorContext, VolatileResults};
 use super::subquery;
 use super::wait::WaitReason;
 use super::wait::{EvalError, Evaluated};
@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 /// Evaluates `expr` over `row` outside a statement: defaults, constraints checked by DDL, COPY. A subquery is refused.
 pub fn eval(expr: &Expr, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
-    let mut shared = Shared::default();
-    let mut cx = Cx::bare(cx, &mut shared);
+    let mut shared = ExecutionState::default();
+    let mut cx = ExecutorContext::bare(cx, &mut shared);
     eval_in(expr, row, &mut cx).map_err(EvalError::unsuspended)
 }
 
@@ -40,7 +40,11 @@ pub fn evaluate(expr: &Expr, session: &dyn Context) -> Result<Datum> {
 }
 
 /// Whether a condition is true (neither false nor NULL).
-pub(crate) fn holds<'a>(condition: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Evaluated<bool> {
+pub(crate) fn holds<'a>(
+    condition: &'a Expr,
+    row: &[Datum],
+    cx: &mut ExecutorContext<'a>,
+) -> Evaluated<bool> {
     // Each of several must hold: what comes behind one that does not is not evaluated, be that false or unknown. Row
     // security relies on it.
     if let Expr::And(all) = condition {
@@ -55,7 +59,11 @@ pub(crate) fn holds<'a>(condition: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> 
 }
 
 /// A boolean expression's three-valued result.
-fn eval_bool<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Evaluated<Option<bool>> {
+fn eval_bool<'a>(
+    expr: &'a Expr,
+    row: &[Datum],
+    cx: &mut ExecutorContext<'a>,
+) -> Evaluated<Option<bool>> {
     Ok(as_bool(&*operand(expr, row, cx)?)?)
 }
 
@@ -73,7 +81,7 @@ pub(crate) fn as_bool(datum: &Datum) -> Result<Option<bool>> {
 pub(crate) fn operand<'a: 'r, 'r>(
     expr: &'a Expr,
     row: &'r [Datum],
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<Cow<'r, Datum>> {
     match expr {
         Expr::Column(index, _) => match row.get(*index) {
@@ -108,7 +116,11 @@ fn no_param(index: usize) -> SqlError {
 }
 
 /// Evaluates `expr` over `row`.
-pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Evaluated<Datum> {
+pub(crate) fn eval_in<'a>(
+    expr: &'a Expr,
+    row: &[Datum],
+    cx: &mut ExecutorContext<'a>,
+) -> Evaluated<Datum> {
     match expr {
         Expr::Column(index, _) => match row.get(*index) {
             Some(datum) => Ok(datum.clone()),
@@ -122,7 +134,7 @@ pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Eva
 
 /// What is not among the commonest: apart, because it takes so much room on the stack.
 #[inline(never)]
-fn eval_rest<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Evaluated<Datum> {
+fn eval_rest<'a>(expr: &'a Expr, row: &[Datum], cx: &mut ExecutorContext<'a>) -> Evaluated<Datum> {
     match expr {
         Expr::Column(..) | Expr::Const(..) | Expr::Call { .. } => eval_in(expr, row, cx),
         Expr::Param(index, _) => match cx.params.get(*index) {
@@ -252,7 +264,11 @@ fn eval_rest<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Evaluated<Da
 }
 
 /// 23502 or 23514 if a value is none of a domain's.
-fn fulfils<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Evaluated<()> {
+fn fulfils<'a>(
+    rules: &'a DomainRules,
+    value: &Datum,
+    cx: &mut ExecutorContext<'a>,
+) -> Evaluated<()> {
     match (rules.each, value) {
         (false, value) => fulfils_one(rules, value, cx),
         (true, Datum::Array(array)) => {
@@ -263,7 +279,11 @@ fn fulfils<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Evalua
     }
 }
 
-fn fulfils_one<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Evaluated<()> {
+fn fulfils_one<'a>(
+    rules: &'a DomainRules,
+    value: &Datum,
+    cx: &mut ExecutorContext<'a>,
+) -> Evaluated<()> {
     if !rules.fields.is_empty() {
         let Datum::Array(row) = value else {
             return Ok(());
@@ -300,17 +320,21 @@ fn fulfils_one<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Ev
 }
 
 /// Calls a function on evaluated arguments, strictness included.
-pub(crate) fn apply(function: &'static Function, args: &[Datum], cx: &Cx<'_>) -> Result<Datum> {
+pub(crate) fn apply(
+    function: &'static Function,
+    args: &[Datum],
+    cx: &ExecutorContext<'_>,
+) -> Result<Datum> {
     if function.strict && args.iter().any(Datum::is_null) {
         return Ok(Datum::Null);
     }
     match function.body {
-        Body::Pure(body) => func::guarded(function, args, || body(args)),
+        Body::Pure(body) => func::call_charged(function, args, || body(args)),
         Body::Pair(body) => match args {
             [a, b] => body(a, b),
             _ => Err(SqlError::internal("an operator without two operands")),
         },
-        Body::Context(body) => func::guarded(function, args, || body(cx.session, args)),
+        Body::Context(body) => func::call_charged(function, args, || body(cx.session, args)),
         Body::Typed(_) => Err(SqlError::internal(
             "a function without its arguments' types",
         )),
@@ -335,7 +359,7 @@ pub(crate) fn apply_pair(
     function: &'static Function,
     left: &Datum,
     right: &Datum,
-    cx: &Cx<'_>,
+    cx: &ExecutorContext<'_>,
 ) -> Result<Datum> {
     match function.body {
         Body::Pair(_) if left.is_null() || right.is_null() => Ok(Datum::Null),
@@ -354,13 +378,13 @@ pub(crate) fn apply_typed(
     body: TypedBody,
     args: &[Expr],
     values: &[Datum],
-    cx: &Cx<'_>,
+    cx: &ExecutorContext<'_>,
 ) -> Result<Datum> {
     if function.strict && values.iter().any(Datum::is_null) {
         return Ok(Datum::Null);
     }
     let types: SmallVec<[SqlType; 4]> = args.iter().map(Expr::ty).collect();
-    func::guarded(function, values, || body(cx.session, &types, values))
+    func::call_charged(function, values, || body(cx.session, &types, values))
 }
 
 /// Code that is given the running transaction.
@@ -371,19 +395,23 @@ pub(crate) type TransactionBody =
 pub(crate) fn apply_to_transaction(
     function: &'static Function,
     body: TransactionBody,
-    cx: &mut Cx<'_>,
+    cx: &mut ExecutorContext<'_>,
 ) -> Result<Datum> {
     let session = cx.session;
     if cx.evaluation != 0 && function.volatility == Volatility::Volatile {
-        return Calls::value(cx, |cx| body(session, cx.txn()?));
+        return VolatileResults::value(cx, |cx| body(session, cx.txn()?));
     }
     body(session, cx.txn()?)
 }
 
 /// The same in an expression that may be evaluated again.
-fn apply_once(function: &'static Function, args: &[Datum], cx: &mut Cx<'_>) -> Evaluated<Datum> {
+fn apply_once(
+    function: &'static Function,
+    args: &[Datum],
+    cx: &mut ExecutorContext<'_>,
+) -> Evaluated<Datum> {
     if cx.evaluation != 0 && function.volatility == Volatility::Volatile {
-        return Calls::value(cx, |cx| match walk::waits_for_advisory_lock(function) {
+        return VolatileResults::value(cx, |cx| match walk::waits_for_advisory_lock(function) {
             true => advisory_lock(function, args, cx),
             false => Ok(apply(function, args, cx)?),
         });
@@ -392,7 +420,11 @@ fn apply_once(function: &'static Function, args: &[Datum], cx: &mut Cx<'_>) -> E
 }
 
 /// Takes an advisory lock, or gives the evaluation up until it is free.
-fn advisory_lock(function: &'static Function, args: &[Datum], cx: &mut Cx<'_>) -> Evaluated<Datum> {
+fn advisory_lock(
+    function: &'static Function,
+    args: &[Datum],
+    cx: &mut ExecutorContext<'_>,
+) -> Evaluated<Datum> {
     if cx.storage.is_none() || args.iter().any(Datum::is_null) {
         return Ok(apply(function, args, cx)?);
     }
@@ -405,7 +437,7 @@ fn call<'a>(
     function: &'static Function,
     args: &'a [Expr],
     row: &[Datum],
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<Datum> {
     if let (Body::Pair(body), [left, right]) = (function.body, args) {
         let left = operand(left, row, cx)?;
@@ -425,7 +457,7 @@ fn call_with<'a>(
     function: &'static Function,
     args: &'a [Expr],
     row: &[Datum],
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<Datum> {
     if let Body::Typed(body) = function.body {
         let mut values: SmallVec<[Datum; 4]> = SmallVec::with_capacity(args.len());
@@ -464,7 +496,7 @@ fn connective<'a>(
     items: &'a [Expr],
     decisive: bool,
     row: &[Datum],
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<Datum> {
     let mut unknown = false;
     for item in items {
@@ -486,12 +518,17 @@ pub(crate) fn truth(value: Option<bool>) -> Datum {
     value.map_or(Datum::Null, Datum::Bool)
 }
 
-fn cast_via_text(datum: &Datum, from: SqlType, to: SqlType, cx: &Cx<'_>) -> Result<Datum> {
+fn cast_via_text(
+    datum: &Datum,
+    from: SqlType,
+    to: SqlType,
+    cx: &ExecutorContext<'_>,
+) -> Result<Datum> {
     if datum.is_null() {
         return Ok(Datum::Null);
     }
     if let Datum::Text(text) = datum {
-        return build::keep(text_io::input(to, text, Some(cx.session))?);
+        return build::charge_value(text_io::input(to, text, Some(cx.session))?);
     }
     // A vector is read as the array that it is: its own text is another.
     let from = match (from.oid, datum) {
@@ -513,7 +550,7 @@ fn cast_via_text(datum: &Datum, from: SqlType, to: SqlType, cx: &Cx<'_>) -> Resu
             check_for_interrupts()?;
         }
         let cast = func::Cast::ViaText;
-        return build::keep(func::apply_cast(
+        return build::charge_value(func::apply_cast(
             cast,
             datum,
             from,
@@ -523,7 +560,7 @@ fn cast_via_text(datum: &Datum, from: SqlType, to: SqlType, cx: &Cx<'_>) -> Resu
         )?);
     }
     let text = text_of(datum, from, cx.session)?;
-    build::keep(text_io::input(to, &text, Some(cx.session))?)
+    build::charge_value(text_io::input(to, &text, Some(cx.session))?)
 }
 
 /// A value as its type prints it in this session.
@@ -559,7 +596,7 @@ fn array_compare<'a>(
     op: &'static Function,
     all: bool,
     row: &[Datum],
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<Datum> {
     let left = operand(left, row, cx)?;
     let array = operand(array, row, cx)?;
@@ -591,7 +628,7 @@ fn in_list<'a>(
     op: &'static Function,
     negated: bool,
     row: &[Datum],
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<Datum> {
     let mut unknown = false;
     let left = operand(left, row, cx)?;
@@ -610,7 +647,12 @@ fn in_list<'a>(
     })
 }
 
-fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> Evaluated<Datum> {
+fn array<'a>(
+    items: &'a [Expr],
+    ty: SqlType,
+    row: &[Datum],
+    cx: &mut ExecutorContext<'a>,
+) -> Evaluated<Datum> {
     if record::is_record(ty.oid) {
         let mut fields = Vec::with_capacity(items.len());
         for item in items {
@@ -626,7 +668,7 @@ fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> 
     }
     // Arrays in an array are the parts of its first dimension.
     match items.iter().any(|item| item.ty().oid == ty.oid) {
-        true => Ok(build::keep(Datum::Array(Arc::new(stacked(
+        true => Ok(build::charge_value(Datum::Array(Arc::new(stacked(
             element, &values,
         )?)))?),
         false => Ok(build::bounded(Datum::array(element, values))?),

@@ -1,8 +1,8 @@
 //! Events: what a transaction has still to check, and which triggers it has still to fire, for rows that it has
 //! written.
 //!
-//! Owns: the queue ([`Events`]), and how written rows come into it (`Queue`). Does not check: `exec::referential`
-//! does.
+//! Owns: the queue ([`EventQueue`]), and how written rows come into it (`EventRecorder`). Does not check:
+//! `exec::constraints` does.
 //!
 //! The life of an event:
 //! 1. INSERT, UPDATE or DELETE has written a row. If the table has rules and one of their columns changed, an event
@@ -10,7 +10,7 @@
 //! 2. At the statement's end the queue is emptied in order. A referencing row is checked, an action (CASCADE ...)
 //!    changes referencing rows, and whatever that changes is queued behind.
 //! 3. Deferred events wait for SET CONSTRAINTS or COMMIT. A savepoint remembers how far the queue was: rolling back to
-//!    it takes later events back, and brings back those that were judged since.
+//!    it takes later events back, and brings back those that were checked since.
 //!
 //! # Why no orphan is committed
 //!
@@ -21,7 +21,7 @@
 //!   rows comes after P was changed, under a snapshot taken then, at every isolation level.
 //! - F3 A plan knows all foreign keys of its tables. Making a foreign key takes ShareRowExclusive on the referenced and
 //!   on the referencing table, so that writers with older plans have ended (T10). Validating one keeps nobody from
-//!   writing: all who do have it in their plans, rows older than the key are judged by one snapshot, and P that goes
+//!   writing: all who do have it in their plans, rows older than the key are checked by one snapshot, and P that goes
 //!   afterwards is met by F2.
 //!
 //! Interleavings; A inserts or moves R, B deletes P or changes its key:
@@ -51,8 +51,8 @@
 mod queue;
 mod transition_tables;
 
-pub(crate) use queue::Queue;
-pub use transition_tables::{TransitionTables, Written};
+pub(crate) use queue::EventRecorder;
+pub use transition_tables::{TransitionTables, WrittenRow};
 
 use crate::OperatorMemory;
 use logstead_engine::Memory;
@@ -68,9 +68,9 @@ use std::sync::Arc;
 /// What a row that AFTER triggers wait for takes besides its bytes.
 const ROW_BYTES: usize = 128;
 
-/// Something to judge: a rule and the row that was written.
+/// Something to check: a rule and the row that was written.
 #[derive(Clone)]
-pub(crate) struct Event {
+pub(crate) struct AfterTriggerEvent {
     /// Which of the queue's rule sets.
     set: u32,
     /// Which table of it.
@@ -79,17 +79,17 @@ pub(crate) struct Event {
     pub(crate) rule: u32,
     /// The row that was written.
     pub(crate) rid: Rid,
-    pub(crate) what: What,
+    pub(crate) what: EventKind,
 }
 
 /// What was done to the row, and so which list its rule is in.
 #[derive(Clone)]
-pub(crate) enum What {
+pub(crate) enum EventKind {
     /// It got a key that must be alone: `TableRules::unique`.
     Unique,
     /// The same, and deferred, but it is not known whether anything is in its way: that is asked when the statement
     /// ends.
-    Unasked,
+    UniqueUnchecked,
     /// It got a key that must be there: `TableRules::child`.
     Referencing,
     /// It had these values, and is deleted: `TableRules::parent`.
@@ -97,18 +97,18 @@ pub(crate) enum What {
     /// It had the first half of these values, and has the second: `TableRules::parent`.
     Updated(Box<[Datum]>),
     /// An AFTER trigger is to be fired: `TableRules::triggers`.
-    Fired(Arc<Written>),
+    AfterTrigger(Arc<WrittenRow>),
 }
 
 /// What SET CONSTRAINTS has said.
 #[derive(Clone, Default)]
-pub struct Modes {
+pub struct SetConstraintState {
     all: Option<bool>,
     /// By constraint OID; true is DEFERRED.
     single: Vec<(Oid, bool)>,
 }
 
-impl Modes {
+impl SetConstraintState {
     /// Is the constraint put off now?
     pub(crate) fn is_deferred(&self, constraint: Oid, timing: Timing) -> bool {
         if !timing.is_deferrable() {
@@ -134,39 +134,39 @@ impl Modes {
     }
 }
 
-struct Later {
-    event: Event,
+struct DeferredEvent {
+    event: AfterTriggerEvent,
     judged: bool,
 }
 
 /// The queue of a transaction.
 #[derive(Default)]
-pub struct Events {
+pub struct EventQueue {
     sets: Vec<Arc<RuleSet>>,
     /// For the end of the statement.
-    now: VecDeque<Event>,
-    /// Deferred, oldest first; judged ones stay as long as a savepoint may bring them back.
-    later: Vec<Later>,
-    /// Positions in `later`, in the order they were judged.
+    now: VecDeque<AfterTriggerEvent>,
+    /// Deferred, oldest first; checked ones stay as long as a savepoint may bring them back.
+    deferred: Vec<DeferredEvent>,
+    /// Positions in `deferred`, in the order they were checked.
     judged: Vec<usize>,
     /// Statements that others are run inside of, whose events are aside.
-    aside: usize,
+    suspended: usize,
     /// Where an action is that stopped for a trigger.
-    pub(crate) acting: Acting,
+    pub(crate) action: ReferentialActionState,
     /// What the rows take that AFTER triggers wait for.
     kept_bytes: usize,
     kept: OperatorMemory,
     /// What those take that deferred ones wait for.
-    later_bytes: usize,
-    kept_later: OperatorMemory,
+    deferred_bytes: usize,
+    kept_deferred: OperatorMemory,
     /// What SET CONSTRAINTS has said.
-    pub modes: Modes,
+    pub modes: SetConstraintState,
 }
 
-/// What a statement has still to judge, while another one is run inside of it.
+/// What a statement has still to check, while another one is run inside of it.
 pub struct SuspendedEvents {
-    now: VecDeque<Event>,
-    acting: Acting,
+    now: VecDeque<AfterTriggerEvent>,
+    action: ReferentialActionState,
     kept_bytes: usize,
     kept: OperatorMemory,
 }
@@ -175,7 +175,7 @@ pub struct SuspendedEvents {
 /// goes on with this row when that was answered, as the command that it is: so it is told of what the trigger has
 /// written over.
 #[derive(Default)]
-pub(crate) struct Acting {
+pub(crate) struct ReferentialActionState {
     /// It has stopped for a trigger.
     pub(crate) stopped: bool,
     /// The rows that are to be changed, and how many of them are done; they are looked for once.
@@ -191,13 +191,13 @@ pub(crate) struct Acting {
     /// A BEFORE trigger of a statement was asked.
     pub(crate) opening: bool,
     /// Tables that actions of the statement change, by how.
-    begun: Vec<Begun>,
+    begun: Vec<ActionTable>,
     /// Rows that were changed, by table and how.
     captured: Vec<(Oid, TriggerEvent, Arc<TransitionTables>)>,
 }
 
 /// How far the triggers of statements have come of a table that actions change.
-pub(crate) struct Begun {
+pub(crate) struct ActionTable {
     table: Oid,
     event: TriggerEvent,
     /// The number of the next BEFORE trigger.
@@ -206,15 +206,15 @@ pub(crate) struct Begun {
     ended: u64,
 }
 
-impl Acting {
+impl ReferentialActionState {
     /// How far those of a table have come.
-    pub(crate) fn begun(&mut self, table: Oid, event: TriggerEvent) -> &mut Begun {
+    pub(crate) fn begun(&mut self, table: Oid, event: TriggerEvent) -> &mut ActionTable {
         let known = self.begun.iter();
         let known = known
             .clone()
             .position(|begun| begun.table == table && begun.event == event);
         let at = known.unwrap_or_else(|| {
-            self.begun.push(Begun {
+            self.begun.push(ActionTable {
                 table,
                 event,
                 at: 0,
@@ -270,41 +270,41 @@ impl Acting {
         begun.ended
     }
 
-    /// Another event is judged.
+    /// Another event is checked.
     pub(crate) fn next_event(&mut self) {
-        *self = Acting {
+        *self = ReferentialActionState {
             begun: std::mem::take(&mut self.begun),
             captured: std::mem::take(&mut self.captured),
-            ..Acting::default()
+            ..ReferentialActionState::default()
         };
     }
 }
 
 /// How far the queue was when a savepoint was made.
 #[derive(Clone, Default)]
-pub struct Mark {
-    later: usize,
+pub struct EventQueueMark {
+    deferred: usize,
     judged: usize,
-    later_bytes: usize,
-    modes: Modes,
+    deferred_bytes: usize,
+    modes: SetConstraintState,
 }
 
-impl Events {
-    /// Takes aside what the running statement has still to judge, because another one is run inside of it.
-    pub fn set_aside(&mut self) -> SuspendedEvents {
-        self.aside += 1;
+impl EventQueue {
+    /// Takes aside what the running statement has still to check, because another one is run inside of it.
+    pub fn suspend(&mut self) -> SuspendedEvents {
+        self.suspended += 1;
         SuspendedEvents {
             now: std::mem::take(&mut self.now),
-            acting: std::mem::take(&mut self.acting),
+            action: std::mem::take(&mut self.action),
             kept_bytes: std::mem::take(&mut self.kept_bytes),
             kept: std::mem::take(&mut self.kept),
         }
     }
 
     /// A row is kept for deferred AFTER triggers.
-    pub(super) fn keep_later(&mut self, bytes: usize, memory: &'static Memory) -> Result<()> {
-        self.later_bytes += bytes + ROW_BYTES;
-        self.kept_later.set(self.later_bytes, Some(memory))
+    pub(super) fn keep_deferred(&mut self, bytes: usize, memory: &'static Memory) -> Result<()> {
+        self.deferred_bytes += bytes + ROW_BYTES;
+        self.kept_deferred.set(self.deferred_bytes, Some(memory))
     }
 
     /// A row is kept for AFTER triggers.
@@ -314,11 +314,11 @@ impl Events {
     }
 
     /// The statement goes on.
-    pub fn put_back(&mut self, aside: SuspendedEvents) {
-        self.aside = self.aside.saturating_sub(1);
-        let since = std::mem::replace(&mut self.now, aside.now);
-        self.acting = aside.acting;
-        (self.kept_bytes, self.kept) = (aside.kept_bytes, aside.kept);
+    pub fn resume(&mut self, suspended: SuspendedEvents) {
+        self.suspended = self.suspended.saturating_sub(1);
+        let since = std::mem::replace(&mut self.now, suspended.now);
+        self.action = suspended.action;
+        (self.kept_bytes, self.kept) = (suspended.kept_bytes, suspended.kept);
         self.now.extend(since);
     }
 
@@ -329,7 +329,7 @@ impl Events {
         table: usize,
         rule: usize,
         rid: Rid,
-        what: What,
+        what: EventKind,
         deferred: bool,
     ) {
         let known = self.sets.iter().rposition(|s| Arc::ptr_eq(s, set));
@@ -338,7 +338,7 @@ impl Events {
             self.sets.len() - 1
         });
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let event = Event {
+        let event = AfterTriggerEvent {
             set: number(set),
             table: number(table),
             rule: number(rule),
@@ -346,7 +346,7 @@ impl Events {
             what,
         };
         if deferred {
-            self.later.push(Later {
+            self.deferred.push(DeferredEvent {
                 event,
                 judged: false,
             });
@@ -358,8 +358,8 @@ impl Events {
     /// Takes back the AFTER triggers of a statement, not of its rows, that are queued for what was done to a table.
     pub(super) fn cancel_ended(&mut self, table: Oid, by: TriggerEvent) {
         let sets = &self.sets;
-        let is_such = |event: &Event| {
-            let What::Fired(written) = &event.what else {
+        let is_such = |event: &AfterTriggerEvent| {
+            let EventKind::AfterTrigger(written) = &event.what else {
                 return false;
             };
             let rules = sets.get(event.set as usize);
@@ -373,7 +373,7 @@ impl Events {
         }
     }
 
-    /// Is anything to be judged when the statement ends?
+    /// Is anything to be checked when the statement ends?
     #[inline]
     pub(crate) fn has_due(&self) -> bool {
         !self.now.is_empty()
@@ -382,11 +382,11 @@ impl Events {
     /// Is anything deferred?
     #[inline]
     pub fn has_deferred(&self) -> bool {
-        self.judged.len() < self.later.len()
+        self.judged.len() < self.deferred.len()
     }
 
     /// The next event, and the rules it is about.
-    pub(crate) fn next(&mut self) -> Option<(Event, Arc<RuleSet>)> {
+    pub(crate) fn next(&mut self) -> Option<(AfterTriggerEvent, Arc<RuleSet>)> {
         let Some(event) = self.now.pop_front() else {
             (self.kept_bytes, self.kept) = (0, OperatorMemory::default());
             return None;
@@ -395,75 +395,78 @@ impl Events {
         Some((event, set))
     }
 
-    /// An event is to be judged once more, before all others.
-    pub(crate) fn again(&mut self, event: Event) {
+    /// An event is to be checked once more, before all others.
+    pub(crate) fn requeue(&mut self, event: AfterTriggerEvent) {
         self.now.push_front(event);
     }
 
     /// Makes deferred events due that are not put off (any more); `all` makes everything due, as COMMIT does.
-    pub(crate) fn bring_due(&mut self, all: bool) {
-        for (at, later) in self.later.iter_mut().enumerate() {
-            if later.judged {
+    pub(crate) fn make_due(&mut self, all: bool) {
+        for (at, deferred) in self.deferred.iter_mut().enumerate() {
+            if deferred.judged {
                 continue;
             }
             let due = all
-                || self.sets.get(later.event.set as usize).is_some_and(|set| {
-                    later
-                        .event
-                        .constraint(set)
-                        .is_none_or(|(oid, timing)| !self.modes.is_deferred(oid, timing))
-                });
+                || self
+                    .sets
+                    .get(deferred.event.set as usize)
+                    .is_some_and(|set| {
+                        deferred
+                            .event
+                            .constraint(set)
+                            .is_none_or(|(oid, timing)| !self.modes.is_deferred(oid, timing))
+                    });
             if due {
-                later.judged = true;
+                deferred.judged = true;
                 self.judged.push(at);
-                self.now.push_back(later.event.clone());
+                self.now.push_back(deferred.event.clone());
             }
         }
     }
 
     /// Does a deferred event speak of a row of the table? Its definition must not change then.
-    pub fn concern(&self, table: Oid) -> bool {
-        self.later.iter().any(|later| {
-            !later.judged
+    pub fn has_deferred_for(&self, table: Oid) -> bool {
+        self.deferred.iter().any(|deferred| {
+            !deferred.judged
                 && self
                     .sets
-                    .get(later.event.set as usize)
-                    .and_then(|set| set.tables.get(later.event.table as usize))
+                    .get(deferred.event.set as usize)
+                    .and_then(|set| set.tables.get(deferred.event.table as usize))
                     .is_some_and(|rules| rules.table.oid == table)
         })
     }
 
     /// Where the queue is: for a savepoint.
-    pub fn mark(&self) -> Mark {
-        Mark {
-            later: self.later.len(),
+    pub fn mark(&self) -> EventQueueMark {
+        EventQueueMark {
+            deferred: self.deferred.len(),
             judged: self.judged.len(),
-            later_bytes: self.later_bytes,
+            deferred_bytes: self.deferred_bytes,
             modes: self.modes.clone(),
         }
     }
 
     /// Back to where the queue was.
-    pub fn rollback_to(&mut self, mark: &Mark) {
+    pub fn rollback_to(&mut self, mark: &EventQueueMark) {
         self.now.clear();
-        self.acting = Acting::default();
+        self.action = ReferentialActionState::default();
         (self.kept_bytes, self.kept) = (0, OperatorMemory::default());
         for at in self.judged.drain(mark.judged.min(self.judged.len())..) {
-            if let Some(later) = self.later.get_mut(at) {
-                later.judged = false;
+            if let Some(deferred) = self.deferred.get_mut(at) {
+                deferred.judged = false;
             }
         }
-        self.later.truncate(mark.later);
-        self.later_bytes = self.later_bytes.min(mark.later_bytes);
-        self.kept_later.shrink(self.later_bytes);
+        self.deferred.truncate(mark.deferred);
+        self.deferred_bytes = self.deferred_bytes.min(mark.deferred_bytes);
+        self.kept_deferred.shrink(self.deferred_bytes);
         self.modes = mark.modes.clone();
     }
 
     /// Forgets what can never be needed again: called between statements of a transaction without savepoints.
     pub fn compact(&mut self) {
-        if self.now.is_empty() && self.aside == 0 && !self.has_deferred() {
-            self.later.clear();
-            (self.later_bytes, self.kept_later) = (0, OperatorMemory::default());
+        if self.now.is_empty() && self.suspended == 0 && !self.has_deferred() {
+            self.deferred.clear();
+            (self.deferred_bytes, self.kept_deferred) = (0, OperatorMemory::default());
             self.judged.clear();
             self.sets.clear();
         }

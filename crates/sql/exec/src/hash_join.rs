@@ -1,37 +1,37 @@
 //! Hash joins, in memory or in parts.
 //!
-//! The right side is put into a table, the left side looks its partners up. If the table is more than
+//! The right side is put into a table, the left side looks its matches up. If the table is more than
 //! `hash_mem_multiplier` times `work_mem`, both sides are divided by the hash of their keys: one part stays in memory
 //! (a *hybrid* join), the others go to temporary files and are joined one after the other. A part that is too large is
 //! divided again, by other bits of the hash. What cannot be divided, because its rows are alike, is joined in chunks:
 //! as many right rows as there is room for, then all left rows of the part beside them, and again with the next ones.
 //!
 //! Invariants:
-//! - A left row is looked for where its partners are: in the table, or, if they were written, in the part with their
+//! - A left row is looked for where its matches are: in the table, or, if they were written, in the part with their
 //!   hash. Left rows without a key have none and are given at once; right rows without a key are kept, for kinds that
 //!   give them, in any part.
-//! - In chunks a left row's fate is a bit (`decided`): whether it has met a partner in any chunk. What depends on its
+//! - In chunks a left row's fate is a bit (`decided`): whether it has found a match in any chunk. What depends on its
 //!   having none is given with the last chunk.
 //! - Keys are evaluated once for each row, and written with it.
 
-mod parts;
+mod partitions;
 
 use super::batch::Batch;
-use super::context::{Cx, Evaluation};
+use super::context::{ExecutorContext, ResumableEvaluation};
 use super::eval::operand;
-use super::join::{Pair, Shape};
-use super::join_table::{NONE, Table};
-use super::operator::{Running, Step};
+use super::join::{JoinPair, JoinShape};
+use super::join_hash_table::{JoinHashTable, NONE};
+use super::operator::{PlanState, Step};
 use super::operator_memory::OperatorMemory;
-use super::rescan_invariant::is_fixed_by;
-use super::spill::{Got, partition_of};
+use super::rescan_invariant::is_rescan_invariant_by;
+use super::spill::{ReadStep, partition_of};
 use super::wait::Evaluated;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::stats::NodeDetail;
 use logstead_sql_plan::{JoinKind, Node, Plan};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, key};
-use parts::{Parts, part_of};
+use partitions::{JoinPartitions, part_of};
 
 /// Rows moved between two looks at the clock.
 const ROWS_AT_ONCE: usize = 256;
@@ -43,9 +43,9 @@ const NO_KEY: &[u8] = &[0];
 enum Phase {
     /// Right rows are taken.
     Build,
-    /// Left rows look for their partners.
+    /// Left rows look for their matches.
     Probe,
-    /// Right rows without partner are given.
+    /// Right rows without a match are given.
     Unmatched,
     /// What was joined is done.
     Next,
@@ -54,11 +54,11 @@ enum Phase {
 
 /// State of a hash join.
 pub(crate) struct HashJoinState {
-    pub(crate) left: Running,
-    pub(crate) right: Running,
+    pub(crate) left: PlanState,
+    pub(crate) right: PlanState,
     phase: Phase,
-    table: Table,
-    parts: Option<Box<Parts>>,
+    table: JoinHashTable,
+    partitions: Option<Box<JoinPartitions>>,
     held: OperatorMemory,
     right_batch: Batch,
     /// The next row of the right side's batch to be taken into the table.
@@ -70,15 +70,15 @@ pub(crate) struct HashJoinState {
     /// Of a part's left rows in the batch: their keys, where each ends, and the number of the first.
     left_keys: (Vec<u8>, Vec<usize>),
     left_first: usize,
-    /// Next partner of the current left row; `None` before its lookup.
+    /// Next match of the current left row; `None` before its lookup.
     partner: Option<u32>,
     matched: bool,
     unmatched_at: usize,
     key: Vec<u8>,
     row: Vec<Datum>,
-    pair: Pair,
+    pair: JoinPair,
     /// Of the keys of either side.
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
     /// Whether the table stays right when started over; found out the first time.
     right_fixed: Option<bool>,
     batches: u64,
@@ -87,23 +87,23 @@ pub(crate) struct HashJoinState {
 
 /// The parts of a join's plan.
 #[derive(Clone, Copy)]
-struct Sides<'a> {
+struct HashJoinInputs<'a> {
     left: &'a Plan,
     right: &'a Plan,
     left_keys: &'a [Expr],
     right_keys: &'a [Expr],
     condition: Option<&'a Expr>,
-    shape: Shape,
+    shape: JoinShape,
 }
 
 impl HashJoinState {
     pub(crate) fn new(left: &Plan, right: &Plan) -> HashJoinState {
         HashJoinState {
-            left: Running::new(left),
-            right: Running::new(right),
+            left: PlanState::new(left),
+            right: PlanState::new(right),
             phase: Phase::Build,
-            table: Table::default(),
-            parts: None,
+            table: JoinHashTable::default(),
+            partitions: None,
             held: OperatorMemory::default(),
             right_batch: Batch::default(),
             right_at: 0,
@@ -117,8 +117,8 @@ impl HashJoinState {
             unmatched_at: 0,
             key: Vec::new(),
             row: Vec::new(),
-            pair: Pair::default(),
-            evaluation: Evaluation::default(),
+            pair: JoinPair::default(),
+            evaluation: ResumableEvaluation::default(),
             right_fixed: None,
             batches: 1,
             most_bytes: 0,
@@ -136,7 +136,7 @@ impl HashJoinState {
     pub(crate) fn next<'a>(
         &mut self,
         plan: &'a Plan,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         let Node::HashJoin {
@@ -152,13 +152,13 @@ impl HashJoinState {
                 "a hash join was given another node's plan",
             ));
         };
-        let sides = Sides {
+        let sides = HashJoinInputs {
             left,
             right,
             left_keys,
             right_keys,
             condition: condition.as_ref(),
-            shape: Shape::of(*kind, left, right),
+            shape: JoinShape::of(*kind, left, right),
         };
         out.start(sides.shape.width());
         loop {
@@ -167,7 +167,7 @@ impl HashJoinState {
                 Phase::Probe => self.probe(sides, cx, out)?,
                 Phase::Unmatched => {
                     if sides.shape.keeps_right() {
-                        let Table { rows, matched, .. } = &self.table;
+                        let JoinHashTable { rows, matched, .. } = &self.table;
                         sides
                             .shape
                             .unmatched(rows, matched, &mut self.unmatched_at, out);
@@ -205,18 +205,26 @@ impl HashJoinState {
     }
 
     /// Takes right rows until they end, or until a chunk is full. A step that comes before.
-    fn build<'a>(&mut self, sides: Sides<'a>, cx: &mut Cx<'a>) -> Result<Option<Step>> {
+    fn build<'a>(
+        &mut self,
+        sides: HashJoinInputs<'a>,
+        cx: &mut ExecutorContext<'a>,
+    ) -> Result<Option<Step>> {
         loop {
             // Rows go to parts as fast as they come, whether a table is being divided or has long been.
-            if let Some(parts) = &self.parts
-                && let Some(obstacle) = parts.file.behind()?
+            if let Some(partitions) = &self.partitions
+                && let Some(obstacle) = partitions.file.behind()?
             {
                 return Ok(Some(Step::Wait(obstacle)));
             }
             if let Some(step) = self.divide(cx)? {
                 return Ok(Some(step));
             }
-            let taken = match self.parts.as_ref().is_some_and(|p| p.current.is_some()) {
+            let taken = match self
+                .partitions
+                .as_ref()
+                .is_some_and(|p| p.current.is_some())
+            {
                 true => self.take_of_part(cx)?,
                 false => self.take_batch(sides, cx)?,
             };
@@ -225,7 +233,7 @@ impl HashJoinState {
             }
             let held_bytes = self.table.size_bytes();
             self.most_bytes = self.most_bytes.max(held_bytes);
-            let open_bytes = self.parts.as_ref().map_or(0, |p| p.size_bytes());
+            let open_bytes = self.partitions.as_ref().map_or(0, |p| p.size_bytes());
             self.held.set(held_bytes + open_bytes, cx.memory())?;
             if held_bytes > cx.work_mem_bytes.min(NONE as usize)
                 && held_bytes > cx.hash_mem_bytes().min(NONE as usize)
@@ -234,7 +242,7 @@ impl HashJoinState {
                 return Ok(None);
             }
             if self
-                .parts
+                .partitions
                 .as_ref()
                 .is_some_and(|p| p.divided.as_ref().is_some_and(|d| d.moving.is_some()))
             {
@@ -243,7 +251,11 @@ impl HashJoinState {
             if self.right_ended {
                 return Ok(None);
             }
-            if self.parts.as_ref().is_some_and(|p| p.current.is_some()) {
+            if self
+                .partitions
+                .as_ref()
+                .is_some_and(|p| p.current.is_some())
+            {
                 continue;
             }
             self.right_at = 0;
@@ -257,13 +269,17 @@ impl HashJoinState {
     }
 
     /// Takes what is left of a batch of the right side.
-    fn take_batch<'a>(&mut self, sides: Sides<'a>, cx: &mut Cx<'a>) -> Result<Option<Step>> {
+    fn take_batch<'a>(
+        &mut self,
+        sides: HashJoinInputs<'a>,
+        cx: &mut ExecutorContext<'a>,
+    ) -> Result<Option<Step>> {
         while self.right_at < self.right_batch.len() {
             let at = self.right_at;
             let row = self.right_batch.row(at);
             let key = &mut self.key;
             let all = sides.left_keys.iter().chain(sides.right_keys);
-            let evaluate = |cx: &mut Cx<'a>| hash_key(sides.right_keys, row, key, cx);
+            let evaluate = |cx: &mut ExecutorContext<'a>| hash_key(sides.right_keys, row, key, cx);
             let has_key = match self.evaluation.of(all, cx, evaluate)? {
                 Ok(has_key) => has_key,
                 Err(obstacle) => return Ok(Some(Step::Wait(obstacle))),
@@ -274,12 +290,12 @@ impl HashJoinState {
             }
             let key = has_key.then(|| self.key.get(1..)).flatten();
             let key_written = if has_key { &self.key } else { NO_KEY };
-            if let Some(parts) = &mut self.parts
-                && let Some(divided) = &mut parts.divided
+            if let Some(partitions) = &mut self.partitions
+                && let Some(divided) = &mut partitions.divided
             {
                 let part = part_of(key, 0, &mut divided.turn);
                 if divided.resident != Some(part) {
-                    divided.right[part].push(key_written, row, &mut parts.file)?;
+                    divided.right[part].push(key_written, row, &mut partitions.file)?;
                     continue;
                 }
             }
@@ -289,24 +305,24 @@ impl HashJoinState {
     }
 
     /// Takes some right rows of a part.
-    fn take_of_part(&mut self, cx: &mut Cx<'_>) -> Result<Option<Step>> {
-        let Some(parts) = &mut self.parts else {
+    fn take_of_part(&mut self, cx: &mut ExecutorContext<'_>) -> Result<Option<Step>> {
+        let Some(partitions) = &mut self.partitions else {
             return Ok(None);
         };
-        let Some(part) = &mut parts.current else {
+        let Some(part) = &mut partitions.current else {
             return Ok(None);
         };
         if cx.tick()? {
             return Ok(Some(Step::Yield));
         }
         for _ in 0..ROWS_AT_ONCE {
-            match part.right_reader.advance(&part.right, &parts.file)? {
-                Got::Row => {}
-                Got::End => {
+            match part.right_reader.advance(&part.right, &partitions.file)? {
+                ReadStep::Row => {}
+                ReadStep::End => {
                     self.right_ended = true;
                     break;
                 }
-                Got::Wait(obstacle) => return Ok(Some(Step::Wait(obstacle))),
+                ReadStep::Wait(obstacle) => return Ok(Some(Step::Wait(obstacle))),
             }
             cx.worked(1);
             self.row.clear();
@@ -314,10 +330,10 @@ impl HashJoinState {
             let written = part.right_reader.key();
             let key = written.split_first().filter(|(first, _)| **first == KEY);
             let key = key.map(|(_, key)| key);
-            if let Some(divided) = &mut parts.divided {
+            if let Some(divided) = &mut partitions.divided {
                 let to = part_of(key, part.level, &mut divided.turn);
                 if divided.resident != Some(to) {
-                    divided.right[to].push(written, &self.row, &mut parts.file)?;
+                    divided.right[to].push(written, &self.row, &mut partitions.file)?;
                     continue;
                 }
             }
@@ -326,11 +342,11 @@ impl HashJoinState {
         Ok(None)
     }
 
-    /// Has left rows look for their partners, until they end. A step that comes before.
+    /// Has left rows look for their matches, until they end. A step that comes before.
     fn probe<'a>(
         &mut self,
-        sides: Sides<'a>,
-        cx: &mut Cx<'a>,
+        sides: HashJoinInputs<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Option<Step>> {
         let shape = sides.shape;
@@ -346,19 +362,19 @@ impl HashJoinState {
                     return Ok(None);
                 }
             }
-            // Long chains of partners that a further condition refuses are work too.
+            // Long chains of matches that a further condition refuses are work too.
             if cx.tick()? {
                 return Ok(Some(Step::Yield));
             }
             let mut partner = match self.partner {
                 Some(partner) => partner,
                 None => match self.look_up(sides, cx)? {
-                    Found::First(partner) => partner,
-                    Found::Elsewhere => {
+                    ProbeResult::First(partner) => partner,
+                    ProbeResult::Spilled => {
                         self.left_at += 1;
                         continue;
                     }
-                    Found::Step(step) => return Ok(Some(step)),
+                    ProbeResult::Step(step) => return Ok(Some(step)),
                 },
             };
             let row = self.left_batch.row(self.left_at);
@@ -400,7 +416,7 @@ impl HashJoinState {
                 self.partner = Some(NONE);
                 return Ok(Some(Step::Batch));
             }
-            let chunk = self.parts.as_mut().and_then(|p| p.current.as_mut());
+            let chunk = self.partitions.as_mut().and_then(|p| p.current.as_mut());
             let mut is_last = true;
             if let Some(part) = chunk.filter(|part| part.chunked) {
                 is_last = self.right_ended;
@@ -419,18 +435,22 @@ impl HashJoinState {
         }
     }
 
-    /// Finds the first partner of the current left row, or sends it where its partners are.
-    fn look_up<'a>(&mut self, sides: Sides<'a>, cx: &mut Cx<'a>) -> Result<Found> {
+    /// Finds the first match of the current left row, or sends it where its matches are.
+    fn look_up<'a>(
+        &mut self,
+        sides: HashJoinInputs<'a>,
+        cx: &mut ExecutorContext<'a>,
+    ) -> Result<ProbeResult> {
         self.matched = false;
         let row = self.left_batch.row(self.left_at);
-        let current = self.parts.as_ref().and_then(|p| p.current.as_ref());
+        let current = self.partitions.as_ref().and_then(|p| p.current.as_ref());
         let has_key = match current {
             Some(part) => {
                 let number = self.left_first + self.left_at;
                 let word = part.decided.get(number / 64).copied().unwrap_or(0);
                 self.matched = part.chunked && word >> (number % 64) & 1 == 1;
                 if self.matched && sides.shape.left_only() {
-                    return Ok(Found::Elsewhere);
+                    return Ok(ProbeResult::Spilled);
                 }
                 let (keys, ends) = &self.left_keys;
                 let start = match self.left_at {
@@ -444,31 +464,32 @@ impl HashJoinState {
             None => {
                 let key = &mut self.key;
                 let all = sides.left_keys.iter().chain(sides.right_keys);
-                let evaluate = |cx: &mut Cx<'a>| hash_key(sides.left_keys, row, key, cx);
+                let evaluate =
+                    |cx: &mut ExecutorContext<'a>| hash_key(sides.left_keys, row, key, cx);
                 match self.evaluation.of(all, cx, evaluate)? {
                     Ok(has_key) => has_key,
-                    Err(obstacle) => return Ok(Found::Step(Step::Wait(obstacle))),
+                    Err(obstacle) => return Ok(ProbeResult::Step(Step::Wait(obstacle))),
                 }
             }
         };
         if !has_key {
-            return Ok(Found::First(NONE));
+            return Ok(ProbeResult::First(NONE));
         }
         let bare = self.key.get(1..).unwrap_or_default();
-        if let Some(parts) = &mut self.parts
-            && let Some(divided) = &mut parts.divided
+        if let Some(partitions) = &mut self.partitions
+            && let Some(divided) = &mut partitions.divided
         {
-            let level = parts.current.as_ref().map_or(0, |part| part.level);
+            let level = partitions.current.as_ref().map_or(0, |part| part.level);
             let part = partition_of(bare, level);
             if divided.resident != Some(part) {
                 if divided.right[part].rows() == 0 {
-                    return Ok(Found::First(NONE));
+                    return Ok(ProbeResult::First(NONE));
                 }
-                divided.left[part].push(&self.key, row, &mut parts.file)?;
-                return Ok(Found::Elsewhere);
+                divided.left[part].push(&self.key, row, &mut partitions.file)?;
+                return Ok(ProbeResult::Spilled);
             }
         }
-        Ok(Found::First(self.table.first(bare)))
+        Ok(ProbeResult::First(self.table.first(bare)))
     }
 
     pub(crate) fn rewind(
@@ -476,24 +497,24 @@ impl HashJoinState {
         left: &Plan,
         right: &Plan,
         right_keys: &[Expr],
-        cx: &mut Cx<'_>,
+        cx: &mut ExecutorContext<'_>,
     ) {
         self.left.rewind(left, cx);
         self.evaluation.reset();
         self.pair.evaluation.reset();
         self.right_batch.start(0);
         self.right_at = 0;
-        let built = self.parts.is_none() && self.phase != Phase::Build;
+        let built = self.partitions.is_none() && self.phase != Phase::Build;
         if !built
             || !*self
                 .right_fixed
-                .get_or_insert_with(|| is_fixed_by(right, right_keys))
+                .get_or_insert_with(|| is_rescan_invariant_by(right, right_keys))
         {
             self.right.rewind(right, cx);
             self.phase = Phase::Build;
             self.right_ended = false;
             self.table.clear();
-            self.parts = None;
+            self.partitions = None;
         } else {
             self.table.matched.fill(false);
             self.phase = Phase::Probe;
@@ -506,11 +527,11 @@ impl HashJoinState {
 }
 
 /// What a lookup came to.
-enum Found {
-    /// The first partner, or none.
+enum ProbeResult {
+    /// The first match, or none.
     First(u32),
     /// It needs not be looked for here.
-    Elsewhere,
+    Spilled,
     /// It has to wait.
     Step(Step),
 }
@@ -520,7 +541,7 @@ fn hash_key<'a>(
     keys: &'a [Expr],
     row: &[Datum],
     out: &mut Vec<u8>,
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<bool> {
     out.clear();
     out.push(KEY);

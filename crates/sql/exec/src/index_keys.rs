@@ -8,9 +8,9 @@
 //!   immutable functions of the row, evaluated with a fixed session ([`ImmutableContext`]), so that settings do not
 //!   reach them.
 //! - An expression that calls a function that users have made is not evaluated here: its value stands in the row
-//!   ([`computed`](logstead_sql_catalog::computed)).
+//!   ([`index_expressions`](logstead_sql_catalog::index_expressions)).
 //! - An index whose text cannot be read at the start is invalid: it has no keys, and a row that a UNIQUE one would
-//!   have to judge is not written.
+//!   have to check is not written.
 //! - An expression that fails for a row is `KeyKind::Failed`. The engine refuses to write such a row, and to build an
 //!   index over one that is current; so no current version lacks its entry. An older version may: only a snapshot from
 //!   before the index sees it, and only a statement that computes the expression itself, and fails, would have found
@@ -40,7 +40,7 @@ enum Source {
     Expression(Expr),
 }
 
-struct Part {
+struct IndexKeyColumn {
     source: Source,
     ty: Oid,
     desc: bool,
@@ -52,7 +52,7 @@ pub struct RowKeys {
     /// The table as it was when the index was made.
     relation: Relation,
     index: Arc<IndexDef>,
-    parts: Vec<Part>,
+    parts: Vec<IndexKeyColumn>,
     predicate: Option<Expr>,
     /// The columns that expressions read.
     read: Vec<StoredColumn>,
@@ -110,7 +110,7 @@ impl RowKeys {
                     Source::Column(position, missing)
                 }
             };
-            parts.push(Part {
+            parts.push(IndexKeyColumn {
                 source,
                 ty,
                 desc: column.desc,
@@ -223,7 +223,7 @@ impl RowKeys {
         {
             return Ok(Vec::new());
         }
-        let value = |part: &Part| match &part.source {
+        let value = |part: &IndexKeyColumn| match &part.source {
             Source::Column(position, _) => StoredColumn::of(&self.relation, *position)?.decode(row),
             Source::Expression(expr) => compute(expr, &datums),
         };

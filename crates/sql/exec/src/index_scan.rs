@@ -4,7 +4,7 @@
 //! `prefix` lies between `prefix` and its *successor*, the smallest byte string above all of them.
 
 use super::batch::Batch;
-use super::context::{Cx, Evaluation};
+use super::context::{ExecutorContext, ResumableEvaluation};
 use super::eval::eval_in;
 use super::operator::Step;
 use super::scan::{EXAMINED_MAX, Emitter, OpenRow};
@@ -21,19 +21,19 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// State of an index scan.
-pub(crate) struct IndexState {
+pub(crate) struct IndexScanState {
     emitter: Emitter,
     index: Option<Arc<Index>>,
-    at: At,
+    at: ScanPosition,
     /// The row that the scan has gone past and whose filter is to be evaluated again.
     open: OpenRow,
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
     /// Of where to look.
-    start: Evaluation,
+    start: ResumableEvaluation,
 }
 
 /// Where an index scan stands.
-enum At {
+enum ScanPosition {
     /// Bounds not computed yet.
     Start,
     /// One whole key of a unique index.
@@ -59,15 +59,15 @@ impl Range {
     }
 }
 
-impl IndexState {
-    pub(crate) fn new(scan: &Scan) -> IndexState {
-        IndexState {
+impl IndexScanState {
+    pub(crate) fn new(scan: &Scan) -> IndexScanState {
+        IndexScanState {
             emitter: Emitter::new(scan),
             index: None,
-            at: At::Start,
+            at: ScanPosition::Start,
             open: OpenRow::default(),
-            evaluation: Evaluation::default(),
-            start: Evaluation::default(),
+            evaluation: ResumableEvaluation::default(),
+            start: ResumableEvaluation::default(),
         }
     }
 
@@ -77,11 +77,11 @@ impl IndexState {
         definition: &'a IndexDef,
         range: &'a KeyRange,
         reverse: bool,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(self.emitter.width());
-        if matches!(self.at, At::Done) && !self.open.is_some() {
+        if matches!(self.at, ScanPosition::Done) && !self.open.is_some() {
             return Ok(Step::Done);
         }
         if cx.tick()? {
@@ -92,7 +92,7 @@ impl IndexState {
         }
         let guard = cx.txn()?.pin();
         let mut examined = 0;
-        while !out.is_full() && examined < EXAMINED_MAX && !cx.owed {
+        while !out.is_full() && examined < EXAMINED_MAX && !cx.yield_pending {
             let open = std::mem::take(&mut self.open);
             let row = match open.row() {
                 Some(row) => row,
@@ -120,7 +120,7 @@ impl IndexState {
         cx.worked(examined);
         Ok(if !out.is_empty() {
             Step::Batch
-        } else if matches!(self.at, At::Done) && !self.open.is_some() {
+        } else if matches!(self.at, ScanPosition::Done) && !self.open.is_some() {
             Step::Done
         } else {
             Step::Yield
@@ -134,7 +134,7 @@ impl IndexState {
         definition: &'a IndexDef,
         range: &'a KeyRange,
         reverse: bool,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<(), WaitReason>> {
         if self.index.is_none() {
             let index = cx.index(scan.table.storage, definition.storage)?;
@@ -149,8 +149,9 @@ impl IndexState {
             }
             self.index = Some(index);
         }
-        if matches!(self.at, At::Start) {
-            let start = |cx: &mut Cx<'a>| start(&scan.table, definition, range, reverse, cx);
+        if matches!(self.at, ScanPosition::Start) {
+            let start =
+                |cx: &mut ExecutorContext<'a>| start(&scan.table, definition, range, reverse, cx);
             match self.start.of(range.exprs(), cx, start)? {
                 Ok(at) => self.at = at,
                 Err(absent) => return Ok(Err(absent)),
@@ -170,12 +171,12 @@ impl IndexState {
             return Ok(None);
         };
         match &mut self.at {
-            At::Point(key) => {
+            ScanPosition::Point(key) => {
                 let row = txn.get(index, key, guard)?;
-                self.at = At::Done;
+                self.at = ScanPosition::Done;
                 return Ok(row);
             }
-            At::Ranges(ranges, cursor) => loop {
+            ScanPosition::Ranges(ranges, cursor) => loop {
                 let running = match cursor {
                     Some(running) => running,
                     None => match ranges.pop() {
@@ -193,14 +194,14 @@ impl IndexState {
                     None => *cursor = None,
                 }
             },
-            At::Start | At::Done => {}
+            ScanPosition::Start | ScanPosition::Done => {}
         }
-        self.at = At::Done;
+        self.at = ScanPosition::Done;
         Ok(None)
     }
 
     pub(crate) fn rewind(&mut self) {
-        self.at = At::Start;
+        self.at = ScanPosition::Start;
         self.open = OpenRow::default();
         self.evaluation.reset();
         self.start.reset();
@@ -213,17 +214,17 @@ fn start<'a>(
     index: &IndexDef,
     range: &'a KeyRange,
     reverse: bool,
-    cx: &mut Cx<'a>,
-) -> Evaluated<At> {
+    cx: &mut ExecutorContext<'a>,
+) -> Evaluated<ScanPosition> {
     if index.holds_keys_once() && range.whole_key(index.columns.len()).is_some() {
         let mut key = Vec::with_capacity(32);
         for (i, probe) in range.equal.iter().enumerate() {
             let Probe::Value(expr) = probe else { continue };
             if !push_key(relation, index, i, expr, &mut key, cx)? {
-                return Ok(At::Done);
+                return Ok(ScanPosition::Done);
             }
         }
-        return Ok(At::Point(key));
+        return Ok(ScanPosition::Point(key));
     }
     let mut prefixes = vec![Vec::with_capacity(32)];
     for (i, probe) in range.equal.iter().enumerate() {
@@ -231,7 +232,7 @@ fn start<'a>(
             Probe::Value(expr) => {
                 let mut key = Vec::new();
                 if !push_key(relation, index, i, expr, &mut key, cx)? {
-                    return Ok(At::Done);
+                    return Ok(ScanPosition::Done);
                 }
                 prefixes.iter_mut().for_each(|p| p.extend_from_slice(&key));
             }
@@ -252,8 +253,8 @@ fn start<'a>(
         }
     }
     let mut ranges = if range.has_bounds() {
-        let Some(tail) = Tail::of(relation, index, range, cx)? else {
-            return Ok(At::Done);
+        let Some(tail) = RangeSuffix::of(relation, index, range, cx)? else {
+            return Ok(ScanPosition::Done);
         };
         let all = prefixes.into_iter().map(|prefix| tail.after(prefix));
         all.filter(|range| !range.is_empty()).collect()
@@ -264,7 +265,7 @@ fn start<'a>(
     if !reverse {
         ranges.reverse();
     }
-    Ok(At::Ranges(ranges, None))
+    Ok(ScanPosition::Ranges(ranges, None))
 }
 
 /// Everything that begins with `prefix`.
@@ -289,7 +290,7 @@ pub(crate) fn push_key<'a>(
     i: usize,
     expr: &'a Expr,
     out: &mut Vec<u8>,
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<bool> {
     // Parameters and constants need no copy.
     let computed;
@@ -330,7 +331,7 @@ fn any_keys<'a>(
     index: &IndexDef,
     i: usize,
     any: &'a Expr,
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<Vec<Vec<u8>>> {
     let array = match eval_in(any, &[], cx)? {
         Datum::Array(array) => array,
@@ -351,7 +352,7 @@ fn any_keys<'a>(
 }
 
 /// One end of a range, after a prefix.
-enum End {
+enum RangeEnd {
     /// Everything from what begins with these bytes on (a lower end), or up to that (an upper one).
     With(Vec<u8>),
     /// Nothing that begins with these bytes.
@@ -359,19 +360,19 @@ enum End {
 }
 
 /// The range after the columns that are looked up: the same for each prefix.
-struct Tail {
-    from: End,
-    to: End,
+struct RangeSuffix {
+    from: RangeEnd,
+    to: RangeEnd,
 }
 
-impl Tail {
+impl RangeSuffix {
     /// `None` when the range is empty because a bound is NULL.
     fn of<'a>(
         relation: &Relation,
         index: &IndexDef,
         range: &'a KeyRange,
-        cx: &mut Cx<'a>,
-    ) -> Evaluated<Option<Tail>> {
+        cx: &mut ExecutorContext<'a>,
+    ) -> Evaluated<Option<RangeSuffix>> {
         let i = range.equal.len();
         let column = index
             .columns
@@ -385,30 +386,30 @@ impl Tail {
         };
         let mut null = Vec::new();
         encode(relation, index, i, &Datum::Null, &mut null)?;
-        let mut end = |edge: &'a Option<Edge>, nulls_here: bool| -> Evaluated<Option<End>> {
+        let mut end = |edge: &'a Option<Edge>, nulls_here: bool| -> Evaluated<Option<RangeEnd>> {
             let Some(edge) = edge else {
                 // NULLs satisfy no range: they are left out where they stand.
                 return Ok(Some(if nulls_here {
-                    End::Without(null.clone())
+                    RangeEnd::Without(null.clone())
                 } else {
-                    End::With(Vec::new())
+                    RangeEnd::With(Vec::new())
                 }));
             };
             let mut bytes = Vec::new();
             for (at, key) in edge.keys.iter().enumerate() {
                 if !push_key(relation, index, i + at, key, &mut bytes, cx)? {
-                    return Ok((at > 0).then_some(End::With(bytes)));
+                    return Ok((at > 0).then_some(RangeEnd::With(bytes)));
                 }
             }
             Ok(Some(if edge.inclusive {
-                End::With(bytes)
+                RangeEnd::With(bytes)
             } else {
-                End::Without(bytes)
+                RangeEnd::Without(bytes)
             }))
         };
         let from = end(from, column.nulls_first)?;
         let to = end(to, !column.nulls_first)?;
-        Ok(from.zip(to).map(|(from, to)| Tail { from, to }))
+        Ok(from.zip(to).map(|(from, to)| RangeSuffix { from, to }))
     }
 
     /// The range of keys that begin with `prefix`.
@@ -416,12 +417,12 @@ impl Tail {
         let join = |bytes: &[u8]| [prefix.as_slice(), bytes].concat();
         Range {
             lower: match &self.from {
-                End::With(bytes) => Bound::Included(join(bytes)),
-                End::Without(bytes) => above_prefix(join(bytes)),
+                RangeEnd::With(bytes) => Bound::Included(join(bytes)),
+                RangeEnd::Without(bytes) => above_prefix(join(bytes)),
             },
             upper: match &self.to {
-                End::With(bytes) => below_successor(join(bytes)),
-                End::Without(bytes) => Bound::Excluded(join(bytes)),
+                RangeEnd::With(bytes) => below_successor(join(bytes)),
+                RangeEnd::Without(bytes) => Bound::Excluded(join(bytes)),
             },
         }
     }

@@ -5,13 +5,13 @@
 //! for each left row; any other keeps the right side's rows, beyond `work_mem` in a temporary file. Both remember which
 //! right rows matched when the kind asks for those that did not.
 
-use super::batch::{BATCH_ROWS, Batch, Rows};
-use super::context::{Cx, Evaluation};
+use super::batch::{BATCH_ROWS, Batch, RowBuffer};
+use super::context::{ExecutorContext, ResumableEvaluation};
 use super::eval::holds;
-use super::operator::{Running, Step, pull};
+use super::operator::{PlanState, Step, pull};
 use super::operator_memory::OperatorMemory;
-use super::rescan_invariant::is_fixed;
-use super::spill::{Got, Spool, SpoolReader};
+use super::rescan_invariant::is_rescan_invariant;
+use super::spill::{ReadStep, Spool, SpoolReader};
 use super::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::stats::width;
@@ -19,17 +19,17 @@ use logstead_sql_plan::{JoinKind, Node, Plan};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 
-/// What happens to a joined pair or a row without partner; the same for both joins.
+/// What happens to a joined pair or a row without a match; the same for both joins.
 #[derive(Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct JoinShape {
     pub(super) kind: JoinKind,
     pub(super) left_width: usize,
     pub(super) right_width: usize,
 }
 
-impl Shape {
-    pub(super) fn of(kind: JoinKind, left: &Plan, right: &Plan) -> Shape {
-        Shape {
+impl JoinShape {
+    pub(super) fn of(kind: JoinKind, left: &Plan, right: &Plan) -> JoinShape {
+        JoinShape {
             kind,
             left_width: width(left),
             right_width: width(right),
@@ -49,12 +49,12 @@ impl Shape {
         matches!(self.kind, JoinKind::Semi | JoinKind::Anti)
     }
 
-    /// Right rows without partner come out at the end.
+    /// Right rows without a match come out at the end.
     pub(super) fn keeps_right(self) -> bool {
         matches!(self.kind, JoinKind::Right | JoinKind::Full)
     }
 
-    /// What a left row gives when its partners are exhausted.
+    /// What a left row gives when its matches are exhausted.
     pub(super) fn end_left(self, left: &[Datum], matched: bool, out: &mut Batch) {
         match self.kind {
             JoinKind::Left | JoinKind::Full if !matched => out.push_padded(left, self.right_width),
@@ -76,7 +76,13 @@ impl Shape {
     }
 
     /// Gives right rows that matched nothing, from `at` on.
-    pub(super) fn unmatched(self, rows: &Rows, matched: &[bool], at: &mut usize, out: &mut Batch) {
+    pub(super) fn unmatched(
+        self,
+        rows: &RowBuffer,
+        matched: &[bool],
+        at: &mut usize,
+        out: &mut Batch,
+    ) {
         while *at < rows.len() && !out.is_full() {
             if !matched.get(*at).copied().unwrap_or(false) {
                 self.end_right(rows.row(*at), out);
@@ -86,21 +92,21 @@ impl Shape {
     }
 }
 
-/// A pair being judged.
+/// A pair being checked.
 #[derive(Default)]
-pub(super) struct Pair {
+pub(super) struct JoinPair {
     row: Vec<Datum>,
-    pub(super) evaluation: Evaluation,
+    pub(super) evaluation: ResumableEvaluation,
 }
 
-impl Pair {
+impl JoinPair {
     /// Whether the further condition holds for a pair; or what is absent: then it is called again for the same one.
     pub(super) fn holds<'a>(
         &mut self,
         condition: Option<&'a Expr>,
         left: &[Datum],
         right: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<bool, WaitReason>> {
         let Some(condition) = condition else {
             return Ok(Ok(true));
@@ -115,9 +121,9 @@ impl Pair {
 }
 
 /// State of a nested loop.
-pub(crate) struct LoopState {
-    pub(crate) left: Running,
-    pub(crate) right: Running,
+pub(crate) struct NestLoopState {
+    pub(crate) left: PlanState,
+    pub(crate) right: PlanState,
     left_batch: Batch,
     left_at: usize,
     /// Partners of the current left row: a batch of the right side, or the kept rows.
@@ -137,7 +143,7 @@ pub(crate) struct LoopState {
     started: bool,
     right_matched: Vec<bool>,
     left_done: bool,
-    pair: Pair,
+    pair: JoinPair,
     /// Copy of the current left row, for a lateral right side.
     outer_row: Vec<Datum>,
     unmatched_at: usize,
@@ -145,11 +151,11 @@ pub(crate) struct LoopState {
     right_fixed: Option<bool>,
 }
 
-impl LoopState {
-    pub(crate) fn new(left: &Plan, right: &Plan) -> LoopState {
-        LoopState {
-            left: Running::new(left),
-            right: Running::new(right),
+impl NestLoopState {
+    pub(crate) fn new(left: &Plan, right: &Plan) -> NestLoopState {
+        NestLoopState {
+            left: PlanState::new(left),
+            right: PlanState::new(right),
             left_batch: Batch::default(),
             left_at: 0,
             right_batch: Batch::default(),
@@ -165,7 +171,7 @@ impl LoopState {
             started: false,
             right_matched: Vec::new(),
             left_done: false,
-            pair: Pair::default(),
+            pair: JoinPair::default(),
             outer_row: Vec::new(),
             unmatched_at: 0,
             right_fixed: None,
@@ -175,7 +181,7 @@ impl LoopState {
     pub(crate) fn next<'a>(
         &mut self,
         plan: &'a Plan,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         let Node::NestedLoop {
@@ -190,7 +196,7 @@ impl LoopState {
                 "a nested loop was given another node's plan",
             ));
         };
-        let shape = Shape::of(*kind, left, right);
+        let shape = JoinShape::of(*kind, left, right);
         let condition = condition.as_ref();
         out.start(shape.width());
         if !*lateral && !self.kept_complete {
@@ -265,11 +271,11 @@ impl LoopState {
                 self.kept_row(shape, condition, cx, out)?
             };
             match ended {
-                Ended::Row => {}
-                Ended::Step(step) if out.is_empty() => return Ok(step),
+                LoopExit::Row => {}
+                LoopExit::Step(step) if out.is_empty() => return Ok(step),
                 // What made it stop says so again at the next call.
-                Ended::Step(step) => return Ok(cx.batch_before(&step)),
-                Ended::Full => return Ok(Step::Batch),
+                LoopExit::Step(step) => return Ok(cx.batch_before(&step)),
+                LoopExit::Full => return Ok(Step::Batch),
             }
             shape.end_left(self.left_batch.row(self.left_at), self.matched, out);
             self.left_at += 1;
@@ -281,27 +287,27 @@ impl LoopState {
     }
 
     /// Brings a kept row that is in a file; what to wait for.
-    fn bring(&mut self, at: usize, shape: Shape) -> Result<Option<WaitReason>> {
+    fn bring(&mut self, at: usize, shape: JoinShape) -> Result<Option<WaitReason>> {
         if self.kept.in_memory(at).is_some() || self.brought_at == Some(at) {
             return Ok(None);
         }
         self.brought_at = None;
         self.brought.start(shape.right_width);
         match self.reader.read(at, &self.kept, &mut self.brought)? {
-            Got::Row => {
+            ReadStep::Row => {
                 self.brought_at = Some(at);
                 Ok(None)
             }
-            Got::Wait(obstacle) => Ok(Some(obstacle)),
-            Got::End => Err(SqlError::internal("a row that was kept is gone")),
+            ReadStep::Wait(obstacle) => Ok(Some(obstacle)),
+            ReadStep::End => Err(SqlError::internal("a row that was kept is gone")),
         }
     }
 
     /// Gives kept rows that matched nothing. A step that comes before.
     fn unmatched(
         &mut self,
-        shape: Shape,
-        cx: &mut Cx<'_>,
+        shape: JoinShape,
+        cx: &mut ExecutorContext<'_>,
         out: &mut Batch,
     ) -> Result<Option<Step>> {
         while self.unmatched_at < self.kept.len() && !out.is_full() {
@@ -326,20 +332,20 @@ impl LoopState {
     /// Goes on with the current left row against the kept rows.
     fn kept_row<'a>(
         &mut self,
-        shape: Shape,
+        shape: JoinShape,
         condition: Option<&'a Expr>,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
-    ) -> Result<Ended> {
+    ) -> Result<LoopExit> {
         while self.right_at < self.kept.len() {
             if out.is_full() {
-                return Ok(Ended::Full);
+                return Ok(LoopExit::Full);
             }
             if cx.tick()? {
-                return Ok(Ended::Step(Step::Yield));
+                return Ok(LoopExit::Step(Step::Yield));
             }
             if let Some(obstacle) = self.bring(self.right_at, shape)? {
-                return Ok(Ended::Step(Step::Wait(obstacle)));
+                return Ok(LoopExit::Step(Step::Wait(obstacle)));
             }
             let left = self.left_batch.row(self.left_at);
             let right = match self.kept.in_memory(self.right_at) {
@@ -348,7 +354,7 @@ impl LoopState {
             };
             let holds = match self.pair.holds(condition, left, right, cx)? {
                 Ok(holds) => holds,
-                Err(absent) => return Ok(Ended::Step(Step::Wait(absent))),
+                Err(absent) => return Ok(LoopExit::Step(Step::Wait(absent))),
             };
             let at = self.right_at;
             self.right_at += 1;
@@ -364,18 +370,18 @@ impl LoopState {
             }
             out.push_joined(left, right);
         }
-        Ok(Ended::Row)
+        Ok(LoopExit::Row)
     }
 
     /// Goes on with the current left row against a right side that depends on it.
     fn lateral_row<'a>(
         &mut self,
-        shape: Shape,
+        shape: JoinShape,
         right: &'a Plan,
         condition: Option<&'a Expr>,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
-    ) -> Result<Ended> {
+    ) -> Result<LoopExit> {
         if shape.keeps_right() {
             return Err(SqlError::internal(
                 "a RIGHT or FULL join cannot depend on its left side",
@@ -384,7 +390,7 @@ impl LoopState {
         loop {
             while self.right_at < self.right_batch.len() {
                 if out.is_full() {
-                    return Ok(Ended::Full);
+                    return Ok(LoopExit::Full);
                 }
                 let (left, row) = (
                     self.left_batch.row(self.left_at),
@@ -392,7 +398,7 @@ impl LoopState {
                 );
                 let holds = match self.pair.holds(condition, left, row, cx)? {
                     Ok(holds) => holds,
-                    Err(absent) => return Ok(Ended::Step(Step::Wait(absent))),
+                    Err(absent) => return Ok(LoopExit::Step(Step::Wait(absent))),
                 };
                 self.right_at += 1;
                 if !holds {
@@ -400,7 +406,7 @@ impl LoopState {
                 }
                 self.matched = true;
                 if shape.left_only() {
-                    return Ok(Ended::Row);
+                    return Ok(LoopExit::Row);
                 }
                 out.push_joined(left, row);
             }
@@ -416,17 +422,27 @@ impl LoopState {
             self.outer_row = cx.outer.pop().unwrap_or_default();
             match step? {
                 Step::Batch => {}
-                Step::Done => return Ok(Ended::Row),
-                other => return Ok(Ended::Step(other)),
+                Step::Done => return Ok(LoopExit::Row),
+                other => return Ok(LoopExit::Step(other)),
             }
         }
     }
 
-    pub(crate) fn rewind(&mut self, left: &Plan, right: &Plan, lateral: bool, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(
+        &mut self,
+        left: &Plan,
+        right: &Plan,
+        lateral: bool,
+        cx: &mut ExecutorContext<'_>,
+    ) {
         self.left.rewind(left, cx);
         if lateral {
             self.right.rewind(right, cx);
-        } else if !self.kept_complete || !*self.right_fixed.get_or_insert_with(|| is_fixed(right)) {
+        } else if !self.kept_complete
+            || !*self
+                .right_fixed
+                .get_or_insert_with(|| is_rescan_invariant(right))
+        {
             self.right.rewind(right, cx);
             self.kept = Spool::default();
             self.reader = SpoolReader::default();
@@ -448,8 +464,8 @@ impl LoopState {
 }
 
 /// How a stretch of work on one left row ended.
-enum Ended {
-    /// Its partners are exhausted.
+enum LoopExit {
+    /// Its matches are exhausted.
     Row,
     /// `out` is full.
     Full,

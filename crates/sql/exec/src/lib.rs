@@ -13,21 +13,21 @@
 
 #![forbid(unsafe_code)]
 
+mod agg_per_group;
 mod aggregate;
-mod aggregate_cell;
 mod batch;
+mod constraints;
 mod context;
 mod cte;
-mod direct;
+mod direct_scan;
 mod eval;
 pub mod events;
-mod guarded;
 mod hash_join;
 pub mod index_keys;
 mod index_scan;
 mod join;
-mod join_table;
-mod keytable;
+mod join_hash_table;
+mod key_table;
 mod lock;
 mod memoize;
 mod merge_join;
@@ -35,11 +35,10 @@ mod operator;
 mod operator_memory;
 mod point;
 mod prune_columns;
-mod referential;
 mod rescan_invariant;
 mod routine;
-mod row_scan;
 mod scan;
+mod security_quals;
 mod setop;
 mod sort;
 pub mod spill;
@@ -47,6 +46,7 @@ mod stored;
 mod stored_predicate;
 mod stream;
 mod subquery;
+mod tid_scan;
 mod trigger;
 mod user_aggregate;
 mod validate;
@@ -54,25 +54,25 @@ pub mod wait;
 mod window;
 mod write;
 
-pub use context::{Cancel, CancelReason, EvalContext, ExecContext, MEMORY_FACTOR};
+pub use constraints::check_deferred_constraints;
+pub use context::{Cancel, CancelReason, EvalContext, MEMORY_FACTOR, StatementContext};
 pub use eval::columns_read;
 pub use eval::{eval, evaluate};
-pub use events::{Events, Mark, Modes};
+pub use events::{EventQueue, EventQueueMark, SetConstraintState};
 pub use operator_memory::OperatorMemory;
-pub use referential::judge_deferred;
 pub use routine::{Call, Caller, no_calls};
 pub use spill::{Spill, SpillAllowance, SpillCounts, SpillSpace};
 pub use stored::StoredColumn;
 pub use trigger::{TriggerCall, stored_rows, truncate_calls};
 pub use validate::validate;
 pub use write::Inserter;
-pub use write::tells_key;
+pub use write::may_show_key;
 
 #[cfg(test)]
 mod tests;
 
 use batch::{BATCH_ROWS, Batch};
-use context::{Cx, Shared};
+use context::{ExecutionState, ExecutorContext};
 use logstead_engine::RowRef;
 use logstead_fiber::{NoStack, poll_with_stack};
 use logstead_sql_parse::{drop_deep, on_enough_stack};
@@ -81,8 +81,8 @@ use logstead_sql_plan::expr::Subquery;
 use logstead_sql_plan::stats::NodeStats;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
-use operator::{Running, Step};
-use spill::{Got, Spool, SpoolReader};
+use operator::{PlanState, Step};
+use spill::{ReadStep, Spool, SpoolReader};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wait::ExecError;
@@ -131,7 +131,7 @@ pub struct Prepared {
     plan: Plan,
     /// Stack that it takes to run, show or drop it; 0 if any has it.
     stack_bytes: usize,
-    fast: Option<point::PointPlan>,
+    point_plan: Option<point::PointPlan>,
     /// Result columns of a plain scan.
     direct: Option<Vec<StoredColumn>>,
     /// Subqueries in expressions that are run before the plan, inner ones first.
@@ -151,7 +151,7 @@ impl Prepared {
 
     /// Whether the statement runs by key, without operators.
     pub fn is_by_key(&self) -> bool {
-        self.fast.is_some()
+        self.point_plan.is_some()
     }
 }
 
@@ -159,7 +159,11 @@ impl Drop for Prepared {
     fn drop(&mut self) {
         if self.stack_bytes > 0 {
             let plan = std::mem::replace(&mut self.plan, Plan::nothing());
-            let mut all = (plan, self.fast.take(), std::mem::take(&mut self.ahead));
+            let mut all = (
+                plan,
+                self.point_plan.take(),
+                std::mem::take(&mut self.ahead),
+            );
             drop_deep(
                 &mut all,
                 (Plan::nothing(), None, Vec::new()),
@@ -177,23 +181,23 @@ pub fn prepare(mut plan: Plan) -> Prepared {
         logstead_sql_plan::walk::has_routine(&plan) || logstead_sql_plan::walk::has_triggers(&plan);
     // One that is deep is made ready where it has a stack for it: when it is run.
     let is_deep = stack_bytes > 0;
-    let fast = match calls || is_deep {
+    let point_plan = match calls || is_deep {
         true => None,
         false => point::recognise(&plan),
     };
-    let direct = if calls || is_deep || fast.is_some() {
+    let direct = if calls || is_deep || point_plan.is_some() {
         None
     } else {
-        direct::recognise(&plan)
+        direct_scan::recognise(&plan)
     };
-    if fast.is_none() && direct.is_none() {
+    if point_plan.is_none() && direct.is_none() {
         prune_columns::mark(&mut plan);
     }
-    let ahead = subquery::to_run_ahead(&plan);
+    let ahead = subquery::init_plans(&plan);
     Prepared {
         plan,
         stack_bytes,
-        fast,
+        point_plan,
         direct,
         ahead,
     }
@@ -202,31 +206,31 @@ pub fn prepare(mut plan: Plan) -> Prepared {
 /// One run of a prepared plan.
 pub struct Execution {
     prepared: Arc<Prepared>,
-    state: State,
+    state: ExecutionPhase,
     measure: bool,
     /// A call of a trigger that is fired when all is written.
-    called: Option<Box<Call>>,
+    pending_call: Option<Box<Call>>,
     /// How far it had got when it stopped for that.
     kept: Option<Progress>,
     /// What the trigger gave, if it was of a row that an action changes.
     answered: Option<VecDeque<Vec<Datum>>>,
 }
 
-enum State {
+enum ExecutionPhase {
     /// A statement by key, or a deep one, that has not run yet.
     Key,
     /// A plain scan.
-    Direct(Box<direct::Direct>),
+    Direct(Box<direct_scan::DirectScan>),
     /// Everything else, and portals brought to their end early.
-    General(Box<General>),
+    General(Box<OperatorExecution>),
     Done,
 }
 
-struct General {
-    running: Running,
-    shared: Shared,
+struct OperatorExecution {
+    running: PlanState,
+    shared: ExecutionState,
     /// The call of a function that it has stopped for.
-    called: Option<Box<Call>>,
+    pending_call: Option<Box<Call>>,
     batch: Batch,
     /// Next row of `batch` to give.
     at: usize,
@@ -255,12 +259,12 @@ impl Execution {
             prepared
                 .direct
                 .as_ref()
-                .and_then(|_| direct::Direct::new(&prepared.plan))
+                .and_then(|_| direct_scan::DirectScan::new(&prepared.plan))
         };
-        let state = if prepared.fast.is_some() || prepared.stack_bytes > 0 {
-            State::Key
+        let state = if prepared.point_plan.is_some() || prepared.stack_bytes > 0 {
+            ExecutionPhase::Key
         } else if let Some(direct) = direct() {
-            State::Direct(Box::new(direct))
+            ExecutionPhase::Direct(Box::new(direct))
         } else {
             general(&prepared)
         };
@@ -268,7 +272,7 @@ impl Execution {
             prepared,
             state,
             measure: false,
-            called: None,
+            pending_call: None,
             kept: None,
             answered: None,
         }
@@ -278,13 +282,13 @@ impl Execution {
     pub fn measured(prepared: Arc<Prepared>) -> Execution {
         let state = match prepared.stack_bytes {
             0 => general(&prepared),
-            _ => State::Key,
+            _ => ExecutionPhase::Key,
         };
         Execution {
             prepared,
             state,
             measure: true,
-            called: None,
+            pending_call: None,
             kept: None,
             answered: None,
         }
@@ -305,14 +309,14 @@ impl Execution {
     fn stats_here(&self) -> Vec<NodeStats> {
         let mut stats = Vec::new();
         match &self.state {
-            State::General(general) => {
+            ExecutionPhase::General(general) => {
                 general.running.collect_stats(
                     &self.prepared.plan,
                     &general.shared.ctes,
                     &mut stats,
                 );
             }
-            State::Key | State::Direct(_) | State::Done => {
+            ExecutionPhase::Key | ExecutionPhase::Direct(_) | ExecutionPhase::Done => {
                 logstead_sql_plan::stats::never_ran(&self.prepared.plan, &mut stats)
             }
         }
@@ -323,7 +327,7 @@ impl Execution {
     /// end at the first call, whatever the rows asked for. After an error the execution is finished.
     pub async fn run(
         &mut self,
-        cx: &mut ExecContext<'_>,
+        cx: &mut StatementContext<'_>,
         rows_max: u64,
         out: &mut dyn RowSink,
     ) -> Result<Progress> {
@@ -341,7 +345,7 @@ impl Execution {
 
     async fn run_here(
         &mut self,
-        cx: &mut ExecContext<'_>,
+        cx: &mut StatementContext<'_>,
         rows_max: u64,
         out: &mut dyn RowSink,
     ) -> Result<Progress> {
@@ -350,15 +354,19 @@ impl Execution {
             None => self.run_on(cx, rows_max, out).await?,
         };
         if cx.events.has_due() && progress != Progress::Call && self.has_written() {
-            cx.events.acting.answered = self.answered.take();
-            match referential::judge_due(cx).await {
+            cx.events.action.answered = self.answered.take();
+            match constraints::check_due_constraints(cx).await {
                 Ok(None) => {}
                 Ok(Some(call)) => {
-                    (self.called, self.kept) = (Some(call), Some(progress));
+                    (self.pending_call, self.kept) = (Some(call), Some(progress));
                     return Ok(Progress::Call);
                 }
                 Err(error) => {
-                    drop_deep(&mut self.state, State::Done, self.prepared.stack_bytes);
+                    drop_deep(
+                        &mut self.state,
+                        ExecutionPhase::Done,
+                        self.prepared.stack_bytes,
+                    );
                     return Err(error);
                 }
             }
@@ -369,25 +377,25 @@ impl Execution {
     /// Has a statement that writes rows written all of them?
     fn has_written(&self) -> bool {
         match &self.state {
-            State::General(general) => general.ended,
-            State::Key | State::Direct(_) | State::Done => true,
+            ExecutionPhase::General(general) => general.ended,
+            ExecutionPhase::Key | ExecutionPhase::Direct(_) | ExecutionPhase::Done => true,
         }
     }
 
     async fn run_on(
         &mut self,
-        cx: &mut ExecContext<'_>,
+        cx: &mut StatementContext<'_>,
         rows_max: u64,
         out: &mut dyn RowSink,
     ) -> Result<Progress> {
         let prepared = Arc::clone(&self.prepared);
         match &mut self.state {
-            State::Done => Ok(Progress::Done { rows: 0 }),
-            State::Key => {
-                self.state = State::Done;
-                match &prepared.fast {
-                    Some(fast) if rows_max == 0 || !fast.returns_rows() => {
-                        let rows = point::run(&prepared.plan, fast, cx, out).await?;
+            ExecutionPhase::Done => Ok(Progress::Done { rows: 0 }),
+            ExecutionPhase::Key => {
+                self.state = ExecutionPhase::Done;
+                match &prepared.point_plan {
+                    Some(point_plan) if rows_max == 0 || !point_plan.returns_rows() => {
+                        let rows = point::run(&prepared.plan, point_plan, cx, out).await?;
                         Ok(Progress::Done { rows })
                     }
                     _ => {
@@ -396,20 +404,20 @@ impl Execution {
                     }
                 }
             }
-            State::Direct(direct) => {
+            ExecutionPhase::Direct(direct) => {
                 let columns = prepared.direct.as_deref().unwrap_or_default();
                 let result = direct.run(&prepared.plan, columns, cx, rows_max, out).await;
                 if matches!(result, Err(_) | Ok(Progress::Done { .. })) {
-                    self.state = State::Done;
+                    self.state = ExecutionPhase::Done;
                 }
                 result
             }
-            State::General(general) => {
+            ExecutionPhase::General(general) => {
                 let result = general
                     .run(&prepared, cx, rows_max, out, self.measure)
                     .await;
                 if result.is_err() {
-                    drop_deep(&mut self.state, State::Done, prepared.stack_bytes);
+                    drop_deep(&mut self.state, ExecutionPhase::Done, prepared.stack_bytes);
                 }
                 result
             }
@@ -419,15 +427,15 @@ impl Execution {
     /// Have all rows been computed?
     pub fn has_ended(&self) -> bool {
         match &self.state {
-            State::General(general) => general.ended,
-            State::Key | State::Direct(_) => false,
-            State::Done => true,
+            ExecutionPhase::General(general) => general.ended,
+            ExecutionPhase::Key | ExecutionPhase::Direct(_) => false,
+            ExecutionPhase::Done => true,
         }
     }
 
     /// Runs to the end now, keeping the rows for later calls of [`Execution::run`]: what a portal needs before another
     /// statement of the transaction changes what its snapshot would show.
-    pub async fn run_ahead(&mut self, cx: &mut ExecContext<'_>) -> Result<Progress> {
+    pub async fn materialize(&mut self, cx: &mut StatementContext<'_>) -> Result<Progress> {
         match self.prepared.stack_bytes {
             0 => self.run_ahead_here(cx).await,
             bytes => match Box::pin(poll_with_stack(bytes, self.run_ahead_here(cx))).await {
@@ -437,16 +445,16 @@ impl Execution {
         }
     }
 
-    async fn run_ahead_here(&mut self, cx: &mut ExecContext<'_>) -> Result<Progress> {
+    async fn run_ahead_here(&mut self, cx: &mut StatementContext<'_>) -> Result<Progress> {
         let prepared = Arc::clone(&self.prepared);
-        if let State::Direct(direct) = &mut self.state {
+        if let ExecutionPhase::Direct(direct) = &mut self.state {
             let columns = prepared.direct.as_deref().unwrap_or_default();
-            let mut ahead = Ahead {
+            let mut ahead = AheadRows {
                 rows: Spool::default(),
                 memory_bytes: cx.work_mem_bytes,
                 spill: cx.spill.map(|allowance| allowance.spill()),
             };
-            let mut rest = General::new(&prepared);
+            let mut rest = OperatorExecution::new(&prepared);
             loop {
                 let progress = direct
                     .run(&prepared.plan, columns, cx, 0, &mut ahead)
@@ -454,7 +462,8 @@ impl Execution {
                 let held_bytes = ahead.rows.size_bytes();
                 let memory = Some(cx.engine.memory());
                 rest.held.set(held_bytes, memory)?;
-                Cx::of(cx, &mut rest.shared, false).check_memory("A portal", held_bytes)?;
+                ExecutorContext::of(cx, &mut rest.shared, false)
+                    .check_memory("A portal", held_bytes)?;
                 if !matches!(progress, Progress::Full { .. }) {
                     break;
                 }
@@ -464,25 +473,25 @@ impl Execution {
             }
             rest.ahead = ahead.rows;
             rest.ended = true;
-            self.state = State::General(Box::new(rest));
+            self.state = ExecutionPhase::General(Box::new(rest));
             return Ok(Progress::Suspended);
         }
-        if matches!(self.state, State::Key) {
+        if matches!(self.state, ExecutionPhase::Key) {
             self.state = general(&prepared);
         }
         match &mut self.state {
-            State::General(general) => {
-                if !general.run_ahead(&prepared, cx, self.measure).await? {
+            ExecutionPhase::General(general) => {
+                if !general.materialize(&prepared, cx, self.measure).await? {
                     return Ok(Progress::Call);
                 }
             }
             _ => return Ok(Progress::Suspended),
         }
-        cx.events.acting.answered = self.answered.take();
+        cx.events.action.answered = self.answered.take();
         if cx.events.has_due()
-            && let Some(call) = referential::judge_due(cx).await?
+            && let Some(call) = constraints::check_due_constraints(cx).await?
         {
-            self.called = Some(call);
+            self.pending_call = Some(call);
             return Ok(Progress::Call);
         }
         Ok(Progress::Suspended)
@@ -491,17 +500,21 @@ impl Execution {
 
 impl Drop for Execution {
     fn drop(&mut self) {
-        drop_deep(&mut self.state, State::Done, self.prepared.stack_bytes);
+        drop_deep(
+            &mut self.state,
+            ExecutionPhase::Done,
+            self.prepared.stack_bytes,
+        );
     }
 }
 
 impl Caller for Execution {
-    fn called(&mut self) -> Option<Box<Call>> {
-        if let Some(call) = self.called.take() {
+    fn take_call(&mut self) -> Option<Box<Call>> {
+        if let Some(call) = self.pending_call.take() {
             return Some(call);
         }
         match &mut self.state {
-            State::General(general) => general.called.take(),
+            ExecutionPhase::General(general) => general.pending_call.take(),
             _ => None,
         }
     }
@@ -511,20 +524,20 @@ impl Caller for Execution {
             // An AFTER trigger's, which says nothing.
             (0, _) => {}
             (trigger::ACTION, _) => self.answered = Some(rows),
-            (number, State::General(general)) => {
-                general.shared.answers.insert(number, rows);
+            (number, ExecutionPhase::General(general)) => {
+                general.shared.call_results.insert(number, rows);
             }
             _ => {}
         }
     }
 }
 
-fn general(prepared: &Prepared) -> State {
-    State::General(Box::new(General::new(prepared)))
+fn general(prepared: &Prepared) -> ExecutionPhase {
+    ExecutionPhase::General(Box::new(OperatorExecution::new(prepared)))
 }
 
 /// Keeps rows computed ahead of being asked for.
-struct Ahead {
+struct AheadRows {
     rows: Spool,
     memory_bytes: usize,
     spill: Option<Spill>,
@@ -533,7 +546,7 @@ struct Ahead {
 /// Rows may be kept beyond `work_mem` between two looks at what they take, if there is nowhere else to put them.
 const AHEAD_BYTES: usize = 1 << 20;
 
-impl RowSink for Ahead {
+impl RowSink for AheadRows {
     fn row(&mut self, row: &[Datum]) -> Result<()> {
         self.rows
             .push(row, self.memory_bytes, || self.spill.clone())
@@ -550,12 +563,12 @@ impl RowSink for Ahead {
     }
 }
 
-impl General {
-    fn new(prepared: &Prepared) -> General {
-        General {
-            running: Running::new(&prepared.plan),
-            shared: Shared::default(),
-            called: None,
+impl OperatorExecution {
+    fn new(prepared: &Prepared) -> OperatorExecution {
+        OperatorExecution {
+            running: PlanState::new(&prepared.plan),
+            shared: ExecutionState::default(),
+            pending_call: None,
             batch: Batch::default(),
             at: 0,
             ahead: Spool::default(),
@@ -574,20 +587,20 @@ impl General {
     async fn run(
         &mut self,
         prepared: &Prepared,
-        cx: &mut ExecContext<'_>,
+        cx: &mut StatementContext<'_>,
         rows_max: u64,
         out: &mut dyn RowSink,
         measure: bool,
     ) -> Result<Progress> {
-        if self.writes && rows_max > 0 && !self.run_ahead(prepared, cx, measure).await? {
+        if self.writes && rows_max > 0 && !self.materialize(prepared, cx, measure).await? {
             return Ok(Progress::Call);
         }
         let plan = &prepared.plan;
         // Those given before a call count as given now: who asks goes on with the same wish.
         let mut given = std::mem::take(&mut self.given);
-        let mut cx = Cx::of(cx, &mut self.shared, measure);
+        let mut cx = ExecutorContext::of(cx, &mut self.shared, measure);
         if !std::mem::replace(&mut self.primed, true) {
-            subquery::run_ahead(&prepared.ahead, &mut cx).await?;
+            subquery::run_init_plans(&prepared.ahead, &mut cx).await?;
         }
         loop {
             while self.at < self.batch.len() {
@@ -608,12 +621,12 @@ impl General {
                 while self.ahead_at < self.ahead.len() && !self.batch.is_full() {
                     let reader = &mut self.ahead_reader;
                     match reader.read(self.ahead_at, &self.ahead, &mut self.batch)? {
-                        Got::Row => self.ahead_at += 1,
-                        Got::End => {
+                        ReadStep::Row => self.ahead_at += 1,
+                        ReadStep::End => {
                             return Err(SqlError::internal("a row that was kept is gone"));
                         }
-                        Got::Wait(_) if !self.batch.is_empty() => break,
-                        Got::Wait(reason) => {
+                        ReadStep::Wait(_) if !self.batch.is_empty() => break,
+                        ReadStep::Wait(reason) => {
                             let waited = wait::wait(reason, &mut cx).await;
                             waited.map_err(ExecError::without_calls)?;
                         }
@@ -647,7 +660,7 @@ impl General {
             match stepped {
                 Ok(more) => self.ended = !more,
                 Err(ExecError::Call(call)) => {
-                    self.called = Some(call);
+                    self.pending_call = Some(call);
                     self.batch.start(0);
                     self.given = given;
                     return Ok(Progress::Call);
@@ -657,10 +670,10 @@ impl General {
         }
     }
 
-    async fn run_ahead(
+    async fn materialize(
         &mut self,
         prepared: &Prepared,
-        cx: &mut ExecContext<'_>,
+        cx: &mut StatementContext<'_>,
         measure: bool,
     ) -> Result<bool> {
         // What is left of a batch then is in memory as it is.
@@ -668,9 +681,9 @@ impl General {
             return Ok(true);
         }
         let plan = &prepared.plan;
-        let mut cx = Cx::of(cx, &mut self.shared, measure);
+        let mut cx = ExecutorContext::of(cx, &mut self.shared, measure);
         if !std::mem::replace(&mut self.primed, true) {
-            subquery::run_ahead(&prepared.ahead, &mut cx).await?;
+            subquery::run_init_plans(&prepared.ahead, &mut cx).await?;
         }
         let (allowance, work_mem_bytes) = (cx.spill, cx.work_mem_bytes);
         let spill = || allowance.map(|allowance| allowance.spill());
@@ -686,7 +699,7 @@ impl General {
             match stepped {
                 Ok(more) => self.ended = !more,
                 Err(ExecError::Call(call)) => {
-                    self.called = Some(call);
+                    self.pending_call = Some(call);
                     self.batch.start(0);
                     return Ok(false);
                 }
@@ -707,15 +720,15 @@ impl General {
 
 /// Takes a plan to its next batch, waiting and yielding on the way; false at the end.
 pub(crate) async fn step<'a>(
-    running: &mut Running,
+    running: &mut PlanState,
     plan: &'a Plan,
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
     out: &mut Batch,
 ) -> Result<bool, ExecError> {
     loop {
         match running.next(plan, cx, out)? {
             Step::Batch => {
-                if cx.take_owed() {
+                if cx.take_pending_yield() {
                     tokio::task::yield_now().await;
                 }
                 return Ok(true);

@@ -1,13 +1,13 @@
 //! SELECT ... FOR UPDATE and its kin: locks rows as they pass, and takes the newest version of a row that changed
 //! meanwhile.
 //!
-//! As in PostgreSQL a row is locked first and judged again after: when the condition does not hold for a newer version
+//! As in PostgreSQL a row is locked first and checked again after: when the condition does not hold for a newer version
 //! the row is not given, and stays locked. With several tables every row of a combination is locked before the
 //! condition is looked at once more.
 
 use super::batch::Batch;
-use super::context::{Cx, Evaluation};
-use super::operator::{Running, Step, pull};
+use super::context::{ExecutorContext, ResumableEvaluation};
+use super::operator::{PlanState, Step, pull};
 use super::stored;
 use super::wait::WaitReason;
 use super::write::write_failed;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// State of LockRows.
 pub(crate) struct LockState {
-    pub(crate) input: Running,
+    pub(crate) input: PlanState,
     batch: Batch,
     at: usize,
     /// The row being locked, across waits, and the target it has come to.
@@ -31,11 +31,11 @@ pub(crate) struct LockState {
     newest: bool,
     /// Some target of the row was locked in a newer version than was read.
     changed: bool,
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
     tables: Vec<Arc<Table>>,
 }
 
-enum Locked {
+enum RowLockOutcome {
     Yes,
     /// The row is gone, no longer wanted, or skipped.
     No,
@@ -45,7 +45,7 @@ enum Locked {
 impl LockState {
     pub(crate) fn new(input: &Plan) -> LockState {
         LockState {
-            input: Running::new(input),
+            input: PlanState::new(input),
             batch: Batch::default(),
             at: 0,
             row: Vec::new(),
@@ -53,7 +53,7 @@ impl LockState {
             target: 0,
             newest: false,
             changed: false,
-            evaluation: Evaluation::default(),
+            evaluation: ResumableEvaluation::default(),
             tables: Vec::new(),
         }
     }
@@ -63,7 +63,7 @@ impl LockState {
         input: &'a Plan,
         targets: &'a [LockTarget],
         recheck: &'a Guarded,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(logstead_sql_plan::stats::width(input));
@@ -95,36 +95,41 @@ impl LockState {
                 self.newest = false;
                 self.changed = false;
             }
-            let mut locked = Locked::Yes;
+            let mut locked = RowLockOutcome::Yes;
             while let Some(target) = targets.get(self.target) {
                 locked = self.lock(target, cx)?;
-                if !matches!(locked, Locked::Yes) {
+                if !matches!(locked, RowLockOutcome::Yes) {
                     break;
                 }
                 self.target += 1;
                 self.changed |= std::mem::take(&mut self.newest);
             }
-            if self.changed && matches!(locked, Locked::Yes) {
+            if self.changed && matches!(locked, RowLockOutcome::Yes) {
                 let row = &self.row;
-                let wants = |cx: &mut Cx<'a>| crate::guarded::passes(recheck, row, cx);
+                let wants =
+                    |cx: &mut ExecutorContext<'a>| crate::security_quals::passes(recheck, row, cx);
                 locked = match self.evaluation.of(recheck.exprs(), cx, wants)? {
-                    Ok(true) => Locked::Yes,
-                    Ok(false) => Locked::No,
-                    Err(absent) => Locked::Wait(absent),
+                    Ok(true) => RowLockOutcome::Yes,
+                    Ok(false) => RowLockOutcome::No,
+                    Err(absent) => RowLockOutcome::Wait(absent),
                 };
             }
             match locked {
-                Locked::Wait(_) if !out.is_empty() => return Ok(Step::Batch),
-                Locked::Wait(blocker) => return Ok(Step::Wait(blocker)),
-                Locked::Yes => out.push_row(&self.row),
-                Locked::No => {}
+                RowLockOutcome::Wait(_) if !out.is_empty() => return Ok(Step::Batch),
+                RowLockOutcome::Wait(blocker) => return Ok(Step::Wait(blocker)),
+                RowLockOutcome::Yes => out.push_row(&self.row),
+                RowLockOutcome::No => {}
             }
             self.open = false;
         }
     }
 
     /// Locks the current row's version in one table.
-    fn lock<'a>(&mut self, target: &'a LockTarget, cx: &mut Cx<'a>) -> Result<Locked> {
+    fn lock<'a>(
+        &mut self,
+        target: &'a LockTarget,
+        cx: &mut ExecutorContext<'a>,
+    ) -> Result<RowLockOutcome> {
         let relation = &target.table;
         let Some(table) = self.tables.get(self.target) else {
             return Err(SqlError::internal("a lock target without a table"));
@@ -132,7 +137,7 @@ impl LockState {
         let rid = match self.row.get(target.row_id) {
             Some(Datum::Int8(rid)) => Rid(rid.cast_unsigned()),
             // The NULL side of an outer join.
-            Some(Datum::Null) => return Ok(Locked::Yes),
+            Some(Datum::Null) => return Ok(RowLockOutcome::Yes),
             _ => return Err(SqlError::internal("a row to lock has no row id")),
         };
         loop {
@@ -142,9 +147,9 @@ impl LockState {
                 Ok(Some(current)) => current,
                 Ok(None) => {
                     txn.pass_turn();
-                    return Ok(Locked::No);
+                    return Ok(RowLockOutcome::No);
                 }
-                Err(absent) => return Ok(Locked::Wait(absent.into())),
+                Err(absent) => return Ok(RowLockOutcome::Wait(absent.into())),
             };
             if self.newest {
                 if let Some(token) = self.row.get_mut(target.row_id + 1) {
@@ -162,11 +167,11 @@ impl LockState {
                 }
             }
             match cx.txn()?.lock_row(table, rid, current.version, target.lock) {
-                Ok(()) => return Ok(Locked::Yes),
+                Ok(()) => return Ok(RowLockOutcome::Yes),
                 Err(WriteError::Blocked(blocker)) => {
                     return match target.wait {
-                        LockWait::Block => Ok(Locked::Wait(blocker.into())),
-                        LockWait::Skip => Ok(Locked::No),
+                        LockWait::Block => Ok(RowLockOutcome::Wait(blocker.into())),
+                        LockWait::Skip => Ok(RowLockOutcome::No),
                         LockWait::NoWait => Err(SqlError::new(
                             SqlState::LOCK_NOT_AVAILABLE,
                             format!(
@@ -176,10 +181,10 @@ impl LockState {
                         )),
                     };
                 }
-                Err(WriteError::Absent(absent)) => return Ok(Locked::Wait(absent.into())),
+                Err(WriteError::Absent(absent)) => return Ok(RowLockOutcome::Wait(absent.into())),
                 Err(WriteError::Changed) => self.newest = true,
-                Err(WriteError::Gone) => return Ok(Locked::No),
-                Err(WriteError::SelfModified) => return Ok(Locked::Yes),
+                Err(WriteError::Gone) => return Ok(RowLockOutcome::No),
+                Err(WriteError::SelfModified) => return Ok(RowLockOutcome::Yes),
                 // PostgreSQL tells a delete apart only where the row was to be written.
                 Err(WriteError::SerializationDelete) => {
                     return Err(write_failed(&WriteError::Serialization));
@@ -189,7 +194,7 @@ impl LockState {
         }
     }
 
-    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut ExecutorContext<'_>) {
         self.input.rewind(input, cx);
         self.batch.start(0);
         self.at = 0;

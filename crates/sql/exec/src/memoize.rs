@@ -4,10 +4,10 @@
 //! values count as the same only if nobody can tell them apart, which leaves out types with equal values that look different (1.0 and 1.00).
 //! Where hardly anything is asked again, nothing is kept any more.
 
-use super::context::Cx;
-use super::keytable::KeyTable;
+use super::context::ExecutorContext;
+use super::key_table::KeyTable;
 use super::operator_memory::OperatorMemory;
-use super::rescan_invariant::reads_with;
+use super::rescan_invariant::reads_cte;
 use logstead_sql_plan::expr::{Expr, Subquery, SubqueryKind};
 use logstead_sql_plan::{Plan, walk};
 use logstead_sql_types::error::Result;
@@ -18,7 +18,7 @@ const JUDGED_AFTER: usize = 512;
 const FOUND_IN: usize = 16;
 
 /// See the module.
-pub(super) struct Remembered {
+pub(super) struct MemoizeCache {
     /// Level, column and type of the outer values.
     refers_to: Vec<(usize, usize, Oid)>,
     keys: KeyTable,
@@ -33,9 +33,9 @@ pub(super) struct Remembered {
     found: usize,
 }
 
-impl Remembered {
+impl MemoizeCache {
     /// For a subquery whose values can be kept.
-    pub(super) fn of(subquery: &Subquery) -> Option<Remembered> {
+    pub(super) fn of(subquery: &Subquery) -> Option<MemoizeCache> {
         if walk::has_routine(&subquery.plan) || walk::locks_rows(&subquery.plan) {
             return None;
         }
@@ -43,7 +43,7 @@ impl Remembered {
         if !is_value || subquery.uncorrelated {
             return None;
         }
-        let mut found = Found {
+        let mut found = OuterReferences {
             refers_to: Vec::new(),
             changes: false,
         };
@@ -52,7 +52,7 @@ impl Remembered {
         if found.changes || found.refers_to.is_empty() || !all_plain {
             return None;
         }
-        Some(Remembered {
+        Some(MemoizeCache {
             refers_to: found.refers_to,
             keys: KeyTable::default(),
             values: Vec::new(),
@@ -65,7 +65,7 @@ impl Remembered {
     }
 
     /// What it gave for the values that it is asked with now, `row` being the innermost outer row.
-    pub(super) fn find(&mut self, row: &[Datum], cx: &Cx<'_>) -> Option<Datum> {
+    pub(super) fn find(&mut self, row: &[Datum], cx: &ExecutorContext<'_>) -> Option<Datum> {
         if self.gave_up() {
             return None;
         }
@@ -92,7 +92,7 @@ impl Remembered {
     }
 
     /// Keeps what it gave for the values of the last [`find`](Self::find), if there is room.
-    pub(super) fn keep(&mut self, value: &Datum, cx: &Cx<'_>) -> Result<()> {
+    pub(super) fn keep(&mut self, value: &Datum, cx: &ExecutorContext<'_>) -> Result<()> {
         self.asked += 1;
         if self.gave_up() {
             (self.keys, self.values, self.values_bytes) = Default::default();
@@ -144,16 +144,16 @@ fn is_plain(ty: Oid) -> bool {
 }
 
 /// What a plan refers to outside of itself.
-struct Found {
+struct OuterReferences {
     refers_to: Vec<(usize, usize, Oid)>,
     /// It may give something else the next time.
     changes: bool,
 }
 
-impl Found {
+impl OuterReferences {
     /// Looks at a plan that lies `depth` rows below the subquery's own.
     fn look_at(&mut self, plan: &Plan, depth: usize) {
-        self.changes |= reads_with(plan);
+        self.changes |= reads_cte(plan);
         walk::plan_exprs(plan, depth, &mut |expr, depth| {
             self.changes |= walk::is_volatile(expr);
             self.look_into(expr, depth);

@@ -1,23 +1,24 @@
 //! Merge joins: both sides come sorted by the keys, and each is read once from its beginning to its end.
 //!
-//! A left row's partners are the right rows with the same key, which stand together: the *group*. It is kept while left rows with that
-//! key come. Mostly it lies within a batch of the right side, and is read there; one that goes on in the next batch is kept apart,
-//! beyond `work_mem` in a temporary file.
+//! A left row's matches are the right rows with the same key, which stand together: the *group*. It is kept while left
+//! rows with that key come. Mostly it lies within a batch of the right side, and is read there; one that goes on in the
+//! next batch is kept apart, beyond `work_mem` in a temporary file.
 //!
 //! Invariants:
 //! - Right rows before the group have met whoever they could: their fate is decided, and they are gone.
-//! - A row with a NULL in its keys has no partner; it is given, by kinds that give such rows, where it stands, wherever its side
+//! - A row with a NULL in its keys has no match; it is given, by kinds that give such rows, where it stands, wherever
+//!   its side
 //!   sorts NULLs. So only the order of rows without NULLs matters, which is the order of their keys' bytes.
 //! - A side that goes back in this order ends the statement (XX000): pairs would be missed.
 //! - Keys of a row are evaluated once.
 
 use super::batch::Batch;
-use super::context::{Cx, Evaluation};
+use super::context::{ExecutorContext, ResumableEvaluation};
 use super::eval::eval_in;
-use super::join::{Pair, Shape};
-use super::operator::{Running, Step};
+use super::join::{JoinPair, JoinShape};
+use super::operator::{PlanState, Step};
 use super::operator_memory::OperatorMemory;
-use super::spill::{Got, Spool, SpoolReader};
+use super::spill::{ReadStep, Spool, SpoolReader};
 use super::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{JoinKind, MergeKey, Node, Plan};
@@ -25,12 +26,12 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, key};
 use std::cmp::Ordering;
 
-/// Pairs judged between two looks at the clock.
+/// Pairs checked between two looks at the clock.
 const PAIRS_AT_ONCE: usize = 256;
 
 /// One side: where it is read, and the key of the row it stands at.
-struct Side {
-    running: Running,
+struct MergeJoinSide {
+    running: PlanState,
     batch: Batch,
     at: usize,
     ended: bool,
@@ -40,20 +41,20 @@ struct Side {
     made: Vec<u8>,
     /// Whether the row has a key, once it has been looked at.
     has_key: Option<bool>,
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
 }
 
-impl Side {
-    fn new(plan: &Plan) -> Side {
-        Side {
-            running: Running::new(plan),
+impl MergeJoinSide {
+    fn new(plan: &Plan) -> MergeJoinSide {
+        MergeJoinSide {
+            running: PlanState::new(plan),
             batch: Batch::default(),
             at: 0,
             ended: false,
             key: Vec::new(),
             made: Vec::new(),
             has_key: None,
-            evaluation: Evaluation::default(),
+            evaluation: ResumableEvaluation::default(),
         }
     }
 
@@ -67,7 +68,7 @@ impl Side {
     }
 
     /// Goes to the next batch, or to the end. A step that comes before.
-    fn fill<'a>(&mut self, plan: &'a Plan, cx: &mut Cx<'a>) -> Result<Option<Step>> {
+    fn fill<'a>(&mut self, plan: &'a Plan, cx: &mut ExecutorContext<'a>) -> Result<Option<Step>> {
         if self.at < self.batch.len() || self.ended {
             return Ok(None);
         }
@@ -87,7 +88,7 @@ impl Side {
         &mut self,
         keys: &'a [MergeKey],
         of: fn(&'a MergeKey) -> &'a Expr,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Option<Step>> {
         if self.has_key.is_some() || self.at >= self.batch.len() {
             return Ok(None);
@@ -123,7 +124,7 @@ impl Side {
         Ok(None)
     }
 
-    fn rewind(&mut self, plan: &Plan, cx: &mut Cx<'_>) {
+    fn rewind(&mut self, plan: &Plan, cx: &mut ExecutorContext<'_>) {
         self.running.rewind(plan, cx);
         self.batch.start(0);
         self.at = 0;
@@ -145,7 +146,7 @@ struct Group {
     reader: SpoolReader,
     brought: Batch,
     brought_at: Option<usize>,
-    /// Which have met a partner, where it matters.
+    /// Which have found a match, where it matters.
     matched: Vec<bool>,
 }
 
@@ -180,12 +181,12 @@ impl Group {
         self.brought_at = None;
         self.brought.start(width);
         match self.reader.read(at, &self.kept, &mut self.brought)? {
-            Got::Row => {
+            ReadStep::Row => {
                 self.brought_at = Some(at);
                 Ok(None)
             }
-            Got::Wait(obstacle) => Ok(Some(obstacle)),
-            Got::End => Err(SqlError::internal("a row that was kept is gone")),
+            ReadStep::Wait(obstacle) => Ok(Some(obstacle)),
+            ReadStep::End => Err(SqlError::internal("a row that was kept is gone")),
         }
     }
 
@@ -209,12 +210,12 @@ impl Group {
 enum Phase {
     /// To the next left row.
     Left,
-    /// The left row looks for its partners.
+    /// The left row looks for its matches.
     Seek,
     /// The group is gathered.
     Gather,
     /// The left row meets the group.
-    Meet,
+    Match,
     /// The group's rows that have met nobody are given.
     Close,
     /// There are no more left rows: right rows that are left are given.
@@ -224,8 +225,8 @@ enum Phase {
 
 /// State of a merge join.
 pub(crate) struct MergeJoinState {
-    left: Side,
-    right: Side,
+    left: MergeJoinSide,
+    right: MergeJoinSide,
     phase: Phase,
     group: Group,
     /// The group is whole; of its key.
@@ -233,44 +234,44 @@ pub(crate) struct MergeJoinState {
     /// The next of the group that the left row meets, or that is given.
     group_at: usize,
     matched: bool,
-    pair: Pair,
+    pair: JoinPair,
     held: OperatorMemory,
 }
 
 /// The parts of a join's plan.
 #[derive(Clone, Copy)]
-struct Sides<'a> {
+struct MergeJoinInputs<'a> {
     left: &'a Plan,
     right: &'a Plan,
     keys: &'a [MergeKey],
     condition: Option<&'a Expr>,
-    shape: Shape,
+    shape: JoinShape,
 }
 
 impl MergeJoinState {
     pub(crate) fn new(left: &Plan, right: &Plan) -> MergeJoinState {
         MergeJoinState {
-            left: Side::new(left),
-            right: Side::new(right),
+            left: MergeJoinSide::new(left),
+            right: MergeJoinSide::new(right),
             phase: Phase::Left,
             group: Group::default(),
             grouped: false,
             group_at: 0,
             matched: false,
-            pair: Pair::default(),
+            pair: JoinPair::default(),
             held: OperatorMemory::default(),
         }
     }
 
     /// The inputs.
-    pub(crate) fn inputs(&self) -> (&Running, &Running) {
+    pub(crate) fn inputs(&self) -> (&PlanState, &PlanState) {
         (&self.left.running, &self.right.running)
     }
 
     pub(crate) fn next<'a>(
         &mut self,
         plan: &'a Plan,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         let Node::MergeJoin {
@@ -285,12 +286,12 @@ impl MergeJoinState {
                 "a merge join was given another node's plan",
             ));
         };
-        let sides = Sides {
+        let sides = MergeJoinInputs {
             left,
             right,
             keys,
             condition: condition.as_ref(),
-            shape: Shape::of(*kind, left, right),
+            shape: JoinShape::of(*kind, left, right),
         };
         out.start(sides.shape.width());
         loop {
@@ -314,15 +315,15 @@ impl MergeJoinState {
     /// Goes one step on.
     fn work<'a>(
         &mut self,
-        sides: Sides<'a>,
-        cx: &mut Cx<'a>,
+        sides: MergeJoinInputs<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Option<Step>> {
         match self.phase {
             Phase::Left => self.next_left(sides, cx, out),
             Phase::Seek => self.seek(sides, cx, out),
             Phase::Gather => self.gather(sides, cx),
-            Phase::Meet => self.meet(sides, cx, out),
+            Phase::Match => self.meet(sides, cx, out),
             Phase::Close => self.close(sides, cx, out),
             Phase::Rest => {
                 if let Some(step) = self.right.fill(sides.right, cx)? {
@@ -342,8 +343,8 @@ impl MergeJoinState {
 
     fn next_left<'a>(
         &mut self,
-        sides: Sides<'a>,
-        cx: &mut Cx<'a>,
+        sides: MergeJoinInputs<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Option<Step>> {
         if let Some(step) = self.left.fill(sides.left, cx)? {
@@ -374,8 +375,8 @@ impl MergeJoinState {
     /// Brings the right side to the left row's key.
     fn seek<'a>(
         &mut self,
-        sides: Sides<'a>,
-        cx: &mut Cx<'a>,
+        sides: MergeJoinInputs<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Option<Step>> {
         let shape = sides.shape;
@@ -383,7 +384,7 @@ impl MergeJoinState {
             self.group_at = 0;
             self.matched = false;
             self.phase = match self.group.key == self.left.key {
-                true => Phase::Meet,
+                true => Phase::Match,
                 false => Phase::Close,
             };
             return Ok(None);
@@ -392,7 +393,7 @@ impl MergeJoinState {
             return Ok(Some(step));
         }
         if self.right.at >= self.right.batch.len() {
-            // Nobody finds a partner any more.
+            // Nobody finds a match any more.
             if matches!(
                 shape.kind,
                 JoinKind::Inner | JoinKind::Semi | JoinKind::Right
@@ -431,14 +432,18 @@ impl MergeJoinState {
         Ok(None)
     }
 
-    fn end_left(&mut self, shape: Shape, matched: bool, out: &mut Batch) {
+    fn end_left(&mut self, shape: JoinShape, matched: bool, out: &mut Batch) {
         shape.end_left(self.left.row(), matched, out);
         self.left.pass();
         self.phase = Phase::Left;
     }
 
     /// Takes right rows into the group until one has another key, or a batch ends.
-    fn gather<'a>(&mut self, sides: Sides<'a>, cx: &mut Cx<'a>) -> Result<Option<Step>> {
+    fn gather<'a>(
+        &mut self,
+        sides: MergeJoinInputs<'a>,
+        cx: &mut ExecutorContext<'a>,
+    ) -> Result<Option<Step>> {
         while self.right.at < self.right.batch.len() {
             let step = self.right.look(sides.keys, |key| &key.right, cx)?;
             if step.is_some() {
@@ -472,7 +477,11 @@ impl MergeJoinState {
         self.right.fill(sides.right, cx)
     }
 
-    fn gathered<'a>(&mut self, sides: Sides<'a>, cx: &mut Cx<'a>) -> Result<Option<Step>> {
+    fn gathered<'a>(
+        &mut self,
+        sides: MergeJoinInputs<'a>,
+        cx: &mut ExecutorContext<'a>,
+    ) -> Result<Option<Step>> {
         if sides.shape.keeps_right() && sides.condition.is_some() {
             self.group.matched.resize(self.group.len(), false);
             let held_bytes = self.group.size_bytes();
@@ -487,8 +496,8 @@ impl MergeJoinState {
     /// The left row and the group.
     fn meet<'a>(
         &mut self,
-        sides: Sides<'a>,
-        cx: &mut Cx<'a>,
+        sides: MergeJoinInputs<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Option<Step>> {
         let shape = sides.shape;
@@ -496,7 +505,7 @@ impl MergeJoinState {
         let mut judged = 0;
         while self.group_at < len {
             // What is full is given, and what has worked for long yields, before the next one.
-            if out.is_full() || judged == PAIRS_AT_ONCE || cx.owed {
+            if out.is_full() || judged == PAIRS_AT_ONCE || cx.yield_pending {
                 return Ok(None);
             }
             judged += 1;
@@ -534,8 +543,8 @@ impl MergeJoinState {
     /// No left row with the group's key comes any more.
     fn close<'a>(
         &mut self,
-        sides: Sides<'a>,
-        cx: &mut Cx<'a>,
+        sides: MergeJoinInputs<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Option<Step>> {
         let mut looked = 0;
@@ -568,7 +577,7 @@ impl MergeJoinState {
         Ok(None)
     }
 
-    pub(crate) fn rewind(&mut self, left: &Plan, right: &Plan, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(&mut self, left: &Plan, right: &Plan, cx: &mut ExecutorContext<'_>) {
         self.left.rewind(left, cx);
         self.right.rewind(right, cx);
         self.phase = Phase::Left;

@@ -1,7 +1,7 @@
-//! The running form of a plan: one `Running` per node, holding that node's state.
+//! The running form of a plan: one `PlanState` per node, holding that node's state.
 //!
 //! The plan is shared and never changes; state lives beside it in a tree of the same shape, and every call hands both
-//! in. Operators are pulled: [`Running::next`] fills a batch. All of it is plain synchronous code: what would have to
+//! in. Operators are pulled: [`PlanState::next`] fills a batch. All of it is plain synchronous code: what would have to
 //! wait says so (`Step::Yield`, `Step::Wait`) and is called again, so a blocking operator passes the step up and keeps
 //! its state.
 //!
@@ -14,18 +14,18 @@
 
 use super::aggregate::AggregateState;
 use super::batch::Batch;
-use super::context::Cx;
+use super::context::ExecutorContext;
 use super::cte::{CteScanState, WithState};
 use super::hash_join::HashJoinState;
-use super::join::LoopState;
+use super::join::NestLoopState;
 use super::lock::LockState;
 use super::merge_join::MergeJoinState;
 use super::routine::RoutineState;
-use super::row_scan::RowState;
-use super::scan::{FunctionState, IndexState, SeqState, SystemState};
+use super::scan::{FunctionScanState, IndexScanState, SeqScanState, VirtualScanState};
 use super::setop::{DistinctOnState, DistinctState, SetOpState};
 use super::sort::SortState;
-use super::stream::{FilterState, LimitState, ProjectSetState, ProjectState, ValuesState};
+use super::stream::{FilterState, LimitState, ProjectSetState, ProjectState, ValuesScanState};
+use super::tid_scan::TidScanState;
 use super::wait::WaitReason;
 use super::window::WindowState;
 use super::write::{DeleteState, InsertState, MergeState, UpdateState};
@@ -58,29 +58,29 @@ macro_rules! pull {
 pub(crate) use pull;
 
 /// A node being run.
-pub(crate) struct Running {
-    op: Op,
+pub(crate) struct PlanState {
+    op: OperatorState,
     stats: NodeStats,
     /// What the row behind those given last came to.
     failed: Option<SqlError>,
 }
 
-enum Op {
+enum OperatorState {
     /// OneRow: has it been given?
     OneRow(bool),
-    Values(ValuesState),
-    Seq(Box<SeqState>),
-    Row(Box<RowState>),
-    Index(Box<IndexState>),
-    System(Box<SystemState>),
-    Function(Box<FunctionState>),
+    Values(ValuesScanState),
+    Seq(Box<SeqScanState>),
+    Row(Box<TidScanState>),
+    Index(Box<IndexScanState>),
+    System(Box<VirtualScanState>),
+    Function(Box<FunctionScanState>),
     Routine(Box<RoutineState>),
     ProjectSet(Box<ProjectSetState>),
     Filter(Box<FilterState>),
     Project(Box<ProjectState>),
-    Loop(Box<LoopState>),
-    Hash(Box<HashJoinState>),
-    Merged(Box<MergeJoinState>),
+    NestLoop(Box<NestLoopState>),
+    HashJoin(Box<HashJoinState>),
+    MergeJoin(Box<MergeJoinState>),
     Aggregate(Box<AggregateState>),
     Sort(Box<SortState>),
     Window(Box<WindowState>),
@@ -97,44 +97,60 @@ enum Op {
     Merge(Box<MergeState>),
 }
 
-impl Running {
+impl PlanState {
     /// The state of a plan about to run.
-    pub(crate) fn new(plan: &Plan) -> Running {
+    pub(crate) fn new(plan: &Plan) -> PlanState {
         let op = match &plan.node {
-            Node::OneRow => Op::OneRow(false),
-            Node::Values(_) => Op::Values(ValuesState::default()),
-            Node::SeqScan(scan) => Op::Seq(Box::new(SeqState::new(scan))),
-            Node::RowScan { scan, .. } => Op::Row(Box::new(RowState::new(scan))),
-            Node::IndexScan { scan, .. } => Op::Index(Box::new(IndexState::new(scan))),
-            Node::VirtualScan { .. } => Op::System(Box::default()),
-            Node::FunctionScan { .. } => Op::Function(Box::default()),
-            Node::RoutineScan { .. } => Op::Routine(Box::default()),
-            Node::ProjectSet { input, .. } => Op::ProjectSet(Box::new(ProjectSetState::new(input))),
-            Node::Filter { input, .. } => Op::Filter(Box::new(FilterState::new(input))),
-            Node::Project { input, .. } => Op::Project(Box::new(ProjectState::new(input))),
-            Node::NestedLoop { left, right, .. } => Op::Loop(Box::new(LoopState::new(left, right))),
+            Node::OneRow => OperatorState::OneRow(false),
+            Node::Values(_) => OperatorState::Values(ValuesScanState::default()),
+            Node::SeqScan(scan) => OperatorState::Seq(Box::new(SeqScanState::new(scan))),
+            Node::RowScan { scan, .. } => OperatorState::Row(Box::new(TidScanState::new(scan))),
+            Node::IndexScan { scan, .. } => {
+                OperatorState::Index(Box::new(IndexScanState::new(scan)))
+            }
+            Node::VirtualScan { .. } => OperatorState::System(Box::default()),
+            Node::FunctionScan { .. } => OperatorState::Function(Box::default()),
+            Node::RoutineScan { .. } => OperatorState::Routine(Box::default()),
+            Node::ProjectSet { input, .. } => {
+                OperatorState::ProjectSet(Box::new(ProjectSetState::new(input)))
+            }
+            Node::Filter { input, .. } => OperatorState::Filter(Box::new(FilterState::new(input))),
+            Node::Project { input, .. } => {
+                OperatorState::Project(Box::new(ProjectState::new(input)))
+            }
+            Node::NestedLoop { left, right, .. } => {
+                OperatorState::NestLoop(Box::new(NestLoopState::new(left, right)))
+            }
             Node::HashJoin { left, right, .. } => {
-                Op::Hash(Box::new(HashJoinState::new(left, right)))
+                OperatorState::HashJoin(Box::new(HashJoinState::new(left, right)))
             }
             Node::MergeJoin { left, right, .. } => {
-                Op::Merged(Box::new(MergeJoinState::new(left, right)))
+                OperatorState::MergeJoin(Box::new(MergeJoinState::new(left, right)))
             }
-            Node::Aggregate { input, .. } => Op::Aggregate(Box::new(AggregateState::new(input))),
-            Node::Sort { input, .. } => Op::Sort(Box::new(SortState::new(input))),
-            Node::Window { input, window } => Op::Window(Box::new(WindowState::new(input, window))),
-            Node::Limit { input, .. } => Op::Limit(Box::new(LimitState::new(input))),
-            Node::Distinct(input) => Op::Distinct(Box::new(DistinctState::new(input))),
-            Node::DistinctOn { input, .. } => Op::DistinctOn(Box::new(DistinctOnState::new(input))),
-            Node::SetOp { left, right, .. } => Op::Set(Box::new(SetOpState::new(left, right))),
-            Node::With { body, .. } => Op::With(Box::new(WithState::new(body))),
-            Node::CteScan { .. } => Op::Cte(CteScanState::default()),
-            Node::LockRows { input, .. } => Op::Lock(Box::new(LockState::new(input))),
-            Node::Insert(insert) => Op::Insert(Box::new(InsertState::new(insert))),
-            Node::Update(update) => Op::Update(Box::new(UpdateState::new(update))),
-            Node::Delete(delete) => Op::Delete(Box::new(DeleteState::new(delete))),
-            Node::Merge(merge) => Op::Merge(Box::new(MergeState::new(merge))),
+            Node::Aggregate { input, .. } => {
+                OperatorState::Aggregate(Box::new(AggregateState::new(input)))
+            }
+            Node::Sort { input, .. } => OperatorState::Sort(Box::new(SortState::new(input))),
+            Node::Window { input, window } => {
+                OperatorState::Window(Box::new(WindowState::new(input, window)))
+            }
+            Node::Limit { input, .. } => OperatorState::Limit(Box::new(LimitState::new(input))),
+            Node::Distinct(input) => OperatorState::Distinct(Box::new(DistinctState::new(input))),
+            Node::DistinctOn { input, .. } => {
+                OperatorState::DistinctOn(Box::new(DistinctOnState::new(input)))
+            }
+            Node::SetOp { left, right, .. } => {
+                OperatorState::Set(Box::new(SetOpState::new(left, right)))
+            }
+            Node::With { body, .. } => OperatorState::With(Box::new(WithState::new(body))),
+            Node::CteScan { .. } => OperatorState::Cte(CteScanState::default()),
+            Node::LockRows { input, .. } => OperatorState::Lock(Box::new(LockState::new(input))),
+            Node::Insert(insert) => OperatorState::Insert(Box::new(InsertState::new(insert))),
+            Node::Update(update) => OperatorState::Update(Box::new(UpdateState::new(update))),
+            Node::Delete(delete) => OperatorState::Delete(Box::new(DeleteState::new(delete))),
+            Node::Merge(merge) => OperatorState::Merge(Box::new(MergeState::new(merge))),
         };
-        Running {
+        PlanState {
             op,
             stats: NodeStats::default(),
             failed: None,
@@ -145,7 +161,7 @@ impl Running {
     pub(crate) fn next<'a>(
         &mut self,
         plan: &'a Plan,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         if let Some(error) = self.failed.take() {
@@ -172,7 +188,7 @@ impl Running {
 
     /// Gives the rows before an error, if there are any, and keeps the error for the next call.
     #[cold]
-    fn fail(&mut self, error: SqlError, cx: &Cx<'_>, out: &mut Batch) -> Result<Step> {
+    fn fail(&mut self, error: SqlError, cx: &ExecutorContext<'_>, out: &mut Batch) -> Result<Step> {
         out.abandon_row();
         // Nothing is said of a statement that is asked to end.
         if cx.is_cancelled() || out.is_empty() || !self.adds_whole_rows() {
@@ -188,20 +204,25 @@ impl Running {
     fn adds_whole_rows(&self) -> bool {
         matches!(
             self.op,
-            Op::Values(_)
-                | Op::Seq(_)
-                | Op::Index(_)
-                | Op::Function(_)
-                | Op::Routine(_)
-                | Op::ProjectSet(_)
-                | Op::Filter(_)
-                | Op::Project(_)
+            OperatorState::Values(_)
+                | OperatorState::Seq(_)
+                | OperatorState::Index(_)
+                | OperatorState::Function(_)
+                | OperatorState::Routine(_)
+                | OperatorState::ProjectSet(_)
+                | OperatorState::Filter(_)
+                | OperatorState::Project(_)
         )
     }
 
-    fn step<'a>(&mut self, plan: &'a Plan, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
+    fn step<'a>(
+        &mut self,
+        plan: &'a Plan,
+        cx: &mut ExecutorContext<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
         match (&mut self.op, &plan.node) {
-            (Op::OneRow(given), Node::OneRow) => {
+            (OperatorState::OneRow(given), Node::OneRow) => {
                 out.start(0);
                 if std::mem::replace(given, true) {
                     return Ok(Step::Done);
@@ -209,13 +230,15 @@ impl Running {
                 out.end_row();
                 Ok(Step::Batch)
             }
-            (Op::Values(state), Node::Values(rows)) => {
+            (OperatorState::Values(state), Node::Values(rows)) => {
                 state.next(rows, plan.columns.len(), cx, out)
             }
-            (Op::Seq(state), Node::SeqScan(scan)) => state.next(scan, cx, out),
-            (Op::Row(state), Node::RowScan { scan, cursor }) => state.next(scan, cursor, cx, out),
+            (OperatorState::Seq(state), Node::SeqScan(scan)) => state.next(scan, cx, out),
+            (OperatorState::Row(state), Node::RowScan { scan, cursor }) => {
+                state.next(scan, cursor, cx, out)
+            }
             (
-                Op::Index(state),
+                OperatorState::Index(state),
                 Node::IndexScan {
                     scan,
                     index,
@@ -224,7 +247,7 @@ impl Running {
                 },
             ) => state.next(scan, index, range, *reverse, cx, out),
             (
-                Op::System(state),
+                OperatorState::System(state),
                 Node::VirtualScan {
                     table,
                     columns,
@@ -233,7 +256,7 @@ impl Running {
                 },
             ) => state.next(table, columns, filter.as_ref(), cx, out),
             (
-                Op::Function(state),
+                OperatorState::Function(state),
                 Node::FunctionScan {
                     function,
                     args,
@@ -241,23 +264,23 @@ impl Running {
                     ..
                 },
             ) => state.next(function, args, *ordinality, plan.columns.len(), cx, out),
-            (Op::Routine(state), Node::RoutineScan { callee, args, .. }) => {
+            (OperatorState::Routine(state), Node::RoutineScan { callee, args, .. }) => {
                 state.next(callee, args, plan.columns.len(), cx, out)
             }
-            (Op::ProjectSet(state), Node::ProjectSet { input, exprs }) => {
+            (OperatorState::ProjectSet(state), Node::ProjectSet { input, exprs }) => {
                 state.next(input, exprs, cx, out)
             }
-            (Op::Filter(state), Node::Filter { input, condition }) => {
+            (OperatorState::Filter(state), Node::Filter { input, condition }) => {
                 state.next(input, condition, cx, out)
             }
-            (Op::Project(state), Node::Project { input, exprs }) => {
+            (OperatorState::Project(state), Node::Project { input, exprs }) => {
                 state.next(input, exprs, cx, out)
             }
-            (Op::Loop(state), Node::NestedLoop { .. }) => state.next(plan, cx, out),
-            (Op::Hash(state), Node::HashJoin { .. }) => state.next(plan, cx, out),
-            (Op::Merged(state), Node::MergeJoin { .. }) => state.next(plan, cx, out),
+            (OperatorState::NestLoop(state), Node::NestedLoop { .. }) => state.next(plan, cx, out),
+            (OperatorState::HashJoin(state), Node::HashJoin { .. }) => state.next(plan, cx, out),
+            (OperatorState::MergeJoin(state), Node::MergeJoin { .. }) => state.next(plan, cx, out),
             (
-                Op::Aggregate(state),
+                OperatorState::Aggregate(state),
                 Node::Aggregate {
                     input,
                     keys,
@@ -265,12 +288,14 @@ impl Running {
                     sets,
                 },
             ) => state.next(input, keys, aggregates, sets.as_deref(), cx, out),
-            (Op::Sort(state), Node::Sort { input, keys }) => state.next(input, keys, cx, out),
-            (Op::Window(state), Node::Window { input, window }) => {
+            (OperatorState::Sort(state), Node::Sort { input, keys }) => {
+                state.next(input, keys, cx, out)
+            }
+            (OperatorState::Window(state), Node::Window { input, window }) => {
                 state.next(input, window, cx, out)
             }
             (
-                Op::Limit(state),
+                OperatorState::Limit(state),
                 Node::Limit {
                     input,
                     limit,
@@ -278,12 +303,12 @@ impl Running {
                     ties,
                 },
             ) => state.next(input, (limit.as_ref(), offset.as_ref()), ties, cx, out),
-            (Op::Distinct(state), Node::Distinct(input)) => state.next(input, cx, out),
-            (Op::DistinctOn(state), Node::DistinctOn { input, keys }) => {
+            (OperatorState::Distinct(state), Node::Distinct(input)) => state.next(input, cx, out),
+            (OperatorState::DistinctOn(state), Node::DistinctOn { input, keys }) => {
                 state.next(input, keys, cx, out)
             }
             (
-                Op::Set(state),
+                OperatorState::Set(state),
                 Node::SetOp {
                     kind,
                     all,
@@ -291,24 +316,24 @@ impl Running {
                     right,
                 },
             ) => state.next(*kind, *all, left, right, cx, out),
-            (Op::With(state), Node::With { slot, body, .. }) => {
+            (OperatorState::With(state), Node::With { slot, body, .. }) => {
                 state.next(*slot, &plan.node, body, cx, out)
             }
-            (Op::Cte(state), Node::CteScan { slot, .. }) => {
+            (OperatorState::Cte(state), Node::CteScan { slot, .. }) => {
                 state.next(*slot, plan.columns.len(), cx, out)
             }
             (
-                Op::Lock(state),
+                OperatorState::Lock(state),
                 Node::LockRows {
                     input,
                     targets,
                     recheck,
                 },
             ) => state.next(input, targets, recheck, cx, out),
-            (Op::Insert(state), Node::Insert(insert)) => state.next(insert, cx, out),
-            (Op::Update(state), Node::Update(update)) => state.next(update, cx, out),
-            (Op::Delete(state), Node::Delete(delete)) => state.next(delete, cx, out),
-            (Op::Merge(state), Node::Merge(merge)) => state.next(merge, cx, out),
+            (OperatorState::Insert(state), Node::Insert(insert)) => state.next(insert, cx, out),
+            (OperatorState::Update(state), Node::Update(update)) => state.next(update, cx, out),
+            (OperatorState::Delete(state), Node::Delete(delete)) => state.next(delete, cx, out),
+            (OperatorState::Merge(state), Node::Merge(merge)) => state.next(merge, cx, out),
             _ => Err(SqlError::internal(
                 "an operator was given another node's plan",
             )),
@@ -317,24 +342,26 @@ impl Running {
 
     /// Makes it start over, for the next row of an enclosing loop. Operators on the path of index joins keep their
     /// buffers.
-    pub(crate) fn rewind(&mut self, plan: &Plan, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(&mut self, plan: &Plan, cx: &mut ExecutorContext<'_>) {
         self.stats.loops = self.stats.loops.max(1) + 1;
         self.failed = None;
         match (&mut self.op, &plan.node) {
-            (Op::OneRow(given), _) => *given = false,
-            (Op::Values(state), _) => *state = ValuesState::default(),
-            (Op::Seq(state), _) => state.rewind(),
-            (Op::Row(state), _) => state.rewind(),
-            (Op::Index(state), _) => state.rewind(),
-            (Op::System(state), _) => state.rewind(),
-            (Op::Function(state), _) => **state = FunctionState::default(),
-            (Op::Routine(state), _) => **state = RoutineState::default(),
-            (Op::Filter(state), Node::Filter { input, .. }) => state.rewind(input, cx),
-            (Op::Project(state), Node::Project { input, .. }) => state.rewind(input, cx),
-            (Op::ProjectSet(state), Node::ProjectSet { input, .. }) => state.rewind(input, cx),
-            (Op::Limit(state), Node::Limit { input, .. }) => state.rewind(input, cx),
+            (OperatorState::OneRow(given), _) => *given = false,
+            (OperatorState::Values(state), _) => *state = ValuesScanState::default(),
+            (OperatorState::Seq(state), _) => state.rewind(),
+            (OperatorState::Row(state), _) => state.rewind(),
+            (OperatorState::Index(state), _) => state.rewind(),
+            (OperatorState::System(state), _) => state.rewind(),
+            (OperatorState::Function(state), _) => **state = FunctionScanState::default(),
+            (OperatorState::Routine(state), _) => **state = RoutineState::default(),
+            (OperatorState::Filter(state), Node::Filter { input, .. }) => state.rewind(input, cx),
+            (OperatorState::Project(state), Node::Project { input, .. }) => state.rewind(input, cx),
+            (OperatorState::ProjectSet(state), Node::ProjectSet { input, .. }) => {
+                state.rewind(input, cx)
+            }
+            (OperatorState::Limit(state), Node::Limit { input, .. }) => state.rewind(input, cx),
             (
-                Op::Loop(state),
+                OperatorState::NestLoop(state),
                 Node::NestedLoop {
                     left,
                     right,
@@ -343,7 +370,7 @@ impl Running {
                 },
             ) => state.rewind(left, right, *lateral, cx),
             (
-                Op::Hash(state),
+                OperatorState::HashJoin(state),
                 Node::HashJoin {
                     left,
                     right,
@@ -351,18 +378,28 @@ impl Running {
                     ..
                 },
             ) => state.rewind(left, right, right_keys, cx),
-            (Op::Merged(state), Node::MergeJoin { left, right, .. }) => {
+            (OperatorState::MergeJoin(state), Node::MergeJoin { left, right, .. }) => {
                 state.rewind(left, right, cx)
             }
-            (Op::Aggregate(state), Node::Aggregate { input, .. }) => state.rewind(input, cx),
-            (Op::Sort(state), Node::Sort { input, .. }) => state.rewind(input, cx),
-            (Op::Window(state), Node::Window { input, window }) => state.rewind(input, window, cx),
-            (Op::Distinct(state), Node::Distinct(input)) => state.rewind(input, cx),
-            (Op::DistinctOn(state), Node::DistinctOn { input, .. }) => state.rewind(input, cx),
-            (Op::Set(state), Node::SetOp { left, right, .. }) => state.rewind(left, right, cx),
-            (Op::With(state), Node::With { slot, body, .. }) => state.rewind(*slot, body, cx),
-            (Op::Cte(state), _) => *state = CteScanState::default(),
-            (Op::Lock(state), Node::LockRows { input, .. }) => state.rewind(input, cx),
+            (OperatorState::Aggregate(state), Node::Aggregate { input, .. }) => {
+                state.rewind(input, cx)
+            }
+            (OperatorState::Sort(state), Node::Sort { input, .. }) => state.rewind(input, cx),
+            (OperatorState::Window(state), Node::Window { input, window }) => {
+                state.rewind(input, window, cx)
+            }
+            (OperatorState::Distinct(state), Node::Distinct(input)) => state.rewind(input, cx),
+            (OperatorState::DistinctOn(state), Node::DistinctOn { input, .. }) => {
+                state.rewind(input, cx)
+            }
+            (OperatorState::Set(state), Node::SetOp { left, right, .. }) => {
+                state.rewind(left, right, cx)
+            }
+            (OperatorState::With(state), Node::With { slot, body, .. }) => {
+                state.rewind(*slot, body, cx)
+            }
+            (OperatorState::Cte(state), _) => *state = CteScanState::default(),
+            (OperatorState::Lock(state), Node::LockRows { input, .. }) => state.rewind(input, cx),
             // Writes stand at the top of a plan: nothing above them loops.
             _ => {}
         }
@@ -371,8 +408,8 @@ impl Running {
     /// Tells a sort below that only its first `rows` rows are wanted.
     pub(crate) fn bound(&mut self, rows: usize) {
         match &mut self.op {
-            Op::Sort(state) => state.bound(rows),
-            Op::Project(state) => state.input.bound(rows),
+            OperatorState::Sort(state) => state.bound(rows),
+            OperatorState::Project(state) => state.input.bound(rows),
             _ => {}
         }
     }
@@ -386,11 +423,11 @@ impl Running {
     ) {
         out.push(NodeStats {
             detail: match &self.op {
-                Op::Sort(state) => state.detail(),
-                Op::Hash(state) => state.detail(),
-                Op::Distinct(state) => state.detail(),
-                Op::Set(state) => state.detail(),
-                Op::Aggregate(state) => match &plan.node {
+                OperatorState::Sort(state) => state.detail(),
+                OperatorState::HashJoin(state) => state.detail(),
+                OperatorState::Distinct(state) => state.detail(),
+                OperatorState::Set(state) => state.detail(),
+                OperatorState::Aggregate(state) => match &plan.node {
                     Node::Aggregate { keys, .. } => state.detail(keys),
                     _ => NodeDetail::None,
                 },
@@ -399,28 +436,28 @@ impl Running {
             ..self.stats
         });
         let (first, second) = match &self.op {
-            Op::ProjectSet(state) => (Some(&state.input), None),
-            Op::Filter(state) => (Some(&state.input), None),
-            Op::Project(state) => (Some(&state.input), None),
-            Op::Loop(state) => (Some(&state.left), Some(&state.right)),
-            Op::Hash(state) => (Some(&state.left), Some(&state.right)),
-            Op::Merged(state) => {
+            OperatorState::ProjectSet(state) => (Some(&state.input), None),
+            OperatorState::Filter(state) => (Some(&state.input), None),
+            OperatorState::Project(state) => (Some(&state.input), None),
+            OperatorState::NestLoop(state) => (Some(&state.left), Some(&state.right)),
+            OperatorState::HashJoin(state) => (Some(&state.left), Some(&state.right)),
+            OperatorState::MergeJoin(state) => {
                 let (left, right) = state.inputs();
                 (Some(left), Some(right))
             }
-            Op::Aggregate(state) => (Some(&state.input), None),
-            Op::Sort(state) => (Some(&state.input), None),
-            Op::Window(state) => (Some(&state.input), None),
-            Op::Limit(state) => (Some(&state.input), None),
-            Op::Distinct(state) => (Some(&state.input), None),
-            Op::DistinctOn(state) => (Some(&state.input), None),
-            Op::Set(state) => (Some(&state.left), Some(&state.right)),
-            Op::Lock(state) => (Some(&state.input), None),
-            Op::Insert(state) => (Some(&state.source), None),
-            Op::Update(state) => (Some(&state.source), None),
-            Op::Delete(state) => (Some(&state.source), None),
-            Op::Merge(state) => (Some(&state.source), None),
-            Op::With(state) => {
+            OperatorState::Aggregate(state) => (Some(&state.input), None),
+            OperatorState::Sort(state) => (Some(&state.input), None),
+            OperatorState::Window(state) => (Some(&state.input), None),
+            OperatorState::Limit(state) => (Some(&state.input), None),
+            OperatorState::Distinct(state) => (Some(&state.input), None),
+            OperatorState::DistinctOn(state) => (Some(&state.input), None),
+            OperatorState::Set(state) => (Some(&state.left), Some(&state.right)),
+            OperatorState::Lock(state) => (Some(&state.input), None),
+            OperatorState::Insert(state) => (Some(&state.source), None),
+            OperatorState::Update(state) => (Some(&state.source), None),
+            OperatorState::Delete(state) => (Some(&state.source), None),
+            OperatorState::Merge(state) => (Some(&state.source), None),
+            OperatorState::With(state) => {
                 if let Node::With {
                     slot,
                     definition,

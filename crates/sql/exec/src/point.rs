@@ -7,7 +7,7 @@
 //!
 //! Invariant: a plan is recognised only if the general path would give the same rows, errors and locks.
 
-use super::context::{Cx, ExecContext, Shared};
+use super::context::{ExecutionState, ExecutorContext, StatementContext};
 use super::eval::{columns_read, eval_in};
 use super::index_scan::push_key;
 use super::wait::{EvalError, ExecError};
@@ -101,7 +101,9 @@ pub(crate) fn recognise(plan: &Plan) -> Option<PointPlan> {
             limit: Some(Expr::Const(Datum::Int8(rows), _)),
             offset: None,
             ..
-        } if *rows > 0 => recognise(input).filter(|fast| matches!(fast.shape, Shape::Select(_))),
+        } if *rows > 0 => {
+            recognise(input).filter(|point_plan| matches!(point_plan.shape, Shape::Select(_)))
+        }
         Node::Project { input, exprs } => {
             let (scan, ..) = by_key(input)?;
             let mut columns = Vec::with_capacity(exprs.len());
@@ -250,22 +252,23 @@ thread_local! {
 /// Runs a recognised statement to its end; the number of rows given or written.
 pub(crate) async fn run(
     plan: &Plan,
-    fast: &PointPlan,
-    cx: &mut ExecContext<'_>,
+    point_plan: &PointPlan,
+    cx: &mut StatementContext<'_>,
     out: &mut dyn RowSink,
 ) -> Result<u64> {
     cx.cancel.check()?;
-    match (&fast.shape, &plan.node) {
-        (Shape::Select(columns), _) => select(plan, fast, columns, cx, out).await,
+    match (&point_plan.shape, &plan.node) {
+        (Shape::Select(columns), _) => select(plan, point_plan, columns, cx, out).await,
         (Shape::Update(read), Node::Update(update)) => {
             let Some((scan, index, range)) = whole_row_by_key(&update.source, &update.table) else {
                 return Err(unrecognised());
             };
             let mut writer = UPDATER.take().unwrap_or_default();
-            let mut shared = Shared::default();
-            let mut cx = Cx::of(cx, &mut shared, false);
+            let mut shared = ExecutionState::default();
+            let mut cx = ExecutorContext::of(cx, &mut shared, false);
             let row = writer.start_sparse();
-            let Some((table, rid)) = target(fast, scan, index, range, read, row, &mut cx).await?
+            let Some((table, rid)) =
+                target(point_plan, scan, index, range, read, row, &mut cx).await?
             else {
                 UPDATER.set(Some(writer));
                 return Ok(0);
@@ -290,10 +293,11 @@ pub(crate) async fn run(
                 return Err(unrecognised());
             };
             let mut writer = DeleteWriter::default();
-            let mut shared = Shared::default();
-            let mut cx = Cx::of(cx, &mut shared, false);
+            let mut shared = ExecutionState::default();
+            let mut cx = ExecutorContext::of(cx, &mut shared, false);
             let row = writer.row_mut();
-            let Some((table, rid)) = target(fast, scan, index, range, read, row, &mut cx).await?
+            let Some((table, rid)) =
+                target(point_plan, scan, index, range, read, row, &mut cx).await?
             else {
                 return Ok(0);
             };
@@ -316,10 +320,10 @@ pub(crate) async fn run(
                 return Err(unrecognised());
             };
             let mut writer = INSERTER.take().unwrap_or_default();
-            let (table, _) = fast.storage(&insert.table, None, cx.engine, cx.catalog)?;
+            let (table, _) = point_plan.storage(&insert.table, None, cx.engine, cx.catalog)?;
             writer.start();
-            let mut shared = Shared::default();
-            let mut cx = Cx::of(cx, &mut shared, false);
+            let mut shared = ExecutionState::default();
+            let mut cx = ExecutorContext::of(cx, &mut shared, false);
             let mut row: SmallVec<[Datum; 8]> = SmallVec::with_capacity(source.len());
             for expr in source {
                 row.push(eval_in(expr, &[], &mut cx).map_err(EvalError::unsuspended)?);
@@ -349,9 +353,9 @@ fn unrecognised() -> SqlError {
 
 async fn select(
     plan: &Plan,
-    fast: &PointPlan,
+    point_plan: &PointPlan,
     columns: &[StoredColumn],
-    cx: &mut ExecContext<'_>,
+    cx: &mut StatementContext<'_>,
     out: &mut dyn RowSink,
 ) -> Result<u64> {
     let mut node = plan;
@@ -361,13 +365,14 @@ async fn select(
             _ => break by_key(node).ok_or_else(unrecognised)?,
         }
     };
-    let (_, Some(storage)) = fast.storage(&scan.table, Some(index), cx.engine, cx.catalog)? else {
+    let (_, Some(storage)) = point_plan.storage(&scan.table, Some(index), cx.engine, cx.catalog)?
+    else {
         return Err(unrecognised());
     };
     let mut key = KEY.take();
     key.clear();
-    let mut shared = Shared::default();
-    let mut cx = Cx::of(cx, &mut shared, false);
+    let mut shared = ExecutionState::default();
+    let mut cx = ExecutorContext::of(cx, &mut shared, false);
     let mut given = 0;
     if push_whole_key(scan, index, range, &mut key, &mut cx)? {
         loop {
@@ -395,16 +400,16 @@ async fn select(
 
 /// Finds the row to write and decodes the columns that are read; the others stay NULL.
 async fn target<'f, 'a>(
-    fast: &'f PointPlan,
+    point_plan: &'f PointPlan,
     scan: &'a Scan,
     index: &'a IndexDef,
     range: &'a KeyRange,
     read: &[usize],
     row: &mut Vec<Datum>,
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Result<Option<(&'f Arc<Table>, Rid)>> {
     let at = cx.storage()?;
-    let found = fast.storage(&scan.table, Some(index), at.engine, at.catalog)?;
+    let found = point_plan.storage(&scan.table, Some(index), at.engine, at.catalog)?;
     let (table, Some(storage)) = found else {
         return Err(unrecognised());
     };
@@ -446,7 +451,7 @@ fn push_whole_key<'a>(
     index: &'a IndexDef,
     range: &'a KeyRange,
     key: &mut Vec<u8>,
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Result<bool> {
     let Some(exprs) = range.whole_key(index.columns.len()) else {
         return Err(unrecognised());
@@ -463,7 +468,7 @@ fn push_whole_key<'a>(
 fn give<'a>(
     returning: &'a [Expr],
     row: &[Datum],
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
     out: &mut dyn RowSink,
 ) -> Result<()> {
     let mut datums: SmallVec<[Datum; 8]> = SmallVec::with_capacity(returning.len());

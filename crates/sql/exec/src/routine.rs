@@ -4,7 +4,7 @@
 //! the transaction. So the execution stops ([`Progress::Call`](super::Progress)), as it does before anything that is not there yet, and goes on when it was answered.
 
 use super::batch::Batch;
-use super::context::{Cx, Evaluation};
+use super::context::{ExecutorContext, ResumableEvaluation};
 use super::eval::eval_in;
 use super::operator::Step;
 use super::trigger::{self, TriggerCall};
@@ -41,7 +41,7 @@ impl Call {
 /// What stops for calls, and goes on when they were answered.
 pub trait Caller {
     /// The call that it waits for.
-    fn called(&mut self) -> Option<Box<Call>>;
+    fn take_call(&mut self) -> Option<Box<Call>>;
     /// Gives it the rows of the call that it waited for.
     fn answer(&mut self, call: &Call, rows: VecDeque<Vec<Datum>>);
 }
@@ -54,10 +54,10 @@ pub fn no_calls(place: &str) -> SqlError {
 /// The state of a RoutineScan.
 #[derive(Default)]
 pub(crate) struct RoutineState {
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
     args: Option<Vec<Datum>>,
     /// What was asked; 0 is nothing.
-    asked: u64,
+    call_number: u64,
     rows: Option<VecDeque<Vec<Datum>>>,
 }
 
@@ -67,7 +67,7 @@ impl RoutineState {
         callee: &'a Arc<Callee>,
         args: &'a [Expr],
         width: usize,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(width);
@@ -76,7 +76,7 @@ impl RoutineState {
         }
         if self.rows.is_none() {
             if self.args.is_none() {
-                let evaluate = |cx: &mut Cx<'a>| {
+                let evaluate = |cx: &mut ExecutorContext<'a>| {
                     let mut values = Vec::with_capacity(args.len());
                     for arg in args {
                         values.push(eval_in(arg, &[], cx)?);
@@ -92,13 +92,13 @@ impl RoutineState {
             if callee.strict && values.iter().any(Datum::is_null) {
                 let row = (!callee.set).then(|| vec![Datum::Null; width]);
                 self.rows = Some(row.into_iter().collect());
-            } else if let Some(rows) = cx.shared.answers.remove(&self.asked) {
+            } else if let Some(rows) = cx.shared.call_results.remove(&self.call_number) {
                 self.rows = Some(rows);
             } else {
-                cx.shared.asked += 1;
-                self.asked = cx.shared.asked;
+                cx.shared.last_call += 1;
+                self.call_number = cx.shared.last_call;
                 return Ok(Step::Wait(WaitReason::Call(Box::new(Call {
-                    number: self.asked,
+                    number: self.call_number,
                     callee: Arc::clone(callee),
                     args: values,
                     types: args.iter().map(Expr::ty).collect(),

@@ -1,13 +1,13 @@
 //! Leaves: table scans, system relations, functions in FROM. Index scans are in `index_scan`.
 
 use super::batch::Batch;
-use super::context::{Cx, Evaluation};
+use super::context::{ExecutorContext, ResumableEvaluation};
 use super::eval::{columns_read, holds};
-pub(crate) use super::index_scan::IndexState;
+pub(crate) use super::index_scan::IndexScanState;
 use super::operator::Step;
 use super::operator_memory::OperatorMemory;
 use super::stored_predicate::StoredPredicate;
-use super::stream::{Set, call_table};
+use super::stream::{SetResult, call_table};
 use super::wait::EvalError;
 use super::wait::WaitReason;
 use crate::StoredColumn;
@@ -34,7 +34,7 @@ pub(crate) struct Emitter {
     /// By condition of the filter: what decides it without values of its columns; otherwise the columns that it is the
     /// first to read, as what comes before may have refused the row.
     stages: Vec<(Option<StoredPredicate>, Vec<usize>)>,
-    /// The row while it is judged.
+    /// The row while it is checked.
     scratch: Cell<Vec<Datum>>,
     row_id: bool,
     /// Columns that nobody but the filter reads: NULL in the output.
@@ -112,8 +112,8 @@ impl Emitter {
         &self,
         scan: &'a Scan,
         row: &Row<'_>,
-        evaluation: &mut Evaluation,
-        cx: &mut Cx<'a>,
+        evaluation: &mut ResumableEvaluation,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Result<(), WaitReason>> {
         if self.columns.len() != scan.columns.len() {
@@ -160,7 +160,7 @@ impl Emitter {
         }
         let holds = if self.has_subquery {
             match evaluation.run(cx, |cx| {
-                crate::guarded::passes(&scan.filter, out.open_row(), cx)
+                crate::security_quals::passes(&scan.filter, out.open_row(), cx)
             })? {
                 Ok(holds) => holds,
                 Err(absent) => {
@@ -169,7 +169,7 @@ impl Emitter {
                 }
             }
         } else {
-            let passes = crate::guarded::passes(&scan.filter, out.open_row(), cx);
+            let passes = crate::security_quals::passes(&scan.filter, out.open_row(), cx);
             passes.map_err(EvalError::unsuspended)?
         };
         if holds {
@@ -189,7 +189,7 @@ impl Emitter {
         scan: &'a Scan,
         row: &Row<'_>,
         scratch: &mut Vec<Datum>,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<bool> {
         scratch.resize(self.columns.len(), Datum::Null);
         for (condition, (quick, columns)) in scan.filter.conjuncts().iter().zip(&self.stages) {
@@ -251,32 +251,32 @@ impl OpenRow {
 }
 
 /// State of a table scan.
-pub(crate) struct SeqState {
+pub(crate) struct SeqScanState {
     emitter: Emitter,
     table: Option<Arc<Table>>,
     cursor: Option<ScanCursor>,
     done: bool,
     /// The row that the cursor has gone past and whose filter is to be evaluated again.
     open: OpenRow,
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
 }
 
-impl SeqState {
-    pub(crate) fn new(scan: &Scan) -> SeqState {
-        SeqState {
+impl SeqScanState {
+    pub(crate) fn new(scan: &Scan) -> SeqScanState {
+        SeqScanState {
             emitter: Emitter::new(scan),
             table: None,
             cursor: None,
             done: false,
             open: OpenRow::default(),
-            evaluation: Evaluation::default(),
+            evaluation: ResumableEvaluation::default(),
         }
     }
 
     pub(crate) fn next<'a>(
         &mut self,
         scan: &'a Scan,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(self.emitter.width());
@@ -289,7 +289,7 @@ impl SeqState {
         self.open(scan, cx)?;
         let guard = cx.txn()?.pin();
         let mut examined = 0;
-        while !out.is_full() && examined < EXAMINED_MAX && !cx.owed {
+        while !out.is_full() && examined < EXAMINED_MAX && !cx.yield_pending {
             let open = std::mem::take(&mut self.open);
             let row = match open.row() {
                 Some(row) => row,
@@ -325,7 +325,7 @@ impl SeqState {
     }
 
     /// Opens the cursor, unless it is open.
-    pub(crate) fn open(&mut self, scan: &Scan, cx: &mut Cx<'_>) -> Result<()> {
+    pub(crate) fn open(&mut self, scan: &Scan, cx: &mut ExecutorContext<'_>) -> Result<()> {
         if self.cursor.is_none() {
             let table = match &self.table {
                 Some(table) => table,
@@ -360,19 +360,19 @@ impl SeqState {
 
 /// State of a scan of a system relation.
 #[derive(Default)]
-pub(crate) struct SystemState {
+pub(crate) struct VirtualScanState {
     rows: Option<Rc<Vec<Vec<Datum>>>>,
     at: usize,
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
 }
 
-impl SystemState {
+impl VirtualScanState {
     pub(crate) fn next<'a>(
         &mut self,
         table: &'static VirtualTable,
         columns: &'a [usize],
         filter: Option<&'a Expr>,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(columns.len());
@@ -388,7 +388,10 @@ impl SystemState {
             }
         };
         let start = self.at;
-        while let Some(row) = rows.get(self.at).filter(|_| !out.is_full() && !cx.owed) {
+        while let Some(row) = rows
+            .get(self.at)
+            .filter(|_| !out.is_full() && !cx.yield_pending)
+        {
             for &column in columns {
                 out.push(match row.get(column) {
                     Some(value) => value.clone(),
@@ -430,7 +433,10 @@ impl SystemState {
 }
 
 /// All rows of a system relation, computed once per execution.
-fn system_rows(table: &'static VirtualTable, cx: &mut Cx<'_>) -> Result<Rc<Vec<Vec<Datum>>>> {
+fn system_rows(
+    table: &'static VirtualTable,
+    cx: &mut ExecutorContext<'_>,
+) -> Result<Rc<Vec<Vec<Datum>>>> {
     if let Some(rows) = cx.shared.system.get(&table.oid) {
         return Ok(Rc::clone(rows));
     }
@@ -443,21 +449,21 @@ fn system_rows(table: &'static VirtualTable, cx: &mut Cx<'_>) -> Result<Rc<Vec<V
 
 /// State of a function in FROM.
 #[derive(Default)]
-pub(crate) struct FunctionState {
-    set: Option<Set>,
+pub(crate) struct FunctionScanState {
+    set: Option<SetResult>,
     at: usize,
     held: OperatorMemory,
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
 }
 
-impl FunctionState {
+impl FunctionScanState {
     pub(crate) fn next<'a>(
         &mut self,
         function: &'static Function,
         args: &'a [Expr],
         ordinality: bool,
         width: usize,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(width);
@@ -467,7 +473,7 @@ impl FunctionState {
         let set = match &mut self.set {
             Some(set) => set,
             none => {
-                let call = |cx: &mut Cx<'a>| call_table(function, args, cx);
+                let call = |cx: &mut ExecutorContext<'a>| call_table(function, args, cx);
                 match self.evaluation.of(args, cx, call)? {
                     Ok(set) => {
                         let held_bytes = set.size_bytes();
@@ -482,7 +488,7 @@ impl FunctionState {
         let own = width - usize::from(ordinality && width > 0);
         while !out.is_full() {
             match set {
-                Set::Rows(rows) => {
+                SetResult::Rows(rows) => {
                     let Some(row) = rows.get_mut(self.at) else {
                         break;
                     };
@@ -491,7 +497,7 @@ impl FunctionState {
                         out.push(datum);
                     }
                 }
-                Set::Series(series) => {
+                SetResult::Series(series) => {
                     let Some(value) = series.next(cx.session)? else {
                         break;
                     };

@@ -1,16 +1,16 @@
 //! DISTINCT, DISTINCT ON and the set operations: rows are compared by their keys, NULLs equal.
 //!
 //! A table of keys that is full takes no new ones: their rows are written and looked at later, part by part
-//! (`spill::overflow`). Of a set operation all rows of the right side are written before any of the left, so they come
-//! back so, too.
+//! (`spill::hash_spill`). Of a set operation all rows of the right side are written before any of the left, so they
+//! come back so, too.
 
 use super::batch::{Batch, check_memory};
-use super::context::{Cx, Evaluation};
+use super::context::{ExecutorContext, ResumableEvaluation};
 use super::eval::eval_in;
-use super::keytable::{KEY_BYTES_MAX, KeyTable, row_key};
-use super::operator::{Running, Step, pull};
+use super::key_table::{KEY_BYTES_MAX, KeyTable, row_key};
+use super::operator::{PlanState, Step, pull};
 use super::operator_memory::OperatorMemory;
-use super::spill::{Got, overflow::Overflow};
+use super::spill::{ReadStep, hash_spill::HashSpill};
 use super::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::stats::{NodeDetail, width};
@@ -23,18 +23,18 @@ fn types_of(plan: &Plan) -> Vec<Oid> {
 }
 
 /// Rows by their keys, and those that there was no room for.
-struct Table {
+struct KeyedRows {
     keys: KeyTable,
     /// No new key is taken any more: its row is written.
     full: bool,
-    overflow: Option<Box<Overflow>>,
+    overflow: Option<Box<HashSpill>>,
     held: OperatorMemory,
     most_bytes: usize,
 }
 
-impl Table {
-    fn new() -> Table {
-        Table {
+impl KeyedRows {
+    fn new() -> KeyedRows {
+        KeyedRows {
             keys: KeyTable::default(),
             full: false,
             overflow: None,
@@ -58,7 +58,12 @@ impl Table {
     }
 
     /// Looks whether it is full; what to wait for before more is written.
-    fn check(&mut self, operator: &str, more: usize, cx: &Cx<'_>) -> Result<Option<WaitReason>> {
+    fn check(
+        &mut self,
+        operator: &str,
+        more: usize,
+        cx: &ExecutorContext<'_>,
+    ) -> Result<Option<WaitReason>> {
         let held_bytes = self.keys.size_bytes() + more;
         self.most_bytes = self.most_bytes.max(held_bytes);
         let open_bytes = self.overflow.as_ref().map_or(0, |o| o.size_bytes());
@@ -70,7 +75,7 @@ impl Table {
             if self.overflow.is_none()
                 && let Some(spill) = cx.spill()
             {
-                let overflow = Overflow::new(&spill, cx.hash_mem_bytes());
+                let overflow = HashSpill::new(&spill, cx.hash_mem_bytes());
                 self.overflow = Some(Box::new(overflow));
             }
             match self.overflow {
@@ -112,9 +117,9 @@ impl Table {
 
 /// State of DISTINCT.
 pub(crate) struct DistinctState {
-    pub(crate) input: Running,
+    pub(crate) input: PlanState,
     types: Vec<Oid>,
-    seen: Table,
+    seen: KeyedRows,
     done: bool,
     key: Vec<u8>,
 }
@@ -122,9 +127,9 @@ pub(crate) struct DistinctState {
 impl DistinctState {
     pub(crate) fn new(input: &Plan) -> DistinctState {
         DistinctState {
-            input: Running::new(input),
+            input: PlanState::new(input),
             types: types_of(input),
-            seen: Table::new(),
+            seen: KeyedRows::new(),
             done: false,
             key: Vec::new(),
         }
@@ -138,7 +143,7 @@ impl DistinctState {
     pub(crate) fn next<'a>(
         &mut self,
         input: &'a Plan,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(width(input));
@@ -168,7 +173,12 @@ impl DistinctState {
     }
 
     /// The same for a part that was written.
-    fn next_of_part(&mut self, input: &Plan, cx: &mut Cx<'_>, out: &mut Batch) -> Result<Step> {
+    fn next_of_part(
+        &mut self,
+        input: &Plan,
+        cx: &mut ExecutorContext<'_>,
+        out: &mut Batch,
+    ) -> Result<Step> {
         out.start(width(input));
         let mut row = Vec::new();
         loop {
@@ -182,17 +192,17 @@ impl DistinctState {
                 return Ok(Step::Done);
             };
             match overflow.advance()? {
-                Got::Row => {}
-                Got::End => {
+                ReadStep::Row => {}
+                ReadStep::End => {
                     self.done = !self.seen.next_part()?;
                     return Ok(match out.is_empty() {
                         true => Step::Yield,
                         false => Step::Batch,
                     });
                 }
-                Got::Wait(obstacle) if out.is_empty() => return Ok(Step::Wait(obstacle)),
+                ReadStep::Wait(obstacle) if out.is_empty() => return Ok(Step::Wait(obstacle)),
                 // It is met again with the next batch.
-                Got::Wait(_) => return Ok(Step::Batch),
+                ReadStep::Wait(_) => return Ok(Step::Batch),
             }
             self.key.clear();
             self.key.extend_from_slice(overflow.key());
@@ -216,7 +226,7 @@ impl DistinctState {
         }
     }
 
-    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut ExecutorContext<'_>) {
         self.input.rewind(input, cx);
         self.seen.clear();
         self.done = false;
@@ -225,10 +235,10 @@ impl DistinctState {
 
 /// State of DISTINCT ON: the key of the row before.
 pub(crate) struct DistinctOnState {
-    pub(crate) input: Running,
+    pub(crate) input: PlanState,
     batch: Batch,
     at: usize,
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
     last: Option<Vec<u8>>,
     key: Vec<u8>,
 }
@@ -236,10 +246,10 @@ pub(crate) struct DistinctOnState {
 impl DistinctOnState {
     pub(crate) fn new(input: &Plan) -> DistinctOnState {
         DistinctOnState {
-            input: Running::new(input),
+            input: PlanState::new(input),
             batch: Batch::default(),
             at: 0,
-            evaluation: Evaluation::default(),
+            evaluation: ResumableEvaluation::default(),
             last: None,
             key: Vec::new(),
         }
@@ -249,7 +259,7 @@ impl DistinctOnState {
         &mut self,
         input: &'a Plan,
         keys: &'a [Expr],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(width(input));
@@ -266,7 +276,7 @@ impl DistinctOnState {
                 }
             }
             let (row, key) = (self.batch.row(self.at), &mut self.key);
-            let evaluate = |cx: &mut Cx<'a>| {
+            let evaluate = |cx: &mut ExecutorContext<'a>| {
                 key.clear();
                 for expr in keys {
                     let datum = eval_in(expr, row, cx)?;
@@ -288,7 +298,7 @@ impl DistinctOnState {
         }
     }
 
-    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut ExecutorContext<'_>) {
         self.input.rewind(input, cx);
         self.batch.start(0);
         self.at = 0;
@@ -303,15 +313,15 @@ const LEFT: u8 = 1;
 
 /// State of a set operation.
 pub(crate) struct SetOpState {
-    pub(crate) left: Running,
-    pub(crate) right: Running,
+    pub(crate) left: PlanState,
+    pub(crate) right: PlanState,
     types: Vec<Oid>,
     /// UNION: the left side is exhausted. Others: the right side is counted.
     second: bool,
     /// Both sides have ended: what is left was written.
     ended: bool,
     done: bool,
-    table: Table,
+    table: KeyedRows,
     /// By number of the key: how often the right side has it and it is still to be matched, and whether it was given.
     counts: Vec<(u64, bool)>,
     batch: Batch,
@@ -322,13 +332,13 @@ pub(crate) struct SetOpState {
 impl SetOpState {
     pub(crate) fn new(left: &Plan, right: &Plan) -> SetOpState {
         SetOpState {
-            left: Running::new(left),
-            right: Running::new(right),
+            left: PlanState::new(left),
+            right: PlanState::new(right),
             types: types_of(left),
             second: false,
             ended: false,
             done: false,
-            table: Table::new(),
+            table: KeyedRows::new(),
             counts: Vec::new(),
             batch: Batch::default(),
             key: Vec::new(),
@@ -350,7 +360,7 @@ impl SetOpState {
         all: bool,
         left: &'a Plan,
         right: &'a Plan,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(0);
@@ -358,7 +368,7 @@ impl SetOpState {
             return self.append(left, right, cx, out);
         }
         let counts_bytes = |counts: &Vec<(u64, bool)>| counts.len() * size_of::<(u64, bool)>();
-        let judge = Judge { kind, all };
+        let rule = SetOpRule { kind, all };
         while !self.ended {
             let more = counts_bytes(&self.counts);
             if let Some(obstacle) = self.table.check("A set operation", more, cx)? {
@@ -371,7 +381,7 @@ impl SetOpState {
                 }
                 for i in 0..self.batch.len() {
                     side_key(RIGHT, &self.types, self.batch.row(i), &mut self.key);
-                    judge.right(&self.key, &mut self.table, &mut self.counts)?;
+                    rule.right(&self.key, &mut self.table, &mut self.counts)?;
                 }
                 continue;
             }
@@ -394,7 +404,7 @@ impl SetOpState {
             } = self;
             out.retain(|row| {
                 side_key(LEFT, types, row, key);
-                judge.left(key, row, table, counts)
+                rule.left(key, row, table, counts)
             })?;
             if !out.is_empty() {
                 return Ok(Step::Batch);
@@ -413,21 +423,21 @@ impl SetOpState {
             let waits = match (waits, &mut self.table.overflow) {
                 (Some(step), _) => Some(step),
                 (None, Some(overflow)) if overflow.is_reading() => match overflow.advance()? {
-                    Got::Row => {
+                    ReadStep::Row => {
                         self.key.clear();
                         self.key.extend_from_slice(overflow.key());
                         row.clear();
                         overflow.row(&mut row)?;
                         let (table, counts) = (&mut self.table, &mut self.counts);
                         if self.key.first() == Some(&RIGHT) {
-                            judge.right(&self.key, table, counts)?;
-                        } else if judge.left(&self.key, &row, table, counts)? {
+                            rule.right(&self.key, table, counts)?;
+                        } else if rule.left(&self.key, &row, table, counts)? {
                             out.push_row(&row);
                         }
                         continue;
                     }
-                    Got::End => None,
-                    Got::Wait(obstacle) => Some(Step::Wait(obstacle)),
+                    ReadStep::End => None,
+                    ReadStep::Wait(obstacle) => Some(Step::Wait(obstacle)),
                 },
                 _ => None,
             };
@@ -452,7 +462,7 @@ impl SetOpState {
         &mut self,
         left: &'a Plan,
         right: &'a Plan,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         if !self.second {
@@ -464,7 +474,7 @@ impl SetOpState {
         self.right.next(right, cx, out)
     }
 
-    pub(crate) fn rewind(&mut self, left: &Plan, right: &Plan, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(&mut self, left: &Plan, right: &Plan, cx: &mut ExecutorContext<'_>) {
         self.left.rewind(left, cx);
         self.right.rewind(right, cx);
         (self.second, self.ended, self.done) = (false, false, false);
@@ -483,14 +493,14 @@ fn side_key(side: u8, types: &[Oid], row: &[Datum], out: &mut Vec<u8>) {
 
 /// What a set operation makes of its rows.
 #[derive(Clone, Copy)]
-struct Judge {
+struct SetOpRule {
     kind: SetOpKind,
     all: bool,
 }
 
-impl Judge {
+impl SetOpRule {
     /// Counts a row of the right side, whose values nobody asks for.
-    fn right(self, key: &[u8], table: &mut Table, counts: &mut Vec<(u64, bool)>) -> Result<()> {
+    fn right(self, key: &[u8], table: &mut KeyedRows, counts: &mut Vec<(u64, bool)>) -> Result<()> {
         let bare = key.get(1..).unwrap_or_default();
         match table.keys.find(bare) {
             Some(number) => {
@@ -513,7 +523,7 @@ impl Judge {
         self,
         key: &[u8],
         row: &[Datum],
-        table: &mut Table,
+        table: &mut KeyedRows,
         counts: &mut Vec<(u64, bool)>,
     ) -> Result<bool> {
         let bare = key.get(1..).unwrap_or_default();

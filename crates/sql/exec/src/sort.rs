@@ -3,15 +3,15 @@
 //! Rows are sorted in runs as they arrive, and the runs are merged as rows are asked for: no step takes long, however
 //! many rows there are. What is more than `work_mem` goes to temporary files (`spill::merge`).
 
-mod ties;
+mod pg_qsort;
 
-use super::batch::{Batch, Rows};
-use super::context::{Cx, Evaluation};
+use super::batch::{Batch, RowBuffer};
+use super::context::{ExecutorContext, ResumableEvaluation};
 use super::eval::eval_in;
-use super::operator::{Running, Step};
+use super::operator::{PlanState, Step};
 use super::operator_memory::OperatorMemory;
-use super::spill::merge::{BigSorter, Ordered};
-use super::spill::{Got, Spill};
+use super::spill::merge::{ExternalSorter, SortResult};
+use super::spill::{ReadStep, Spill};
 use super::wait::Evaluated;
 use logstead_sql_plan::stats::{NodeDetail, width};
 use logstead_sql_plan::{Node, Plan, SortKey};
@@ -25,7 +25,7 @@ const RUN_ROWS: usize = 4 * 1024;
 /// Rows with their sort keys.
 #[derive(Default)]
 pub(crate) struct Sorter {
-    rows: Rows,
+    rows: RowBuffer,
     /// All keys, one after the other, and where each ends.
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -101,16 +101,16 @@ impl Sorter {
     /// The rows in order, one by one; equal ones as PostgreSQL's sort leaves them, if they are few and `mixes` says
     /// that
     /// they need not stay as they came.
-    pub(crate) fn finish(mut self, mixes: bool) -> Sorted {
+    pub(crate) fn finish(mut self, mixes: bool) -> SortedRuns {
         let count = self.rows.len();
-        if mixes && self.runs.is_empty() && (2..=ties::FEW_ROWS).contains(&count) {
+        if mixes && self.runs.is_empty() && (2..=pg_qsort::FEW_ROWS).contains(&count) {
             let mut run: Vec<usize> = (0..count).collect();
-            ties::sort(&mut run, &|a, b| self.key(a).cmp(self.key(b)));
+            pg_qsort::sort(&mut run, &|a, b| self.key(a).cmp(self.key(b)));
             self.runs.push(run);
             self.run_start = count;
         }
         self.end_run();
-        let mut sorted = Sorted {
+        let mut sorted = SortedRuns {
             heads: vec![0; self.runs.len()],
             heap: (0..self.runs.len()).collect(),
             sorter: self,
@@ -128,7 +128,7 @@ impl Sorter {
 }
 
 /// Sorted runs being merged.
-pub(crate) struct Sorted {
+pub(crate) struct SortedRuns {
     sorter: Sorter,
     /// Next place in each run.
     heads: Vec<usize>,
@@ -136,7 +136,7 @@ pub(crate) struct Sorted {
     heap: Vec<usize>,
 }
 
-impl Sorted {
+impl SortedRuns {
     /// Memory held, roughly.
     pub(crate) fn size_bytes(&self) -> usize {
         self.sorter.size_bytes()
@@ -205,7 +205,7 @@ pub(crate) fn write_key<'a>(
     keys: &'a [SortKey],
     row: &[Datum],
     out: &mut Vec<u8>,
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<()> {
     for sort in keys {
         let datum = eval_in(&sort.expr, row, cx)?;
@@ -216,17 +216,17 @@ pub(crate) fn write_key<'a>(
 
 /// State of a sort.
 pub(crate) struct SortState {
-    pub(crate) input: Running,
+    pub(crate) input: PlanState,
     batch: Batch,
     /// The next row of the batch to be taken.
     at: usize,
-    evaluation: Evaluation,
-    sorter: BigSorter,
+    evaluation: ResumableEvaluation,
+    sorter: ExternalSorter,
     /// Where to, once something is written.
     spill: Option<Spill>,
     /// The input has ended.
     ended: bool,
-    sorted: Option<Ordered>,
+    sorted: Option<SortResult>,
     held: OperatorMemory,
     /// Rows wanted by a LIMIT above.
     bound: Option<usize>,
@@ -237,11 +237,11 @@ pub(crate) struct SortState {
 impl SortState {
     pub(crate) fn new(input: &Plan) -> SortState {
         SortState {
-            input: Running::new(input),
+            input: PlanState::new(input),
             batch: Batch::default(),
             at: 0,
-            evaluation: Evaluation::default(),
-            sorter: BigSorter::default(),
+            evaluation: ResumableEvaluation::default(),
+            sorter: ExternalSorter::default(),
             spill: None,
             ended: false,
             sorted: None,
@@ -264,7 +264,7 @@ impl SortState {
         &mut self,
         input: &'a Plan,
         keys: &'a [SortKey],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(0);
@@ -279,7 +279,7 @@ impl SortState {
         out.start(width(input));
         match &mut self.sorted {
             None => {}
-            Some(Ordered::Memory(sorted)) => {
+            Some(SortResult::Memory(sorted)) => {
                 while !out.is_full() {
                     match sorted.next() {
                         Some(row) => out.push_row(row),
@@ -287,14 +287,16 @@ impl SortState {
                     }
                 }
             }
-            Some(Ordered::Disk(merge, file)) => {
+            Some(SortResult::Disk(merge, file)) => {
                 while !out.is_full() {
                     match merge.advance(file)? {
-                        Got::Row => out.push_decoded(|row| merge.row(row))?,
-                        Got::End => break,
-                        Got::Wait(obstacle) if out.is_empty() => return Ok(Step::Wait(obstacle)),
+                        ReadStep::Row => out.push_decoded(|row| merge.row(row))?,
+                        ReadStep::End => break,
+                        ReadStep::Wait(obstacle) if out.is_empty() => {
+                            return Ok(Step::Wait(obstacle));
+                        }
                         // It is met again with the next batch.
-                        Got::Wait(_) => break,
+                        ReadStep::Wait(_) => break,
                     }
                 }
             }
@@ -312,14 +314,14 @@ impl SortState {
         &mut self,
         input: &'a Plan,
         keys: &'a [SortKey],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Option<Step>> {
         while !self.ended {
             if let Some(step) = self.sorter.work(cx)? {
                 return Ok(Some(step));
             }
             while self.at < self.batch.len() {
-                if cx.take_owed() {
+                if cx.take_pending_yield() {
                     return Ok(Some(Step::Yield));
                 }
                 let row = self.batch.row(self.at);
@@ -397,12 +399,12 @@ impl SortState {
         }
     }
 
-    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut ExecutorContext<'_>) {
         self.input.rewind(input, cx);
         self.batch.start(0);
         self.at = 0;
         self.evaluation.reset();
-        self.sorter = BigSorter::default();
+        self.sorter = ExternalSorter::default();
         self.ended = false;
         self.sorted = None;
     }

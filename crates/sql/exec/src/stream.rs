@@ -1,9 +1,9 @@
 //! Operators that pass rows through one by one: VALUES, filter, projection, set-returning select lists, LIMIT.
 
 use super::batch::{BATCH_ROWS, Batch, row_size_bytes};
-use super::context::{Cx, Evaluation};
+use super::context::{ExecutorContext, ResumableEvaluation};
 use super::eval::{eval_in, holds};
-use super::operator::{Running, Step, pull};
+use super::operator::{PlanState, Step, pull};
 use super::operator_memory::OperatorMemory;
 use super::wait::{EvalError, Evaluated};
 use logstead_sql_func::{self as func, Body, Function, Series};
@@ -15,17 +15,17 @@ use logstead_types::SqlState;
 
 /// State of VALUES: the next row.
 #[derive(Default)]
-pub(crate) struct ValuesState {
+pub(crate) struct ValuesScanState {
     at: usize,
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
 }
 
-impl ValuesState {
+impl ValuesScanState {
     pub(crate) fn next<'a>(
         &mut self,
         rows: &'a [Vec<Expr>],
         width: usize,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(rows.first().map_or(width, Vec::len));
@@ -33,7 +33,7 @@ impl ValuesState {
             return Ok(Step::Yield);
         }
         while let Some(row) = rows.get(self.at).filter(|_| !out.is_full()) {
-            let evaluate = |cx: &mut Cx<'a>| {
+            let evaluate = |cx: &mut ExecutorContext<'a>| {
                 for expr in row {
                     out.push(eval_in(expr, &[], cx)?);
                 }
@@ -62,7 +62,7 @@ impl ValuesState {
 
 /// State of a filter.
 pub(crate) struct FilterState {
-    pub(crate) input: Running,
+    pub(crate) input: PlanState,
     /// Input being filtered, if the condition has a subquery: it may stop at any row.
     batch: Batch,
     at: usize,
@@ -71,19 +71,19 @@ pub(crate) struct FilterState {
     is_one_time: Option<bool>,
     /// Then: whether it holds, once that is known.
     gate: Option<bool>,
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
 }
 
 impl FilterState {
     pub(crate) fn new(input: &Plan) -> FilterState {
         FilterState {
-            input: Running::new(input),
+            input: PlanState::new(input),
             batch: Batch::default(),
             at: 0,
             has_subquery: None,
             is_one_time: None,
             gate: None,
-            evaluation: Evaluation::default(),
+            evaluation: ResumableEvaluation::default(),
         }
     }
 
@@ -91,7 +91,7 @@ impl FilterState {
         &mut self,
         input: &'a Plan,
         condition: &'a Expr,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         if *self
@@ -122,14 +122,14 @@ impl FilterState {
         &mut self,
         input: &'a Plan,
         condition: &'a Expr,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         let open = match self.gate {
             Some(open) => open,
             None => {
                 out.start(logstead_sql_plan::stats::width(input));
-                if cx.take_owed() {
+                if cx.take_pending_yield() {
                     return Ok(Step::Yield);
                 }
                 match self.evaluation.run(cx, |cx| holds(condition, &[], cx))? {
@@ -148,11 +148,11 @@ impl FilterState {
         &mut self,
         input: &'a Plan,
         condition: &'a Expr,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(logstead_sql_plan::stats::width(input));
-        if cx.take_owed() {
+        if cx.take_pending_yield() {
             return Ok(Step::Yield);
         }
         loop {
@@ -178,14 +178,14 @@ impl FilterState {
             if holds {
                 out.push_row(row);
             }
-            if cx.owed || out.is_full() {
-                let rest = cx.owed && out.is_empty() && cx.take_owed();
+            if cx.yield_pending || out.is_full() {
+                let rest = cx.yield_pending && out.is_empty() && cx.take_pending_yield();
                 return Ok(if rest { Step::Yield } else { Step::Batch });
             }
         }
     }
 
-    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut ExecutorContext<'_>) {
         self.input.rewind(input, cx);
         self.batch.start(0);
         self.at = 0;
@@ -196,19 +196,19 @@ impl FilterState {
 
 /// State of a projection.
 pub(crate) struct ProjectState {
-    pub(crate) input: Running,
+    pub(crate) input: PlanState,
     batch: Batch,
     at: usize,
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
 }
 
 impl ProjectState {
     pub(crate) fn new(input: &Plan) -> ProjectState {
         ProjectState {
-            input: Running::new(input),
+            input: PlanState::new(input),
             batch: Batch::default(),
             at: 0,
-            evaluation: Evaluation::default(),
+            evaluation: ResumableEvaluation::default(),
         }
     }
 
@@ -216,11 +216,11 @@ impl ProjectState {
         &mut self,
         input: &'a Plan,
         exprs: &'a [Expr],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(exprs.len());
-        if cx.take_owed() {
+        if cx.take_pending_yield() {
             return Ok(Step::Yield);
         }
         if self.at == self.batch.len() {
@@ -231,9 +231,9 @@ impl ProjectState {
                 return Ok(Step::Done);
             }
         }
-        while self.at < self.batch.len() && !cx.owed && !out.is_full() {
+        while self.at < self.batch.len() && !cx.yield_pending && !out.is_full() {
             let row = self.batch.row(self.at);
-            let evaluate = |cx: &mut Cx<'a>| {
+            let evaluate = |cx: &mut ExecutorContext<'a>| {
                 for expr in exprs {
                     out.push(eval_in(expr, row, cx)?);
                 }
@@ -251,14 +251,14 @@ impl ProjectState {
             self.at += 1;
         }
         // The input may owe a yield with its rows.
-        Ok(if out.is_empty() && cx.take_owed() {
+        Ok(if out.is_empty() && cx.take_pending_yield() {
             Step::Yield
         } else {
             Step::Batch
         })
     }
 
-    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut ExecutorContext<'_>) {
         self.input.rewind(input, cx);
         self.batch.start(0);
         self.at = 0;
@@ -268,7 +268,7 @@ impl ProjectState {
 
 /// State of a select list with set-returning functions.
 pub(crate) struct ProjectSetState {
-    pub(crate) input: Running,
+    pub(crate) input: PlanState,
     batch: Batch,
     at: usize,
     /// The current row's columns: what each expression yields.
@@ -277,28 +277,28 @@ pub(crate) struct ProjectSetState {
     open: bool,
     given: usize,
     held: OperatorMemory,
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
 }
 
 enum Column {
     One(Datum),
-    Set(Set),
+    Set(SetResult),
 }
 
 /// What a function in a place that takes sets gives.
-pub(crate) enum Set {
+pub(crate) enum SetResult {
     /// All rows.
     Rows(Vec<Vec<Datum>>),
     /// Rows of one column, made when they are asked for.
     Series(Series),
 }
 
-impl Set {
+impl SetResult {
     /// Memory held, roughly.
     pub(crate) fn size_bytes(&self) -> usize {
         match self {
-            Set::Rows(rows) => rows.iter().map(|row| 24 + row_size_bytes(row)).sum(),
-            Set::Series(_) => 0,
+            SetResult::Rows(rows) => rows.iter().map(|row| 24 + row_size_bytes(row)).sum(),
+            SetResult::Series(_) => 0,
         }
     }
 }
@@ -306,14 +306,14 @@ impl Set {
 impl ProjectSetState {
     pub(crate) fn new(input: &Plan) -> ProjectSetState {
         ProjectSetState {
-            input: Running::new(input),
+            input: PlanState::new(input),
             batch: Batch::default(),
             at: 0,
             columns: Vec::new(),
             open: false,
             given: 0,
             held: OperatorMemory::default(),
-            evaluation: Evaluation::default(),
+            evaluation: ResumableEvaluation::default(),
         }
     }
 
@@ -321,7 +321,7 @@ impl ProjectSetState {
         &mut self,
         input: &'a Plan,
         exprs: &'a [Expr],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(exprs.len());
@@ -339,11 +339,11 @@ impl ProjectSetState {
                             out.push(datum.clone());
                             continue;
                         }
-                        Column::Set(Set::Rows(rows)) => {
+                        Column::Set(SetResult::Rows(rows)) => {
                             let row = rows.get_mut(self.given);
                             row.map(|row| row.first_mut().map(std::mem::take).unwrap_or_default())
                         }
-                        Column::Set(Set::Series(series)) => series.next(cx.session)?,
+                        Column::Set(SetResult::Series(series)) => series.next(cx.session)?,
                     };
                     more = Some(more.unwrap_or(false) || value.is_some());
                     out.push(value.unwrap_or_default());
@@ -371,13 +371,13 @@ impl ProjectSetState {
             let row = self.batch.row(self.at);
             let columns = &mut self.columns;
             self.given = 0;
-            let evaluate = |cx: &mut Cx<'a>| {
+            let evaluate = |cx: &mut ExecutorContext<'a>| {
                 columns.clear();
                 for expr in exprs {
                     columns.push(match expr {
                         Expr::Call { function, args, ty } if function.is_set() => {
                             let mut set = call_set(function, args, row, cx)?;
-                            if let Set::Rows(rows) = &mut set
+                            if let SetResult::Rows(rows) = &mut set
                                 && record::is_record(ty.oid)
                                 && !record_of_array(function, args)
                             {
@@ -415,7 +415,7 @@ impl ProjectSetState {
         })
     }
 
-    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut ExecutorContext<'_>) {
         self.input.rewind(input, cx);
         self.batch.start(0);
         self.at = 0;
@@ -434,15 +434,15 @@ fn record_of_array(function: &Function, args: &[Expr]) -> bool {
 pub(crate) fn call_table<'a>(
     function: &'static Function,
     args: &'a [Expr],
-    cx: &mut Cx<'a>,
-) -> Evaluated<Set> {
+    cx: &mut ExecutorContext<'a>,
+) -> Evaluated<SetResult> {
     let mut set = call_set(function, args, &[], cx)?;
-    if let Set::Rows(rows) = &mut set
+    if let SetResult::Rows(rows) = &mut set
         && record_of_array(function, args)
     {
         let array = args.first().map(Expr::ty);
         let element = array.and_then(info::element_type);
-        let shape = element.and_then(record::shape_of);
+        let shape = element.and_then(record::tuple_desc_of);
         let width = shape.map_or(0, |shape| shape.len());
         for row in rows {
             *row = match row.first() {
@@ -459,19 +459,19 @@ pub(crate) fn call_set<'a>(
     function: &'static Function,
     args: &'a [Expr],
     row: &[Datum],
-    cx: &mut Cx<'a>,
-) -> Evaluated<Set> {
+    cx: &mut ExecutorContext<'a>,
+) -> Evaluated<SetResult> {
     let mut values = Vec::with_capacity(args.len());
     for arg in args {
         values.push(eval_in(arg, row, cx)?);
     }
     let _room = match values.iter().any(build::is_large) {
         true => func::admit(function, &values)?,
-        false => build::Room::default(),
+        false => build::MemoryReservation::default(),
     };
-    Ok(Set::Rows(match function.body {
+    Ok(SetResult::Rows(match function.body {
         Body::Series(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
-        Body::Series(body) => return Ok(Set::Series(body(cx.session, &values)?)),
+        Body::Series(body) => return Ok(SetResult::Series(body(cx.session, &values)?)),
         Body::Set(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
         Body::Set(body) => body(cx.session, &values)?,
         Body::TypedSet(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
@@ -487,7 +487,7 @@ pub(crate) fn call_set<'a>(
                 .map(Expr::ty)
                 .filter(|ty| record::is_record(ty.oid));
             let shape = record.filter(|_| function.result == oid::ANYELEMENT);
-            vec![match (value, shape.and_then(record::shape_of)) {
+            vec![match (value, shape.and_then(record::tuple_desc_of)) {
                 (Datum::Array(fields), Some(_)) => fields.items.clone(),
                 (Datum::Null, Some(shape)) => vec![Datum::Null; shape.len()],
                 (value, _) => vec![value],
@@ -502,10 +502,10 @@ pub(crate) fn call_set<'a>(
 
 /// State of LIMIT / OFFSET.
 pub(crate) struct LimitState {
-    pub(crate) input: Running,
+    pub(crate) input: PlanState,
     /// Rows still to skip and to give; `None` before they are known.
     left: Option<(u64, u64)>,
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
     ties: TiesState,
 }
 
@@ -517,15 +517,15 @@ struct TiesState {
     last: Vec<u8>,
     key: Vec<u8>,
     over: bool,
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
 }
 
 impl LimitState {
     pub(crate) fn new(input: &Plan) -> LimitState {
         LimitState {
-            input: Running::new(input),
+            input: PlanState::new(input),
             left: None,
-            evaluation: Evaluation::default(),
+            evaluation: ResumableEvaluation::default(),
             ties: TiesState::default(),
         }
     }
@@ -535,14 +535,14 @@ impl LimitState {
         input: &'a Plan,
         (limit, offset): (Option<&'a Expr>, Option<&'a Expr>),
         ties: &'a [Expr],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         let (mut skip, mut give) = match self.left {
             Some(left) => left,
             None => {
                 // PostgreSQL's order: OFFSET is computed first.
-                let evaluate = |cx: &mut Cx<'a>| {
+                let evaluate = |cx: &mut ExecutorContext<'a>| {
                     let skip = count(
                         offset,
                         SqlState::INVALID_ROW_COUNT_IN_OFFSET,
@@ -621,7 +621,7 @@ impl LimitState {
         &mut self,
         input: &'a Plan,
         ties: &'a [Expr],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         let (mut skip, mut give) = self.left.unwrap_or_default();
@@ -661,7 +661,7 @@ impl LimitState {
                 continue;
             }
             let key = &mut state.key;
-            let evaluate = |cx: &mut Cx<'a>| {
+            let evaluate = |cx: &mut ExecutorContext<'a>| {
                 key.clear();
                 for expr in ties {
                     let datum = eval_in(expr, row, cx)?;
@@ -687,7 +687,7 @@ impl LimitState {
         }
     }
 
-    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut ExecutorContext<'_>) {
         self.input.rewind(input, cx);
         self.left = None;
         self.evaluation.reset();
@@ -699,7 +699,7 @@ fn count<'a>(
     expr: Option<&'a Expr>,
     code: SqlState,
     negative: &str,
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<Option<u64>> {
     let Some(expr) = expr else { return Ok(None) };
     match eval_in(expr, &[], cx)? {

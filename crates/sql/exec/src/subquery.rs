@@ -1,6 +1,6 @@
 //! Subqueries inside expressions: scalar, EXISTS, ANY/ALL/IN, ARRAY(...).
 //!
-//! What a correlated one gave is kept by the values that it refers to (`remembered`).
+//! What a correlated one gave is kept by the values that it refers to (`memoize`).
 //!
 //! What refers to no enclosing row runs once per execution and is kept, IN lists in a hash table; as a rule it runs
 //! before the plan, where it can yield and wait. What depends on a row runs inside the expression. An expression can
@@ -9,22 +9,22 @@
 //! `Evaluation`). Every operator that evaluates what may have subqueries does so in an `Evaluation`; if one did not
 //! (`evaluation` 0), the worker would block until the statement is cancelled or what it needs is there.
 
-use super::batch::{BATCH_ROWS, Batch, Rows, check_memory};
-use super::context::Cx;
+use super::batch::{BATCH_ROWS, Batch, RowBuffer, check_memory};
+use super::context::ExecutorContext;
 use super::eval::{apply, as_bool, eval_in, truth};
-use super::keytable::{KeyTable, row_key};
-use super::memoize::Remembered;
-use super::operator::{Running, Step};
+use super::key_table::{KeyTable, row_key};
+use super::memoize::MemoizeCache;
+use super::operator::{PlanState, Step};
 use super::operator_memory::OperatorMemory;
-use super::rescan_invariant::reads_with_within;
+use super::rescan_invariant::reads_cte_deep;
 use super::step;
 use super::wait::WaitReason;
 use super::wait::{EvalError, Evaluated, ExecError};
 use logstead_sql_func::Function;
-use logstead_sql_func::arrays::gathered;
+use logstead_sql_func::arrays::array_from_rows;
 use logstead_sql_plan::expr::{Expr, Subquery, SubqueryKind};
 use logstead_sql_plan::{Plan, walk};
-use logstead_sql_types::error::{Result, SqlError, fault};
+use logstead_sql_types::error::{Result, SqlError, load_error};
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::value::{Datum, Oid, key};
 use logstead_types::SqlState;
@@ -32,12 +32,12 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A subquery's running plan and what is kept of its result.
-pub(crate) struct SubqueryState {
-    running: Running,
+pub(crate) struct SubPlanState {
+    running: PlanState,
     batch: Batch,
     started: bool,
-    kept: Option<Kept>,
-    remembered: Option<Remembered>,
+    kept: Option<SubPlanResult>,
+    memo: Option<MemoizeCache>,
     /// Charges what is kept to the server's memory: as in PostgreSQL `work_mem` does not bound it, for it must be there
     /// as a whole.
     held: OperatorMemory,
@@ -54,7 +54,7 @@ pub(crate) struct SubqueryState {
 struct Partial {
     found: usize,
     value: Datum,
-    rows: Rows,
+    rows: RowBuffer,
     held: OperatorMemory,
     decided: Option<bool>,
     unknown: bool,
@@ -62,33 +62,33 @@ struct Partial {
 
 impl Partial {
     /// Keeps the rows of a batch.
-    fn append(&mut self, batch: &mut Batch, cx: &Cx<'_>) -> Result<()> {
+    fn append(&mut self, batch: &mut Batch, cx: &ExecutorContext<'_>) -> Result<()> {
         self.rows.append(batch);
         charge(&mut self.held, self.rows.size_bytes(), cx)
     }
 }
 
 /// Charges what a subquery holds.
-fn charge(held: &mut OperatorMemory, held_bytes: usize, cx: &Cx<'_>) -> Result<()> {
+fn charge(held: &mut OperatorMemory, held_bytes: usize, cx: &ExecutorContext<'_>) -> Result<()> {
     match cx.memory() {
         Some(memory) => held.set(held_bytes, Some(memory)),
         None => check_memory("A subquery", held_bytes, cx.memory_bytes_most()),
     }
 }
 
-enum Kept {
+enum SubPlanResult {
     Value(Datum),
-    Rows(Rows),
-    Hashed(Hashed),
+    Rows(RowBuffer),
+    Hashed(HashedSubPlan),
 }
 
 /// Rows of a hashable IN, ready to be looked up.
-struct Hashed {
+struct HashedSubPlan {
     keys: KeyTable,
     /// Some row has a NULL: what is not found is "unknown" or "no".
     has_null: bool,
     /// The distinct rows, when they have several columns: a NULL in one column does not hide a difference in another.
-    rows: Rows,
+    rows: RowBuffer,
 }
 
 /// What its state is kept by: its address, or the number that its copies share; no address is as small.
@@ -103,7 +103,7 @@ fn identity(subquery: &Arc<Subquery>) -> usize {
 pub(crate) fn eval<'a>(
     subquery: &'a Arc<Subquery>,
     row: &[Datum],
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<Datum> {
     let id = identity(subquery);
     let mut state = match cx.shared.subqueries.remove(&id) {
@@ -118,12 +118,12 @@ pub(crate) fn eval<'a>(
     result
 }
 
-impl SubqueryState {
+impl SubPlanState {
     fn eval<'a>(
         &mut self,
         subquery: &'a Subquery,
         row: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Evaluated<Datum> {
         if cx.evaluation == 0 || subquery.uncorrelated {
             return self.compute(subquery, row, cx);
@@ -145,7 +145,7 @@ impl SubqueryState {
         &mut self,
         subquery: &'a Subquery,
         row: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Evaluated<Datum> {
         match &subquery.kind {
             SubqueryKind::Compare {
@@ -173,8 +173,8 @@ impl SubqueryState {
                     self.kept = Some(self.keep_rows(subquery, cx)?);
                 }
                 match &self.kept {
-                    Some(Kept::Hashed(hashed)) => Ok(hashed.contains(&any_of, cx)?),
-                    Some(Kept::Rows(rows)) => {
+                    Some(SubPlanResult::Hashed(hashed)) => Ok(hashed.contains(&any_of, cx)?),
+                    Some(SubPlanResult::Rows(rows)) => {
                         let mut unknown = false;
                         for i in 0..rows.len() {
                             if let Some(decided) = any_of.decide(rows.row(i), &mut unknown, cx)? {
@@ -187,19 +187,19 @@ impl SubqueryState {
                 }
             }
             kind => {
-                if let Some(Kept::Value(value)) = &self.kept {
+                if let Some(SubPlanResult::Value(value)) = &self.kept {
                     return Ok(value.clone());
                 }
-                if let Some(remembered) = &mut self.remembered
-                    && let Some(value) = remembered.find(row, cx)
+                if let Some(memo) = &mut self.memo
+                    && let Some(value) = memo.find(row, cx)
                 {
                     return Ok(value);
                 }
                 let value = self.single(subquery, kind, row, cx)?;
                 if subquery.uncorrelated {
-                    self.kept = Some(Kept::Value(value.clone()));
-                } else if let Some(remembered) = &mut self.remembered {
-                    remembered.keep(&value, cx)?;
+                    self.kept = Some(SubPlanResult::Value(value.clone()));
+                } else if let Some(memo) = &mut self.memo {
+                    memo.keep(&value, cx)?;
                 }
                 Ok(value)
             }
@@ -212,7 +212,7 @@ impl SubqueryState {
         subquery: &'a Subquery,
         kind: &SubqueryKind,
         row: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Evaluated<Datum> {
         let Partial {
             found,
@@ -242,7 +242,7 @@ impl SubqueryState {
             SubqueryKind::Exists => Ok(Datum::Bool(found > 0)),
             SubqueryKind::Array(element) => {
                 self.held = held;
-                Ok(gathered(*element, firsts(&rows))?)
+                Ok(array_from_rows(*element, firsts(&rows))?)
             }
             _ if found > 1 => Err(more_than_one().into()),
             _ => Ok(value),
@@ -254,7 +254,7 @@ impl SubqueryState {
         subquery: &'a Subquery,
         comparison: &Comparison<'_>,
         row: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Evaluated<Datum> {
         let Partial {
             decided, unknown, ..
@@ -271,7 +271,11 @@ impl SubqueryState {
     }
 
     /// Runs an uncorrelated plan to its end and keeps its rows in the form that answers fastest.
-    fn keep_rows<'a>(&mut self, subquery: &'a Subquery, cx: &mut Cx<'a>) -> Evaluated<Kept> {
+    fn keep_rows<'a>(
+        &mut self,
+        subquery: &'a Subquery,
+        cx: &mut ExecutorContext<'a>,
+    ) -> Evaluated<SubPlanResult> {
         let found = self.run(subquery, &[], cx, |batch, partial, cx| {
             partial.append(batch, cx)?;
             Ok(true)
@@ -286,8 +290,8 @@ impl SubqueryState {
         &mut self,
         subquery: &'a Subquery,
         row: &[Datum],
-        cx: &mut Cx<'a>,
-        mut take: impl FnMut(&mut Batch, &mut Partial, &mut Cx<'a>) -> Result<bool>,
+        cx: &mut ExecutorContext<'a>,
+        mut take: impl FnMut(&mut Batch, &mut Partial, &mut ExecutorContext<'a>) -> Result<bool>,
     ) -> Evaluated<Partial> {
         let suspended = std::mem::take(&mut self.suspended);
         if suspended == 0 || suspended != cx.evaluation {
@@ -297,7 +301,7 @@ impl SubqueryState {
             }
         }
         // What is owed to the enclosing operators must not stop those of this plan.
-        let mut owed = cx.take_owed();
+        let mut yield_pending = cx.take_pending_yield();
         loop {
             // The plan's level 1 is this row; what `take` evaluates stands outside of it.
             cx.outer.push(row.to_vec());
@@ -306,7 +310,7 @@ impl SubqueryState {
             let step = self.running.next(&subquery.plan, cx, &mut self.batch);
             cx.evaluation = evaluation;
             cx.outer.pop();
-            owed |= cx.take_owed();
+            yield_pending |= cx.take_pending_yield();
             match step? {
                 Step::Batch => {
                     if !take(&mut self.batch, &mut self.partial, cx)? {
@@ -326,13 +330,13 @@ impl SubqueryState {
                     | WaitReason::Advisory(_)
                     | WaitReason::Turn),
                 ) if evaluation != 0 => {
-                    cx.owed = owed;
+                    cx.yield_pending = yield_pending;
                     return Err(self.suspend(evaluation, reason));
                 }
-                Step::Yield | Step::Wait(WaitReason::Turn) => owed = true,
+                Step::Yield | Step::Wait(WaitReason::Turn) => yield_pending = true,
                 Step::Wait(WaitReason::Absent(absent)) => {
                     let loaded = absent.load_here(cx.txn()?);
-                    loaded.map_err(|error| fault(&error))?;
+                    loaded.map_err(|error| load_error(&error))?;
                 }
                 Step::Wait(WaitReason::Spill(ticket)) => {
                     let cancel = cx.storage()?.cancel;
@@ -354,12 +358,12 @@ impl SubqueryState {
                 }
             }
         }
-        cx.owed = owed;
+        cx.yield_pending = yield_pending;
         Ok(std::mem::take(&mut self.partial))
     }
 }
 
-impl SubqueryState {
+impl SubPlanState {
     /// Gives up the evaluation that it runs in, to go on when the row is evaluated again.
     fn suspend(&mut self, evaluation: u64, reason: WaitReason) -> EvalError {
         self.suspended = evaluation;
@@ -368,23 +372,30 @@ impl SubqueryState {
 }
 
 /// What an uncorrelated subquery keeps of its rows.
-fn keep(subquery: &Subquery, rows: Rows, held: &mut OperatorMemory, cx: &Cx<'_>) -> Result<Kept> {
+fn keep(
+    subquery: &Subquery,
+    rows: RowBuffer,
+    held: &mut OperatorMemory,
+    cx: &ExecutorContext<'_>,
+) -> Result<SubPlanResult> {
     let first = |i: usize| rows.row(i).first().cloned().unwrap_or_default();
     Ok(match &subquery.kind {
         SubqueryKind::Scalar if rows.len() > 1 => return Err(more_than_one()),
-        SubqueryKind::Scalar if rows.len() == 0 => Kept::Value(Datum::Null),
-        SubqueryKind::Scalar => Kept::Value(first(0)),
-        SubqueryKind::Exists => Kept::Value(Datum::Bool(rows.len() > 0)),
-        SubqueryKind::Array(element) => Kept::Value(gathered(*element, firsts(&rows))?),
+        SubqueryKind::Scalar if rows.len() == 0 => SubPlanResult::Value(Datum::Null),
+        SubqueryKind::Scalar => SubPlanResult::Value(first(0)),
+        SubqueryKind::Exists => SubPlanResult::Value(Datum::Bool(rows.len() > 0)),
+        SubqueryKind::Array(element) => {
+            SubPlanResult::Value(array_from_rows(*element, firsts(&rows))?)
+        }
         SubqueryKind::Compare {
             hashable: false, ..
-        } => Kept::Rows(rows),
+        } => SubPlanResult::Rows(rows),
         SubqueryKind::Compare { left, .. } => {
             let types: Vec<Oid> = left.iter().map(|expr| expr.ty().oid).collect();
-            let mut hashed = Hashed {
+            let mut hashed = HashedSubPlan {
                 keys: KeyTable::default(),
                 has_null: false,
-                rows: Rows::default(),
+                rows: RowBuffer::default(),
             };
             let mut bytes = Vec::new();
             for i in 0..rows.len() {
@@ -402,13 +413,13 @@ fn keep(subquery: &Subquery, rows: Rows, held: &mut OperatorMemory, cx: &Cx<'_>)
             }
             drop(rows);
             held.shrink(hashed.keys.size_bytes() + hashed.rows.size_bytes());
-            Kept::Hashed(hashed)
+            SubPlanResult::Hashed(hashed)
         }
     })
 }
 
 /// The first column of each row.
-fn firsts(rows: &Rows) -> Vec<Datum> {
+fn firsts(rows: &RowBuffer) -> Vec<Datum> {
     (0..rows.len())
         .map(|i| rows.row(i).first().cloned().unwrap_or_default())
         .collect()
@@ -424,7 +435,7 @@ fn more_than_one() -> SqlError {
 /// The subqueries of `plan` that may run before it, inner ones first: they refer to no enclosing row, read no WITH
 /// query, nor do subqueries of their own (that is computed when the plan runs), lock no rows, and call nothing whose
 /// effect depends on how often it is called.
-pub(crate) fn to_run_ahead(plan: &Plan) -> Vec<Arc<Subquery>> {
+pub(crate) fn init_plans(plan: &Plan) -> Vec<Arc<Subquery>> {
     let mut found = Vec::new();
     walk::plan_exprs(plan, 0, &mut |expr, _| collect(expr, &mut found));
     found
@@ -438,7 +449,7 @@ fn collect(expr: &Expr, found: &mut Vec<Arc<Subquery>>) {
         walk::plan_exprs(&subquery.plan, 0, &mut |inner, _| {
             volatile = volatile || walk::is_volatile(inner);
         });
-        if subquery.uncorrelated && !volatile && !reads_with_within(&subquery.plan) {
+        if subquery.uncorrelated && !volatile && !reads_cte_deep(&subquery.plan) {
             found.push(Arc::clone(subquery));
         }
     }
@@ -447,7 +458,10 @@ fn collect(expr: &Expr, found: &mut Vec<Arc<Subquery>>) {
 
 /// Runs uncorrelated subqueries before the plan that asks for them. One that fails is left to its expression, which may
 /// never come to it; when it does, it fails again.
-pub(crate) async fn run_ahead<'a>(subqueries: &'a [Arc<Subquery>], cx: &mut Cx<'a>) -> Result<()> {
+pub(crate) async fn run_init_plans<'a>(
+    subqueries: &'a [Arc<Subquery>],
+    cx: &mut ExecutorContext<'a>,
+) -> Result<()> {
     for subquery in subqueries {
         let id = identity(subquery);
         if cx.shared.subqueries.contains_key(&id) {
@@ -469,9 +483,9 @@ pub(crate) async fn run_ahead<'a>(subqueries: &'a [Arc<Subquery>], cx: &mut Cx<'
 
 async fn rows_ahead<'a>(
     subquery: &'a Subquery,
-    state: &mut SubqueryState,
-    cx: &mut Cx<'a>,
-) -> Result<Kept> {
+    state: &mut SubPlanState,
+    cx: &mut ExecutorContext<'a>,
+) -> Result<SubPlanResult> {
     let mut found = Partial::default();
     state.started = true;
     loop {
@@ -490,18 +504,18 @@ async fn rows_ahead<'a>(
     keep(subquery, found.rows, &mut state.held, cx)
 }
 
-fn new_state(subquery: &Subquery) -> Box<SubqueryState> {
+fn new_state(subquery: &Subquery) -> Box<SubPlanState> {
     let capacity = if matches!(subquery.kind, SubqueryKind::Exists) {
         1
     } else {
         BATCH_ROWS
     };
-    Box::new(SubqueryState {
-        running: Running::new(&subquery.plan),
+    Box::new(SubPlanState {
+        running: PlanState::new(&subquery.plan),
         batch: Batch::of(capacity),
         started: false,
         kept: None,
-        remembered: Remembered::of(subquery),
+        memo: MemoizeCache::of(subquery),
         held: OperatorMemory::default(),
         partial: Partial::default(),
         suspended: 0,
@@ -520,7 +534,12 @@ struct Comparison<'c> {
 
 impl Comparison<'_> {
     /// What one row decides, if it does.
-    fn decide(&self, row: &[Datum], unknown: &mut bool, cx: &mut Cx<'_>) -> Result<Option<bool>> {
+    fn decide(
+        &self,
+        row: &[Datum],
+        unknown: &mut bool,
+        cx: &mut ExecutorContext<'_>,
+    ) -> Result<Option<bool>> {
         match self.compare(row, cx)? {
             Some(value) if value != self.all => Ok(Some(!self.all)),
             Some(_) => Ok(None),
@@ -536,7 +555,7 @@ impl Comparison<'_> {
     }
 
     /// Row comparison: `=` is true when all columns are equal, `<>` when any differs.
-    fn compare(&self, row: &[Datum], cx: &Cx<'_>) -> Result<Option<bool>> {
+    fn compare(&self, row: &[Datum], cx: &ExecutorContext<'_>) -> Result<Option<bool>> {
         if !self.equals.is_empty() {
             return self.compare_order(row, cx);
         }
@@ -556,7 +575,7 @@ impl Comparison<'_> {
     }
 
     /// Comparison of rows by their order: the last column, or the first one that is not equal, decides.
-    fn compare_order(&self, row: &[Datum], cx: &Cx<'_>) -> Result<Option<bool>> {
+    fn compare_order(&self, row: &[Datum], cx: &ExecutorContext<'_>) -> Result<Option<bool>> {
         let columns = self.values.iter().zip(row).enumerate();
         for (at, (left, right)) in columns {
             let pair = [left.clone(), right.clone()];
@@ -582,9 +601,9 @@ fn is_not_equal(op: &Function) -> bool {
     op.name.ends_with("ne") || op.name.ends_with("neq")
 }
 
-impl Hashed {
+impl HashedSubPlan {
     /// IN, or NOT IN when the comparison asks ALL.
-    fn contains(&self, comparison: &Comparison<'_>, cx: &mut Cx<'_>) -> Result<Datum> {
+    fn contains(&self, comparison: &Comparison<'_>, cx: &mut ExecutorContext<'_>) -> Result<Datum> {
         let negated = comparison.all;
         if self.keys.len() == 0 {
             return Ok(Datum::Bool(negated));

@@ -2,14 +2,14 @@
 //!
 //! Owns: which trigger is fired next, and what becomes of the row. Bodies are run by the session, as those of functions
 //! are (`exec::routine`): the writer stops with the call, and goes on with the same row when it was answered. BEFORE
-//! triggers are fired here; AFTER triggers are events (`ri`), for which `exec::referential` stops.
+//! triggers are fired here; AFTER triggers are events (`ri`), for which `exec::constraints` stops.
 //!
 //! Invariants:
 //! - A trigger is fired once for a version of a row: what has been fired is remembered across waits, and the row is
 //!   locked before the first one is.
 //! - Who has no triggers pays the look at an `Option`.
 
-use super::context::{Cx, EvalContext};
+use super::context::{EvalContext, ExecutorContext};
 use super::eval::eval;
 use super::routine::Call;
 use super::wait::WaitReason;
@@ -54,9 +54,9 @@ pub fn stored_rows(table: &Relation, rows: &[Box<[u8]>]) -> Result<Vec<Vec<Datum
 }
 
 /// What BEFORE triggers have made of a row.
-pub(super) enum Fired {
+pub(super) enum TriggeredRow {
     /// It is written, as it is now.
-    Goes,
+    Proceed,
     /// It is left out.
     Skipped,
     /// Fired again after this.
@@ -65,11 +65,11 @@ pub(super) enum Fired {
 
 /// How far the triggers of a row, or of a statement, have been fired.
 #[derive(Default)]
-pub(super) struct Firing {
+pub(super) struct TriggerProgress {
     /// The number of the next.
     at: usize,
     /// What was asked; 0 is nothing.
-    asked: u64,
+    call_number: u64,
 }
 
 /// The triggers of a statement's own table, if any is fired then.
@@ -84,7 +84,7 @@ pub(super) fn before(rules: Option<&Arc<RuleSet>>, event: TriggerEvent) -> Optio
 }
 
 /// Does WHEN let it be fired?
-pub(super) fn wanted(
+pub(super) fn when_holds(
     fire: &Fire,
     table: &Relation,
     old: Option<&[Datum]>,
@@ -110,7 +110,7 @@ pub(super) fn wanted(
 }
 
 /// The same of a row that was written, as it is stored.
-pub(crate) fn wanted_stored(
+pub(crate) fn when_holds_stored(
     fire: &Fire,
     table: &Relation,
     old: Option<RowRef<'_>>,
@@ -129,7 +129,7 @@ pub(crate) fn wanted_stored(
         }
     };
     let (old, new) = (decoded(old)?, decoded(new)?);
-    wanted(fire, table, old.as_deref(), new.as_deref(), session)
+    when_holds(fire, table, old.as_deref(), new.as_deref(), session)
 }
 
 /// The call of a trigger's function.
@@ -173,7 +173,7 @@ pub fn truncate_calls(
     };
     let mut calls = Vec::new();
     for (_, fire) in triggers.at(moment) {
-        if wanted(fire, &triggers.table, None, None, session)? {
+        if when_holds(fire, &triggers.table, None, None, session)? {
             calls.push(*call(0, fire, &triggers.table, event, None, None));
         }
     }
@@ -181,7 +181,7 @@ pub fn truncate_calls(
 }
 
 /// A record's fields are of what domains are made over, so that what triggers have put into a row is asked for again.
-pub(super) fn ask_domains(
+pub(super) fn check_domains(
     triggers: &TableTriggers,
     row: &[Datum],
     session: &dyn Context,
@@ -196,10 +196,10 @@ pub(super) fn ask_domains(
     Ok(())
 }
 
-impl Firing {
+impl TriggerProgress {
     /// Another row follows.
     pub(super) fn reset(&mut self) {
-        *self = Firing::default();
+        *self = TriggerProgress::default();
     }
 
     /// Fires the BEFORE triggers of a row: `new` is what each makes of it. After `Wait` it is called again with the
@@ -210,8 +210,8 @@ impl Firing {
         event: TriggerEvent,
         old: Option<&[Datum]>,
         new: Option<&mut Vec<Datum>>,
-        cx: &mut Cx<'_>,
-    ) -> Result<Fired> {
+        cx: &mut ExecutorContext<'_>,
+    ) -> Result<TriggeredRow> {
         self.row_at(triggers, Moment::before(event), old, new, cx)
     }
 
@@ -222,13 +222,13 @@ impl Firing {
         event: TriggerEvent,
         old: Option<&[Datum]>,
         new: Option<&mut Vec<Datum>>,
-        cx: &mut Cx<'_>,
-    ) -> Result<Fired> {
+        cx: &mut ExecutorContext<'_>,
+    ) -> Result<TriggeredRow> {
         let moment = Moment::instead(event);
         match of(rules, moment) {
             Some(triggers) => self.row_at(triggers, moment, old, new, cx),
             // They are disabled.
-            None => Ok(Fired::Goes),
+            None => Ok(TriggeredRow::Proceed),
         }
     }
 
@@ -238,8 +238,8 @@ impl Firing {
         moment: Moment,
         old: Option<&[Datum]>,
         mut new: Option<&mut Vec<Datum>>,
-        cx: &mut Cx<'_>,
-    ) -> Result<Fired> {
+        cx: &mut ExecutorContext<'_>,
+    ) -> Result<TriggeredRow> {
         let event = moment.event;
         let width = triggers.table.columns.len();
         let whole = |row: &[Datum]| row.get(..width).unwrap_or_default().to_vec();
@@ -248,28 +248,28 @@ impl Firing {
             let Some((number, fire)) = next.find(|(number, _)| *number >= self.at) else {
                 self.reset();
                 if let Some(row) = &new {
-                    ask_domains(triggers, row, cx.session)?;
+                    check_domains(triggers, row, cx.session)?;
                 }
-                return Ok(Fired::Goes);
+                return Ok(TriggeredRow::Proceed);
             };
             // What was asked may not have been heard: an operator that has rows gives them first, and comes again.
-            let Some(mut rows) = cx.shared.answers.remove(&self.asked) else {
+            let Some(mut rows) = cx.shared.call_results.remove(&self.call_number) else {
                 let now = new.as_ref().map(|row| row.as_slice());
-                if !wanted(fire, &triggers.table, old, now, cx.session)? {
+                if !when_holds(fire, &triggers.table, old, now, cx.session)? {
                     self.at = number + 1;
                     continue;
                 }
-                cx.shared.asked += 1;
-                self.asked = cx.shared.asked;
+                cx.shared.last_call += 1;
+                self.call_number = cx.shared.last_call;
                 let (old, now) = (old.map(whole), now.map(whole));
-                let call = call(self.asked, fire, &triggers.table, event, old, now);
-                return Ok(Fired::Wait(WaitReason::Call(call)));
+                let call = call(self.call_number, fire, &triggers.table, event, old, now);
+                return Ok(TriggeredRow::Wait(WaitReason::Call(call)));
             };
-            (self.asked, self.at) = (0, number + 1);
+            (self.call_number, self.at) = (0, number + 1);
             match (rows.pop_front(), &mut new) {
                 (None, _) => {
                     self.reset();
-                    return Ok(Fired::Skipped);
+                    return Ok(TriggeredRow::Skipped);
                 }
                 (Some(given), Some(row)) => **row = given,
                 // What DELETE's gives says that it goes, and no more.
@@ -283,7 +283,7 @@ impl Firing {
         &mut self,
         triggers: &TableTriggers,
         event: TriggerEvent,
-        cx: &mut Cx<'_>,
+        cx: &mut ExecutorContext<'_>,
     ) -> Result<Option<WaitReason>> {
         loop {
             let mut next = triggers.at(Moment::before(event).of_statement());
@@ -291,17 +291,17 @@ impl Firing {
                 self.reset();
                 return Ok(None);
             };
-            if cx.shared.answers.remove(&self.asked).is_some() {
-                (self.asked, self.at) = (0, number + 1);
+            if cx.shared.call_results.remove(&self.call_number).is_some() {
+                (self.call_number, self.at) = (0, number + 1);
                 continue;
             }
-            if !wanted(fire, &triggers.table, None, None, cx.session)? {
+            if !when_holds(fire, &triggers.table, None, None, cx.session)? {
                 self.at = number + 1;
                 continue;
             }
-            cx.shared.asked += 1;
-            self.asked = cx.shared.asked;
-            let call = call(self.asked, fire, &triggers.table, event, None, None);
+            cx.shared.last_call += 1;
+            self.call_number = cx.shared.last_call;
+            let call = call(self.call_number, fire, &triggers.table, event, None, None);
             return Ok(Some(WaitReason::Call(call)));
         }
     }
@@ -320,28 +320,28 @@ pub(super) fn without_generated(relation: &Relation, row: &mut [Datum]) {
 /// The statement's own triggers of a node that writes: BEFORE when it begins, AFTER queued when it has ended. If
 /// several nodes do the same to a table, the statement and its WITH, the first fires BEFORE and the last AFTER.
 #[derive(Default)]
-pub(super) struct Statement {
+pub(super) struct StatementTriggers {
     /// How many of its events have begun.
     begun: usize,
-    firing: Firing,
+    firing: TriggerProgress,
     ended: bool,
 }
 
-impl Statement {
+impl StatementTriggers {
     /// Fires BEFORE triggers for each of the events, which come with the rules of what is done then.
     pub(super) fn begin(
         &mut self,
         events: &[(TriggerEvent, Option<&Arc<RuleSet>>)],
-        cx: &mut Cx<'_>,
+        cx: &mut ExecutorContext<'_>,
     ) -> Result<Option<WaitReason>> {
         while let Some((event, rules)) = events.get(self.begun) {
             if let Some(triggers) = of(*rules, Moment::before(*event).of_statement()) {
                 let opened = (triggers.table.oid, *event);
-                if !cx.shared.opened.contains(&opened) {
+                if !cx.shared.statements_begun.contains(&opened) {
                     if let Some(obstacle) = self.firing.statement(triggers, *event, cx)? {
                         return Ok(Some(obstacle));
                     }
-                    cx.shared.opened.push(opened);
+                    cx.shared.statements_begun.push(opened);
                 }
             }
             self.begun += 1;
@@ -353,7 +353,7 @@ impl Statement {
     pub(super) fn end(
         &mut self,
         events: &[(TriggerEvent, Option<&Arc<RuleSet>>)],
-        cx: &mut Cx<'_>,
+        cx: &mut ExecutorContext<'_>,
     ) -> Result<()> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());

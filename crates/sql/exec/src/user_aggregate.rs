@@ -5,12 +5,12 @@
 //! Invariant: nothing of the state changes before its function has given a value. So an evaluation that is given up, because the function has to be run by the
 //! session first, is made again with the same row.
 
-use super::aggregate_cell::{Cell, Kept};
-use super::context::{Cx, EvalContext, Evaluation};
+use super::agg_per_group::{AggInput, AggPerGroup};
+use super::context::{EvalContext, ExecutorContext, ResumableEvaluation};
 use super::eval::{eval, eval_in};
 use super::operator::Step;
-use super::spill::Got;
-use super::spill::merge::Ordered;
+use super::spill::ReadStep;
+use super::spill::merge::SortResult;
 use super::wait::Evaluated;
 use super::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
@@ -31,7 +31,7 @@ fn is_looked_at(items: usize) -> bool {
 }
 
 /// A state of an aggregate.
-pub(super) struct UserState {
+pub(super) struct UserAggregateState {
     value: Datum,
     /// How many rows' values it has.
     count: u64,
@@ -42,12 +42,12 @@ pub(super) struct UserState {
     /// All that its call has kept is in it.
     fed: bool,
     /// Of a step, of what takes one back, and of the result.
-    evaluations: [Evaluation; 3],
+    evaluations: [ResumableEvaluation; 3],
 }
 
-impl UserState {
-    pub(super) fn new(how: &Transitions) -> UserState {
-        UserState {
+impl UserAggregateState {
+    pub(super) fn new(how: &Transitions) -> UserAggregateState {
+        UserAggregateState {
             value: how.initial.clone(),
             count: 0,
             direct: None,
@@ -59,7 +59,7 @@ impl UserState {
 
     /// Memory of the value, roughly.
     pub(super) fn size_bytes(&self) -> usize {
-        size_of::<UserState>() + size_bytes(&self.value)
+        size_of::<UserAggregateState>() + size_bytes(&self.value)
     }
 
     /// A row of the state and the arguments. The state itself is in it, so that who changes it finds it nowhere else: it is to be put back.
@@ -75,7 +75,7 @@ impl UserState {
         &mut self,
         how: &'a Transitions,
         args: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Evaluated<usize> {
         if how.strict {
             if args.iter().any(Datum::is_null) {
@@ -150,7 +150,7 @@ impl UserState {
         &mut self,
         how: &'a Transitions,
         args: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<(), WaitReason>> {
         let mut evaluation = std::mem::take(&mut self.evaluations[0]);
         let added = evaluation.of([&how.step], cx, |cx| self.add(how, args, cx));
@@ -163,7 +163,7 @@ impl UserState {
         &mut self,
         how: &'a Transitions,
         args: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<bool, WaitReason>> {
         let Some(inverse) = &how.inverse else {
             return Ok(Ok(false));
@@ -206,7 +206,7 @@ impl UserState {
         &mut self,
         how: &'a Transitions,
         direct: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<Datum, WaitReason>> {
         let Some(finish) = &how.finish else {
             return Ok(Ok(self.value.clone()));
@@ -222,13 +222,13 @@ impl UserState {
     }
 }
 
-impl Cell {
+impl AggPerGroup {
     /// Gives a row's arguments to a user's aggregate, if it is one.
     pub(super) fn add_to_user<'a>(
         &mut self,
         user: &'a UserAggregate,
         args: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Evaluated<usize> {
         let (direct, args) = args.split_at(user.direct.min(args.len()));
         match &mut self.user {
@@ -247,7 +247,7 @@ impl Cell {
         &mut self,
         user: &'a UserAggregate,
         call: &'a AggregateCall,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<Datum, Step>> {
         let Some(state) = &mut self.user else {
             return Err(SqlError::internal("a user's aggregate without its state"));
@@ -285,29 +285,29 @@ impl Cell {
 
 /// Adds what a call with DISTINCT or ORDER BY has kept, in order.
 fn add_ordered<'a>(
-    state: &mut UserState,
-    kept: &mut Kept,
+    state: &mut UserAggregateState,
+    kept: &mut AggInput,
     user: &'a UserAggregate,
     call: &AggregateCall,
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Result<Result<(), Step>> {
     loop {
         let row = match state.row.take() {
             Some(row) => row,
             None => match &mut kept.ordered {
-                Some(Ordered::Memory(sorted)) => match sorted.next() {
+                Some(SortResult::Memory(sorted)) => match sorted.next() {
                     Some(row) => row.to_vec(),
                     None => return Ok(Ok(())),
                 },
-                Some(Ordered::Disk(merge, file)) => {
+                Some(SortResult::Disk(merge, file)) => {
                     cx.worked(1);
                     if cx.tick()? {
                         return Ok(Err(Step::Yield));
                     }
                     match merge.advance(file)? {
-                        Got::Row => {}
-                        Got::End => return Ok(Ok(())),
-                        Got::Wait(obstacle) => return Ok(Err(Step::Wait(obstacle))),
+                        ReadStep::Row => {}
+                        ReadStep::End => return Ok(Ok(())),
+                        ReadStep::Wait(obstacle) => return Ok(Err(Step::Wait(obstacle))),
                     }
                     if call.distinct {
                         if kept.last.as_deref() == Some(merge.key()) {

@@ -1,22 +1,22 @@
-//! Judging the rows that are there already by a foreign key that is new or becomes valid.
+//! Checking the rows that are there already by a foreign key that is new or becomes valid.
 //!
 //! Both tables are seen as they are now, at one moment, at every isolation level. Whoever writes to them meanwhile, or
 //! comes later, has the rule in his plan.
 
-use super::ExecContext;
+use super::StatementContext;
 use super::wait::wait_for;
 use logstead_engine::{Absent, ScanCursor};
 use logstead_sql_plan::constraints::{ForeignRule, KeyParts};
 use logstead_sql_types::error::Result;
 use logstead_types::Rid;
 
-/// Rows judged between two yields.
+/// Rows checked between two yields.
 const EXAMINED_MAX: usize = 1_024;
 
 /// Fails with 23503 if a row of the referencing table, however old, references nothing.
-pub async fn validate(cx: &mut ExecContext<'_>, rule: &ForeignRule) -> Result<()> {
+pub async fn validate(cx: &mut StatementContext<'_>, rule: &ForeignRule) -> Result<()> {
     cx.txn.begin_statement();
-    let mut rows = Validated {
+    let mut rows = ForeignKeyValidation {
         rule,
         cursor: ScanCursor::new(rule.child_table(cx.engine)?),
         open: None,
@@ -26,35 +26,35 @@ pub async fn validate(cx: &mut ExecContext<'_>, rule: &ForeignRule) -> Result<()
     loop {
         cx.cancel.check()?;
         cx.txn.swap_view(&mut view);
-        let judged = rows.judge(cx);
+        let judged = rows.check_next(cx);
         cx.txn.swap_view(&mut view);
         match judged? {
-            Judged::All => return Ok(()),
-            Judged::Some => tokio::task::yield_now().await,
-            Judged::Absent(absent) => wait_for(absent.into(), cx.txn, cx.cancel).await?,
+            ValidationStep::All => return Ok(()),
+            ValidationStep::Some => tokio::task::yield_now().await,
+            ValidationStep::Absent(absent) => wait_for(absent.into(), cx.txn, cx.cancel).await?,
         }
     }
 }
 
 /// How far a validation has come.
-enum Judged {
+enum ValidationStep {
     All,
     Some,
     Absent(Absent),
 }
 
 /// The rows that are validated, one after the other.
-struct Validated<'r> {
+struct ForeignKeyValidation<'r> {
     rule: &'r ForeignRule,
     cursor: ScanCursor,
-    /// The row that the cursor has gone past and that is not judged yet: what it references was not in memory.
+    /// The row that the cursor has gone past and that is not checked yet: what it references was not in memory.
     open: Option<Rid>,
     key: Vec<u8>,
 }
 
-impl Validated<'_> {
-    /// Judges the next rows.
-    fn judge(&mut self, cx: &mut ExecContext<'_>) -> Result<Judged> {
+impl ForeignKeyValidation<'_> {
+    /// Checks the next rows.
+    fn check_next(&mut self, cx: &mut StatementContext<'_>) -> Result<ValidationStep> {
         let rule = self.rule;
         let child = rule.child_table(cx.engine)?;
         let (_, index) = rule.parent_table(cx.engine)?;
@@ -67,8 +67,8 @@ impl Validated<'_> {
             let row = match row {
                 Ok(Some(row)) => row,
                 Ok(None) if self.open.take().is_some() => continue,
-                Ok(None) => return Ok(Judged::All),
-                Err(absent) => return Ok(Judged::Absent(absent)),
+                Ok(None) => return Ok(ValidationStep::All),
+                Err(absent) => return Ok(ValidationStep::Absent(absent)),
             };
             self.open = None;
             match rule.parts(row.bytes) {
@@ -87,10 +87,10 @@ impl Validated<'_> {
                 Ok(false) => return Err(rule.not_present(row.bytes, cx.session)),
                 Err(absent) => {
                     self.open = Some(row.rid);
-                    return Ok(Judged::Absent(absent));
+                    return Ok(ValidationStep::Absent(absent));
                 }
             }
         }
-        Ok(Judged::Some)
+        Ok(ValidationStep::Some)
     }
 }

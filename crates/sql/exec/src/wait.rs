@@ -8,17 +8,17 @@
 //! [`SqlError`] by itself: whoever meets one does what it asks for, or says that it cannot be asked there.
 //!
 //! - An expression can neither wait nor yield, so its evaluation is given up and begun again
-//!   ([`Evaluation`](super::context::Evaluation)).
+//!   ([`ResumableEvaluation`](super::context::ResumableEvaluation)).
 //! - An execution waits by itself, but for a function that the session runs: it stops with the call, and goes on when
 //!   that was answered ([`Caller`](super::routine::Caller)).
 
-use super::context::{Cancel, Cx};
+use super::context::{Cancel, ExecutorContext};
 use super::routine::Call;
 use super::spill::Ticket;
 use super::write::deadlock;
 use logstead_engine::{Absent, Blocker, Txn, WriteError};
-use logstead_sql_catalog::context::AdvisoryWanted;
-use logstead_sql_types::error::{Result, SqlError, fault};
+use logstead_sql_catalog::context::AdvisoryLockRequest;
+use logstead_sql_types::error::{Result, SqlError, load_error};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
@@ -34,7 +34,7 @@ pub enum WaitReason {
     /// A function that the session runs has to be run.
     Call(Box<Call>),
     /// An advisory lock that others hold.
-    Advisory(AdvisoryWanted),
+    Advisory(AdvisoryLockRequest),
     /// The others' turn: something in the middle of an expression has worked for long enough.
     Turn,
 }
@@ -74,8 +74,9 @@ pub(crate) enum EvalError {
 pub(crate) type Evaluated<T> = Result<T, EvalError>;
 
 impl EvalError {
-    /// The error of an evaluation that cannot be given up: no [`Evaluation`](super::context::Evaluation) is running, so
-    /// what is evaluated waits where it stands.
+    /// The error of an evaluation that cannot be given up: no
+    /// [`ResumableEvaluation`](super::context::ResumableEvaluation) is running, so what is evaluated waits where it
+    /// stands.
     #[cold]
     pub(crate) fn unsuspended(self) -> SqlError {
         match self {
@@ -128,7 +129,10 @@ impl From<SqlError> for ExecError {
 }
 
 /// Waits until it is worth trying again what `obstacle` stood in the way of.
-pub(crate) async fn wait(obstacle: WaitReason, cx: &mut Cx<'_>) -> Result<(), ExecError> {
+pub(crate) async fn wait(
+    obstacle: WaitReason,
+    cx: &mut ExecutorContext<'_>,
+) -> Result<(), ExecError> {
     let obstacle = match obstacle {
         // Whoever runs the execution runs it.
         WaitReason::Call(call) => return Err(ExecError::Call(call)),
@@ -176,7 +180,7 @@ pub async fn wait_for(obstacle: WaitReason, txn: &mut Txn, cancel: &Cancel) -> R
             let loaded = absent.wait(txn);
             unless_cancelled(loaded, cancel)
                 .await?
-                .map_err(|error| fault(&error))
+                .map_err(|error| load_error(&error))
         }
         // Nor is this.
         WaitReason::Spill(_) => wait_for_file(obstacle, cancel).await,

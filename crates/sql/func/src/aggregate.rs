@@ -8,22 +8,22 @@ mod moments;
 use super::numbers::{bad_args, out_of_range};
 use super::ranges::{self, RangeAgg};
 use super::regression::{self, Regression as Pair};
-use super::{Aggregate, AggregateState, arrays, bits, money, ordered, xml};
+use super::{Aggregate, AggregateState, arrays, bits, money, ordered_set, xml};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::build::Builder;
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::{Datum, Interval, Numeric, Oid, SqlType, compare_as, size_bytes};
-use moments::{Moments, What, float_moments, moments};
+use moments::{MomentKind, Moments, float_moments, moments};
 use std::cmp::Ordering;
 
-type State = Box<dyn AggregateState>;
+type BoxedState = Box<dyn AggregateState>;
 
 const fn a(
     oid: Oid,
     name: &'static str,
     args: &'static [Oid],
     result: Oid,
-    start: fn(&[SqlType]) -> State,
+    start: fn(&[SqlType]) -> BoxedState,
 ) -> Aggregate {
     Aggregate {
         oid,
@@ -40,124 +40,124 @@ const fn keeps_nulls(mut g: Aggregate) -> Aggregate {
     g
 }
 
-fn count(_: &[SqlType]) -> State {
+fn count(_: &[SqlType]) -> BoxedState {
     Box::new(Count(0))
 }
-fn sum_int(_: &[SqlType]) -> State {
+fn sum_int(_: &[SqlType]) -> BoxedState {
     Box::new(SumInt {
         sum: 0,
         count: 0,
         wide: false,
     })
 }
-fn sum_wide(_: &[SqlType]) -> State {
+fn sum_wide(_: &[SqlType]) -> BoxedState {
     Box::new(SumInt {
         sum: 0,
         count: 0,
         wide: true,
     })
 }
-fn avg_int(_: &[SqlType]) -> State {
+fn avg_int(_: &[SqlType]) -> BoxedState {
     Box::new(Moments {
         count: 0,
         sum: Numeric::ZERO,
         squares: None,
         scales: Scales::default(),
-        what: What::Avg,
+        what: MomentKind::Avg,
     })
 }
-fn sum_float(_: &[SqlType]) -> State {
+fn sum_float(_: &[SqlType]) -> BoxedState {
     Box::new(SumFloat {
         sum: 0.0,
         any: false,
     })
 }
-fn sum_float4(_: &[SqlType]) -> State {
+fn sum_float4(_: &[SqlType]) -> BoxedState {
     Box::new(SumFloat4(SumFloat {
         sum: 0.0,
         any: false,
     }))
 }
-fn sum_numeric(_: &[SqlType]) -> State {
+fn sum_numeric(_: &[SqlType]) -> BoxedState {
     Box::new(SumNumeric {
         sum: None,
         count: 0,
         scales: Scales::default(),
     })
 }
-fn sum_interval(_: &[SqlType]) -> State {
+fn sum_interval(_: &[SqlType]) -> BoxedState {
     Box::new(SumInterval {
         sum: Interval::default(),
         count: 0,
         avg: false,
     })
 }
-fn avg_interval(_: &[SqlType]) -> State {
+fn avg_interval(_: &[SqlType]) -> BoxedState {
     Box::new(SumInterval {
         sum: Interval::default(),
         count: 0,
         avg: true,
     })
 }
-fn min(t: &[SqlType]) -> State {
-    Box::new(Extreme {
+fn min(t: &[SqlType]) -> BoxedState {
+    Box::new(MinMax {
         best: Datum::Null,
         keep: Ordering::Less,
         ty: t.first().map_or(0, |t| t.oid),
     })
 }
-fn max(t: &[SqlType]) -> State {
-    Box::new(Extreme {
+fn max(t: &[SqlType]) -> BoxedState {
+    Box::new(MinMax {
         best: Datum::Null,
         keep: Ordering::Greater,
         ty: t.first().map_or(0, |t| t.oid),
     })
 }
-fn bool_and(_: &[SqlType]) -> State {
-    Box::new(Truths {
+fn bool_and(_: &[SqlType]) -> BoxedState {
+    Box::new(BoolAgg {
         count: 0,
         trues: 0,
         all: true,
     })
 }
-fn bool_or(_: &[SqlType]) -> State {
-    Box::new(Truths {
+fn bool_or(_: &[SqlType]) -> BoxedState {
+    Box::new(BoolAgg {
         count: 0,
         trues: 0,
         all: false,
     })
 }
-fn bit_and(_: &[SqlType]) -> State {
+fn bit_and(_: &[SqlType]) -> BoxedState {
     Box::new(Fold {
         acc: Datum::Null,
         f: |x, y| bitwise(x, y, |x, y| x & y),
     })
 }
-fn bit_or(_: &[SqlType]) -> State {
+fn bit_or(_: &[SqlType]) -> BoxedState {
     Box::new(Fold {
         acc: Datum::Null,
         f: |x, y| bitwise(x, y, |x, y| x | y),
     })
 }
-fn bit_xor(_: &[SqlType]) -> State {
+fn bit_xor(_: &[SqlType]) -> BoxedState {
     Box::new(Fold {
         acc: Datum::Null,
         f: |x, y| bitwise(x, y, |x, y| x ^ y),
     })
 }
-fn fold(f: fn(&Datum, &Datum) -> Result<Datum>) -> State {
+fn fold(f: fn(&Datum, &Datum) -> Result<Datum>) -> BoxedState {
     Box::new(Fold {
         acc: Datum::Null,
         f,
     })
 }
-fn string_agg(_: &[SqlType]) -> State {
+fn string_agg(_: &[SqlType]) -> BoxedState {
     Box::new(StringAgg(None))
 }
-fn bytea_agg(_: &[SqlType]) -> State {
+fn bytea_agg(_: &[SqlType]) -> BoxedState {
     Box::new(ByteaAgg(None))
 }
-fn array_agg(t: &[SqlType]) -> State {
+fn array_agg(t: &[SqlType]) -> BoxedState {
     let element = t
         .first()
         .map_or(TEXT, |t| if t.oid == UNKNOWN { TEXT } else { t.oid });
@@ -185,8 +185,8 @@ pub static AGGREGATES: &[Aggregate] = &[
     a(2101, "avg", &[INT4], NUMERIC, avg_int),
     a(2102, "avg", &[INT2], NUMERIC, avg_int),
     a(2103, "avg", &[NUMERIC], NUMERIC, avg_int),
-    a(2104, "avg", &[FLOAT4], FLOAT8, |_| float_moments(What::Avg)),
-    a(2105, "avg", &[FLOAT8], FLOAT8, |_| float_moments(What::Avg)),
+    a(2104, "avg", &[FLOAT4], FLOAT8, |_| float_moments(MomentKind::Avg)),
+    a(2105, "avg", &[FLOAT8], FLOAT8, |_| float_moments(MomentKind::Avg)),
     a(2106, "avg", &[INTERVAL], INTERVAL, avg_interval),
     a(2115, "max", &[INT8], INT8, max),
     a(2116, "max", &[INT4], INT4, max),
@@ -254,42 +254,42 @@ pub static AGGREGATES: &[Aggregate] = &[
     keeps_nulls(a(2901, "xmlagg", &[XML], XML, |_| Box::new(xml::XmlAgg::default()))),
     keeps_nulls(a(2335, "array_agg", &[ANYNONARRAY], ANYARRAY, array_agg)),
     keeps_nulls(a(4053, "array_agg", &[ANYARRAY], ANYARRAY, arrays::stack)),
-    a(2154, "stddev", &[INT8], NUMERIC, |_| moments(What::StddevSamp)),
-    a(2155, "stddev", &[INT4], NUMERIC, |_| moments(What::StddevSamp)),
-    a(2156, "stddev", &[INT2], NUMERIC, |_| moments(What::StddevSamp)),
-    a(2157, "stddev", &[FLOAT4], FLOAT8, |_| float_moments(What::StddevSamp)),
-    a(2158, "stddev", &[FLOAT8], FLOAT8, |_| float_moments(What::StddevSamp)),
-    a(2159, "stddev", &[NUMERIC], NUMERIC, |_| moments(What::StddevSamp)),
-    a(2724, "stddev_pop", &[INT8], NUMERIC, |_| moments(What::StddevPop)),
-    a(2725, "stddev_pop", &[INT4], NUMERIC, |_| moments(What::StddevPop)),
-    a(2726, "stddev_pop", &[INT2], NUMERIC, |_| moments(What::StddevPop)),
-    a(2727, "stddev_pop", &[FLOAT4], FLOAT8, |_| float_moments(What::StddevPop)),
-    a(2728, "stddev_pop", &[FLOAT8], FLOAT8, |_| float_moments(What::StddevPop)),
-    a(2729, "stddev_pop", &[NUMERIC], NUMERIC, |_| moments(What::StddevPop)),
-    a(2712, "stddev_samp", &[INT8], NUMERIC, |_| moments(What::StddevSamp)),
-    a(2713, "stddev_samp", &[INT4], NUMERIC, |_| moments(What::StddevSamp)),
-    a(2714, "stddev_samp", &[INT2], NUMERIC, |_| moments(What::StddevSamp)),
-    a(2715, "stddev_samp", &[FLOAT4], FLOAT8, |_| float_moments(What::StddevSamp)),
-    a(2716, "stddev_samp", &[FLOAT8], FLOAT8, |_| float_moments(What::StddevSamp)),
-    a(2717, "stddev_samp", &[NUMERIC], NUMERIC, |_| moments(What::StddevSamp)),
-    a(2718, "var_pop", &[INT8], NUMERIC, |_| moments(What::VarPop)),
-    a(2719, "var_pop", &[INT4], NUMERIC, |_| moments(What::VarPop)),
-    a(2720, "var_pop", &[INT2], NUMERIC, |_| moments(What::VarPop)),
-    a(2721, "var_pop", &[FLOAT4], FLOAT8, |_| float_moments(What::VarPop)),
-    a(2722, "var_pop", &[FLOAT8], FLOAT8, |_| float_moments(What::VarPop)),
-    a(2723, "var_pop", &[NUMERIC], NUMERIC, |_| moments(What::VarPop)),
-    a(2641, "var_samp", &[INT8], NUMERIC, |_| moments(What::VarSamp)),
-    a(2642, "var_samp", &[INT4], NUMERIC, |_| moments(What::VarSamp)),
-    a(2643, "var_samp", &[INT2], NUMERIC, |_| moments(What::VarSamp)),
-    a(2644, "var_samp", &[FLOAT4], FLOAT8, |_| float_moments(What::VarSamp)),
-    a(2645, "var_samp", &[FLOAT8], FLOAT8, |_| float_moments(What::VarSamp)),
-    a(2646, "var_samp", &[NUMERIC], NUMERIC, |_| moments(What::VarSamp)),
-    a(2148, "variance", &[INT8], NUMERIC, |_| moments(What::VarSamp)),
-    a(2149, "variance", &[INT4], NUMERIC, |_| moments(What::VarSamp)),
-    a(2150, "variance", &[INT2], NUMERIC, |_| moments(What::VarSamp)),
-    a(2151, "variance", &[FLOAT4], FLOAT8, |_| float_moments(What::VarSamp)),
-    a(2152, "variance", &[FLOAT8], FLOAT8, |_| float_moments(What::VarSamp)),
-    a(2153, "variance", &[NUMERIC], NUMERIC, |_| moments(What::VarSamp)),
+    a(2154, "stddev", &[INT8], NUMERIC, |_| moments(MomentKind::StddevSamp)),
+    a(2155, "stddev", &[INT4], NUMERIC, |_| moments(MomentKind::StddevSamp)),
+    a(2156, "stddev", &[INT2], NUMERIC, |_| moments(MomentKind::StddevSamp)),
+    a(2157, "stddev", &[FLOAT4], FLOAT8, |_| float_moments(MomentKind::StddevSamp)),
+    a(2158, "stddev", &[FLOAT8], FLOAT8, |_| float_moments(MomentKind::StddevSamp)),
+    a(2159, "stddev", &[NUMERIC], NUMERIC, |_| moments(MomentKind::StddevSamp)),
+    a(2724, "stddev_pop", &[INT8], NUMERIC, |_| moments(MomentKind::StddevPop)),
+    a(2725, "stddev_pop", &[INT4], NUMERIC, |_| moments(MomentKind::StddevPop)),
+    a(2726, "stddev_pop", &[INT2], NUMERIC, |_| moments(MomentKind::StddevPop)),
+    a(2727, "stddev_pop", &[FLOAT4], FLOAT8, |_| float_moments(MomentKind::StddevPop)),
+    a(2728, "stddev_pop", &[FLOAT8], FLOAT8, |_| float_moments(MomentKind::StddevPop)),
+    a(2729, "stddev_pop", &[NUMERIC], NUMERIC, |_| moments(MomentKind::StddevPop)),
+    a(2712, "stddev_samp", &[INT8], NUMERIC, |_| moments(MomentKind::StddevSamp)),
+    a(2713, "stddev_samp", &[INT4], NUMERIC, |_| moments(MomentKind::StddevSamp)),
+    a(2714, "stddev_samp", &[INT2], NUMERIC, |_| moments(MomentKind::StddevSamp)),
+    a(2715, "stddev_samp", &[FLOAT4], FLOAT8, |_| float_moments(MomentKind::StddevSamp)),
+    a(2716, "stddev_samp", &[FLOAT8], FLOAT8, |_| float_moments(MomentKind::StddevSamp)),
+    a(2717, "stddev_samp", &[NUMERIC], NUMERIC, |_| moments(MomentKind::StddevSamp)),
+    a(2718, "var_pop", &[INT8], NUMERIC, |_| moments(MomentKind::VarPop)),
+    a(2719, "var_pop", &[INT4], NUMERIC, |_| moments(MomentKind::VarPop)),
+    a(2720, "var_pop", &[INT2], NUMERIC, |_| moments(MomentKind::VarPop)),
+    a(2721, "var_pop", &[FLOAT4], FLOAT8, |_| float_moments(MomentKind::VarPop)),
+    a(2722, "var_pop", &[FLOAT8], FLOAT8, |_| float_moments(MomentKind::VarPop)),
+    a(2723, "var_pop", &[NUMERIC], NUMERIC, |_| moments(MomentKind::VarPop)),
+    a(2641, "var_samp", &[INT8], NUMERIC, |_| moments(MomentKind::VarSamp)),
+    a(2642, "var_samp", &[INT4], NUMERIC, |_| moments(MomentKind::VarSamp)),
+    a(2643, "var_samp", &[INT2], NUMERIC, |_| moments(MomentKind::VarSamp)),
+    a(2644, "var_samp", &[FLOAT4], FLOAT8, |_| float_moments(MomentKind::VarSamp)),
+    a(2645, "var_samp", &[FLOAT8], FLOAT8, |_| float_moments(MomentKind::VarSamp)),
+    a(2646, "var_samp", &[NUMERIC], NUMERIC, |_| moments(MomentKind::VarSamp)),
+    a(2148, "variance", &[INT8], NUMERIC, |_| moments(MomentKind::VarSamp)),
+    a(2149, "variance", &[INT4], NUMERIC, |_| moments(MomentKind::VarSamp)),
+    a(2150, "variance", &[INT2], NUMERIC, |_| moments(MomentKind::VarSamp)),
+    a(2151, "variance", &[FLOAT4], FLOAT8, |_| float_moments(MomentKind::VarSamp)),
+    a(2152, "variance", &[FLOAT8], FLOAT8, |_| float_moments(MomentKind::VarSamp)),
+    a(2153, "variance", &[NUMERIC], NUMERIC, |_| moments(MomentKind::VarSamp)),
     a(2818, "regr_count", &[FLOAT8, FLOAT8], INT8, |_| regression::start(Pair::Count)),
     a(2819, "regr_sxx", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::Sxx)),
     a(2820, "regr_syy", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::Syy)),
@@ -302,13 +302,13 @@ pub static AGGREGATES: &[Aggregate] = &[
     a(2827, "covar_pop", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::CovarPop)),
     a(2828, "covar_samp", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::CovarSamp)),
     a(2829, "corr", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::Corr)),
-    keeps_nulls(a(3972, "percentile_disc", &[FLOAT8, ANYELEMENT], ANYELEMENT, ordered::discrete)),
-    keeps_nulls(a(3974, "percentile_cont", &[FLOAT8, FLOAT8], FLOAT8, ordered::continuous)),
-    keeps_nulls(a(3976, "percentile_cont", &[FLOAT8, INTERVAL], INTERVAL, ordered::continuous)),
-    keeps_nulls(a(3978, "percentile_disc", &[FLOAT8_ARRAY, ANYELEMENT], ANYARRAY, ordered::discrete)),
-    keeps_nulls(a(3980, "percentile_cont", &[FLOAT8_ARRAY, FLOAT8], FLOAT8_ARRAY, ordered::continuous)),
-    keeps_nulls(a(3982, "percentile_cont", &[FLOAT8_ARRAY, INTERVAL], INTERVAL_ARRAY, ordered::continuous)),
-    keeps_nulls(a(3984, "mode", &[ANYELEMENT], ANYELEMENT, ordered::mode)),
+    keeps_nulls(a(3972, "percentile_disc", &[FLOAT8, ANYELEMENT], ANYELEMENT, ordered_set::discrete)),
+    keeps_nulls(a(3974, "percentile_cont", &[FLOAT8, FLOAT8], FLOAT8, ordered_set::continuous)),
+    keeps_nulls(a(3976, "percentile_cont", &[FLOAT8, INTERVAL], INTERVAL, ordered_set::continuous)),
+    keeps_nulls(a(3978, "percentile_disc", &[FLOAT8_ARRAY, ANYELEMENT], ANYARRAY, ordered_set::discrete)),
+    keeps_nulls(a(3980, "percentile_cont", &[FLOAT8_ARRAY, FLOAT8], FLOAT8_ARRAY, ordered_set::continuous)),
+    keeps_nulls(a(3982, "percentile_cont", &[FLOAT8_ARRAY, INTERVAL], INTERVAL_ARRAY, ordered_set::continuous)),
+    keeps_nulls(a(3984, "mode", &[ANYELEMENT], ANYELEMENT, ordered_set::mode)),
     a(4301, "range_agg", &[ANYRANGE], ANYMULTIRANGE, |_| Box::new(RangeAgg::default())),
     a(6227, "range_agg", &[ANYMULTIRANGE], ANYMULTIRANGE, |_| Box::new(RangeAgg::default())),
     a(4450, "range_intersect_agg", &[ANYRANGE], ANYRANGE, |_| fold(|x, y| ranges::intersect(&[x.clone(), y.clone()]))),
@@ -527,13 +527,13 @@ impl AggregateState for SumInterval {
 }
 
 /// min and max.
-struct Extreme {
+struct MinMax {
     best: Datum,
     keep: Ordering,
     ty: Oid,
 }
 
-impl AggregateState for Extreme {
+impl AggregateState for MinMax {
     fn add(&mut self, args: &[Datum]) -> Result<()> {
         let v = args.first().ok_or_else(|| bad_args(args))?;
         // Of equal values, which may print differently, the last.
@@ -551,13 +551,13 @@ impl AggregateState for Extreme {
 }
 
 /// bool_and (`all`) and bool_or.
-struct Truths {
+struct BoolAgg {
     count: i64,
     trues: i64,
     all: bool,
 }
 
-impl AggregateState for Truths {
+impl AggregateState for BoolAgg {
     fn add(&mut self, args: &[Datum]) -> Result<()> {
         let v = args.first().ok_or_else(|| bad_args(args))?.as_bool()?;
         self.count += 1;

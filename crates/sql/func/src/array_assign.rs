@@ -4,7 +4,7 @@
 use super::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::{DIMENSIONS_MAX, Dim, items_of, too_many_dimensions};
-use logstead_sql_types::value::build::{self, Room};
+use logstead_sql_types::value::build::{self, MemoryReservation};
 use logstead_sql_types::value::{Array, Datum, Oid, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ fn grow(dim: &mut Dim, items: &mut Vec<Datum>, low: i32, high: i32) -> Result<()
     let before = usize::try_from(before).map_err(|_| too_large())?;
     let after = usize::try_from(after).map_err(|_| too_large())?;
     // The old places are there until the new ones are filled.
-    let _room = Room::of((2 * items.len() + before + after) * size_of::<Datum>())?;
+    let _room = MemoryReservation::of((2 * items.len() + before + after) * size_of::<Datum>())?;
     items.splice(0..0, std::iter::repeat_n(Datum::Null, before));
     items.resize(items.len() + after, Datum::Null);
     *dim = Dim { lower, len };
@@ -110,11 +110,11 @@ pub fn put_element(
             // The rule of all arrays; it fails below.
             if held.lower.checked_add(len).is_some() {
                 let items = &mut Arc::make_mut(held).items;
-                Room::default().reserve(items, 1)?;
+                MemoryReservation::default().reserve(items, 1)?;
                 items.push(value);
                 // Now and then it is charged as what it has become.
                 if items.len().is_multiple_of(KEPT_EVERY) {
-                    build::keep(array.clone())?;
+                    build::charge_value(array.clone())?;
                 }
                 return Ok(());
             }
@@ -122,7 +122,7 @@ pub fn put_element(
     }
     let mut args = vec![Datum::Oid(element), array.clone(), value];
     args.extend_from_slice(subscripts);
-    *array = build::keep(set_element(&args)?)?;
+    *array = build::charge_value(set_element(&args)?)?;
     Ok(())
 }
 

@@ -1,13 +1,13 @@
 //! Functions and operators of arrays. What lies in an array of several dimensions is a list of elements to those that ask of elements.
 
 use super::numbers::bad_args;
-use super::strings::{Divided, show, type_of};
+use super::strings::{SplitParts, show, type_of};
 use super::{AggregateState, FunctionContext};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::{
     DIMENSIONS_MAX, Dim, items_of, stacked, too_many_dimensions,
 };
-use logstead_sql_types::value::build::{Builder, Items, ROW_BYTES};
+use logstead_sql_types::value::build::{Builder, ItemsBuilder, ROW_BYTES};
 use logstead_sql_types::value::{Array, Datum, SqlType, compare_as, info, oid, size_bytes};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -47,8 +47,8 @@ fn of_one_dimension(v: &Array) -> Result<()> {
 }
 
 /// A copy of elements, with room for so many behind them.
-fn copied(from: &[Datum], more: usize) -> Result<Items<Datum>> {
-    let mut items = Items::with_capacity(from.len() + more)?;
+fn copied(from: &[Datum], more: usize) -> Result<ItemsBuilder<Datum>> {
+    let mut items = ItemsBuilder::with_capacity(from.len() + more)?;
     items.extend(from)?;
     Ok(items)
 }
@@ -71,7 +71,7 @@ pub(super) fn prepend(a: &[Datum]) -> Result<Datum> {
     match array(a, 1)? {
         Some(v) => {
             of_one_dimension(v)?;
-            let mut items = Items::with_capacity(v.items.len() + 1)?;
+            let mut items = ItemsBuilder::with_capacity(v.items.len() + 1)?;
             items.push(a[0].clone())?;
             items.extend(&v.items)?;
             made(v.element, v.lower, items.finish())
@@ -337,7 +337,7 @@ pub(super) fn fill(a: &[Datum]) -> Result<Datum> {
     let count = if dims.is_empty() { 0 } else { items_of(&dims)? };
     let dims = if count == 0 { &[][..] } else { &dims[..] };
     // What is filled in holds nothing of its own but the number in a box.
-    let mut items = Items::with_capacity(count)?;
+    let mut items = ItemsBuilder::with_capacity(count)?;
     for _ in 0..count {
         if matches!(
             a[0],
@@ -392,7 +392,7 @@ fn pieces(a: &[Datum], each: &mut dyn FnMut(Option<&str>) -> Result<()>) -> Resu
     match a.get(1) {
         Some(Datum::Text(by)) if by.is_empty() => item(t)?,
         Some(Datum::Text(by)) => {
-            let mut divided = Divided::new(t, by);
+            let mut divided = SplitParts::new(t, by);
             while let Some(part) = divided.next_part()? {
                 item(part)?;
             }
@@ -408,7 +408,7 @@ fn pieces(a: &[Datum], each: &mut dyn FnMut(Option<&str>) -> Result<()>) -> Resu
 
 /// `string_to_array`
 pub(super) fn string_to_array(a: &[Datum]) -> Result<Datum> {
-    let mut items = Items::new();
+    let mut items = ItemsBuilder::new();
     let found = pieces(a, &mut |piece| match piece {
         Some(piece) => items.push_text(piece),
         None => items.push(Datum::Null),
@@ -421,7 +421,7 @@ pub(super) fn string_to_array(a: &[Datum]) -> Result<Datum> {
 
 /// `string_to_table`
 pub(super) fn string_to_table(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
-    let mut rows = Items::new();
+    let mut rows = ItemsBuilder::new();
     pieces(a, &mut |piece| {
         rows.hold(ROW_BYTES + piece.map_or(0, str::len))?;
         rows.push(vec![piece.map_or(Datum::Null, Datum::text)])
@@ -462,7 +462,7 @@ pub(super) fn overlap(a: &[Datum]) -> Result<Datum> {
 
 /// `unnest`
 pub(super) fn unnest(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
-    let mut rows = Items::new();
+    let mut rows = ItemsBuilder::new();
     for item in array(a, 0)?.map_or(&[][..], |v| &v.items) {
         rows.hold(ROW_BYTES)?;
         rows.push(vec![item.clone()])?;
@@ -472,7 +472,7 @@ pub(super) fn unnest(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Dat
 
 /// `_pg_expandarray`: elements with their numbers
 pub(super) fn expand(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
-    let mut rows = Items::new();
+    let mut rows = ItemsBuilder::new();
     for (item, n) in array(a, 0)?.map_or(&[][..], |v| &v.items).iter().zip(1..) {
         rows.hold(2 * ROW_BYTES)?;
         rows.push(vec![item.clone(), Datum::Int4(n)])?;
@@ -627,7 +627,7 @@ fn part(array: &Array, bounds: &[(i64, i64)]) -> Result<Datum> {
 }
 
 /// What ARRAY(subquery) makes of its rows: an array of these, or of a dimension more if they are arrays.
-pub fn gathered(element: u32, items: Vec<Datum>) -> Result<Datum> {
+pub fn array_from_rows(element: u32, items: Vec<Datum>) -> Result<Datum> {
     let inner = match info::array_of(element) {
         Some(_) => None,
         None => info::element_of(element),
@@ -640,7 +640,7 @@ pub fn gathered(element: u32, items: Vec<Datum>) -> Result<Datum> {
             items,
         })));
     };
-    let mut stack = Stack {
+    let mut stack = ArrayOfArraysAgg {
         element: inner,
         parts: Vec::new(),
         bytes: 0,
@@ -652,7 +652,7 @@ pub fn gathered(element: u32, items: Vec<Datum>) -> Result<Datum> {
 }
 
 /// `array_agg` of arrays: one of a dimension more.
-struct Stack {
+struct ArrayOfArraysAgg {
     element: u32,
     parts: Vec<Datum>,
     bytes: usize,
@@ -660,7 +660,7 @@ struct Stack {
 
 /// The state of `array_agg` of arrays.
 pub(super) fn stack(types: &[SqlType]) -> Box<dyn AggregateState> {
-    Box::new(Stack {
+    Box::new(ArrayOfArraysAgg {
         element: types
             .first()
             .and_then(|ty| info::element_of(ty.oid))
@@ -670,7 +670,7 @@ pub(super) fn stack(types: &[SqlType]) -> Box<dyn AggregateState> {
     })
 }
 
-impl AggregateState for Stack {
+impl AggregateState for ArrayOfArraysAgg {
     fn add(&mut self, args: &[Datum]) -> Result<()> {
         let refused = |state, message| Err(SqlError::new(state, message));
         let part = match args.first() {

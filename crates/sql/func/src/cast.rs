@@ -20,7 +20,7 @@ pub fn find_cast(from: Oid, to: Oid, context: CastContext) -> Option<Cast> {
     if from == oid::UNKNOWN {
         return Some(Cast::ViaText);
     }
-    if user::class(from) == Some(user::Class::Range)
+    if user::class(from) == Some(user::UserTypeClass::Range)
         && multirange::multirange_of(from) == Some(to)
         && context == CastContext::Explicit
     {

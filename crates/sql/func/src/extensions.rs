@@ -14,7 +14,7 @@ use logstead_types::SqlState;
 
 /// An extension that can be made.
 #[derive(Debug)]
-pub struct Available {
+pub struct AvailableExtension {
     /// `pg_extension.oid`: beyond what is ever given to a user's object, and what dumps take for one.
     pub oid: Oid,
     /// Name.
@@ -28,15 +28,15 @@ pub struct Available {
 }
 
 /// All of them, by name.
-pub static AVAILABLE: &[Available] = &[
-    Available {
+pub static AVAILABLE: &[AvailableExtension] = &[
+    AvailableExtension {
         oid: 2_147_483_001,
         name: "pgcrypto",
         version: "1.3",
         comment: "cryptographic functions",
         functions: 15_920..15_940,
     },
-    Available {
+    AvailableExtension {
         oid: 2_147_483_002,
         name: "uuid-ossp",
         version: "1.1",
@@ -47,7 +47,7 @@ pub static AVAILABLE: &[Available] = &[
 
 /// The extension that a function is of.
 pub fn of_function(function: &Function) -> Option<&'static str> {
-    let of = |a: &&Available| a.functions.contains(&function.oid);
+    let of = |a: &&AvailableExtension| a.functions.contains(&function.oid);
     AVAILABLE.iter().find(of).map(|a| a.name)
 }
 

@@ -11,13 +11,13 @@ mod standard;
 
 pub(super) use number::to_number;
 pub(super) use parse::{to_date, to_timestamp};
-pub(super) use standard::{Standard, Template};
+pub(super) use standard::{ParsedTemplate, Template};
 
 use super::FunctionContext;
 use super::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
-use logstead_sql_types::value::build::Room;
+use logstead_sql_types::value::build::MemoryReservation;
 use logstead_sql_types::value::calendar::{self, DAY, HOUR, MINUTE, SECOND};
 use logstead_sql_types::value::datetime::zone_at;
 use logstead_sql_types::value::{Datum, Interval};
@@ -72,7 +72,7 @@ pub(super) enum Case {
 
 /// A piece of a picture.
 #[derive(Clone, Debug)]
-pub(super) enum Piece {
+pub(super) enum FormatNode {
     /// A field with its FM prefix and its TH suffix (lower case or upper case), and its name as the picture spells it.
     Field {
         field: Field,
@@ -275,10 +275,10 @@ fn either_case(f: Field) -> bool {
 }
 
 /// Takes a picture apart.
-pub(super) fn pieces(picture: &str) -> Result<Vec<Piece>> {
-    let mut out: Vec<Piece> = Vec::new();
+pub(super) fn pieces(picture: &str) -> Result<Vec<FormatNode>> {
+    let mut out: Vec<FormatNode> = Vec::new();
     let mut rest = picture;
-    let mut room = Room::default();
+    let mut room = MemoryReservation::default();
     while let Some(c) = rest.chars().next() {
         room.reserve(&mut out, 1)?;
         if out.len() % 1024 == 1023 {
@@ -295,7 +295,7 @@ pub(super) fn pieces(picture: &str) -> Result<Vec<Piece>> {
                     Some(c) => text.push(c),
                 }
             }
-            out.push(Piece::Text(text));
+            out.push(FormatNode::Text(text));
             rest = chars.as_str();
             continue;
         }
@@ -307,7 +307,7 @@ pub(super) fn pieces(picture: &str) -> Result<Vec<Piece>> {
         }
         let Some(c) = rest.chars().next() else { break };
         if let Some(behind) = rest.strip_prefix("FX").or(rest.strip_prefix("fx")) {
-            out.push(Piece::Exact);
+            out.push(FormatNode::Exact);
             rest = behind;
             continue;
         }
@@ -324,7 +324,7 @@ pub(super) fn pieces(picture: &str) -> Result<Vec<Piece>> {
             }
             // A backslash means something in front of a quote alone.
             let escaped = rest.strip_prefix("\\\"");
-            out.push(Piece::Bare(if escaped.is_some() { '"' } else { c }));
+            out.push(FormatNode::Bare(if escaped.is_some() { '"' } else { c }));
             rest = escaped.unwrap_or(&rest[c.len_utf8()..]);
             continue;
         };
@@ -340,7 +340,7 @@ pub(super) fn pieces(picture: &str) -> Result<Vec<Piece>> {
             }
             rest = &rest[2..];
         }
-        out.push(Piece::Field {
+        out.push(FormatNode::Field {
             field: *field,
             key,
             fill,
@@ -629,17 +629,17 @@ fn render(picture: &str, v: &Value) -> Result<String> {
     let mut out = String::new();
     for piece in pieces(picture)? {
         match piece {
-            Piece::Text(t) => out.push_str(&t),
-            Piece::Bare(c) => out.push(c),
-            Piece::Exact => {}
-            Piece::Field { field, .. } if v.interval && of_dates_only(field) => {
+            FormatNode::Text(t) => out.push_str(&t),
+            FormatNode::Bare(c) => out.push(c),
+            FormatNode::Exact => {}
+            FormatNode::Field { field, .. } if v.interval && of_dates_only(field) => {
                 return Err(SqlError::new(
                     SqlState::INVALID_DATETIME_FORMAT,
                     "invalid format specification for an interval value",
                 )
                 .hint("Intervals are not tied to specific calendar dates."));
             }
-            Piece::Field {
+            FormatNode::Field {
                 field,
                 fill,
                 ordinal,

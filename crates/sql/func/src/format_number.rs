@@ -33,7 +33,7 @@ enum Key {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Item {
+enum NumNode {
     Key(Key),
     Text(char),
 }
@@ -73,8 +73,8 @@ enum Anchor {
 
 /// What a picture says as a whole.
 #[derive(Clone, Debug, Default)]
-struct Picture {
-    items: Vec<Item>,
+struct NumDesc {
+    items: Vec<NumNode>,
     /// Digits in front of the point and behind it.
     before: usize,
     after: usize,
@@ -102,8 +102,8 @@ fn syntax(text: &str) -> SqlError {
     SqlError::new(SqlState::SYNTAX_ERROR, text)
 }
 
-fn parse(picture: &str) -> Result<Picture> {
-    let mut p = Picture::default();
+fn parse(picture: &str) -> Result<NumDesc> {
+    let mut p = NumDesc::default();
     let mut rest = picture;
     while let Some(c) = rest.chars().next() {
         let found = KEYS.iter().find_map(|(word, key)| {
@@ -120,7 +120,7 @@ fn parse(picture: &str) -> Result<Picture> {
         });
         if let Some((len, key)) = found {
             p.describe(key)?;
-            p.items.push(Item::Key(key));
+            p.items.push(NumNode::Key(key));
             rest = rest.get(len..).unwrap_or_default();
             continue;
         }
@@ -132,24 +132,24 @@ fn parse(picture: &str) -> Result<Picture> {
                     None | Some('"') => break,
                     // Whatever stands behind a backslash is meant.
                     Some('\\') => match inside.next() {
-                        Some(c) => p.items.push(Item::Text(c)),
-                        None => p.items.push(Item::Text('\\')),
+                        Some(c) => p.items.push(NumNode::Text(c)),
+                        None => p.items.push(NumNode::Text('\\')),
                     },
-                    Some(c) => p.items.push(Item::Text(c)),
+                    Some(c) => p.items.push(NumNode::Text(c)),
                 }
             }
             rest = inside.as_str();
         } else if c == '\\' && rest.starts_with('"') {
-            p.items.push(Item::Text('"'));
+            p.items.push(NumNode::Text('"'));
             rest = rest.get(1..).unwrap_or_default();
         } else {
-            p.items.push(Item::Text(c));
+            p.items.push(NumNode::Text(c));
         }
     }
     Ok(p)
 }
 
-impl Picture {
+impl NumDesc {
     fn describe(&mut self, key: Key) -> Result<()> {
         if self.exponent && key != Key::Exponent {
             return Err(syntax("\"EEEE\" must be the last pattern used"));
@@ -319,7 +319,7 @@ pub(super) fn number_to_char(d: &Datum, picture: &str) -> Result<String> {
             Datum::Float8(v) => v.round_ties_even() as i64,
             other => other.as_integer()?,
         };
-        return Walk::new(&mut p, &roman(n), 0, '\0').write();
+        return NumProc::new(&mut p, &roman(n), 0, '\0').write();
     }
     if p.exponent {
         let text = match d {
@@ -378,14 +378,14 @@ pub(super) fn number_to_char(d: &Datum, picture: &str) -> Result<String> {
     if whole > p.before {
         let mut full = "#".repeat(p.before + p.after + 1);
         full.replace_range(p.before..=p.before, ".");
-        return Walk::new(&mut p, &full, 0, sign).write();
+        return NumProc::new(&mut p, &full, 0, sign).write();
     }
     let spaces = p.before - whole;
-    Walk::new(&mut p, text, spaces, sign).write()
+    NumProc::new(&mut p, text, spaces, sign).write()
 }
 
 /// Digits of a float, no more of them than the type has.
-fn float_digits(v: f64, digits_max: usize, p: &mut Picture) -> String {
+fn float_digits(v: f64, digits_max: usize, p: &mut NumDesc) -> String {
     if !v.is_finite() {
         let text = if v.is_nan() {
             "NaN"
@@ -405,8 +405,8 @@ fn float_digits(v: f64, digits_max: usize, p: &mut Picture) -> String {
 }
 
 /// A picture and digits being walked together.
-struct Walk<'a> {
-    p: &'a Picture,
+struct NumProc<'a> {
+    p: &'a NumDesc,
     number: &'a [u8],
     /// How far the digits are written.
     at: usize,
@@ -423,8 +423,8 @@ struct Walk<'a> {
     out: String,
 }
 
-impl<'a> Walk<'a> {
-    fn new(p: &'a mut Picture, number: &'a str, spaces: usize, sign: char) -> Walk<'a> {
+impl<'a> NumProc<'a> {
+    fn new(p: &'a mut NumDesc, number: &'a str, spaces: usize, sign: char) -> NumProc<'a> {
         p.zero_start = p.zero_start.saturating_sub(1);
         let number = number.as_bytes();
         let sign_wrote = if p.plus || p.minus {
@@ -452,7 +452,7 @@ impl<'a> Walk<'a> {
         if !sign_wrote && spaces == 0 {
             count += 1;
         }
-        Walk {
+        NumProc {
             p,
             number,
             at: 0,
@@ -485,11 +485,11 @@ impl<'a> Walk<'a> {
         let p = self.p;
         for item in &p.items {
             let key = match item {
-                Item::Text(c) => {
+                NumNode::Text(c) => {
                     self.out.push(*c);
                     continue;
                 }
-                Item::Key(key) => *key,
+                NumNode::Key(key) => *key,
             };
             match key {
                 Key::Nine | Key::Zero | Key::Point => self.place(key),
@@ -616,8 +616,8 @@ fn last_relevant_digit(number: &[u8]) -> Option<usize> {
 }
 
 /// A text being read by a picture.
-struct Reading<'a> {
-    p: &'a Picture,
+struct NumReader<'a> {
+    p: &'a NumDesc,
     text: &'a [u8],
     at: usize,
     sign: Option<u8>,
@@ -627,7 +627,7 @@ struct Reading<'a> {
     point: bool,
 }
 
-impl Reading<'_> {
+impl NumReader<'_> {
     fn byte(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
@@ -726,7 +726,7 @@ pub(crate) fn to_number(a: &[Datum]) -> Result<Datum> {
     if p.roman {
         return Err(refused("RN"));
     }
-    let mut r = Reading {
+    let mut r = NumReader {
         p: &p,
         text: text.as_bytes(),
         at: 0,
@@ -739,11 +739,11 @@ pub(crate) fn to_number(a: &[Datum]) -> Result<Datum> {
     for item in &p.items {
         let Some(byte) = r.byte() else { break };
         let key = match item {
-            Item::Text(_) => {
+            NumNode::Text(_) => {
                 r.skip();
                 continue;
             }
-            Item::Key(key) => *key,
+            NumNode::Key(key) => *key,
         };
         match key {
             Key::Nine | Key::Zero | Key::Point => {

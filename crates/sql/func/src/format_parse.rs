@@ -3,9 +3,9 @@
 //! Fields are read one after the other, each as wide as it is where the next one begins with a digit, and as far as its digits go where
 //! not; then they are put together. Between fields spaces and separators of picture and text match one for one, or not at all, and
 //! a space more in the text takes the place of a character of the picture. A picture with FX takes character for character, and so
-//! does SQL/JSON, which wants the same separators, too (`Manner::Standard`).
+//! does SQL/JSON, which wants the same separators, too (`FromCharMode::Standard`).
 
-use super::{DAYS, Field, MONTHS, Piece, ROMAN, pieces};
+use super::{DAYS, Field, FormatNode, MONTHS, ROMAN, pieces};
 use crate::FunctionContext;
 use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
@@ -16,7 +16,7 @@ use logstead_types::SqlState;
 
 /// How strictly text and picture must agree.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum FromCharMode {
     Lenient,
     /// That of SQL's standard: the whole text by the whole picture.
     Standard,
@@ -24,15 +24,15 @@ pub(super) enum Manner {
 
 /// Which calendar's weeks the picture speaks of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Convention {
+enum FromCharDateMode {
     Gregorian,
     Iso,
 }
 
 /// What has been read. 0 is what is not there, as a field that says 0 says nothing.
 #[derive(Default)]
-pub(super) struct Read {
-    convention: Option<Convention>,
+pub(super) struct TmFromChar {
+    convention: Option<FromCharDateMode>,
     year: i64,
     /// Places of the year's field.
     year_places: u8,
@@ -79,12 +79,12 @@ fn is_separator(c: char) -> bool {
 }
 
 /// A text being read.
-struct Reading<'a> {
+struct TemplateReader<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl Reading<'_> {
+impl TemplateReader<'_> {
     fn rest(&self) -> &str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -203,10 +203,10 @@ fn nearest_to_2020(year: i64) -> i64 {
 }
 
 /// Whose weeks a field counts; none if that is all the same to it.
-fn convention(field: Field) -> Option<Convention> {
+fn convention(field: Field) -> Option<FromCharDateMode> {
     match field {
         Field::IsoYear(_) | Field::IsoDayOfYear | Field::IsoDayOfWeek | Field::IsoWeek => {
-            Some(Convention::Iso)
+            Some(FromCharDateMode::Iso)
         }
         Field::Year(_)
         | Field::YearComma
@@ -218,7 +218,7 @@ fn convention(field: Field) -> Option<Convention> {
         | Field::DayOfWeek
         | Field::WeekOfMonth
         | Field::WeekOfYear
-        | Field::Roman { .. } => Some(Convention::Gregorian),
+        | Field::Roman { .. } => Some(FromCharDateMode::Gregorian),
         _ => None,
     }
 }
@@ -241,19 +241,19 @@ fn is_digits(field: Field) -> bool {
 }
 
 /// Whether what follows a field ends its digits.
-fn ends_digits(next: Option<&Piece>) -> bool {
+fn ends_digits(next: Option<&FormatNode>) -> bool {
     match next {
-        None | Some(Piece::Exact) => true,
-        Some(Piece::Field { field, .. }) => !is_digits(*field),
-        Some(Piece::Text(text)) => !text.starts_with(|c: char| c.is_ascii_digit()),
-        Some(Piece::Bare(c)) => !c.is_ascii_digit(),
+        None | Some(FormatNode::Exact) => true,
+        Some(FormatNode::Field { field, .. }) => !is_digits(*field),
+        Some(FormatNode::Text(text)) => !text.starts_with(|c: char| c.is_ascii_digit()),
+        Some(FormatNode::Bare(c)) => !c.is_ascii_digit(),
     }
 }
 
-pub(super) fn read(text: &str, parts: &[Piece], manner: Manner) -> Result<Read> {
-    let mut r = Read::default();
-    let mut s = Reading { text, at: 0 };
-    let standard = manner == Manner::Standard;
+pub(super) fn read(text: &str, parts: &[FormatNode], manner: FromCharMode) -> Result<TmFromChar> {
+    let mut r = TmFromChar::default();
+    let mut s = TemplateReader { text, at: 0 };
+    let standard = manner == FromCharMode::Standard;
     let mut exact = standard;
     // Characters of the text that were passed over and that the picture does not have.
     let mut surplus = 0_i64;
@@ -267,20 +267,20 @@ pub(super) fn read(text: &str, parts: &[Piece], manner: Manner) -> Result<Read> 
             check_for_interrupts()?;
         }
         if !exact
-            && !matches!(piece, Piece::Exact)
-            && (i == 0 || matches!(piece, Piece::Field { .. }))
+            && !matches!(piece, FormatNode::Exact)
+            && (i == 0 || matches!(piece, FormatNode::Field { .. }))
         {
             surplus += s.skip_spaces();
-            if s.next().is_none() && !matches!(piece, Piece::Field { .. }) {
+            if s.next().is_none() && !matches!(piece, FormatNode::Field { .. }) {
                 continue;
             }
         }
         let (field, key, fill, ordinal) = match piece {
-            Piece::Exact => {
+            FormatNode::Exact => {
                 exact = true;
                 continue;
             }
-            Piece::Bare(c) if is_space(*c) || is_separator(*c) => {
+            FormatNode::Bare(c) if is_space(*c) || is_separator(*c) => {
                 if standard {
                     if s.next() != Some(*c) {
                         return Err(format_error(format!("unmatched format separator \"{c}\"")));
@@ -297,11 +297,11 @@ pub(super) fn read(text: &str, parts: &[Piece], manner: Manner) -> Result<Read> 
                 }
                 continue;
             }
-            Piece::Bare(c) => {
+            FormatNode::Bare(c) => {
                 literal(&mut s, *c, exact, standard, &mut surplus)?;
                 continue;
             }
-            Piece::Text(text) => {
+            FormatNode::Text(text) => {
                 for c in text.chars() {
                     if s.next().is_none() {
                         all_read = false;
@@ -311,7 +311,7 @@ pub(super) fn read(text: &str, parts: &[Piece], manner: Manner) -> Result<Read> 
                 }
                 continue;
             }
-            Piece::Field {
+            FormatNode::Field {
                 field,
                 key,
                 fill,
@@ -420,7 +420,7 @@ pub(super) fn read(text: &str, parts: &[Piece], manner: Manner) -> Result<Read> 
 
 /// A character of the picture that is no field and no separator: one of the text stands for it, whatever it is.
 fn literal(
-    s: &mut Reading<'_>,
+    s: &mut TemplateReader<'_>,
     c: char,
     exact: bool,
     standard: bool,
@@ -439,8 +439,8 @@ fn literal(
 
 /// A field that is a name, or a part of a time zone.
 fn name(
-    r: &mut Read,
-    s: &mut Reading<'_>,
+    r: &mut TmFromChar,
+    s: &mut TemplateReader<'_>,
     field: Field,
     key: &str,
     fixed: bool,
@@ -541,7 +541,7 @@ fn thousands(text: &str) -> Option<(i64, usize)> {
 }
 
 /// What a text says, put together.
-pub(super) struct Moment {
+pub(super) struct ParsedDateTime {
     year: i64,
     month: i64,
     day: i64,
@@ -551,7 +551,7 @@ pub(super) struct Moment {
     pub(super) offset: Option<i64>,
 }
 
-impl Moment {
+impl ParsedDateTime {
     pub(super) fn day_number(&self) -> i64 {
         calendar::days_from_civil(self.year, self.month, self.day)
     }
@@ -564,7 +564,7 @@ fn out_of_range(text: &str) -> SqlError {
     )
 }
 
-impl Read {
+impl TmFromChar {
     fn year(&self) -> Option<i64> {
         let century = if self.bc != 0 {
             -self.century
@@ -591,7 +591,7 @@ impl Read {
         }
     }
 
-    pub(super) fn put_together(mut self, text: &str) -> Result<Moment> {
+    pub(super) fn put_together(mut self, text: &str) -> Result<ParsedDateTime> {
         let (mut year, mut month, mut day) = (0, 1, 1);
         // Which of them the text has said.
         let (mut has_month, mut has_day) = (false, false);
@@ -608,7 +608,7 @@ impl Read {
             let days = self.julian - calendar::EPOCH_JULIAN;
             whole(days, &mut year, &mut month, &mut day);
         }
-        let iso = self.convention == Some(Convention::Iso);
+        let iso = self.convention == Some(FromCharDateMode::Iso);
         if self.week != 0 && iso {
             let monday = calendar::iso_week_start(year, self.week);
             // From Sunday on, which is 1 and ends the week.
@@ -657,7 +657,7 @@ impl Read {
         {
             return Err(out_of_range(text));
         }
-        Ok(Moment {
+        Ok(ParsedDateTime {
             year,
             month,
             day,
@@ -741,7 +741,7 @@ pub(crate) fn to_date(a: &[Datum]) -> Result<Datum> {
     let [Datum::Text(text), Datum::Text(picture)] = a else {
         return Err(bad_args(a));
     };
-    let day = read(text, &pieces(picture)?, Manner::Lenient)?
+    let day = read(text, &pieces(picture)?, FromCharMode::Lenient)?
         .put_together(text)?
         .day_number();
     if !(calendar::DATE_MIN..calendar::DATE_END).contains(&day) {
@@ -758,7 +758,7 @@ pub(crate) fn to_timestamp(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datu
     let [Datum::Text(text), Datum::Text(picture)] = a else {
         return Err(bad_args(a));
     };
-    let moment = read(text, &pieces(picture)?, Manner::Lenient)?.put_together(text)?;
+    let moment = read(text, &pieces(picture)?, FromCharMode::Lenient)?.put_together(text)?;
     let local = calendar::combine(moment.day_number(), moment.time)?;
     match moment.offset {
         Some(o) => calendar::check_timestamp(local - o * SECOND),

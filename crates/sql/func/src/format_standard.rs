@@ -1,7 +1,7 @@
 //! Dates and times by the templates of SQL's standard, as SQL/JSON reads them: the whole text by the whole template.
 
-use super::parse::{Manner, read};
-use super::{Field, Piece, pieces};
+use super::parse::{FromCharMode, read};
+use super::{Field, FormatNode, pieces};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::calendar::{DATE_END, DATE_MIN};
 use logstead_types::SqlState;
@@ -12,14 +12,14 @@ const SEPARATORS: &str = "-./,':; ";
 /// A template, and of what its fields are parts.
 #[derive(Clone)]
 pub(crate) struct Template {
-    parts: Vec<Piece>,
+    parts: Vec<FormatNode>,
     is_dated: bool,
     is_timed: bool,
     is_zoned: bool,
 }
 
 /// What a text has said; there is a date, or a time of day, if the template has fields of one.
-pub(crate) struct Standard {
+pub(crate) struct ParsedTemplate {
     /// Days from 2000-01-01 on.
     pub(crate) date: Option<i64>,
     /// Microseconds of the day.
@@ -56,7 +56,7 @@ impl Template {
     pub(crate) fn standard(picture: &str) -> Result<Template> {
         let parts = pieces(picture)?;
         let strange = parts.iter().find_map(|part| match part {
-            Piece::Bare(c) if !SEPARATORS.contains(*c) => Some(c),
+            FormatNode::Bare(c) if !SEPARATORS.contains(*c) => Some(c),
             _ => None,
         });
         if let Some(c) = strange {
@@ -68,7 +68,7 @@ impl Template {
         let has = |wanted: fn(Field) -> bool| {
             parts
                 .iter()
-                .any(|part| matches!(part, Piece::Field { field, .. } if wanted(*field)))
+                .any(|part| matches!(part, FormatNode::Field { field, .. } if wanted(*field)))
         };
         Ok(Template {
             is_dated: has(|field| !is_time(field) && !is_zone(field)),
@@ -79,8 +79,8 @@ impl Template {
     }
 
     /// Reads a text.
-    pub(crate) fn read(&self, text: &str) -> Result<Standard> {
-        let moment = read(text, &self.parts, Manner::Standard)?.put_together(text)?;
+    pub(crate) fn read(&self, text: &str) -> Result<ParsedTemplate> {
+        let moment = read(text, &self.parts, FromCharMode::Standard)?.put_together(text)?;
         let day = moment.day_number();
         if self.is_dated && !(DATE_MIN..DATE_END).contains(&day) {
             return Err(SqlError::new(
@@ -88,7 +88,7 @@ impl Template {
                 format!("date out of range: \"{text}\""),
             ));
         }
-        Ok(Standard {
+        Ok(ParsedTemplate {
             date: self.is_dated.then_some(day),
             time: self.is_timed.then_some(moment.time),
             is_zoned: self.is_zoned,

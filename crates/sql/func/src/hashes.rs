@@ -4,18 +4,18 @@
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 
-struct State(u32, u32, u32);
+struct HashState(u32, u32, u32);
 
-impl State {
-    fn of_length(bytes: usize) -> State {
+impl HashState {
+    fn of_length(bytes: usize) -> HashState {
         let start = 0x9e37_79b9_u32
             .wrapping_add(bytes as u32)
             .wrapping_add(3_923_095);
-        State(start, start, start)
+        HashState(start, start, start)
     }
 
     fn mix(&mut self) {
-        let State(a, b, c) = self;
+        let HashState(a, b, c) = self;
         let step = |x: &mut u32, y: &mut u32, z: &mut u32, by: u32| {
             *x = x.wrapping_sub(*z) ^ z.rotate_left(by);
             *z = z.wrapping_add(*y);
@@ -29,7 +29,7 @@ impl State {
     }
 
     fn end(&mut self) {
-        let State(a, b, c) = self;
+        let HashState(a, b, c) = self;
         let step = |x: &mut u32, y: &u32, by: u32| {
             *x = (*x ^ *y).wrapping_sub(y.rotate_left(by));
         };
@@ -52,8 +52,8 @@ impl State {
 }
 
 /// The state when all bytes have gone through.
-fn of_bytes(bytes: &[u8], seed: u64) -> State {
-    let mut state = State::of_length(bytes.len());
+fn of_bytes(bytes: &[u8], seed: u64) -> HashState {
+    let mut state = HashState::of_length(bytes.len());
     if seed != 0 {
         state.0 = state.0.wrapping_add((seed >> 32) as u32);
         state.1 = state.1.wrapping_add(seed as u32);
@@ -81,7 +81,7 @@ fn of_bytes(bytes: &[u8], seed: u64) -> State {
 }
 
 fn of_word(word: u32) -> Datum {
-    let mut state = State::of_length(4);
+    let mut state = HashState::of_length(4);
     state.0 = state.0.wrapping_add(word);
     state.end();
     Datum::Int4(state.2.cast_signed())

@@ -4,7 +4,7 @@ use super::numbers::bad_args;
 use super::{FunctionContext, Rows, strings};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::hstore::{Pair, make, pairs};
-use logstead_sql_types::value::json::{Build, JsonType, View};
+use logstead_sql_types::value::json::{JsonType, JsonbValue, View};
 use logstead_sql_types::value::{Datum, Numeric, SqlType, compare_as, oid, record};
 use logstead_types::SqlState;
 use std::cmp::Ordering;
@@ -249,7 +249,7 @@ pub(super) fn of_record(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]
     let ([value], [ty]) = (a, types) else {
         return Err(bad_args(a));
     };
-    let shape = record::shape_of(*ty)
+    let shape = record::tuple_desc_of(*ty)
         .ok_or_else(|| SqlError::unsupported("hstore of a record whose fields are not known"))?;
     let none = vec![Datum::Null; shape.len()];
     let fields = match value {
@@ -270,11 +270,11 @@ pub(super) fn of_record(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]
 }
 
 /// What a text that JSON has another kind for is there.
-fn loose(value: &str) -> Option<Build<'_>> {
+fn loose(value: &str) -> Option<JsonbValue<'_>> {
     match value {
-        "t" => Some(Build::Bool(true)),
-        "f" => Some(Build::Bool(false)),
-        value => is_number(value).then(|| Numeric::parse(value).ok().map(Build::Number))?,
+        "t" => Some(JsonbValue::Bool(true)),
+        "f" => Some(JsonbValue::Bool(false)),
+        value => is_number(value).then(|| Numeric::parse(value).ok().map(JsonbValue::Number))?,
     }
 }
 
@@ -302,16 +302,16 @@ fn is_number(text: &str) -> bool {
     rest.is_empty()
 }
 
-fn document(view: View<'_>, is_loose: bool) -> Build<'_> {
-    Build::Object(
+fn document(view: View<'_>, is_loose: bool) -> JsonbValue<'_> {
+    JsonbValue::Object(
         pairs(view)
             .map(|(key, value)| {
                 let made = match value {
-                    None => Build::Null,
+                    None => JsonbValue::Null,
                     Some(value) if is_loose => {
-                        loose(value).unwrap_or_else(|| Build::String(value.into()))
+                        loose(value).unwrap_or_else(|| JsonbValue::String(value.into()))
                     }
-                    Some(value) => Build::String(value.into()),
+                    Some(value) => JsonbValue::String(value.into()),
                 };
                 (key.into(), made)
             })

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod aggregate;
 mod array_assign;
 pub mod arrays;
@@ -24,14 +25,13 @@ mod hashes;
 mod hstore;
 mod json;
 mod keywords;
-mod large;
 mod like;
 mod lsn;
 mod math;
 mod money;
 mod network;
 mod numbers;
-mod ordered;
+mod ordered_set;
 mod overlaps;
 mod patterns;
 mod quoting;
@@ -64,13 +64,14 @@ mod table_xml;
 mod timetz;
 mod unicode;
 mod user_aggregate;
-mod users;
+mod user_functions;
 mod variadic;
 mod window;
 mod xml;
 mod xml_path;
 mod xml_table;
 
+pub use admission::{admit, call_charged};
 pub use aggregate::AGGREGATES;
 pub use array_assign::put_element;
 pub use array_assign::{ARRAY_SET_ELEMENT, ARRAY_SET_SLICE};
@@ -80,7 +81,6 @@ pub use datetime::{add_to_timestamptz, date_moment, timestamp_moment};
 pub use enums::takes_labels;
 pub use geometry::{SET_FIXED_ELEMENT, put_fixed_element};
 pub use json::JSONB_SET_ELEMENT;
-pub use large::{admit, guarded};
 pub use like::{like_match, like_prefix};
 pub use logstead_sql_parse::Volatility;
 use logstead_sql_types::value::IoContext;
@@ -92,7 +92,7 @@ pub use registry::{
 };
 pub use resolve::bind_types;
 pub use resolve::{
-    Comparison, Resolved, ResolvedAggregate, aggregate_takes, can_coerce, common_type,
+    Comparison, FuncDetail, ResolvedAggregate, aggregate_takes, can_coerce, common_type,
     common_type_for, is_aggregate, is_polymorphic, is_window_function, operator_class,
     resolve_aggregate, resolve_function, resolve_operator, resolve_variadic,
     resolve_window_function, type_cast_call,
@@ -101,7 +101,7 @@ pub use search::text_vector;
 pub use series::Series;
 pub use table_system::relation_of_function;
 pub use user_aggregate::USER_AGGREGATE;
-pub use users::{Chosen, UserCandidate, choose_with_users};
+pub use user_functions::{CallTarget, UserCandidate, resolve_with_user_functions};
 pub use variadic::VARIADIC_CALL;
 pub use window::{WINDOW_FUNCTIONS, WindowFunction, WindowKind, in_range, range_offsets};
 
@@ -209,7 +209,7 @@ impl Function {
     #[inline]
     pub fn call_pure(&self, args: &[Datum]) -> Option<Result<Datum>> {
         match (self.body, args) {
-            (Body::Pure(body), _) => Some(guarded(self, args, || body(args))),
+            (Body::Pure(body), _) => Some(call_charged(self, args, || body(args))),
             (Body::Pair(body), [a, b]) => Some(body(a, b)),
             (Body::Pair(_), _) => Some(Err(numbers::bad_args(args))),
             _ => None,

@@ -5,7 +5,7 @@ use super::numbers::bad_args;
 use super::regexp_search::Matches;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::regex::{Captures, Compiled, Flags, Flavor, Syntax, compile};
-use logstead_sql_types::value::build::{Builder, Items, ROW_BYTES};
+use logstead_sql_types::value::build::{Builder, ItemsBuilder, ROW_BYTES};
 use logstead_sql_types::value::{Datum, oid, size_bytes};
 use logstead_types::SqlState;
 
@@ -229,7 +229,7 @@ pub(super) fn regexp_matches(
     let flags = flags_at(a, 2)?;
     let r = compile(text_at(a, 1)?, flags)?;
     let limit = if flags.global { usize::MAX } else { 1 };
-    let mut rows = Items::new();
+    let mut rows = ItemsBuilder::new();
     for found in Matches::new(&r, text_at(a, 0)?, 1).take(limit) {
         let row = vec![groups(&r, &found?)];
         rows.hold(ROW_BYTES + size_bytes(&row[0]))?;
@@ -305,7 +305,7 @@ fn split(a: &[Datum], function: &str, each: &mut dyn FnMut(&str) -> Result<()>) 
 
 /// `regexp_split_to_array`
 pub(super) fn regexp_split_to_array(a: &[Datum]) -> Result<Datum> {
-    let mut items = Items::new();
+    let mut items = ItemsBuilder::new();
     split(a, "regexp_split_to_array", &mut |part| {
         items.push_text(part)
     })?;
@@ -317,7 +317,7 @@ pub(super) fn regexp_split_to_table(
     _: &dyn super::FunctionContext,
     a: &[Datum],
 ) -> Result<Vec<Vec<Datum>>> {
-    let mut rows = Items::new();
+    let mut rows = ItemsBuilder::new();
     split(a, "regexp_split_to_table", &mut |part| {
         rows.hold(ROW_BYTES + part.len())?;
         rows.push(vec![Datum::text(part)])

@@ -8,7 +8,7 @@ use super::{AggregateState, Function, FunctionContext, Rows};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::multirange::{self, ranges_in};
 use logstead_sql_types::value::oid::{ANYELEMENT, ANYMULTIRANGE, ANYRANGE, DATE, INT4, INT8, TEXT};
-use logstead_sql_types::value::range::{Bound, bounds, empty, make, meet, of, subtype};
+use logstead_sql_types::value::range::{Bound, bounds, bounds_adjacent, empty, make, of, subtype};
 use logstead_sql_types::value::{Datum, Oid, size_bytes};
 use logstead_types::SqlState;
 use std::cmp::Ordering;
@@ -43,7 +43,7 @@ fn two(a: &[Datum]) -> Result<(&Datum, &Datum)> {
     }
 }
 
-/// Judges where two begin and end; of an empty one nothing is true.
+/// Checks where two begin and end; of an empty one nothing is true.
 fn judged(a: &[Datum], judge: fn(&Ends, &Ends) -> bool) -> Result<Datum> {
     let (left, right) = two(a)?;
     Ok(Datum::Bool(match (span(left)?, span(right)?) {
@@ -64,7 +64,7 @@ fn holds(outer: &Ends, inner: &Ends) -> bool {
 }
 
 fn adjoin(a: &Ends, b: &Ends) -> bool {
-    meet(&a.1, &b.0) || meet(&b.1, &a.0)
+    bounds_adjacent(&a.1, &b.0) || bounds_adjacent(&b.1, &a.0)
 }
 
 /// The first of some ranges in order that does not end before `begin`: if anything that begins there has to do with one of them, with this one.

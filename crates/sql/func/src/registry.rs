@@ -284,7 +284,7 @@ pub fn result_name(function: &Function) -> Option<&'static str> {
 pub fn record_columns(function: &Function, args: &[SqlType]) -> Vec<(Arc<str>, SqlType)> {
     // A record that the caller describes: what fills it and what it is cast to.
     if matches!(function.result, oid::ANYELEMENT | oid::RECORD)
-        && let Some(shape) = args.first().and_then(|ty| record::shape_of(*ty))
+        && let Some(shape) = args.first().and_then(|ty| record::tuple_desc_of(*ty))
     {
         return shape.to_vec();
     }
@@ -293,7 +293,7 @@ pub fn record_columns(function: &Function, args: &[SqlType]) -> Vec<(Arc<str>, S
     // Elements that are records, taken apart.
     if function.is_set()
         && function.result == oid::ANYELEMENT
-        && let Some(shape) = array.and_then(record::shape_of)
+        && let Some(shape) = array.and_then(record::tuple_desc_of)
     {
         return shape.to_vec();
     }

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 /// A function chosen for a call.
 #[derive(Clone)]
-pub struct Resolved {
+pub struct FuncDetail {
     /// The function.
     pub function: &'static Function,
     /// The operator, if the call was one.
@@ -500,7 +500,7 @@ fn is_in_sight(function: &Function, schema: Option<&str>) -> bool {
 }
 
 /// Chooses the function for a call. `schema` may be `pg_catalog` or none: all functions here live there.
-pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> Result<Resolved> {
+pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> Result<FuncDetail> {
     let args = &without_domains(args)[..];
     let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
     let missing = |f: &Failure| no_function(&full, args, f);
@@ -525,7 +525,7 @@ pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> R
     let c = chosen.map_err(|f| missing(&f))?;
     let (types, result) = bind_types(&c.types, c.what.result, args)?;
     let variadic = c.what.variadic.map(|_| c.what.args.len());
-    Ok(Resolved {
+    Ok(FuncDetail {
         function: c.what,
         operator: None,
         args: types,
@@ -535,7 +535,7 @@ pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> R
 }
 
 /// Chooses the function for a call whose last argument is VARIADIC: the array that stands for the tail.
-pub fn resolve_variadic(schema: Option<&str>, name: &str, args: &[SqlType]) -> Result<Resolved> {
+pub fn resolve_variadic(schema: Option<&str>, name: &str, args: &[SqlType]) -> Result<FuncDetail> {
     let args = &without_domains(args)[..];
     let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
     let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
@@ -559,7 +559,7 @@ pub fn resolve_variadic(schema: Option<&str>, name: &str, args: &[SqlType]) -> R
         ));
     }
     let (types, result) = bind_types(&c.types, c.what.result, args)?;
-    Ok(Resolved {
+    Ok(FuncDetail {
         function: c.what,
         operator: None,
         args: types,
@@ -601,7 +601,7 @@ pub fn type_cast_call(name: &str, args: &[SqlType]) -> Option<Oid> {
 }
 
 /// Chooses an operator. `left` is `None` for prefix operators.
-pub fn resolve_operator(op: &str, left: Option<SqlType>, right: SqlType) -> Result<Resolved> {
+pub fn resolve_operator(op: &str, left: Option<SqlType>, right: SqlType) -> Result<FuncDetail> {
     let actual = left.into_iter().chain([right]);
     let actual: SmallVec<[SqlType; 2]> = actual.map(user::base_type).collect();
     let input: SmallVec<[Oid; 2]> = actual.iter().map(|t| t.oid).collect();
@@ -640,7 +640,7 @@ pub fn resolve_operator(op: &str, left: Option<SqlType>, right: SqlType) -> Resu
     let (args, result) = bind_types(&c.types, c.what.result, &actual)?;
     let function = registry::function_by_oid(c.what.function)
         .ok_or_else(|| SqlError::internal(format!("operator {op} has no function")))?;
-    Ok(Resolved {
+    Ok(FuncDetail {
         function,
         operator: Some(c.what),
         args,

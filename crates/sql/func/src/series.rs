@@ -18,9 +18,9 @@ fn zero_step() -> SqlError {
 }
 
 /// A set of one column whose rows are made when they are asked for.
-pub struct Series(Kind);
+pub struct Series(SeriesKind);
 
-enum Kind {
+enum SeriesKind {
     Integers {
         next: Option<i64>,
         last: i64,
@@ -34,7 +34,7 @@ enum Kind {
         /// The first has been given.
         begun: bool,
     },
-    Moments {
+    Timestamps {
         next: i64,
         last: i64,
         step: Interval,
@@ -48,7 +48,7 @@ impl Series {
     /// The next row's value.
     pub fn next(&mut self, cx: &dyn FunctionContext) -> Result<Option<Datum>> {
         match &mut self.0 {
-            Kind::Integers {
+            SeriesKind::Integers {
                 next,
                 last,
                 step,
@@ -61,7 +61,7 @@ impl Series {
                 *next = value.checked_add(*step);
                 Ok(Some(make(value)))
             }
-            Kind::Numerics {
+            SeriesKind::Numerics {
                 next,
                 last,
                 step,
@@ -81,7 +81,7 @@ impl Series {
                 };
                 Ok(reached.then(|| Datum::numeric(next.clone())))
             }
-            Kind::Moments {
+            SeriesKind::Timestamps {
                 next,
                 last,
                 step,
@@ -113,7 +113,7 @@ fn integers(from: i64, to: i64, step: i64, make: fn(i64) -> Datum) -> Result<Ser
     if step == 0 {
         return Err(zero_step());
     }
-    Ok(Series(Kind::Integers {
+    Ok(Series(SeriesKind::Integers {
         next: Some(from),
         last: to,
         step,
@@ -141,7 +141,7 @@ fn numerics(from: &Numeric, to: &Numeric, step: &Numeric) -> Result<Series> {
     if step.is_zero() {
         return Err(zero_step());
     }
-    Ok(Series(Kind::Numerics {
+    Ok(Series(SeriesKind::Numerics {
         next: from.clone(),
         last: to.clone(),
         step: step.clone(),
@@ -155,7 +155,7 @@ fn moments(from: i64, to: i64, step: &Interval, has_zone: bool) -> Result<Series
         sign if sign > 0 => 1,
         _ => -1,
     };
-    Ok(Series(Kind::Moments {
+    Ok(Series(SeriesKind::Timestamps {
         next: from,
         last: to,
         step: *step,

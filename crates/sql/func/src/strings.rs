@@ -3,7 +3,7 @@
 use super::FunctionContext;
 use super::numbers::{bad_args, out_of_range};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::interrupt::{Pace, check_for_interrupts};
+use logstead_sql_types::interrupt::{CancelChecker, check_for_interrupts};
 use logstead_sql_types::value::build::{Builder, STRIDE_BYTES, VALUE_BYTES_MAX};
 use logstead_sql_types::value::case::case;
 use logstead_sql_types::value::text_io::{self, OutputStyle};
@@ -217,14 +217,14 @@ pub(super) fn find(t: &str, what: &str) -> Result<Option<usize>> {
 }
 
 /// A text divided by another one, from the front.
-pub(super) struct Divided<'t> {
+pub(super) struct SplitParts<'t> {
     rest: Option<&'t str>,
     by: &'t str,
 }
 
-impl<'t> Divided<'t> {
-    pub(super) fn new(t: &'t str, by: &'t str) -> Divided<'t> {
-        Divided { rest: Some(t), by }
+impl<'t> SplitParts<'t> {
+    pub(super) fn new(t: &'t str, by: &'t str) -> SplitParts<'t> {
+        SplitParts { rest: Some(t), by }
     }
 
     /// The next part; none behind the last one.
@@ -397,7 +397,7 @@ fn trim_ends(a: &[Datum], at_left: bool, at_right: bool) -> Result<Datum> {
         let set: Vec<char> = set.chars().collect();
         return text(trimmed(t, at_left, at_right, |c| Ok(set.contains(&c)))?);
     }
-    let mut pace = Pace::default();
+    let mut pace = CancelChecker::default();
     let mut given = HashSet::new();
     for c in set.chars() {
         pace.spent(HASH_STEPS)?;
@@ -458,7 +458,7 @@ pub(super) fn replace(a: &[Datum]) -> Result<Datum> {
         return Ok(a[0].clone());
     }
     let mut out = Builder::default();
-    let mut divided = Divided::new(t, from);
+    let mut divided = SplitParts::new(t, from);
     let mut first = true;
     while let Some(part) = divided.next_part()? {
         if !first {
@@ -476,7 +476,7 @@ const HASH_STEPS: usize = 16;
 /// `translate`
 pub(super) fn translate(a: &[Datum]) -> Result<Datum> {
     let (from, mut to) = (s(a, 1)?, s(a, 2)?.chars());
-    let mut pace = Pace::default();
+    let mut pace = CancelChecker::default();
     // The first place of a character counts.
     let mut places: HashMap<char, Option<char>> = HashMap::with_capacity(from.len().min(4096));
     for c in from.chars() {
@@ -557,7 +557,7 @@ pub(super) fn split_part(a: &[Datum]) -> Result<Datum> {
         return text(if k == 1 || k == -1 { t } else { "" });
     }
     let count = |wanted: Option<usize>| -> Result<(usize, Option<&str>)> {
-        let mut divided = Divided::new(t, by);
+        let mut divided = SplitParts::new(t, by);
         let mut count = 0;
         while let Some(part) = divided.next_part()? {
             if wanted == Some(count) {

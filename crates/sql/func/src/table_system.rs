@@ -54,7 +54,7 @@ fn rows(cx: &dyn FunctionContext, function: &str) -> Result<Rows> {
 
 /// A field of a row of a system relation that was given as a whole.
 fn field(row: &Datum, relation: u32, name: &str) -> Option<Datum> {
-    let shape = record::shape_of(SqlType::of(user::row_type_of(relation)))?;
+    let shape = record::tuple_desc_of(SqlType::of(user::row_type_of(relation)))?;
     let at = shape.iter().position(|(field, _)| **field == *name)?;
     match row {
         Datum::Array(fields) => fields.items.get(at).cloned(),

@@ -11,14 +11,14 @@ pub static USER_AGGREGATE: Aggregate = Aggregate {
     name: "",
     args: &[],
     result: ANY,
-    start: |_| Box::new(Nothing),
+    start: |_| Box::new(NoState),
     strict: false,
 };
 
 /// The state of what has its state elsewhere.
-struct Nothing;
+struct NoState;
 
-impl AggregateState for Nothing {
+impl AggregateState for NoState {
     fn add(&mut self, _: &[Datum]) -> Result<()> {
         Ok(())
     }

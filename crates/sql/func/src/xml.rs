@@ -207,14 +207,14 @@ fn forest(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Da
 
 /// Values one behind the other, under one declaration.
 #[derive(Default)]
-struct Joined {
+struct XmlConcat {
     /// Behind the declaration.
     text: Builder,
     /// What the declaration says: none before there is a value.
     declared: Option<Declaration>,
 }
 
-impl Joined {
+impl XmlConcat {
     fn add(&mut self, value: &str) -> Result<()> {
         let (mut found, len) = Declaration::parse(value).unwrap_or_default();
         self.text.push_str(&value[len..])?;
@@ -250,7 +250,7 @@ impl Joined {
 
 /// XMLCONCAT, and `xmlconcat2`.
 fn concat(a: &[Datum]) -> Result<Datum> {
-    let mut joined = Joined::default();
+    let mut joined = XmlConcat::default();
     for value in a.iter().filter(|value| !value.is_null()) {
         joined.add(value.as_str()?)?;
     }
@@ -259,7 +259,7 @@ fn concat(a: &[Datum]) -> Result<Datum> {
 
 /// `xmlagg`: each value is joined to what came before, whose declaration is read again as it would be printed.
 #[derive(Default)]
-pub(super) struct XmlAgg(Joined);
+pub(super) struct XmlAgg(XmlConcat);
 
 impl AggregateState for XmlAgg {
     fn add(&mut self, args: &[Datum]) -> Result<()> {

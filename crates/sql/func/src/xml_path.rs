@@ -6,7 +6,7 @@ use super::xml::append_constant;
 use super::{Body, Function};
 use crate::function as f;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::build::{Builder, Items};
+use logstead_sql_types::value::build::{Builder, ItemsBuilder};
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::{Array, Datum};
 use logstead_sql_types::xml::xpath::{Namespaces, Value, XPath};
@@ -85,7 +85,7 @@ pub(crate) fn append_scalar(value: &Value, out: &mut Builder) -> Result<()> {
 fn xpath(a: &[Datum]) -> Result<Datum> {
     let (path, document, namespaces) = arguments(a)?;
     evaluated(path, document, &namespaces, |tree, value| {
-        let mut items: Items<Datum> = Items::new();
+        let mut items: ItemsBuilder<Datum> = ItemsBuilder::new();
         match value {
             Value::Nodes(nodes) => {
                 for node in nodes.iter() {

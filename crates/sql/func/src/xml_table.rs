@@ -9,11 +9,11 @@ use super::xml_path::append_scalar;
 use super::{Body, Function, FunctionContext, Rows, Volatility};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
-use logstead_sql_types::value::build::{Builder, Items, ROW_BYTES};
+use logstead_sql_types::value::build::{Builder, ItemsBuilder, ROW_BYTES};
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::text_io;
 use logstead_sql_types::value::{Datum, SqlType, info, size_bytes};
-use logstead_sql_types::xml::xpath::{Namespaces, Text, Value, XPath, number_text};
+use logstead_sql_types::xml::xpath::{ChargedText, Namespaces, Value, XPath, number_text};
 use logstead_sql_types::xml::{NodeId, Tree, escaped, no_document, node_text};
 use logstead_types::SqlState;
 
@@ -102,7 +102,7 @@ fn column<'a>(ty: SqlType, args: &'a [Datum], namespaces: &Namespaces<'_>) -> Re
 
 impl Column<'_> {
     /// The text that a value is read from; none if there is none.
-    fn text(&self, tree: &Tree<'_>, value: &Value) -> Result<Option<Text>> {
+    fn text(&self, tree: &Tree<'_>, value: &Value) -> Result<Option<ChargedText>> {
         Ok(Some(match value {
             Value::Nodes(nodes) if nodes.is_empty() => return Ok(None),
             Value::Nodes(nodes) if self.ty.oid == XML => {
@@ -110,7 +110,7 @@ impl Column<'_> {
                 for node in nodes.iter() {
                     node_text(tree, *node, &mut out)?;
                 }
-                Text::built(out)?
+                ChargedText::built(out)?
             }
             Value::Nodes(nodes) if nodes.len() > 1 => {
                 return Err(SqlError::new(
@@ -121,16 +121,16 @@ impl Column<'_> {
             Value::Text(text) if self.ty.oid == XML => {
                 let mut out = Builder::default();
                 escaped(text, &mut out)?;
-                Text::built(out)?
+                ChargedText::built(out)?
             }
             Value::Bool(value) if info::category(self.ty.oid) == 'N' => {
-                Text::copied(if *value { "1" } else { "0" })?
+                ChargedText::copied(if *value { "1" } else { "0" })?
             }
-            Value::Number(number) => Text::copied(&number_text(*number))?,
+            Value::Number(number) => ChargedText::copied(&number_text(*number))?,
             Value::Bool(_) if self.ty.oid == XML => {
                 let mut out = Builder::default();
                 append_scalar(value, &mut out)?;
-                Text::built(out)?
+                ChargedText::built(out)?
             }
             other => other.text(tree)?,
         }))
@@ -182,7 +182,7 @@ fn rows(cx: &dyn FunctionContext, types: &[SqlType], args: &[Datum]) -> Result<R
     let Value::Nodes(nodes) = row.value(&tree, 0)? else {
         return Ok(Vec::new());
     };
-    let mut found: Items<Vec<Datum>> = Items::new();
+    let mut found: ItemsBuilder<Vec<Datum>> = ItemsBuilder::new();
     for (at, node) in nodes.iter().copied().enumerate() {
         check_for_interrupts()?;
         let mut made = Vec::with_capacity(columns.len());

@@ -109,7 +109,7 @@ impl TriggerEvent {
     }
 }
 
-/// When a constraint is judged.
+/// When a constraint is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
     /// NOT DEFERRABLE: a unique key at every row, the others at the end of the statement.

@@ -80,15 +80,15 @@ pub fn planned_on_enough_stack<T>(tree_bytes: usize, plan: impl Fn() -> Result<T
 
 /// A statement's tree.
 #[derive(Debug)]
-pub struct Tree {
+pub struct StatementTree {
     statement: ast::Statement,
     /// See [`Depth::stack_bytes`].
     stack_bytes: usize,
 }
 
-impl Tree {
-    pub(super) fn new(statement: ast::Statement, depth: Depth) -> Tree {
-        Tree {
+impl StatementTree {
+    pub(super) fn new(statement: ast::Statement, depth: Depth) -> StatementTree {
+        StatementTree {
             statement,
             stack_bytes: depth.stack_bytes(),
         }
@@ -105,10 +105,10 @@ impl Tree {
     }
 
     /// A part of a tree: a query that is explained, or prepared.
-    pub fn part(&self, statement: &ast::Statement) -> Result<Tree> {
+    pub fn part(&self, statement: &ast::Statement) -> Result<StatementTree> {
         let stack_bytes = self.stack_bytes;
         on_enough_stack(stack_bytes, || {
-            Ok(Tree {
+            Ok(StatementTree {
                 statement: statement.clone(),
                 stack_bytes,
             })
@@ -116,19 +116,19 @@ impl Tree {
     }
 
     /// The statement, of a tree that is not deep.
-    pub fn into_statement(tree: std::sync::Arc<Tree>) -> ast::Statement {
+    pub fn into_statement(tree: std::sync::Arc<StatementTree>) -> ast::Statement {
         (**tree).clone()
     }
 }
 
-impl From<ast::Statement> for Tree {
+impl From<ast::Statement> for StatementTree {
     /// A tree that is not deep.
-    fn from(statement: ast::Statement) -> Tree {
-        Tree::new(statement, Depth::default())
+    fn from(statement: ast::Statement) -> StatementTree {
+        StatementTree::new(statement, Depth::default())
     }
 }
 
-impl Deref for Tree {
+impl Deref for StatementTree {
     type Target = ast::Statement;
 
     fn deref(&self) -> &ast::Statement {
@@ -136,7 +136,7 @@ impl Deref for Tree {
     }
 }
 
-impl Drop for Tree {
+impl Drop for StatementTree {
     fn drop(&mut self) {
         drop_deep(
             &mut self.statement,

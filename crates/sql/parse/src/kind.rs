@@ -16,7 +16,7 @@ pub enum StatementKind {
     /// CREATE SCHEMA with what is made in it, in the order in which that is done: the session, one after the other.
     SchemaElements(Arc<Vec<super::Parsed>>),
     /// CREATE TABLE AS EXECUTE, which stands here; its own query stands for that one's.
-    TableOfExecute(Arc<super::Tree>),
+    TableOfExecute(Arc<super::StatementTree>),
     /// What is read as the grammar gives it: the catalog, or the session.
     Utility(Arc<Stmt>),
     /// CREATE and ALTER of a table, CREATE of an index or a schema: the catalog. The command tag.

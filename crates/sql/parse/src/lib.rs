@@ -13,7 +13,7 @@
 
 mod as_of;
 pub mod ast;
-mod conforming;
+mod conforming_strings;
 pub mod constraints;
 mod copy_options;
 mod create_as;
@@ -36,12 +36,12 @@ mod views;
 mod xml;
 
 pub use as_of::{AsOf, AsOfPoint};
-pub use conforming::{LiteralRules, conforming};
+pub use conforming_strings::{LiteralRules, conforming};
 pub use constraints::AlterConstraint;
 pub use copy_options::{CopyClauses, CopyOption, CopyValue, redundant_option};
 pub use create_as::NAMED_QUERY;
 pub use definition::{ArgMode, PolicyCommand, Timing, TriggerEvent, TriggerTime, Volatility};
-pub use depth::{Tree, drop_deep, on_enough_stack, planned_on_enough_stack};
+pub use depth::{StatementTree, drop_deep, on_enough_stack, planned_on_enough_stack};
 pub use do_block::DoBlock;
 pub use expressions::{
     all_fields, policy_expr, row_of, sort_direction, sort_operator, sorts_down, string_literal,
@@ -64,7 +64,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Parsed {
     /// The tree. Its spans count the characters of the whole text that was given to [`parse`].
-    pub statement: Arc<Tree>,
+    pub statement: Arc<StatementTree>,
     /// First byte of the statement in the text.
     pub start: usize,
     /// End of the statement in the text, without the semicolon.
@@ -81,7 +81,7 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>> {
     lower::parse(text, lower::MaxDepth::Shallow)
 }
 
-/// The same for who gives the trees as much stack as they need ([`Tree::stack_bytes`]): queries may be deep.
+/// The same for who gives the trees as much stack as they need ([`StatementTree::stack_bytes`]): queries may be deep.
 pub fn parse_deep(text: &str) -> Result<Vec<Parsed>> {
     lower::parse(text, lower::MaxDepth::Deep)
 }
@@ -103,7 +103,7 @@ pub fn parse_type_name(text: &str) -> Result<library::DataType> {
 }
 
 /// The same of a text that the catalog keeps, where names may be numbers behind a mark.
-pub fn parse_kept(text: &str) -> Result<Vec<Parsed>> {
+pub fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
     lower::parse_stored(text)
 }
 

@@ -1,11 +1,11 @@
 //! CREATE SCHEMA with what is to be made in it, and CREATE TABLE AS EXECUTE: statements that consist of others, each parsed as if it stood alone.
 
-use super::Tree;
+use super::StatementTree;
 use crate::lowered::{self as ast, Statement};
 use logstead_sql_types::error::{Result, SqlError};
 
 /// The statement with this query in the place of the one that stood for EXECUTE.
-pub fn with_query(table: &Tree, query: ast::Query) -> Result<Tree> {
+pub fn with_query(table: &StatementTree, query: ast::Query) -> Result<StatementTree> {
     let mut statement = Statement::clone(table);
     let Statement::CreateTable(create) = &mut statement else {
         return Err(SqlError::internal("CREATE TABLE AS of another statement"));
@@ -29,5 +29,5 @@ pub fn with_query(table: &Tree, query: ast::Query) -> Result<Tree> {
         Some(inner) => **inner = query,
         None => **wanted = query,
     }
-    Ok(Tree::from(statement))
+    Ok(StatementTree::from(statement))
 }

@@ -97,7 +97,7 @@ fn whoever_visits_a_tree_stays_on_the_stack() {
     use std::ops::ControlFlow;
     let visiting = on_stack(async {
         let mut statement =
-            Tree::into_statement(parse("select 1 + (select 2)")?.remove(0).statement);
+            StatementTree::into_statement(parse("select 1 + (select 2)")?.remove(0).statement);
         let begun = stack_depth();
         let mut deepest = 0;
         let _all: ControlFlow<()> = ast::visit_expressions_mut(&mut statement, |_| {

@@ -1,10 +1,10 @@
 //! What a statement asks of rows that are guarded: by row security, or by a view that is a security barrier.
 //!
 //! The order lives here. A [`Guarded`] holds the guard and the statement's own condition together; the condition cannot
-//! be had without the guard before it, and what evaluates them (`exec::guarded::passes`, and the scans, condition by
-//! condition) goes on to nothing behind a part that a row does not pass. So no function and no error of the statement's
-//! meets a row that its role may not see, whichever operator asks: the scan, the recheck of a newer version of a row
-//! that is locked, updated, deleted or merged, and ON CONFLICT DO UPDATE of the row in the way.
+//! be had without the guard before it, and what evaluates them (`exec::security_quals::passes`, and the scans,
+//! condition by condition) goes on to nothing behind a part that a row does not pass. So no function and no error of
+//! the statement's meets a row that its role may not see, whichever operator asks: the scan, the recheck of a newer
+//! version of a row that is locked, updated, deleted or merged, and ON CONFLICT DO UPDATE of the row in the way.
 
 use super::{Check, Layout};
 use crate::expr::Expr;

@@ -12,10 +12,10 @@
 //! - Tables and parameters may be read before: tables are locked before rights are asked for, as in PostgreSQL, and a
 //!   client is told of parameters without having any rights.
 //!
-//! Does not: know roles or what they were granted (`catalog::rights`, and the checkers of the sessions and of DDL).
+//! Does not: know roles or what they were granted (`catalog::privileges`, and the checkers of the sessions and of DDL).
 
 use logstead_sql_catalog::Relation;
-use logstead_sql_catalog::rights::Access;
+use logstead_sql_catalog::privileges::PermissionInfo;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Oid, SqlType};
 use std::sync::Arc;
@@ -52,9 +52,9 @@ pub struct FunctionUse {
 #[derive(Clone, Debug, Default)]
 pub struct Permissions {
     /// What is done with relations and their columns.
-    pub relations: Vec<Access>,
+    pub relations: Vec<PermissionInfo>,
     /// The same in bodies of functions that stand in the place of their calls: who may not call a function is told that.
-    pub relations_of_functions: Vec<Access>,
+    pub relations_of_functions: Vec<PermissionInfo>,
     /// Schemas in which names were looked up.
     pub schemas: Vec<SchemaLookup>,
     /// Users' functions that are called.

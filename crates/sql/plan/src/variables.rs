@@ -1,7 +1,7 @@
 //! Variables of a procedural language, as data: what the SQL in a body sees beside the database. How names find them is
 //! `bind::variables`.
 
-use logstead_sql_parse::plpgsql::tree::Conflict;
+use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_types::value::SqlType;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct Variables {
     /// Tables that only the body sees: names of tables, each with the number of the parameter that has the rows.
     pub tables: Vec<(Arc<str>, usize)>,
     /// What to do with a name that is a column's, too.
-    pub conflict: Conflict,
+    pub conflict: VariableConflict,
 }
 
 /// A record with its fields, or a block with its variables.

@@ -1,6 +1,7 @@
 //! What each session is doing, for the others to see: `pg_stat_activity`, the statistics of statements and the log of slow ones.
 //!
-//! Owns: [`Live`], the part of a session that any thread may look at, and when it changes: a statement begins, the session waits for its client.
+//! Owns: [`BackendStatus`], the part of a session that any thread may look at, and when it changes: a statement begins,
+//! the session waits for its client.
 //!
 //! A statement is over when the next one begins or when all there is to tell the client is durable and about to be sent: so its time has the wait
 //! for the log in it, as a client sees it, and who has an answer finds the session at rest. Of a long text the first [`SHOWN_BYTES_MAX`] bytes are kept, in a buffer that is used again.
@@ -12,7 +13,7 @@ use super::cache::ParsedText;
 use super::context::SessionContext;
 use super::instance::Instance;
 use super::statement::Statement;
-use super::statistics::Counted;
+use super::statistics::PgssEntry;
 use logstead_engine::{HeldLocks, TxnId, Waiting};
 use logstead_sql_catalog::context::{Activity, Context};
 use logstead_sql_catalog::role::{READ_ALL_STATS, Roles, SIGNAL_BACKEND};
@@ -31,7 +32,7 @@ const SHOWN_BYTES_MAX: usize = 1024;
 
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum BackendState {
     /// It has not run anything.
     #[default]
     Idle,
@@ -40,20 +41,20 @@ enum State {
     Failed,
 }
 
-impl State {
+impl BackendState {
     fn name(self) -> &'static str {
         match self {
-            State::Idle => "idle",
-            State::Active => "active",
-            State::InTransaction => "idle in transaction",
-            State::Failed => "idle in transaction (aborted)",
+            BackendState::Idle => "idle",
+            BackendState::Active => "active",
+            BackendState::InTransaction => "idle in transaction",
+            BackendState::Failed => "idle in transaction (aborted)",
         }
     }
 }
 
 /// The times are in microseconds since 2000-01-01 UTC.
 #[derive(Debug, Default)]
-struct Now {
+struct StatusFields {
     role: Oid,
     user: String,
     database: Oid,
@@ -65,7 +66,7 @@ struct Now {
     /// Where the client has reached the server.
     server: Option<SocketAddr>,
     begun: i64,
-    state: State,
+    state: BackendState,
     changed: i64,
     transaction_start: Option<i64>,
     query_start: Option<i64>,
@@ -75,26 +76,26 @@ struct Now {
     /// Locks of tables that the open transaction held when its last statement was over.
     tables: Vec<(TableId, HeldLocks)>,
     /// The transaction before it, which is being undone behind the session, and the tables that it has locked.
-    former: Option<(TxnId, Vec<(TableId, HeldLocks)>)>,
+    prior: Option<(TxnId, Vec<(TableId, HeldLocks)>)>,
     /// The running statement waits for the end of that.
-    waits_for_former: bool,
+    waits_for_prior: bool,
 }
 
 /// A session as others see it.
 #[derive(Debug, Default)]
-pub(super) struct Live(Mutex<Now>);
+pub(super) struct BackendStatus(Mutex<StatusFields>);
 
-impl Live {
-    pub(super) fn new(begun: i64) -> Live {
-        Live(Mutex::new(Now {
+impl BackendStatus {
+    pub(super) fn new(begun: i64) -> BackendStatus {
+        BackendStatus(Mutex::new(StatusFields {
             begun,
             changed: begun,
-            ..Now::default()
+            ..StatusFields::default()
         }))
     }
 
     /// Who the session is.
-    pub(super) fn introduce(
+    pub(super) fn set_user(
         &self,
         (role, user): (Oid, &str),
         (database, database_name): (Oid, &str),
@@ -117,7 +118,7 @@ impl Live {
     }
 
     /// `application_name` may have changed.
-    pub(super) fn call_it(&self, application_name: &str) {
+    pub(super) fn set_application_name(&self, application_name: &str) {
         let mut now = self.0.lock();
         if now.application_name != application_name {
             application_name.clone_into(&mut now.application_name);
@@ -127,7 +128,7 @@ impl Live {
     fn runs(&self, text: &str, since: i64, transaction_start: i64) {
         let shown = shown(text);
         let mut now = self.0.lock();
-        now.state = State::Active;
+        now.state = BackendState::Active;
         now.changed = since;
         now.query_start = Some(since);
         now.transaction_start = Some(transaction_start);
@@ -142,19 +143,19 @@ impl Live {
     }
 
     /// A transaction that has locked these tables is undone behind the session, until it is told that there is none.
-    pub(super) fn undoes(&self, former: Option<(TxnId, Vec<(TableId, HeldLocks)>)>) {
+    pub(super) fn undoes(&self, prior: Option<(TxnId, Vec<(TableId, HeldLocks)>)>) {
         let mut now = self.0.lock();
-        if former.is_some() {
+        if prior.is_some() {
             // What was the open one's is the former one's.
             now.transaction = None;
             now.tables.clear();
         }
-        now.former = former;
+        now.prior = prior;
     }
 
     /// The running statement waits for that, or does so no more.
-    pub(super) fn waits_for_former(&self, waits: bool) {
-        self.0.lock().waits_for_former = waits;
+    pub(super) fn waits_for_prior(&self, waits: bool) {
+        self.0.lock().waits_for_prior = waits;
     }
 
     /// It holds locks of these tables: others have been given back.
@@ -167,7 +168,7 @@ impl Live {
     /// The session waits for its client, and holds locks of these tables.
     fn rests(
         &self,
-        state: State,
+        state: BackendState,
         since: i64,
         transaction_start: Option<i64>,
         tables: impl Iterator<Item = (TableId, HeldLocks)>,
@@ -226,7 +227,7 @@ impl Live {
             row.state_change = Some(now.changed);
             row.state = Some(now.state.name());
             row.query.clone_from(&now.query);
-            row.waits_for_client = now.state != State::Active;
+            row.waits_for_client = now.state != BackendState::Active;
         }
         row
     }
@@ -242,11 +243,11 @@ fn shown(text: &str) -> &str {
 }
 
 /// The statement that a session is at, until its time is known.
-pub(super) struct Running {
+pub(super) struct RunningStatement {
     /// Microseconds since 2000-01-01 UTC.
     since: i64,
     text: Rc<ParsedText>,
-    counted: Option<Arc<Counted>>,
+    counted: Option<Arc<PgssEntry>>,
 }
 
 impl Instance {
@@ -256,16 +257,16 @@ impl Instance {
         let mut rows = Vec::new();
         self.each_session(|pid, live, _| {
             let mut row = live.row(pid, &may_see);
-            if row.state == Some(State::Active.name()) {
-                let (transaction, waits_for_former) = {
+            if row.state == Some(BackendState::Active.name()) {
+                let (transaction, waits_for_prior) = {
                     let now = live.0.lock();
-                    (now.transaction, now.waits_for_former)
+                    (now.transaction, now.waits_for_prior)
                 };
                 let waiting = transaction.and_then(|txn| waits.get(&txn));
                 row.waits_for_lock = match waiting {
                     Some(waiting) if waiting.table.is_some() => Some("relation"),
                     Some(_) => Some("transactionid"),
-                    None => waits_for_former.then_some("transactionid"),
+                    None => waits_for_prior.then_some("transactionid"),
                 };
             }
             rows.push(row);
@@ -290,7 +291,7 @@ impl Instance {
         self.in_the_way(pid, true)
     }
 
-    /// The same; `undone` says whether those count whose former transaction it is that is undone behind them: it waits
+    /// The same; `undone` says whether those count whose prior transaction it is that is undone behind them: it waits
     /// for nobody, whatever they wait for.
     pub(super) fn in_the_way(&self, pid: i32, undone: bool) -> Vec<i32> {
         let mut transaction = None;
@@ -304,11 +305,11 @@ impl Instance {
         if let Some(waiting) = transaction.and_then(|txn| waits.get(&txn)) {
             self.each_session(|other, live, _| {
                 let now = live.0.lock();
-                let former = now.former.as_ref().filter(|_| undone);
-                let mut own = now.transaction.into_iter().chain(former.map(|f| f.0));
+                let prior = now.prior.as_ref().filter(|_| undone);
+                let mut own = now.transaction.into_iter().chain(prior.map(|f| f.0));
                 let known = own.any(|txn| waiting.blockers.contains(&txn));
                 let holds = waiting.table.is_some_and(|(table, lock)| {
-                    let undone = former.into_iter().flat_map(|(_, tables)| tables);
+                    let undone = prior.into_iter().flat_map(|(_, tables)| tables);
                     let mut held = now.tables.iter().chain(undone);
                     held.any(|(other, held)| *other == table && held.conflicts(lock))
                 });
@@ -459,7 +460,7 @@ fn may_signal(roles: &Roles, me: Oid, role: Oid, terminate: bool) -> Result<()> 
 
 impl Session {
     /// A statement begins, at the time that the context knows.
-    pub(super) fn shows(&mut self, text: &str) {
+    pub(super) fn report_activity(&mut self, text: &str) {
         let since = self.context.statement_time.get();
         self.account(since);
         let transaction_start = match self.in_transaction() {
@@ -470,14 +471,14 @@ impl Session {
     }
 
     /// A statement of a text is about to run: its time is counted from here.
-    pub(super) fn counts(&mut self, statement: &Statement) {
+    pub(super) fn begin_timing(&mut self, statement: &Statement) {
         let since = self.context.statement_time.get();
         let tracked = self.context.settings.borrow().typed().track_statements;
         let counted = match tracked && statement.parsed().is_some() {
             true => Some(self.counted(statement)),
             false => None,
         };
-        self.running = Some(Running {
+        self.running = Some(RunningStatement {
             since,
             text: Rc::clone(&statement.text),
             counted,
@@ -488,16 +489,17 @@ impl Session {
     /// What the session is about to tell its client is all there is to tell: its statement is over.
     pub fn waits_for_client(&mut self) {
         let state = match self.status() {
-            b'T' => State::InTransaction,
-            b'E' => State::Failed,
-            _ => State::Idle,
+            b'T' => BackendState::InTransaction,
+            b'E' => BackendState::Failed,
+            _ => BackendState::Idle,
         };
         let now = self.context.clock_time();
         self.account(now);
-        let transaction_start = (state != State::Idle).then(|| self.context.transaction_time.get());
+        let transaction_start =
+            (state != BackendState::Idle).then(|| self.context.transaction_time.get());
         let undone = self.subtransaction.as_ref().map(|part| part.open());
         let open = undone.as_deref().map_or(self.open.as_ref(), Option::as_ref);
-        let open = open.filter(|_| state != State::Idle);
+        let open = open.filter(|_| state != BackendState::Idle);
         let tables = open.into_iter().flat_map(|open| open.txn.tables_held());
         self.context
             .live

@@ -1,9 +1,10 @@
 //! Advisory locks: locks of numbers that mean something to applications only.
 //!
 //! Owns: who holds and who waits for each of them ([`AdvisoryLocks`], one table per server), and what a session holds
-//! ([`Holdings`]). A lock is asked for inside an expression, which cannot wait. A statement gives up the evaluation,
-//! waits, and makes it again (`exec::wait`), so the rest of it happens when the lock is had. An expression that stands
-//! alone is waited for when it has been evaluated, before its value leaves ([`Session::wait_for_advisory_locks`]).
+//! ([`SessionLocks`]). A lock is asked for inside an expression, which cannot wait. A statement gives up the
+//! evaluation, waits, and makes it again (`exec::wait`), so the rest of it happens when the lock is had. An expression
+//! that stands alone is waited for when it has been evaluated, before its value leaves
+//! ([`Session::wait_for_advisory_locks`]).
 //!
 //! Rules: shared locks go with each other, exclusive ones with nothing but the same session's. Who waited longest gets
 //! the lock, and nobody overtakes who waits, unless he has that very lock already, or one that the other waits for: he
@@ -23,10 +24,10 @@
 
 use super::Session;
 use super::context::SessionContext;
-use super::run::guarded;
+use super::run::run_with_limits;
 use foldhash::fast::FixedState;
 use logstead_engine::{CommitWait, Csn, Engine};
-use logstead_sql_catalog::context::{AdvisoryLockRow, AdvisoryWanted};
+use logstead_sql_catalog::context::{AdvisoryLockRequest, AdvisoryLockRow};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::SqlState;
@@ -41,7 +42,7 @@ use std::task::{Context, Poll, Waker};
 
 /// What is locked: a database's number, as `pg_locks` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Key {
+pub(super) struct LockTag {
     pub(super) database: Oid,
     pub(super) class: u32,
     pub(super) object: u32,
@@ -49,24 +50,24 @@ pub(super) struct Key {
     pub(super) kind: i16,
 }
 
-impl Key {
+impl LockTag {
     fn hash(&self) -> u64 {
         FixedState::default().hash_one(self)
     }
 
     /// The key that a function's arguments name.
-    fn of(database: Oid, args: &[Datum]) -> Result<Key> {
+    fn of(database: Oid, args: &[Datum]) -> Result<LockTag> {
         match args {
             [Datum::Int8(key)] => {
                 let bits = key.cast_unsigned();
-                Ok(Key {
+                Ok(LockTag {
                     database,
                     class: (bits >> 32) as u32,
                     object: bits as u32,
                     kind: 1,
                 })
             }
-            [Datum::Int4(class), Datum::Int4(object)] => Ok(Key {
+            [Datum::Int4(class), Datum::Int4(object)] => Ok(LockTag {
                 database,
                 class: class.cast_unsigned(),
                 object: object.cast_unsigned(),
@@ -79,55 +80,55 @@ impl Key {
 
 /// How it is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Mode {
+pub(super) enum AdvisoryLockMode {
     Shared,
     Exclusive,
 }
 
-impl Mode {
+impl AdvisoryLockMode {
     fn name(self) -> &'static str {
         match self {
-            Mode::Shared => "ShareLock",
-            Mode::Exclusive => "ExclusiveLock",
+            AdvisoryLockMode::Shared => "ShareLock",
+            AdvisoryLockMode::Exclusive => "ExclusiveLock",
         }
     }
 }
 
-fn conflict(a: Mode, b: Mode) -> bool {
-    a == Mode::Exclusive || b == Mode::Exclusive
+fn conflict(a: AdvisoryLockMode, b: AdvisoryLockMode) -> bool {
+    a == AdvisoryLockMode::Exclusive || b == AdvisoryLockMode::Exclusive
 }
 
 /// All advisory locks of a server.
 pub(super) struct AdvisoryLocks {
-    table: Mutex<Table>,
+    table: Mutex<LockTable>,
     /// It keeps what was left with locks that were given back.
     engine: Engine,
 }
 
 #[derive(Default)]
-struct Table {
-    locks: BTreeMap<Key, Lock>,
+struct LockTable {
+    locks: BTreeMap<LockTag, Lock>,
     /// What each session that waits is in the queue of. It waits for one lock at most.
-    waiting: HashMap<i32, Key>,
+    waiting: HashMap<i32, LockTag>,
     next_ticket: u64,
 }
 
 #[derive(Default)]
 struct Lock {
     /// How often each session holds it, by process number and mode.
-    holders: BTreeMap<(i32, Mode), usize>,
+    holders: BTreeMap<(i32, AdvisoryLockMode), usize>,
     waiters: VecDeque<Waiter>,
 }
 
 struct Waiter {
     ticket: u64,
     pid: i32,
-    mode: Mode,
+    mode: AdvisoryLockMode,
     waker: Option<Waker>,
 }
 
 impl Lock {
-    fn held_against(&self, pid: i32, mode: Mode) -> impl Iterator<Item = i32> + '_ {
+    fn held_against(&self, pid: i32, mode: AdvisoryLockMode) -> impl Iterator<Item = i32> + '_ {
         let holders = self.holders.keys();
         holders
             .filter(move |(holder, held)| *holder != pid && conflict(*held, mode))
@@ -135,7 +136,7 @@ impl Lock {
     }
 
     /// Is it free for a newcomer?
-    fn is_free(&self, pid: i32, mode: Mode) -> bool {
+    fn is_free(&self, pid: i32, mode: AdvisoryLockMode) -> bool {
         self.holders.contains_key(&(pid, mode))
             || (self.held_against(pid, mode).next().is_none()
                 && !self
@@ -144,7 +145,7 @@ impl Lock {
                     .any(|w| w.pid != pid && conflict(w.mode, mode)))
     }
 
-    fn hold(&mut self, pid: i32, mode: Mode) {
+    fn hold(&mut self, pid: i32, mode: AdvisoryLockMode) {
         *self.holders.entry((pid, mode)).or_default() += 1;
     }
 
@@ -152,7 +153,7 @@ impl Lock {
     /// would wait for each other.
     fn place(&self, pid: i32) -> usize {
         let held_against = |waiter: &Waiter| {
-            [Mode::Shared, Mode::Exclusive]
+            [AdvisoryLockMode::Shared, AdvisoryLockMode::Exclusive]
                 .into_iter()
                 .any(|held| conflict(held, waiter.mode) && self.holders.contains_key(&(pid, held)))
         };
@@ -161,13 +162,13 @@ impl Lock {
     }
 
     /// Can who stands in front of the others from `place` on have it at once?
-    fn is_free_at(&self, place: usize, pid: i32, mode: Mode) -> bool {
+    fn is_free_at(&self, place: usize, pid: i32, mode: AdvisoryLockMode) -> bool {
         let mut ahead = self.waiters.iter().take(place);
         !ahead.any(|w| conflict(w.mode, mode)) && self.held_against(pid, mode).next().is_none()
     }
 
     /// Gives it to those at the head of the queue that it is free for.
-    fn hand_on(&mut self, waiting: &mut HashMap<i32, Key>) {
+    fn hand_on(&mut self, waiting: &mut HashMap<i32, LockTag>) {
         while let Some(first) = self.waiters.front()
             && self.held_against(first.pid, first.mode).next().is_none()
             && let Some(first) = self.waiters.pop_front()
@@ -181,8 +182,8 @@ impl Lock {
     }
 }
 
-impl Table {
-    fn hand_on(&mut self, key: Key) {
+impl LockTable {
+    fn hand_on(&mut self, key: LockTag) {
         if let Some(lock) = self.locks.get_mut(&key) {
             lock.hand_on(&mut self.waiting);
             if lock.holders.is_empty() && lock.waiters.is_empty() {
@@ -232,9 +233,9 @@ impl AdvisoryLocks {
     }
 
     /// What those did who had a lock before that is had now, as far as it is not durable.
-    pub(super) fn left(&self, key: Key, mode: Mode) -> CommitWait {
+    pub(super) fn left(&self, key: LockTag, mode: AdvisoryLockMode) -> CommitWait {
         let mut left = CommitWait::none();
-        for before in [Mode::Shared, Mode::Exclusive] {
+        for before in [AdvisoryLockMode::Shared, AdvisoryLockMode::Exclusive] {
             if conflict(before, mode) {
                 left.merge(&self.engine.handed_over(key.hash(), before as usize));
             }
@@ -243,7 +244,7 @@ impl AdvisoryLocks {
     }
 
     /// Takes a lock if it is free.
-    pub(super) fn take(&self, key: Key, pid: i32, mode: Mode) -> bool {
+    pub(super) fn take(&self, key: LockTag, pid: i32, mode: AdvisoryLockMode) -> bool {
         let mut table = self.table.lock();
         if let Some(lock) = table.locks.get(&key)
             && !lock.is_free(pid, mode)
@@ -257,7 +258,12 @@ impl AdvisoryLocks {
     /// Stands in line for a lock, in front of those who wait for what the session holds of it (PostgreSQL's
     /// `ProcSleep`).
     /// It has the lock at once if that is free there; 40P01 if those before wait for this session.
-    pub(super) fn queue(&self, key: Key, pid: i32, mode: Mode) -> Result<Wait<'_>> {
+    pub(super) fn queue(
+        &self,
+        key: LockTag,
+        pid: i32,
+        mode: AdvisoryLockMode,
+    ) -> Result<AdvisoryLockWait<'_>> {
         let mut table = self.table.lock();
         let ticket = table.next_ticket;
         table.next_ticket += 1;
@@ -278,7 +284,7 @@ impl AdvisoryLocks {
         }
         let circle = !free && table.waits_in_a_circle(pid);
         drop(table);
-        let wait = Wait {
+        let wait = AdvisoryLockWait {
             locks: self,
             key,
             pid,
@@ -293,7 +299,13 @@ impl AdvisoryLocks {
     }
 
     /// Gives a lock back as often as `times` says. `committed`: the newest that the session has committed, if anything.
-    fn give_back(&self, (key, mode): (Key, Mode), pid: i32, times: usize, committed: Csn) {
+    fn give_back(
+        &self,
+        (key, mode): (LockTag, AdvisoryLockMode),
+        pid: i32,
+        times: usize,
+        committed: Csn,
+    ) {
         if committed > Csn::ZERO {
             // Before anybody can take it.
             self.engine.hand_over(key.hash(), mode as usize, committed);
@@ -345,16 +357,16 @@ impl AdvisoryLocks {
 }
 
 /// A place in a lock's queue; dropped before the lock is had, it is given up.
-pub(super) struct Wait<'l> {
+pub(super) struct AdvisoryLockWait<'l> {
     locks: &'l AdvisoryLocks,
-    key: Key,
+    key: LockTag,
     pid: i32,
-    mode: Mode,
+    mode: AdvisoryLockMode,
     ticket: u64,
     taken: bool,
 }
 
-impl Future for Wait<'_> {
+impl Future for AdvisoryLockWait<'_> {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
@@ -380,7 +392,7 @@ impl Future for Wait<'_> {
     }
 }
 
-impl Drop for Wait<'_> {
+impl Drop for AdvisoryLockWait<'_> {
     fn drop(&mut self) {
         if self.taken {
             return;
@@ -415,15 +427,15 @@ const LOCKS_MAX: usize = 10_000;
 
 /// Locks of one session.
 #[derive(Default)]
-pub(super) struct Holdings {
+pub(super) struct SessionLocks {
     /// How often the session holds each.
-    session: BTreeMap<(Key, Mode), usize>,
+    session: BTreeMap<(LockTag, AdvisoryLockMode), usize>,
     /// What its transaction holds: by the number of savepoints that stood then, how often.
-    transaction: BTreeMap<(Key, Mode), BTreeMap<usize, usize>>,
+    transaction: BTreeMap<(LockTag, AdvisoryLockMode), BTreeMap<usize, usize>>,
     /// What the running statement has still to wait for; whether it is the transaction's.
-    wanted: Vec<(Key, Mode, bool)>,
+    wanted: Vec<(LockTag, AdvisoryLockMode, bool)>,
     /// What a part of it that was given up has waited for and not asked for again.
-    pub(super) granted: Vec<(Key, Mode, bool)>,
+    pub(super) granted: Vec<(LockTag, AdvisoryLockMode, bool)>,
     /// What to warn of when the statement has run.
     warnings: Vec<String>,
     /// What the former holders of locks did that unsent answers tell of.
@@ -433,15 +445,15 @@ pub(super) struct Holdings {
 }
 
 /// Locks of a transaction that its session has done with.
-pub(super) struct Kept {
+pub(super) struct DetachedLocks {
     /// How often it holds each.
-    locks: Vec<((Key, Mode), usize)>,
+    locks: Vec<((LockTag, AdvisoryLockMode), usize)>,
     pid: i32,
     /// The newest that the session had committed.
     committed: Csn,
 }
 
-impl Kept {
+impl DetachedLocks {
     pub(super) fn is_empty(&self) -> bool {
         self.locks.is_empty()
     }
@@ -454,9 +466,9 @@ impl Kept {
 }
 
 /// A session's part of the table, for the functions.
-pub(super) struct Advisor<'s> {
+pub(super) struct AdvisoryLockFunctions<'s> {
     pub(super) locks: &'s AdvisoryLocks,
-    pub(super) holdings: &'s mut Holdings,
+    pub(super) holdings: &'s mut SessionLocks,
     pub(super) database: Oid,
     pub(super) pid: i32,
     pub(super) level: usize,
@@ -464,13 +476,13 @@ pub(super) struct Advisor<'s> {
     pub(super) depends_on: &'s RefCell<CommitWait>,
 }
 
-impl Advisor<'_> {
+impl AdvisoryLockFunctions<'_> {
     /// A blocking function: its value, if the lock was free or has been waited for; else what to wait for.
     pub(super) fn ask(
         mut self,
         name: &str,
         args: &[Datum],
-    ) -> Result<Result<Datum, AdvisoryWanted>> {
+    ) -> Result<Result<Datum, AdvisoryLockRequest>> {
         let Some((key, mode, of_transaction)) = self.wanted(name, args)? else {
             return Err(SqlError::internal("no function that waits for a lock"));
         };
@@ -487,30 +499,38 @@ impl Advisor<'_> {
         if self.take(key, mode, of_transaction) {
             return Ok(Ok(void));
         }
-        Ok(Err(AdvisoryWanted {
+        Ok(Err(AdvisoryLockRequest {
             class: key.class,
             object: key.object,
             kind: key.kind,
-            shared: mode == Mode::Shared,
+            shared: mode == AdvisoryLockMode::Shared,
             of_transaction,
         }))
     }
 
     /// The lock that a blocking function wants, and whether it is the transaction's.
-    fn wanted(&self, name: &str, args: &[Datum]) -> Result<Option<(Key, Mode, bool)>> {
+    fn wanted(
+        &self,
+        name: &str,
+        args: &[Datum],
+    ) -> Result<Option<(LockTag, AdvisoryLockMode, bool)>> {
         let (rest, mode) = match name.strip_suffix("_shared") {
-            Some(rest) => (rest, Mode::Shared),
-            None => (name, Mode::Exclusive),
+            Some(rest) => (rest, AdvisoryLockMode::Shared),
+            None => (name, AdvisoryLockMode::Exclusive),
         };
         let of_transaction = match rest {
             "pg_advisory_lock" => false,
             "pg_advisory_xact_lock" => true,
             _ => return Ok(None),
         };
-        Ok(Some((Key::of(self.database, args)?, mode, of_transaction)))
+        Ok(Some((
+            LockTag::of(self.database, args)?,
+            mode,
+            of_transaction,
+        )))
     }
 
-    fn refuse_too_many(&self, key: Key, mode: Mode) -> Result<()> {
+    fn refuse_too_many(&self, key: LockTag, mode: AdvisoryLockMode) -> Result<()> {
         if self.holdings.len() < LOCKS_MAX || self.holdings.holds(key, mode) {
             return Ok(());
         }
@@ -522,7 +542,7 @@ impl Advisor<'_> {
     }
 
     /// Takes the lock if it is free.
-    fn take(&mut self, key: Key, mode: Mode, of_transaction: bool) -> bool {
+    fn take(&mut self, key: LockTag, mode: AdvisoryLockMode, of_transaction: bool) -> bool {
         let taken = self.locks.take(key, self.pid, mode);
         if taken {
             self.holdings
@@ -547,10 +567,10 @@ impl Advisor<'_> {
             },
         };
         let (rest, mode) = match rest.strip_suffix("_shared") {
-            Some(rest) => (rest, Mode::Shared),
-            None => (rest, Mode::Exclusive),
+            Some(rest) => (rest, AdvisoryLockMode::Shared),
+            None => (rest, AdvisoryLockMode::Exclusive),
         };
-        let key = Key::of(self.database, args)?;
+        let key = LockTag::of(self.database, args)?;
         if rest == "unlock" && !tries {
             return Ok(Some(Datum::Bool(self.unlock(key, mode))));
         }
@@ -570,7 +590,7 @@ impl Advisor<'_> {
         }))
     }
 
-    fn unlock(&mut self, key: Key, mode: Mode) -> bool {
+    fn unlock(&mut self, key: LockTag, mode: AdvisoryLockMode) -> bool {
         let Some(count) = self.holdings.session.get_mut(&(key, mode)) else {
             let text = format!("you don't own a lock of type {}", mode.name());
             self.holdings.warnings.push(text);
@@ -590,16 +610,16 @@ impl Advisor<'_> {
     }
 }
 
-impl Holdings {
+impl SessionLocks {
     fn len(&self) -> usize {
         self.session.len() + self.transaction.len() + self.wanted.len()
     }
 
-    fn holds(&self, key: Key, mode: Mode) -> bool {
+    fn holds(&self, key: LockTag, mode: AdvisoryLockMode) -> bool {
         self.session.contains_key(&(key, mode)) || self.transaction.contains_key(&(key, mode))
     }
 
-    pub(super) fn note(&mut self, key: Key, mode: Mode, level: Option<usize>) {
+    pub(super) fn note(&mut self, key: LockTag, mode: AdvisoryLockMode, level: Option<usize>) {
         let lock = (key, mode);
         let times = match level {
             Some(level) => {
@@ -669,9 +689,9 @@ impl Holdings {
     }
 
     /// What the transaction holds: whoever takes it gives it back when the transaction is over.
-    pub(super) fn take_transaction(&mut self, pid: i32) -> Kept {
+    pub(super) fn take_transaction(&mut self, pid: i32) -> DetachedLocks {
         let taken = std::mem::take(&mut self.transaction).into_iter();
-        Kept {
+        DetachedLocks {
             locks: taken
                 .map(|(lock, levels)| (lock, levels.into_values().sum()))
                 .collect(),
@@ -728,7 +748,7 @@ impl Session {
                 let wait = instance.wait_in_queue(key, pid, mode, signals.statement());
                 // While it waits the worker has nothing of this session to do.
                 let was_working = self.working.take().is_some();
-                let waited = guarded(&signals, limits, wait).await;
+                let waited = run_with_limits(&signals, limits, wait).await;
                 if was_working {
                     self.begin_request();
                 }

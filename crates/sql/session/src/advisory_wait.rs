@@ -3,10 +3,10 @@
 //! Who waits for a row or a table knows nothing of advisory locks. So who waits for one of these looks whom those wait for who are in the way, whatever for,
 //! when the wait begins and every second.
 
-use super::advisory::{Key, Mode, deadlock};
+use super::advisory::{AdvisoryLockMode, LockTag, deadlock};
 use super::context::SessionContext;
 use super::instance::Instance;
-use logstead_sql_catalog::context::AdvisoryWanted;
+use logstead_sql_catalog::context::AdvisoryLockRequest;
 use logstead_sql_exec::Cancel;
 use logstead_sql_types::error::Result;
 use std::collections::HashSet;
@@ -22,9 +22,9 @@ impl Instance {
     /// Waits for a lock in its queue, and fails with 40P01 if those in the way wait for this session, whatever for.
     pub(super) async fn wait_in_queue(
         &self,
-        key: Key,
+        key: LockTag,
         pid: i32,
-        mode: Mode,
+        mode: AdvisoryLockMode,
         statement: &Cancel,
     ) -> Result<()> {
         let mut wait = std::pin::pin!(self.advisory.queue(key, pid, mode)?);
@@ -62,16 +62,16 @@ impl Instance {
 
 impl SessionContext {
     /// Waits for a lock that an expression wants, which asks for it again.
-    pub(super) async fn wait_for_wanted(&self, wanted: AdvisoryWanted) -> Result<()> {
-        let key = Key {
+    pub(super) async fn wait_for_wanted(&self, wanted: AdvisoryLockRequest) -> Result<()> {
+        let key = LockTag {
             database: self.catalog.borrow().database,
             class: wanted.class,
             object: wanted.object,
             kind: wanted.kind,
         };
         let mode = match wanted.shared {
-            true => Mode::Shared,
-            false => Mode::Exclusive,
+            true => AdvisoryLockMode::Shared,
+            false => AdvisoryLockMode::Exclusive,
         };
         if !self.instance.advisory.take(key, self.pid, mode) {
             let signals = Arc::clone(&self.signals);

@@ -6,16 +6,16 @@
 //!
 //! Why the answer is the same: an integer literal that fits is of type integer, as the parameter is, and the two are equal
 //! wherever an expression is expected. Where a literal means something else (a position in ORDER BY, a length in a type,
-//! a LIMIT) a parameter is refused, or the plan is no statement by key; only statements by key are run lifted
+//! a LIMIT) a parameter is refused, or the plan is no statement by key; only statements by key are run with parameters
 //! ([`Prepared::is_by_key`](logstead_sql_exec::Prepared::is_by_key)), and those give or write one row at most, so that
 //! neither order nor grouping can show, and no plan could be better for knowing the value.
 //!
-//! Invariant: whatever goes wrong before the lifted statement is planned and locked, the text is run as it stands: errors
-//! of syntax and meaning, with their positions, are those of the text that the client sent.
+//! Invariant: whatever goes wrong before the parameterized statement is planned and locked, the text is run as it
+//! stands: errors of syntax and meaning, with their positions, are those of the text that the client sent.
 
-use super::cache::Lifting;
+use super::cache::AutoParameterize;
 use super::statement::Statement;
-use super::transaction::Block;
+use super::transaction::BlockState;
 use super::{Client, Session, run};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, oid};
@@ -26,7 +26,7 @@ const LITERALS_MAX: usize = 32;
 
 /// A text without its integers.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Lifted {
+pub(super) struct ParameterizedText {
     /// The text with `$1`, `$2`... in their place.
     pub(super) text: String,
     /// The integers.
@@ -39,12 +39,12 @@ fn is_word(byte: u8) -> bool {
 
 /// Lifts all integers; `None` if there are none, or if the text has anything that would need a real tokenizer: comments,
 /// backslashes, dollars, numbers that are no integers.
-pub(super) fn lift(text: &str) -> Option<Lifted> {
+pub(super) fn parameterize(text: &str) -> Option<ParameterizedText> {
     if text.len() > TEXT_BYTES_MAX {
         return None;
     }
     let bytes = text.as_bytes();
-    let mut lifted = Lifted {
+    let mut parameterized = ParameterizedText {
         text: String::with_capacity(text.len() + 8),
         params: Vec::with_capacity(8),
     };
@@ -76,13 +76,13 @@ pub(super) fn lift(text: &str) -> Option<Lifted> {
                     return None;
                 }
                 let value: i32 = text[at..end].parse().ok()?;
-                if lifted.params.len() == LITERALS_MAX {
+                if parameterized.params.len() == LITERALS_MAX {
                     return None;
                 }
-                lifted.text.push_str(&text[copied..at]);
-                lifted.params.push(Datum::Int4(value));
-                lifted.text.push('$');
-                push_small(lifted.params.len(), &mut lifted.text);
+                parameterized.text.push_str(&text[copied..at]);
+                parameterized.params.push(Datum::Int4(value));
+                parameterized.text.push('$');
+                push_small(parameterized.params.len(), &mut parameterized.text);
                 (at, copied) = (end, end);
             }
             byte if is_word(byte) => {
@@ -91,11 +91,11 @@ pub(super) fn lift(text: &str) -> Option<Lifted> {
             _ => at += 1,
         }
     }
-    if lifted.params.is_empty() {
+    if parameterized.params.is_empty() {
         return None;
     }
-    lifted.text.push_str(&text[copied..]);
-    Some(lifted)
+    parameterized.text.push_str(&text[copied..]);
+    Some(parameterized)
 }
 
 /// Appends a number of at most two digits.
@@ -108,38 +108,47 @@ fn push_small(number: usize, text: &mut String) {
 }
 
 impl Session {
-    /// Runs `text` lifted; false if it is to be run as it stands.
-    pub(super) async fn run_lifted(&mut self, text: &str, client: &mut dyn Client) -> Result<bool> {
+    /// Runs `text` with parameters; false if it is to be run as it stands.
+    pub(super) async fn run_parameterized(
+        &mut self,
+        text: &str,
+        client: &mut dyn Client,
+    ) -> Result<bool> {
         let Some((statement, params)) = self.lifted(text) else {
             return Ok(false);
         };
-        self.shows(text);
-        self.counts(&statement);
+        self.report_activity(text);
+        self.begin_timing(&statement);
         let plan = self.prepare_run(&statement).await?;
         // DDL may have come between: then it is another plan.
         if !plan.is_by_key() {
             return Ok(false);
         }
         let rows = self.run_to_end(&plan, &params, client).await?;
-        if self.block == Block::None {
+        if self.block == BlockState::None {
             self.commit(client).await?;
         }
-        client.command_complete(&run::Tag(plan.command, rows));
+        client.command_complete(&run::CommandTag(plan.command, rows));
         self.worker.step();
         Ok(true)
     }
 
     /// The statement that `text` is without its integers, if it is known to be one by key.
     fn lifted(&mut self, text: &str) -> Option<(Statement, Vec<Datum>)> {
-        if self.block == Block::Failed || self.has_private_catalog() || self.is_held_by_as_of() {
+        if self.block == BlockState::Failed || self.has_private_catalog() || self.is_held_by_as_of()
+        {
             return None;
         }
-        let Lifted { text, params } = lift(text)?;
+        let ParameterizedText { text, params } = parameterize(text)?;
         let catalog = self.catalog().ok()?.csn;
-        let lifting = self.worker.caches.borrow_mut().lifting(&text, catalog);
-        let parsed = match lifting {
-            Lifting::No => return None,
-            Lifting::Yes(parsed) => parsed,
+        let parameterization = self
+            .worker
+            .caches
+            .borrow_mut()
+            .parameterization(&text, catalog);
+        let parsed = match parameterization {
+            AutoParameterize::No => return None,
+            AutoParameterize::Yes(parsed) => parsed,
         };
         let types = vec![Some(oid::INT4); params.len()];
         let statement = Statement::new(parsed, Some(0), types);
@@ -153,7 +162,7 @@ impl Session {
             });
         if !by_key {
             let mut caches = self.worker.caches.borrow_mut();
-            caches.refuse_lifting(&statement.text.text, catalog);
+            caches.refuse_parameterization(&statement.text.text, catalog);
             return None;
         }
         Some((statement, params))
@@ -164,15 +173,15 @@ impl Session {
 mod tests {
     use super::*;
 
-    fn lifted(text: &str) -> Option<(String, Vec<i32>)> {
-        let numbers = |lifted: Lifted| {
-            let params = lifted.params.iter().map(|datum| match datum {
+    fn parameterized(text: &str) -> Option<(String, Vec<i32>)> {
+        let numbers = |parameterized: ParameterizedText| {
+            let params = parameterized.params.iter().map(|datum| match datum {
                 Datum::Int4(number) => *number,
                 other => panic!("not an integer: {other:?}"),
             });
-            (lifted.text.clone(), params.collect())
+            (parameterized.text.clone(), params.collect())
         };
-        lift(text).map(numbers)
+        parameterize(text).map(numbers)
     }
 
     fn some(text: &str, params: &[i32]) -> Option<(String, Vec<i32>)> {
@@ -182,19 +191,22 @@ mod tests {
     #[test]
     fn integers_are_lifted_and_nothing_else() {
         assert_eq!(
-            lifted("UPDATE t1 SET v2=v2+-7 WHERE id = 4711;"),
+            parameterized("UPDATE t1 SET v2=v2+-7 WHERE id = 4711;"),
             some("UPDATE t1 SET v2=v2+-$1 WHERE id = $2;", &[7, 4711])
         );
         assert_eq!(
-            lifted("SELECT \"a 1\", '2''3' FROM tä9 WHERE x IN (4,05) AND y='6'"),
+            parameterized("SELECT \"a 1\", '2''3' FROM tä9 WHERE x IN (4,05) AND y='6'"),
             some(
                 "SELECT \"a 1\", '2''3' FROM tä9 WHERE x IN ($1,$2) AND y='6'",
                 &[4, 5]
             )
         );
-        assert_eq!(lifted("SELECT 2147483647"), some("SELECT $1", &[i32::MAX]));
+        assert_eq!(
+            parameterized("SELECT 2147483647"),
+            some("SELECT $1", &[i32::MAX])
+        );
         let many: Vec<String> = (1..=12).map(|i| i.to_string()).collect();
-        let (text, params) = lifted(&many.join(",")).expect("twelve");
+        let (text, params) = parameterized(&many.join(",")).expect("twelve");
         assert!(text.ends_with(",$9,$10,$11,$12"), "{text}");
         assert_eq!(params, (1..=12).collect::<Vec<_>>());
     }
@@ -218,20 +230,20 @@ mod tests {
             "SELECT \"open 1",
             "SELECT 1é",
         ] {
-            assert_eq!(lifted(text), None, "{text}");
+            assert_eq!(parameterized(text), None, "{text}");
         }
         assert_eq!(
-            lifted(&format!("SELECT 1 {}", " ".repeat(TEXT_BYTES_MAX))),
+            parameterized(&format!("SELECT 1 {}", " ".repeat(TEXT_BYTES_MAX))),
             None
         );
-        assert_eq!(lifted(&"1,".repeat(LITERALS_MAX + 1)), None);
+        assert_eq!(parameterized(&"1,".repeat(LITERALS_MAX + 1)), None);
     }
 
     proptest::proptest! {
         /// Whatever the text: nothing panics, and putting the integers back gives a text that means the same.
         #[test]
         fn integers_put_back_are_lifted_again(text in "([a-z_ä.,;=()\\-+ ]|'|\"|[0-9]{1,3}|SELECT |''|\\\\|--|/\\*){0,30}") {
-            if let Some((kind, params)) = lifted(&text) {
+            if let Some((kind, params)) = parameterized(&text) {
                 let mut back = String::new();
                 let mut rest = params.iter();
                 for piece in kind.split_inclusive('$') {
@@ -243,7 +255,7 @@ mod tests {
                     }
                 }
                 proptest::prop_assert!(rest.next().is_none());
-                proptest::prop_assert_eq!(lifted(&back), Some((kind, params)));
+                proptest::prop_assert_eq!(parameterized(&back), Some((kind, params)));
             }
         }
     }

@@ -15,10 +15,12 @@ use super::instance::{Instance, WorkerSessions};
 use super::{Session, StartupRequest};
 use logstead_engine::RowRef;
 use logstead_sql_catalog::role::BOOTSTRAP;
-use logstead_sql_catalog::{Autoanalyzed, Catalog, Relation, known_rows, live_rows, rows_changed};
+use logstead_sql_catalog::{
+    AutoanalyzeEntry, Catalog, Relation, known_rows, live_rows, rows_changed,
+};
 use logstead_sql_exec::{RowSink, StoredColumn};
 use logstead_sql_plan::OutputColumn;
-use logstead_sql_types::error::{Fields, Result, SqlError};
+use logstead_sql_types::error::{ErrorFields, Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::TableId;
 use parking_lot::Mutex;
@@ -31,24 +33,24 @@ const LOCK_MS: u32 = 100;
 
 /// When tables were analyzed by themselves, by database and table, since the server started.
 #[derive(Default)]
-pub(super) struct Done(Mutex<HashMap<(Oid, Oid), Autoanalyzed>>);
+pub(super) struct AutoanalyzeHistory(Mutex<HashMap<(Oid, Oid), AutoanalyzeEntry>>);
 
-impl Done {
-    fn note(&self, database: Oid, table: Oid, done: Autoanalyzed) {
+impl AutoanalyzeHistory {
+    fn note(&self, database: Oid, table: Oid, done: AutoanalyzeEntry) {
         let mut all = self.0.lock();
         let count = all.get(&(database, table)).map_or(0, |old| old.count);
         let count = count + 1;
-        all.insert((database, table), Autoanalyzed { count, ..done });
+        all.insert((database, table), AutoanalyzeEntry { count, ..done });
     }
 
     /// The last time of a table.
-    pub(super) fn of(&self, database: Oid, table: Oid) -> Option<Autoanalyzed> {
+    pub(super) fn of(&self, database: Oid, table: Oid) -> Option<AutoanalyzeEntry> {
         self.0.lock().get(&(database, table)).copied()
     }
 }
 
 /// A table that is due.
-struct Due {
+struct AnalyzeCandidate {
     table: Oid,
     /// With its schema, in quotes.
     name: String,
@@ -60,7 +62,7 @@ struct Due {
 const TABLES_PER_STEP: usize = 1_024;
 
 /// The tables of a database that are due, by OID.
-async fn due(instance: &Instance, catalog: &Catalog) -> Vec<Due> {
+async fn due(instance: &Instance, catalog: &Catalog) -> Vec<AnalyzeCandidate> {
     let settings = instance.settings.now();
     let number = |name: &str, otherwise: f64| {
         let value = settings.get(name);
@@ -78,7 +80,7 @@ async fn due(instance: &Instance, catalog: &Catalog) -> Vec<Due> {
             tokio::task::yield_now().await;
         }
         if table.has_rows() && !table.is_temporary() && is_due(table) {
-            found.push(Due {
+            found.push(AnalyzeCandidate {
                 table: table.oid,
                 name: format!("{}.{}", quoted(&table.schema_name), quoted(&table.name)),
                 storage: table.storage,
@@ -106,7 +108,7 @@ pub async fn analyze_changed(worker: &Rc<WorkerSessions>) {
             let done = analyze(worker, &catalog.database_name, name).await;
             match done {
                 Ok(()) => {
-                    let done = Autoanalyzed {
+                    let done = AutoanalyzeEntry {
                         at: instance.env.clock.now_micros_since_2000(),
                         count: 0,
                         storage: due.storage,
@@ -146,7 +148,7 @@ async fn analyze(worker: &Rc<WorkerSessions>, database: &str, table: &str) -> Re
         ..StartupRequest::default()
     };
     let mut session = Session::open(worker, request)?;
-    let mut heard = Heard::default();
+    let mut heard = ErrorCollector::default();
     session.begin_request();
     let ran = session
         .simple_query(&format!("ANALYZE {table}"), &mut heard)
@@ -164,11 +166,11 @@ async fn analyze(worker: &Rc<WorkerSessions>, database: &str, table: &str) -> Re
 
 /// The client that there is not: it keeps the error.
 #[derive(Default)]
-struct Heard {
+struct ErrorCollector {
     error: Option<SqlError>,
 }
 
-impl RowSink for Heard {
+impl RowSink for ErrorCollector {
     fn row(&mut self, _row: &[Datum]) -> Result<()> {
         Ok(())
     }
@@ -178,7 +180,7 @@ impl RowSink for Heard {
     }
 }
 
-impl Client for Heard {
+impl Client for ErrorCollector {
     fn open(&mut self, _context: Rc<SessionContext>) {}
     fn start_rows(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
     fn row_description(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
@@ -190,7 +192,7 @@ impl Client for Heard {
     fn error(&mut self, error: &SqlError) {
         self.error = Some(error.clone());
     }
-    fn notice(&mut self, _severity: &'static str, _fields: &Fields) {}
+    fn notice(&mut self, _severity: &'static str, _fields: &ErrorFields) {}
     fn parameter_status(&mut self, _name: &str, _value: &str) {}
     fn copy_in(&mut self, _columns: usize, _binary: bool) {}
     fn copy_input<'a>(

@@ -5,8 +5,8 @@
 //! is full, so what is in use stays. A text is kept from its second coming on: most texts that are not prepared never come again, and
 //! thousands of trees and plans that nobody asks for cost more, in memory that is always cold, than the parsing.
 
-use super::statement::{CachedPlan, MadeFor};
-use super::statistics::AtHand;
+use super::statement::{CachedPlan, PlanRole};
+use super::statistics::CachedPgssEntry;
 use logstead_sql_catalog::Catalog;
 use logstead_sql_parse::{self as parse, Parsed};
 use logstead_sql_types::error::Result;
@@ -79,7 +79,7 @@ impl<K: Hash + Eq, V: Clone> Generations<K, V> {
 pub(super) struct ParsedText {
     pub(super) text: Rc<str>,
     pub(super) statements: Vec<Parsed>,
-    pub(super) counted: AtHand,
+    pub(super) counted: CachedPgssEntry,
 }
 
 impl ParsedText {
@@ -87,7 +87,7 @@ impl ParsedText {
         Rc::new(ParsedText {
             text,
             statements,
-            counted: AtHand::default(),
+            counted: CachedPgssEntry::default(),
         })
     }
 }
@@ -102,12 +102,12 @@ struct PlanKey {
     /// The version of its catalog, if it is of the past.
     past: Option<u64>,
     /// For whom it is, if that matters.
-    made_for: Option<MadeFor>,
+    made_for: Option<PlanRole>,
 }
 
-/// What is known of a text whose integers were lifted out (see [`lifted`](super::lifted)).
+/// What is known of a text whose integers were lifted out (see [`auto_parameterize`](super::auto_parameterize)).
 #[derive(Clone)]
-enum Kind {
+enum ParameterizationState {
     /// It came once: most texts never come again.
     Seen,
     /// It has been tried, with the catalog of this CSN, and is no statement by key.
@@ -115,15 +115,15 @@ enum Kind {
     Parsed(Rc<ParsedText>),
 }
 
-/// Whether to run a text lifted.
-pub(super) enum Lifting {
+/// Whether to run a text with parameters.
+pub(super) enum AutoParameterize {
     No,
     Yes(Rc<ParsedText>),
 }
 
 /// The caches of one worker.
 pub(super) struct Caches {
-    kinds: Generations<Rc<str>, Kind>,
+    kinds: Generations<Rc<str>, ParameterizationState>,
     /// Hashes of the texts that came once.
     seen: Generations<u64, ()>,
     hasher: foldhash::fast::RandomState,
@@ -164,33 +164,35 @@ impl Caches {
     }
 
     /// The single statement of `text`, whose integers were lifted out, from its second coming on.
-    pub(super) fn lifting(&mut self, text: &str, catalog: Csn) -> Lifting {
+    pub(super) fn parameterization(&mut self, text: &str, catalog: Csn) -> AutoParameterize {
         match self.kinds.get(text) {
-            Some(Kind::Parsed(parsed)) => Lifting::Yes(parsed),
-            Some(Kind::Refused(at)) if at == catalog => Lifting::No,
-            Some(Kind::Seen | Kind::Refused(_)) => {
+            Some(ParameterizationState::Parsed(parsed)) => AutoParameterize::Yes(parsed),
+            Some(ParameterizationState::Refused(at)) if at == catalog => AutoParameterize::No,
+            Some(ParameterizationState::Seen | ParameterizationState::Refused(_)) => {
                 let one = parse::parse_deep(text)
                     .ok()
                     .filter(|statements| statements.len() == 1);
                 let Some(statements) = one else {
-                    self.refuse_lifting(&text.into(), catalog);
-                    return Lifting::No;
+                    self.refuse_parameterization(&text.into(), catalog);
+                    return AutoParameterize::No;
                 };
                 let text: Rc<str> = text.into();
                 let parsed = ParsedText::new(Rc::clone(&text), statements);
-                self.kinds.insert(text, Kind::Parsed(Rc::clone(&parsed)));
-                Lifting::Yes(parsed)
+                self.kinds
+                    .insert(text, ParameterizationState::Parsed(Rc::clone(&parsed)));
+                AutoParameterize::Yes(parsed)
             }
             None => {
-                self.kinds.insert(text.into(), Kind::Seen);
-                Lifting::No
+                self.kinds.insert(text.into(), ParameterizationState::Seen);
+                AutoParameterize::No
             }
         }
     }
 
     /// The text is to be run as it stands, until the catalog changes.
-    pub(super) fn refuse_lifting(&mut self, text: &Rc<str>, catalog: Csn) {
-        self.kinds.insert(Rc::clone(text), Kind::Refused(catalog));
+    pub(super) fn refuse_parameterization(&mut self, text: &Rc<str>, catalog: Csn) {
+        self.kinds
+            .insert(Rc::clone(text), ParameterizationState::Refused(catalog));
     }
 
     /// A plan made with this catalog, if one is kept.
@@ -201,7 +203,7 @@ impl Caches {
         types: &[Option<Oid>],
         path: &Rc<[String]>,
         catalog: &Arc<Catalog>,
-        asker: MadeFor,
+        asker: PlanRole,
     ) -> Option<Rc<CachedPlan>> {
         let mut key = PlanKey {
             text: Rc::clone(text),
@@ -235,7 +237,10 @@ impl Caches {
         plan: &Rc<CachedPlan>,
     ) {
         let comes_again = self.texts.get(&**text).is_some()
-            || matches!(self.kinds.get(&**text), Some(Kind::Parsed(_)));
+            || matches!(
+                self.kinds.get(&**text),
+                Some(ParameterizationState::Parsed(_))
+            );
         if !comes_again {
             return;
         }

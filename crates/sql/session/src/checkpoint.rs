@@ -11,8 +11,8 @@
 //!
 //! Does not: take checkpoints by itself (the engine's `Checkpointer`), or know what one is.
 
-use super::instance::Waiting;
-use super::run::{Limits, guarded};
+use super::instance::WaitingGuard;
+use super::run::{Limits, run_with_limits};
 use super::{Reply, Session};
 use logstead_engine::{CheckpointError, Engine, FaultError, PagesError, RestorePointError};
 use logstead_env::Env;
@@ -27,7 +27,7 @@ use tokio::sync::oneshot;
 type Outcome = std::result::Result<(), CheckpointError>;
 
 #[derive(Default)]
-struct State {
+struct CheckpointQueue {
     waiting: Vec<oneshot::Sender<Outcome>>,
     /// There is a thread, and it will look at the list again.
     at_work: bool,
@@ -35,16 +35,16 @@ struct State {
 
 /// Who waits for a checkpoint.
 #[derive(Default)]
-pub(super) struct CheckpointRequests(Mutex<State>);
+pub(super) struct CheckpointRequests(Mutex<CheckpointQueue>);
 
 /// Answers nobody any more when the thread ends in a panic, so that those who wait are told and the next one who asks starts
 /// another.
-struct AtWork<'a>(&'a CheckpointRequests);
+struct CheckpointerGuard<'a>(&'a CheckpointRequests);
 
-impl Drop for AtWork<'_> {
+impl Drop for CheckpointerGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            *self.0.0.lock() = State::default();
+            *self.0.0.lock() = CheckpointQueue::default();
         }
     }
 }
@@ -69,7 +69,7 @@ impl CheckpointRequests {
 
     /// The thread.
     fn serve(&self, engine: &Engine) {
-        let _at_work = AtWork(self);
+        let _at_work = CheckpointerGuard(self);
         loop {
             let waiting = {
                 let mut state = self.0.lock();
@@ -149,8 +149,8 @@ impl Session {
         // Meanwhile the worker has nothing of this session to do.
         let was_working = self.working.take().is_some();
         let outcome = {
-            let _count = Waiting::new(&self.worker);
-            guarded(&signals, limits, done).await
+            let _count = WaitingGuard::new(&self.worker);
+            run_with_limits(&signals, limits, done).await
         };
         if was_working {
             self.begin_request();

@@ -4,7 +4,7 @@ use super::context::SessionContext;
 use logstead_engine::RowRef;
 use logstead_sql_exec::{RowSink, StoredColumn};
 use logstead_sql_plan::OutputColumn;
-use logstead_sql_types::error::{Fields, SqlError};
+use logstead_sql_types::error::{ErrorFields, SqlError};
 use logstead_sql_types::value::Datum;
 use std::fmt::Display;
 use std::future::Future;
@@ -52,7 +52,7 @@ pub trait Client: RowSink {
     /// Something failed.
     fn error(&mut self, error: &SqlError);
     /// Something to know: severity NOTICE, WARNING, INFO...
-    fn notice(&mut self, severity: &'static str, fields: &Fields);
+    fn notice(&mut self, severity: &'static str, fields: &ErrorFields);
     /// A reported setting changed.
     fn parameter_status(&mut self, name: &str, value: &str);
     /// COPY FROM STDIN begins.
@@ -85,7 +85,7 @@ pub trait Client: RowSink {
 /// they say is buffered, to be sent later.
 #[derive(Default)]
 pub(super) struct BufferedNotices {
-    pub(super) told: Vec<(&'static str, Fields)>,
+    pub(super) told: Vec<(&'static str, ErrorFields)>,
 }
 
 impl RowSink for BufferedNotices {
@@ -109,7 +109,7 @@ impl Client for BufferedNotices {
     fn empty_query(&mut self) {}
     fn error(&mut self, _error: &SqlError) {}
 
-    fn notice(&mut self, severity: &'static str, fields: &Fields) {
+    fn notice(&mut self, severity: &'static str, fields: &ErrorFields) {
         self.told.push((severity, fields.clone()));
     }
 

@@ -1,24 +1,24 @@
 //! What functions, planning and output see of a session.
 
-use super::activity::Live;
-use super::advisory::{Advisor, Holdings};
+use super::activity::BackendStatus;
+use super::advisory::{AdvisoryLockFunctions, SessionLocks};
+use super::as_of::{AS_OF_POINT, as_of_too_late, is_as_of};
 use super::instance::Instance;
-use super::notify::Asked;
-use super::past::{AS_OF_POINT, is_as_of, too_late};
-use super::seeded::Seeded;
+use super::notify::PendingNotifies;
+use super::random::SeededRandom;
 use super::signals::Signals;
 use super::statement::Statements;
-use super::transaction_modes::Modes;
+use super::transaction_modes::TransactionModes;
 use jiff::tz::TimeZone;
 use logstead_engine::{CommitWait, Txn, Worker, Xid};
 use logstead_sql_catalog::context::{
-    Activity, AdvisoryLockRow, AdvisoryWanted, Context, CursorRow, HeldRow, PreparedRow,
-    StatementRow,
+    Activity, AdvisoryLockRequest, AdvisoryLockRow, Context, CursorRow, PreparedRow, StatementRow,
+    WorkerRow,
 };
-use logstead_sql_catalog::rights::Told;
+use logstead_sql_catalog::privileges::DetailVisibility;
 use logstead_sql_catalog::role::acl::privilege as p;
-use logstead_sql_catalog::settings::{self, Scans, SessionSettings};
-use logstead_sql_catalog::{Autoanalyzed, Catalog, Relation, SequenceSession, VirtualContext};
+use logstead_sql_catalog::settings::{self, PlannerSettings, SessionSettings};
+use logstead_sql_catalog::{AutoanalyzeEntry, Catalog, Relation, SequenceSession, VirtualContext};
 use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_exec::{Spill, SpillAllowance};
 use logstead_sql_func::{FunctionContext, RestorePointRequest};
@@ -63,9 +63,9 @@ pub struct SessionContext {
     /// What is being planned is a cursor's query.
     pub(super) plans_cursor: Cell<bool>,
     /// Advisory locks.
-    pub(super) advisory: RefCell<Holdings>,
+    pub(super) advisory: RefCell<SessionLocks>,
     /// Notifications that the transaction has asked for, and what the session listens to.
-    pub(super) asked: RefCell<Asked>,
+    pub(super) pending_notifies: RefCell<PendingNotifies>,
     /// Savepoints that stand.
     pub(super) level: Cell<usize>,
     /// What `logstead.as_of_point` shows.
@@ -88,15 +88,15 @@ pub struct SessionContext {
     date_form: Cell<DateForm>,
     client_encoding: Cell<Encoding>,
     /// The random numbers that setseed() began.
-    seeded: Cell<Option<Seeded>>,
+    random: Cell<Option<SeededRandom>>,
     /// The id of the transaction, once somebody has asked for it.
     pub(super) xid: RefCell<Option<Xid>>,
     /// Snapshots that the transaction has exported.
-    pub(super) offers: RefCell<Vec<super::snapshot::Offer>>,
+    pub(super) exports: RefCell<Vec<super::snapshot::ExportHandle>>,
     /// Answers wait until what they tell is durable.
     pub(super) synchronous: Cell<bool>,
     /// What the others see.
-    pub(super) live: Arc<Live>,
+    pub(super) live: Arc<BackendStatus>,
     /// Rows that the running statement has given or written.
     pub(super) rows: Cell<u64>,
     /// What the running statement asks transactions to read from now on.
@@ -129,8 +129,8 @@ struct KnownPath {
 
 impl SessionContext {
     /// The session's part of the table of advisory locks.
-    fn advisor<'s>(&'s self, holdings: &'s mut Holdings) -> Advisor<'s> {
-        Advisor {
+    fn advisor<'s>(&'s self, holdings: &'s mut SessionLocks) -> AdvisoryLockFunctions<'s> {
+        AdvisoryLockFunctions {
             locks: &self.instance.advisory,
             holdings,
             database: self.catalog.borrow().database,
@@ -145,7 +145,7 @@ impl SessionContext {
         worker: Worker,
         database: String,
         user: String,
-        (pid, live, signals): (i32, Arc<Live>, Arc<Signals>),
+        (pid, live, signals): (i32, Arc<BackendStatus>, Arc<Signals>),
         settings: SessionSettings,
         catalog: Arc<Catalog>,
     ) -> SessionContext {
@@ -169,7 +169,7 @@ impl SessionContext {
             cursors: RefCell::default(),
             plans_cursor: Cell::new(false),
             advisory: RefCell::default(),
-            asked: RefCell::default(),
+            pending_notifies: RefCell::default(),
             level: Cell::new(0),
             as_of_point: RefCell::default(),
             clause_point: RefCell::default(),
@@ -184,9 +184,9 @@ impl SessionContext {
             date_order: Cell::default(),
             date_form: Cell::default(),
             client_encoding: Cell::new(Encoding::UTF8),
-            seeded: Cell::new(None),
+            random: Cell::new(None),
             xid: RefCell::default(),
-            offers: RefCell::default(),
+            exports: RefCell::default(),
             synchronous: Cell::new(true),
             live,
             rows: Cell::new(0),
@@ -216,11 +216,11 @@ impl SessionContext {
             return Rc::clone(&known.path);
         }
         let roles = self.roles(catalog);
-        // The rights of a past are not told here.
+        // The privileges of a past are not told here.
         let usable = match roles.is_superuser(role) || catalog.past.is_some() {
             true => Rc::clone(&path),
             false => {
-                let judge = catalog.judge(&roles);
+                let acl_checker = catalog.acl_checker(&roles);
                 let may_use = |name: &&String| {
                     let found = catalog
                         .schema(name)
@@ -228,7 +228,7 @@ impl SessionContext {
                     let temporary = catalog.temp.as_ref().map(|temp| temp.oid);
                     found.is_none_or(|found| {
                         temporary == Some(found.oid)
-                            || judge.on_schema(role, found.oid, p::USAGE, 0).0 & p::USAGE != 0
+                            || acl_checker.on_schema(role, found.oid, p::USAGE, 0).0 & p::USAGE != 0
                     })
                 };
                 match path.iter().all(|name| may_use(&name)) {
@@ -280,11 +280,11 @@ impl SessionContext {
         self.client_encoding.set(typed.client_encoding);
         self.synchronous.set(typed.synchronous_commit);
         self.live
-            .call_it(settings.canonical_value("application_name").unwrap_or(""));
+            .set_application_name(settings.canonical_value("application_name").unwrap_or(""));
     }
 
     /// Takes over the characteristics of the transaction.
-    pub(super) fn take_modes(&self, modes: &Modes) {
+    pub(super) fn take_modes(&self, modes: &TransactionModes) {
         self.read_only.set(modes.read_only);
         self.isolation_name.set(modes.isolation_name);
         self.deferrable.set(modes.deferrable);
@@ -419,8 +419,8 @@ impl IoContext for SessionContext {
                 Datum::Text(text) => Arc::clone(text),
                 _ => Arc::from(""),
             };
-            let mut asked = self.asked.borrow_mut();
-            asked.notify(&text(channel), &text(payload), self.level.get())?;
+            let mut pending_notifies = self.pending_notifies.borrow_mut();
+            pending_notifies.notify(&text(channel), &text(payload), self.level.get())?;
             return Ok(Datum::text(""));
         }
         if let Some(value) = self.xid_call(name, args)? {
@@ -485,14 +485,14 @@ impl FunctionContext for SessionContext {
     }
 
     fn seeded_u64(&self) -> Option<u64> {
-        let mut seeded = self.seeded.get()?;
-        let number = seeded.next();
-        self.seeded.set(Some(seeded));
+        let mut random = self.random.get()?;
+        let number = random.next();
+        self.random.set(Some(random));
         Some(number)
     }
 
     fn seed(&self, seed: u64) {
-        self.seeded.set(Some(Seeded::new(seed)));
+        self.random.set(Some(SeededRandom::new(seed)));
     }
 
     fn database(&self) -> &str {
@@ -528,7 +528,7 @@ impl FunctionContext for SessionContext {
         if is_as_of(name) {
             // A transaction goes on reading what it reads: the next one follows, of which there must be one.
             if local || self.in_block.get() {
-                return Err(too_late());
+                return Err(as_of_too_late());
             }
             self.settings.borrow_mut().set(name, value, false)?;
             *self.as_of_asked.borrow_mut() = Some(value.to_owned());
@@ -648,7 +648,7 @@ impl FunctionContext for SessionContext {
     }
 
     fn listening_channels(&self) -> Vec<Arc<str>> {
-        self.asked.borrow().listening()
+        self.pending_notifies.borrow().listening()
     }
 }
 
@@ -671,7 +671,7 @@ impl Context for SessionContext {
         self.settings.borrow().typed().hash_mem_multiplier
     }
 
-    fn autoanalyzed(&self, table: Oid) -> Option<Autoanalyzed> {
+    fn autoanalyzed(&self, table: Oid) -> Option<AutoanalyzeEntry> {
         let database = self.catalog.borrow().database;
         self.instance.analyzed.of(database, table)
     }
@@ -714,10 +714,12 @@ impl Context for SessionContext {
         self.as_role.replace(role)
     }
 
-    fn told_of(&self, relation: &Relation) -> Told {
+    fn told_of(&self, relation: &Relation) -> DetailVisibility {
         let catalog = Arc::clone(&self.catalog.borrow());
         let roles = self.roles(&catalog);
-        catalog.judge(&roles).told(self.current_role(), relation)
+        catalog
+            .acl_checker(&roles)
+            .told(self.current_role(), relation)
     }
 
     fn interrupted(&self) -> Result<()> {
@@ -737,8 +739,8 @@ impl Context for SessionContext {
         self.activity_rows()
     }
 
-    fn workers_held(&self) -> Vec<HeldRow> {
-        self.held_rows()
+    fn workers_held(&self) -> Vec<WorkerRow> {
+        self.worker_rows()
     }
 
     fn statement_statistics(&self) -> Vec<StatementRow> {
@@ -757,7 +759,7 @@ impl Context for SessionContext {
         self.cursors.borrow().clone()
     }
 
-    fn scans(&self) -> Scans {
+    fn scans(&self) -> PlannerSettings {
         self.settings.borrow().typed().scans
     }
 
@@ -779,14 +781,14 @@ impl Context for SessionContext {
         &self,
         name: &str,
         args: &[Datum],
-    ) -> Result<Result<Datum, AdvisoryWanted>> {
+    ) -> Result<Result<Datum, AdvisoryLockRequest>> {
         let mut holdings = self.advisory.borrow_mut();
         self.advisor(&mut holdings).ask(name, args)
     }
 
     fn wait_for_advisory_lock(
         &self,
-        wanted: AdvisoryWanted,
+        wanted: AdvisoryLockRequest,
     ) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
         Box::pin(self.wait_for_wanted(wanted))
     }

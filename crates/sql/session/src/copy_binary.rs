@@ -3,9 +3,9 @@
 //! Knows nothing of tables. Invariant: a row is looked at only when it has arrived whole, so how the client cut its input makes no difference.
 
 use super::copy_format::make_room;
-use logstead_sql_types::encoding::{Encoding, Way};
+use logstead_sql_types::encoding::{ConversionDirection, Encoding};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::build::Room;
+use logstead_sql_types::value::build::MemoryReservation;
 use logstead_sql_types::value::{Datum, SqlType, binary_io};
 use logstead_types::SqlState;
 use std::ops::Range;
@@ -54,7 +54,7 @@ pub(super) fn write_row(
                 Some(encoding) => {
                     value.clear();
                     binary_io::binary_output(datum, *ty, &mut value)?;
-                    encoding.convert_binary(ty.oid, &value, Way::ToClient, out)?;
+                    encoding.convert_binary(ty.oid, &value, ConversionDirection::ToClient, out)?;
                 }
             }
             let length = i32::try_from(out.len() - at - 4).unwrap_or(i32::MAX);
@@ -79,7 +79,7 @@ pub(super) struct BinaryRows {
     /// The present row's fields are being read.
     in_fields: bool,
     /// What `bytes` takes.
-    charged: Room,
+    charged: MemoryReservation,
 }
 
 /// What became of the next row.
@@ -220,7 +220,12 @@ impl BinaryRows {
             return binary_io::binary_input(ty, bytes);
         };
         let mut converted = Vec::new();
-        encoding.convert_binary(ty.oid, bytes, Way::FromClient, &mut converted)?;
+        encoding.convert_binary(
+            ty.oid,
+            bytes,
+            ConversionDirection::FromClient,
+            &mut converted,
+        )?;
         binary_io::binary_input(ty, &converted)
     }
 

@@ -5,8 +5,8 @@
 
 use logstead_sql_types::encoding::Encoding;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::interrupt::{Pace, check_for_interrupts};
-use logstead_sql_types::value::build::{Room, STRIDE_BYTES};
+use logstead_sql_types::interrupt::{CancelChecker, check_for_interrupts};
+use logstead_sql_types::value::build::{MemoryReservation, STRIDE_BYTES};
 use logstead_types::SqlState;
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ pub(super) struct CopyFormat {
     pub(super) freeze: bool,
     pub(super) quote: u8,
     pub(super) escape: u8,
-    pub(super) force_quote: Forced,
+    pub(super) force_quote: ForceColumns,
     pub(super) force_not_null: Vec<String>,
     pub(super) force_null: Vec<String>,
     /// ENCODING; the client's unless it is given.
@@ -35,20 +35,20 @@ pub(super) struct CopyFormat {
 
 /// Columns of FORCE_QUOTE.
 #[derive(Clone, Debug)]
-pub(super) enum Forced {
+pub(super) enum ForceColumns {
     All,
     These(Vec<String>),
 }
 
 /// Room for a piece of input behind what is there; 53200 if the budget has none. A buffer that was large for a record that is gone is given back.
-pub(super) fn make_room(bytes: &mut Vec<u8>, charged: &mut Room) -> Result<()> {
+pub(super) fn make_room(bytes: &mut Vec<u8>, charged: &mut MemoryReservation) -> Result<()> {
     shrink(bytes, charged, bytes.len())?;
     charged.reserve(bytes, PIECE_BYTES)
 }
 
 /// Gives a large buffer back that is wanted for little.
 #[inline]
-fn shrink(bytes: &mut Vec<u8>, charged: &mut Room, wanted: usize) -> Result<()> {
+fn shrink(bytes: &mut Vec<u8>, charged: &mut MemoryReservation, wanted: usize) -> Result<()> {
     if bytes.capacity() > KEPT_BYTES && wanted < KEPT_BYTES / 4 {
         bytes.shrink_to(KEPT_BYTES);
         charged.hold(bytes.capacity())?;
@@ -75,8 +75,8 @@ pub(super) struct Records {
     /// The end-of-data mark was seen: the rest is ignored.
     ended: bool,
     /// What `bytes` takes.
-    charged: Room,
-    pace: Pace,
+    charged: MemoryReservation,
+    pace: CancelChecker,
 }
 
 impl Records {
@@ -234,16 +234,16 @@ pub(super) fn invalid_at(bytes: &[u8]) -> Result<Option<usize>> {
 
 /// The fields of one record, unescaped into one buffer that is used again.
 #[derive(Default)]
-pub(super) struct Fields {
+pub(super) struct RecordFields {
     text: Vec<u8>,
     /// Range in `text`, and whether it is NULL.
     fields: Vec<(Range<usize>, bool)>,
     /// What both take.
-    charged: (Room, Room),
-    pace: Pace,
+    charged: (MemoryReservation, MemoryReservation),
+    pace: CancelChecker,
 }
 
-impl Fields {
+impl RecordFields {
     /// Splits a record. `force` tells of column `i`: (never NULL, NULL even if quoted).
     pub(super) fn split(
         &mut self,
@@ -504,7 +504,7 @@ mod tests {
 
     fn records(format: &CopyFormat, bytes: &[u8], piece: usize) -> Vec<Vec<Option<String>>> {
         let mut records = Records::default();
-        let mut fields = Fields::default();
+        let mut fields = RecordFields::default();
         let mut found = Vec::new();
         let mut take = |records: &mut Records, end| {
             while let Some(range) = records.next(format, end).expect("whole records") {

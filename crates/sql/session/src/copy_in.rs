@@ -4,15 +4,15 @@ use super::client::{Client, CopyInput};
 use super::context::SessionContext;
 use super::copy_format::CopyFormat;
 use super::copy_reader::reader;
-use super::run::{Limits, guarded, lock, watched};
+use super::run::{Limits, lock, run_piece_with_limits, run_with_limits};
 use super::statement::Statement;
-use super::transaction::{Open, fold};
+use super::transaction::{OpenTransaction, fold};
 use super::{Reply, Session};
 use logstead_engine::{Engine, TableLock};
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_ddl::pg_catalog::calls::{self, QualifiedName};
-use logstead_sql_exec::{self as exec, Cancel, ExecContext, Inserter, Progress};
+use logstead_sql_exec::{self as exec, Cancel, Inserter, Progress, StatementContext};
 use logstead_sql_parse::lowered::{self as ast, CopySource, CopyTarget};
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::bind;
@@ -225,13 +225,14 @@ impl Session {
                 Some(open) => &mut open.txn,
                 None => return Err(SqlError::internal("no transaction")),
             };
-            guarded(&signals, limits, lock(open_txn, &table, TableLock::Write)).await?;
+            run_with_limits(&signals, limits, lock(open_txn, &table, TableLock::Write)).await?;
             // So are the tables it references.
             for key in relation.constraints.iter().filter_map(|c| c.foreign()) {
                 if let Some(parent) = catalog.relations.get(&key.table)
                     && let Some(table) = engine.table(parent.storage)
                 {
-                    guarded(&signals, limits, lock(open_txn, &table, TableLock::Read)).await?;
+                    run_with_limits(&signals, limits, lock(open_txn, &table, TableLock::Read))
+                        .await?;
                 }
             }
             if Arc::ptr_eq(&catalog, &self.catalog()?) {
@@ -276,7 +277,7 @@ impl Session {
         loop {
             let open = self.transaction()?;
             let mut cx = copying(open, &catalog, &context, &engine, signals.statement());
-            if guarded(&signals, limits, inserter.begin(&mut cx)).await? != Progress::Call {
+            if run_with_limits(&signals, limits, inserter.begin(&mut cx)).await? != Progress::Call {
                 break;
             }
             let tables = tables.clone();
@@ -295,7 +296,7 @@ impl Session {
                 Some(_) => &mut received,
                 None => reader.room()?,
             };
-            let input = watched(&signals, waits, client.copy_input(into)).await?;
+            let input = run_piece_with_limits(&signals, waits, client.copy_input(into)).await?;
             self.begin_request();
             match input {
                 CopyInput::Data => {}
@@ -336,7 +337,8 @@ impl Session {
                 let pushed = loop {
                     let open = self.transaction()?;
                     let mut cx = copying(open, &catalog, &context, &engine, signals.statement());
-                    let pushed = watched(&signals, limits, inserter.push(&mut cx, &row)).await;
+                    let pushed =
+                        run_piece_with_limits(&signals, limits, inserter.push(&mut cx, &row)).await;
                     match pushed {
                         Ok(Progress::Call) => {
                             let tables = tables.clone();
@@ -380,7 +382,8 @@ impl Session {
         loop {
             let open = self.transaction()?;
             let mut cx = copying(open, &catalog, &context, &engine, signals.statement());
-            if guarded(&signals, limits, inserter.finish(&mut cx)).await? != Progress::Call {
+            if run_with_limits(&signals, limits, inserter.finish(&mut cx)).await? != Progress::Call
+            {
                 break;
             }
             let tables = tables.clone();
@@ -486,13 +489,13 @@ impl Session {
 
 /// What rows are inserted with.
 fn copying<'a>(
-    open: &'a mut Open,
+    open: &'a mut OpenTransaction,
     catalog: &'a Arc<Catalog>,
     session: &'a SessionContext,
     engine: &'a Engine,
     cancel: &'a Cancel,
-) -> ExecContext<'a> {
-    ExecContext {
+) -> StatementContext<'a> {
+    StatementContext {
         txn: &mut open.txn,
         params: &[],
         session,

@@ -1,6 +1,6 @@
-//! What the options of COPY come to, judged in PostgreSQL's order and with its messages.
+//! What the options of COPY come to, checked in PostgreSQL's order and with its messages.
 
-use super::copy_format::{CopyFormat, Forced};
+use super::copy_format::{CopyFormat, ForceColumns};
 use logstead_sql_catalog::settings::parse_bool;
 use logstead_sql_parse::{CopyOption, CopyValue, redundant_option};
 use logstead_sql_types::encoding::Encoding;
@@ -21,7 +21,7 @@ fn syntax(message: impl Into<String>) -> SqlError {
 
 /// The options as they were given.
 #[derive(Default)]
-struct Given {
+struct RawCopyOptions {
     format: Option<(bool, bool)>,
     freeze: Option<bool>,
     delimiter: Option<String>,
@@ -30,7 +30,7 @@ struct Given {
     header: Option<(bool, bool)>,
     quote: Option<String>,
     escape: Option<String>,
-    force_quote: Option<Forced>,
+    force_quote: Option<ForceColumns>,
     force_not_null: Option<Vec<String>>,
     force_null: Option<Vec<String>>,
     encoding: Option<Encoding>,
@@ -131,9 +131,9 @@ fn format(option: &CopyOption) -> Result<(bool, bool)> {
     }
 }
 
-impl Given {
-    fn read(options: &[CopyOption], from: bool) -> Result<Given> {
-        let mut given = Given::default();
+impl RawCopyOptions {
+    fn read(options: &[CopyOption], from: bool) -> Result<RawCopyOptions> {
+        let mut given = RawCopyOptions::default();
         for option in options {
             match option.name.as_str() {
                 "format" => once(&mut given.format, option, format)?,
@@ -148,8 +148,8 @@ impl Given {
                 "escape" => once(&mut given.escape, option, text)?,
                 "force_quote" => once(&mut given.force_quote, option, |option| {
                     match &option.value {
-                        CopyValue::All => Ok(Forced::All),
-                        _ => names(option).map(Forced::These),
+                        CopyValue::All => Ok(ForceColumns::All),
+                        _ => names(option).map(ForceColumns::These),
                     }
                 })?,
                 "force_not_null" => once(&mut given.force_not_null, option, names)?,
@@ -190,7 +190,7 @@ fn csv_only(name: &str) -> SqlError {
 impl CopyFormat {
     /// Reads the options of a COPY `from` the client or to it.
     pub(super) fn read(options: &[CopyOption], from: bool) -> Result<CopyFormat> {
-        let given = Given::read(options, from)?;
+        let given = RawCopyOptions::read(options, from)?;
         let (csv, binary) = given.format.unwrap_or_default();
         if binary && given.delimiter.is_some() {
             return Err(syntax("cannot specify DELIMITER in BINARY mode"));
@@ -278,7 +278,7 @@ impl CopyFormat {
             escape,
             force_quote: given
                 .force_quote
-                .unwrap_or_else(|| Forced::These(Vec::new())),
+                .unwrap_or_else(|| ForceColumns::These(Vec::new())),
             force_not_null: given.force_not_null.unwrap_or_default(),
             force_null: given.force_null.unwrap_or_default(),
             encoding: given.encoding,

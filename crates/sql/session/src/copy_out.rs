@@ -1,15 +1,15 @@
 //! COPY table or query TO STDOUT.
 
 use super::client::Client;
-use super::copy_format::{CopyFormat, Forced, write_field};
+use super::copy_format::{CopyFormat, ForceColumns, write_field};
 use super::copy_in::copied_columns;
-use super::run::guarded;
+use super::run::run_with_limits;
 use super::statement::Statement;
 use super::{Reply, Session, SessionContext, copy_binary};
 use logstead_sql_catalog::{RelationKind, text::quote_ident};
-use logstead_sql_exec::{ExecContext, Execution, Progress, RowSink};
+use logstead_sql_exec::{Execution, Progress, RowSink, StatementContext};
 use logstead_sql_parse::lowered::{self as ast, CopySource};
-use logstead_sql_types::encoding::Way;
+use logstead_sql_types::encoding::ConversionDirection;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{self, Datum, SqlType};
 use logstead_types::SqlState;
@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Rows as lines of COPY data.
-struct Lines<'a> {
+struct CopyDest<'a> {
     client: &'a mut dyn Client,
     format: &'a CopyFormat,
     columns: &'a [(SqlType, bool)],
@@ -26,7 +26,7 @@ struct Lines<'a> {
     field: &'a mut Vec<u8>,
 }
 
-impl RowSink for Lines<'_> {
+impl RowSink for CopyDest<'_> {
     fn row(&mut self, row: &[Datum]) -> Result<()> {
         if self.format.binary {
             // The header leaves with the first row.
@@ -73,7 +73,7 @@ fn tell(
         return client.copy_out_data(line);
     };
     buffer.clear();
-    encoding.convert(line, Way::ToClient, buffer)?;
+    encoding.convert(line, ConversionDirection::ToClient, buffer)?;
     client.copy_out_data(buffer)
 }
 
@@ -159,8 +159,8 @@ impl Session {
             .iter()
             .map(|column| {
                 let quoted = match &format.force_quote {
-                    Forced::All => true,
-                    Forced::These(names) => names.contains(&column.name),
+                    ForceColumns::All => true,
+                    ForceColumns::These(names) => names.contains(&column.name),
                 };
                 (column.ty, quoted)
             })
@@ -202,7 +202,7 @@ impl Session {
         let mut rows_given = 0;
         loop {
             let open = self.transaction()?;
-            let mut cx = ExecContext {
+            let mut cx = StatementContext {
                 txn: &mut open.txn,
                 params: &[],
                 session: &*context,
@@ -213,7 +213,7 @@ impl Session {
                 work_mem_bytes,
                 spill: Some(context.spill()),
             };
-            let mut sink = Lines {
+            let mut sink = CopyDest {
                 client: &mut *client,
                 format: &format,
                 columns: &columns,
@@ -221,7 +221,8 @@ impl Session {
                 line: &mut line,
                 field: &mut field,
             };
-            let progress = guarded(&signals, limits, execution.run(&mut cx, 0, &mut sink)).await?;
+            let progress =
+                run_with_limits(&signals, limits, execution.run(&mut cx, 0, &mut sink)).await?;
             if context.sleep_us.get() > 0 {
                 self.sleep_as_asked().await?;
             }

@@ -1,14 +1,14 @@
 //! The rows of COPY table FROM STDIN: records become values of the columns that are copied.
 
 use super::copy_binary::{BinaryRows, Next};
-use super::copy_format::{CopyFormat, Fields, Records, invalid_at, shorten};
+use super::copy_format::{CopyFormat, RecordFields, Records, invalid_at, shorten};
 use super::copy_in::copied_columns;
 use logstead_sql_catalog::Relation;
 use logstead_sql_exec as exec;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::interrupt::Pace;
+use logstead_sql_types::interrupt::CancelChecker;
 use logstead_sql_types::value::build::STRIDE_BYTES;
 use logstead_sql_types::value::{self, Datum, SqlType};
 use logstead_types::SqlState;
@@ -31,10 +31,10 @@ pub(super) struct Reader {
     pub(super) binary: Option<BinaryRows>,
     /// Where the present record is in `records`.
     record: std::ops::Range<usize>,
-    fields: Fields,
+    fields: RecordFields,
     pub(super) line: u64,
     pub(super) row: Vec<Datum>,
-    pace: Pace,
+    pace: CancelChecker,
 }
 
 impl Reader {
@@ -298,9 +298,9 @@ pub(super) fn reader(
         force,
         records: Records::default(),
         record: 0..0,
-        fields: Fields::default(),
+        fields: RecordFields::default(),
         line: 0,
         row: Vec::new(),
-        pace: Pace::default(),
+        pace: CancelChecker::default(),
     })
 }

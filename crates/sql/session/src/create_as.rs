@@ -4,11 +4,11 @@
 //! What is defined runs apart from the session and cannot stop before a call; a statement that is planned can.
 
 use super::client::{Client, LocalFuture};
-use super::run::Ran;
+use super::run::RunOutcome;
 use super::statement::{Parameters, Statement, given_to};
 use super::{Reply, Session};
 use logstead_sql_catalog::text::quote_ident;
-use logstead_sql_ddl::Given;
+use logstead_sql_ddl::StatementParameters;
 use logstead_sql_exec::Execution;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{self as parse, Parsed};
@@ -28,8 +28,12 @@ impl Session {
         if params.is_empty() || statement.variables.is_some() {
             return Ok(Vec::new());
         }
-        let promise = self.promise(statement)?;
-        Ok(promise.param_types.iter().map(|ty| Some(ty.oid)).collect())
+        let description = self.describe(statement)?;
+        Ok(description
+            .param_types
+            .iter()
+            .map(|ty| Some(ty.oid))
+            .collect())
     }
 
     /// Runs what CREATE TABLE AS says in two parts, if its query calls such functions; none is left to DDL.
@@ -37,7 +41,7 @@ impl Session {
         &'a mut self,
         parsed: &'a Parsed,
         text: &'a Rc<str>,
-        given: Given<'a>,
+        given: StatementParameters<'a>,
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<Option<Reply>>> {
         Box::pin(async move {
@@ -52,7 +56,7 @@ impl Session {
                 return Ok(None);
             }
             let path = self.context.path_in(&catalog);
-            let inner = parse::Tree::from(ast::Statement::Query(query.clone()));
+            let inner = parse::StatementTree::from(ast::Statement::Query(query.clone()));
             let parameters = Parameters {
                 variables: given.variables.map(|variables| &**variables),
                 ..Parameters::of(given.types)
@@ -62,7 +66,10 @@ impl Session {
             if !planned.is_ok_and(|planned| planned.plan.describe(walk::has_routine)) {
                 return Ok(None);
             }
-            let insert = match self.made_empty(parsed, table, text, given, client).await? {
+            let insert = match self
+                .create_empty(parsed, table, text, given, client)
+                .await?
+            {
                 Ok(insert) => insert,
                 // IF NOT EXISTS
                 Err(reply) => return Ok(Some(reply)),
@@ -76,25 +83,25 @@ impl Session {
                 .run(&plan, &mut execution, &params, true, 0, client)
                 .await?;
             match ran {
-                Ran::Done { rows } => Ok(Some(Reply::Tag(format!("SELECT {rows}")))),
-                Ran::Suspended => Err(SqlError::internal("an INSERT that did not end")),
+                RunOutcome::Done { rows } => Ok(Some(Reply::Tag(format!("SELECT {rows}")))),
+                RunOutcome::Suspended => Err(SqlError::internal("an INSERT that did not end")),
             }
         })
     }
 
     /// Makes the table without rows; the INSERT that puts those of its query in, or what there is to say if it is
     /// there.
-    pub(super) fn made_empty<'a>(
+    pub(super) fn create_empty<'a>(
         &'a mut self,
         parsed: &'a Parsed,
         table: &'a ast::CreateTable,
         text: &'a Rc<str>,
-        given: Given<'a>,
+        given: StatementParameters<'a>,
         client: &'a mut dyn Client,
-    ) -> LocalFuture<'a, Result<Result<Arc<parse::Tree>, Reply>>> {
+    ) -> LocalFuture<'a, Result<Result<Arc<parse::StatementTree>, Reply>>> {
         Box::pin(async move {
             // EXPLAIN has not waited: it did not know that it writes.
-            self.follows_former(false).await?;
+            self.follow_prior(false).await?;
             let before = self.named(&table.name)?;
             let mut empty = table.clone();
             empty.no_data = true;

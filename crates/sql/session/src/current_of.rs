@@ -8,7 +8,7 @@ use logstead_sql_plan::{Node, OutputColumn, Plan};
 use logstead_sql_types::value::{Oid, SqlType, oid};
 
 /// A cursor's plan with the numbers of rows behind its columns.
-pub(super) struct Telling {
+pub(super) struct CurrentOfPlan {
     pub(super) plan: Plan,
     /// The table of each of these columns.
     pub(super) tables: Vec<Oid>,
@@ -17,7 +17,7 @@ pub(super) struct Telling {
 }
 
 /// `plan` made to tell its rows; `None` if nobody can say which they are.
-pub(super) fn telling(plan: &Plan) -> Option<Telling> {
+pub(super) fn current_of_plan(plan: &Plan) -> Option<CurrentOfPlan> {
     let mut plan = plan.clone();
     let width = plan.columns.len();
     let mut locks = false;
@@ -33,7 +33,7 @@ pub(super) fn telling(plan: &Plan) -> Option<Telling> {
         columns.push(hidden());
     }
     let plan = logstead_sql_plan::build::project(plan, exprs, columns);
-    Some(Telling {
+    Some(CurrentOfPlan {
         plan,
         tables: found.into_iter().map(|(table, _)| table).collect(),
         locks,

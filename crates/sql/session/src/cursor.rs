@@ -12,7 +12,8 @@
 //! - `rows.first <= place.at <= rows.end()` unless the cursor is at its start; `rows.end()` rows have come out of the plan.
 //! - A held cursor whose transaction has committed has all its rows: nothing of a transaction is left in it.
 //! - What a cursor keeps in memory is charged to the server's memory budget.
-//! - Functions that its plan calls are run with the rights of who fetches, or of who declared it when its rows are taken unasked: never with those of a
+//! - Functions that its plan calls are run with the privileges of who fetches, or of who declared it when its rows are
+//!   taken unasked: never with those of a
 //!   SECURITY DEFINER routine whose statement happens to come next.
 
 mod adopt;
@@ -21,8 +22,8 @@ mod pull;
 pub(super) use adopt::locks_rows;
 
 use super::client::Client;
-use super::current_of::telling;
-use super::cursor_rows::Kept;
+use super::current_of::current_of_plan;
+use super::cursor_rows::CursorRows;
 use super::statement::{PermittedPlan, Statement, given_to};
 use super::{Reply, Session};
 use logstead_engine::{RowLock, View};
@@ -57,18 +58,18 @@ struct Cursor {
     /// What Execute gives them in, as in Bind; FETCH gives text, or everything binary.
     formats: SmallVec<[i16; 4]>,
     hold: bool,
-    back: Back,
+    back: Scrollability,
     created: i64,
     /// Savepoints that stood when it was declared: rolling back to an earlier one ends it.
     level: usize,
-    /// Who declared it: with these rights it takes the rest of its rows, whoever's statement makes it do so.
+    /// Who declared it: with these privileges it takes the rest of its rows, whoever's statement makes it do so.
     role: Oid,
     /// Its transaction has committed.
     persisted: bool,
-    state: State,
-    rows: Kept,
-    place: Place,
-    tells: Tells,
+    state: CursorState,
+    rows: CursorRows,
+    place: CursorPosition,
+    current_of: CurrentOfState,
     /// What its plan reads: in use while the cursor is open in its transaction.
     reads: Vec<TableId>,
     /// What its plan sees, if it calls what sees more when it is called later: then its rows come when they are fetched.
@@ -77,7 +78,7 @@ struct Cursor {
 
 /// What a cursor knows of the rows that its rows come from, for WHERE CURRENT OF.
 #[derive(Default)]
-struct Tells {
+struct CurrentOfState {
     tables: Vec<Oid>,
     locks: bool,
     /// The numbers of the rows of the row that was given last.
@@ -86,7 +87,7 @@ struct Tells {
     _view: Option<View>,
 }
 
-enum State {
+enum CursorState {
     /// More rows may come.
     Running {
         plan: PermittedPlan,
@@ -101,7 +102,7 @@ enum State {
 
 /// How far back a cursor goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Back {
+pub(super) enum Scrollability {
     /// NO SCROLL, and plans that PostgreSQL cannot run backwards.
     Never,
     /// Not asked for, but possible: so many bytes of rows.
@@ -112,7 +113,7 @@ pub(super) enum Back {
 
 /// Where a cursor stands.
 #[derive(Clone, Copy)]
-struct Place {
+struct CursorPosition {
     /// Number of the current row, from 1; 0 in front of the first. Behind the last row it is still that row's.
     at: u64,
     at_start: bool,
@@ -126,12 +127,12 @@ fn shown(name: &str, cursor: &Cursor) -> logstead_sql_catalog::context::CursorRo
         statement: cursor.text.to_string(),
         holdable: cursor.hold,
         binary: cursor.binary,
-        scrollable: cursor.back != Back::Never,
+        scrollable: cursor.back != Scrollability::Never,
         created: cursor.created,
         current: logstead_sql_catalog::context::CurrentRow {
             persisted: cursor.persisted,
             on_row: !cursor.place.at_start && !cursor.place.at_end,
-            locks: cursor.tells.locks,
+            locks: cursor.current_of.locks,
             rows: cursor.current(),
         },
     }
@@ -145,8 +146,8 @@ impl Cursor {
 
     /// The tables whose rows it tells, with the current one's number.
     fn current(&self) -> Vec<(Oid, Option<i64>)> {
-        let tables = self.tells.tables.iter().enumerate();
-        let rows = tables.map(|(at, table)| match self.tells.current.get(at) {
+        let tables = self.current_of.tables.iter().enumerate();
+        let rows = tables.map(|(at, table)| match self.current_of.current.get(at) {
             Some(Datum::Int8(rid)) => (*table, Some(*rid)),
             _ => (*table, None),
         });
@@ -178,20 +179,20 @@ impl Cursors {
     }
 
     fn insert(&mut self, name: String, cursor: Cursor) {
-        self.running += usize::from(matches!(cursor.state, State::Running { .. }));
+        self.running += usize::from(matches!(cursor.state, CursorState::Running { .. }));
         self.by_name.insert(name, cursor);
     }
 
     fn take(&mut self, name: &str) -> Option<Cursor> {
         let cursor = self.by_name.remove(name)?;
-        self.running -= usize::from(matches!(cursor.state, State::Running { .. }));
+        self.running -= usize::from(matches!(cursor.state, CursorState::Running { .. }));
         Some(cursor)
     }
 
     /// It goes on behind COMMIT, unless it locks rows.
     pub(super) fn goes_on(&mut self, name: &str) {
         if let Some(cursor) = self.by_name.get_mut(name) {
-            cursor.hold = !cursor.tells.locks;
+            cursor.hold = !cursor.current_of.locks;
         }
     }
 
@@ -210,13 +211,13 @@ impl Cursors {
             return;
         }
         self.by_name.retain(|_, cursor| stays(cursor));
-        let running = |c: &&Cursor| matches!(c.state, State::Running { .. });
+        let running = |c: &&Cursor| matches!(c.state, CursorState::Running { .. });
         self.running = self.by_name.values().filter(running).count();
     }
 
     /// The transaction is about to end: what does not outlive it has ended.
-    pub(super) fn end_unheld(&mut self) {
-        self.retain(|c| c.persisted || (c.hold && matches!(c.state, State::Ended)));
+    pub(super) fn close_unheld(&mut self) {
+        self.retain(|c| c.persisted || (c.hold && matches!(c.state, CursorState::Ended)));
     }
 
     /// The transaction has committed: held cursors go on.
@@ -224,7 +225,7 @@ impl Cursors {
         for cursor in self.by_name.values_mut() {
             cursor.persisted = true;
             cursor.level = 0;
-            cursor.tells = Tells::default();
+            cursor.current_of = CurrentOfState::default();
         }
     }
 
@@ -323,15 +324,15 @@ pub(super) fn query_of(statement: &Statement, parsed: &Parsed) -> Statement {
 }
 
 /// Where the rows of a FETCH go; a MOVE has no place for them, but somebody who is told what the functions say that are called on the way.
-struct Out<'a> {
+struct FetchDest<'a> {
     client: &'a mut dyn Client,
     gives: bool,
 }
 
-impl Out<'_> {
+impl FetchDest<'_> {
     /// The same client, who is given no rows.
-    fn mute(&mut self) -> Out<'_> {
-        Out {
+    fn mute(&mut self) -> FetchDest<'_> {
+        FetchDest {
             client: &mut *self.client,
             gives: false,
         }
@@ -413,15 +414,15 @@ impl Session {
         }
         let work_mem_bytes = self.context.settings.borrow().typed().work_mem_bytes;
         let back = match declare.scroll {
-            Some(true) => Back::Always,
+            Some(true) => Scrollability::Always,
             None if locks.is_none() && runs_backwards(plan.prepared.plan()) => {
-                Back::Bytes(work_mem_bytes)
+                Scrollability::Bytes(work_mem_bytes)
             }
-            _ => Back::Never,
+            _ => Scrollability::Never,
         };
         self.begin_run(&plan.catalog).await?;
-        let mut tells = Tells::default();
-        let prepared = self.telling_plan(&plan, &mut tells)?;
+        let mut current_of = CurrentOfState::default();
+        let prepared = self.current_of_plan(&plan, &mut current_of)?;
         let view = match walk::calls_volatile(prepared.plan()) {
             true => Some(self.transaction()?.txn.view()),
             false => None,
@@ -440,18 +441,18 @@ impl Session {
             level: self.savepoints.len(),
             role: logstead_sql_catalog::context::Context::current_role(&*self.context),
             persisted: false,
-            state: State::Running {
+            state: CursorState::Running {
                 plan,
                 execution,
                 params: params.into(),
             },
-            rows: Kept::default(),
-            place: Place {
+            rows: CursorRows::default(),
+            place: CursorPosition {
                 at: 0,
                 at_start: true,
                 at_end: false,
             },
-            tells,
+            current_of,
         };
         self.cursors.insert(declare.name.clone(), cursor);
         Ok(())
@@ -495,7 +496,7 @@ impl Session {
             .take(&fetch.portalname)
             .ok_or_else(|| unknown_cursor(&fetch.portalname))?;
         let mark = client.mark();
-        let result = if matches!(cursor.state, State::Failed) {
+        let result = if matches!(cursor.state, CursorState::Failed) {
             Err(SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("portal \"{}\" cannot be run", fetch.portalname),
@@ -514,8 +515,8 @@ impl Session {
         if result.is_err() {
             // PostgreSQL gives the rows of a FETCH when it has them all.
             client.take_back(mark);
-            cursor.state = State::Failed;
-            cursor.rows = Kept::default();
+            cursor.state = CursorState::Failed;
+            cursor.rows = CursorRows::default();
         }
         self.cursors.insert(fetch.portalname.to_string(), cursor);
         result
@@ -531,7 +532,7 @@ impl Session {
         gives: bool,
     ) -> Result<u64> {
         use FetchDirection as D;
-        let out = &mut Out { client, gives };
+        let out = &mut FetchDest { client, gives };
         let rows = |n: i64| n.unsigned_abs();
         let (forward, count) = match direction {
             D::Forward(n) | D::Backward(n) if n == FETCH_ALL => {
@@ -582,7 +583,7 @@ impl Session {
             let number = cursor.place.at - 1;
             self.bring(cursor, number).await?;
             let row = match cursor.back {
-                Back::Never => None,
+                Scrollability::Never => None,
                 _ => cursor.rows.get(number),
             };
             let row = row.ok_or_else(forward_only)?;
@@ -603,7 +604,12 @@ impl Session {
     }
 
     /// Goes forward over up to `count` rows, giving them.
-    async fn forward(&mut self, cursor: &mut Cursor, count: u64, out: &mut Out<'_>) -> Result<u64> {
+    async fn forward(
+        &mut self,
+        cursor: &mut Cursor,
+        count: u64,
+        out: &mut FetchDest<'_>,
+    ) -> Result<u64> {
         if cursor.place.at_end || count == 0 {
             return Ok(0);
         }
@@ -621,7 +627,7 @@ impl Session {
             let Some(row) = cursor.rows.get(next) else {
                 break;
             };
-            give(row, cursor.columns.len(), &mut cursor.tells, out)?;
+            give(row, cursor.columns.len(), &mut cursor.current_of, out)?;
             done += 1;
             cursor.rows.given(next + 1, cursor.back);
             self.make_room(out).await?;
@@ -638,9 +644,9 @@ impl Session {
         &mut self,
         cursor: &mut Cursor,
         count: u64,
-        out: &mut Out<'_>,
+        out: &mut FetchDest<'_>,
     ) -> Result<u64> {
-        if cursor.back == Back::Never {
+        if cursor.back == Scrollability::Never {
             return Err(forward_only());
         }
         if cursor.place.at_start || count == 0 {
@@ -654,7 +660,7 @@ impl Session {
             let Some(row) = cursor.rows.get(left - 1) else {
                 return Err(forward_only());
             };
-            give(row, cursor.columns.len(), &mut cursor.tells, out)?;
+            give(row, cursor.columns.len(), &mut cursor.current_of, out)?;
             left -= 1;
             done += 1;
             self.make_room(out).await?;
@@ -681,7 +687,7 @@ impl Session {
         Ok(())
     }
 
-    async fn make_room(&mut self, out: &mut Out<'_>) -> Result<()> {
+    async fn make_room(&mut self, out: &mut FetchDest<'_>) -> Result<()> {
         match out.gives && out.client.is_full() {
             true => self.flush_batch(out.client).await,
             false => Ok(()),
@@ -690,11 +696,16 @@ impl Session {
 }
 
 /// Gives a row's columns, and keeps which rows it comes from.
-fn give(row: &[Datum], columns: usize, tells: &mut Tells, out: &mut Out<'_>) -> Result<()> {
+fn give(
+    row: &[Datum],
+    columns: usize,
+    current_of: &mut CurrentOfState,
+    out: &mut FetchDest<'_>,
+) -> Result<()> {
     let (given, told) = row.split_at(columns.min(row.len()));
-    if !tells.tables.is_empty() {
-        tells.current.clear();
-        tells.current.extend_from_slice(told);
+    if !current_of.tables.is_empty() {
+        current_of.current.clear();
+        current_of.current.extend_from_slice(told);
     }
     match out.gives {
         true => out.client.row(given),
@@ -707,10 +718,10 @@ fn rewind(cursor: &mut Cursor) -> Result<()> {
     if cursor.place.at_start && !cursor.place.at_end {
         return Ok(());
     }
-    if cursor.back == Back::Never || cursor.rows.first > 0 {
+    if cursor.back == Scrollability::Never || cursor.rows.first > 0 {
         return Err(forward_only());
     }
-    cursor.place = Place {
+    cursor.place = CursorPosition {
         at: 0,
         at_start: true,
         at_end: false,

@@ -2,7 +2,7 @@
 //!
 //! Invariant: rows have numbers, which do not change when others in front of them are forgotten; those in memory come before those in pages.
 
-use super::cursor::Back;
+use super::cursor::Scrollability;
 use logstead_sql_exec::spill::Pages;
 use logstead_sql_exec::wait::WaitReason;
 use logstead_sql_exec::{OperatorMemory, Spill};
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 /// Rows of a cursor that have come, those already given first.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct CursorRows {
     rows: VecDeque<(Vec<Datum>, usize)>,
     /// Rows from that number on: beyond what there is memory for.
     paged: Option<(u64, Pages)>,
@@ -25,13 +25,13 @@ pub(super) struct Kept {
     pub(super) held: OperatorMemory,
 }
 
-impl Kept {
+impl CursorRows {
     /// What is kept when so many rows have been given already and none of them is to be given again.
-    pub(super) fn after(given: u64) -> Kept {
-        Kept {
+    pub(super) fn after(given: u64) -> CursorRows {
+        CursorRows {
             first: given,
             behind: given,
-            ..Kept::default()
+            ..CursorRows::default()
         }
     }
 
@@ -83,14 +83,16 @@ impl Kept {
     pub(super) fn extend(
         &mut self,
         rows: impl IntoIterator<Item = Vec<Datum>>,
-        back: Back,
+        back: Scrollability,
         memory_bytes: usize,
         spill: impl Fn() -> Option<Spill>,
     ) -> Result<()> {
         for row in rows {
             let counted = match back {
-                Back::Always => self.bytes,
-                Back::Never | Back::Bytes(_) => self.bytes.saturating_sub(self.behind_bytes),
+                Scrollability::Always => self.bytes,
+                Scrollability::Never | Scrollability::Bytes(_) => {
+                    self.bytes.saturating_sub(self.behind_bytes)
+                }
             };
             if self.paged.is_none()
                 && counted > memory_bytes
@@ -131,7 +133,7 @@ impl Kept {
 
     /// All rows below `number` have been given: forgets what is not to be given again. The row before `number` stays if
     /// any does: it is the current one.
-    pub(super) fn given(&mut self, number: u64, back: Back) {
+    pub(super) fn given(&mut self, number: u64, back: Scrollability) {
         while self.behind < number {
             let at = usize::try_from(self.behind.saturating_sub(self.first));
             let row = at.ok().and_then(|at| self.rows.get(at));
@@ -139,13 +141,13 @@ impl Kept {
             self.behind += 1;
         }
         match back {
-            Back::Always => {}
-            Back::Never => {
+            Scrollability::Always => {}
+            Scrollability::Never => {
                 while self.first < number {
                     self.pop();
                 }
             }
-            Back::Bytes(bytes) => {
+            Scrollability::Bytes(bytes) => {
                 while self.behind_bytes > bytes && self.first + 1 < number && !self.rows.is_empty()
                 {
                     self.pop();
@@ -161,8 +163,8 @@ mod tests {
     use logstead_env::Env;
     use logstead_sql_exec::SpillSpace;
 
-    fn kept(rows: i32) -> Kept {
-        let mut kept = Kept::default();
+    fn kept(rows: i32) -> CursorRows {
+        let mut kept = CursorRows::default();
         for i in 0..rows {
             kept.push(vec![Datum::Int4(i)]);
         }
@@ -173,22 +175,22 @@ mod tests {
     fn rows_that_are_not_given_again_are_forgotten() {
         let one = kept(1).bytes;
         let mut never = kept(10);
-        never.given(4, Back::Never);
+        never.given(4, Scrollability::Never);
         assert_eq!((never.first, never.end(), never.bytes), (4, 10, 6 * one));
         assert!(never.get(3).is_none() && never.get(4).is_some());
 
         let mut always = kept(10);
-        always.given(10, Back::Always);
+        always.given(10, Scrollability::Always);
         assert_eq!((always.first, always.bytes), (0, 10 * one));
 
         // What lies ahead does not count, and the current row stays whatever the limit.
         let mut some = kept(10);
-        some.given(6, Back::Bytes(3 * one));
+        some.given(6, Scrollability::Bytes(3 * one));
         assert_eq!(
             (some.first, some.end(), some.behind_bytes),
             (3, 10, 3 * one)
         );
-        some.given(7, Back::Bytes(0));
+        some.given(7, Scrollability::Bytes(0));
         assert_eq!(some.first, 6);
         assert!(some.get(6).is_some());
     }
@@ -196,8 +198,12 @@ mod tests {
     #[test]
     fn rows_beyond_memory_are_found_by_number() {
         let spill = Spill::new(SpillSpace::new(Env::real(), std::env::temp_dir()));
-        for back in [Back::Never, Back::Bytes(2000), Back::Always] {
-            let mut kept = Kept::default();
+        for back in [
+            Scrollability::Never,
+            Scrollability::Bytes(2000),
+            Scrollability::Always,
+        ] {
+            let mut kept = CursorRows::default();
             let rows = |from: i32| (from..from + 2000).map(|i| vec![Datum::Int4(i)]);
             kept.extend(rows(0), back, 10_000, || Some(spill.clone()))
                 .unwrap();
@@ -216,9 +222,9 @@ mod tests {
             }
             kept.given(3500, back);
             match back {
-                Back::Never => assert_eq!(kept.first, 3500),
-                Back::Bytes(_) => assert!((1..3500).contains(&kept.first)),
-                Back::Always => assert_eq!(kept.first, 0),
+                Scrollability::Never => assert_eq!(kept.first, 3500),
+                Scrollability::Bytes(_) => assert!((1..3500).contains(&kept.first)),
+                Scrollability::Always => assert_eq!(kept.first, 0),
             }
             assert_eq!(kept.end(), 4000);
         }

@@ -4,7 +4,7 @@ use super::instance::Instance;
 use logstead_sql_catalog::role::Role;
 use logstead_sql_catalog::role::acl::privilege::CONNECT;
 use logstead_sql_catalog::settings::SessionSettings;
-use logstead_sql_catalog::{Catalog, Entered};
+use logstead_sql_catalog::{Catalog, DatabaseConnection};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::future::poll_fn;
@@ -23,7 +23,7 @@ pub(super) fn enter(
     name: &str,
     role: &Role,
     own: bool,
-) -> Result<(Arc<Catalog>, Entered)> {
+) -> Result<(Arc<Catalog>, DatabaseConnection)> {
     let store = &instance.store;
     let found = store.current(name).ok_or_else(|| unknown(name))?;
     let gone = || unknown(name).detail("It seems to have just been dropped or renamed.");
@@ -41,8 +41,8 @@ pub(super) fn enter(
             format!("database \"{name}\" is not currently accepting connections"),
         ));
     }
-    let judge = catalog.judge(&catalog.roles);
-    if judge.on_database(role.oid, catalog.database, CONNECT) == 0 {
+    let acl_checker = catalog.acl_checker(&catalog.roles);
+    if acl_checker.on_database(role.oid, catalog.database, CONNECT) == 0 {
         return Err(SqlError::new(
             SqlState::INSUFFICIENT_PRIVILEGE,
             format!("permission denied for database \"{name}\""),

@@ -2,19 +2,19 @@
 
 use super::client::Client;
 use super::context::SessionContext;
-use super::run::guarded;
+use super::run::run_with_limits;
 use super::signals::Signals;
-use super::transaction::Open;
+use super::transaction::OpenTransaction;
 use super::{Reply, Session};
 use logstead_engine::{Isolation, Worker};
 use logstead_sql_catalog::CatalogStore;
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
 use logstead_sql_ddl as ddl;
-use logstead_sql_ddl::{DdlContext, Given, Notice};
+use logstead_sql_ddl::{DdlContext, Notice, StatementParameters};
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::lowered::Statement;
 use logstead_sql_parse::{Parsed, StatementKind};
-use logstead_sql_types::error::{Fields, Result, SqlError};
+use logstead_sql_types::error::{ErrorFields, Result, SqlError};
 use logstead_types::{SqlState, TableId};
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -55,7 +55,11 @@ impl DdlEnvironment {
     }
 
     /// With the transaction that a statement runs in, and its text.
-    pub(super) fn context<'a>(&'a mut self, open: &'a mut Open, text: &'a str) -> DdlContext<'a> {
+    pub(super) fn context<'a>(
+        &'a mut self,
+        open: &'a mut OpenTransaction,
+        text: &'a str,
+    ) -> DdlContext<'a> {
         DdlContext {
             txn: &mut open.txn,
             state: &mut open.ddl,
@@ -70,7 +74,7 @@ impl DdlEnvironment {
             in_use: &self.in_use,
             notices: &mut self.notices,
             text,
-            given: Given::default(),
+            given: StatementParameters::default(),
         }
     }
 }
@@ -83,7 +87,8 @@ impl Session {
         text: &str,
         client: &mut dyn Client,
     ) -> Result<Reply> {
-        self.ddl_given(parsed, text, Given::default(), client).await
+        self.ddl_given(parsed, text, StatementParameters::default(), client)
+            .await
     }
 
     /// The same of one whose query may name these parameters.
@@ -91,7 +96,7 @@ impl Session {
         &mut self,
         parsed: &Parsed,
         text: &str,
-        given: Given<'_>,
+        given: StatementParameters<'_>,
         client: &mut dyn Client,
     ) -> Result<Reply> {
         let limits = self.limits();
@@ -105,7 +110,7 @@ impl Session {
         // ANALYZE and VACUUM change nothing that anybody reads as data. What no serial order is asked of may do it.
         let vacuums = matches!(&parsed.kind, StatementKind::Utility(stmt) if matches!(**stmt, Stmt::Vacuum(_)));
         let maintains =
-            vacuums && !self.reads_past() && self.modes.isolation != Isolation::Serializable;
+            vacuums && !self.reads_as_of() && self.modes.isolation != Isolation::Serializable;
         if self.context.read_only.get() && !maintains {
             return Err(refused_in_read_only(parsed));
         }
@@ -124,7 +129,7 @@ impl Session {
             open.txn.begin_statement();
             open.txn.depends_on(catalog.csn);
             let mut cx = around.context(open, text);
-            let locked = guarded(&signals, limits, ddl::truncated(truncate, &mut cx)).await;
+            let locked = run_with_limits(&signals, limits, ddl::truncated(truncate, &mut cx)).await;
             self.tell(&around.notices, client);
             emptied = locked?;
             for table in &emptied {
@@ -142,10 +147,10 @@ impl Session {
         open.txn.depends_on(catalog.csn);
         let result = {
             // What a statement that failed has left.
-            open.ddl.take_unfilled();
+            open.ddl.take_pending_builds();
             let mut cx = around.context(open, text);
             cx.given = given;
-            guarded(&signals, limits, ddl::execute(parsed, &mut cx)).await
+            run_with_limits(&signals, limits, ddl::execute(parsed, &mut cx)).await
         };
         self.tell(around.notices.get(told..).unwrap_or_default(), client);
         let tag = result?;
@@ -155,7 +160,7 @@ impl Session {
             self.fire_truncate(table, TriggerTime::After, client)
                 .await?;
         }
-        self.fill_computed(text, client).await?;
+        self.fill_index_expressions(text, client).await?;
         // The rows of CREATE TABLE AS, defaults and checks may have asked for it.
         self.sleep_as_asked().await?;
         Ok(Reply::Tag(tag))
@@ -204,7 +209,7 @@ fn refused_in_read_only(parsed: &Parsed) -> SqlError {
     )
 }
 
-fn notice_fields(notice: &Notice) -> Fields {
+fn notice_fields(notice: &Notice) -> ErrorFields {
     let mut fields = SqlError::new(notice.code, notice.message.clone())
         .fields()
         .clone();

@@ -7,7 +7,7 @@ use super::{Reply, Session};
 use logstead_engine::RowRef;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::text::fold;
-use logstead_sql_ddl::Given;
+use logstead_sql_ddl::StatementParameters;
 use logstead_sql_exec as exec;
 use logstead_sql_exec::{Execution, Progress, RowSink, StoredColumn};
 use logstead_sql_parse::lowered as ast;
@@ -20,9 +20,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Counts rows and forgets them.
-struct Discarded;
+struct DiscardRows;
 
-impl RowSink for Discarded {
+impl RowSink for DiscardRows {
     fn row(&mut self, _row: &[Datum]) -> Result<()> {
         Ok(())
     }
@@ -44,7 +44,7 @@ impl Session {
         let ast::Statement::Explain { statement, options } = &**parsed.statement else {
             return Err(SqlError::internal("EXPLAIN of nothing"));
         };
-        let mut asked = Asked::of(options)?;
+        let mut asked = ExplainState::of(options)?;
         let chosen = ExplainOptions {
             costs: asked.costs,
             verbose: asked.verbose,
@@ -56,10 +56,14 @@ impl Session {
         let (inner, types, params) = match &**statement {
             ast::Statement::Execute { name, parameters } => {
                 let prepared = self.find_statement(&fold(name))?;
-                let promise = self.promise(&prepared)?;
-                let params = self.arguments(parameters, &promise.param_types).await?;
+                let description = self.describe(&prepared)?;
+                let params = self.arguments(parameters, &description.param_types).await?;
                 self.enter_as_of(&prepared, &params).await?;
-                let types = promise.param_types.iter().map(|ty| Some(ty.oid)).collect();
+                let types = description
+                    .param_types
+                    .iter()
+                    .map(|ty| Some(ty.oid))
+                    .collect();
                 let parsed = prepared
                     .parsed()
                     .ok_or_else(|| SqlError::unsupported("EXPLAIN of nothing"))?;
@@ -72,8 +76,12 @@ impl Session {
             ),
             other => {
                 variables.clone_from(&outer.variables);
-                let promise = self.promise(outer)?;
-                let types = promise.param_types.iter().map(|ty| Some(ty.oid)).collect();
+                let description = self.describe(outer)?;
+                let types = description
+                    .param_types
+                    .iter()
+                    .map(|ty| Some(ty.oid))
+                    .collect();
                 (
                     Arc::new(parsed.statement.part(other)?),
                     types,
@@ -103,12 +111,12 @@ impl Session {
                         kind: StatementKind::Ddl("CREATE TABLE AS"),
                         ..parsed.clone()
                     };
-                    let given = Given {
+                    let given = StatementParameters {
                         types: &types,
                         values: &params,
                         variables: variables.as_ref(),
                     };
-                    let made = self.made_empty(&made, table, text, given, client).await?;
+                    let made = self.create_empty(&made, table, text, given, client).await?;
                     // With WITH NO DATA nothing is run.
                     source_of = !table.no_data;
                     asked.analyze = source_of;
@@ -185,7 +193,7 @@ impl Session {
         }
         loop {
             let open = self.transaction()?;
-            let mut cx = exec::ExecContext {
+            let mut cx = exec::StatementContext {
                 txn: &mut open.txn,
                 params: &params,
                 session: &*context,
@@ -196,9 +204,12 @@ impl Session {
                 work_mem_bytes,
                 spill: Some(context.spill()),
             };
-            let progress =
-                super::run::guarded(&signals, limits, execution.run(&mut cx, 0, &mut Discarded))
-                    .await?;
+            let progress = super::run::run_with_limits(
+                &signals,
+                limits,
+                execution.run(&mut cx, 0, &mut DiscardRows),
+            )
+            .await?;
             if context.sleep_us.get() > 0 {
                 self.sleep_as_asked().await?;
             }
@@ -247,7 +258,7 @@ pub(super) fn query_of(statement: &Statement, parsed: &Parsed) -> Option<Stateme
 }
 
 /// What CREATE TABLE AS or CREATE MATERIALIZED VIEW makes.
-struct Created<'s> {
+struct CreateTarget<'s> {
     name: &'s ast::ObjectName,
     if_not_exists: bool,
     query: &'s ast::Query,
@@ -255,9 +266,9 @@ struct Created<'s> {
     table: Option<&'s ast::CreateTable>,
 }
 
-fn created_by(statement: &ast::Statement) -> Option<Created<'_>> {
+fn created_by(statement: &ast::Statement) -> Option<CreateTarget<'_>> {
     match statement {
-        ast::Statement::CreateTable(table) => Some(Created {
+        ast::Statement::CreateTable(table) => Some(CreateTarget {
             name: &table.name,
             if_not_exists: table.if_not_exists,
             query: table.query.as_ref()?,
@@ -267,7 +278,7 @@ fn created_by(statement: &ast::Statement) -> Option<Created<'_>> {
             name,
             if_not_exists,
             query,
-        } => Some(Created {
+        } => Some(CreateTarget {
             name,
             if_not_exists: *if_not_exists,
             query,
@@ -287,7 +298,7 @@ fn no_plan(json: bool) -> Reply {
 }
 
 /// What the options of EXPLAIN ask for.
-struct Asked {
+struct ExplainState {
     analyze: bool,
     verbose: bool,
     costs: bool,
@@ -296,9 +307,9 @@ struct Asked {
     json: bool,
 }
 
-impl Asked {
-    fn of(options: &[ast::UtilityOption]) -> Result<Asked> {
-        let mut asked = Asked {
+impl ExplainState {
+    fn of(options: &[ast::UtilityOption]) -> Result<ExplainState> {
+        let mut asked = ExplainState {
             analyze: false,
             verbose: false,
             costs: true,
@@ -378,7 +389,9 @@ fn is_json(format: &str) -> Result<bool> {
 /// The column of EXPLAIN's result.
 pub(super) fn column(statement: &ast::Statement) -> OutputColumn {
     let json = match statement {
-        ast::Statement::Explain { options, .. } => Asked::of(options).is_ok_and(|asked| asked.json),
+        ast::Statement::Explain { options, .. } => {
+            ExplainState::of(options).is_ok_and(|asked| asked.json)
+        }
         _ => false,
     };
     plan_column(json)

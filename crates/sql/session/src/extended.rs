@@ -5,7 +5,7 @@
 
 use super::client::Client;
 use super::statement::{Statement, StatementDescription};
-use super::transaction::Block;
+use super::transaction::BlockState;
 use super::{Session, create_as, cursor, explain};
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::{Parsed, StatementKind};
@@ -26,7 +26,7 @@ impl Session {
         let text = conforming.as_deref().unwrap_or(text);
         self.begin_statement();
         self.extended_goes_on()?;
-        self.shows(text);
+        self.report_activity(text);
         // The unnamed statement is gone even if the new one does not parse.
         if name.is_empty() {
             self.context.statements.borrow_mut().remove("");
@@ -55,17 +55,17 @@ impl Session {
         if statement.needs_catalog() {
             self.follow_as_of().await?;
         }
-        self.promise_as_of(&statement).await?;
+        self.describe_as_of(&statement).await?;
         self.keep_statement(name.to_owned(), statement);
         Ok(())
     }
 
     /// What the statement takes and gives; found out once, by planning it.
-    pub(super) fn promise(&mut self, statement: &Statement) -> Result<Rc<StatementDescription>> {
-        if let Some(promise) = &*statement.promised.borrow() {
-            return Ok(Rc::clone(promise));
+    pub(super) fn describe(&mut self, statement: &Statement) -> Result<Rc<StatementDescription>> {
+        if let Some(description) = &*statement.description.borrow() {
+            return Ok(Rc::clone(description));
         }
-        let promise = Rc::new(if statement.is_query() {
+        let description = Rc::new(if statement.is_query() {
             let plan = self.plan(statement)?;
             StatementDescription {
                 param_types: plan.param_types.clone(),
@@ -82,10 +82,10 @@ impl Session {
         };
         if statement.parsed().is_some_and(is_fetch) {
             // The cursor may be another one next time.
-            return Ok(promise);
+            return Ok(description);
         }
-        *statement.promised.borrow_mut() = Some(Rc::clone(&promise));
-        Ok(promise)
+        *statement.description.borrow_mut() = Some(Rc::clone(&description));
+        Ok(description)
     }
 
     fn utility_promise(&mut self, statement: &Statement) -> Result<StatementDescription> {
@@ -128,13 +128,13 @@ impl Session {
         self.extended_goes_on()?;
         let statement = self.find_statement(name)?;
         self.refuse_in_failed_block(&statement)?;
-        let promise = self.promise(&statement)?;
-        let types: Vec<u32> = promise.param_types.iter().map(|ty| ty.oid).collect();
+        let description = self.describe(&statement)?;
+        let types: Vec<u32> = description.param_types.iter().map(|ty| ty.oid).collect();
         client.parameter_description(&types);
-        if !promise.gives_rows {
+        if !description.gives_rows {
             client.no_data();
         } else {
-            client.row_description(&promise.columns, &[]);
+            client.row_description(&description.columns, &[]);
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Session {
         self.extended_since = None;
         // The time of the statements before it is not this one's.
         self.signals.statement().set_deadline(None);
-        if self.block == Block::None
+        if self.block == BlockState::None
             && let Err(error) = self.commit(client).await
         {
             if error.fields().fatal {

@@ -4,13 +4,13 @@
 
 use super::Session;
 use super::client::Client;
-use super::routine::Quiet;
+use super::routine::CapturingClient;
 use super::statement::Statement;
-use super::transaction::Block;
+use super::transaction::BlockState;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_exec::Execution;
 use logstead_sql_func as func;
-use logstead_sql_types::encoding::Way;
+use logstead_sql_types::encoding::ConversionDirection;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, binary_io, text_io};
 use logstead_types::SqlState;
@@ -61,8 +61,8 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<ResultBytes> {
         self.begin_statement();
-        self.shows("<FASTPATH> function call");
-        if self.block == Block::Failed {
+        self.report_activity("<FASTPATH> function call");
+        if self.block == BlockState::Failed {
             return Err(SqlError::new(
                 SqlState::IN_FAILED_SQL_TRANSACTION,
                 "current transaction is aborted, commands ignored until end of transaction block",
@@ -85,7 +85,7 @@ impl Session {
         let statement = Statement::new(Rc::clone(&parsed), Some(0), declared);
         let plan = self.prepare_run(&statement).await?;
         let mut execution = Execution::new(Arc::clone(&plan.prepared));
-        let mut quiet = Quiet::new(client, self.worker.instance.engine.memory());
+        let mut quiet = CapturingClient::new(client, self.worker.instance.engine.memory());
         self.run(&plan, &mut execution, &params, true, 0, &mut quiet)
             .await?;
         let row = quiet.into_rows().pop_front();
@@ -96,7 +96,7 @@ impl Session {
             _ => None,
         };
         // Outside of a block it is committed before the client hears of it.
-        if self.block == Block::None {
+        if self.block == BlockState::None {
             self.commit(client).await?;
         }
         self.worker.step();
@@ -175,7 +175,12 @@ impl Session {
         }
         let mut converted = Vec::new();
         match (binary, std::str::from_utf8(&bytes)) {
-            (true, _) => encoding.convert_binary(ty.oid, &bytes, Way::ToClient, &mut converted)?,
+            (true, _) => encoding.convert_binary(
+                ty.oid,
+                &bytes,
+                ConversionDirection::ToClient,
+                &mut converted,
+            )?,
             (false, Ok(text)) => encoding.encode(text, &mut converted)?,
             (false, Err(_)) => return Err(SqlError::internal("a text is not UTF-8")),
         }

@@ -1,19 +1,19 @@
 //! What all sessions of a server share, and what the sessions of one worker share.
 
-use super::activity::Live;
+use super::activity::BackendStatus;
 use super::advisory::AdvisoryLocks;
 use super::cache::Caches;
 use super::checkpoint::CheckpointRequests;
 use super::notify::Channels;
 use super::promotion::Promotion;
+use super::scheduler::WorkerScheduler;
 use super::signals::Signals;
-use super::snapshot::OfferedSnapshots;
+use super::snapshot::ExportedSnapshots;
 use super::statement::Statement;
 use super::statistics::Statistics;
 use super::task::{self, Task};
-use super::turns::Turns;
-use super::undo::Undoer;
-use super::watch::Watch;
+use super::undo::BackgroundUndo;
+use super::watchdog::WorkerWatchdog;
 use logstead_engine::{CommitWait, Engine, Worker};
 use logstead_env::Env;
 use logstead_sql_catalog::role::{Role, Roles};
@@ -53,15 +53,15 @@ pub struct Instance {
     /// Room for what does not fit into memory.
     pub spill: Arc<SpillSpace>,
     /// Snapshots that sessions have exported.
-    pub(super) offered_snapshots: OfferedSnapshots,
+    pub(super) exported_snapshots: ExportedSnapshots,
     sessions: Mutex<HashMap<i32, Entry>>,
     session_count: AtomicUsize,
     next_pid: AtomicI32,
     stopping: AtomicBool,
     /// Marks of the workers.
-    pub(super) watches: Mutex<Vec<Arc<Watch>>>,
+    pub(super) watchdogs: Mutex<Vec<Arc<WorkerWatchdog>>>,
     /// Tables that were analyzed by themselves.
-    pub(super) analyzed: super::autoanalyze::Done,
+    pub(super) analyzed: super::autoanalyze::AutoanalyzeHistory,
     /// Who decides of promotions, if this is a replica.
     promotion: Option<Arc<Promotion>>,
     /// When the server started, in microseconds since 2000: its settings are read then, too.
@@ -69,17 +69,17 @@ pub struct Instance {
 }
 
 /// A session's place among the others.
-pub(super) struct Place {
+pub(super) struct SessionSlot {
     pub(super) pid: i32,
     pub(super) secret: i32,
     pub(super) signals: Arc<Signals>,
-    pub(super) live: Arc<Live>,
+    pub(super) live: Arc<BackendStatus>,
 }
 
 struct Entry {
     secret: i32,
     signals: Arc<Signals>,
-    live: Arc<Live>,
+    live: Arc<BackendStatus>,
     /// Whose session it is, once that is known.
     role: Oid,
 }
@@ -111,14 +111,14 @@ impl Instance {
             checkpoints: Arc::default(),
             channels: Channels::default(),
             statistics: Statistics::default(),
-            offered_snapshots: OfferedSnapshots::default(),
+            exported_snapshots: ExportedSnapshots::default(),
             sessions: Mutex::default(),
             session_count: AtomicUsize::new(0),
             // Numbers that look like process ids to tools; they are never used as such.
             next_pid: AtomicI32::new(1000),
             stopping: AtomicBool::new(false),
-            watches: Mutex::default(),
-            analyzed: super::autoanalyze::Done::default(),
+            watchdogs: Mutex::default(),
+            analyzed: super::autoanalyze::AutoanalyzeHistory::default(),
             promotion: None,
         }
     }
@@ -140,7 +140,7 @@ impl Instance {
     }
 
     /// Takes a place for a session of this worker.
-    pub(super) fn admit(&self, worker: &WorkerSessions) -> Result<Place> {
+    pub(super) fn admit(&self, worker: &WorkerSessions) -> Result<SessionSlot> {
         if self.stopping.load(Ordering::SeqCst) {
             return Err(SqlError::new(
                 SqlState::CANNOT_CONNECT_NOW,
@@ -157,8 +157,8 @@ impl Instance {
             .fatal());
         }
         let secret = self.env.random.u64() as i32;
-        let signals = Arc::new(Signals::new(Arc::clone(&worker.turns)));
-        let live = Arc::new(Live::new(self.env.clock.now_micros_since_2000()));
+        let signals = Arc::new(Signals::new(Arc::clone(&worker.scheduler)));
+        let live = Arc::new(BackendStatus::new(self.env.clock.now_micros_since_2000()));
         let mut sessions = self.sessions.lock();
         let pid = loop {
             let pid = self.next_pid.fetch_add(1, Ordering::Relaxed) & i32::MAX;
@@ -175,7 +175,7 @@ impl Instance {
                 role: 0,
             },
         );
-        Ok(Place {
+        Ok(SessionSlot {
             pid,
             secret,
             signals,
@@ -184,7 +184,7 @@ impl Instance {
     }
 
     /// Shows every session.
-    pub(super) fn each_session(&self, mut show: impl FnMut(i32, &Live, &Arc<Signals>)) {
+    pub(super) fn each_session(&self, mut show: impl FnMut(i32, &BackendStatus, &Arc<Signals>)) {
         for (pid, entry) in self.sessions.lock().iter() {
             show(*pid, &entry.live, &entry.signals);
         }
@@ -292,21 +292,21 @@ pub struct WorkerSessions {
     working: Cell<usize>,
     waiting: Cell<usize>,
     progress: Cell<u64>,
-    pub(super) turns: Arc<Turns>,
-    pub(super) watch: Arc<Watch>,
-    pub(super) undoer: Undoer,
+    pub(super) scheduler: Arc<WorkerScheduler>,
+    pub(super) watchdog: Arc<WorkerWatchdog>,
+    pub(super) undoer: BackgroundUndo,
 }
 
 impl WorkerSessions {
     /// For the thread that calls.
     pub fn new(instance: Arc<Instance>, worker: Worker) -> Rc<WorkerSessions> {
-        let turns = Turns::new(Arc::clone(&instance.env.clock));
-        let watch = Arc::new(Watch::new(worker.id()));
-        instance.watches.lock().push(Arc::clone(&watch));
+        let scheduler = WorkerScheduler::new(Arc::clone(&instance.env.clock));
+        let watchdog = Arc::new(WorkerWatchdog::new(worker.id()));
+        instance.watchdogs.lock().push(Arc::clone(&watchdog));
         Rc::new(WorkerSessions {
-            turns: Arc::new(turns),
-            watch,
-            undoer: Undoer::default(),
+            scheduler: Arc::new(scheduler),
+            watchdog,
+            undoer: BackgroundUndo::default(),
             instance,
             worker,
             caches: RefCell::default(),
@@ -333,7 +333,7 @@ impl WorkerSessions {
     /// A task of this worker in which sessions run: what their values mean is its own, whoever shares the thread, and
     /// it lets others go on in the middle of long computations.
     pub fn task<F: Future>(&self, work: F) -> Task<F> {
-        task::task(&self.turns, &self.watch, work)
+        task::task(&self.scheduler, &self.watchdog, work)
     }
 
     pub(super) fn remember_statement(&self, statement: &Rc<Statement>) {
@@ -397,33 +397,33 @@ impl WorkerSessions {
 
     pub(super) fn step(&self) {
         self.progress.set(self.progress.get().wrapping_add(1));
-        self.turns.step();
+        self.scheduler.step();
     }
 
     /// While the log is about to be flushed: long statements wait, but for their share, so that it is not put off.
     pub fn about_to_flush(&self, about_to: bool) {
-        self.turns.hold(about_to);
+        self.scheduler.hold(about_to);
     }
 
     /// How often a long statement had its turn.
     pub fn long_turns(&self) -> u64 {
-        self.turns.long_turns()
+        self.scheduler.long_turns()
     }
 }
 
 /// Counts its session as working while it lives.
-pub(super) struct Working(Rc<WorkerSessions>);
+pub(super) struct WorkingGuard(Rc<WorkerSessions>);
 
-impl Working {
-    pub(super) fn new(worker: &Rc<WorkerSessions>) -> Working {
+impl WorkingGuard {
+    pub(super) fn new(worker: &Rc<WorkerSessions>) -> WorkingGuard {
         worker.step();
         worker.worker.busy();
         worker.working.set(worker.working.get() + 1);
-        Working(Rc::clone(worker))
+        WorkingGuard(Rc::clone(worker))
     }
 }
 
-impl Drop for Working {
+impl Drop for WorkingGuard {
     fn drop(&mut self) {
         self.0.step();
         self.0.working.set(self.0.working.get().saturating_sub(1));
@@ -434,16 +434,16 @@ impl Drop for Working {
 }
 
 /// Counts its session as waiting for the log while it lives.
-pub(super) struct Waiting(Rc<WorkerSessions>);
+pub(super) struct WaitingGuard(Rc<WorkerSessions>);
 
-impl Waiting {
-    pub(super) fn new(worker: &Rc<WorkerSessions>) -> Waiting {
+impl WaitingGuard {
+    pub(super) fn new(worker: &Rc<WorkerSessions>) -> WaitingGuard {
         worker.waiting.set(worker.waiting.get() + 1);
-        Waiting(Rc::clone(worker))
+        WaitingGuard(Rc::clone(worker))
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingGuard {
     fn drop(&mut self) {
         self.0.waiting.set(self.0.waiting.get().saturating_sub(1));
     }

@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! - Replies leave only after [`Session::settle`]: everything they tell is Committed (results and errors alike, T15),
-//!   unless the session has said that it does not care (`synchronous_commit = off`, `owed`).
+//!   unless the session has said that it does not care (`synchronous_commit = off`, `reply_dependencies`).
 //! - A plan runs only while its tables are locked and the catalog is the one it was made with; the catalog's CSN is
 //!   among the transaction's dependencies (T10).
 //! - Whatever ends a session (an error, a broken connection, a panic) aborts its transaction: dropping does it.
@@ -15,12 +15,13 @@
 mod activity;
 mod advisory;
 mod advisory_wait;
+mod as_of;
+mod as_of_catalogs;
 mod auto_parameterize;
 mod autoanalyze;
 mod cache;
 mod checkpoint;
 mod client;
-mod computed;
 mod configuration;
 mod context;
 mod copy_binary;
@@ -38,21 +39,21 @@ mod ddl;
 mod explain;
 mod extended;
 mod function_call;
+mod index_expressions;
 mod instance;
 mod large_objects;
 mod notify;
-mod past;
-mod past_catalogs;
-mod permit;
+mod permissions;
 mod portal;
 mod prepared;
 mod promotion;
+mod random;
 mod replica;
 mod reply_dependencies;
 mod routine;
 mod run;
+mod scheduler;
 mod schema_elements;
-mod seeded;
 mod set;
 mod set_constraints;
 mod signals;
@@ -65,11 +66,10 @@ mod task;
 mod temporary;
 mod transaction;
 mod transaction_modes;
-mod turns;
 mod undo;
 mod unwind;
 mod utility;
-mod watch;
+mod watchdog;
 mod xid;
 
 pub use autoanalyze::analyze_changed;
@@ -83,12 +83,13 @@ pub use promotion::Promotion;
 pub use signals::Signals;
 pub use startup::StartupRequest;
 pub use task::Task;
-pub use watch::Looks;
+pub use watchdog::WatchdogState;
 
-use activity::Running;
+use activity::RunningStatement;
+use as_of::AsOfSnapshot;
 use cursor::Cursors;
-use instance::{Waiting, Working};
-use logstead_sql_catalog::{Entered, TempObjects};
+use instance::{WaitingGuard, WorkingGuard};
+use logstead_sql_catalog::{DatabaseConnection, TempObjects};
 use logstead_sql_exec::Execution;
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::{DiscardMode, ReindexTarget, Stmt, TransactionStmtKind};
@@ -97,7 +98,6 @@ use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, build};
 use logstead_types::{SqlState, TableId};
-use past::AsOfSnapshot;
 use portal::Portal;
 use reply_dependencies::ReplyDependencies;
 use statement::{PermittedPlan, Statement};
@@ -105,8 +105,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use transaction::{Block, Open, Savepoint, only_in_block};
-use transaction_modes::Modes;
+use transaction::{BlockState, OpenTransaction, Savepoint, only_in_block};
+use transaction_modes::TransactionModes;
 use undo::{AbortedSubtransaction, PriorTransaction};
 
 /// What a statement that is not a planned query answers.
@@ -134,15 +134,15 @@ pub struct Session {
     signals: Arc<Signals>,
     secret: i32,
     database: Oid,
-    block: Block,
-    modes: Modes,
-    open: Option<Open>,
+    block: BlockState,
+    modes: TransactionModes,
+    open: Option<OpenTransaction>,
     /// Its temporary objects.
     temporary: Rc<TempObjects>,
     /// The past that transactions read, if `logstead.as_of` names one.
-    reading: Option<Rc<AsOfSnapshot>>,
+    as_of_snapshot: Option<Rc<AsOfSnapshot>>,
     /// The past that the statement at hand names with AS OF: the next transaction is its own, and takes this.
-    clause: Option<Rc<AsOfSnapshot>>,
+    as_of_clause: Option<Rc<AsOfSnapshot>>,
     savepoints: Vec<Savepoint>,
     portals: HashMap<String, Portal, foldhash::fast::RandomState>,
     /// Portals in the middle of their rows.
@@ -151,10 +151,10 @@ pub struct Session {
     /// The statement came in a simple query: what it answers is described with it, in text.
     in_simple_query: bool,
     /// What unsent replies wait for.
-    owed: ReplyDependencies,
-    working: Option<Working>,
+    reply_dependencies: ReplyDependencies,
+    working: Option<WorkingGuard>,
     /// The statement whose time is being counted.
-    running: Option<Running>,
+    running: Option<RunningStatement>,
     /// Bodies of routines that are being run, one in another.
     routines: usize,
     /// The bodies that run, the innermost last.
@@ -170,7 +170,7 @@ pub struct Session {
     /// Tables that the statements around them read or write.
     in_use: Vec<TableId>,
     /// What functions have said with no client at hand.
-    untold: Vec<(&'static str, logstead_sql_types::error::Fields)>,
+    buffered_notices: Vec<(&'static str, logstead_sql_types::error::ErrorFields)>,
     /// Names that cursors of bodies have been given so far.
     unnamed_cursors: u32,
     /// Bodies of functions that are ready to be run.
@@ -179,11 +179,11 @@ pub struct Session {
     /// When the first message came of an extended query that is not over, if its time is limited.
     extended_since: Option<i64>,
     /// Its last transaction, if that may still be undone behind it.
-    former: Option<Rc<PriorTransaction>>,
+    prior: Option<Rc<PriorTransaction>>,
     /// The transaction that is open, while the part of it that failed behind a savepoint is undone.
     subtransaction: Option<Rc<AbortedSubtransaction>>,
     /// It leaves its database last of all.
-    _entered: Entered,
+    _entered: DatabaseConnection,
 }
 
 impl Session {
@@ -249,22 +249,22 @@ impl Session {
     /// Transaction status for ReadyForQuery.
     pub fn status(&self) -> u8 {
         match self.block {
-            Block::None => b'I',
-            Block::Open => b'T',
-            Block::Failed => b'E',
+            BlockState::None => b'I',
+            BlockState::Open => b'T',
+            BlockState::Failed => b'E',
         }
     }
 
     /// Is a transaction open that its client may still end?
     pub fn in_transaction(&self) -> bool {
-        self.block != Block::None || self.open.is_some()
+        self.block != BlockState::None || self.open.is_some()
     }
 
     /// How long the client may stay silent now, and the error that ends the session then.
     pub fn idle_limit(&self) -> Option<(Duration, SqlError)> {
         let settings = self.context.settings.borrow();
         let typed = settings.typed();
-        let (ms, code, message) = if self.block == Block::None {
+        let (ms, code, message) = if self.block == BlockState::None {
             (
                 typed.idle_session_ms,
                 SqlState::new(b"57P05"),
@@ -288,7 +288,7 @@ impl Session {
     /// A request has arrived: the worker counts this session as busy until [`Session::end_request`].
     pub fn begin_request(&mut self) {
         if self.working.is_none() {
-            self.working = Some(Working::new(&self.worker));
+            self.working = Some(WorkingGuard::new(&self.worker));
         }
     }
 
@@ -302,21 +302,22 @@ impl Session {
     /// before Sync has ended its transaction, are final. That a lock is had is final, too, wherever it is told: it is
     /// acted upon elsewhere, so what its former holder did is waited for.
     pub async fn settle(&mut self) -> Result<()> {
-        self.owe_for_locks();
-        if self.block == Block::None
+        self.depend_on_lock_holders();
+        if self.block == BlockState::None
             && let Some(open) = &self.open
         {
             let synchronous = self.context.synchronous.get();
-            self.owed.merge(&open.txn.awaits(), synchronous);
-            self.owed
+            self.reply_dependencies
+                .merge(&open.txn.awaits(), synchronous);
+            self.reply_dependencies
                 .merge(&self.context.depends_on.borrow(), synchronous);
         }
-        if !self.owed.waits_for().is_none() {
+        if !self.reply_dependencies.waits_for().is_none() {
             let engine = &self.worker.instance.engine;
             // Kept until it is over: who gives up this wait waits again.
-            let waits_for = self.owed.waits_for().clone();
+            let waits_for = self.reply_dependencies.waits_for().clone();
             if !engine.is_committed(&waits_for) {
-                let _count = Waiting::new(&self.worker);
+                let _count = WaitingGuard::new(&self.worker);
                 engine.acknowledged(waits_for).await.map_err(|error| {
                     SqlError::new(
                         SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
@@ -325,7 +326,7 @@ impl Session {
                     .fatal()
                 })?;
             }
-            self.owed.settled();
+            self.reply_dependencies.settled();
         }
         Ok(())
     }
@@ -357,16 +358,16 @@ impl Session {
         self.context
             .statement_time
             .set(self.worker.instance.env.clock.now_micros_since_2000());
-        if self.open.is_none() && self.block == Block::None {
+        if self.open.is_none() && self.block == BlockState::None {
             // Planning may look at it: 'now' is a constant.
             let now = self.context.statement_time.get();
             self.context.transaction_time.set(now);
         }
-        self.context.in_block.set(self.block != Block::None);
+        self.context.in_block.set(self.block != BlockState::None);
         self.follow_configuration();
         self.signals.begin_statement();
         build::charge_to(self.worker.instance.engine.memory());
-        build::settle();
+        build::release_dropped();
         task::statement_begins(&self.signals, self.context.pid);
         self.routines = 0;
         self.frames.clear();
@@ -401,7 +402,7 @@ impl Session {
     /// The client has its answer and may think for long: a READ COMMITTED transaction keeps no snapshot meanwhile,
     /// unless a portal is to go on.
     fn rest(&mut self) {
-        build::settle();
+        build::release_dropped();
         self.signals.end_statement();
         self.rest_snapshot();
     }
@@ -418,7 +419,7 @@ impl Session {
     async fn run_text(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
         let conforming = self.conforming(text, client)?;
         let text = conforming.as_deref().unwrap_or(text);
-        if self.run_lifted(text, client).await? {
+        if self.run_parameterized(text, client).await? {
             return Ok(());
         }
         let parsed = self.worker.caches.borrow_mut().parse(text)?;
@@ -429,8 +430,8 @@ impl Session {
         for index in 0..count {
             self.begin_statement();
             let statement = Statement::new(Rc::clone(&parsed), Some(index), Vec::new());
-            self.shows(text);
-            self.counts(&statement);
+            self.report_activity(text);
+            self.begin_timing(&statement);
             self.refuse_in_failed_block(&statement)?;
             self.refuse_beside_as_of()?;
             if statement.needs_catalog() {
@@ -439,12 +440,12 @@ impl Session {
             let in_implicit_block = count > 1;
             self.context
                 .in_block
-                .set(in_implicit_block || self.block != Block::None);
+                .set(in_implicit_block || self.block != BlockState::None);
             let reply = self
                 .run_simple(&statement, in_implicit_block, client)
                 .await?;
             // A statement outside a block is committed before its tag says that it is done.
-            if self.block == Block::None && (!in_implicit_block || index + 1 == count) {
+            if self.block == BlockState::None && (!in_implicit_block || index + 1 == count) {
                 self.commit(client).await?;
             }
             match reply {
@@ -472,7 +473,7 @@ impl Session {
         }
         let plan = self.prepare_run(statement).await?;
         let rows = self.run_to_end(&plan, &[], client).await?;
-        Ok(Reply::Tag(run::Tag(plan.command, rows).to_string()))
+        Ok(Reply::Tag(run::CommandTag(plan.command, rows).to_string()))
     }
 
     /// Describes and runs a plan; the number of rows given or written.
@@ -495,14 +496,14 @@ impl Session {
             client.take_back(mark);
         }
         match ran? {
-            run::Ran::Done { rows } => Ok(rows),
-            run::Ran::Suspended => Ok(0),
+            run::RunOutcome::Done { rows } => Ok(rows),
+            run::RunOutcome::Suspended => Ok(0),
         }
     }
 
     /// 25P02 unless the statement ends the failed block.
     fn refuse_in_failed_block(&self, statement: &Statement) -> Result<()> {
-        if self.block != Block::Failed {
+        if self.block != BlockState::Failed {
             return Ok(());
         }
         let ends_it = statement.parsed().is_none_or(|parsed| match &parsed.kind {
@@ -532,7 +533,7 @@ impl Session {
         let what = match &parsed.kind {
             StatementKind::Declare(declare) if !declare.hold => {
                 return match self.block {
-                    Block::None if !implicit || !self.in_simple_query => {
+                    BlockState::None if !implicit || !self.in_simple_query => {
                         Err(only_in_block("DECLARE CURSOR"))
                     }
                     _ => Ok(()),
@@ -564,7 +565,7 @@ impl Session {
             },
             _ => return Ok(()),
         };
-        let message = if self.block != Block::None || (implicit && self.in_simple_query) {
+        let message = if self.block != BlockState::None || (implicit && self.in_simple_query) {
             format!("{what} cannot run inside a transaction block")
         } else if implicit {
             format!("{what} cannot be executed within a pipeline")

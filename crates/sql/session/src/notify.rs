@@ -3,11 +3,11 @@
 //! Owns: who listens to what ([`Channels`]), the way from a commit to the listeners, and what a transaction has asked
 //! for.
 //!
-//! The life of a notification: a statement puts it into its transaction's list ([`Asked`]), where a rollback takes it
-//! away and a second one like it adds nothing. At commit the transaction draws its CSN and takes its place in the queue
-//! under one lock, so that the queue is in commit order. When its commit is durable it is marked so, and everything at
-//! the head of the queue that is durable goes to the listeners of that moment. A session tells its client of it when it
-//! is outside a transaction.
+//! The life of a notification: a statement puts it into its transaction's list ([`PendingNotifies`]), where a rollback
+//! takes it away and a second one like it adds nothing. At commit the transaction draws its CSN and takes its place in
+//! the queue under one lock, so that the queue is in commit order. When its commit is durable it is marked so, and
+//! everything at the head of the queue that is durable goes to the listeners of that moment. A session tells its client
+//! of it when it is outside a transaction.
 //!
 //! Invariants:
 //! - Nothing is delivered of a transaction that a crash may still take back.
@@ -79,13 +79,13 @@ impl Mailbox {
 /// The channels of a server.
 #[derive(Default)]
 pub(super) struct Channels {
-    /// OperatorMemory from the drawing of a CSN until its place in the queue is taken.
+    /// Held from the drawing of a CSN until its place in the queue is taken.
     turns: Turns<()>,
-    state: Mutex<State>,
+    state: Mutex<NotifyQueue>,
 }
 
 #[derive(Default)]
-struct State {
+struct NotifyQueue {
     /// Listeners of a database's channels, by process number.
     listeners: HashMap<(Oid, Arc<str>), BTreeMap<i32, Arc<Signals>>>,
     queue: VecDeque<Entry>,
@@ -100,7 +100,7 @@ struct Entry {
 }
 
 /// A transaction's place in the queue. Dropped without having become durable, it is given up.
-pub(super) struct Place<'c> {
+pub(super) struct QueueTicket<'c> {
     channels: &'c Channels,
     ticket: u64,
     durable: bool,
@@ -127,7 +127,7 @@ impl Channels {
         _turn: &Turn<'_, ()>,
         database: Oid,
         notifications: Vec<Notification>,
-    ) -> Place<'_> {
+    ) -> QueueTicket<'_> {
         let mut state = self.state.lock();
         let ticket = state.next;
         state.next += 1;
@@ -137,7 +137,7 @@ impl Channels {
             durable: false,
             notifications,
         });
-        Place {
+        QueueTicket {
             channels: self,
             ticket,
             durable: false,
@@ -145,7 +145,7 @@ impl Channels {
     }
 
     /// Delivers what is durable at the head of the queue.
-    fn deliver(state: &mut State) {
+    fn deliver(state: &mut NotifyQueue) {
         while state.queue.front().is_some_and(|entry| entry.durable)
             && let Some(entry) = state.queue.pop_front()
         {
@@ -182,13 +182,13 @@ impl Channels {
     }
 }
 
-impl Place<'_> {
+impl QueueTicket<'_> {
     fn made_durable(mut self) {
         self.durable = true;
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueTicket<'_> {
     fn drop(&mut self) {
         let mut state = self.channels.state.lock();
         let at = state.queue.iter().position(|e| e.ticket == self.ticket);
@@ -205,7 +205,7 @@ impl Drop for Place<'_> {
 
 /// What becomes of a session's channels at commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Wish {
+enum ListenAction {
     Listen(Arc<str>),
     Unlisten(Arc<str>),
     UnlistenAll,
@@ -214,8 +214,8 @@ enum Wish {
 /// What a transaction has asked for, each with the number of savepoints that stood then; and what the session listens
 /// to.
 #[derive(Default)]
-pub(super) struct Asked {
-    wishes: Vec<(usize, Wish)>,
+pub(super) struct PendingNotifies {
+    listen_actions: Vec<(usize, ListenAction)>,
     notifications: Vec<(usize, Arc<str>, Arc<str>)>,
     known: BTreeSet<(Arc<str>, Arc<str>)>,
     /// About what they take; not less after a ROLLBACK TO.
@@ -224,7 +224,7 @@ pub(super) struct Asked {
     listening: BTreeSet<Arc<str>>,
 }
 
-impl Asked {
+impl PendingNotifies {
     /// NOTIFY, pg_notify().
     pub(super) fn notify(&mut self, channel: &str, payload: &str, level: usize) -> Result<()> {
         let invalid = |what: &str| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, what);
@@ -257,18 +257,18 @@ impl Asked {
     }
 
     fn is_empty(&self) -> bool {
-        self.wishes.is_empty() && self.notifications.is_empty()
+        self.listen_actions.is_empty() && self.notifications.is_empty()
     }
 
     pub(super) fn rolled_back(&mut self) {
-        self.wishes.clear();
+        self.listen_actions.clear();
         self.notifications.clear();
         self.known.clear();
         self.bytes = 0;
     }
 
     pub(super) fn rolled_back_to(&mut self, index: usize) {
-        self.wishes.retain(|(level, _)| *level <= index);
+        self.listen_actions.retain(|(level, _)| *level <= index);
         self.notifications.retain(|(level, ..)| *level <= index);
         let left = self.notifications.iter();
         self.known = left
@@ -277,9 +277,9 @@ impl Asked {
     }
 
     pub(super) fn released(&mut self, index: usize) {
-        let wishes = self.wishes.iter_mut().map(|(level, _)| level);
+        let listen_actions = self.listen_actions.iter_mut().map(|(level, _)| level);
         let notifications = self.notifications.iter_mut().map(|(level, ..)| level);
-        for level in wishes.chain(notifications) {
+        for level in listen_actions.chain(notifications) {
             *level = (*level).min(index);
         }
     }
@@ -290,7 +290,7 @@ fn channel_of(channel: &str) -> Arc<str> {
 }
 
 /// What a commit is to do when the transaction has drawn its CSN.
-pub(super) struct Announcement {
+pub(super) struct CommitNotifies {
     database: Oid,
     notifications: Vec<Notification>,
 }
@@ -301,24 +301,24 @@ impl Session {
         let level = self.savepoints.len();
         // It begins the transaction that its commit is part of.
         self.transaction()?;
-        let mut asked = self.context.asked.borrow_mut();
+        let mut pending_notifies = self.context.pending_notifies.borrow_mut();
         match stmt {
             Stmt::Listen(channel) => {
-                let wish = Wish::Listen(channel_of(channel));
-                asked.wishes.push((level, wish));
+                let action = ListenAction::Listen(channel_of(channel));
+                pending_notifies.listen_actions.push((level, action));
                 Ok(Reply::tag("LISTEN"))
             }
             Stmt::Unlisten(channel) => {
-                let wish = match channel {
-                    None => Wish::UnlistenAll,
-                    Some(channel) => Wish::Unlisten(channel_of(channel)),
+                let action = match channel {
+                    None => ListenAction::UnlistenAll,
+                    Some(channel) => ListenAction::Unlisten(channel_of(channel)),
                 };
-                asked.wishes.push((level, wish));
+                pending_notifies.listen_actions.push((level, action));
                 Ok(Reply::tag("UNLISTEN"))
             }
             Stmt::Notify(notify) => {
                 let payload = notify.payload.as_deref().unwrap_or_default();
-                asked.notify(&channel_of(&notify.conditionname), payload, level)?;
+                pending_notifies.notify(&channel_of(&notify.conditionname), payload, level)?;
                 Ok(Reply::tag("NOTIFY"))
             }
             _ => Err(SqlError::internal("no statement about notifications")),
@@ -326,20 +326,23 @@ impl Session {
     }
 
     /// The transaction commits: what it announces, if anything. Fails if there is no room for it.
-    pub(super) fn announcement(&self) -> Result<Option<Announcement>> {
-        let asked = self.context.asked.borrow();
-        if asked.notifications.is_empty() {
+    pub(super) fn announcement(&self) -> Result<Option<CommitNotifies>> {
+        let pending_notifies = self.context.pending_notifies.borrow();
+        if pending_notifies.notifications.is_empty() {
             return Ok(None);
         }
         let pid = self.context.pid;
-        let notifications = asked.notifications.iter().map(|(_, channel, payload)| {
-            let (channel, payload) = (Arc::clone(channel), Arc::clone(payload));
-            Notification {
-                pid,
-                channel,
-                payload,
-            }
-        });
+        let notifications = pending_notifies
+            .notifications
+            .iter()
+            .map(|(_, channel, payload)| {
+                let (channel, payload) = (Arc::clone(channel), Arc::clone(payload));
+                Notification {
+                    pid,
+                    channel,
+                    payload,
+                }
+            });
         let notifications: Vec<_> = notifications.collect();
         let channels = &self.worker.instance.channels;
         if !channels.has_room(self.database, &notifications) {
@@ -349,7 +352,7 @@ impl Session {
             )
             .detail("A session that listens does not read them, or stays in a transaction."));
         }
-        Ok(Some(Announcement {
+        Ok(Some(CommitNotifies {
             database: self.database,
             notifications,
         }))
@@ -357,35 +360,35 @@ impl Session {
 
     /// The transaction has committed: from now on the session listens as it asked to.
     pub(super) fn listen_from_now(&mut self) {
-        let mut asked = self.context.asked.borrow_mut();
-        if asked.is_empty() {
+        let mut pending_notifies = self.context.pending_notifies.borrow_mut();
+        if pending_notifies.is_empty() {
             return;
         }
         let channels = &self.worker.instance.channels;
         let (database, pid) = (self.database, self.context.pid);
-        for (_, wish) in std::mem::take(&mut asked.wishes) {
-            match wish {
-                Wish::Listen(channel) => {
+        for (_, action) in std::mem::take(&mut pending_notifies.listen_actions) {
+            match action {
+                ListenAction::Listen(channel) => {
                     channels.listen(database, &channel, pid, &self.signals);
-                    asked.listening.insert(channel);
+                    pending_notifies.listening.insert(channel);
                 }
-                Wish::Unlisten(channel) => {
+                ListenAction::Unlisten(channel) => {
                     channels.unlisten(database, &channel, pid);
-                    asked.listening.remove(&channel);
+                    pending_notifies.listening.remove(&channel);
                 }
-                Wish::UnlistenAll => {
-                    for channel in std::mem::take(&mut asked.listening) {
+                ListenAction::UnlistenAll => {
+                    for channel in std::mem::take(&mut pending_notifies.listening) {
                         channels.unlisten(database, &channel, pid);
                     }
                 }
             }
         }
-        asked.rolled_back();
+        pending_notifies.rolled_back();
     }
 
     /// The session is over, or begins anew: it listens to nothing.
     pub(super) fn unlisten_all(&mut self) {
-        let listening = std::mem::take(&mut self.context.asked.borrow_mut().listening);
+        let listening = std::mem::take(&mut self.context.pending_notifies.borrow_mut().listening);
         let channels = &self.worker.instance.channels;
         for channel in listening {
             channels.unlisten(self.database, &channel, self.context.pid);
@@ -401,15 +404,19 @@ impl Session {
     }
 }
 
-impl Announcement {
+impl CommitNotifies {
     /// Takes the transaction's place in the queue. In the turn in which it has drawn its CSN.
-    pub(super) fn take_place<'c>(self, channels: &'c Channels, turn: &Turn<'_, ()>) -> Place<'c> {
+    pub(super) fn take_place<'c>(
+        self,
+        channels: &'c Channels,
+        turn: &Turn<'_, ()>,
+    ) -> QueueTicket<'c> {
         channels.take_place(turn, self.database, self.notifications)
     }
 }
 
 /// Delivers when everything that the commit rests on is durable.
-pub(super) async fn deliver(place: Place<'_>, engine: &Engine, waits_for: CommitWait) {
+pub(super) async fn deliver(place: QueueTicket<'_>, engine: &Engine, waits_for: CommitWait) {
     if engine.is_committed(&waits_for) || engine.acknowledged(waits_for).await.is_ok() {
         place.made_durable();
     }
@@ -465,26 +472,30 @@ mod tests {
 
     #[test]
     fn a_transaction_says_each_thing_once() {
-        let mut asked = Asked::default();
-        asked.notify("c", "a", 0).unwrap();
-        asked.notify("c", "b", 1).unwrap();
-        asked.notify("c", "a", 1).unwrap();
-        assert_eq!(asked.notifications.len(), 2);
-        asked.rolled_back_to(0);
-        assert_eq!(asked.notifications.len(), 1);
-        asked.notify("c", "b", 0).unwrap();
+        let mut pending_notifies = PendingNotifies::default();
+        pending_notifies.notify("c", "a", 0).unwrap();
+        pending_notifies.notify("c", "b", 1).unwrap();
+        pending_notifies.notify("c", "a", 1).unwrap();
+        assert_eq!(pending_notifies.notifications.len(), 2);
+        pending_notifies.rolled_back_to(0);
+        assert_eq!(pending_notifies.notifications.len(), 1);
+        pending_notifies.notify("c", "b", 0).unwrap();
         assert_eq!(
-            asked.notifications.len(),
+            pending_notifies.notifications.len(),
             2,
             "what was rolled back can be said again"
         );
-        assert!(asked.notify("", "a", 0).is_err());
+        assert!(pending_notifies.notify("", "a", 0).is_err());
         let payload = "x".repeat(7_990);
-        let all = (0..100_000).find(|n| asked.notify("c", &format!("{n}{payload}"), 0).is_err());
+        let all = (0..100_000).find(|n| {
+            pending_notifies
+                .notify("c", &format!("{n}{payload}"), 0)
+                .is_err()
+        });
         assert!(all.is_some_and(|n| n < 9_000), "{all:?}");
-        asked.rolled_back();
-        asked.notify("c", "again", 0).unwrap();
-        assert!(asked.notify("c", &"x".repeat(8000), 0).is_err());
-        assert!(asked.notify("c", &"x".repeat(7999), 0).is_ok());
+        pending_notifies.rolled_back();
+        pending_notifies.notify("c", "again", 0).unwrap();
+        assert!(pending_notifies.notify("c", &"x".repeat(8000), 0).is_err());
+        assert!(pending_notifies.notify("c", &"x".repeat(7999), 0).is_ok());
     }
 }

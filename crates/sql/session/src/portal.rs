@@ -2,16 +2,16 @@
 
 use super::client::{BufferedNotices, Client};
 use super::cursor::{self, unknown_cursor};
-use super::run::{Ran, Tag};
+use super::run::{CommandTag, RunOutcome};
 use super::statement::{PermittedPlan, Statement};
-use super::transaction::Block;
+use super::transaction::BlockState;
 use super::{Reply, Session};
 use logstead_engine::{Memory, RowRef};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_exec::{Execution, OperatorMemory, RowSink, StoredColumn};
 use logstead_sql_func::FunctionContext;
 use logstead_sql_plan::{Command, OutputColumn};
-use logstead_sql_types::encoding::Way;
+use logstead_sql_types::encoding::ConversionDirection;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{self, Datum, Oid, SqlType};
 use logstead_types::SqlState;
@@ -45,8 +45,8 @@ pub(super) struct Portal {
     pub(super) created: i64,
     /// Rows that it has given.
     pub(super) given: u64,
-    /// As whom its statement was begun: what it has left to do is done with these rights, whoever's statement asks for
-    /// it.
+    /// As whom its statement was begun: what it has left to do is done with these privileges, whoever's statement asks
+    /// for it.
     pub(super) role: Oid,
 }
 
@@ -79,7 +79,7 @@ impl PortalState {
 }
 
 /// Collects rows in memory, as many as the server's memory budget has room for.
-pub(super) struct DependencySet {
+pub(super) struct CollectedRows {
     rows: VecDeque<Vec<Datum>>,
     bytes: usize,
     /// The account that they are charged to.
@@ -87,10 +87,10 @@ pub(super) struct DependencySet {
     held: OperatorMemory,
 }
 
-impl DependencySet {
+impl CollectedRows {
     /// Empty, charged to this account.
-    pub(super) fn within(memory: &'static Memory) -> DependencySet {
-        DependencySet {
+    pub(super) fn within(memory: &'static Memory) -> CollectedRows {
+        CollectedRows {
             rows: VecDeque::new(),
             bytes: 0,
             memory,
@@ -122,7 +122,7 @@ fn datum_bytes(datum: &Datum) -> usize {
         }
 }
 
-impl RowSink for DependencySet {
+impl RowSink for CollectedRows {
     fn row(&mut self, row: &[Datum]) -> Result<()> {
         self.push(row.to_vec())
     }
@@ -150,19 +150,19 @@ impl Session {
         self.extended_goes_on()?;
         let statement = self.find_statement(request.statement)?;
         self.refuse_in_failed_block(&statement)?;
-        let promise = self.promise(&statement)?;
-        if promise.param_types.len() != request.values.len() {
+        let description = self.describe(&statement)?;
+        if description.param_types.len() != request.values.len() {
             return Err(SqlError::new(
                 SqlState::PROTOCOL_VIOLATION,
                 format!(
                     "bind message supplies {} parameters, but prepared statement \"{}\" requires {}",
                     request.values.len(),
                     request.statement,
-                    promise.param_types.len()
+                    description.param_types.len()
                 ),
             ));
         }
-        let columns = promise.columns.len();
+        let columns = description.columns.len();
         if request.result_formats.len() > 1 && request.result_formats.len() != columns {
             return Err(SqlError::new(
                 SqlState::PROTOCOL_VIOLATION,
@@ -180,9 +180,14 @@ impl Session {
                 format!("cursor \"{}\" already exists", request.portal),
             ));
         }
-        self.see_types_of(&promise.param_types)?;
+        self.see_types_of(&description.param_types)?;
         let mut params = SmallVec::with_capacity(request.values.len());
-        for (i, (bytes, ty)) in request.values.iter().zip(&promise.param_types).enumerate() {
+        for (i, (bytes, ty)) in request
+            .values
+            .iter()
+            .zip(&description.param_types)
+            .enumerate()
+        {
             let binary = match request.formats {
                 [] => false,
                 [all] => *all == 1,
@@ -190,7 +195,7 @@ impl Session {
             };
             params.push(self.parameter(*bytes, *ty, binary)?);
         }
-        if let Some(error) = &promise.fails {
+        if let Some(error) = &description.fails {
             return Err(error.clone());
         }
         self.drop_portal(request.portal);
@@ -238,7 +243,12 @@ impl Session {
                 return logstead_sql_types::xml::admitted(ty, value, &*self.context);
             }
             let mut converted = Vec::new();
-            encoding.convert_binary(ty.oid, bytes, Way::FromClient, &mut converted)?;
+            encoding.convert_binary(
+                ty.oid,
+                bytes,
+                ConversionDirection::FromClient,
+                &mut converted,
+            )?;
             let value = value::binary_io::binary_input(ty, &converted)?;
             return logstead_sql_types::xml::admitted(ty, value, &*self.context);
         }
@@ -262,11 +272,11 @@ impl Session {
         };
         let statement = Rc::clone(&portal.statement);
         self.refuse_in_failed_block(&statement)?;
-        let promise = self.promise(&statement)?;
-        if !promise.gives_rows {
+        let description = self.describe(&statement)?;
+        if !description.gives_rows {
             client.no_data();
         } else if let Some(portal) = self.portals.get(name) {
-            client.row_description(&promise.columns, &portal.formats);
+            client.row_description(&description.columns, &portal.formats);
         }
         Ok(())
     }
@@ -300,8 +310,8 @@ impl Session {
             return self.execute_cursor(name, rows_max, client).await;
         }
         let statement = Rc::clone(&found.ok_or_else(|| unknown_portal(name))?.statement);
-        self.shows(&statement.text.text);
-        self.counts(&statement);
+        self.report_activity(&statement.text.text);
+        self.begin_timing(&statement);
         // In a failed block nothing runs, and the portal may be one that outlives it.
         self.refuse_in_failed_block(&statement)?;
         // Taken out while it runs, so that an error drops it.
@@ -325,7 +335,7 @@ impl Session {
             Ok(state) => portal.state = state,
             Err(error) => {
                 // It stays until its transaction is over, to be refused.
-                if self.block != Block::None {
+                if self.block != BlockState::None {
                     portal.state = PortalState::Failed;
                     self.portals.insert(key, portal);
                 }
@@ -352,7 +362,7 @@ impl Session {
         }
         // ROLLBACK and COMMIT drop all portals, this one included. What is empty has done nothing.
         let empty = matches!(portal.state, PortalState::Ready);
-        if self.block != Block::None || self.open.is_some() || empty {
+        if self.block != BlockState::None || self.open.is_some() || empty {
             self.portals.insert(key, portal);
         }
         Ok(())
@@ -389,7 +399,7 @@ impl Session {
             }
             PortalState::Ready => {
                 let statement = Rc::clone(&portal.statement);
-                let pipelined = self.block == Block::None && self.open.is_some();
+                let pipelined = self.block == BlockState::None && self.open.is_some();
                 self.refuse_in_block(&statement, pipelined)?;
                 match self
                     .run_utility(&statement, &portal.params, &portal.formats, client)
@@ -429,7 +439,7 @@ impl Session {
                         format!("portal \"{name}\" cannot be run"),
                     ));
                 }
-                client.command_complete(&Tag(plan.command, 0));
+                client.command_complete(&CommandTag(plan.command, 0));
                 PortalState::Done
             }
             PortalState::Done | PortalState::Failed => {
@@ -470,12 +480,12 @@ impl Session {
             client.take_back(mark);
         }
         match ran? {
-            Ran::Done { rows } => {
+            RunOutcome::Done { rows } => {
                 portal.given += rows;
-                client.command_complete(&Tag(plan.command, rows));
+                client.command_complete(&CommandTag(plan.command, rows));
                 Ok(PortalState::Done)
             }
-            Ran::Suspended => {
+            RunOutcome::Suspended => {
                 portal.given += rows_max;
                 client.portal_suspended();
                 Ok(PortalState::Running { plan, execution })
@@ -508,11 +518,11 @@ impl Session {
                 let signals = Arc::clone(&self.signals);
                 let limits = self.limits();
                 let mut nobody = BufferedNotices::default();
-                // With the rights of who began it: the next statement may be one of a SECURITY DEFINER routine.
+                // With the privileges of who began it: the next statement may be one of a SECURITY DEFINER routine.
                 let before = self.context.enter_role(portal.role);
                 let ran = loop {
                     let open = self.transaction()?;
-                    let mut cx = logstead_sql_exec::ExecContext {
+                    let mut cx = logstead_sql_exec::StatementContext {
                         txn: &mut open.txn,
                         params: &portal.params,
                         session: &*context,
@@ -523,8 +533,8 @@ impl Session {
                         work_mem_bytes,
                         spill: Some(context.spill()),
                     };
-                    let ahead = execution.run_ahead(&mut cx);
-                    let progress = super::run::guarded(&signals, limits, ahead).await;
+                    let ahead = execution.materialize(&mut cx);
+                    let progress = super::run::run_with_limits(&signals, limits, ahead).await;
                     match progress {
                         Ok(logstead_sql_exec::Progress::Call) => {}
                         progress => break progress.map(drop),
@@ -535,7 +545,7 @@ impl Session {
                 };
                 self.context.act_as(before);
                 ran?;
-                self.untold.append(&mut nobody.told);
+                self.buffered_notices.append(&mut nobody.told);
             }
             self.portals.insert(name, portal);
         }
@@ -614,7 +624,7 @@ pub(super) fn send_buffered(
     }
     match tag {
         Some(tag) => client.command_complete(&tag),
-        None => client.command_complete(&Tag(Command::Select, sent)),
+        None => client.command_complete(&CommandTag(Command::Select, sent)),
     }
     Ok(PortalState::Done)
 }

@@ -1,7 +1,7 @@
 //! PREPARE, EXECUTE, DEALLOCATE.
 
 use super::client::Client;
-use super::run::{Ran, Tag};
+use super::run::{CommandTag, RunOutcome};
 use super::statement::Statement;
 use super::transaction::fold;
 use super::{Reply, Session};
@@ -98,14 +98,14 @@ impl Session {
         let mut statement = Statement::new(text, Some(0), declared);
         statement.from_sql = true;
         statement.takes_parameters = true;
-        self.promise_as_of(&statement).await?;
+        self.describe_as_of(&statement).await?;
         self.keep_statement(name, statement);
         Ok(Reply::tag("PREPARE"))
     }
 
     /// The types of a prepared statement's parameters.
     pub(super) fn parameter_types(&mut self, statement: &Statement) -> Result<Vec<SqlType>> {
-        Ok(self.promise(statement)?.param_types.clone())
+        Ok(self.describe(statement)?.param_types.clone())
     }
 
     async fn execute_prepared(
@@ -116,15 +116,15 @@ impl Session {
         formats: &[i16],
         client: &mut dyn Client,
     ) -> Result<Reply> {
-        let promise = self.promise(statement)?;
-        if arguments.len() != promise.param_types.len() {
+        let description = self.describe(statement)?;
+        if arguments.len() != description.param_types.len() {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 format!("wrong number of parameters for prepared statement \"{name}\""),
             )
             .detail(format!(
                 "Expected {} parameters but got {}.",
-                promise.param_types.len(),
+                description.param_types.len(),
                 arguments.len()
             )));
         }
@@ -133,7 +133,7 @@ impl Session {
                 "EXECUTE of a statement that is no query",
             ));
         }
-        let params = self.arguments(arguments, &promise.param_types).await?;
+        let params = self.arguments(arguments, &description.param_types).await?;
         self.enter_as_of(statement, &params).await?;
         let plan = self.prepare_run(statement).await?;
         let mark = client.mark();
@@ -150,10 +150,10 @@ impl Session {
             client.take_back(mark);
         }
         let rows = match ran? {
-            Ran::Done { rows } => rows,
-            Ran::Suspended => 0,
+            RunOutcome::Done { rows } => rows,
+            RunOutcome::Suspended => 0,
         };
-        Ok(Reply::Tag(Tag(plan.command, rows).to_string()))
+        Ok(Reply::Tag(CommandTag(plan.command, rows).to_string()))
     }
 
     /// Evaluates the arguments of EXECUTE, coerced to the parameters' types.

@@ -15,7 +15,7 @@ use super::Session;
 use logstead_engine::{Isolation, Txn};
 use logstead_sql_catalog::{Catalog, CatalogStore};
 use logstead_sql_parse::ast::{
-    IsolationLevel, LockMode, Stmt, TransactionMode, TransactionStmt, TransactionStmtKind,
+    IsolationLevel, LockMode, Stmt, TransactionMode, TransactionStmtKind,
 };
 use logstead_sql_parse::lowered::Statement;
 use logstead_sql_parse::{Parsed, StatementKind};
@@ -141,10 +141,10 @@ impl Session {
                     }
                     _ => stmt.tag(),
                 },
-                Stmt::Transaction(TransactionStmt {
-                    kind: TransactionStmtKind::Prepare(_),
-                    ..
-                }) => stmt.tag(),
+                Stmt::Transaction(transaction) => match transaction.kind {
+                    TransactionStmtKind::Prepare(_) => stmt.tag(),
+                    _ => return Ok(()),
+                },
                 Stmt::Listen(_)
                 | Stmt::Notify(_)
                 | Stmt::CheckPoint

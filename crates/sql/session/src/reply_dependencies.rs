@@ -61,17 +61,17 @@ impl ReplyDependencies {
 
 impl Session {
     /// Unsent answers may tell of locks that others had before: they wait for what those did, in a block, too.
-    pub(super) fn owe_for_locks(&mut self) {
+    pub(super) fn depend_on_lock_holders(&mut self) {
         let synchronous = self.context.synchronous.get();
         if let Some(open) = &mut self.open {
             let handed_over = open.txn.take_handed_over();
             if !handed_over.is_none() {
-                self.owed.merge(&handed_over, synchronous);
+                self.reply_dependencies.merge(&handed_over, synchronous);
             }
         }
         let taken_over = self.context.advisory.borrow_mut().take_taken_over();
         if !taken_over.is_none() {
-            self.owed.merge(&taken_over, synchronous);
+            self.reply_dependencies.merge(&taken_over, synchronous);
         }
     }
 }
@@ -83,44 +83,56 @@ mod tests {
 
     #[test]
     fn the_first_synchronous_answer_waits_for_all_before_it() {
-        let mut owed = ReplyDependencies::default();
-        owed.merge(&CommitWait::of(Csn(3)), false);
-        assert!(owed.waits_for().is_none(), "nobody waits for it yet");
-        owed.merge(&CommitWait::of(Csn(5)), true);
-        assert_eq!(owed.waits_for().by_name(), [Csn(3), Csn(5)]);
-        owed.settled();
-        assert!(owed.waits_for().is_none());
-        owed.merge(&CommitWait::none(), true);
-        assert!(owed.waits_for().is_none(), "it is waited for once");
+        let mut reply_dependencies = ReplyDependencies::default();
+        reply_dependencies.merge(&CommitWait::of(Csn(3)), false);
+        assert!(
+            reply_dependencies.waits_for().is_none(),
+            "nobody waits for it yet"
+        );
+        reply_dependencies.merge(&CommitWait::of(Csn(5)), true);
+        assert_eq!(reply_dependencies.waits_for().by_name(), [Csn(3), Csn(5)]);
+        reply_dependencies.settled();
+        assert!(reply_dependencies.waits_for().is_none());
+        reply_dependencies.merge(&CommitWait::none(), true);
+        assert!(
+            reply_dependencies.waits_for().is_none(),
+            "it is waited for once"
+        );
     }
 
     #[test]
     fn a_commit_stands_for_all_it_depends_on() {
-        let mut owed = ReplyDependencies::default();
+        let mut reply_dependencies = ReplyDependencies::default();
         let receipt = |csn: u64| Receipt {
             csn: Some(Csn(csn)),
             waits_for: CommitWait::of(Csn(csn)),
         };
         for csn in 1..=100 {
-            owed.committed(&receipt(csn), false);
+            reply_dependencies.committed(&receipt(csn), false);
         }
-        assert_eq!(*owed.unconfirmed(), CommitWait::of(Csn(100)));
+        assert_eq!(*reply_dependencies.unconfirmed(), CommitWait::of(Csn(100)));
         let reader = Receipt {
             csn: None,
             waits_for: CommitWait::of(Csn(7)),
         };
-        owed.committed(&reader, false);
-        assert_eq!(owed.unconfirmed().by_name(), [Csn(100), Csn(7)]);
-        owed.committed(&receipt(101), true);
-        assert_eq!(owed.waits_for().by_name(), [Csn(100), Csn(7), Csn(101)]);
-        assert!(owed.unconfirmed().is_none());
+        reply_dependencies.committed(&reader, false);
+        assert_eq!(
+            reply_dependencies.unconfirmed().by_name(),
+            [Csn(100), Csn(7)]
+        );
+        reply_dependencies.committed(&receipt(101), true);
+        assert_eq!(
+            reply_dependencies.waits_for().by_name(),
+            [Csn(100), Csn(7), Csn(101)]
+        );
+        assert!(reply_dependencies.unconfirmed().is_none());
     }
 
     #[test]
     fn what_an_earlier_answer_waits_for_is_not_forgotten() {
-        let mut owed = ReplyDependencies::default();
-        owed.merge(&CommitWait::of(Csn(3)), true);
-        owed.merge(&CommitWait::of(Csn(4)), false);
-        assert_eq!(owed.waits_for().by_name(), [Csn(3)]);
+        let mut reply_dependencies = ReplyDependencies::default();
+        reply_dependencies.merge(&CommitWait::of(Csn(3)), true);
+        reply_dependencies.merge(&CommitWait::of(Csn(4)), false);
+        assert_eq!(reply_dependencies.waits_for().by_name(), [Csn(3)]);
     }
 }

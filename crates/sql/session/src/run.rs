@@ -5,12 +5,14 @@
 
 use super::Session;
 use super::client::Client;
+use super::scheduler::in_turns;
 use super::statement::{CachedPlan, PermittedPlan, Statement};
-use super::transaction::Open;
-use super::turns::in_turns;
+use super::transaction::OpenTransaction;
 use logstead_engine::{Isolation, Table, TableLock, Txn, WaitError, WriteError};
 use logstead_sql_catalog::Catalog;
-use logstead_sql_exec::{CancelReason, ExecContext, Execution, Progress, judge_deferred};
+use logstead_sql_exec::{
+    CancelReason, Execution, Progress, StatementContext, check_deferred_constraints,
+};
 use logstead_sql_func::FunctionContext;
 use logstead_sql_parse::Parsed;
 use logstead_sql_plan::Command;
@@ -36,17 +38,17 @@ pub(super) struct Limits {
 
 /// Runs `work` until it is done, cancelled, or out of time; then it is dropped where it stands. A long statement takes
 /// turns.
-pub(super) async fn guarded<T>(
+pub(super) async fn run_with_limits<T>(
     signals: &Signals,
     limits: Limits,
     work: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let work = pin!(work);
-    watched(signals, limits, in_turns(signals, work)).await
+    run_piece_with_limits(signals, limits, in_turns(signals, work)).await
 }
 
 /// The same of one of many small pieces of a statement, which takes turns by itself.
-pub(super) async fn watched<T>(
+pub(super) async fn run_piece_with_limits<T>(
     signals: &Signals,
     limits: Limits,
     work: impl Future<Output = Result<T>>,
@@ -131,14 +133,14 @@ fn deadlock() -> SqlError {
 }
 
 /// How far a run came.
-pub(super) enum Ran {
+pub(super) enum RunOutcome {
     /// All rows are out.
     Done { rows: u64 },
     /// The row limit was reached.
     Suspended,
 }
 
-impl Open {
+impl OpenTransaction {
     /// A statement's view begins: the one that it was planned by, if it was taken for that.
     pub(super) fn begin_statement(&mut self) {
         if !std::mem::take(&mut self.has_view) {
@@ -234,10 +236,10 @@ impl Session {
                 return Err(error.clone());
             }
             self.refuse_in_stable(&plan)?;
-            if self.former.is_some() {
+            if self.prior.is_some() {
                 let writes = plan.writes_lasting || plan.writes();
                 let locks = plan.locks.iter().map(|(_, mode)| *mode);
-                self.waits_for_former(writes, locks).await?;
+                self.waits_for_prior(writes, locks).await?;
             }
             if plan.writes_lasting && self.modes_for_statement()?.read_only {
                 return Err(SqlError::new(
@@ -257,14 +259,15 @@ impl Session {
                     Ok(()) => {}
                     // The common case above makes no future.
                     Err(_) => {
-                        guarded(&signals, limits, lock(&mut open.txn, table, *mode)).await?;
+                        run_with_limits(&signals, limits, lock(&mut open.txn, table, *mode))
+                            .await?;
                         waited = true;
                     }
                 }
             }
-            if self.reading().is_some() {
+            if self.as_of_snapshot().is_some() {
                 let tables: Vec<_> = plan.locks.iter().map(|(table, _)| table.id()).collect();
-                self.bring_indexes(&tables).await?;
+                self.load_indexes(&tables).await?;
             }
             if self.is_at_replica() {
                 // Few come here: the future of the others stays small.
@@ -286,17 +289,19 @@ impl Session {
     /// What was made read-only behind a savepoint is so no more.
     pub(super) fn restore_read_only(&mut self, index: usize) {
         if let Some(savepoint) = self.savepoints.get(index) {
-            self.modes.read_only = savepoint.read_only || self.reading().is_some();
+            self.modes.read_only = savepoint.read_only || self.as_of_snapshot().is_some();
             self.context.take_modes(&self.modes);
         }
     }
 
-    pub(super) fn modes_for_statement(&mut self) -> Result<super::transaction_modes::Modes> {
+    pub(super) fn modes_for_statement(
+        &mut self,
+    ) -> Result<super::transaction_modes::TransactionModes> {
         let mut modes = match self.is_idle() {
             true => self.default_modes()?,
             false => self.modes,
         };
-        modes.read_only |= self.reads_past();
+        modes.read_only |= self.reads_as_of();
         Ok(modes)
     }
 
@@ -372,7 +377,7 @@ impl Session {
         first: bool,
         rows_max: u64,
         client: &mut dyn Client,
-    ) -> Result<Ran> {
+    ) -> Result<RunOutcome> {
         let mut limits = self.limits();
         let work_mem_bytes = self.context.settings.borrow().typed().work_mem_bytes;
         let signals = Arc::clone(&self.signals);
@@ -392,7 +397,7 @@ impl Session {
         let mut given = 0;
         loop {
             let open = self.transaction()?;
-            let mut cx = ExecContext {
+            let mut cx = StatementContext {
                 txn: &mut open.txn,
                 params,
                 session: &*context,
@@ -405,7 +410,7 @@ impl Session {
             };
             let sink: &mut dyn logstead_sql_exec::RowSink = &mut *client;
             let progress =
-                guarded(&signals, limits, execution.run(&mut cx, rows_left, sink)).await?;
+                run_with_limits(&signals, limits, execution.run(&mut cx, rows_left, sink)).await?;
             self.serve_functions(client).await?;
             match progress {
                 Progress::Done { rows } => {
@@ -417,13 +422,13 @@ impl Session {
                         _ => rows,
                     };
                     context.rows.set(rows);
-                    return Ok(Ran::Done { rows });
+                    return Ok(RunOutcome::Done { rows });
                 }
                 Progress::Call => {
                     self.answer(execution, plan, client).await?;
                     limits = self.limits_left(limits)?;
                 }
-                Progress::Suspended => return Ok(Ran::Suspended),
+                Progress::Suspended => return Ok(RunOutcome::Suspended),
                 Progress::Full { rows } => {
                     // Each run counts its work anew.
                     logstead_sql_types::interrupt::check_for_interrupts()?;
@@ -439,7 +444,7 @@ impl Session {
 
     /// Tells what functions have said with no client at hand.
     pub(super) fn flush_notices(&mut self, client: &mut dyn Client) {
-        for (severity, fields) in std::mem::take(&mut self.untold) {
+        for (severity, fields) in std::mem::take(&mut self.buffered_notices) {
             client.notice(severity, &fields);
         }
     }
@@ -469,7 +474,7 @@ impl Session {
         let asked = context.as_of_asked.borrow_mut().take();
         if let Some(value) = asked.filter(|value| !value.is_empty()) {
             // The statement fails if there is no such point.
-            self.open_past(&value).await?;
+            self.open_as_of(&value).await?;
         }
         if context.sleep_us.get() > 0 {
             self.sleep_as_asked().await?;
@@ -477,8 +482,8 @@ impl Session {
         Ok(())
     }
 
-    /// Judges deferred constraints: all of them, or those that SET CONSTRAINTS has just made immediate.
-    pub(super) async fn judge(
+    /// Checks deferred constraints: all of them, or those that SET CONSTRAINTS has just made immediate.
+    pub(super) async fn check_deferred_constraints(
         &mut self,
         catalog: &Arc<Catalog>,
         all: bool,
@@ -494,7 +499,7 @@ impl Session {
         self.transaction()?.txn.depends_on(catalog.csn);
         loop {
             let open = self.transaction()?;
-            let mut cx = ExecContext {
+            let mut cx = StatementContext {
                 txn: &mut open.txn,
                 params: &[],
                 session: &*context,
@@ -505,7 +510,13 @@ impl Session {
                 work_mem_bytes: usize::MAX >> 8,
                 spill: Some(context.spill()),
             };
-            match guarded(&signals, limits, judge_deferred(&mut cx, all, altered)).await? {
+            match run_with_limits(
+                &signals,
+                limits,
+                check_deferred_constraints(&mut cx, all, altered),
+            )
+            .await?
+            {
                 None => return Ok(()),
                 Some(call) => {
                     self.answer_alone(call, catalog, client).await?;
@@ -549,11 +560,11 @@ fn command_name(plan: &CachedPlan) -> &'static str {
 
 /// The command tag of a planned statement: what it was, and how many rows.
 #[derive(Clone, Copy)]
-pub(super) struct Tag(pub(super) Command, pub(super) u64);
+pub(super) struct CommandTag(pub(super) Command, pub(super) u64);
 
-impl fmt::Display for Tag {
+impl fmt::Display for CommandTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tag(command, rows) = self;
+        let CommandTag(command, rows) = self;
         let name = match command {
             Command::Select => "SELECT",
             Command::Insert => "INSERT 0",

@@ -4,10 +4,10 @@ use super::client::Client;
 use super::{Reply, Session};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::text::{fold, quote_ident};
-use logstead_sql_ddl::Given;
+use logstead_sql_ddl::StatementParameters;
 use logstead_sql_parse::ast::{RelationName, Stmt};
 use logstead_sql_parse::lowered::{self as ast, SchemaName, Statement};
-use logstead_sql_parse::{Parsed, StatementKind, Tree, schema_elements};
+use logstead_sql_parse::{Parsed, StatementKind, StatementTree, schema_elements};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, format_type, text_io};
 use logstead_types::SqlState;
@@ -94,7 +94,7 @@ impl Session {
     pub(super) async fn table_of_execute(
         &mut self,
         parsed: &Parsed,
-        execute: &Tree,
+        execute: &StatementTree,
         text: &Rc<str>,
         client: &mut dyn Client,
     ) -> Result<Reply> {
@@ -136,7 +136,7 @@ impl Session {
             Statement::CreateTable(table) if table.no_data && !table.if_not_exists
         );
         match self
-            .create_as(&table, text, Given::default(), client)
+            .create_as(&table, text, StatementParameters::default(), client)
             .await?
         {
             Some(reply) => Ok(reply),

@@ -1,7 +1,7 @@
 //! SET, RESET, SHOW, DISCARD.
 
+use super::as_of::{AS_OF, as_of_too_late, is_as_of};
 use super::client::Client;
-use super::past::{AS_OF, is_as_of, too_late};
 use super::transaction_modes::on_off;
 use super::utility::text_column;
 use super::{Reply, Session};
@@ -120,7 +120,7 @@ impl Session {
         } else {
             self.modes
         };
-        modes.read_only |= self.reads_past();
+        modes.read_only |= self.reads_as_of();
         match name {
             "transaction_isolation" => Some(modes.isolation_name.to_owned()),
             "transaction_read_only" => Some(on_off(modes.read_only).to_owned()),
@@ -132,7 +132,7 @@ impl Session {
     /// What transactions read is said before they read.
     fn check_as_of(&self, name: &str) -> Result<()> {
         match is_as_of(name) && self.open.is_some() {
-            true => Err(too_late()),
+            true => Err(as_of_too_late()),
             false => Ok(()),
         }
     }

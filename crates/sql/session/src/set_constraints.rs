@@ -1,7 +1,7 @@
-//! SET CONSTRAINTS: what is judged when, for the rest of the transaction.
+//! SET CONSTRAINTS: what is checked when, for the rest of the transaction.
 
 use super::client::Client;
-use super::transaction::Block;
+use super::transaction::BlockState;
 use super::{Reply, Session};
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_ddl::pg_catalog::calls;
@@ -11,14 +11,14 @@ use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 
 impl Session {
-    /// SET CONSTRAINTS. What becomes immediate is judged at once; if it does not hold, nothing is changed but the
+    /// SET CONSTRAINTS. What becomes immediate is checked at once; if it does not hold, nothing is changed but the
     /// transaction, which has failed.
     pub(super) async fn set_constraints(
         &mut self,
         set: &ConstraintsSetStmt,
         client: &mut dyn Client,
     ) -> Result<Reply> {
-        if self.block == Block::None {
+        if self.block == BlockState::None {
             self.warn(
                 client,
                 SqlState::NO_ACTIVE_SQL_TRANSACTION,
@@ -45,7 +45,8 @@ impl Session {
         let judged = if set.deferred || !open.events.has_deferred() {
             Ok(())
         } else {
-            self.judge(&catalog, false, altered, client).await
+            self.check_deferred_constraints(&catalog, false, altered, client)
+                .await
         };
         if judged.is_err()
             && let Some(open) = &mut self.open

@@ -3,7 +3,7 @@
 //! Invariant: a session that registers its waker and then looks at the flags never sleeps through a signal (T13).
 
 use super::notify::Mailbox;
-use super::turns::{self, Turns, Used};
+use super::scheduler::{self, WorkerScheduler, WorkerTime};
 use logstead_env::Instant;
 use logstead_sql_exec::{Cancel, CancelReason};
 use logstead_sql_types::error::{SqlError, replica_restarts, shutting_down};
@@ -20,8 +20,8 @@ const RESTART: u8 = 3;
 /// Flags of one session, set from any thread.
 pub struct Signals {
     cancel: Cancel,
-    turns: Arc<Turns>,
-    used: Used,
+    scheduler: Arc<WorkerScheduler>,
+    used: WorkerTime,
     /// A statement runs.
     running: AtomicBool,
     state: AtomicU8,
@@ -31,11 +31,11 @@ pub struct Signals {
 
 impl Signals {
     /// Those of a session on the worker that these turns are of.
-    pub(super) fn new(turns: Arc<Turns>) -> Signals {
+    pub(super) fn new(scheduler: Arc<WorkerScheduler>) -> Signals {
         Signals {
             cancel: Cancel::default(),
-            turns,
-            used: Used::default(),
+            scheduler,
+            used: WorkerTime::default(),
             running: AtomicBool::new(false),
             state: AtomicU8::default(),
             waker: Mutex::default(),
@@ -47,7 +47,7 @@ impl Signals {
     #[cfg(test)]
     pub(super) fn of_nobody() -> Signals {
         let clock = Arc::new(logstead_env::SimClock::new());
-        Signals::new(Arc::new(Turns::new(clock)))
+        Signals::new(Arc::new(WorkerScheduler::new(clock)))
     }
 
     /// Asks the running statement, if any, to end.
@@ -103,12 +103,12 @@ impl Signals {
     }
 
     /// Whose turn it is on the session's worker.
-    pub(super) fn turns(&self) -> &Turns {
-        &self.turns
+    pub(super) fn scheduler(&self) -> &WorkerScheduler {
+        &self.scheduler
     }
 
     /// What the running statement has used of the worker's time.
-    pub(super) fn used(&self) -> &Used {
+    pub(super) fn used(&self) -> &WorkerTime {
         &self.used
     }
 
@@ -139,7 +139,7 @@ impl Signals {
     /// In the middle of a computation that has held the worker since then: its other sessions go on, and this one when
     /// it has its turn or is to end.
     pub(crate) fn pause(&self, since: Instant) {
-        turns::pause(self, since);
+        scheduler::pause(self, since);
     }
 
     /// Must a session end that waits for its client, in a transaction or not?

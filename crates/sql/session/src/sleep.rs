@@ -4,7 +4,7 @@
 //! task sleeps then. So a statement does not see the time pass between two of its own expressions.
 
 use super::Session;
-use super::run::{Limits, guarded};
+use super::run::{Limits, run_with_limits};
 use logstead_sql_types::error::Result;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl Session {
         // While it sleeps the worker has nothing of this session to do.
         let was_working = self.working.take().is_some();
         let sleep = tokio::time::sleep(Duration::from_micros(wanted_us.min(SLEEP_US_MAX)));
-        let slept = guarded(&signals, limits, async {
+        let slept = run_with_limits(&signals, limits, async {
             sleep.await;
             Ok(())
         });

@@ -19,7 +19,7 @@ use std::sync::Arc;
 const OFFERS_MAX: usize = 1_000;
 
 /// A snapshot that others may use.
-struct Offered {
+struct SnapshotExport {
     snapshot: Arc<ExportedSnapshot>,
     database: Oid,
     isolation: Isolation,
@@ -27,17 +27,17 @@ struct Offered {
 
 /// Those of all sessions, by name.
 #[derive(Default)]
-pub(super) struct OfferedSnapshots(Mutex<HashMap<String, Offered>>);
+pub(super) struct ExportedSnapshots(Mutex<HashMap<String, SnapshotExport>>);
 
 /// A place in that list, which ends with its transaction.
-pub(super) struct Offer {
+pub(super) struct ExportHandle {
     instance: Arc<Instance>,
     name: String,
 }
 
-impl Drop for Offer {
+impl Drop for ExportHandle {
     fn drop(&mut self) {
-        let offered = self.instance.offered_snapshots.0.lock().remove(&self.name);
+        let offered = self.instance.exported_snapshots.0.lock().remove(&self.name);
         // Behind the lock.
         drop(offered);
     }
@@ -57,8 +57,8 @@ impl SessionContext {
                 "pg_export_snapshot() in a transaction that reads the past",
             ));
         }
-        let mut offers = self.offers.borrow_mut();
-        if offers.len() >= OFFERS_MAX {
+        let mut exports = self.exports.borrow_mut();
+        if exports.len() >= OFFERS_MAX {
             return Err(SqlError::new(
                 SqlState::PROGRAM_LIMIT_EXCEEDED,
                 format!("a transaction cannot export more than {OFFERS_MAX} snapshots"),
@@ -66,15 +66,15 @@ impl SessionContext {
         }
         // As PostgreSQL's: whose session, which of its transactions, which of that one's snapshots.
         let transaction = txn.id().0 as u32;
-        let name = format!("{:08X}-{transaction:08X}-{}", self.pid, offers.len() + 1);
-        let offered = Offered {
+        let name = format!("{:08X}-{transaction:08X}-{}", self.pid, exports.len() + 1);
+        let offered = SnapshotExport {
             snapshot: txn.export_snapshot(),
             database: self.catalog.borrow().database,
             isolation: txn.isolation(),
         };
-        let list = &self.instance.offered_snapshots.0;
+        let list = &self.instance.exported_snapshots.0;
         list.lock().insert(name.clone(), offered);
-        offers.push(Offer {
+        exports.push(ExportHandle {
             instance: Arc::clone(&self.instance),
             name: name.clone(),
         });
@@ -107,7 +107,7 @@ impl Session {
             ));
         }
         let is_one = name.bytes().all(|b| b"0123456789ABCDEF-".contains(&b));
-        let list = &self.worker.instance.offered_snapshots.0;
+        let list = &self.worker.instance.exported_snapshots.0;
         let list = list.lock();
         let Some(offered) = list.get(name).filter(|_| is_one) else {
             return Err(SqlError::new(

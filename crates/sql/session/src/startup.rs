@@ -5,10 +5,10 @@
 
 use super::context::SessionContext;
 use super::cursor::Cursors;
-use super::instance::{Place, WorkerSessions};
+use super::instance::{SessionSlot, WorkerSessions};
 use super::reply_dependencies::ReplyDependencies;
-use super::transaction::Block;
-use super::transaction_modes::Modes;
+use super::transaction::BlockState;
+use super::transaction_modes::TransactionModes;
 use super::{Session, database, routine};
 use logstead_engine::CommitWait;
 use logstead_sql_catalog::TempObjects;
@@ -50,10 +50,10 @@ impl Session {
     pub(super) fn admitted(
         worker: &Rc<WorkerSessions>,
         request: StartupRequest,
-        place: Place,
+        place: SessionSlot,
     ) -> Result<Session> {
         let instance = Arc::clone(&worker.instance);
-        let Place {
+        let SessionSlot {
             pid,
             secret,
             signals,
@@ -82,7 +82,7 @@ impl Session {
         };
         let (catalog, entered) = database::enter(&instance, &name, &role, request.own)?;
         let database = catalog.database;
-        live.introduce(
+        live.set_user(
             (role.oid, &role.name),
             (database, &name),
             (request.client, request.server),
@@ -100,8 +100,8 @@ impl Session {
             settings.set_initial(&name, &value)?;
         }
         // What the roles tell rests on it.
-        let mut owed = ReplyDependencies::default();
-        owed.merge(&CommitWait::floor(instance.store.newest_change()), true);
+        let mut reply_dependencies = ReplyDependencies::default();
+        reply_dependencies.merge(&CommitWait::floor(instance.store.newest_change()), true);
         let temporary = Rc::new(TempObjects::new(&instance.store, pid));
         let context = SessionContext::new(
             instance,
@@ -118,8 +118,8 @@ impl Session {
             signals,
             secret,
             database,
-            block: Block::None,
-            modes: Modes {
+            block: BlockState::None,
+            modes: TransactionModes {
                 isolation: logstead_engine::Isolation::ReadCommitted,
                 read_only: false,
                 deferrable: false,
@@ -127,14 +127,14 @@ impl Session {
             },
             open: None,
             temporary,
-            reading: None,
-            clause: None,
+            as_of_snapshot: None,
+            as_of_clause: None,
             savepoints: Vec::new(),
             portals: HashMap::default(),
             suspended: 0,
             cursors: Cursors::default(),
             in_simple_query: false,
-            owed,
+            reply_dependencies,
             working: None,
             running: None,
             routines: 0,
@@ -143,13 +143,13 @@ impl Session {
             bodies: 0,
             stable: 0,
             in_use: Vec::new(),
-            untold: Vec::new(),
+            buffered_notices: Vec::new(),
             unnamed_cursors: 0,
             frames: Vec::new(),
             functions: routine::Functions::default(),
             sql_functions: routine::SqlFunctions::default(),
             extended_since: None,
-            former: None,
+            prior: None,
             subtransaction: None,
             _entered: entered,
         };

@@ -5,12 +5,12 @@ use super::cache::ParsedText;
 use super::context::SessionContext;
 use logstead_engine::{Table, TableLock};
 use logstead_sql_catalog::context::{Context, PreparedRow};
-use logstead_sql_catalog::settings::Scans;
+use logstead_sql_catalog::settings::PlannerSettings;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_exec as exec;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::{
-    AsOf, AsOfPoint, Parsed, StatementKind, Tree, on_enough_stack, planned_on_enough_stack,
+    AsOf, AsOfPoint, Parsed, StatementKind, StatementTree, on_enough_stack, planned_on_enough_stack,
 };
 use logstead_sql_plan::bind::Variables;
 use logstead_sql_plan::expr::Expr;
@@ -37,7 +37,7 @@ pub(super) struct Statement {
     /// Parameter types as declared.
     pub(super) declared: Vec<Option<Oid>>,
     /// What the client was told, fixed for the life of the statement.
-    pub(super) promised: RefCell<Option<Rc<StatementDescription>>>,
+    pub(super) description: RefCell<Option<Rc<StatementDescription>>>,
     plan: RefCell<Option<Rc<CachedPlan>>>,
     /// When it was prepared, in microseconds since 2000-01-01 UTC.
     pub(super) prepared_at: i64,
@@ -86,15 +86,15 @@ pub(super) struct CachedPlan {
     /// The snapshot it was made with.
     pub(super) catalog: Arc<Catalog>,
     path: Rc<[String]>,
-    scans: Scans,
+    scans: PlannerSettings,
     /// For whom it was made, if that matters: the role, and `row_security`.
-    pub(super) made_for: Option<MadeFor>,
+    pub(super) made_for: Option<PlanRole>,
     /// The role that was last found to be allowed to run it, by the roles of the plan's catalog; 0 is none.
     pub(super) permitted: Cell<Oid>,
 }
 
 /// A role, and whether `row_security` was on: what plans of tables with row security are made for.
-pub(super) type MadeFor = (Oid, bool);
+pub(super) type PlanRole = (Oid, bool);
 
 /// What a plan runs.
 pub(super) struct Executable {
@@ -187,7 +187,7 @@ impl Statement {
             text,
             index,
             declared,
-            promised: RefCell::new(None),
+            description: RefCell::new(None),
             plan: RefCell::new(None),
             prepared_at: 0,
             from_sql: false,
@@ -199,8 +199,8 @@ impl Statement {
 
     /// As `pg_prepared_statements` shows it.
     pub(super) fn shown(&self, name: &str) -> PreparedRow {
-        let promised = self.promised.borrow();
-        let types = promised.iter().flat_map(|p| &p.param_types);
+        let description = self.description.borrow();
+        let types = description.iter().flat_map(|p| &p.param_types);
         PreparedRow {
             name: name.to_owned(),
             statement: self.text.text.to_string(),
@@ -214,7 +214,7 @@ impl Statement {
     /// A statement inside another one (EXPLAIN, COPY), whose text it shares.
     pub(super) fn once(
         text: Rc<str>,
-        statement: Arc<logstead_sql_parse::Tree>,
+        statement: Arc<logstead_sql_parse::StatementTree>,
         declared: Vec<Option<Oid>>,
     ) -> Statement {
         let end = text.len();
@@ -297,13 +297,17 @@ impl Session {
             .parsed()
             .ok_or_else(|| SqlError::internal("an empty statement has no plan"))?;
         // Parameter types never change once they have been told.
-        let types = match &*statement.promised.borrow() {
-            Some(promise) => promise.param_types.iter().map(|ty| Some(ty.oid)).collect(),
+        let types = match &*statement.description.borrow() {
+            Some(description) => description
+                .param_types
+                .iter()
+                .map(|ty| Some(ty.oid))
+                .collect(),
             None => statement.declared.clone(),
         };
         // Plans that are shared are made with the planner's usual means.
         let shareable = !self.has_private_catalog()
-            && scans == Scans::default()
+            && scans == PlannerSettings::default()
             && statement.variables.is_none();
         let text = &statement.text.text;
         let kept = if shareable {
@@ -332,8 +336,8 @@ impl Session {
                 plan
             }
         };
-        if let Some(promise) = &*statement.promised.borrow()
-            && !same_shape(&promise.columns, &plan.columns)
+        if let Some(description) = &*statement.description.borrow()
+            && !same_shape(&description.columns, &plan.columns)
         {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
@@ -437,7 +441,7 @@ impl Session {
     /// Plans a syntax tree, whose parameters are those of the types.
     pub(super) fn plan_ast(
         &self,
-        statement: &Tree,
+        statement: &StatementTree,
         text: &str,
         types: &[Option<Oid>],
         path: &Rc<[String]>,
@@ -448,7 +452,7 @@ impl Session {
 
     pub(super) fn plan_tree(
         &self,
-        statement: &Tree,
+        statement: &StatementTree,
         text: &str,
         parameters: Parameters<'_>,
         path: &Rc<[String]>,
@@ -495,7 +499,7 @@ impl Session {
             evaluate: logstead_sql_exec::evaluate,
         };
         let (planned, looked_into) =
-            lookup::noting(|| planned_on_enough_stack(stack_bytes, || make(&cx)));
+            lookup::recording_lookups(|| planned_on_enough_stack(stack_bytes, || make(&cx)));
         let mut planned = planned?;
         // Whoever else runs the plan must be allowed to look there, too.
         for schema in looked_into {
@@ -566,9 +570,9 @@ fn simple(plan: &plan::Plan) -> Option<Expr> {
     }
 }
 
-fn same_shape(promised: &[OutputColumn], now: &[OutputColumn]) -> bool {
-    promised.len() == now.len()
-        && promised
+fn same_shape(description: &[OutputColumn], now: &[OutputColumn]) -> bool {
+    description.len() == now.len()
+        && description
             .iter()
             .zip(now)
             .all(|(a, b)| a.name == b.name && a.ty == b.ty)

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const KINDS_MAX: usize = 5000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Kind {
+struct PgssHashKey {
     role: Oid,
     database: Oid,
     query_id: i64,
@@ -48,15 +48,15 @@ struct Counters {
 
 /// The counters of one kind of statement.
 #[derive(Debug)]
-pub(super) struct Counted {
-    kind: Kind,
+pub(super) struct PgssEntry {
+    kind: PgssHashKey,
     query: Arc<str>,
     counters: Mutex<Counters>,
     /// Nobody is shown these any more.
     forgotten: AtomicBool,
 }
 
-impl Counted {
+impl PgssEntry {
     /// It has run once more.
     pub(super) fn add(&self, took_us: i64, rows: u64) {
         let ms = took_us as f64 / 1000.0;
@@ -78,17 +78,17 @@ impl Counted {
 
 /// All kinds of a server.
 #[derive(Debug, Default)]
-pub(super) struct Statistics(Mutex<HashMap<Kind, Arc<Counted>>>);
+pub(super) struct Statistics(Mutex<HashMap<PgssHashKey, Arc<PgssEntry>>>);
 
 impl Statistics {
     /// The counters of a kind, new ones if need be.
-    fn of(&self, kind: Kind, query: impl FnOnce() -> Arc<str>) -> Arc<Counted> {
+    fn of(&self, kind: PgssHashKey, query: impl FnOnce() -> Arc<str>) -> Arc<PgssEntry> {
         let mut kinds = self.0.lock();
         if let Some(counted) = kinds.get(&kind) {
             return Arc::clone(counted);
         }
         if kinds.len() >= KINDS_MAX {
-            let mut by_calls: Vec<(i64, Kind)> = kinds
+            let mut by_calls: Vec<(i64, PgssHashKey)> = kinds
                 .values()
                 .map(|counted| (counted.counters.lock().calls, counted.kind))
                 .collect();
@@ -99,7 +99,7 @@ impl Statistics {
                 }
             }
         }
-        let counted = Arc::new(Counted {
+        let counted = Arc::new(PgssEntry {
             kind,
             query: query(),
             counters: Mutex::default(),
@@ -123,7 +123,7 @@ impl Statistics {
     }
 
     fn rows(&self, may_see: impl Fn(Oid) -> bool) -> Vec<StatementRow> {
-        let row = |counted: &Arc<Counted>| {
+        let row = |counted: &Arc<PgssEntry>| {
             let counters = *counted.counters.lock();
             let seen = may_see(counted.kind.role);
             let calls = counters.calls as f64;
@@ -147,7 +147,7 @@ impl Statistics {
 
 /// A text's counters, at hand.
 #[derive(Debug, Default)]
-pub(super) struct AtHand(RefCell<Option<Arc<Counted>>>);
+pub(super) struct CachedPgssEntry(RefCell<Option<Arc<PgssEntry>>>);
 
 /// The text with `$n` for its constants, and the number of its kind.
 fn kind_of(text: &str) -> (String, i64) {
@@ -200,7 +200,7 @@ fn kind_of(text: &str) -> (String, i64) {
 
 impl Session {
     /// The counters of a statement.
-    pub(super) fn counted(&self, statement: &Statement) -> Arc<Counted> {
+    pub(super) fn counted(&self, statement: &Statement) -> Arc<PgssEntry> {
         let text: &ParsedText = &statement.text;
         let role = self.context.current_role();
         // Of a text of several statements each is a kind of its own.
@@ -218,7 +218,7 @@ impl Session {
             .parsed()
             .and_then(|parsed| whole.get(parsed.start..parsed.end));
         let (query, query_id) = kind_of(part.unwrap_or(whole));
-        let kind = Kind {
+        let kind = PgssHashKey {
             role,
             database: self.database,
             query_id,
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn the_least_used_kinds_are_forgotten() {
         let statistics = Statistics::default();
-        let kind = |query_id| Kind {
+        let kind = |query_id| PgssHashKey {
             role: 10,
             database: 1,
             query_id,
@@ -294,12 +294,12 @@ mod tests {
         let often = statistics.of(kind(-1), || "often".into());
         often.add(2000, 3);
         often.add(4000, 1);
-        let others: Vec<Arc<Counted>> = (0..2 * KINDS_MAX as i64)
+        let others: Vec<Arc<PgssEntry>> = (0..2 * KINDS_MAX as i64)
             .map(|id| statistics.of(kind(id), || id.to_string().into()))
             .collect();
         let kept = statistics.0.lock().len();
         assert!(kept <= KINDS_MAX);
-        let forgotten = |counted: &&Arc<Counted>| counted.forgotten.load(Ordering::Relaxed);
+        let forgotten = |counted: &&Arc<PgssEntry>| counted.forgotten.load(Ordering::Relaxed);
         assert_eq!(
             others.iter().filter(forgotten).count(),
             others.len() + 1 - kept

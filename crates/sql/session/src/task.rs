@@ -9,15 +9,15 @@
 //!   nothing of the worker.
 //! - Only while a statement runs is it asked to end: a request that comes late ends nothing else.
 //!
-//! Does not: measure a task that never checks. The watch over the workers sees that one ([`super::watch`]).
+//! Does not: measure a task that never checks. The watch over the workers sees that one ([`super::watchdog`]).
 
+use super::scheduler::WorkerScheduler;
 use super::signals::Signals;
-use super::turns::Turns;
-use super::watch::Watch;
+use super::watchdog::WorkerWatchdog;
 use logstead_env::Instant;
 use logstead_fiber::OnStack;
 use logstead_sql_types::error::{Result, shutting_down};
-use logstead_sql_types::interrupt::{HeldWorker, RunningTask, swap_running, with_running};
+use logstead_sql_types::interrupt::{RunningTask, WorkerStall, swap_running, with_running};
 use logstead_sql_types::value::user::{self, Scoped};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -33,23 +33,23 @@ use std::time::Duration;
 const HOLD: Duration = Duration::from_millis(1);
 
 /// What is known of the task that runs.
-struct Running {
-    turns: Arc<Turns>,
+struct TaskState {
+    scheduler: Arc<WorkerScheduler>,
     /// Those of the session whose statement runs in it.
     signals: RefCell<Option<Arc<Signals>>>,
     /// Its first check since it was polled or resumed.
     since: Cell<Option<Instant>>,
-    watch: Arc<Watch>,
+    watchdog: Arc<WorkerWatchdog>,
     /// Of the session.
     pid: Cell<i32>,
 }
 
-impl RunningTask for Running {
-    fn look(&self) -> Result<Option<HeldWorker>> {
+impl RunningTask for TaskState {
+    fn look(&self) -> Result<Option<WorkerStall>> {
         if logstead_fiber::is_ending() {
             return Err(shutting_down());
         }
-        let clock = self.turns.clock();
+        let clock = self.scheduler.clock();
         let signals = self.signals.borrow();
         let statement = signals.as_ref().filter(|signals| signals.is_running());
         if let Some(signals) = statement {
@@ -68,10 +68,10 @@ impl RunningTask for Running {
                 .statement()
                 .check_at(|| clock.now_micros_since_2000())?;
         }
-        Ok(Some(HeldWorker { since, now }))
+        Ok(Some(WorkerStall { since, now }))
     }
 
-    fn pause(&self, held: HeldWorker) {
+    fn pause(&self, held: WorkerStall) {
         let signals = self.signals.borrow().clone();
         match signals {
             Some(signals) => signals.pause(held.since),
@@ -84,7 +84,7 @@ impl RunningTask for Running {
         self.since.set(None);
     }
 
-    fn goes_on(&self, held: HeldWorker) {
+    fn goes_on(&self, held: WorkerStall) {
         self.since.set(Some(held.now));
     }
 }
@@ -93,12 +93,12 @@ impl RunningTask for Running {
 pub(super) fn statement_begins(signals: &Arc<Signals>, pid: i32) {
     with_running(|running| {
         let running: Option<&dyn Any> = running.map(|running| running as _);
-        if let Some(running) = running.and_then(<dyn Any>::downcast_ref::<Running>) {
+        if let Some(running) = running.and_then(<dyn Any>::downcast_ref::<TaskState>) {
             let mut mine = running.signals.borrow_mut();
             if !mine.as_ref().is_some_and(|mine| Arc::ptr_eq(mine, signals)) {
                 *mine = Some(Arc::clone(signals));
                 running.pid.set(pid);
-                running.watch.is_of(pid);
+                running.watchdog.is_of(pid);
             }
         }
     });
@@ -106,7 +106,7 @@ pub(super) fn statement_begins(signals: &Arc<Signals>, pid: i32) {
 
 /// What `task` makes.
 pub struct Task<F: Future> {
-    running: Rc<Running>,
+    running: Rc<TaskState>,
     /// The thread's while this is polled, and the thread's own meanwhile.
     current: Option<Rc<dyn RunningTask>>,
     work: Scoped<OnStack<F>>,
@@ -114,12 +114,16 @@ pub struct Task<F: Future> {
 
 /// A task of sessions' work on a worker: with a scope of types of its own, and able to stop in the middle of a
 /// computation.
-pub(super) fn task<F: Future>(turns: &Arc<Turns>, watch: &Arc<Watch>, work: F) -> Task<F> {
-    let running = Rc::new(Running {
-        turns: Arc::clone(turns),
+pub(super) fn task<F: Future>(
+    scheduler: &Arc<WorkerScheduler>,
+    watchdog: &Arc<WorkerWatchdog>,
+    work: F,
+) -> Task<F> {
+    let running = Rc::new(TaskState {
+        scheduler: Arc::clone(scheduler),
         signals: RefCell::default(),
         since: Cell::default(),
-        watch: Arc::clone(watch),
+        watchdog: Arc::clone(watchdog),
         pid: Cell::new(0),
     });
     let current: Rc<dyn RunningTask> = Rc::clone(&running) as _;
@@ -131,24 +135,24 @@ pub(super) fn task<F: Future>(turns: &Arc<Turns>, watch: &Arc<Watch>, work: F) -
 }
 
 /// Takes the thread's place for the time of a poll, and gives it back.
-struct Swapped<'t> {
-    running: &'t Running,
+struct TaskSwap<'t> {
+    running: &'t TaskState,
     current: &'t mut Option<Rc<dyn RunningTask>>,
 }
 
-impl<'t> Swapped<'t> {
-    fn new(running: &'t Running, current: &'t mut Option<Rc<dyn RunningTask>>) -> Swapped<'t> {
+impl<'t> TaskSwap<'t> {
+    fn new(running: &'t TaskState, current: &'t mut Option<Rc<dyn RunningTask>>) -> TaskSwap<'t> {
         running.since.set(None);
-        running.watch.begins(running.pid.get());
+        running.watchdog.begins(running.pid.get());
         swap_running(current);
-        Swapped { running, current }
+        TaskSwap { running, current }
     }
 }
 
-impl Drop for Swapped<'_> {
+impl Drop for TaskSwap<'_> {
     fn drop(&mut self) {
         swap_running(self.current);
-        self.running.watch.ends();
+        self.running.watchdog.ends();
     }
 }
 
@@ -157,7 +161,7 @@ impl<F: Future> Future for Task<F> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
-        let _running = Swapped::new(&this.running, &mut this.current);
+        let _running = TaskSwap::new(&this.running, &mut this.current);
         Pin::new(&mut this.work).poll(cx)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Session;
 use super::ddl::DdlEnvironment;
-use super::run::guarded;
-use super::transaction::Open;
+use super::run::run_with_limits;
+use super::transaction::OpenTransaction;
 use logstead_sql_ddl as ddl;
 use logstead_sql_types::error::Result;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ enum Work {
 
 impl Session {
     /// Does what ON COMMIT asks for, as the last of a transaction.
-    pub(super) async fn settle_temporary(&mut self, open: &mut Open) -> Result<()> {
+    pub(super) async fn settle_temporary(&mut self, open: &mut OpenTransaction) -> Result<()> {
         let has_some = open.ddl.has_changes() || !self.temporary.is_empty();
-        if open.reading.is_some() || !has_some {
+        if open.as_of_snapshot.is_some() || !has_some {
             return Ok(());
         }
-        self.follows_former(false).await?;
+        self.follow_prior(false).await?;
         self.on_temporary(open, Work::Commit).await
     }
 
     /// Drops all temporary objects.
     pub(super) async fn discard_temporary(&mut self) -> Result<()> {
-        if !self.has_private_catalog() || self.reading().is_some() {
+        if !self.has_private_catalog() || self.as_of_snapshot().is_some() {
             return Ok(());
         }
         self.transaction()?;
@@ -42,13 +42,13 @@ impl Session {
         done
     }
 
-    async fn on_temporary(&mut self, open: &mut Open, work: Work) -> Result<()> {
+    async fn on_temporary(&mut self, open: &mut OpenTransaction, work: Work) -> Result<()> {
         let signals = Arc::clone(&self.signals);
         // What it has to tell is told to nobody: it was asked for.
         let mut around = DdlEnvironment::of(self);
         let mut cx = around.context(open, "");
         let limits = self.limits();
-        guarded(&signals, limits, async {
+        run_with_limits(&signals, limits, async {
             match work {
                 Work::Commit => ddl::at_commit(&mut cx).await,
                 Work::Discard => ddl::discard(&mut cx).await,

@@ -4,18 +4,18 @@
 //! (only ROLLBACK and its kin are heard). The engine's transaction begins with the first statement that needs one, so
 //! that SET TRANSACTION can still choose its isolation level.
 
+use super::as_of::AsOfSnapshot;
 use super::client::Client;
-use super::instance::Waiting;
+use super::instance::WaitingGuard;
 use super::large_objects::Descriptors;
-use super::past::AsOfSnapshot;
 use super::replica::catalog_seen;
-use super::run::{Limits, guarded};
-use super::transaction_modes::{Modes, apply, deferrable};
+use super::run::{Limits, run_with_limits};
+use super::transaction_modes::{TransactionModes, apply, deferrable};
 use super::{Session, aborted};
 use logstead_engine::{CommitError, CommitWait, Isolation, SavepointId, Txn};
 use logstead_sql_catalog::{Catalog, dependency_failure};
 use logstead_sql_ddl::DdlState;
-use logstead_sql_exec::events::{Events, Mark};
+use logstead_sql_exec::events::{EventQueue, EventQueueMark};
 use logstead_sql_parse::ast::{TransactionMode, TransactionStmt, TransactionStmtKind};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Block {
+pub(super) enum BlockState {
     /// No block.
     None,
     /// Between BEGIN and COMMIT.
@@ -36,18 +36,18 @@ pub(super) enum Block {
 }
 
 /// An open transaction of the engine with what SQL adds.
-pub(super) struct Open {
+pub(super) struct OpenTransaction {
     pub(super) txn: Txn,
     /// Catalog changes made by this transaction.
     pub(super) ddl: DdlState,
     /// The engine's savepoints, one per entry of `Session::savepoints`.
-    pub(super) savepoints: Vec<(SavepointId, Mark)>,
-    /// Constraints it has still to judge.
-    pub(super) events: Events,
+    pub(super) savepoints: Vec<(SavepointId, EventQueueMark)>,
+    /// Constraints it has still to check.
+    pub(super) events: EventQueue,
     /// Large objects that it has opened.
     pub(super) descriptors: Descriptors,
     /// The past that it reads; none is the present.
-    pub(super) reading: Option<Rc<AsOfSnapshot>>,
+    pub(super) as_of_snapshot: Option<Rc<AsOfSnapshot>>,
     /// It is that of one statement, which has named its past.
     pub(super) is_of_clause: bool,
     /// At a replica: the view was taken by which the statement was planned that is about to run.
@@ -62,7 +62,7 @@ pub(super) struct Savepoint {
     pub(super) read_only: bool,
 }
 
-impl Open {
+impl OpenTransaction {
     /// Back to the savepoint in front of which `index` others stand; it stays.
     pub(super) fn rollback_to(&mut self, index: usize) {
         if let Some((id, mark)) = self.savepoints.get(index).cloned() {
@@ -76,12 +76,12 @@ impl Open {
 
 impl Session {
     /// The engine's transaction, begun if there is none.
-    pub(super) fn transaction(&mut self) -> Result<&mut Open> {
+    pub(super) fn transaction(&mut self) -> Result<&mut OpenTransaction> {
         if self.open.is_none() {
             if self.subtransaction.is_some() {
                 return Err(aborted());
             }
-            if self.block == Block::None {
+            if self.block == BlockState::None {
                 self.modes = self.default_modes()?;
                 let now = self.context.statement_time.get();
                 self.context.transaction_time.set(now);
@@ -89,11 +89,14 @@ impl Session {
             if !self.follows_as_of() {
                 return Err(SqlError::internal("the past is not open"));
             }
-            let is_of_clause = self.clause.is_some();
-            let reading = self.clause.take().or_else(|| self.reading.clone());
+            let is_of_clause = self.as_of_clause.is_some();
+            let as_of_snapshot = self
+                .as_of_clause
+                .take()
+                .or_else(|| self.as_of_snapshot.clone());
             let mut isolation = self.modes.isolation;
             self.refuse_default_serializable(isolation)?;
-            if reading.is_some() {
+            if as_of_snapshot.is_some() {
                 self.modes.read_only = true;
                 isolation = Isolation::ReadCommitted;
             }
@@ -102,8 +105,8 @@ impl Session {
             self.context.live.begins(txn.id());
             // What this session has done or was told, and no crash may take back alone: a pipeline's later transactions
             // do not survive without the earlier ones, nor a sequence's value without its record.
-            txn.depends_on_all(self.owed.waits_for());
-            txn.depends_on_all(self.owed.unconfirmed());
+            txn.depends_on_all(self.reply_dependencies.waits_for());
+            txn.depends_on_all(self.reply_dependencies.unconfirmed());
             // Rolling back to a savepoint may make it read-write again.
             if self.modes.read_only && self.savepoints.iter().all(|s| s.read_only) {
                 txn.declare_read_only();
@@ -111,15 +114,15 @@ impl Session {
             let mut savepoints = Vec::new();
             // Savepoints made before the first statement.
             for _ in &self.savepoints {
-                savepoints.push((txn.savepoint(), Mark::default()));
+                savepoints.push((txn.savepoint(), EventQueueMark::default()));
             }
-            self.open = Some(Open {
+            self.open = Some(OpenTransaction {
                 txn,
                 ddl: DdlState::of(&self.temporary),
                 savepoints,
-                events: Events::default(),
+                events: EventQueue::default(),
                 descriptors: Descriptors::default(),
-                reading,
+                as_of_snapshot,
                 is_of_clause,
                 has_view: false,
             });
@@ -145,7 +148,7 @@ impl Session {
             open.txn.safe_snapshot().await;
             Ok(())
         };
-        guarded(&signals, limits, wait).await
+        run_with_limits(&signals, limits, wait).await
     }
 
     /// This transaction's own catalog if it changed it, else the committed one.
@@ -154,8 +157,8 @@ impl Session {
             return Err(SqlError::internal("the past is not open"));
         }
         self.context.looks_up();
-        if let Some(reading) = self.reading() {
-            let catalog = Arc::clone(&reading.catalog);
+        if let Some(as_of_snapshot) = self.as_of_snapshot() {
+            let catalog = Arc::clone(&as_of_snapshot.catalog);
             user::search(&self.context.path_in(&catalog));
             user::enter(&catalog);
             return Ok(catalog);
@@ -185,7 +188,8 @@ impl Session {
         };
         // Descriptions and errors ("does not exist") tell of it as results do (T10, T15).
         let synchronous = self.context.synchronous.get();
-        self.owed.merge(&CommitWait::of(catalog.csn), synchronous);
+        self.reply_dependencies
+            .merge(&CommitWait::of(catalog.csn), synchronous);
         user::search(&self.context.path_in(&catalog));
         user::enter(&catalog);
         Ok(catalog)
@@ -219,11 +223,11 @@ impl Session {
         };
         // A failed block does not commit.
         assert!(self.subtransaction.is_none());
-        self.cursors.end_unheld();
+        self.cursors.close_unheld();
         self.portals.clear();
         self.suspended = 0;
         self.savepoints.clear();
-        self.block = Block::None;
+        self.block = BlockState::None;
         let Some(mut open) = self.open.take() else {
             self.context.settings.borrow_mut().commit();
             self.context.refresh_style();
@@ -232,11 +236,13 @@ impl Session {
         };
         let judged = self.settle_temporary(&mut open).await;
         open.txn.depends_on_all(&self.context.depends_on.take());
-        open.txn.depends_on_all(self.owed.unconfirmed());
+        open.txn
+            .depends_on_all(self.reply_dependencies.unconfirmed());
         // SET LOCAL holds until the settings are told of the commit, below.
         let synchronous = self.context.synchronous.get();
         // Rows may have been told already, and are so whatever becomes of the commit.
-        self.owed.merge(&open.txn.awaits(), synchronous);
+        self.reply_dependencies
+            .merge(&open.txn.awaits(), synchronous);
         if let Err(error) = judged {
             self.open = Some(open);
             self.unwind_all().await;
@@ -265,7 +271,7 @@ impl Session {
         };
         match receipt {
             Ok(receipt) => {
-                self.owed.committed(&receipt, synchronous);
+                self.reply_dependencies.committed(&receipt, synchronous);
                 if let Some(csn) = receipt.csn {
                     self.context.advisory.borrow_mut().committed(csn);
                 }
@@ -274,7 +280,7 @@ impl Session {
                     // Meanwhile the worker has nothing of this session to do but flush.
                     let was_working = self.working.take().is_some();
                     {
-                        let _count = Waiting::new(&worker);
+                        let _count = WaitingGuard::new(&worker);
                         let engine = &worker.instance.engine;
                         super::notify::deliver(place, engine, receipt.waits_for).await;
                     }
@@ -302,13 +308,13 @@ impl Session {
     pub(super) fn transaction_over(&mut self, committed: bool) {
         self.forget_clause();
         self.context.xid.take();
-        self.context.offers.take();
+        self.context.exports.take();
         if committed {
             self.cursors.committed();
             self.listen_from_now();
         } else {
             self.cursors.rolled_back();
-            self.context.asked.borrow_mut().rolled_back();
+            self.context.pending_notifies.borrow_mut().rolled_back();
         }
         let locks = &self.worker.instance.advisory;
         let mut holdings = self.context.advisory.borrow_mut();
@@ -319,10 +325,13 @@ impl Session {
     /// what was written since.
     fn forget_since(&mut self, index: usize) {
         self.cursors.rolled_back_to(index);
-        self.context.asked.borrow_mut().rolled_back_to(index);
+        self.context
+            .pending_notifies
+            .borrow_mut()
+            .rolled_back_to(index);
     }
 
-    /// What COMMIT has still to judge, before the transaction draws its CSN.
+    /// What COMMIT has still to check, before the transaction draws its CSN.
     ///
     /// Triggers that were put off write, and what holds cursors may, too: it is over when nothing is left.
     async fn end_work(&mut self, client: &mut dyn Client) -> Result<()> {
@@ -334,7 +343,8 @@ impl Session {
             while has_deferred(self) {
                 let altered = self.has_altered();
                 let catalog = self.catalog()?;
-                self.judge(&catalog, true, altered, client).await?;
+                self.check_deferred_constraints(&catalog, true, altered, client)
+                    .await?;
             }
             self.hold_cursors().await?;
             if !has_deferred(self) {
@@ -351,7 +361,7 @@ impl Session {
         self.portals.clear();
         self.suspended = 0;
         self.savepoints.clear();
-        self.block = Block::None;
+        self.block = BlockState::None;
         self.context.settings.borrow_mut().rollback();
         self.context.refresh_style();
     }
@@ -360,11 +370,12 @@ impl Session {
         self.take_back();
         let synchronous = self.context.synchronous.get();
         // Values of sequences that were told stay told.
-        self.owed
+        self.reply_dependencies
             .merge(&self.context.depends_on.take(), synchronous);
         if let Some(open) = self.open.take() {
             // What an aborted transaction read may have been told in an error.
-            self.owed.merge(&open.txn.awaits(), synchronous);
+            self.reply_dependencies
+                .merge(&open.txn.awaits(), synchronous);
             self.undo(open);
         }
     }
@@ -373,13 +384,14 @@ impl Session {
     pub(super) fn fail_transaction(&mut self) {
         if let Some(open) = &self.open {
             let synchronous = self.context.synchronous.get();
-            self.owed.merge(&open.txn.awaits(), synchronous);
-            self.owed
+            self.reply_dependencies
+                .merge(&open.txn.awaits(), synchronous);
+            self.reply_dependencies
                 .merge(&self.context.depends_on.borrow(), synchronous);
         }
         match self.block {
-            Block::None => self.rollback(),
-            Block::Open | Block::Failed => {
+            BlockState::None => self.rollback(),
+            BlockState::Open | BlockState::Failed => {
                 let last = self.savepoints.len().checked_sub(1);
                 self.fail_portals(last);
                 match last {
@@ -393,7 +405,7 @@ impl Session {
                         self.undo_since(last);
                     }
                 }
-                self.block = Block::Failed;
+                self.block = BlockState::Failed;
             }
         }
     }
@@ -418,7 +430,7 @@ impl Session {
             kind @ (TransactionStmtKind::Begin | TransactionStmtKind::Start) => {
                 self.refuse_read_write_in_past(modes)?;
                 self.refuse_modes_at_replica(modes)?;
-                if self.block == Block::None {
+                if self.block == BlockState::None {
                     let mut chosen = self.default_modes()?;
                     apply(&mut chosen, modes)?;
                     self.check_modes(&chosen, deferrable(modes))?;
@@ -429,7 +441,7 @@ impl Session {
                             .transaction_time
                             .set(self.context.statement_time.get());
                     }
-                    self.block = Block::Open;
+                    self.block = BlockState::Open;
                 } else {
                     self.warn(
                         client,
@@ -445,16 +457,16 @@ impl Session {
             }
             TransactionStmtKind::Commit { chain } => {
                 let (block, modes) = (self.block, self.modes);
-                if *chain && block == Block::None {
+                if *chain && block == BlockState::None {
                     return Err(only_in_block("COMMIT AND CHAIN"));
                 }
                 let tag = match block {
-                    Block::Failed => {
+                    BlockState::Failed => {
                         self.unwind_all().await;
                         self.rollback();
                         "ROLLBACK"
                     }
-                    Block::None => {
+                    BlockState::None => {
                         self.warn(
                             client,
                             SqlState::NO_ACTIVE_SQL_TRANSACTION,
@@ -463,7 +475,7 @@ impl Session {
                         self.commit(client).await?;
                         "COMMIT"
                     }
-                    Block::Open => {
+                    BlockState::Open => {
                         self.commit(client).await?;
                         "COMMIT"
                     }
@@ -473,7 +485,7 @@ impl Session {
             }
             TransactionStmtKind::Rollback { chain } => {
                 let (block, modes) = (self.block, self.modes);
-                if block == Block::None {
+                if block == BlockState::None {
                     if *chain {
                         return Err(only_in_block("ROLLBACK AND CHAIN"));
                     }
@@ -489,27 +501,27 @@ impl Session {
                 Ok("ROLLBACK")
             }
             TransactionStmtKind::RollbackTo(name) => {
-                if self.block == Block::None {
+                if self.block == BlockState::None {
                     return Err(only_in_block("ROLLBACK TO SAVEPOINT"));
                 }
                 let index = self.find_savepoint(name)?;
-                if self.block == Block::Open && self.suspended > 0 {
+                if self.block == BlockState::Open && self.suspended > 0 {
                     // What older portals have still to give is of before.
                     self.settle_suspended().await?;
                 }
                 self.roll_back_to(index).await?;
-                self.block = Block::Open;
+                self.block = BlockState::Open;
                 Ok("ROLLBACK")
             }
             TransactionStmtKind::Savepoint(name) => {
-                if self.block == Block::None {
+                if self.block == BlockState::None {
                     return Err(only_in_block("SAVEPOINT"));
                 }
                 self.make_savepoint(name.to_string());
                 Ok("SAVEPOINT")
             }
             TransactionStmtKind::Release(name) => {
-                if self.block == Block::None {
+                if self.block == BlockState::None {
                     return Err(only_in_block("RELEASE SAVEPOINT"));
                 }
                 let index = self.find_savepoint(name)?;
@@ -569,8 +581,8 @@ impl Session {
     /// PREPARE TRANSACTION on a server that keeps none: the transaction ends all the same.
     async fn prepare_transaction(&mut self, client: &mut dyn Client) -> Result<&'static str> {
         let block = self.block;
-        let is_temporary = block == Block::Open && self.has_used_temporary()?;
-        if block == Block::None {
+        let is_temporary = block == BlockState::Open && self.has_used_temporary()?;
+        if block == BlockState::None {
             self.warn(
                 client,
                 SqlState::NO_ACTIVE_SQL_TRANSACTION,
@@ -579,7 +591,7 @@ impl Session {
         }
         self.unwind_all().await;
         self.rollback();
-        if block != Block::Open {
+        if block != BlockState::Open {
             return Ok("ROLLBACK");
         }
         if is_temporary {
@@ -677,17 +689,17 @@ impl Session {
         }
         self.cursors.released(index);
         self.context.advisory.borrow_mut().released(index);
-        self.context.asked.borrow_mut().released(index);
+        self.context.pending_notifies.borrow_mut().released(index);
         self.context.settings.borrow_mut().release(index);
         self.restore_read_only(index);
         self.savepoints.truncate(index);
         self.raise_portals(index);
     }
 
-    pub(super) fn chain(&mut self, chain: bool, modes: Modes) {
+    pub(super) fn chain(&mut self, chain: bool, modes: TransactionModes) {
         if chain {
             self.modes = modes;
-            self.block = Block::Open;
+            self.block = BlockState::Open;
             self.context.take_modes(&modes);
             self.context
                 .transaction_time

@@ -1,10 +1,10 @@
 //! Characteristics of transactions: isolation, READ ONLY, DEFERRABLE.
 //!
-//! Owns: [`Modes`], by which settings they begin, and what SET TRANSACTION and SET SESSION CHARACTERISTICS may still
-//! change of them.
+//! Owns: [`TransactionModes`], by which settings they begin, and what SET TRANSACTION and SET SESSION CHARACTERISTICS
+//! may still change of them.
 
 use super::Session;
-use super::past::read_write;
+use super::as_of::read_write;
 use logstead_engine::Isolation;
 use logstead_sql_parse::ast::{IsolationLevel, TransactionMode};
 use logstead_sql_types::error::{Result, SqlError};
@@ -12,7 +12,7 @@ use logstead_types::SqlState;
 
 /// Characteristics of a transaction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Modes {
+pub(super) struct TransactionModes {
     pub(super) isolation: Isolation,
     pub(super) read_only: bool,
     /// A read-only SERIALIZABLE transaction waits for a snapshot from which it cannot fail.
@@ -27,10 +27,10 @@ const SERIALIZABLE: &str = "serializable";
 
 impl Session {
     /// Characteristics for a transaction that begins now.
-    pub(super) fn default_modes(&self) -> Result<Modes> {
+    pub(super) fn default_modes(&self) -> Result<TransactionModes> {
         let settings = self.context.settings.borrow();
         let typed = settings.typed();
-        let mut modes = Modes {
+        let mut modes = TransactionModes {
             isolation: Isolation::ReadCommitted,
             read_only: typed.default_read_only || self.is_at_replica(),
             deferrable: typed.default_deferrable,
@@ -44,7 +44,7 @@ impl Session {
     pub(super) fn refuse_read_write_in_past(&self, modes: &[TransactionMode]) -> Result<()> {
         let is_wanted =
             |mode: &TransactionMode| matches!(mode, TransactionMode::ReadOnly(false, _));
-        match self.reads_past() && modes.iter().any(is_wanted) {
+        match self.reads_as_of() && modes.iter().any(is_wanted) {
             true => Err(read_write()),
             false => Ok(()),
         }
@@ -61,7 +61,11 @@ impl Session {
     }
 
     /// May the transaction's characteristics become `chosen`? After its first query only some may.
-    pub(super) fn check_modes(&self, chosen: &Modes, deferrable: Option<bool>) -> Result<()> {
+    pub(super) fn check_modes(
+        &self,
+        chosen: &TransactionModes,
+        deferrable: Option<bool>,
+    ) -> Result<()> {
         let refused = |why| Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, why));
         let is_within = !self.savepoints.is_empty();
         let has_begun = self.open.is_some();
@@ -139,7 +143,7 @@ impl Session {
             _ => {}
         }
         if name == "transaction_read_only" && !chosen.read_only {
-            if self.reads_past() {
+            if self.reads_as_of() {
                 return Err(read_write());
             }
             self.refuse_read_write_at_replica()?;
@@ -168,7 +172,7 @@ pub(super) fn deferrable(modes: &[TransactionMode]) -> Option<bool> {
     said.last()
 }
 
-pub(super) fn apply(chosen: &mut Modes, modes: &[TransactionMode]) -> Result<()> {
+pub(super) fn apply(chosen: &mut TransactionModes, modes: &[TransactionMode]) -> Result<()> {
     for mode in modes {
         match mode {
             TransactionMode::ReadOnly(read_only, _) => chosen.read_only = *read_only,
@@ -187,7 +191,7 @@ pub(super) fn apply(chosen: &mut Modes, modes: &[TransactionMode]) -> Result<()>
     Ok(())
 }
 
-fn set_isolation(modes: &mut Modes, name: &str) -> Result<()> {
+fn set_isolation(modes: &mut TransactionModes, name: &str) -> Result<()> {
     (modes.isolation, modes.isolation_name) = match name {
         // READ UNCOMMITTED behaves as READ COMMITTED, but is shown by its own name, as in PostgreSQL.
         "read uncommitted" => (Isolation::ReadCommitted, "read uncommitted"),

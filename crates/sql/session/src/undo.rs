@@ -1,12 +1,12 @@
 //! Undoing much behind a session: who is cancelled, fails or rolls back has its answer at once, and may go on.
 //!
-//! Owns: what of a worker's sessions is still to be undone after their answers ([`Undoer`]), and what a session knows
-//! of its own: of the last transaction that it has done with ([`PriorTransaction`]), and of the open one, if an error
-//! has ended a part of it ([`AbortedSubtransaction`]). A transaction comes here when it ends as a whole (a statement
-//! outside a block, ROLLBACK, a block that failed, a COMMIT that does not commit) and a few milliseconds were not
-//! enough to undo it (`session::unwind`). So does the part behind the last savepoint of a block that failed. ROLLBACK
-//! TO and the handlers of bodies go on with the transaction: their statement undoes what is to be undone, unless it is
-//! asked to end.
+//! Owns: what of a worker's sessions is still to be undone after their answers ([`BackgroundUndo`]), and what a session
+//! knows of its own: of the last transaction that it has done with ([`PriorTransaction`]), and of the open one, if an
+//! error has ended a part of it ([`AbortedSubtransaction`]). A transaction comes here when it ends as a whole (a
+//! statement outside a block, ROLLBACK, a block that failed, a COMMIT that does not commit) and a few milliseconds were
+//! not enough to undo it (`session::unwind`). So does the part behind the last savepoint of a block that failed.
+//! ROLLBACK TO and the handlers of bodies go on with the transaction: their statement undoes what is to be undone,
+//! unless it is asked to end.
 //!
 //! For all others both are a transaction that rolls back slowly: in progress, its locks of rows and tables held, its
 //! storages there, its memory counted, until the last write is undone. So readers, who waits for its locks, the
@@ -21,18 +21,18 @@
 //!
 //! Invariants of a transaction:
 //! - A session has one such transaction at most: it waits for its end before it writes, or locks rows or tables
-//!   ([`Session::waits_for_former`]); so the same name or key is free for it then. A transaction that ends all the same
+//!   ([`Session::waits_for_prior`]); so the same name or key is free for it then. A transaction that ends all the same
 //!   before the former one is undone in the session, as where nobody undoes behind sessions.
-//! - Whatever the session runs waits if the former transaction has advisory locks, which are the session's: for the
+//! - Whatever the session runs waits if the prior transaction has advisory locks, which are the session's: for the
 //!   search for deadlocks it would hold them and might wait for others; if the session has temporary objects, which its
 //!   commits empty; if a table is locked so that nobody may read it, since the session's own lock is no other's; and if
 //!   memory is scarce, for it may want what is about to be free.
 //! - Undoing waits for nothing but its turn. So whoever waits for it, its own session too, waits for an end that comes:
-//!   these waits are in no graph, and a search for circles does not go through a former transaction.
-//! - A session ends when its former transaction is undone ([`Session::undo_all`]), unless the server stops. So whoever
+//!   these waits are in no graph, and a search for circles does not go through a prior transaction.
+//! - A session ends when its prior transaction is undone ([`Session::undo_all`]), unless the server stops. So whoever
 //!   waits for sessions to be gone (DROP DATABASE, the end of its temporary tables) waits for that, too. A server that
 //!   stops leaves the undoing as it stands when the last checkpoint is taken: it is a crash's
-//!   ([`Session::leaves_undoing`]).
+//!   ([`Session::leaves_undo_to_restart`]).
 //! - The transaction never commits: it is not in the log, and a crash in the middle undoes the rest.
 //!
 //! Invariants of a part:
@@ -46,14 +46,14 @@
 //! Does not: write, or wait for memory or room in the log.
 
 use super::Session;
-use super::activity::Live;
-use super::advisory::Kept;
+use super::activity::BackendStatus;
+use super::advisory::DetachedLocks;
 use super::context::SessionContext;
 use super::instance::{Instance, WorkerSessions};
-use super::run::{Limits, guarded};
+use super::run::{Limits, run_with_limits};
+use super::scheduler::in_turns;
 use super::signals::Signals;
-use super::transaction::Open;
-use super::turns::in_turns;
+use super::transaction::OpenTransaction;
 use super::unwind::{UNWOUND_UNSEEN, unwind_step};
 use logstead_engine::{SavepointId, TableLock};
 use logstead_sql_catalog::Catalog;
@@ -90,13 +90,13 @@ impl PriorTransaction {
 
 /// A transaction that is being undone. Dropping it undoes the rest, and gives back what the transaction held.
 struct AbortedTransaction {
-    open: Option<Open>,
+    open: Option<OpenTransaction>,
     /// Keys of its rows are computed with the types of this one.
     catalog: Arc<Catalog>,
     instance: Arc<Instance>,
-    live: Arc<Live>,
-    locks: Kept,
-    former: Rc<PriorTransaction>,
+    live: Arc<BackendStatus>,
+    locks: DetachedLocks,
+    prior: Rc<PriorTransaction>,
 }
 
 impl AbortedTransaction {
@@ -120,15 +120,15 @@ impl Drop for AbortedTransaction {
         }
         self.live.undoes(None);
         self.locks.give_back(&self.instance.advisory);
-        self.former.over.set(true);
-        self.former.told.notify_waiters();
+        self.prior.over.set(true);
+        self.prior.told.notify_waiters();
     }
 }
 
 /// An open transaction whose part behind the last savepoint is being undone.
 pub(super) struct AbortedSubtransaction {
     /// None when the session has taken it back.
-    open: RefCell<Option<Open>>,
+    open: RefCell<Option<OpenTransaction>>,
     savepoint: SavepointId,
     /// How many savepoints stand in front of it.
     index: usize,
@@ -146,7 +146,7 @@ impl AbortedSubtransaction {
     }
 
     /// The transaction.
-    pub(super) fn open(&self) -> Ref<'_, Option<Open>> {
+    pub(super) fn open(&self) -> Ref<'_, Option<OpenTransaction>> {
         self.open.borrow()
     }
 
@@ -174,40 +174,40 @@ impl AbortedSubtransaction {
 }
 
 /// What is being undone.
-enum Undoing {
+enum UndoJob {
     Transaction(Box<AbortedTransaction>),
     Subtransaction(Rc<AbortedSubtransaction>),
 }
 
-impl Undoing {
+impl UndoJob {
     fn writes(&self) -> usize {
         match self {
-            Undoing::Transaction(transaction) => transaction.writes(),
-            Undoing::Subtransaction(part) => part.writes(),
+            UndoJob::Transaction(transaction) => transaction.writes(),
+            UndoJob::Subtransaction(part) => part.writes(),
         }
     }
 
     fn step(&mut self, signals: &Signals) -> bool {
         match self {
-            Undoing::Transaction(transaction) => transaction.step(signals),
-            Undoing::Subtransaction(part) => part.step(signals),
+            UndoJob::Transaction(transaction) => transaction.step(signals),
+            UndoJob::Subtransaction(part) => part.step(signals),
         }
     }
 
     /// It is undone no more. True unless its session has taken it back.
     fn ends(&self) -> bool {
         match self {
-            Undoing::Transaction(_) => true,
-            Undoing::Subtransaction(part) => part.ends(),
+            UndoJob::Transaction(_) => true,
+            UndoJob::Subtransaction(part) => part.ends(),
         }
     }
 }
 
 /// What is being undone behind the sessions of one worker: for each session one transaction, or one part, at most.
 #[derive(Default)]
-pub(super) struct Undoer {
+pub(super) struct BackgroundUndo {
     /// What nobody has begun to undo.
-    arrivals: RefCell<VecDeque<Undoing>>,
+    arrivals: RefCell<VecDeque<UndoJob>>,
     arrived: Notify,
     /// Somebody does it.
     runs: Cell<bool>,
@@ -216,8 +216,8 @@ pub(super) struct Undoer {
     writes: Cell<usize>,
 }
 
-impl Undoer {
-    fn push(&self, undoing: Undoing) {
+impl BackgroundUndo {
+    fn push(&self, undoing: UndoJob) {
         self.count.set(self.count.get() + 1);
         self.writes.set(self.writes.get() + undoing.writes());
         self.arrivals.borrow_mut().push_back(undoing);
@@ -236,7 +236,7 @@ impl Undoer {
     }
 
     /// Undoes some writes. True if there are more.
-    fn step(&self, undoing: &mut Undoing, signals: &Signals) -> bool {
+    fn step(&self, undoing: &mut UndoJob, signals: &Signals) -> bool {
         let before = undoing.writes();
         // One write whose keys cannot be computed does not take the others' sessions with it: an entry of its may stay,
         // which is a hint that leads nowhere.
@@ -251,16 +251,16 @@ impl Undoer {
 }
 
 /// Says that somebody undoes, while it lives.
-struct Runs<'u>(&'u Cell<bool>);
+struct UndoRunGuard<'u>(&'u Cell<bool>);
 
-impl<'u> Runs<'u> {
-    fn new(undoer: &'u Undoer) -> Runs<'u> {
+impl<'u> UndoRunGuard<'u> {
+    fn new(undoer: &'u BackgroundUndo) -> UndoRunGuard<'u> {
         undoer.runs.set(true);
-        Runs(&undoer.runs)
+        UndoRunGuard(&undoer.runs)
     }
 }
 
-impl Drop for Runs<'_> {
+impl Drop for UndoRunGuard<'_> {
     fn drop(&mut self) {
         self.0.set(false);
     }
@@ -269,8 +269,8 @@ impl Drop for Runs<'_> {
 impl WorkerSessions {
     /// Undoes behind the worker's sessions, for as long as the worker lives: a task of its own, which makes one for
     /// each transaction. Where there is none, sessions undo by themselves.
-    pub async fn undo_behind(self: Rc<Self>) {
-        let _runs = Runs::new(&self.undoer);
+    pub async fn undo_in_background(self: Rc<Self>) {
+        let _runs = UndoRunGuard::new(&self.undoer);
         loop {
             while let Some(undoing) = self.next_to_undo() {
                 let work = Rc::clone(&self).undo_one(undoing);
@@ -280,13 +280,13 @@ impl WorkerSessions {
         }
     }
 
-    fn next_to_undo(&self) -> Option<Undoing> {
+    fn next_to_undo(&self) -> Option<UndoJob> {
         self.undoer.arrivals.borrow_mut().pop_front()
     }
 
     /// Undoes all of it, with a place of its own among the worker's long statements.
-    async fn undo_one(self: Rc<Self>, mut undoing: Undoing) {
-        let signals = Signals::new(Arc::clone(&self.turns));
+    async fn undo_one(self: Rc<Self>, mut undoing: UndoJob) {
+        let signals = Signals::new(Arc::clone(&self.scheduler));
         signals.statement().set_long();
         {
             let work = pin!(async {
@@ -310,21 +310,22 @@ impl WorkerSessions {
 
     fn show_undone(&self) {
         let undoer = &self.undoer;
-        self.watch.undoes(undoer.count.get(), undoer.writes.get());
+        self.watchdog
+            .undoes(undoer.count.get(), undoer.writes.get());
     }
 }
 
 impl Session {
     /// May a transaction that ends now be undone behind the session?
-    pub(super) fn undoes_behind(&self) -> bool {
-        let former = self.former.as_ref();
-        self.worker.undoer.runs.get() && former.is_none_or(|former| former.over.get())
+    pub(super) fn undoes_in_background(&self) -> bool {
+        let prior = self.prior.as_ref();
+        self.worker.undoer.runs.get() && prior.is_none_or(|prior| prior.over.get())
     }
 
     /// Rolls back a transaction that the session has done with. What [`Session::unwind_all`] has left of it is undone
     /// behind the session.
-    pub(super) fn undo(&mut self, mut open: Open) {
-        if open.txn.writes_to_undo(None) <= UNWOUND_UNSEEN || !self.undoes_behind() {
+    pub(super) fn undo(&mut self, mut open: OpenTransaction) {
+        if open.txn.writes_to_undo(None) <= UNWOUND_UNSEEN || !self.undoes_in_background() {
             open.txn.abort();
             return;
         }
@@ -341,23 +342,23 @@ impl Session {
                 .txn
                 .tables_held()
                 .any(|(_, held)| held.conflicts(TableLock::Read));
-        let former = Rc::new(PriorTransaction {
+        let prior = Rc::new(PriorTransaction {
             over: Cell::new(false),
             told: Notify::new(),
             excludes_readers,
         });
         let live = Arc::clone(&self.context.live);
         live.undoes(Some((open.txn.id(), open.txn.tables_held().collect())));
-        self.former = Some(Rc::clone(&former));
+        self.prior = Some(Rc::clone(&prior));
         let aborted = AbortedTransaction {
             open: Some(open),
             catalog: Arc::clone(&self.context.catalog.borrow()),
             instance,
             live,
             locks,
-            former,
+            prior,
         };
-        let undoing = Undoing::Transaction(Box::new(aborted));
+        let undoing = UndoJob::Transaction(Box::new(aborted));
         self.worker.undoer.push(undoing);
         self.worker.show_undone();
     }
@@ -368,12 +369,12 @@ impl Session {
         if self.subtransaction.is_some() {
             return;
         }
-        let behind = self.undoes_behind();
-        let much = |open: &Open| {
+        let behind = self.undoes_in_background();
+        let much = |open: &OpenTransaction| {
             let (savepoint, _) = open.savepoints.get(index)?;
             let writes = open.txn.writes_to_undo(Some(*savepoint));
             // Who reads the past writes nothing, and what its session reads next is its own to say.
-            (writes > UNWOUND_UNSEEN && open.reading.is_none()).then_some(*savepoint)
+            (writes > UNWOUND_UNSEEN && open.as_of_snapshot.is_none()).then_some(*savepoint)
         };
         let Some(savepoint) = self.open.as_ref().filter(|_| behind).and_then(much) else {
             self.undo_to(index);
@@ -393,7 +394,7 @@ impl Session {
             context: Rc::clone(&self.context),
         });
         self.subtransaction = Some(Rc::clone(&part));
-        self.worker.undoer.push(Undoing::Subtransaction(part));
+        self.worker.undoer.push(UndoJob::Subtransaction(part));
         self.worker.show_undone();
     }
 
@@ -410,25 +411,25 @@ impl Session {
     }
 
     /// Undoes all that the session has not committed, in turns with the others: it is about to end. Where the server
-    /// stops nobody waits for that: see `Session::leaves_undoing`.
+    /// stops nobody waits for that: see `Session::leaves_undo_to_restart`.
     pub async fn undo_all(&mut self) {
         self.take_back();
         self.unwind_unless_left().await;
-        if self.leaves_undoing() {
+        if self.leaves_undo_to_restart() {
             self.rollback();
             return;
         }
-        let Some(former) = self.former.take() else {
+        let Some(prior) = self.prior.take() else {
             return;
         };
-        let mut over = pin!(former.over());
+        let mut over = pin!(prior.over());
         std::future::poll_fn(|cx| {
             if over.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
             }
             // Whoever stops the server wakes its sessions.
             self.signals.register(cx.waker());
-            match self.leaves_undoing() {
+            match self.leaves_undo_to_restart() {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             }
@@ -440,24 +441,24 @@ impl Session {
     /// on with it until the process ends. Then it is undone as after a crash: it is in no log, and of a checkpoint it
     /// has index entries at most, which lead nowhere. Who has temporary tables drops them, which is no affair of a
     /// crash.
-    pub(super) fn leaves_undoing(&self) -> bool {
+    pub(super) fn leaves_undo_to_restart(&self) -> bool {
         let somebody = self.worker.undoer.runs.get();
         self.worker.instance.is_stopping() && somebody && self.temporary.is_empty()
     }
 
     /// Before a statement that is planned.
-    pub(super) async fn waits_for_former(
+    pub(super) async fn waits_for_prior(
         &mut self,
         writes: bool,
         locks: impl Iterator<Item = TableLock>,
     ) -> Result<()> {
         let mut locks = locks;
         let reads = !writes && locks.all(|lock| lock == TableLock::Read);
-        self.follows_former(reads).await
+        self.follow_prior(reads).await
     }
 
     /// Before one that is not: those that write or lock by themselves wait, the others do where they run a planned one.
-    pub(super) async fn utility_waits_for_former(
+    pub(super) async fn utility_waits_for_prior(
         &mut self,
         kind: &StatementKind,
         statement: &ast::Statement,
@@ -485,18 +486,18 @@ impl Session {
             | StatementKind::Unsupported(_) => true,
             _ => false,
         };
-        self.follows_former(reads).await
+        self.follow_prior(reads).await
     }
 
-    /// Waits for the end of the former transaction, unless who only reads need not.
-    pub(super) async fn follows_former(&mut self, reads: bool) -> Result<()> {
-        let Some(former) = self.former.clone() else {
+    /// Waits for the end of the prior transaction, unless who only reads need not.
+    pub(super) async fn follow_prior(&mut self, reads: bool) -> Result<()> {
+        let Some(prior) = self.prior.clone() else {
             return Ok(());
         };
-        if reads && !former.excludes_readers && !former.over.get() {
+        if reads && !prior.excludes_readers && !prior.over.get() {
             return Ok(());
         }
-        if !former.over.get() {
+        if !prior.over.get() {
             // It is no lock of another's that is waited for.
             let limits = Limits {
                 lock_ms: 0,
@@ -504,20 +505,20 @@ impl Session {
             };
             let signals = Arc::clone(&self.signals);
             let over = async {
-                former.over().await;
+                prior.over().await;
                 Ok(())
             };
             // While it waits the worker has nothing of this session to do.
             let was_working = self.working.take().is_some();
-            self.context.live.waits_for_former(true);
-            let waited = guarded(&signals, limits, over).await;
-            self.context.live.waits_for_former(false);
+            self.context.live.waits_for_prior(true);
+            let waited = run_with_limits(&signals, limits, over).await;
+            self.context.live.waits_for_prior(false);
             if was_working {
                 self.begin_request();
             }
             waited?;
         }
-        self.former = None;
+        self.prior = None;
         Ok(())
     }
 }

@@ -8,10 +8,10 @@
 //! and runs in one go.
 
 use super::Session;
-use super::run::{Limits, guarded};
+use super::run::{Limits, run_with_limits};
+use super::scheduler::in_turns;
 use super::signals::Signals;
-use super::transaction::Block;
-use super::turns::in_turns;
+use super::transaction::BlockState;
 use logstead_engine::{SavepointId, Txn};
 use logstead_sql_types::error::Result;
 use std::pin::pin;
@@ -32,7 +32,7 @@ pub(super) fn unwind_step(signals: &Signals, txn: &mut Txn, to: Option<Savepoint
     if !txn.unwind(to, UNWOUND_UNSEEN) {
         return false;
     }
-    let clock = signals.turns().clock();
+    let clock = signals.scheduler().clock();
     let began = clock.monotonic();
     for _ in 1..UNWOUND_AT_ONCE / UNWOUND_UNSEEN {
         if !txn.unwind(to, UNWOUND_UNSEEN) {
@@ -63,7 +63,7 @@ async fn unwind_some(signals: &Signals, txn: &mut Txn, to: Option<SavepointId>) 
     if !unwind_step(signals, txn, to) {
         return;
     }
-    let clock = signals.turns().clock();
+    let clock = signals.scheduler().clock();
     let began = clock.monotonic();
     while clock.monotonic().since(began) < BEFORE_ANSWER {
         tokio::task::yield_now().await;
@@ -80,7 +80,7 @@ impl Session {
         let savepoints = self.open.as_ref().map(|open| &open.savepoints);
         let last = savepoints.and_then(|savepoints| savepoints.last());
         let to = last.map(|(savepoint, _)| *savepoint);
-        self.unwind_before_answer(to.filter(|_| self.block != Block::None))
+        self.unwind_before_answer(to.filter(|_| self.block != BlockState::None))
             .await;
     }
 
@@ -92,7 +92,7 @@ impl Session {
     }
 
     async fn unwind_before_answer(&mut self, to: Option<SavepointId>) {
-        let behind = self.undoes_behind();
+        let behind = self.undoes_in_background();
         if let Some(open) = &mut self.open {
             match behind {
                 true => unwind_some(&self.signals, &mut open.txn, to).await,
@@ -101,7 +101,7 @@ impl Session {
         }
     }
 
-    /// Undoes all of the transaction, unless it is left to be undone ([`Session::leaves_undoing`]).
+    /// Undoes all of the transaction, unless it is left to be undone ([`Session::leaves_undo_to_restart`]).
     pub(super) async fn unwind_unless_left(&mut self) {
         let Some(mut open) = self.open.take() else {
             return;
@@ -109,7 +109,7 @@ impl Session {
         let signals = Arc::clone(&self.signals);
         if unwind_step(&signals, &mut open.txn, None) {
             let rest = pin!(async {
-                while !self.leaves_undoing() && unwind_step(&signals, &mut open.txn, None) {
+                while !self.leaves_undo_to_restart() && unwind_step(&signals, &mut open.txn, None) {
                     tokio::task::yield_now().await;
                 }
             });
@@ -133,7 +133,7 @@ impl Session {
         if !unwind_step(&signals, &mut open.txn, Some(to)) {
             return Ok(());
         }
-        let clock = signals.turns().clock();
+        let clock = signals.scheduler().clock();
         let rest = async {
             while unwind_step(&signals, &mut open.txn, Some(to)) {
                 let statement = signals.statement();
@@ -142,6 +142,6 @@ impl Session {
             }
             Ok(())
         };
-        guarded(&signals, limits, rest).await
+        run_with_limits(&signals, limits, rest).await
     }
 }

@@ -1,13 +1,13 @@
 //! Statements that are not planned queries: each goes to who handles it.
 
 use super::client::Client;
-use super::run::{guarded, lock};
+use super::run::{lock, run_with_limits};
 use super::statement::Statement;
-use super::transaction::{Block, only_in_block};
+use super::transaction::{BlockState, only_in_block};
 use super::{Reply, Session};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::text::fold;
-use logstead_sql_ddl::{self as ddl, Given, SettingChange};
+use logstead_sql_ddl::{self as ddl, SettingChange, StatementParameters};
 use logstead_sql_parse::ast::{DiscardMode, LockStmt, Stmt};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{Parsed, StatementKind};
@@ -44,8 +44,8 @@ impl Session {
         self.refuse_utility_in_stable(&parsed)?;
         self.refuse_during_recovery(&parsed)?;
         self.may_do(&parsed)?;
-        if self.former.is_some() {
-            self.utility_waits_for_former(&parsed.kind, &parsed.statement)
+        if self.prior.is_some() {
+            self.utility_waits_for_prior(&parsed.kind, &parsed.statement)
                 .await?;
         }
         // A statement that failed may have left some.
@@ -67,7 +67,7 @@ impl Session {
             StatementKind::Ddl(_) => {
                 let text = &statement.text.text;
                 let types = self.types_given(statement, params)?;
-                let given = Given {
+                let given = StatementParameters {
                     types: &types,
                     values: params,
                     variables: statement.variables.as_ref(),
@@ -132,7 +132,7 @@ impl Session {
                 self.notification_command(stmt)
             }
             Stmt::CheckPoint => {
-                self.refuse_in_past("CHECKPOINT")?;
+                self.refuse_as_of_write("CHECKPOINT")?;
                 self.checkpoint().await
             }
             Stmt::Lock(lock) => self.lock_tables(lock).await,
@@ -168,14 +168,14 @@ impl Session {
             }),
             (StatementKind::Prepared, ast::Statement::Execute { name, .. }) => {
                 let inner = self.find_statement(&fold(name))?;
-                Ok(self.promise(&inner)?.columns.clone())
+                Ok(self.describe(&inner)?.columns.clone())
             }
             _ => Ok(Vec::new()),
         }
     }
 
     async fn lock_tables(&mut self, request: &LockStmt) -> Result<Reply> {
-        if self.block == Block::None && self.routines == 0 {
+        if self.block == BlockState::None && self.routines == 0 {
             return Err(only_in_block("LOCK TABLE"));
         }
         use logstead_sql_parse::ast::LockMode as Mode;
@@ -210,7 +210,8 @@ impl Session {
                                 format!("could not obtain lock on relation \"{}\"", relation.name),
                             ));
                         }
-                        guarded(&signals, limits, lock(&mut open.txn, &table, mode)).await?;
+                        run_with_limits(&signals, limits, lock(&mut open.txn, &table, mode))
+                            .await?;
                     }
                 }
                 if Arc::ptr_eq(&catalog, &self.catalog()?) {

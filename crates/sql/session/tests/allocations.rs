@@ -13,7 +13,7 @@ use logstead_sql_session::{
     BindRequest, Client, ConnectionLost, CopyInput, Instance, LocalFuture, Session, SessionContext,
     StartupRequest, WorkerSessions,
 };
-use logstead_sql_types::error::Fields;
+use logstead_sql_types::error::ErrorFields;
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::{Result, SqlError};
 use logstead_types::WorkerId;
@@ -87,7 +87,7 @@ impl Client for Silent {
         eprintln!("{error}");
         self.errors += 1;
     }
-    fn notice(&mut self, _severity: &'static str, _fields: &Fields) {}
+    fn notice(&mut self, _severity: &'static str, _fields: &ErrorFields) {}
     fn parameter_status(&mut self, _name: &str, _value: &str) {}
     fn copy_in(&mut self, _columns: usize, _binary: bool) {}
     fn copy_input<'a>(&'a mut self, _into: &'a mut Vec<u8>) -> LocalFuture<'a, Result<CopyInput>> {

@@ -9,7 +9,7 @@ use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{CatalogStore, SequenceSession, VirtualContext};
 use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_ddl::{self as ddl, DdlContext, DdlState};
-use logstead_sql_exec::{Cancel, ExecContext, Execution, Progress, RowSink, prepare};
+use logstead_sql_exec::{Cancel, Execution, Progress, RowSink, StatementContext, prepare};
 use logstead_sql_func::FunctionContext;
 use logstead_sql_parse::{StatementKind, parse};
 use logstead_sql_plan::{
@@ -92,14 +92,14 @@ impl Session {
                     columns: planned.columns,
                     rows: &mut rows,
                 };
-                let mut cx = ExecContext {
+                let mut cx = StatementContext {
                     txn: &mut txn,
                     params: &[],
                     session: self,
                     catalog: &catalog,
                     engine: &self.engine,
                     cancel: &self.cancel,
-                    events: &mut logstead_sql_exec::Events::default(),
+                    events: &mut logstead_sql_exec::EventQueue::default(),
                     work_mem_bytes: 4 << 20,
                     spill: None,
                 };
@@ -119,12 +119,12 @@ impl Session {
                     search_path: &path,
                     notices: &mut Vec::new(),
                     cancel: &self.cancel,
-                    events: &mut logstead_sql_exec::Events::default(),
+                    events: &mut logstead_sql_exec::EventQueue::default(),
                     work_mem_bytes: 4 << 20,
                     spill: None,
                     text,
                     in_use: &[],
-                    given: ddl::Given::default(),
+                    given: ddl::StatementParameters::default(),
                 };
                 ddl::execute(&parsed, &mut cx).await?;
             }

@@ -9,7 +9,7 @@
 )]
 
 use logstead_sql_catalog::VirtualTable;
-use logstead_sql_catalog::settings::{self, Scope, Setting, SettingType, Unit};
+use logstead_sql_catalog::settings::{self, Setting, SettingContext, SettingType, Unit};
 use logstead_sql_ddl::pg_catalog;
 use logstead_sql_types::value::info::format_type_bare;
 use std::fs;
@@ -49,10 +49,10 @@ fn cell(text: &str) -> String {
 
 fn scope(setting: &Setting) -> &'static str {
     match setting.scope {
-        Scope::Internal => "nobody",
-        Scope::Server => "start",
-        Scope::Superuser => "superuser",
-        Scope::Session => "session",
+        SettingContext::Internal => "nobody",
+        SettingContext::Server => "start",
+        SettingContext::Superuser => "superuser",
+        SettingContext::Session => "session",
     }
 }
 

@@ -10,11 +10,11 @@ pub type Result<T, E = SqlError> = std::result::Result<T, E>;
 
 /// An error for the client. Boxed inside: one word to pass along the hot path.
 #[derive(Clone, PartialEq, Eq)]
-pub struct SqlError(Box<Fields>);
+pub struct SqlError(Box<ErrorFields>);
 
 /// The fields of an error response (PostgreSQL manual, 55.8).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fields {
+pub struct ErrorFields {
     /// SQLSTATE.
     pub code: SqlState,
     /// Primary message, PostgreSQL's text where people know it.
@@ -51,7 +51,7 @@ impl SqlError {
     /// An error with `code` and `message`, raised where this is called.
     #[track_caller]
     pub fn new(code: SqlState, message: impl Into<String>) -> SqlError {
-        SqlError(Box::new(Fields {
+        SqlError(Box::new(ErrorFields {
             code,
             message: message.into(),
             detail: None,
@@ -112,12 +112,12 @@ impl SqlError {
     }
 
     /// All fields.
-    pub fn fields(&self) -> &Fields {
+    pub fn fields(&self) -> &ErrorFields {
         &self.0
     }
 
     /// All fields, to be changed.
-    pub fn fields_mut(&mut self) -> &mut Fields {
+    pub fn fields_mut(&mut self) -> &mut ErrorFields {
         &mut self.0
     }
 
@@ -231,7 +231,7 @@ pub fn out_of_memory(error: &OutOfMemory) -> SqlError {
 }
 
 /// The client's error for what cannot be brought into memory.
-pub fn fault(error: &FaultError) -> SqlError {
+pub fn load_error(error: &FaultError) -> SqlError {
     match error {
         FaultError::Damaged(what) => SqlError::new(SqlState::DATA_CORRUPTED, what.clone()),
         FaultError::Unreachable(what) => SqlError::new(SqlState::IO_ERROR, what.clone()),

@@ -15,7 +15,7 @@
 //! Does not: know sessions, or who asks a statement to end.
 
 use crate::error::Result;
-use crate::value::SetAside;
+use crate::value::SavedThreadContext;
 use logstead_env::Instant;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -31,7 +31,7 @@ thread_local! {
 
 /// A task that has held its worker for long: since then, until now.
 #[derive(Clone, Copy, Debug)]
-pub struct HeldWorker {
+pub struct WorkerStall {
     /// Its first check since it was polled or resumed.
     pub since: Instant,
     /// The present check.
@@ -41,11 +41,11 @@ pub struct HeldWorker {
 /// The task that runs on a thread, as the computations in it see it.
 pub trait RunningTask: Any {
     /// An error if its statement is to end; otherwise whether others are to go on.
-    fn look(&self) -> Result<Option<HeldWorker>>;
+    fn look(&self) -> Result<Option<WorkerStall>>;
     /// Lets the worker's other tasks go on. Called where the task can be suspended.
-    fn pause(&self, held: HeldWorker);
+    fn pause(&self, held: WorkerStall);
     /// It cannot be suspended here: others wait until the next check.
-    fn goes_on(&self, held: HeldWorker);
+    fn goes_on(&self, held: WorkerStall);
 }
 
 /// Puts a task in the place of the thread's, and gives that back.
@@ -77,17 +77,17 @@ const STRIDE: usize = 64 << 10;
 
 /// Looks for interrupts now and then, for a loop whose steps are small or cost very different things.
 #[derive(Debug)]
-pub struct Pace {
+pub struct CancelChecker {
     left: usize,
 }
 
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace { left: STRIDE }
+impl Default for CancelChecker {
+    fn default() -> CancelChecker {
+        CancelChecker { left: STRIDE }
     }
 }
 
-impl Pace {
+impl CancelChecker {
     /// Something was done that costs as much as so many bytes that are copied one by one.
     #[inline]
     pub fn spent(&mut self, steps: usize) -> Result<()> {
@@ -109,20 +109,20 @@ impl Pace {
 /// statement has done, which it must be able to when it is cancelled.
 #[inline]
 pub fn hold_interrupts<T>(run: impl FnOnce() -> T) -> T {
-    struct Released;
-    impl Drop for Released {
+    struct HoldInterruptsGuard;
+    impl Drop for HoldInterruptsGuard {
         fn drop(&mut self) {
             HELD.set(HELD.get() - 1);
         }
     }
     HELD.set(HELD.get() + 1);
-    let _released = Released;
+    let _released = HoldInterruptsGuard;
     run()
 }
 
 /// Lets the worker's other sessions go on.
 #[cold]
-fn give_way(held: HeldWorker) -> Result<()> {
+fn give_way(held: WorkerStall) -> Result<()> {
     let Some(running) = RUNNING.with_borrow(Clone::clone) else {
         return Ok(());
     };
@@ -130,7 +130,7 @@ fn give_way(held: HeldWorker) -> Result<()> {
         running.goes_on(held);
         return Ok(());
     }
-    let _put_back_later = SetAside::begin();
+    let _put_back_later = SavedThreadContext::begin();
     running.pause(held);
     running.look().map(drop)
 }

@@ -26,31 +26,31 @@ pub const INVALID_GRANT: SqlState = SqlState::new(b"0LP01");
 pub const PUBLIC: Oid = 0;
 
 /// A set of privileges.
-pub type Mask = u16;
+pub type AclMode = u16;
 
 #[allow(missing_docs, reason = "SQL's own words")]
 pub mod privilege {
-    use super::Mask;
-    pub const INSERT: Mask = 1;
-    pub const SELECT: Mask = 1 << 1;
-    pub const UPDATE: Mask = 1 << 2;
-    pub const DELETE: Mask = 1 << 3;
-    pub const TRUNCATE: Mask = 1 << 4;
-    pub const REFERENCES: Mask = 1 << 5;
-    pub const TRIGGER: Mask = 1 << 6;
-    pub const EXECUTE: Mask = 1 << 7;
-    pub const USAGE: Mask = 1 << 8;
-    pub const CREATE: Mask = 1 << 9;
-    pub const TEMPORARY: Mask = 1 << 10;
-    pub const CONNECT: Mask = 1 << 11;
-    pub const SET: Mask = 1 << 12;
-    pub(crate) const ALTER_SYSTEM: Mask = 1 << 13;
+    use super::AclMode;
+    pub const INSERT: AclMode = 1;
+    pub const SELECT: AclMode = 1 << 1;
+    pub const UPDATE: AclMode = 1 << 2;
+    pub const DELETE: AclMode = 1 << 3;
+    pub const TRUNCATE: AclMode = 1 << 4;
+    pub const REFERENCES: AclMode = 1 << 5;
+    pub const TRIGGER: AclMode = 1 << 6;
+    pub const EXECUTE: AclMode = 1 << 7;
+    pub const USAGE: AclMode = 1 << 8;
+    pub const CREATE: AclMode = 1 << 9;
+    pub const TEMPORARY: AclMode = 1 << 10;
+    pub const CONNECT: AclMode = 1 << 11;
+    pub const SET: AclMode = 1 << 12;
+    pub(crate) const ALTER_SYSTEM: AclMode = 1 << 13;
 }
 
 use privilege as p;
 
 /// Each privilege with its letter and its name, in the order in which items show them.
-pub const PRIVILEGES: [(Mask, char, &str); 14] = [
+pub const PRIVILEGES: [(AclMode, char, &str); 14] = [
     (p::INSERT, 'a', "INSERT"),
     (p::SELECT, 'r', "SELECT"),
     (p::UPDATE, 'w', "UPDATE"),
@@ -68,7 +68,7 @@ pub const PRIVILEGES: [(Mask, char, &str); 14] = [
 ];
 
 /// All bits that mean something.
-const KNOWN: Mask = (1 << 14) - 1;
+const KNOWN: AclMode = (1 << 14) - 1;
 
 /// Kinds of object that have lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,7 +91,7 @@ pub enum AclKind {
 
 impl AclKind {
     /// All privileges that its objects have.
-    pub fn all(self) -> Mask {
+    pub fn all(self) -> AclMode {
         match self {
             AclKind::Table => {
                 p::INSERT
@@ -117,7 +117,7 @@ impl AclKind {
     }
 
     /// What everybody has on its objects, unless it is revoked.
-    fn everybodys(self) -> Mask {
+    fn everybodys(self) -> AclMode {
         match self {
             AclKind::Database => p::TEMPORARY | p::CONNECT,
             AclKind::Function => p::EXECUTE,
@@ -174,9 +174,9 @@ pub struct AclItem {
     /// By whom.
     pub grantor: Oid,
     /// What.
-    pub privileges: Mask,
+    pub privileges: AclMode,
     /// What of it may be given on.
-    pub grantable: Mask,
+    pub grantable: AclMode,
 }
 
 /// A list.
@@ -266,15 +266,15 @@ impl Acl {
         Acl(items)
     }
 
-    /// Which of the privileges in `wanted`, and of the rights to grant in `grantable`, `role` has.
+    /// Which of the privileges in `wanted`, and of the grant options in `grantable`, `role` has.
     pub fn mask(
         &self,
         role: Oid,
         owner: Oid,
-        wanted: Mask,
-        grantable: Mask,
+        wanted: AclMode,
+        grantable: AclMode,
         members: Members<'_>,
-    ) -> (Mask, Mask) {
+    ) -> (AclMode, AclMode) {
         let mut found = (0, 0);
         if grantable != 0 && members.has_privileges_of(role, owner) {
             found.1 = grantable;
@@ -298,8 +298,8 @@ impl Acl {
         found
     }
 
-    /// The rights to grant that were given to `role` itself.
-    fn direct_options(&self, role: Oid, owner: Oid, wanted: Mask) -> Mask {
+    /// The grant options that were given to `role` itself.
+    fn direct_options(&self, role: Oid, owner: Oid, wanted: AclMode) -> AclMode {
         if role == owner {
             return wanted;
         }
@@ -363,7 +363,7 @@ impl Acl {
     fn revoke_from(
         &mut self,
         grantor: Oid,
-        lost: Mask,
+        lost: AclMode,
         owner: Oid,
         cascade: bool,
         members: Members<'_>,
@@ -484,11 +484,11 @@ impl Acl {
 /// privileges `role` has.
 pub fn best_grantor(
     role: Oid,
-    wanted: Mask,
+    wanted: AclMode,
     acl: &Acl,
     owner: Oid,
     members: Members<'_>,
-) -> (Oid, Mask) {
+) -> (Oid, AclMode) {
     if role == owner || members.is_superuser(role) {
         return (owner, wanted);
     }
@@ -498,7 +498,7 @@ pub fn best_grantor(
         if options == wanted {
             return (other, options);
         }
-        if options.count_ones() > Mask::count_ones(best.1) {
+        if options.count_ones() > AclMode::count_ones(best.1) {
             best = (other, options);
         }
     }
@@ -539,7 +539,7 @@ mod tests {
         }
     }
 
-    fn item(grantee: Oid, grantor: Oid, privileges: Mask, grantable: Mask) -> AclItem {
+    fn item(grantee: Oid, grantor: Oid, privileges: AclMode, grantable: AclMode) -> AclItem {
         AclItem {
             grantee,
             grantor,

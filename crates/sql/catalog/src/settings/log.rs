@@ -3,7 +3,7 @@
 //!
 //! Owns: these rows. What they mean stands with the engine and the log; the server reads them at its start.
 
-use super::checked::workers_per_lane;
+use super::check_hooks::workers_per_lane;
 use super::row::server;
 use super::{Setting, SettingType, Unit};
 

@@ -7,8 +7,8 @@
 //! Invariant: a value that was accepted is kept in canonical form and reads back without an error.
 //! Does not: read files or the environment (the server does), or act on a setting.
 
-mod accepted;
-mod checked;
+mod check_hooks;
+mod ignored;
 mod log;
 mod planner;
 mod postgresql;
@@ -22,11 +22,12 @@ mod time_zone;
 mod typed;
 
 pub use server::{
-    Configuration, FileLine, FileSetting, Notes as SettingNotes, ServerSettings, SystemChange,
+    Configuration, FileLine, FileSetting, ServerSettings, SettingSources as SettingNotes,
+    SystemChange,
 };
 pub use session::{SessionSettings, UTC, split_identifiers};
 pub use table::TABLE;
-pub use typed::{Scans, Typed};
+pub use typed::{PlannerSettings, TypedSettings};
 
 use logstead_sql_types::encoding::Encoding;
 use logstead_sql_types::error::{Result, SqlError};
@@ -37,7 +38,7 @@ use std::sync::OnceLock;
 
 /// Who may change a setting, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum SettingContext {
     /// Nobody: it tells a fact.
     Internal,
     /// At server start: command line, environment, file.
@@ -199,7 +200,7 @@ pub struct Setting {
     /// Default, in canonical form.
     pub default: &'static str,
     /// Who may change it.
-    pub scope: Scope,
+    pub scope: SettingContext,
     /// No other value than the default is taken: it would promise what is not done.
     pub fixed: bool,
     /// Reported to the client whenever it changes (ParameterStatus).
@@ -243,7 +244,7 @@ pub fn own() -> impl Iterator<Item = &'static Setting> {
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     own()
         .chain(planner::PLANNER)
-        .chain(accepted::ACCEPTED)
+        .chain(ignored::ACCEPTED)
         .chain(postgresql::postgresql())
 }
 
@@ -387,7 +388,9 @@ impl Setting {
                 check(value).ok_or_else(|| match Encoding::named(value) {
                     // One that is known by name only.
                     Some(known) if name == "client_encoding" => SqlError::unsupported(known.what()),
-                    _ if name == "DateStyle" => invalid().detail(checked::date_style_wrong(value)),
+                    _ if name == "DateStyle" => {
+                        invalid().detail(check_hooks::date_style_wrong(value))
+                    }
                     _ => invalid(),
                 })
             }
@@ -431,10 +434,10 @@ impl Setting {
     /// `pg_settings.context`.
     pub fn context_name(&self) -> &'static str {
         match self.scope {
-            Scope::Internal => "internal",
-            Scope::Server => "postmaster",
-            Scope::Superuser => "superuser",
-            Scope::Session => "user",
+            SettingContext::Internal => "internal",
+            SettingContext::Server => "postmaster",
+            SettingContext::Superuser => "superuser",
+            SettingContext::Session => "user",
         }
     }
 
@@ -495,7 +498,9 @@ fn parse_mode(value: &str) -> Option<i64> {
 /// May a role's sessions begin with this value?
 pub fn check_for_session(name: &str, value: &str) -> Result<()> {
     match find(name) {
-        Some(setting) if setting.scope == Scope::Session => setting.canonical(value).map(|_| ()),
+        Some(setting) if setting.scope == SettingContext::Session => {
+            setting.canonical(value).map(|_| ())
+        }
         Some(setting) => Err(SqlError::new(
             SqlState::CANT_CHANGE_RUNTIME_PARAM,
             format!("parameter \"{}\" cannot be changed now", setting.name),

@@ -2,7 +2,7 @@
 //!
 //! Owns: reading that text, once. Invariant (a test): every line is whole, and its value is one that the setting takes.
 
-use super::{Scope, Setting, SettingType, Unit};
+use super::{Setting, SettingContext, SettingType, Unit};
 use std::sync::OnceLock;
 
 /// These settings, by name.
@@ -22,12 +22,12 @@ fn setting(line: &'static str) -> Option<Setting> {
     let (how, name, kind) = (parts.next()?, parts.next()?, parts.next()?);
     let (default, doc) = (parts.next()?, parts.next()?);
     let (scope, fixed) = match how {
-        "fact" => (Scope::Internal, true),
-        "server" => (Scope::Server, true),
-        "session" => (Scope::Session, false),
-        "session=" => (Scope::Session, true),
-        "superuser" => (Scope::Superuser, false),
-        "superuser=" => (Scope::Superuser, true),
+        "fact" => (SettingContext::Internal, true),
+        "server" => (SettingContext::Server, true),
+        "session" => (SettingContext::Session, false),
+        "session=" => (SettingContext::Session, true),
+        "superuser" => (SettingContext::Superuser, false),
+        "superuser=" => (SettingContext::Superuser, true),
         _ => return None,
     };
     Some(Setting {

@@ -1,6 +1,6 @@
 //! How the rows of the table are made.
 
-use super::{Scope, Setting, SettingType};
+use super::{Setting, SettingContext, SettingType};
 
 /// Any session sets it.
 pub(super) const fn session(
@@ -13,7 +13,7 @@ pub(super) const fn session(
         name,
         kind,
         default,
-        scope: Scope::Session,
+        scope: SettingContext::Session,
         fixed: false,
         reported: false,
         doc,
@@ -28,7 +28,7 @@ pub(super) const fn server(
     doc: &'static str,
 ) -> Setting {
     Setting {
-        scope: Scope::Server,
+        scope: SettingContext::Server,
         ..session(name, kind, default, doc)
     }
 }
@@ -41,7 +41,7 @@ pub(super) const fn superuser(
     doc: &'static str,
 ) -> Setting {
     Setting {
-        scope: Scope::Superuser,
+        scope: SettingContext::Superuser,
         ..session(name, kind, default, doc)
     }
 }
@@ -52,7 +52,7 @@ pub(super) const fn fact(name: &'static str, default: &'static str, doc: &'stati
         name,
         kind: SettingType::Text,
         default,
-        scope: Scope::Internal,
+        scope: SettingContext::Internal,
         fixed: false,
         reported: false,
         doc,

@@ -7,7 +7,7 @@
 //! Invariants: a reload changes what sessions may change, nothing else; what a start only can take over is told as
 //! pending. A line that is wrong changes nothing, and the others count.
 
-use super::{Scope, Setting, find, is_identity, unknown};
+use super::{Setting, SettingContext, find, is_identity, unknown};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use parking_lot::{Mutex, RwLock};
@@ -66,7 +66,7 @@ pub struct FileSetting {
 
 /// What the files come to.
 #[derive(Default)]
-struct Merged {
+struct MergedSettings {
     /// With command line and environment, canonical.
     values: Values,
     /// Where those come from that are a file's.
@@ -82,7 +82,7 @@ pub struct ServerSettings {
     began: Values,
     /// The same at the last reload.
     read: Mutex<Values>,
-    notes: RwLock<Arc<Notes>>,
+    notes: RwLock<Arc<SettingSources>>,
     /// Rises with every change of what sessions see.
     generation: AtomicU64,
     configuration: Option<Arc<dyn Configuration>>,
@@ -90,7 +90,7 @@ pub struct ServerSettings {
 
 /// What `pg_settings` tells beside the values.
 #[derive(Debug, Default)]
-pub struct Notes {
+pub struct SettingSources {
     /// Settings that get another value at the next start.
     pub pending: std::collections::BTreeSet<String>,
     /// In which line of which file those stand that are a file's.
@@ -121,10 +121,10 @@ impl ServerSettings {
         let merged = merge(&*configuration).unwrap_or_default();
         self.began.clone_from(&merged.values);
         *self.read.get_mut() = merged.values;
-        *self.notes.get_mut() = Arc::new(Notes {
+        *self.notes.get_mut() = Arc::new(SettingSources {
             places: merged.places,
             given: configuration.given().keys().cloned().collect(),
-            ..Notes::default()
+            ..SettingSources::default()
         });
         self.configuration = Some(configuration);
         self
@@ -142,7 +142,7 @@ impl ServerSettings {
     }
 
     /// Where values come from.
-    pub fn notes(&self) -> Arc<Notes> {
+    pub fn notes(&self) -> Arc<SettingSources> {
         Arc::clone(&self.notes.read())
     }
 
@@ -162,7 +162,10 @@ impl ServerSettings {
         for name in names {
             let Some(setting) = find(name) else { continue };
             let wanted = merged.values.get(name);
-            if !matches!(setting.scope, Scope::Session | Scope::Superuser) {
+            if !matches!(
+                setting.scope,
+                SettingContext::Session | SettingContext::Superuser
+            ) {
                 if wanted != self.began.get(name) {
                     pending.insert(name.clone());
                 }
@@ -177,7 +180,7 @@ impl ServerSettings {
             }
         }
         *read = merged.values;
-        *self.notes.write() = Arc::new(Notes {
+        *self.notes.write() = Arc::new(SettingSources {
             pending,
             places: merged.places,
             given: configuration.given().keys().cloned().collect(),
@@ -248,16 +251,18 @@ fn can_be_kept(setting: &Setting) -> bool {
             | "config_file"
             | "logstead.as_of"
     );
-    setting.scope != Scope::Internal && !is_identity(setting.name) && !of_one
+    setting.scope != SettingContext::Internal && !is_identity(setting.name) && !of_one
 }
 
 /// Reads the files.
-fn merge(configuration: &dyn Configuration) -> Result<Merged, String> {
-    let mut merged = Merged::default();
+fn merge(configuration: &dyn Configuration) -> Result<MergedSettings, String> {
+    let mut merged = MergedSettings::default();
     for line in configuration.lines()? {
         let lower = line.name.to_ascii_lowercase();
         let read = match find(&lower) {
-            Some(setting) if setting.scope == Scope::Internal || is_identity(setting.name) => {
+            Some(setting)
+                if setting.scope == SettingContext::Internal || is_identity(setting.name) =>
+            {
                 Err("setting could not be applied".to_owned())
             }
             Some(setting) => setting

@@ -4,8 +4,8 @@
 //! included), what will hold after COMMIT, and what held before the transaction. COMMIT takes the second, ROLLBACK the
 //! third; savepoints keep a pair of the first two.
 
-use super::typed::{Scans, Typed};
-use super::{Scope, ServerSettings, Setting, all, find, unknown};
+use super::typed::{PlannerSettings, TypedSettings};
+use super::{ServerSettings, Setting, SettingContext, all, find, unknown};
 use crate::role::{BOOTSTRAP, Role};
 use jiff::tz::TimeZone;
 use logstead_sql_parse::LiteralRules;
@@ -51,7 +51,7 @@ pub struct SessionSettings {
     /// Names of applications' own values that the session has ever had: what is reset or rolled back is empty, not
     /// unknown.
     places: BTreeSet<String>,
-    pub(super) typed: Typed,
+    pub(super) typed: TypedSettings,
     /// Names of reported settings that changed since the client was told.
     changed: Vec<&'static Setting>,
     /// Whether the role that acts in the place of the session's is a superuser, while one does.
@@ -73,7 +73,7 @@ impl SessionSettings {
             now: empty,
             savepoints: Vec::new(),
             places: BTreeSet::new(),
-            typed: Typed {
+            typed: TypedSettings {
                 time_zone: &UTC,
                 extra_float_digits: 1,
                 bytea_hex: true,
@@ -94,7 +94,7 @@ impl SessionSettings {
                 notices: true,
                 warnings: true,
                 as_of: Rc::from(""),
-                scans: Scans::default(),
+                scans: PlannerSettings::default(),
                 session_role: BOOTSTRAP,
                 role: 0,
                 row_security: true,
@@ -136,7 +136,7 @@ impl SessionSettings {
     }
 
     /// The often-read values.
-    pub fn typed(&self) -> &Typed {
+    pub fn typed(&self) -> &TypedSettings {
         &self.typed
     }
 
@@ -213,7 +213,7 @@ impl SessionSettings {
         if lower != "datestyle" {
             return None;
         }
-        let (form, order) = super::checked::date_words(value)?;
+        let (form, order) = super::check_hooks::date_words(value)?;
         let (form_now, order_now) = self.canonical_value(lower)?.split_once(", ")?;
         let (form, order) = (form.unwrap_or(form_now), order.unwrap_or(order_now));
         Some(format!("{form}, {order}"))
@@ -232,16 +232,16 @@ impl SessionSettings {
 
     fn may_change(&self, setting: &Setting) -> Result<()> {
         let tail = match setting.scope {
-            Scope::Session => return Ok(()),
-            Scope::Superuser if self.may_do_all() => return Ok(()),
-            Scope::Superuser => {
+            SettingContext::Session => return Ok(()),
+            SettingContext::Superuser if self.may_do_all() => return Ok(()),
+            SettingContext::Superuser => {
                 return Err(SqlError::new(
                     SqlState::INSUFFICIENT_PRIVILEGE,
                     format!("permission denied to set parameter \"{}\"", setting.name),
                 ));
             }
-            Scope::Internal => "cannot be changed",
-            Scope::Server => "cannot be changed without restarting the server",
+            SettingContext::Internal => "cannot be changed",
+            SettingContext::Server => "cannot be changed without restarting the server",
         };
         Err(SqlError::new(
             SqlState::CANT_CHANGE_RUNTIME_PARAM,

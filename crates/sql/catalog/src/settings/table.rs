@@ -1,6 +1,6 @@
 //! The table of settings.
 
-use super::checked::{
+use super::check_hooks::{
     application_name, client_encoding, date_style, listen_address, metrics_address, search_path,
     text_search_config, time_zone,
 };

@@ -1,7 +1,7 @@
 //! Values that code reads often, in their own types.
 //!
-//! Owns: [`Typed`] and [`Scans`]. They are read anew from the texts whenever one of those changes; nothing else
-//! writes them.
+//! Owns: [`TypedSettings`] and [`PlannerSettings`]. They are read anew from the texts whenever one of those changes;
+//! nothing else writes them.
 
 use super::session::{ROLE_OID, SESSION_OID, SessionSettings, UTC, split_identifiers};
 use super::time_zone::read_time_zone;
@@ -26,7 +26,7 @@ const CLIENT_ONLY: [&str; 7] = [
 
 /// The values that code reads often, in their own types.
 #[derive(Clone, Debug)]
-pub struct Typed {
+pub struct TypedSettings {
     /// TimeZone.
     pub time_zone: &'static TimeZone,
     /// extra_float_digits.
@@ -68,7 +68,7 @@ pub struct Typed {
     /// logstead.as_of.
     pub as_of: Rc<str>,
     /// What the planner may use.
-    pub scans: Scans,
+    pub scans: PlannerSettings,
     /// OID of session_user.
     pub session_role: Oid,
     /// OID of the role that SET ROLE has chosen; 0 is none.
@@ -89,7 +89,7 @@ pub struct Typed {
 
 /// The settings that plans depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scans {
+pub struct PlannerSettings {
     /// enable_seqscan.
     pub sequential: bool,
     /// enable_indexscan.
@@ -108,9 +108,9 @@ pub struct Scans {
     pub transform_null_equals: bool,
 }
 
-impl Default for Scans {
-    fn default() -> Scans {
-        Scans {
+impl Default for PlannerSettings {
+    fn default() -> PlannerSettings {
+        PlannerSettings {
             sequential: true,
             index: true,
             hash_join: true,
@@ -161,7 +161,7 @@ impl SessionSettings {
             },
             warns: self.canonical_value("escape_string_warning") != Some("off"),
         };
-        self.typed = Typed {
+        self.typed = TypedSettings {
             time_zone: zone,
             extra_float_digits: self.number("extra_float_digits") as i32,
             bytea_hex: self.canonical_value("bytea_output") == Some("hex"),
@@ -196,7 +196,7 @@ impl SessionSettings {
             notices: !matches!(quiet, "warning" | "error"),
             warnings: quiet != "error",
             as_of: self.canonical_value("logstead.as_of").unwrap_or("").into(),
-            scans: Scans {
+            scans: PlannerSettings {
                 sequential: self.is_on("enable_seqscan"),
                 index: self.is_on("enable_indexscan"),
                 hash_join: self.is_on("enable_hashjoin"),

@@ -7,21 +7,21 @@ use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::classes::PG_TYPE;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::user::{self, Class, Composite, UserType};
+use logstead_sql_types::value::user::{self, Composite, UserType, UserTypeClass};
 use logstead_sql_types::value::{Datum, info, oid};
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
 /// Those that the role may use.
 fn usable<'a>(cx: &'a VirtualContext<'_>) -> impl Iterator<Item = (&'a UserType, &'a Composite)> {
-    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
     let role = cx.session.current_role();
     let types = cx.catalog.types.all().into_iter();
     types.filter_map(move |ty| {
         let composite = ty.composite()?;
         let all = AclKind::Type.all();
         let kind = (PG_TYPE, ty.oid, AclKind::Type);
-        let (has, _) = judge.on_object(role, kind, all, 0);
+        let (has, _) = acl_checker.on_object(role, kind, all, 0);
         (has != 0).then_some((&**ty, composite))
     })
 }
@@ -36,7 +36,7 @@ pub(super) fn attributes(cx: &VirtualContext<'_>) -> Rows {
             let domain = cx.catalog.types.get(of).and_then(|ty| ty.domain());
             let s = shape(user::base_type(attribute.ty));
             let shown = match user::class(of) {
-                Some(Class::Array) | None => plain_type_name(of),
+                Some(UserTypeClass::Array) | None => plain_type_name(of),
                 Some(_) => "USER-DEFINED".to_owned(),
             };
             let collates = of == oid::NAME || attribute.collation != 0;

@@ -4,9 +4,9 @@
 
 use crate::pg_catalog::cells::row;
 use logstead_sql_catalog::classes::PG_CLASS;
-use logstead_sql_catalog::rights::kind_of;
+use logstead_sql_catalog::privileges::kind_of;
 use logstead_sql_catalog::role::acl::{
-    Acl, AclItem, AclKind, Mask, PRIVILEGES, PUBLIC, privilege as p,
+    Acl, AclItem, AclKind, AclMode, PRIVILEGES, PUBLIC, privilege as p,
 };
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
 use logstead_sql_types::error::Result;
@@ -20,7 +20,7 @@ fn yes_no(value: bool) -> &'static str {
 }
 
 /// One privilege of an item.
-struct Granted<'a> {
+struct GrantRow<'a> {
     grantor: String,
     grantee: String,
     relation: &'a Relation,
@@ -37,9 +37,9 @@ fn role_name(role: Oid, cx: &VirtualContext<'_>) -> Option<String> {
 
 /// Whether the asker sees an item.
 fn is_shown(item: &AclItem, own_only: bool, cx: &VirtualContext<'_>) -> bool {
-    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
     let asker = cx.session.current_role();
-    let has = |role: Oid| role != PUBLIC && judge.members.has_privileges_of(asker, role);
+    let has = |role: Oid| role != PUBLIC && acl_checker.members.has_privileges_of(asker, role);
     has(item.grantor) || has(item.grantee) || (item.grantee == PUBLIC && !own_only)
 }
 
@@ -48,10 +48,10 @@ fn granted<'a>(
     relation: &'a Relation,
     owner: Oid,
     acl: &Acl,
-    known: Mask,
+    known: AclMode,
     own_only: bool,
     cx: &VirtualContext<'_>,
-) -> Vec<Granted<'a>> {
+) -> Vec<GrantRow<'a>> {
     let mut rows = Vec::new();
     for item in acl.0.iter().filter(|item| is_shown(item, own_only, cx)) {
         for (mask, _, privilege) in PRIVILEGES {
@@ -63,10 +63,10 @@ fn granted<'a>(
             else {
                 continue;
             };
-            let judge = cx.catalog.judge(&cx.catalog.roles);
-            let owns =
-                item.grantee != PUBLIC && judge.members.has_privileges_of(item.grantee, owner);
-            rows.push(Granted {
+            let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
+            let owns = item.grantee != PUBLIC
+                && acl_checker.members.has_privileges_of(item.grantee, owner);
+            rows.push(GrantRow {
                 grantor,
                 grantee,
                 relation,
@@ -125,12 +125,12 @@ fn columns(cx: &VirtualContext<'_>, own_only: bool) -> Rows {
     let all = AclKind::Column.all();
     for relation in relations(cx, false) {
         let (owner, whole) = acl_of(relation, cx);
-        let rights = cx.catalog.rights_of(PG_CLASS, relation.oid);
+        let privileges = cx.catalog.privileges_of(PG_CLASS, relation.oid);
         for (position, column) in relation.columns.iter().enumerate() {
             if column.dropped {
                 continue;
             }
-            let own = rights.and_then(|rights| rights.columns.get(&position));
+            let own = privileges.and_then(|privileges| privileges.columns.get(&position));
             let own = own.into_iter().flat_map(|acl| &acl.0);
             let mut items: Vec<AclItem> = Vec::new();
             for item in whole.0.iter().chain(own) {

@@ -48,13 +48,13 @@ fn yes_no(value: bool) -> Datum {
 
 /// Those that the asker may see, each with whether it is the asker's.
 fn shown<'a>(cx: &'a VirtualContext<'_>) -> Vec<(&'a Routine, bool)> {
-    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
     let asker = cx.session.current_role();
     let all = cx.catalog.routines.all().into_iter();
     all.filter_map(|routine| {
-        let own = judge.owns(asker, PG_PROC, routine.oid);
+        let own = acl_checker.owns(asker, PG_PROC, routine.oid);
         let object = (PG_PROC, routine.oid, AclKind::Function);
-        let may = own || judge.on_object(asker, object, p::EXECUTE, 0).0 != 0;
+        let may = own || acl_checker.on_object(asker, object, p::EXECUTE, 0).0 != 0;
         may.then_some((&**routine, own))
     })
     .collect()

@@ -21,28 +21,28 @@ fn yes_no(value: bool) -> &'static str {
 
 /// Only what the role may do anything with is shown.
 fn is_shown(relation: &Relation, cx: &VirtualContext<'_>) -> bool {
-    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
     let role = cx.session.current_role();
-    let all = logstead_sql_catalog::rights::kind_of(relation).all();
-    judge.on_relation(role, relation, all, all) != (0, 0)
+    let all = logstead_sql_catalog::privileges::kind_of(relation).all();
+    acl_checker.on_relation(role, relation, all, all) != (0, 0)
         || cx
             .catalog
-            .rights_of(PG_CLASS, relation.oid)
-            .is_some_and(|rights| {
+            .privileges_of(PG_CLASS, relation.oid)
+            .is_some_and(|privileges| {
                 let all = AclKind::Column.all();
-                let mut columns = rights.columns.keys();
-                columns.any(|at| judge.on_column(role, relation, *at, all, 0).0 != 0)
+                let mut columns = privileges.columns.keys();
+                columns.any(|at| acl_checker.on_column(role, relation, *at, all, 0).0 != 0)
             })
 }
 
-/// Only columns that the role may do something with are shown: by its rights on them, or on all of the relation.
+/// Only columns that the role may do something with are shown: by its privileges on them, or on all of the relation.
 fn is_column_shown(relation: &Relation, position: usize, cx: &VirtualContext<'_>) -> bool {
-    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
     let role = cx.session.current_role();
     let all = AclKind::Column.all();
-    judge.owns(role, PG_CLASS, relation.oid)
-        || judge.on_relation(role, relation, all, 0).0 != 0
-        || judge.on_column(role, relation, position, all, 0).0 != 0
+    acl_checker.owns(role, PG_CLASS, relation.oid)
+        || acl_checker.on_relation(role, relation, all, 0).0 != 0
+        || acl_checker.on_column(role, relation, position, all, 0).0 != 0
 }
 
 fn relations<'a>(cx: &'a VirtualContext<'_>) -> Vec<&'a Arc<Relation>> {
@@ -84,9 +84,9 @@ pub(super) fn information_schema_catalog_name(cx: &VirtualContext<'_>) -> Rows {
 
 /// `schemata`
 pub(super) fn schemata(cx: &VirtualContext<'_>) -> Rows {
-    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
     let all = AclKind::Schema.all();
-    let shown = |oid| judge.on_schema(cx.session.current_role(), oid, all, all) != (0, 0);
+    let shown = |oid| acl_checker.on_schema(cx.session.current_role(), oid, all, all) != (0, 0);
     let schemas = cx.catalog.schemas.values();
     let mut schemas: Vec<_> = schemas.filter(|s| shown(s.oid)).collect();
     schemas.sort_unstable_by_key(|s| s.oid);
@@ -170,9 +170,10 @@ pub(super) fn views(cx: &VirtualContext<'_>) -> Rows {
             continue;
         };
         // A view that reads itself has no text; the others are shown all the same.
-        let own = catalog
-            .judge(&catalog.roles)
-            .owns(cx.session.current_role(), PG_CLASS, r.oid);
+        let own =
+            catalog
+                .acl_checker(&catalog.roles)
+                .owns(cx.session.current_role(), PG_CLASS, r.oid);
         let definition = match own {
             true => Some(viewdef::text(&catalog, r, false, cx.session).unwrap_or_default()),
             false => None,
@@ -204,7 +205,7 @@ pub(super) fn views(cx: &VirtualContext<'_>) -> Rows {
     Ok(rows)
 }
 
-pub(super) struct Shape {
+pub(super) struct TypeFacets {
     pub(super) length: Option<i32>,
     pub(super) octets: Option<i32>,
     pub(super) precision: Option<i32>,
@@ -213,8 +214,8 @@ pub(super) struct Shape {
     pub(super) datetime: Option<i32>,
 }
 
-pub(super) fn shape(ty: SqlType) -> Shape {
-    let mut s = Shape {
+pub(super) fn shape(ty: SqlType) -> TypeFacets {
+    let mut s = TypeFacets {
         length: None,
         octets: None,
         precision: None,
@@ -222,7 +223,7 @@ pub(super) fn shape(ty: SqlType) -> Shape {
         scale: None,
         datetime: None,
     };
-    let binary = |s: &mut Shape, precision, exact: bool| {
+    let binary = |s: &mut TypeFacets, precision, exact: bool| {
         s.precision = Some(precision);
         s.radix = Some(2);
         s.scale = exact.then_some(0);
@@ -297,7 +298,7 @@ fn column_row(
     };
     let s = shape(ty);
     let shown = match user::class(ty.oid) {
-        Some(user::Class::Domain) => "USER-DEFINED".to_owned(),
+        Some(user::UserTypeClass::Domain) => "USER-DEFINED".to_owned(),
         _ => plain_type_name(ty.oid),
     };
     let number = i32::try_from(number).unwrap_or(i32::MAX);

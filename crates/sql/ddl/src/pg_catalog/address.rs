@@ -642,7 +642,7 @@ fn member(kind: &str, names: &[&str], args: &[&str], cx: &VirtualContext<'_>) ->
     })
 }
 
-/// The rights that a role gives to what it will make.
+/// The privileges that a role gives to what it will make.
 fn default_acl(names: &[&str], kind: &str, cx: &VirtualContext<'_>) -> Result<Address> {
     let word = match kind.chars().next() {
         Some('r') => "tables",

@@ -7,7 +7,7 @@ use super::privileges;
 use crate::pg_catalog::{operator_class, routines, standard_comments, triggers, view_texts};
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::io_functions::io_function_name;
-use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::READ_ALL_STATS;
 use logstead_sql_catalog::role::acl::privilege::CONNECT;
 use logstead_sql_catalog::text::{fold, quote_ident, split_qualified};
@@ -169,9 +169,9 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
                 }
                 _ => oid_arg(args, 0).unwrap_or_default(),
             };
-            let judge = catalog.judge(&catalog.roles);
+            let acl_checker = catalog.acl_checker(&catalog.roles);
             let role = cx.session.current_role();
-            let active = |relation| judge.is_secured_for(role, relation).is_some();
+            let active = |relation| acl_checker.is_secured_for(role, relation).is_some();
             Datum::Bool(catalog.relations.get(&relation).is_some_and(|r| active(r)))
         }
         "obj_description" => comment(
@@ -310,7 +310,7 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             if let Some(sequence) = sequence
                 && !may_read_sequence(sequence, cx)
             {
-                return Err(logstead_sql_catalog::rights::denied_relation(sequence));
+                return Err(logstead_sql_catalog::privileges::denied_relation(sequence));
             }
             let state = sequence.and_then(|r| catalog.notes.live.as_ref()?.sequence(r.storage));
             cx.session.reads_sequences();
@@ -366,7 +366,7 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
 /// May the current role see the value of a sequence?
 pub(super) fn may_read_sequence(sequence: &Relation, cx: &VirtualContext<'_>) -> bool {
     use logstead_sql_catalog::role::acl::privilege as p;
-    // Rights are those of the present, whatever is read.
+    // Privileges are those of the present, whatever is read.
     let now = cx.session.present_of(cx.catalog);
     let present = now.as_deref().unwrap_or(cx.catalog);
     let role = cx.session.current_role();
@@ -375,7 +375,7 @@ pub(super) fn may_read_sequence(sequence: &Relation, cx: &VirtualContext<'_>) ->
     };
     let wanted = p::USAGE | p::SELECT;
     present
-        .judge(&present.roles)
+        .acl_checker(&present.roles)
         .on_relation(role, known, wanted, 0)
         .0
         != 0
@@ -499,10 +499,10 @@ fn database_size(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let Some(found) = found else {
         return Ok(Datum::Null);
     };
-    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
     let role = cx.session.current_role();
-    if judge.on_database(role, found.oid, CONNECT) == 0
-        && !judge.members.has_privileges_of(role, READ_ALL_STATS)
+    if acl_checker.on_database(role, found.oid, CONNECT) == 0
+        && !acl_checker.members.has_privileges_of(role, READ_ALL_STATS)
     {
         return Err(denied(format!(
             "permission denied for database {}",

@@ -6,7 +6,7 @@
 use super::calls::{default_shown, int_arg, names_shown, oid_arg, text};
 use logstead_sql_catalog::text::{quote_ident, relation_text};
 use logstead_sql_catalog::{
-    Action, Catalog, Constraint, ConstraintKind, ForeignKey, IndexDef, Relation, Timing,
+    Catalog, Constraint, ConstraintKind, ForeignKey, IndexDef, ReferentialAction, Relation, Timing,
 };
 use logstead_sql_func::extensions::stored_text_shown;
 use logstead_sql_types::value::{Datum, Oid};
@@ -123,7 +123,7 @@ fn foreign_definition(
         out.push_str(" MATCH FULL");
     }
     for (when, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
-        if action != Action::NoAction {
+        if action != ReferentialAction::NoAction {
             out.push_str(&format!(" ON {when} {}", action.words()));
         }
     }

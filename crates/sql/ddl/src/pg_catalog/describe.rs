@@ -89,7 +89,7 @@ fn index_position(args: &[Datum], cx: &VirtualContext<'_>) -> Datum {
 }
 
 /// What an object is called: its kind, its schema and name, what it is on.
-struct Named {
+struct ObjectIdentity {
     kind: &'static str,
     schema: Option<String>,
     /// By itself, without its schema; none for what has no name that tells it apart.
@@ -100,9 +100,9 @@ struct Named {
     spoken: String,
 }
 
-impl Named {
-    fn of_shared(kind: &'static str, name: &str) -> Named {
-        Named {
+impl ObjectIdentity {
+    fn of_shared(kind: &'static str, name: &str) -> ObjectIdentity {
+        ObjectIdentity {
             kind,
             schema: None,
             name: Some(quote_ident(name)),
@@ -151,7 +151,7 @@ fn identify(object: (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Option<Vec<Datu
     ])
 }
 
-fn named((class, object, sub): (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Option<Named> {
+fn named((class, object, sub): (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
     let catalog = cx.catalog;
     match class {
         PG_CLASS => relation(object, sub, cx),
@@ -159,20 +159,23 @@ fn named((class, object, sub): (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Opti
         PG_PROC => function(object, cx),
         PG_NAMESPACE => {
             let schema = catalog.schemas.get(&object)?;
-            Some(Named::of_shared("schema", &schema.name))
+            Some(ObjectIdentity::of_shared("schema", &schema.name))
         }
         PG_EXTENSION if object == crate::pg_catalog::PLPGSQL => {
-            Some(Named::of_shared("extension", "plpgsql"))
+            Some(ObjectIdentity::of_shared("extension", "plpgsql"))
         }
-        PG_EXTENSION => Some(Named::of_shared(
+        PG_EXTENSION => Some(ObjectIdentity::of_shared(
             "extension",
             extension_name(catalog, object)?,
         )),
-        PG_AUTHID => Some(Named::of_shared("role", &catalog.roles.get(object)?.name)),
+        PG_AUTHID => Some(ObjectIdentity::of_shared(
+            "role",
+            &catalog.roles.get(object)?.name,
+        )),
         PG_DATABASE => {
             let mut all = catalog.notes.databases.all();
             let found = all.find(|database| database.oid == object)?;
-            Some(Named::of_shared("database", &found.name))
+            Some(ObjectIdentity::of_shared("database", &found.name))
         }
         PG_CONSTRAINT => constraint(object, cx),
         PG_TRIGGER => {
@@ -230,12 +233,12 @@ fn spoken(object: Oid, cx: &VirtualContext<'_>) -> Option<String> {
     })
 }
 
-fn relation(object: Oid, sub: i32, cx: &VirtualContext<'_>) -> Option<Named> {
+fn relation(object: Oid, sub: i32, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
     let (schema, name) = cx.catalog.name_of(object)?;
     let kind = kind_of(object, cx)?;
     let spoken = spoken(object, cx)?;
     if sub == 0 {
-        return Some(Named {
+        return Some(ObjectIdentity {
             kind,
             schema: Some(quote_ident(schema)),
             name: Some(quote_ident(name)),
@@ -254,7 +257,7 @@ fn relation(object: Oid, sub: i32, cx: &VirtualContext<'_>) -> Option<Named> {
             found.name.to_string()
         }
     };
-    Some(Named {
+    Some(ObjectIdentity {
         kind: match kind {
             "view" => "view column",
             "materialized view" => "materialized view column",
@@ -285,14 +288,14 @@ fn full_type(object: Oid) -> String {
     }
 }
 
-fn of_type(object: Oid) -> Option<Named> {
+fn of_type(object: Oid) -> Option<ObjectIdentity> {
     if !info::exists(object) {
         return None;
     }
     let schema = user::schema_of(object).unwrap_or_else(|| "pg_catalog".to_owned());
     let spoken = info::format_type_bare(object).to_string();
     let identity = full_type(object);
-    Some(Named {
+    Some(ObjectIdentity {
         kind: "type",
         schema: Some(quote_ident(&schema)),
         name: Some(quote_ident(&info::type_name(object))),
@@ -310,7 +313,7 @@ pub(super) fn routine_word(object: Oid, cx: &VirtualContext<'_>) -> &'static str
     }
 }
 
-fn function(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
+fn function(object: Oid, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
     let shown = routines::regprocedure_out(object, cx)?;
     let kind = routine_word(object, cx);
     let schema = match cx.catalog.routines.get(object) {
@@ -336,7 +339,7 @@ fn function(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
         quote_ident(&name),
         types.join(",")
     );
-    Some(Named {
+    Some(ObjectIdentity {
         kind,
         schema: Some(quote_ident(&schema)),
         name: None,
@@ -350,10 +353,10 @@ fn on_relation(
     name: &str,
     relation: Oid,
     cx: &VirtualContext<'_>,
-) -> Option<Named> {
+) -> Option<ObjectIdentity> {
     let (schema, of) = cx.catalog.name_of(relation)?;
     let (word, called) = (kind_of(relation, cx)?, spoken(relation, cx)?);
-    Some(Named {
+    Some(ObjectIdentity {
         kind,
         schema: None,
         name: None,
@@ -362,7 +365,7 @@ fn on_relation(
     })
 }
 
-fn constraint(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
+fn constraint(object: Oid, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
     if let Some(table) = cx.catalog.constraint_tables.get(&object) {
         let relation = cx.catalog.relations.get(table)?;
         let found = relation.constraints.iter().find(|c| c.oid == object)?;
@@ -376,7 +379,7 @@ fn constraint(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
         checks.iter().map(move |check| (ty, check))
     });
     let (ty, check) = checks.find(|(_, check)| check.oid == object)?;
-    Some(Named {
+    Some(ObjectIdentity {
         kind: "domain constraint",
         schema: Some(quote_ident(&ty.schema_name)),
         name: None,
@@ -389,7 +392,7 @@ fn constraint(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
     })
 }
 
-fn default_value(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
+fn default_value(object: Oid, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
     let stored = |r: &&std::sync::Arc<Relation>| !matches!(r.kind, RelationKind::Virtual(_));
     let all = cx.catalog.relations.values().filter(stored);
     let mut columns = all.flat_map(|r| (0..r.columns.len()).map(move |at| (r, at)));
@@ -398,7 +401,7 @@ fn default_value(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
     let column = relation.columns.get(at).filter(|c| c.default.is_some())?;
     let name = qualified(&relation.schema_name, &relation.name);
     let (word, called) = (relation_word(relation), spoken(relation.oid, cx)?);
-    Some(Named {
+    Some(ObjectIdentity {
         kind: "default value",
         schema: None,
         name: None,

@@ -4,10 +4,10 @@ use super::calls::{relation_by_text, text_arg, undefined_relation};
 use crate::pg_catalog::routines;
 use crate::roles::no_role;
 use logstead_sql_catalog::classes::{PG_DATABASE, PG_PROC, PG_TYPE};
-use logstead_sql_catalog::rights::is_closed_function;
+use logstead_sql_catalog::privileges::is_closed_function;
 use logstead_sql_catalog::role::Roles;
 use logstead_sql_catalog::role::acl::{
-    Acl, AclItem, AclKind, Mask, PRIVILEGES, PUBLIC, privilege as p,
+    Acl, AclItem, AclKind, AclMode, PRIVILEGES, PUBLIC, privilege as p,
 };
 use logstead_sql_catalog::{Catalog, VirtualContext};
 use logstead_sql_func as func;
@@ -31,7 +31,7 @@ pub(crate) fn acl_datum(acl: &Acl, roles: &Roles) -> Datum {
 }
 
 /// The bit of a privilege that is named in lower case; none for what objects have no list for.
-fn mask_of(name: &str) -> Mask {
+fn mask_of(name: &str) -> AclMode {
     let known = PRIVILEGES
         .iter()
         .find(|(_, _, known)| known.eq_ignore_ascii_case(name));
@@ -46,7 +46,7 @@ fn of(args: &[Datum], from_end: usize) -> Option<&Datum> {
     args.get(args.len().checked_sub(from_end)?)
 }
 
-/// The catalog whose roles and rights are told of: that of the present, whatever is read.
+/// The catalog whose roles and privileges are told of: that of the present, whatever is read.
 fn present(cx: &VirtualContext<'_>) -> Option<Arc<Catalog>> {
     cx.session.present_of(cx.catalog)
 }
@@ -92,8 +92,8 @@ fn listed(args: &[Datum], known: &[&str]) -> Result<Vec<(String, bool)>> {
         .collect()
 }
 
-/// Does any of the privileges, or of the rights to grant them, come with what `has` says of one?
-fn any(privileges: &[(String, bool)], has: impl Fn(Mask, Mask) -> bool) -> Datum {
+/// Does any of the privileges, or of the grant options for them, come with what `has` says of one?
+fn any(privileges: &[(String, bool)], has: impl Fn(AclMode, AclMode) -> bool) -> Datum {
     Datum::Bool(privileges.iter().any(|(name, grant)| {
         let mask = mask_of(name);
         mask != 0 && has(if *grant { 0 } else { mask }, if *grant { mask } else { 0 })
@@ -132,11 +132,11 @@ pub(super) fn relation(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> R
         return Ok(Datum::Null);
     };
     let now = present(cx);
-    let rights = now.as_deref().unwrap_or(cx.catalog);
-    let judge = rights.judge(&rights.roles);
+    let catalog = now.as_deref().unwrap_or(cx.catalog);
+    let acl_checker = catalog.acl_checker(&catalog.roles);
     let Some(relation) = cx.catalog.relations.get(&oid) else {
         // An index has no privileges.
-        return Ok(Datum::Bool(judge.members.is_superuser(role)));
+        return Ok(Datum::Bool(acl_checker.members.is_superuser(role)));
     };
     if name == "has_sequence_privilege"
         && !matches!(
@@ -178,9 +178,10 @@ pub(super) fn relation(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> R
         _ => Vec::new(),
     };
     Ok(any(&privileges, |wanted, grantable| {
-        judge.on_relation(role, relation, wanted, grantable) == (wanted, grantable)
+        acl_checker.on_relation(role, relation, wanted, grantable) == (wanted, grantable)
             || columns.iter().any(|position| {
-                judge.on_column(role, relation, *position, wanted, grantable) == (wanted, grantable)
+                acl_checker.on_column(role, relation, *position, wanted, grantable)
+                    == (wanted, grantable)
             })
     }))
 }
@@ -204,10 +205,10 @@ pub(super) fn schema(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
         return Ok(Datum::Null);
     };
     let now = present(cx);
-    let rights = now.as_deref().unwrap_or(cx.catalog);
-    let judge = rights.judge(&rights.roles);
+    let catalog = now.as_deref().unwrap_or(cx.catalog);
+    let acl_checker = catalog.acl_checker(&catalog.roles);
     Ok(any(&privileges, |wanted, grantable| {
-        judge.on_schema(role, schema.oid, wanted, grantable) == (wanted, grantable)
+        acl_checker.on_schema(role, schema.oid, wanted, grantable) == (wanted, grantable)
     }))
 }
 
@@ -230,11 +231,11 @@ fn database(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
         return Ok(Datum::Null);
     };
     let now = present(cx);
-    let rights = now.as_deref().unwrap_or(catalog);
-    let judge = rights.judge(&rights.roles);
+    let catalog = now.as_deref().unwrap_or(catalog);
+    let acl_checker = catalog.acl_checker(&catalog.roles);
     let object = (PG_DATABASE, found.oid, AclKind::Database);
     Ok(any(&privileges, |wanted, grantable| {
-        judge.on_object(role, object, wanted, grantable) == (wanted, grantable)
+        acl_checker.on_object(role, object, wanted, grantable) == (wanted, grantable)
     }))
 }
 
@@ -254,8 +255,8 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         return Ok(Datum::Null);
     };
     let now = present(cx);
-    let rights = now.as_deref().unwrap_or(cx.catalog);
-    let roles = &rights.roles;
+    let catalog = now.as_deref().unwrap_or(cx.catalog);
+    let roles = &catalog.roles;
     if name == "has_function_privilege" {
         let function = match of(args, 2) {
             Some(Datum::Text(text)) => Some(routines::regprocedure_in(text, cx)?),
@@ -264,9 +265,9 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         };
         if let Some(routine) = function.and_then(|oid| cx.catalog.routines.get(oid)) {
             let object = (PG_PROC, routine.oid, AclKind::Function);
-            let judge = rights.judge(roles);
+            let acl_checker = catalog.acl_checker(roles);
             return Ok(any(&privileges, |wanted, grantable| {
-                judge.on_object(role, object, wanted, grantable) == (wanted, grantable)
+                acl_checker.on_object(role, object, wanted, grantable) == (wanted, grantable)
             }));
         }
         let built_in = function.and_then(func::name_of);
@@ -284,9 +285,9 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         let users = found.and_then(logstead_sql_types::value::user::of_users);
         if let Some(ty) = users.filter(|ty| cx.catalog.types.get(*ty).is_some()) {
             let object = (PG_TYPE, ty, AclKind::Type);
-            let judge = rights.judge(roles);
+            let acl_checker = catalog.acl_checker(roles);
             return Ok(any(&privileges, |wanted, grantable| {
-                judge.on_object(role, object, wanted, grantable) == (wanted, grantable)
+                acl_checker.on_object(role, object, wanted, grantable) == (wanted, grantable)
             }));
         }
     }
@@ -317,9 +318,9 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
 pub(super) fn has_role(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let member = subject(args, 2, cx)?;
     let now = present(cx);
-    let rights = now.as_deref().unwrap_or(cx.catalog);
-    let roles = &rights.roles;
-    let judge = rights.judge(roles);
+    let catalog = now.as_deref().unwrap_or(cx.catalog);
+    let roles = &catalog.roles;
+    let acl_checker = catalog.acl_checker(roles);
     let role = match of(args, 2) {
         Some(Datum::Text(name)) => match roles.by_name(name) {
             Some(role) => Some(role.oid),
@@ -347,8 +348,8 @@ pub(super) fn has_role(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum>
     };
     let has = |(kind, grant): &(String, bool)| match &**kind {
         _ if *grant || kind.ends_with("admin option") => roles.is_admin_of(member, role),
-        "usage" => judge.members.has_privileges_of(member, role),
-        _ => judge.members.is_member(member, role),
+        "usage" => acl_checker.members.has_privileges_of(member, role),
+        _ => acl_checker.members.is_member(member, role),
     };
     Ok(Datum::Bool(kinds.iter().any(has)))
 }

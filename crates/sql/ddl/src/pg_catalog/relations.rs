@@ -443,9 +443,9 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
         })
         .clone();
     for relation in ordered(cx.catalog) {
-        let rights = cx.catalog.rights_of(PG_CLASS, relation.oid);
+        let privileges = cx.catalog.privileges_of(PG_CLASS, relation.oid);
         let granted = |position: usize| {
-            let acl = rights.and_then(|rights| rights.columns.get(&position));
+            let acl = privileges.and_then(|privileges| privileges.columns.get(&position));
             acl.map_or(Datum::Null, |acl| acl_datum(acl, &cx.catalog.roles))
         };
         let options = cx.catalog.options_of(relation.oid);

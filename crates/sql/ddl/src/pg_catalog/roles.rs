@@ -6,7 +6,7 @@ use super::cells::{Ch, Id, row, text_array};
 use crate::pg_catalog::privileges::acl_datum;
 use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::role::Role;
-use logstead_sql_catalog::stored_rights::default_letter;
+use logstead_sql_catalog::stored_privileges::default_letter;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, oid};
 use logstead_types::SqlState;
@@ -195,7 +195,7 @@ pub(crate) fn applicable_roles(cx: &VirtualContext<'_>) -> Rows {
 
 /// `pg_default_acl`
 pub(super) fn pg_default_acl(cx: &VirtualContext<'_>) -> Rows {
-    let defaults = cx.catalog.rights.defaults.iter();
+    let defaults = cx.catalog.privileges.defaults.iter();
     Ok(defaults
         .map(|((role, schema, kind), (oid, acl))| {
             row![

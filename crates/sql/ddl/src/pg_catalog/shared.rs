@@ -18,10 +18,10 @@ type Rows = Result<Vec<Vec<Datum>>>;
 
 /// `logstead_large_object_rights`: of what belongs to another than the bootstrap superuser, or was granted to somebody
 pub(crate) fn large_object_rights(cx: &VirtualContext<'_>) -> Rows {
-    let known = cx.catalog.rights.objects.iter();
+    let known = cx.catalog.privileges.objects.iter();
     let mut known: Vec<_> = known
         .filter(|((class, _), _)| *class == PG_LARGEOBJECT)
-        .map(|((_, object), rights)| (*object, rights.owner))
+        .map(|((_, object), privileges)| (*object, privileges.owner))
         .collect();
     known.sort_unstable();
     let row = |(object, owner)| {

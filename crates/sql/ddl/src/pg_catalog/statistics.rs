@@ -61,16 +61,16 @@ fn common(known: &ColumnStatistics, ty: SqlType) -> (Datum, Datum) {
 
 /// `pg_stats`
 pub(super) fn pg_stats(cx: &VirtualContext<'_>) -> Rows {
-    // Rights are those of the present, whatever is read: what is gone since is shown to superusers only.
+    // Privileges are those of the present, whatever is read: what is gone since is shown to superusers only.
     let now = cx.session.present_of(cx.catalog);
     let present = now.as_deref().unwrap_or(cx.catalog);
-    let judge = present.judge(&present.roles);
+    let acl_checker = present.acl_checker(&present.roles);
     let role = cx.session.current_role();
     let may_see = |relation: &Relation, at: usize| match present.relations.get(&relation.oid) {
         Some(known) => {
-            judge.has(role, known, privilege::SELECT, &[at])
-                && judge.is_secured_for(role, known).is_none()
-                && judge.is_secured_for(role, relation).is_none()
+            acl_checker.has(role, known, privilege::SELECT, &[at])
+                && acl_checker.is_secured_for(role, known).is_none()
+                && acl_checker.is_secured_for(role, relation).is_none()
         }
         None => present.roles.is_superuser(role),
     };
@@ -82,7 +82,7 @@ pub(super) fn pg_stats(cx: &VirtualContext<'_>) -> Rows {
             &relation.name,
             &column.name,
             false,
-            known.null_share,
+            known.null_frac,
             i32::try_from(known.width).unwrap_or(i32::MAX),
             known.distinct,
             values,
@@ -163,7 +163,7 @@ pub(super) fn pg_statistic(cx: &VirtualContext<'_>) -> Rows {
             Id(relation.oid),
             i16::try_from(position + 1).unwrap_or(i16::MAX),
             false,
-            known.null_share,
+            known.null_frac,
             i32::try_from(known.width).unwrap_or(i32::MAX),
             known.distinct
         ];

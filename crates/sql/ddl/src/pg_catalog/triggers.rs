@@ -2,7 +2,7 @@
 
 use super::cells::{Ch, Id, Nil, int2vector, row};
 use crate::pg_catalog::viewdef;
-use logstead_sql_catalog::role::acl::{Mask, privilege};
+use logstead_sql_catalog::role::acl::{AclMode, privilege};
 use logstead_sql_catalog::text::{quote_ident, quote_literal};
 use logstead_sql_catalog::trigger::{BuiltInTrigger, Trigger, TriggerEvent};
 use logstead_sql_catalog::{Catalog, Relation, Timing, VirtualContext};
@@ -157,19 +157,19 @@ fn shown(table: &Relation, pretty: bool, cx: &VirtualContext<'_>, path: &[String
 }
 
 /// Privileges that a column may have, beside SELECT.
-const COLUMN: [Mask; 3] = [privilege::INSERT, privilege::UPDATE, privilege::REFERENCES];
+const COLUMN: [AclMode; 3] = [privilege::INSERT, privilege::UPDATE, privilege::REFERENCES];
 
 /// Triggers of tables that the current role owns or has another privilege on than SELECT, if only on a column.
 fn visible<'c>(cx: &'c VirtualContext<'_>) -> Vec<(&'c Arc<Trigger>, &'c Arc<Relation>)> {
     use logstead_sql_catalog::classes::PG_CLASS;
     use logstead_sql_catalog::role::acl::privilege as p;
-    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
     let role = cx.session.current_role();
     let wanted = p::INSERT | p::UPDATE | p::DELETE | p::TRUNCATE | p::REFERENCES | p::TRIGGER;
     let on_column = |table: &Relation| {
         COLUMN
             .iter()
-            .any(|wanted| judge.has(role, table, *wanted, &[]))
+            .any(|wanted| acl_checker.has(role, table, *wanted, &[]))
     };
     let all = cx.catalog.triggers.all().into_iter();
     let with_tables = all.filter_map(|trigger| {
@@ -178,8 +178,8 @@ fn visible<'c>(cx: &'c VirtualContext<'_>) -> Vec<(&'c Arc<Trigger>, &'c Arc<Rel
     });
     with_tables
         .filter(|(_, table)| {
-            judge.owns(role, PG_CLASS, table.oid)
-                || judge.on_relation(role, table, wanted, 0).0 != 0
+            acl_checker.owns(role, PG_CLASS, table.oid)
+                || acl_checker.on_relation(role, table, wanted, 0).0 != 0
                 || on_column(table)
         })
         .collect()
@@ -188,7 +188,7 @@ fn visible<'c>(cx: &'c VirtualContext<'_>) -> Vec<(&'c Arc<Trigger>, &'c Arc<Rel
 /// `information_schema.triggers`: a row for each event.
 pub(crate) fn triggers(cx: &VirtualContext<'_>) -> Rows {
     let database = &cx.catalog.database_name;
-    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
     let role = cx.session.current_role();
     let path = cx.session.search_path();
     let mut rows = Vec::new();
@@ -203,7 +203,7 @@ pub(crate) fn triggers(cx: &VirtualContext<'_>) -> Rows {
             let of_table = cx.catalog.triggers.of(table.oid).iter().filter(same);
             let before = of_table.filter(|other| other.name < trigger.name).count();
             // Conditions are the owner's to see.
-            let owns = judge.owns(role, logstead_sql_catalog::classes::PG_CLASS, table.oid);
+            let owns = acl_checker.owns(role, logstead_sql_catalog::classes::PG_CLASS, table.oid);
             rows.push(row![
                 database,
                 &table.schema_name,
@@ -231,14 +231,14 @@ pub(crate) fn triggers(cx: &VirtualContext<'_>) -> Rows {
 /// `information_schema.triggered_update_columns`
 pub(crate) fn triggered_update_columns(cx: &VirtualContext<'_>) -> Rows {
     let database = &cx.catalog.database_name;
-    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
     let role = cx.session.current_role();
     let mut rows = Vec::new();
     for (trigger, table) in visible(cx) {
-        let owns = judge.owns(role, logstead_sql_catalog::classes::PG_CLASS, table.oid);
+        let owns = acl_checker.owns(role, logstead_sql_catalog::classes::PG_CLASS, table.oid);
         let has = |at: &&usize| {
             let mut privileges = COLUMN.iter();
-            owns || privileges.any(|wanted| judge.has(role, table, *wanted, &[**at]))
+            owns || privileges.any(|wanted| acl_checker.has(role, table, *wanted, &[**at]))
         };
         for column in { trigger.columns.iter().filter(has) }.filter_map(|at| table.columns.get(*at))
         {

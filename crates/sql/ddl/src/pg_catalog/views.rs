@@ -8,7 +8,7 @@ use crate::pg_catalog::viewdef;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::user::Class;
+use logstead_sql_types::value::user::UserTypeClass;
 use logstead_sql_types::value::{Datum, Inet, info, oid, user};
 use std::sync::Arc;
 
@@ -316,7 +316,10 @@ pub(super) fn pg_stat_database(cx: &VirtualContext<'_>) -> Rows {
 
 /// Name of a type as `information_schema` spells it: without modifier, arrays as "ARRAY".
 pub(crate) fn plain_type_name(ty: logstead_sql_types::value::Oid) -> String {
-    if matches!(user::class(ty), Some(Class::Enum | Class::Base)) {
+    if matches!(
+        user::class(ty),
+        Some(UserTypeClass::Enum | UserTypeClass::Base)
+    ) {
         return "USER-DEFINED".to_owned();
     }
     match info::by_oid(ty) {

@@ -1,4 +1,4 @@
-//! What statements about roles and rights say, as it is kept.
+//! What statements about roles and privileges say, as it is kept.
 
 use super::world::World;
 use logstead_sql_catalog::role::Role;
@@ -173,10 +173,10 @@ fn privileges_and_their_columns() {
     let acl = |world: &World, column: Option<usize>| {
         let catalog = world.catalog();
         let table = catalog.relation(None, "t", &world.path).unwrap().oid;
-        let rights = catalog.whole_rights(logstead_sql_catalog::classes::PG_CLASS, table);
+        let privileges = catalog.stored_privileges(logstead_sql_catalog::classes::PG_CLASS, table);
         let acl = match column {
-            Some(at) => rights.columns.get(&at).cloned(),
-            None => rights.acl,
+            Some(at) => privileges.columns.get(&at).cloned(),
+            None => privileges.acl,
         };
         let roles = Arc::clone(&catalog.roles);
         let r = roles.by_name("r").unwrap().oid;

@@ -2,7 +2,7 @@
 
 use crate::pg_catalog;
 use logstead_sql_types::value::FIRST_EXTENSION_OID;
-use logstead_sql_types::value::user::{Class, class, relation_of_row_type, row_type_of};
+use logstead_sql_types::value::user::{UserTypeClass, class, relation_of_row_type, row_type_of};
 
 #[test]
 fn every_system_relation_has_a_row_type_of_its_own_below_users_objects() {
@@ -11,7 +11,10 @@ fn every_system_relation_has_a_row_type_of_its_own_below_users_objects() {
         let row = row_type_of(table.oid);
         assert!(row + 1 < FIRST_EXTENSION_OID, "{}", table.name);
         assert!(seen.insert(row), "{}", table.name);
-        for (oid, kind) in [(row, Class::Composite), (row + 1, Class::Array)] {
+        for (oid, kind) in [
+            (row, UserTypeClass::Composite),
+            (row + 1, UserTypeClass::Array),
+        ] {
             assert_eq!(relation_of_row_type(oid), Some(table.oid));
             assert_eq!(class(oid), Some(kind));
         }

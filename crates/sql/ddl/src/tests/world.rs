@@ -102,12 +102,12 @@ impl World {
                 search_path: &self.path,
                 notices: &mut notices,
                 cancel: &self.cancel,
-                events: &mut logstead_sql_exec::events::Events::default(),
+                events: &mut logstead_sql_exec::events::EventQueue::default(),
                 work_mem_bytes: 1 << 20,
                 spill: None,
                 in_use: &[],
                 text: sql,
-                given: crate::Given::default(),
+                given: crate::StatementParameters::default(),
             };
             tag = ddl::execute(&parsed, &mut cx).await?;
         }

@@ -1,11 +1,11 @@
 //! How written rows become events.
 
-use super::{Event, Events, What, Written};
-use crate::trigger::wanted_stored;
+use super::{AfterTriggerEvent, EventKind, EventQueue, WrittenRow};
+use crate::trigger::when_holds_stored;
 use logstead_engine::{Engine, RowRef, Txn, WriteError};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::trigger::TriggerEvent;
-use logstead_sql_catalog::{Action, Timing};
+use logstead_sql_catalog::{ReferentialAction, Timing};
 use logstead_sql_plan::constraints::{
     ForeignRule, KeyParts, Moment, RuleSet, UniqueRule, bytes_of, values_of,
 };
@@ -15,40 +15,42 @@ use logstead_types::Rid;
 use std::sync::Arc;
 
 /// Where events go, and what is asked before they do.
-pub(crate) struct Queue<'q> {
+pub(crate) struct EventRecorder<'q> {
     pub(crate) txn: &'q mut Txn,
     pub(crate) engine: &'q Engine,
-    pub(crate) events: &'q mut Events,
+    pub(crate) events: &'q mut EventQueue,
     /// What WHEN of triggers may ask.
     pub(crate) session: &'q dyn Context,
 }
 
-fn deferred(events: &Events, rule: &ForeignRule, action: Action) -> bool {
+fn deferred(events: &EventQueue, rule: &ForeignRule, action: ReferentialAction) -> bool {
     // Only NO ACTION can be put off.
-    action == Action::NoAction && events.modes.is_deferred(rule.oid, rule.timing)
+    action == ReferentialAction::NoAction && events.modes.is_deferred(rule.oid, rule.timing)
 }
 
-impl Event {
-    /// The constraint of an event, and when it is judged.
+impl AfterTriggerEvent {
+    /// The constraint of an event, and when it is checked.
     pub(super) fn constraint(&self, set: &RuleSet) -> Option<(Oid, Timing)> {
         let rules = set.tables.get(self.table as usize)?;
         let at = self.rule as usize;
         Some(match self.what {
-            What::Unique | What::Unasked => rules.unique.get(at).map(|r| (r.oid, r.timing))?,
-            What::Referencing => rules.child.get(at).map(|r| (r.oid, r.timing))?,
-            What::Fired(_) => {
+            EventKind::Unique | EventKind::UniqueUnchecked => {
+                rules.unique.get(at).map(|r| (r.oid, r.timing))?
+            }
+            EventKind::Referencing => rules.child.get(at).map(|r| (r.oid, r.timing))?,
+            EventKind::AfterTrigger(_) => {
                 let fire = rules.triggers.as_ref()?.fires.get(at)?;
                 let constraint = fire.trigger.constraint.as_ref()?;
                 (constraint.oid, constraint.timing)
             }
-            What::Deleted(_) | What::Updated(_) => {
+            EventKind::Deleted(_) | EventKind::Updated(_) => {
                 rules.parent.get(at).map(|r| (r.oid, r.timing))?
             }
         })
     }
 }
 
-impl Queue<'_> {
+impl EventRecorder<'_> {
     /// A row was inserted.
     pub(crate) fn inserted(
         &mut self,
@@ -67,7 +69,7 @@ impl Queue<'_> {
         for (at, rule) in rules.child.iter().enumerate() {
             if rule.parts(new) != KeyParts::Nothing {
                 let deferred = events.modes.is_deferred(rule.oid, rule.timing);
-                events.push(set, table, at, rid, What::Referencing, deferred);
+                events.push(set, table, at, rid, EventKind::Referencing, deferred);
             }
         }
         let moment = Moment::after(TriggerEvent::Insert);
@@ -90,7 +92,7 @@ impl Queue<'_> {
         let captured = match triggers.captures(moment) {
             false => None,
             true => {
-                let captured = events.acting.capture(triggers.table.oid, moment.event);
+                let captured = events.action.capture(triggers.table.oid, moment.event);
                 let bytes = |row: Option<RowRef<'_>>| row.map_or(0, |row| row.bytes().len());
                 events.keep(bytes(old) + bytes(new), self.engine.memory())?;
                 captured.add(old.map(|row| row.bytes()), new.map(|row| row.bytes()));
@@ -98,9 +100,9 @@ impl Queue<'_> {
             }
         };
         let mut written = None;
-        let (mut kept, mut kept_later) = (false, false);
+        let (mut kept, mut kept_deferred) = (false, false);
         for (at, fire) in triggers.at(moment) {
-            if !wanted_stored(fire, &triggers.table, old, new, self.session)? {
+            if !when_holds_stored(fire, &triggers.table, old, new, self.session)? {
                 continue;
             }
             let constraint = fire.trigger.constraint.as_ref();
@@ -108,8 +110,8 @@ impl Queue<'_> {
             let size = |row: Option<RowRef<'_>>| row.map_or(0, |row| row.bytes().len());
             let bytes = size(old) + size(new);
             match deferred {
-                true if !std::mem::replace(&mut kept_later, true) => {
-                    events.keep_later(bytes, self.engine.memory())?;
+                true if !std::mem::replace(&mut kept_deferred, true) => {
+                    events.keep_deferred(bytes, self.engine.memory())?;
                 }
                 false if !std::mem::replace(&mut kept, true) => {
                     events.keep(bytes, self.engine.memory())?;
@@ -119,7 +121,7 @@ impl Queue<'_> {
             let written = match &written {
                 Some(written) => Arc::clone(written),
                 None => {
-                    let row = Arc::new(Written {
+                    let row = Arc::new(WrittenRow {
                         event: moment.event,
                         old: old.map(|row| row.bytes().into()),
                         new: new.map(|row| row.bytes().into()),
@@ -129,7 +131,14 @@ impl Queue<'_> {
                     Arc::clone(written.insert(row))
                 }
             };
-            events.push(set, table, at, rid, What::Fired(written), deferred);
+            events.push(
+                set,
+                table,
+                at,
+                rid,
+                EventKind::AfterTrigger(written),
+                deferred,
+            );
         }
         Ok(())
     }
@@ -153,9 +162,9 @@ impl Queue<'_> {
         let events = &mut *self.events;
         let deferred = events.modes.is_deferred(rule.oid, rule.timing);
         if deferred && matches!(error, WriteError::Absent(_)) {
-            events.push(set, table, at, rid, What::Unasked, false);
+            events.push(set, table, at, rid, EventKind::UniqueUnchecked, false);
         } else {
-            events.push(set, table, at, rid, What::Unique, deferred);
+            events.push(set, table, at, rid, EventKind::Unique, deferred);
         }
         Ok(())
     }
@@ -193,7 +202,14 @@ impl Queue<'_> {
             }
             values.extend(values_of(relation, new, rule.parent_columns())?);
             let deferred = deferred(events, rule, rule.on_update);
-            events.push(set, table, at, rid, What::Updated(values.into()), deferred);
+            events.push(
+                set,
+                table,
+                at,
+                rid,
+                EventKind::Updated(values.into()),
+                deferred,
+            );
         }
         for (at, rule) in rules.child.iter().enumerate() {
             if rule.child_columns().any(differs)
@@ -201,7 +217,7 @@ impl Queue<'_> {
                 && !rule.same_child_key(old, new)
             {
                 let deferred = events.modes.is_deferred(rule.oid, rule.timing);
-                events.push(set, table, at, rid, What::Referencing, deferred);
+                events.push(set, table, at, rid, EventKind::Referencing, deferred);
             }
         }
         let moment = Moment {
@@ -229,7 +245,14 @@ impl Queue<'_> {
             // A row with a NULL in its key cannot have been referenced.
             if !values.iter().any(Datum::is_null) {
                 let deferred = deferred(events, rule, rule.on_delete);
-                events.push(set, table, at, rid, What::Deleted(values.into()), deferred);
+                events.push(
+                    set,
+                    table,
+                    at,
+                    rid,
+                    EventKind::Deleted(values.into()),
+                    deferred,
+                );
             }
         }
         let moment = Moment {
@@ -240,13 +263,13 @@ impl Queue<'_> {
     }
 }
 
-impl Events {
+impl EventQueue {
     /// The same of an action: those that wait already wait no more.
     pub(crate) fn ended_action(&mut self, set: &Arc<RuleSet>, table: usize, moment: Moment) {
         let Some(rules) = set.tables.get(table) else {
             return;
         };
-        let number = self.acting.end(rules.table.oid, moment.event);
+        let number = self.action.end(rules.table.oid, moment.event);
         self.queue_ended(set, table, moment, number);
     }
 
@@ -264,9 +287,9 @@ impl Events {
             return;
         };
         let captured = triggers.captures(moment);
-        let captured = captured.then(|| self.acting.capture(triggers.table.oid, moment.event));
+        let captured = captured.then(|| self.action.capture(triggers.table.oid, moment.event));
         for (at, _) in triggers.at(moment) {
-            let written = Arc::new(Written {
+            let written = Arc::new(WrittenRow {
                 event: moment.event,
                 old: None,
                 new: None,
@@ -274,13 +297,20 @@ impl Events {
                 captured: captured.clone(),
             });
             // It is about no row.
-            self.push(set, table, at, Rid(0), What::Fired(written), false);
+            self.push(
+                set,
+                table,
+                at,
+                Rid(0),
+                EventKind::AfterTrigger(written),
+                false,
+            );
         }
     }
 
     /// It has been asked: something is in the way of a row's key, and may still be when the constraint is due.
-    pub(crate) fn put_off(&mut self, set: &Arc<RuleSet>, event: &Event) {
+    pub(crate) fn defer(&mut self, set: &Arc<RuleSet>, event: &AfterTriggerEvent) {
         let (table, at) = (event.table as usize, event.rule as usize);
-        self.push(set, table, at, event.rid, What::Unique, true);
+        self.push(set, table, at, event.rid, EventKind::Unique, true);
     }
 }

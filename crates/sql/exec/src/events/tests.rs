@@ -52,19 +52,19 @@ fn set(timing: Timing) -> Arc<RuleSet> {
     })
 }
 
-fn push(events: &mut Events, set: &Arc<RuleSet>, rid: u64) {
+fn push(events: &mut EventQueue, set: &Arc<RuleSet>, rid: u64) {
     let timing = set.tables[0].unique[0].timing;
     let deferred = events.modes.is_deferred(3, timing);
-    events.push(set, 0, 0, Rid(rid), What::Unique, deferred);
+    events.push(set, 0, 0, Rid(rid), EventKind::Unique, deferred);
 }
 
-fn due(events: &mut Events) -> Vec<u64> {
+fn due(events: &mut EventQueue) -> Vec<u64> {
     std::iter::from_fn(|| events.next().map(|(event, _)| event.rid.0)).collect()
 }
 
 #[test]
 fn modes_follow_the_constraint_then_all_then_its_name() {
-    let mut modes = Modes::default();
+    let mut modes = SetConstraintState::default();
     assert!(!modes.is_deferred(3, Timing::Immediate));
     assert!(!modes.is_deferred(3, Timing::Deferrable));
     assert!(modes.is_deferred(3, Timing::Deferred));
@@ -88,34 +88,34 @@ fn modes_follow_the_constraint_then_all_then_its_name() {
 #[test]
 fn a_savepoint_takes_events_back_and_brings_judged_ones_back() {
     let rules = set(Timing::Deferred);
-    let mut events = Events::default();
+    let mut events = EventQueue::default();
     push(&mut events, &rules, 1);
     let mark = events.mark();
     push(&mut events, &rules, 2);
-    assert!(events.concern(1) && !events.concern(9));
-    // SET CONSTRAINTS ALL IMMEDIATE judges both.
+    assert!(events.has_deferred_for(1) && !events.has_deferred_for(9));
+    // SET CONSTRAINTS ALL IMMEDIATE checks both.
     events.modes.set_all(false);
-    events.bring_due(false);
+    events.make_due(false);
     assert_eq!(due(&mut events), [1, 2]);
-    assert!(!events.has_deferred() && !events.concern(1));
+    assert!(!events.has_deferred() && !events.has_deferred_for(1));
     push(&mut events, &rules, 3);
     assert_eq!(due(&mut events), [3], "immediate now");
-    // Rolled back: 1 is to be judged again, 2 is gone, and the mode is what it was.
+    // Rolled back: 1 is to be checked again, 2 is gone, and the mode is what it was.
     events.rollback_to(&mark);
-    assert!(events.has_deferred() && events.concern(1));
+    assert!(events.has_deferred() && events.has_deferred_for(1));
     push(&mut events, &rules, 4);
     assert!(!events.has_due());
-    events.bring_due(true);
+    events.make_due(true);
     assert_eq!(due(&mut events), [1, 4]);
     assert!(!events.has_deferred());
     events.compact();
-    assert!(events.later.is_empty() && events.sets.is_empty());
+    assert!(events.deferred.is_empty() && events.sets.is_empty());
 }
 
 #[test]
 fn a_failed_statement_leaves_nothing_due() {
     let rules = set(Timing::Deferrable);
-    let mut events = Events::default();
+    let mut events = EventQueue::default();
     let mark = events.mark();
     push(&mut events, &rules, 1);
     assert!(events.has_due());
@@ -125,6 +125,6 @@ fn a_failed_statement_leaves_nothing_due() {
     events.modes.set(3, true);
     push(&mut events, &rules, 2);
     events.modes.set(4, false);
-    events.bring_due(false);
+    events.make_due(false);
     assert!(!events.has_due() && events.has_deferred());
 }

@@ -46,7 +46,7 @@ impl TransitionTables {
 
 /// A row that was written, as AFTER triggers see it: encoded, since there may be many. A statement's trigger has
 /// neither.
-pub struct Written {
+pub struct WrittenRow {
     /// What was done.
     pub event: TriggerEvent,
     /// As it was.

@@ -39,7 +39,7 @@ impl Block {
 }
 
 /// The part that the pool's threads use.
-struct Opened {
+struct OpenTempFile {
     space: Arc<SpillSpace>,
     number: u64,
     /// Made by the first write; only the file's own jobs, one after the other, look at it.
@@ -52,7 +52,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Opened {
+impl OpenTempFile {
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut file = lock(&self.file);
         let file = match &mut *file {
@@ -89,7 +89,7 @@ impl Opened {
 /// See the module.
 pub(crate) struct TempFile {
     spill: Spill,
-    opened: Arc<Opened>,
+    opened: Arc<OpenTempFile>,
     block_bytes: usize,
     fan_in: usize,
     /// Behind the last slot given out.
@@ -106,7 +106,7 @@ impl TempFile {
         let block =
             (memory_bytes / BLOCKS_IN_MEMORY).clamp(*BLOCK_BYTES.start(), *BLOCK_BYTES.end());
         TempFile {
-            opened: Arc::new(Opened {
+            opened: Arc::new(OpenTempFile {
                 space: Arc::clone(&spill.space),
                 number: spill.space.number(),
                 file: Mutex::default(),

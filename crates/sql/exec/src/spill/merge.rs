@@ -1,15 +1,17 @@
 //! External merge sort: sorted runs in a temporary file, merged as rows are asked for.
 //!
-//! A [`BigSorter`] takes rows like a `Sorter` until those hold more than it may; then they are written as a run, in order. When
-//! there are more runs than can be read side by side, neighbouring ones become one, level by level. Of rows with equal keys the
-//! first to arrive comes first: runs are numbered in order of arrival, and only neighbours are joined.
+//! A [`ExternalSorter`] takes rows like a `Sorter` until those hold more than it may; then they are written as a run,
+//! in order. When there are more runs than can be read side by side, neighbouring ones become one, level by level. Of
+//! rows with equal keys the first to arrive comes first: runs are numbered in order of arrival, and only neighbours are
+//! joined.
 //!
-//! Everything that takes long is done in pieces: [`BigSorter::work`] says when to yield or to wait, and is called again.
+//! Everything that takes long is done in pieces: [`ExternalSorter::work`] says when to yield or to wait, and is called
+//! again.
 
-use super::{Got, Reader, Spill, Stream, TempFile};
-use crate::context::Cx;
+use super::{ReadStep, Reader, Spill, Stream, TempFile};
+use crate::context::ExecutorContext;
 use crate::operator::Step;
-use crate::sort::{Sorted, Sorter};
+use crate::sort::{SortedRuns, Sorter};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 use std::cmp::Ordering;
@@ -47,14 +49,14 @@ impl Merge {
     }
 
     /// Goes to the next row.
-    pub(crate) fn advance(&mut self, file: &TempFile) -> Result<Got> {
+    pub(crate) fn advance(&mut self, file: &TempFile) -> Result<ReadStep> {
         while let Some((run, reader)) = self.inputs.get_mut(self.started) {
             match reader.advance(run, file)? {
-                Got::Row => {
+                ReadStep::Row => {
                     self.heap.push(self.started);
                     self.sift_up();
                 }
-                Got::End => {}
+                ReadStep::End => {}
                 wait => return Ok(wait),
             }
             self.started += 1;
@@ -64,8 +66,8 @@ impl Merge {
             && let Some((run, reader)) = self.inputs.get_mut(top)
         {
             match reader.advance(run, file)? {
-                Got::Row => {}
-                Got::End => {
+                ReadStep::Row => {}
+                ReadStep::End => {
                     self.heap.swap_remove(0);
                 }
                 wait => return Ok(wait),
@@ -74,8 +76,8 @@ impl Merge {
         }
         self.given = !self.heap.is_empty();
         Ok(match self.given {
-            true => Got::Row,
-            false => Got::End,
+            true => ReadStep::Row,
+            false => ReadStep::End,
         })
     }
 
@@ -146,34 +148,34 @@ impl Merge {
     }
 }
 
-/// What a [`BigSorter`] is doing.
-enum Doing {
+/// What a [`ExternalSorter`] is doing.
+enum ExternalSortPhase {
     /// It takes rows.
-    Taking,
+    Loading,
     /// It writes a run.
-    Writing(Box<Sorted>, Stream),
+    Writing(Box<SortedRuns>, Stream),
     /// It joins runs: those already joined, and what it is at.
-    Joining(Vec<Stream>, Box<Merge>, Stream),
+    Merging(Vec<Stream>, Box<Merge>, Stream),
 }
 
 /// See the module.
-pub(crate) struct BigSorter {
+pub(crate) struct ExternalSorter {
     /// What is in memory.
     pub(crate) sorter: Sorter,
     runs: Vec<Stream>,
-    doing: Doing,
+    doing: ExternalSortPhase,
     file: Option<TempFile>,
     /// Of rows with equal keys only the first is wanted.
     unique: bool,
     last: Option<Vec<u8>>,
 }
 
-impl Default for BigSorter {
-    fn default() -> BigSorter {
-        BigSorter {
+impl Default for ExternalSorter {
+    fn default() -> ExternalSorter {
+        ExternalSorter {
             sorter: Sorter::default(),
             runs: Vec::new(),
-            doing: Doing::Taking,
+            doing: ExternalSortPhase::Loading,
             file: None,
             unique: false,
             last: None,
@@ -182,31 +184,31 @@ impl Default for BigSorter {
 }
 
 /// A sorted result.
-pub(crate) enum Ordered {
+pub(crate) enum SortResult {
     /// In memory.
-    Memory(Box<Sorted>),
+    Memory(Box<SortedRuns>),
     /// Runs being merged.
     Disk(Box<Merge>, TempFile),
 }
 
-impl Ordered {
+impl SortResult {
     /// Memory held, roughly.
     pub(crate) fn size_bytes(&self) -> usize {
         match self {
-            Ordered::Memory(sorted) => sorted.size_bytes(),
-            Ordered::Disk(merge, _) => merge.size_bytes(),
+            SortResult::Memory(sorted) => sorted.size_bytes(),
+            SortResult::Disk(merge, _) => merge.size_bytes(),
         }
     }
 }
 
-impl BigSorter {
+impl ExternalSorter {
     /// Memory held, roughly.
     pub(crate) fn size_bytes(&self) -> usize {
         let file = self.file.as_ref().map_or(0, TempFile::unwritten_bytes);
         let doing = match &self.doing {
-            Doing::Taking => 0,
-            Doing::Writing(sorted, run) => sorted.size_bytes() + run.open_bytes(),
-            Doing::Joining(_, merge, run) => merge.size_bytes() + run.open_bytes(),
+            ExternalSortPhase::Loading => 0,
+            ExternalSortPhase::Writing(sorted, run) => sorted.size_bytes() + run.open_bytes(),
+            ExternalSortPhase::Merging(_, merge, run) => merge.size_bytes() + run.open_bytes(),
         };
         self.sorter.size_bytes() + doing + file
     }
@@ -217,18 +219,18 @@ impl BigSorter {
     }
 
     /// One that gives each key once, with the row that came first.
-    pub(crate) fn unique() -> BigSorter {
-        BigSorter {
+    pub(crate) fn unique() -> ExternalSorter {
+        ExternalSorter {
             unique: true,
-            ..BigSorter::default()
+            ..ExternalSorter::default()
         }
     }
 
     /// Leaves an empty one in its place.
-    pub(crate) fn take(&mut self) -> BigSorter {
-        let empty = BigSorter {
+    pub(crate) fn take(&mut self) -> ExternalSorter {
+        let empty = ExternalSorter {
             unique: self.unique,
-            ..BigSorter::default()
+            ..ExternalSorter::default()
         };
         std::mem::replace(self, empty)
     }
@@ -251,16 +253,16 @@ impl BigSorter {
         self.file
             .get_or_insert_with(|| TempFile::new(spill, memory_bytes));
         let sorted = std::mem::take(&mut self.sorter).finish(false);
-        self.doing = Doing::Writing(Box::new(sorted), Stream::default());
+        self.doing = ExternalSortPhase::Writing(Box::new(sorted), Stream::default());
     }
 
     /// Goes on with what it is doing; nothing when that is done and it takes rows again.
-    pub(crate) fn work(&mut self, cx: &mut Cx<'_>) -> Result<Option<Step>> {
+    pub(crate) fn work(&mut self, cx: &mut ExecutorContext<'_>) -> Result<Option<Step>> {
         let Some(file) = &mut self.file else {
             return Ok(None);
         };
         loop {
-            if matches!(self.doing, Doing::Taking) {
+            if matches!(self.doing, ExternalSortPhase::Loading) {
                 return Ok(None);
             }
             if let Some(obstacle) = file.behind()? {
@@ -271,8 +273,8 @@ impl BigSorter {
             }
             cx.worked(ROWS_AT_ONCE);
             match &mut self.doing {
-                Doing::Taking => {}
-                Doing::Writing(sorted, run) => {
+                ExternalSortPhase::Loading => {}
+                ExternalSortPhase::Writing(sorted, run) => {
                     let mut ended = false;
                     for _ in 0..ROWS_AT_ONCE {
                         let Some((key, row)) = sorted.next_with_key() else {
@@ -293,20 +295,20 @@ impl BigSorter {
                         run.finish(file)?;
                         self.runs.push(std::mem::take(run));
                         self.last = None;
-                        self.doing = Doing::Taking;
+                        self.doing = ExternalSortPhase::Loading;
                     }
                 }
-                Doing::Joining(joined, merge, run) => {
+                ExternalSortPhase::Merging(joined, merge, run) => {
                     let mut row = Vec::new();
                     let mut ended = false;
                     for _ in 0..ROWS_AT_ONCE {
                         match merge.advance(file)? {
-                            Got::Row => {}
-                            Got::End => {
+                            ReadStep::Row => {}
+                            ReadStep::End => {
                                 ended = true;
                                 break;
                             }
-                            Got::Wait(obstacle) => return Ok(Some(Step::Wait(obstacle))),
+                            ReadStep::Wait(obstacle) => return Ok(Some(Step::Wait(obstacle))),
                         }
                         if self.unique && self.last.as_deref() == Some(merge.key()) {
                             continue;
@@ -325,8 +327,10 @@ impl BigSorter {
                     joined.push(std::mem::take(run));
                     self.last = None;
                     let mut joined = std::mem::take(joined);
-                    let done = Doing::Taking;
-                    if let Doing::Joining(_, merge, _) = std::mem::replace(&mut self.doing, done) {
+                    let done = ExternalSortPhase::Loading;
+                    if let ExternalSortPhase::Merging(_, merge, _) =
+                        std::mem::replace(&mut self.doing, done)
+                    {
                         merge.free(file);
                     }
                     if self.runs.is_empty() {
@@ -341,7 +345,7 @@ impl BigSorter {
                         continue;
                     }
                     let merge = Box::new(Merge::new(next));
-                    self.doing = Doing::Joining(joined, merge, Stream::default());
+                    self.doing = ExternalSortPhase::Merging(joined, merge, Stream::default());
                 }
             }
         }
@@ -352,7 +356,7 @@ impl BigSorter {
     pub(crate) fn settle(
         &mut self,
         spill: Option<&Spill>,
-        cx: &mut Cx<'_>,
+        cx: &mut ExecutorContext<'_>,
     ) -> Result<Option<Step>> {
         loop {
             if let Some(step) = self.work(cx)? {
@@ -370,15 +374,15 @@ impl BigSorter {
                 return Ok(None);
             }
             let merge = Merge::new(next_runs(&mut self.runs, fan_in));
-            self.doing = Doing::Joining(Vec::new(), Box::new(merge), Stream::default());
+            self.doing = ExternalSortPhase::Merging(Vec::new(), Box::new(merge), Stream::default());
         }
     }
 
     /// The rows in order; see [`Sorter::finish`].
-    pub(crate) fn finish(self, mixes: bool) -> Ordered {
+    pub(crate) fn finish(self, mixes: bool) -> SortResult {
         match self.file {
-            Some(file) => Ordered::Disk(Box::new(Merge::new(self.runs)), file),
-            None => Ordered::Memory(Box::new(self.sorter.finish(mixes))),
+            Some(file) => SortResult::Disk(Box::new(Merge::new(self.runs)), file),
+            None => SortResult::Memory(Box::new(self.sorter.finish(mixes))),
         }
     }
 }

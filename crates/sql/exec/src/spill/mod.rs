@@ -18,13 +18,13 @@
 //!
 //! Does not: decide when to spill or how to divide rows; the operators do.
 
-mod code;
 mod file;
+pub(crate) mod hash_spill;
 pub(crate) mod merge;
-pub(crate) mod overflow;
 mod pages;
 mod partition;
 mod pool;
+mod record;
 mod space;
 mod spool;
 mod stream;
@@ -35,4 +35,4 @@ pub(crate) use partition::{FANOUT, LEVELS_MAX, partition_of};
 pub(crate) use pool::Ticket;
 pub use space::{Spill, SpillAllowance, SpillCounts, SpillSpace};
 pub(crate) use spool::{Spool, SpoolReader};
-pub(crate) use stream::{Got, Reader, Stream};
+pub(crate) use stream::{ReadStep, Reader, Stream};

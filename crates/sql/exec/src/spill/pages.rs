@@ -7,9 +7,9 @@
 //! Invariants: at least [`PAGES_LEAST`] pages stay in memory, so that whoever looks at a few rows side by side has them all after a few
 //! calls of [`Pages::bring`]; numbers of rows do not change when others are dropped in front of them.
 
-use super::code::{self, Place};
 use super::file::Block;
 use super::pool::Ticket;
+use super::record::{self, RecordLayout};
 use super::{Spill, TempFile};
 use crate::batch::row_size_bytes;
 use crate::wait::WaitReason;
@@ -175,9 +175,9 @@ impl Pages {
         let mut data = Vec::with_capacity(page.rows * self.width);
         let mut from = 0;
         while from < bytes.len() {
-            let Place { row, .. } = code::place(&bytes, from)?;
+            let RecordLayout { row, .. } = record::place(&bytes, from)?;
             from = row.end;
-            code::decode(bytes.get(row).unwrap_or_default(), &mut data)?;
+            record::decode(bytes.get(row).unwrap_or_default(), &mut data)?;
         }
         if let Some(page) = self.pages.get_mut(at) {
             page.data = Some(data);
@@ -219,7 +219,7 @@ impl Pages {
             }
             let mut encoded = Vec::new();
             for row in data.chunks(width.max(1)) {
-                code::encode(&[], row, &mut encoded)?;
+                record::encode(&[], row, &mut encoded)?;
             }
             let block = self.file.write(encoded)?;
             if let Some(page) = self.page_mut(number) {

@@ -107,7 +107,7 @@ fn work(queue: &Queue) {
 }
 
 #[derive(Default)]
-struct State {
+struct TicketState {
     done: bool,
     /// What a reading job has read.
     bytes: Option<io::Result<Vec<u8>>>,
@@ -115,32 +115,32 @@ struct State {
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct SharedTicket {
+    state: Mutex<TicketState>,
     changed: Condvar,
 }
 
 /// A job that somebody may wait for.
 #[derive(Clone)]
-pub struct Ticket(Arc<Shared>);
+pub struct Ticket(Arc<SharedTicket>);
 
 /// The other half: finishes the ticket, at the latest when it is dropped.
-pub(super) struct Finish(Arc<Shared>);
+pub(super) struct TicketCompletion(Arc<SharedTicket>);
 
 /// A ticket and what finishes it.
-pub(super) fn ticket() -> (Ticket, Finish) {
-    let shared: Arc<Shared> = Arc::default();
-    (Ticket(Arc::clone(&shared)), Finish(shared))
+pub(super) fn ticket() -> (Ticket, TicketCompletion) {
+    let shared: Arc<SharedTicket> = Arc::default();
+    (Ticket(Arc::clone(&shared)), TicketCompletion(shared))
 }
 
-impl Finish {
+impl TicketCompletion {
     /// The job is done and has read this.
     pub(super) fn with(self, bytes: io::Result<Vec<u8>>) {
         lock(&self.0.state).bytes = Some(bytes);
     }
 }
 
-impl Drop for Finish {
+impl Drop for TicketCompletion {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
         state.done = true;

@@ -3,10 +3,10 @@
 //! Readers go through a [`Spool`] by number while it grows. What was written last is still in memory, in the block being filled,
 //! and is read there.
 
-use super::code::{self, Place};
 use super::pool::Ticket;
-use super::{Got, Spill, Stream, TempFile};
-use crate::batch::{Batch, Rows};
+use super::record::{self, RecordLayout};
+use super::{ReadStep, Spill, Stream, TempFile};
+use crate::batch::{Batch, RowBuffer};
 use crate::wait::WaitReason;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
@@ -14,7 +14,7 @@ use logstead_sql_types::value::Datum;
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Spool {
-    memory: Rows,
+    memory: RowBuffer,
     disk: Option<Disk>,
 }
 
@@ -126,13 +126,18 @@ pub(crate) struct SpoolReader {
 
 impl SpoolReader {
     /// Adds row `number` to `out`, whose width is the row's; rows are read fastest one after the other.
-    pub(crate) fn read(&mut self, number: usize, spool: &Spool, out: &mut Batch) -> Result<Got> {
+    pub(crate) fn read(
+        &mut self,
+        number: usize,
+        spool: &Spool,
+        out: &mut Batch,
+    ) -> Result<ReadStep> {
         if number < spool.memory.len() {
             out.push_row(spool.memory.row(number));
-            return Ok(Got::Row);
+            return Ok(ReadStep::Row);
         }
         let Some(disk) = &spool.disk else {
-            return Ok(Got::End);
+            return Ok(ReadStep::End);
         };
         let number = (number - spool.memory.len()) as u64;
         if number != self.next {
@@ -149,8 +154,8 @@ impl SpoolReader {
         loop {
             if !self.bring(disk)? {
                 return Ok(match self.asked.clone() {
-                    Some(ticket) => Got::Wait(WaitReason::Spill(ticket)),
-                    None => Got::End,
+                    Some(ticket) => ReadStep::Wait(WaitReason::Spill(ticket)),
+                    None => ReadStep::End,
                 });
             }
             let bytes = match &self.bytes {
@@ -159,24 +164,24 @@ impl SpoolReader {
             };
             if self.at >= bytes.len() {
                 if self.block >= disk.stream.blocks.len() {
-                    return Ok(Got::End);
+                    return Ok(ReadStep::End);
                 }
                 self.block += 1;
                 self.at = 0;
                 (self.bytes, self.asked) = (None, None);
                 continue;
             }
-            let Place { row, .. } = code::place(bytes, self.at)?;
+            let RecordLayout { row, .. } = record::place(bytes, self.at)?;
             let end = row.end;
             let wanted = self.next == number;
             if wanted {
                 let bytes = bytes.get(row).unwrap_or_default();
-                out.push_decoded(|out: &mut Vec<Datum>| code::decode(bytes, out))?;
+                out.push_decoded(|out: &mut Vec<Datum>| record::decode(bytes, out))?;
             }
             self.at = end;
             self.next += 1;
             if wanted {
-                return Ok(Got::Row);
+                return Ok(ReadStep::Row);
             }
         }
     }
@@ -211,12 +216,12 @@ mod tests {
         out.start(2);
         loop {
             match reader.read(number, spool, &mut out).unwrap() {
-                Got::Row => return Some(out.row(0).to_vec()),
-                Got::End => return None,
-                Got::Wait(WaitReason::Spill(ticket)) => {
+                ReadStep::Row => return Some(out.row(0).to_vec()),
+                ReadStep::End => return None,
+                ReadStep::Wait(WaitReason::Spill(ticket)) => {
                     ticket.wait_here(|| Ok::<_, ()>(())).unwrap();
                 }
-                Got::Wait(_) => panic!("a reader waits for its block only"),
+                ReadStep::Wait(_) => panic!("a reader waits for its block only"),
             }
         }
     }

@@ -2,9 +2,9 @@
 //!
 //! Invariant: rows come out in the order in which they went in, as often as somebody reads them, until their blocks are freed.
 
-use super::code::{self, Place};
 use super::file::{Block, TempFile};
 use super::pool::Ticket;
+use super::record::{self, RecordLayout};
 use crate::wait::WaitReason;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
@@ -21,7 +21,7 @@ pub(crate) struct Stream {
 impl Stream {
     /// Adds a row. The caller looks at [`TempFile::behind`] now and then.
     pub(crate) fn push(&mut self, key: &[u8], row: &[Datum], file: &mut TempFile) -> Result<()> {
-        code::encode(key, row, &mut self.open)?;
+        record::encode(key, row, &mut self.open)?;
         self.rows += 1;
         if self.open.len() >= file.block_bytes() {
             self.finish(file)?;
@@ -65,7 +65,7 @@ impl Stream {
 }
 
 /// What came of a step.
-pub(crate) enum Got {
+pub(crate) enum ReadStep {
     /// A row.
     Row,
     /// No more rows.
@@ -80,30 +80,30 @@ pub(crate) struct Reader {
     next: usize,
     block: Vec<u8>,
     at: usize,
-    place: Place,
+    place: RecordLayout,
     ahead: Option<Ticket>,
 }
 
 impl Reader {
     /// Goes to the next row.
-    pub(crate) fn advance(&mut self, stream: &Stream, file: &TempFile) -> Result<Got> {
+    pub(crate) fn advance(&mut self, stream: &Stream, file: &TempFile) -> Result<ReadStep> {
         loop {
             if self.at < self.block.len() {
-                self.place = code::place(&self.block, self.at)?;
+                self.place = record::place(&self.block, self.at)?;
                 self.at = self.place.row.end;
-                return Ok(Got::Row);
+                return Ok(ReadStep::Row);
             }
             let ticket = match self.ahead.take() {
                 Some(ticket) => ticket,
                 None => match stream.blocks.get(self.next) {
                     Some(block) => file.read(*block),
-                    None => return Ok(Got::End),
+                    None => return Ok(ReadStep::End),
                 },
             };
             if !ticket.is_done() {
                 let waits = WaitReason::Spill(ticket.clone());
                 self.ahead = Some(ticket);
-                return Ok(Got::Wait(waits));
+                return Ok(ReadStep::Wait(waits));
             }
             self.block = file.taken(&ticket)?;
             self.at = 0;
@@ -120,7 +120,7 @@ impl Reader {
     /// Adds the values of the row it stands at.
     pub(crate) fn row(&self, out: &mut Vec<Datum>) -> Result<()> {
         let bytes = self.block.get(self.place.row.clone()).unwrap_or_default();
-        code::decode(bytes, out)
+        record::decode(bytes, out)
     }
 
     /// Memory held, roughly.

@@ -605,14 +605,14 @@ async fn in_pieces(world: &World, plan: Plan) {
         let mut execution = Execution::new(Arc::new(prepare(plan)));
         let mut txn = world.begin();
         txn.begin_statement();
-        let mut cx = crate::ExecContext {
+        let mut cx = crate::StatementContext {
             txn: &mut txn,
             params: &[],
             session: &Fixed,
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
-            events: &mut crate::events::Events::default(),
+            events: &mut crate::events::EventQueue::default(),
             work_mem_bytes: 4 << 20,
             spill: None,
         };
@@ -622,7 +622,7 @@ async fn in_pieces(world: &World, plan: Plan) {
             Progress::Suspended
         );
         assert_eq!(sink.0.len(), 4);
-        execution.run_ahead(&mut cx).await.unwrap();
+        execution.materialize(&mut cx).await.unwrap();
         assert_eq!(
             execution.run(&mut cx, 4, &mut sink).await.unwrap(),
             Progress::Suspended
@@ -642,14 +642,14 @@ fn refused(node: Node) -> Option<String> {
     block_on(async {
         let mut txn = world.begin();
         txn.begin_statement();
-        let mut cx = crate::ExecContext {
+        let mut cx = crate::StatementContext {
             txn: &mut txn,
             params: &[],
             session: &Fixed,
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
-            events: &mut crate::events::Events::default(),
+            events: &mut crate::events::EventQueue::default(),
             work_mem_bytes: 1024,
             spill: None,
         };

@@ -1,7 +1,7 @@
 //! Windows over many rows: what they cost, what they keep, and that they stop when they are told to.
 
 use super::world::*;
-use crate::{Cancel, CancelReason, ExecContext, Execution, prepare};
+use crate::{Cancel, CancelReason, Execution, StatementContext, prepare};
 use logstead_sql_func::{
     Aggregate, AggregateState, WINDOW_FUNCTIONS, functions_named, resolve_aggregate,
 };
@@ -134,14 +134,14 @@ fn run_small(plan: Plan, work_mem_bytes: usize) -> Result<Vec<Vec<Datum>>, Strin
     block_on(async {
         let mut txn = world.begin();
         txn.begin_statement();
-        let mut cx = ExecContext {
+        let mut cx = StatementContext {
             txn: &mut txn,
             params: &[],
             session: &Fixed,
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &cancel,
-            events: &mut crate::events::Events::default(),
+            events: &mut crate::events::EventQueue::default(),
             work_mem_bytes,
             spill: None,
         };

@@ -1,7 +1,7 @@
 //! An engine with tables, and plans made by hand.
 
 use crate::index_keys::RowKeys;
-use crate::{Cancel, ExecContext, Execution, Prepared, Progress, RowSink, prepare};
+use crate::{Cancel, Execution, Prepared, Progress, RowSink, StatementContext, prepare};
 use logstead_engine::{Engine, EngineOptions, Isolation, Txn, Worker};
 use logstead_env::Env;
 use logstead_home::{LogHome, MemoryHome};
@@ -202,14 +202,14 @@ impl World {
         params: &[Datum],
     ) -> Result<(Vec<Vec<Datum>>, u64)> {
         txn.begin_statement();
-        let mut cx = ExecContext {
+        let mut cx = StatementContext {
             txn,
             params,
             session: &Fixed,
             catalog: &self.catalog,
             engine: &self.engine,
             cancel: &self.cancel,
-            events: &mut crate::events::Events::default(),
+            events: &mut crate::events::EventQueue::default(),
             work_mem_bytes: 4 << 20,
             spill: None,
         };

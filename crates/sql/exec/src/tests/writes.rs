@@ -412,14 +412,14 @@ fn an_inserter_takes_rows_from_outside_a_plan() {
     block_on(async {
         let mut txn = world.begin();
         txn.begin_statement();
-        let mut cx = crate::ExecContext {
+        let mut cx = crate::StatementContext {
             txn: &mut txn,
             params: &[],
             session: &Fixed,
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
-            events: &mut crate::events::Events::default(),
+            events: &mut crate::events::EventQueue::default(),
             work_mem_bytes: 4 << 20,
             spill: None,
         };

@@ -6,9 +6,9 @@
 
 use super::frame::Runs;
 use super::partition::Partition;
-use crate::context::Cx;
+use crate::context::ExecutorContext;
 use crate::eval::{eval_in, holds};
-use crate::user_aggregate::UserState;
+use crate::user_aggregate::UserAggregateState;
 use crate::wait::WaitReason;
 use crate::wait::{EvalError, Evaluated};
 use logstead_sql_func::{Aggregate, AggregateState};
@@ -19,10 +19,10 @@ use logstead_sql_types::value::{Datum, SqlType};
 use smallvec::SmallVec;
 
 /// An aggregate's state over the frame of the last row.
-pub(super) struct Moving {
+pub(super) struct MovingAggregate {
     state: Box<dyn AggregateState>,
     /// The state if a user has made the aggregate.
-    user: Option<Box<UserState>>,
+    user: Option<Box<UserAggregateState>>,
     /// Frames begin with different rows.
     moves: bool,
     /// The rows it is over. With exclusions: what of the frame it is over so far.
@@ -35,11 +35,11 @@ pub(super) struct Moving {
     value: Option<Datum>,
 }
 
-impl Moving {
-    pub(super) fn new(aggregate: &Aggregate, call: &WindowCall, moves: bool) -> Moving {
-        Moving {
+impl MovingAggregate {
+    pub(super) fn new(aggregate: &Aggregate, call: &WindowCall, moves: bool) -> MovingAggregate {
+        MovingAggregate {
             state: start(aggregate, call),
-            user: how(call, moves).map(|how| Box::new(UserState::new(how))),
+            user: how(call, moves).map(|how| Box::new(UserAggregateState::new(how))),
             moves,
             from: 0,
             to: 0,
@@ -73,7 +73,7 @@ impl Moving {
         (head, tail): (usize, usize),
         rows: &Partition,
         work: &mut usize,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<Option<Datum>, WaitReason>> {
         if head == self.from
             && tail == self.to
@@ -124,7 +124,10 @@ impl Moving {
     }
 
     /// The user's aggregate that it is, and how it is computed.
-    fn user_how<'a>(&mut self, call: &'a WindowCall) -> Option<(&mut UserState, &'a Transitions)> {
+    fn user_how<'a>(
+        &mut self,
+        call: &'a WindowCall,
+    ) -> Option<(&mut UserAggregateState, &'a Transitions)> {
         let how = how(call, self.moves)?;
         Some((self.user.as_deref_mut()?, how))
     }
@@ -133,7 +136,7 @@ impl Moving {
         &mut self,
         call: &'a WindowCall,
         args: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<(), WaitReason>> {
         match self.user_how(call) {
             Some((user, how)) => user.add_alone(how, args, cx),
@@ -145,7 +148,7 @@ impl Moving {
         &mut self,
         call: &'a WindowCall,
         args: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<bool, WaitReason>> {
         match self.user_how(call) {
             Some((user, how)) => user.remove(how, args, cx),
@@ -156,7 +159,7 @@ impl Moving {
     fn result<'a>(
         &mut self,
         call: &'a WindowCall,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<Option<Datum>, WaitReason>> {
         let value = match self.user_how(call) {
             Some((user, how)) => match user.value(how, &[], cx)? {
@@ -169,7 +172,7 @@ impl Moving {
         Ok(Ok(Some(value)))
     }
 
-    /// As [`Moving::over`] where rows are left out of the frame: always anew.
+    /// As [`MovingAggregate::over`] where rows are left out of the frame: always anew.
     pub(super) fn over_runs<'a>(
         &mut self,
         aggregate: &'static Aggregate,
@@ -177,7 +180,7 @@ impl Moving {
         runs: &Runs,
         rows: &Partition,
         work: &mut usize,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Result<Option<Datum>, WaitReason>> {
         if self.runs != *runs {
             let head = runs.first().map_or(0, |(from, _)| *from);
@@ -213,7 +216,7 @@ impl Moving {
     fn restart(&mut self, aggregate: &Aggregate, call: &WindowCall, head: usize) {
         self.state = start(aggregate, call);
         if let (Some(user), Some(how)) = (&mut self.user, how(call, self.moves)) {
-            **user = UserState::new(how);
+            **user = UserAggregateState::new(how);
         }
         (self.from, self.to) = (head, head);
         self.value = None;
@@ -239,7 +242,7 @@ fn arguments<'a>(
     aggregate: &Aggregate,
     call: &'a WindowCall,
     row: &[Datum],
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<Option<SmallVec<[Datum; 2]>>> {
     if let Some(filter) = &call.filter
         && !holds(filter, row, cx)?

@@ -4,7 +4,7 @@
 //! from the row before.
 
 use super::partition::{Keys, Partition};
-use crate::context::Cx;
+use crate::context::ExecutorContext;
 use crate::eval::eval_in;
 use crate::wait::Evaluated;
 use logstead_sql_func as func;
@@ -87,7 +87,11 @@ impl Lookahead {
 
 impl Frames {
     /// The frames of `window`, offsets evaluated.
-    pub(super) fn new<'a>(window: &'a Window, keys: &Keys, cx: &mut Cx<'a>) -> Evaluated<Frames> {
+    pub(super) fn new<'a>(
+        window: &'a Window,
+        keys: &Keys,
+        cx: &mut ExecutorContext<'a>,
+    ) -> Evaluated<Frames> {
         let units = window.frame.units;
         let start = bound(&window.frame.start, units, "starting", cx)?;
         let end = bound(&window.frame.end, units, "ending", cx)?;
@@ -157,7 +161,7 @@ impl Frames {
         at: usize,
         group: usize,
         rows: &Partition,
-        cx: &Cx<'_>,
+        cx: &ExecutorContext<'_>,
     ) -> Result<(usize, usize)> {
         let own = (rows.group_start(group), rows.group_start(group + 1));
         let head = match (&self.start, self.units) {
@@ -222,7 +226,7 @@ impl Frames {
         offset: &Datum,
         subtract: bool,
         less: bool,
-        cx: &Cx<'_>,
+        cx: &ExecutorContext<'_>,
     ) -> Result<bool> {
         let (value, base) = (&rows.row(head)?[self.column], &rows.row(at)?[self.column]);
         match (value.is_null(), base.is_null()) {
@@ -248,7 +252,7 @@ impl Frames {
         offset: &Datum,
         subtract: bool,
         less: bool,
-        cx: &Cx<'_>,
+        cx: &ExecutorContext<'_>,
     ) -> Result<bool> {
         let (value, base) = (&rows.row(tail)?[self.column], &rows.row(at)?[self.column]);
         match (value.is_null(), base.is_null()) {
@@ -308,7 +312,7 @@ fn bound<'a>(
     bound: &'a FrameBound,
     units: FrameUnits,
     which: &str,
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<Bound> {
     let (offset, before) = match bound {
         FrameBound::Unbounded => return Ok(Bound::Unbounded),

@@ -12,13 +12,13 @@ mod frame;
 mod partition;
 
 use super::batch::Batch;
-use super::context::{Cx, Evaluation};
+use super::context::{ExecutorContext, ResumableEvaluation};
 use super::eval::eval_in;
-use super::operator::{Running, Step, pull};
+use super::operator::{PlanState, Step, pull};
 use super::operator_memory::OperatorMemory;
 use super::wait::WaitReason;
 use crate::wait::EvalError;
-use aggregate::Moving;
+use aggregate::MovingAggregate;
 use frame::{Frames, Lookahead};
 use logstead_sql_func::WindowKind;
 use logstead_sql_plan::expr::Expr;
@@ -33,7 +33,7 @@ const WORK_MAX: usize = 4096;
 
 /// State of a window.
 pub(crate) struct WindowState {
-    pub(crate) input: Running,
+    pub(crate) input: PlanState,
     batch: Batch,
     /// The next row of the batch to be taken.
     next: usize,
@@ -41,7 +41,7 @@ pub(crate) struct WindowState {
     ended: bool,
     keys: Keys,
     frames: Option<Frames>,
-    offsets: Evaluation,
+    offsets: ResumableEvaluation,
     lookahead: Lookahead,
     rows: Partition,
     /// The next row to be given, and its group of peers.
@@ -59,7 +59,7 @@ pub(crate) struct WindowState {
 enum Call {
     Own,
     Ntile(Option<Ntile>),
-    Aggregate(Box<Moving>),
+    Aggregate(Box<MovingAggregate>),
 }
 
 /// Where ntile is.
@@ -75,13 +75,13 @@ struct Ntile {
 impl WindowState {
     pub(crate) fn new(input: &Plan, window: &Window) -> WindowState {
         WindowState {
-            input: Running::new(input),
+            input: PlanState::new(input),
             batch: Batch::default(),
             next: 0,
             ended: false,
             keys: Keys::of(window),
             frames: None,
-            offsets: Evaluation::default(),
+            offsets: ResumableEvaluation::default(),
             lookahead: Lookahead::PARTITION,
             rows: Partition::default(),
             at: 0,
@@ -97,7 +97,7 @@ impl WindowState {
         &mut self,
         input: &'a Plan,
         window: &'a Window,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(0);
@@ -166,7 +166,7 @@ impl WindowState {
                 WindowFunction::Own(_) => Call::Own,
                 WindowFunction::Aggregate(aggregate) => {
                     let moves = !matches!(window.frame.start, FrameBound::Unbounded);
-                    Call::Aggregate(Box::new(Moving::new(aggregate, call, moves)))
+                    Call::Aggregate(Box::new(MovingAggregate::new(aggregate, call, moves)))
                 }
             });
         }
@@ -191,7 +191,7 @@ impl WindowState {
     }
 
     /// Fails when too much is held.
-    fn account(&mut self, cx: &Cx<'_>) -> Result<()> {
+    fn account(&mut self, cx: &ExecutorContext<'_>) -> Result<()> {
         let states = self.calls.iter().map(|call| match call {
             Call::Aggregate(moving) => moving.size_bytes(),
             Call::Own | Call::Ntile(_) => 0,
@@ -202,7 +202,12 @@ impl WindowState {
     }
 
     /// Gives rows that are ready, until there are enough or enough was done.
-    fn give<'a>(&mut self, window: &'a Window, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
+    fn give<'a>(
+        &mut self,
+        window: &'a Window,
+        cx: &mut ExecutorContext<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
         if cx.tick()? {
             return Ok(Step::Yield);
         }
@@ -224,7 +229,7 @@ impl WindowState {
                     _ => break,
                 },
                 Ok(false) => {
-                    cx.owed = true;
+                    cx.yield_pending = true;
                     break;
                 }
                 Err(error) => {
@@ -258,7 +263,7 @@ impl WindowState {
         Ok(match out.is_empty() {
             false => Step::Batch,
             true => {
-                cx.take_owed();
+                cx.take_pending_yield();
                 Step::Yield
             }
         })
@@ -269,7 +274,7 @@ impl WindowState {
         &mut self,
         window: &'a Window,
         work: &mut usize,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<bool> {
         let Some(frames) = &mut self.frames else {
             return Err(SqlError::internal("a window without frames"));
@@ -343,7 +348,7 @@ impl WindowState {
         self.rows.drop_before(first);
     }
 
-    pub(crate) fn rewind(&mut self, input: &Plan, window: &Window, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(&mut self, input: &Plan, window: &Window, cx: &mut ExecutorContext<'_>) {
         self.input.rewind(input, cx);
         self.batch.start(0);
         self.next = 0;
@@ -424,7 +429,7 @@ fn own_value<'a>(
     frame: (usize, usize),
     (at, group): (usize, usize),
     rows: &Partition,
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Result<Datum> {
     let int8 = |n: usize| Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX));
     let ratio = |a: usize, b: usize| Datum::Float8(a as f64 / b as f64);
@@ -506,7 +511,12 @@ fn own_value<'a>(
 }
 
 /// An argument of a call on a row.
-fn arg<'a>(call: &'a WindowCall, i: usize, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+fn arg<'a>(
+    call: &'a WindowCall,
+    i: usize,
+    row: &[Datum],
+    cx: &mut ExecutorContext<'a>,
+) -> Result<Datum> {
     match call.args.get(i) {
         Some(arg) => eval_in(arg, row, cx).map_err(EvalError::unsuspended),
         None => Err(SqlError::internal("a window function without its argument")),

@@ -1,12 +1,15 @@
 //! DELETE.
 
-use super::update::{Shown, fill, row_number, shows_version};
-use super::{Locked, Outcome, Returning, Stored, lock_for_triggers, overtaken, write_failed};
+use super::update::{TriggeredUpdate, fill, row_number, shows_version};
+use super::{
+    Outcome, Returning, TupleLockResult, TupleModifyResult, lock_for_triggers,
+    triggered_data_change, write_failed,
+};
 use crate::batch::{BATCH_ROWS, Batch};
-use crate::context::{Cx, Evaluation};
-use crate::operator::{Running, Step, pull};
+use crate::context::{ExecutorContext, ResumableEvaluation};
+use crate::operator::{PlanState, Step, pull};
 use crate::stored;
-use crate::trigger::{self, Fired, Firing, Statement};
+use crate::trigger::{self, StatementTriggers, TriggerProgress, TriggeredRow};
 use logstead_engine::{Row, Table, VersionId, WriteError};
 use logstead_sql_catalog::trigger::TriggerEvent;
 use logstead_sql_plan::constraints::{RuleSet, TableTriggers};
@@ -23,24 +26,24 @@ pub(crate) struct DeleteWriter {
     row: Vec<Datum>,
     /// READ COMMITTED has moved on to the newest version.
     newest: bool,
-    /// The newest version whose row is in place and was found to be wanted: not judged again after a wait.
+    /// The newest version whose row is in place and was found to be wanted: not checked again after a wait.
     judged: Option<VersionId>,
-    /// What judges it, and which version.
-    evaluation: Evaluation,
+    /// What checks it, and which version.
+    evaluation: ResumableEvaluation,
     judging: Option<VersionId>,
     /// BEFORE triggers of the row.
-    seen: Seen,
+    seen: DeleteTriggerState,
 }
 
 /// How far the BEFORE triggers of a row have come, by the version that they see.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct DeleteTriggerState {
     locked: Option<VersionId>,
     fired: Option<VersionId>,
-    firing: Firing,
+    firing: TriggerProgress,
 }
 
-impl Seen {
+impl DeleteTriggerState {
     /// Shows the row in `row` to BEFORE triggers: locks it and fires them one by one.
     pub(super) fn show(
         &mut self,
@@ -48,33 +51,35 @@ impl Seen {
         table: &Arc<Table>,
         current: &Row<'_>,
         row: &mut [Datum],
-        cx: &mut Cx<'_>,
-    ) -> Result<Shown> {
+        cx: &mut ExecutorContext<'_>,
+    ) -> Result<TriggeredUpdate> {
         let version = Some(current.version);
         if self.fired == version {
-            return Ok(Shown::Goes);
+            return Ok(TriggeredUpdate::Proceed);
         }
         if self.locked != version {
             match lock_for_triggers(table, current.rid, current.version, cx)? {
-                Locked::Done => {
-                    *self = Seen::default();
+                TupleLockResult::Done => {
+                    *self = DeleteTriggerState::default();
                     self.locked = version;
                 }
-                Locked::Wait(obstacle) => return Ok(Shown::Over(Outcome::Wait(obstacle))),
-                Locked::Changed => return Ok(Shown::Changed),
-                Locked::Gone => return Ok(Shown::Gone),
-                Locked::Twice => return Ok(Shown::Twice),
+                TupleLockResult::Wait(obstacle) => {
+                    return Ok(TriggeredUpdate::Finished(Outcome::Wait(obstacle)));
+                }
+                TupleLockResult::Changed => return Ok(TriggeredUpdate::Changed),
+                TupleLockResult::Gone => return Ok(TriggeredUpdate::Gone),
+                TupleLockResult::SelfModified => return Ok(TriggeredUpdate::SelfModified),
             }
         }
         // A scan gives what the statement reads; triggers see all of it.
         fill(&triggers.table, current.bytes, row)?;
         let event = TriggerEvent::Delete;
         match self.firing.row(triggers, event, Some(&*row), None, cx)? {
-            Fired::Wait(obstacle) => Ok(Shown::Over(Outcome::Wait(obstacle))),
-            Fired::Skipped => cx.skip_row().map(Shown::Over),
-            Fired::Goes => {
+            TriggeredRow::Wait(obstacle) => Ok(TriggeredUpdate::Finished(Outcome::Wait(obstacle))),
+            TriggeredRow::Skipped => cx.skip_row().map(TriggeredUpdate::Finished),
+            TriggeredRow::Proceed => {
                 self.fired = version;
-                Ok(Shown::Goes)
+                Ok(TriggeredUpdate::Proceed)
             }
         }
     }
@@ -87,7 +92,7 @@ impl DeleteWriter {
         self.judged = None;
         self.judging = None;
         if self.seen.locked.is_some() {
-            self.seen = Seen::default();
+            self.seen = DeleteTriggerState::default();
         }
     }
 
@@ -102,7 +107,7 @@ impl DeleteWriter {
         delete: &'a Delete,
         table: &Arc<Table>,
         rid: Rid,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Outcome> {
         let relation = &delete.table;
         if self.row.len() < relation.columns.len() {
@@ -128,7 +133,8 @@ impl DeleteWriter {
                 }
                 let row = &self.row;
                 let recheck = &delete.recheck;
-                let wants = |cx: &mut Cx<'a>| crate::guarded::passes(recheck, row, cx);
+                let wants =
+                    |cx: &mut ExecutorContext<'a>| crate::security_quals::passes(recheck, row, cx);
                 let wanted = self.evaluation.of(recheck.exprs(), cx, wants);
                 match wanted? {
                     Ok(true) => self.judged = Some(current.version),
@@ -143,40 +149,42 @@ impl DeleteWriter {
                     .seen
                     .show(triggers, table, &current, &mut self.row, cx)?
                 {
-                    Shown::Goes => {}
-                    Shown::Changed => {
+                    TriggeredUpdate::Proceed => {}
+                    TriggeredUpdate::Changed => {
                         self.newest = true;
                         continue;
                     }
-                    Shown::Gone => return cx.skip_row(),
-                    Shown::Twice => return Ok(Outcome::Skipped),
-                    Shown::Over(outcome) => return Ok(outcome),
+                    TriggeredUpdate::Gone => return cx.skip_row(),
+                    TriggeredUpdate::SelfModified => return Ok(Outcome::Skipped),
+                    TriggeredUpdate::Finished(outcome) => return Ok(outcome),
                 }
             }
             match remove(rules, table, &current, cx)? {
-                Stored::Done => {
+                TupleModifyResult::Done => {
                     // The scan's may be an older one.
                     let gone = current.version.written_over();
                     shows_version(&mut self.row, relation.columns.len(), gone);
                     return Ok(Outcome::Written);
                 }
-                Stored::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
-                Stored::Changed => self.newest = true,
-                Stored::Gone | Stored::Twice => return Ok(Outcome::Skipped),
-                Stored::Again => {}
+                TupleModifyResult::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
+                TupleModifyResult::Changed => self.newest = true,
+                TupleModifyResult::Gone | TupleModifyResult::SelfModified => {
+                    return Ok(Outcome::Skipped);
+                }
+                TupleModifyResult::Again => {}
             }
         }
     }
 
     /// Shows a view's row, which is the source row, to the view's triggers, which do what is to be done.
-    fn instead(&mut self, delete: &Delete, cx: &mut Cx<'_>) -> Result<Outcome> {
+    fn instead(&mut self, delete: &Delete, cx: &mut ExecutorContext<'_>) -> Result<Outcome> {
         let (rules, event) = (delete.rules.as_ref(), TriggerEvent::Delete);
         let old = self.row.get(..delete.table.columns.len());
         Ok(
             match self.seen.firing.instead(rules, event, old, None, cx)? {
-                Fired::Wait(obstacle) => Outcome::Wait(obstacle),
-                Fired::Skipped => Outcome::Skipped,
-                Fired::Goes => {
+                TriggeredRow::Wait(obstacle) => Outcome::Wait(obstacle),
+                TriggeredRow::Skipped => Outcome::Skipped,
+                TriggeredRow::Proceed => {
                     cx.affected += 1;
                     Outcome::Written
                 }
@@ -195,8 +203,8 @@ pub(super) fn remove(
     rules: Option<&Arc<RuleSet>>,
     table: &Arc<Table>,
     current: &Row<'_>,
-    cx: &mut Cx<'_>,
-) -> Result<Stored> {
+    cx: &mut ExecutorContext<'_>,
+) -> Result<TupleModifyResult> {
     match cx
         .writing_txn()?
         .delete(table, current.rid, current.version)
@@ -207,21 +215,21 @@ pub(super) fn remove(
                 cx.queue()?
                     .deleted(rules, 0, current.rid, current.bytes, false)?;
             }
-            Ok(Stored::Done)
+            Ok(TupleModifyResult::Done)
         }
-        Err(WriteError::Blocked(blocker)) => Ok(Stored::Wait(blocker.into())),
-        Err(WriteError::Absent(absent)) => Ok(Stored::Wait(absent.into())),
-        Err(WriteError::Changed) => Ok(Stored::Changed),
-        Err(WriteError::Gone) => Ok(Stored::Gone),
-        Err(WriteError::SelfModified) => Ok(Stored::Twice),
-        Err(WriteError::Overtaken) => Err(overtaken("deleted")),
+        Err(WriteError::Blocked(blocker)) => Ok(TupleModifyResult::Wait(blocker.into())),
+        Err(WriteError::Absent(absent)) => Ok(TupleModifyResult::Wait(absent.into())),
+        Err(WriteError::Changed) => Ok(TupleModifyResult::Changed),
+        Err(WriteError::Gone) => Ok(TupleModifyResult::Gone),
+        Err(WriteError::SelfModified) => Ok(TupleModifyResult::SelfModified),
+        Err(WriteError::Overtaken) => Err(triggered_data_change("deleted")),
         Err(error) => Err(write_failed(&error)),
     }
 }
 
 /// State of a DELETE node.
 pub(crate) struct DeleteState {
-    pub(crate) source: Running,
+    pub(crate) source: PlanState,
     batch: Batch,
     at: usize,
     /// The row being deleted, across waits.
@@ -229,27 +237,27 @@ pub(crate) struct DeleteState {
     table: Option<Arc<Table>>,
     writer: DeleteWriter,
     returning: Returning,
-    statement: Statement,
+    statement: StatementTriggers,
 }
 
 impl DeleteState {
     pub(crate) fn new(delete: &Delete) -> DeleteState {
         DeleteState {
-            source: Running::new(&delete.source),
+            source: PlanState::new(&delete.source),
             batch: Batch::of(BATCH_ROWS),
             at: 0,
             open: None,
             table: None,
             writer: DeleteWriter::default(),
             returning: Returning::default(),
-            statement: Statement::default(),
+            statement: StatementTriggers::default(),
         }
     }
 
     pub(crate) fn next<'a>(
         &mut self,
         delete: &'a Delete,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(delete.returning.as_ref().map_or(0, Vec::len));
@@ -263,10 +271,10 @@ impl DeleteState {
             None => self.table.insert(cx.table(delete.table.storage)?),
         };
         loop {
-            if cx.owed && !out.is_empty() {
+            if cx.yield_pending && !out.is_empty() {
                 return Ok(Step::Batch);
             }
-            if cx.take_owed() {
+            if cx.take_pending_yield() {
                 return Ok(Step::Yield);
             }
             let rid = match self.open {
@@ -298,7 +306,7 @@ impl DeleteState {
                 }
             };
             self.open = Some(rid);
-            let outcome = match self.returning.is_owed() {
+            let outcome = match self.returning.is_pending() {
                 true => Outcome::Written,
                 false if delete.table.view().is_some() => self.writer.instead(delete, cx)?,
                 false => self.writer.write(delete, table, rid, cx)?,

@@ -7,12 +7,12 @@ use super::{
     unique_violation, without_key, write_failed,
 };
 use crate::batch::{BATCH_ROWS, Batch};
-use crate::context::{Cx, Evaluation, ExecContext, Shared};
+use crate::context::{ExecutionState, ExecutorContext, ResumableEvaluation, StatementContext};
 use crate::eval::eval_in;
-use crate::operator::{Running, Step, pull};
-use crate::trigger::{self, Fired, Firing, Statement};
+use crate::operator::{PlanState, Step, pull};
+use crate::trigger::{self, StatementTriggers, TriggerProgress, TriggeredRow};
 use crate::wait::{Evaluated, ExecError};
-use crate::{Call, Caller, Prepared, Progress, referential, wait};
+use crate::{Call, Caller, Prepared, Progress, constraints, wait};
 use logstead_engine::{RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_sql_catalog::trigger::TriggerEvent;
 use logstead_sql_plan::constraints::{RuleSet, TableTriggers};
@@ -21,7 +21,7 @@ use logstead_sql_plan::{Check, Insert, Node};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_types::Rid;
-use on_conflict::{Conflict, refuse_deferrable};
+use on_conflict::{ConflictOutcome, refuse_deferrable};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -44,12 +44,12 @@ pub(crate) struct InsertWriter {
     /// The proposed row; computed already while `open`.
     row: Vec<Datum>,
     open: bool,
-    proposing: Evaluation,
+    proposing: ResumableEvaluation,
     /// How far a row that BEFORE triggers see has come.
     stage: Stage,
-    firing: Firing,
-    /// What judges the row that they have made.
-    judging: Evaluation,
+    firing: TriggerProgress,
+    /// What checks the row that they have made.
+    judging: ResumableEvaluation,
     /// The row that DO UPDATE made.
     updated: Vec<Datum>,
     is_update: bool,
@@ -58,7 +58,7 @@ pub(crate) struct InsertWriter {
     /// The version that it was made of: not made again after a wait that leaves it.
     computed: Option<(Rid, VersionId)>,
     /// What makes it, and of which version.
-    updating: Evaluation,
+    updating: ResumableEvaluation,
     computing: Option<(Rid, VersionId)>,
     /// Existing row, then proposed row.
     joined: Vec<Datum>,
@@ -77,7 +77,7 @@ impl InsertWriter {
         insert: &'a Insert,
         table: &Arc<Table>,
         source: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Outcome> {
         let relation = &insert.table;
         if relation.view().is_some() {
@@ -100,7 +100,7 @@ impl InsertWriter {
                     for expr in &insert.values {
                         row.push(eval_in(expr, source, cx)?);
                     }
-                    judge(insert, &insert.policies, row, cx)
+                    check_policies_of(insert, &insert.policies, row, cx)
                 });
                 if let Err(absent) = proposed? {
                     return Ok(Outcome::Wait(absent));
@@ -139,13 +139,13 @@ impl InsertWriter {
                 }
                 Err(WriteError::Unique { index, rid }) => {
                     match self.conflict(insert, index, rid, cx)? {
-                        Conflict::Violation => {
+                        ConflictOutcome::Violation => {
                             let row = self.builder.finish();
                             return Err(unique_violation(relation, table, index, row, cx.session));
                         }
-                        Conflict::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
-                        Conflict::Nothing => Outcome::Skipped,
-                        Conflict::Update(rid, update) => {
+                        ConflictOutcome::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
+                        ConflictOutcome::Nothing => Outcome::Skipped,
+                        ConflictOutcome::Update(rid, update) => {
                             match self.update_existing(insert, update, table, rid, cx)? {
                                 Some(outcome) => return Ok(outcome),
                                 // The row in the way is gone: insert after all.
@@ -172,7 +172,7 @@ impl InsertWriter {
         insert: &'a Insert,
         triggers: &TableTriggers,
         source: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Option<Outcome>> {
         let row = &mut self.row;
         if self.stage == Stage::New {
@@ -194,16 +194,16 @@ impl InsertWriter {
                 .firing
                 .row(triggers, event, None, Some(&mut *row), cx)?
             {
-                Fired::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
-                Fired::Skipped => {
+                TriggeredRow::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
+                TriggeredRow::Skipped => {
                     self.stage = Stage::New;
                     return Ok(Some(Outcome::Skipped));
                 }
-                Fired::Goes => self.stage = Stage::Fired,
+                TriggeredRow::Proceed => self.stage = Stage::Fired,
             }
         }
         let judged = self.judging.of(judged_exprs(insert), cx, |cx| {
-            judge(insert, &insert.policies, row, cx)
+            check_policies_of(insert, &insert.policies, row, cx)
         });
         if let Err(absent) = judged? {
             return Ok(Some(Outcome::Wait(absent)));
@@ -217,7 +217,7 @@ impl InsertWriter {
         &mut self,
         insert: &'a Insert,
         source: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Outcome> {
         let row = &mut self.row;
         if self.stage == Stage::New {
@@ -235,12 +235,12 @@ impl InsertWriter {
         }
         let (rules, event) = (insert.rules.as_ref(), TriggerEvent::Insert);
         let fired = self.firing.instead(rules, event, None, Some(row), cx)?;
-        if let Fired::Wait(obstacle) = fired {
+        if let TriggeredRow::Wait(obstacle) = fired {
             return Ok(Outcome::Wait(obstacle));
         }
         self.stage = Stage::New;
         self.is_update = false;
-        if let Fired::Skipped = fired {
+        if let TriggeredRow::Skipped = fired {
             return Ok(Outcome::Skipped);
         }
         cx.affected += 1;
@@ -260,7 +260,7 @@ impl InsertWriter {
     }
 
     /// Has RETURNING see what is hidden of the row that has been written.
-    fn show_hidden(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+    fn show_hidden(&mut self, cx: &mut ExecutorContext<'_>) -> Result<()> {
         let mut version = cx.txn()?.own_version();
         if self.is_update {
             version = version.written_over();
@@ -288,7 +288,7 @@ impl InsertWriter {
 pub(super) fn generate<'a>(
     generated: &'a [(usize, Expr)],
     row: &mut [Datum],
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<()> {
     for (position, expr) in generated {
         let value = eval_in(expr, row, cx)?;
@@ -319,11 +319,11 @@ fn judged_exprs(insert: &Insert) -> impl Iterator<Item = &Expr> {
 }
 
 /// Makes the generated columns of such a row, and asks whether it may be.
-fn judge<'a>(
+fn check_policies_of<'a>(
     insert: &'a Insert,
     policies: &'a [Check],
     row: &mut [Datum],
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<()> {
     generate(&insert.generated, row, cx)?;
     check_policies(&insert.table, policies, row, cx)?;
@@ -333,13 +333,13 @@ fn judge<'a>(
 
 /// State of an INSERT node.
 pub(crate) struct InsertState {
-    pub(crate) source: Running,
+    pub(crate) source: PlanState,
     batch: Batch,
     at: usize,
     table: Option<Arc<Table>>,
     writer: InsertWriter,
     returning: Returning,
-    statement: Statement,
+    statement: StatementTriggers,
 }
 
 /// The events of an INSERT as a whole: that of DO UPDATE too, whether it updates anything or not.
@@ -356,20 +356,20 @@ fn events_of(insert: &Insert) -> Vec<(TriggerEvent, Option<&Arc<RuleSet>>)> {
 impl InsertState {
     pub(crate) fn new(insert: &Insert) -> InsertState {
         InsertState {
-            source: Running::new(&insert.source),
+            source: PlanState::new(&insert.source),
             batch: Batch::of(BATCH_ROWS),
             at: 0,
             table: None,
             writer: InsertWriter::default(),
             returning: Returning::default(),
-            statement: Statement::default(),
+            statement: StatementTriggers::default(),
         }
     }
 
     pub(crate) fn next<'a>(
         &mut self,
         insert: &'a Insert,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(insert.returning.as_ref().map_or(0, Vec::len));
@@ -383,10 +383,10 @@ impl InsertState {
             None => self.table.insert(cx.table(insert.table.storage)?),
         };
         loop {
-            if cx.owed && !out.is_empty() {
+            if cx.yield_pending && !out.is_empty() {
                 return Ok(Step::Batch);
             }
-            if cx.take_owed() {
+            if cx.take_pending_yield() {
                 return Ok(Step::Yield);
             }
             if self.at == self.batch.len() {
@@ -402,13 +402,14 @@ impl InsertState {
                     return Ok(Step::Done);
                 }
             }
-            let outcome = match self.returning.is_owed() {
+            let outcome = match self.returning.is_pending() {
                 true => Outcome::Written,
                 false => self
                     .writer
                     .write(insert, table, self.batch.row(self.at), cx)?,
             };
-            if insert.hidden && !self.returning.is_owed() && matches!(outcome, Outcome::Written) {
+            if insert.hidden && !self.returning.is_pending() && matches!(outcome, Outcome::Written)
+            {
                 self.writer.show_hidden(cx)?;
             }
             let row = self.writer.returned();
@@ -429,12 +430,12 @@ pub struct Inserter {
     prepared: Arc<Prepared>,
     table: Option<Arc<Table>>,
     writer: InsertWriter,
-    shared: Shared,
-    statement: Statement,
+    shared: ExecutionState,
+    statement: StatementTriggers,
     /// It stopped in the middle of a row, for a call.
     stopped: bool,
     /// A call of a trigger that is fired when all is written.
-    called: Option<Box<Call>>,
+    pending_call: Option<Box<Call>>,
 }
 
 impl Inserter {
@@ -447,25 +448,25 @@ impl Inserter {
             prepared,
             table: None,
             writer: InsertWriter::default(),
-            shared: Shared::default(),
-            statement: Statement::default(),
+            shared: ExecutionState::default(),
+            statement: StatementTriggers::default(),
             stopped: false,
-            called: None,
+            pending_call: None,
         })
     }
 
     /// Fires what is fired before the first row. Stops with [`Progress::Call`]: answered, it is called again.
-    pub async fn begin(&mut self, cx: &mut ExecContext<'_>) -> Result<Progress> {
+    pub async fn begin(&mut self, cx: &mut StatementContext<'_>) -> Result<Progress> {
         let prepared = Arc::clone(&self.prepared);
         let Node::Insert(insert) = &prepared.plan().node else {
             return Err(SqlError::internal("an inserter needs an INSERT"));
         };
-        let mut cx = Cx::of(cx, &mut self.shared, false);
+        let mut cx = ExecutorContext::of(cx, &mut self.shared, false);
         while let Some(obstacle) = self.statement.begin(&events_of(insert), &mut cx)? {
             match wait::wait(obstacle, &mut cx).await {
                 Ok(()) => {}
                 Err(ExecError::Call(call)) => {
-                    self.called = Some(call);
+                    self.pending_call = Some(call);
                     return Ok(Progress::Call);
                 }
                 Err(ExecError::Sql(error)) => return Err(error),
@@ -476,7 +477,7 @@ impl Inserter {
 
     /// Inserts the row that the plan's `values` make of `row`; none if a trigger or ON CONFLICT DO NOTHING left it out.
     /// Stops with [`Progress::Call`]: answered, it is called again with the same row.
-    pub async fn push(&mut self, cx: &mut ExecContext<'_>, row: &[Datum]) -> Result<Progress> {
+    pub async fn push(&mut self, cx: &mut StatementContext<'_>, row: &[Datum]) -> Result<Progress> {
         let cancel = cx.cancel;
         let prepared = Arc::clone(&self.prepared);
         let Node::Insert(insert) = &prepared.plan().node else {
@@ -485,7 +486,7 @@ impl Inserter {
         if !std::mem::take(&mut self.stopped) {
             self.writer.start();
         }
-        let mut cx = Cx::of(cx, &mut self.shared, false);
+        let mut cx = ExecutorContext::of(cx, &mut self.shared, false);
         let table = match &self.table {
             Some(table) => table,
             None => self.table.insert(cx.table(insert.table.storage)?),
@@ -498,7 +499,7 @@ impl Inserter {
                 Outcome::Wait(obstacle) => match wait::wait(obstacle, &mut cx).await {
                     Ok(()) => {}
                     Err(ExecError::Call(call)) => {
-                        (self.called, self.stopped) = (Some(call), true);
+                        (self.pending_call, self.stopped) = (Some(call), true);
                         return Ok(Progress::Call);
                     }
                     Err(ExecError::Sql(error)) => return Err(error),
@@ -507,18 +508,18 @@ impl Inserter {
         }
     }
 
-    /// All rows are in: judges what they left to be judged, and fires what is fired then. Stops as [`Inserter::begin`]
+    /// All rows are in: checks what they left to be checked, and fires what is fired then. Stops as [`Inserter::begin`]
     /// does.
-    pub async fn finish(&mut self, cx: &mut ExecContext<'_>) -> Result<Progress> {
+    pub async fn finish(&mut self, cx: &mut StatementContext<'_>) -> Result<Progress> {
         let prepared = Arc::clone(&self.prepared);
         if let Node::Insert(insert) = &prepared.plan().node {
-            let mut cx = Cx::of(cx, &mut self.shared, false);
+            let mut cx = ExecutorContext::of(cx, &mut self.shared, false);
             self.statement.end(&events_of(insert), &mut cx)?;
         }
         if cx.events.has_due()
-            && let Some(call) = referential::judge_due(cx).await?
+            && let Some(call) = constraints::check_due_constraints(cx).await?
         {
-            self.called = Some(call);
+            self.pending_call = Some(call);
             return Ok(Progress::Call);
         }
         Ok(Progress::Done { rows: 0 })
@@ -526,13 +527,13 @@ impl Inserter {
 }
 
 impl Caller for Inserter {
-    fn called(&mut self) -> Option<Box<Call>> {
-        self.called.take()
+    fn take_call(&mut self) -> Option<Box<Call>> {
+        self.pending_call.take()
     }
 
     fn answer(&mut self, call: &Call, rows: VecDeque<Vec<Datum>>) {
         if call.number > 0 {
-            self.shared.answers.insert(call.number, rows);
+            self.shared.call_results.insert(call.number, rows);
         }
     }
 }

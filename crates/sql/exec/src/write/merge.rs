@@ -1,19 +1,20 @@
 //! MERGE: what becomes of each source row, by the first clause whose condition holds.
 //!
-//! A row of the target that somebody else has changed meanwhile is judged anew in READ COMMITTED: if its newest version
-//! still matches, all clauses are tried from the first on; if it does not, or is gone, the source row is one that
-//! nothing matches.
+//! A row of the target that somebody else has changed meanwhile is checked anew in READ COMMITTED: if its newest
+//! version still matches, all clauses are tried from the first on; if it does not, or is gone, the source row is one
+//! that nothing matches.
 
-use super::delete::{Seen, remove};
-use super::update::{Shown, UpdateWriter, fill, row_number, shows_version};
+use super::delete::{DeleteTriggerState, remove};
+use super::update::{TriggeredUpdate, UpdateWriter, fill, row_number, shows_version};
 use super::{
-    InsertWriter, OVERTAKEN, Outcome, Stored, check_policies, exprs_of as policy_exprs, overtaken,
+    InsertWriter, OVERTAKEN, Outcome, TupleModifyResult, check_policies, exprs_of as policy_exprs,
+    triggered_data_change,
 };
 use crate::batch::{BATCH_ROWS, Batch};
-use crate::context::{Cx, Evaluation};
+use crate::context::{ExecutorContext, ResumableEvaluation};
 use crate::eval::holds;
-use crate::operator::{Running, Step, pull};
-use crate::trigger::{self, Statement};
+use crate::operator::{PlanState, Step, pull};
+use crate::trigger::{self, StatementTriggers};
 use crate::wait::Evaluated;
 use logstead_engine::{Row, Table, VersionId};
 use logstead_sql_catalog::trigger::TriggerEvent;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 
 /// What a version of a row of the target comes to.
 #[derive(Clone, Copy)]
-enum Choice {
+enum MergeDecision {
     /// The newest version does not match.
     Unmatched,
     /// No clause wants it.
@@ -39,23 +40,23 @@ enum Choice {
 /// Does what MERGE says of source rows, one at a time.
 #[derive(Default)]
 struct MergeWriter {
-    /// The source row without its row id; the target's columns as of the version that is judged.
+    /// The source row without its row id; the target's columns as of the version that is checked.
     row: Vec<Datum>,
     /// READ COMMITTED has moved on to the newest version.
     newest: bool,
     /// The row that matched does not, or is gone.
     unmatched: bool,
     /// What was chosen, and of which version: not chosen again after a wait that leaves it.
-    chosen: Option<(VersionId, Choice)>,
+    chosen: Option<(VersionId, MergeDecision)>,
     /// What chooses it, and of which version.
-    choosing: Evaluation,
+    choosing: ResumableEvaluation,
     choosing_of: Option<VersionId>,
     /// The clause of a row that nothing matches, once it is chosen; none if no clause wants it.
     inserting: Option<Option<usize>>,
-    choosing_insert: Evaluation,
+    choosing_insert: ResumableEvaluation,
     update: UpdateWriter,
     /// BEFORE DELETE triggers.
-    seen: Seen,
+    seen: DeleteTriggerState,
     /// One for each clause of rows that nothing matches: what a writer remembers is of its own clause's expressions.
     inserts: Vec<InsertWriter>,
 }
@@ -71,7 +72,7 @@ impl MergeWriter {
         self.chosen = None;
         self.choosing_of = None;
         self.inserting = None;
-        self.seen = Seen::default();
+        self.seen = DeleteTriggerState::default();
         self.update.forget_seen();
         Ok(rid)
     }
@@ -82,7 +83,7 @@ impl MergeWriter {
         merge: &'a Merge,
         table: &Arc<Table>,
         rid: Option<Rid>,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Outcome> {
         if self.row.len() < merge.table.columns.len() {
             return Err(SqlError::internal(
@@ -104,7 +105,7 @@ impl MergeWriter {
         merge: &'a Merge,
         table: &Arc<Table>,
         rid: Rid,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Option<Outcome>> {
         if merge.matched.is_empty() {
             return Ok(Some(Outcome::Skipped));
@@ -138,12 +139,12 @@ impl MergeWriter {
             };
             self.chosen = Some((current.version, choice));
             let clause = match choice {
-                Choice::Unmatched => {
+                MergeDecision::Unmatched => {
                     cx.txn()?.pass_turn();
                     return Ok(None);
                 }
-                Choice::Nothing => return cx.skip_row().map(Some),
-                Choice::Clause(at) => merge.matched.get(at),
+                MergeDecision::Nothing => return cx.skip_row().map(Some),
+                MergeDecision::Clause(at) => merge.matched.get(at),
             };
             let action = clause.map(|when| &when.action);
             let shown = match action {
@@ -152,7 +153,7 @@ impl MergeWriter {
                         self.update.show_source(&self.row, current.version);
                         self.update.show(update, triggers, table, &current, cx)?
                     }
-                    None => Shown::Goes,
+                    None => TriggeredUpdate::Proceed,
                 },
                 Some(MergeAction::Delete(rules)) => {
                     match trigger::before(rules.as_ref(), TriggerEvent::Delete) {
@@ -160,23 +161,23 @@ impl MergeWriter {
                             let row = &mut self.row;
                             self.seen.show(triggers, table, &current, row, cx)?
                         }
-                        None => Shown::Goes,
+                        None => TriggeredUpdate::Proceed,
                     }
                 }
-                _ => Shown::Goes,
+                _ => TriggeredUpdate::Proceed,
             };
             match shown {
-                Shown::Goes => {}
-                Shown::Changed => {
+                TriggeredUpdate::Proceed => {}
+                TriggeredUpdate::Changed => {
                     self.newest = true;
                     continue;
                 }
-                Shown::Gone => {
+                TriggeredUpdate::Gone => {
                     cx.txn()?.pass_turn();
                     return Ok(None);
                 }
-                Shown::Twice => return Err(second_time()),
-                Shown::Over(outcome) => return Ok(Some(outcome)),
+                TriggeredUpdate::SelfModified => return Err(second_time()),
+                TriggeredUpdate::Finished(outcome) => return Ok(Some(outcome)),
             }
             let stored = match action {
                 Some(MergeAction::Update(update)) => self.update.store(update, table, &current, cx),
@@ -184,16 +185,16 @@ impl MergeWriter {
                 _ => return cx.skip_row().map(Some),
             };
             let stored = stored.map_err(|error| match error.code() == OVERTAKEN {
-                true => overtaken("updated or deleted"),
+                true => triggered_data_change("updated or deleted"),
                 false => error,
             });
             match stored? {
-                Stored::Done => return Ok(Some(Outcome::Written)),
-                Stored::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
-                Stored::Changed => self.newest = true,
-                Stored::Gone => return Ok(None),
-                Stored::Twice => return Err(second_time()),
-                Stored::Again => {}
+                TupleModifyResult::Done => return Ok(Some(Outcome::Written)),
+                TupleModifyResult::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
+                TupleModifyResult::Changed => self.newest = true,
+                TupleModifyResult::Gone => return Ok(None),
+                TupleModifyResult::SelfModified => return Err(second_time()),
+                TupleModifyResult::Again => {}
             }
         }
     }
@@ -203,17 +204,17 @@ impl MergeWriter {
         &mut self,
         merge: &'a Merge,
         current: &Row<'_>,
-        cx: &mut Cx<'a>,
-    ) -> Evaluated<Choice> {
+        cx: &mut ExecutorContext<'a>,
+    ) -> Evaluated<MergeDecision> {
         if self.newest {
             fill(&merge.table, current.bytes, &mut self.row)?;
             shows_version(&mut self.row, merge.table.columns.len(), current.version);
-            if !crate::guarded::passes(&merge.on, &self.row, cx)? {
-                return Ok(Choice::Unmatched);
+            if !crate::security_quals::passes(&merge.on, &self.row, cx)? {
+                return Ok(MergeDecision::Unmatched);
             }
         }
         let Some(at) = first_of(&merge.matched, &self.row, cx)? else {
-            return Ok(Choice::Nothing);
+            return Ok(MergeDecision::Nothing);
         };
         if let Some(when) = merge.matched.get(at) {
             check_policies(&merge.table, &when.existing, &self.row, cx)?;
@@ -224,7 +225,7 @@ impl MergeWriter {
         {
             self.update.make(update, &self.row, current.bytes, cx)?;
         }
-        Ok(Choice::Clause(at))
+        Ok(MergeDecision::Clause(at))
     }
 
     /// WHEN NOT MATCHED.
@@ -232,7 +233,7 @@ impl MergeWriter {
         &mut self,
         merge: &'a Merge,
         table: &Arc<Table>,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Outcome> {
         let at = match self.inserting {
             Some(at) => at,
@@ -297,7 +298,11 @@ fn events_of(merge: &Merge) -> Vec<(TriggerEvent, Option<&Arc<RuleSet>>)> {
 }
 
 /// The first clause whose condition holds.
-fn first_of<'a>(clauses: &'a [When], row: &[Datum], cx: &mut Cx<'a>) -> Evaluated<Option<usize>> {
+fn first_of<'a>(
+    clauses: &'a [When],
+    row: &[Datum],
+    cx: &mut ExecutorContext<'a>,
+) -> Evaluated<Option<usize>> {
     for (at, when) in clauses.iter().enumerate() {
         let wanted = match &when.condition {
             Some(condition) => holds(condition, row, cx)?,
@@ -341,33 +346,33 @@ fn second_time() -> SqlError {
 
 /// State of a MERGE node.
 pub(crate) struct MergeState {
-    pub(crate) source: Running,
+    pub(crate) source: PlanState,
     batch: Batch,
     at: usize,
     /// The source row at hand, across waits, by the row that it matches.
     open: Option<Option<Rid>>,
     table: Option<Arc<Table>>,
     writer: MergeWriter,
-    statement: Statement,
+    statement: StatementTriggers,
 }
 
 impl MergeState {
     pub(crate) fn new(merge: &Merge) -> MergeState {
         MergeState {
-            source: Running::new(&merge.source),
+            source: PlanState::new(&merge.source),
             batch: Batch::of(BATCH_ROWS),
             at: 0,
             open: None,
             table: None,
             writer: MergeWriter::default(),
-            statement: Statement::default(),
+            statement: StatementTriggers::default(),
         }
     }
 
     pub(crate) fn next<'a>(
         &mut self,
         merge: &'a Merge,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(0);
@@ -380,7 +385,7 @@ impl MergeState {
             None => self.table.insert(cx.table(merge.table.storage)?),
         };
         loop {
-            if cx.take_owed() {
+            if cx.take_pending_yield() {
                 return Ok(Step::Yield);
             }
             let rid = match self.open {

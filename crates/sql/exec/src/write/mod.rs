@@ -19,14 +19,14 @@ pub(crate) use merge::MergeState;
 pub(crate) use update::{UpdateState, UpdateWriter};
 
 use super::batch::Batch;
-use super::context::{Cx, Evaluation};
+use super::context::{ExecutorContext, ResumableEvaluation};
 use super::eval::{as_bool, eval_in, holds, text_of};
 use super::wait::WaitReason;
 use crate::index_keys::{self, RowKeys};
 use crate::wait::Evaluated;
 use logstead_engine::{RowBuilder, RowLock, RowRef, Table, VersionId, WriteError};
 use logstead_sql_catalog::context::Context;
-use logstead_sql_catalog::rights::Told;
+use logstead_sql_catalog::privileges::DetailVisibility;
 use logstead_sql_catalog::{IndexDef, Relation};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Check, CheckKind, PolicyCheck};
@@ -46,7 +46,7 @@ pub(crate) enum Outcome {
 }
 
 /// What became of a version that was to replace or end another one.
-enum Stored {
+enum TupleModifyResult {
     /// It is there.
     Done,
     /// Try again after this.
@@ -56,13 +56,13 @@ enum Stored {
     /// The row is gone.
     Gone,
     /// This statement has changed the row already.
-    Twice,
+    SelfModified,
     /// What was in the way has gone.
     Again,
 }
 
 /// What became of locking a row before triggers see it.
-enum Locked {
+enum TupleLockResult {
     /// Nobody else changes it.
     Done,
     /// Try again after this.
@@ -72,7 +72,7 @@ enum Locked {
     /// The row is gone.
     Gone,
     /// This statement has changed the row already.
-    Twice,
+    SelfModified,
 }
 
 /// Locks a version that BEFORE triggers are to see: what they have done cannot be undone when somebody else turns out
@@ -81,18 +81,18 @@ fn lock_for_triggers(
     table: &Arc<Table>,
     rid: Rid,
     version: VersionId,
-    cx: &mut Cx<'_>,
-) -> Result<Locked> {
+    cx: &mut ExecutorContext<'_>,
+) -> Result<TupleLockResult> {
     match cx
         .txn()?
         .lock_row(table, rid, version, RowLock::NoKeyUpdate)
     {
-        Ok(()) => Ok(Locked::Done),
-        Err(WriteError::Blocked(blocker)) => Ok(Locked::Wait(blocker.into())),
-        Err(WriteError::Absent(absent)) => Ok(Locked::Wait(absent.into())),
-        Err(WriteError::Changed) => Ok(Locked::Changed),
-        Err(WriteError::Gone) => Ok(Locked::Gone),
-        Err(WriteError::SelfModified) => Ok(Locked::Twice),
+        Ok(()) => Ok(TupleLockResult::Done),
+        Err(WriteError::Blocked(blocker)) => Ok(TupleLockResult::Wait(blocker.into())),
+        Err(WriteError::Absent(absent)) => Ok(TupleLockResult::Wait(absent.into())),
+        Err(WriteError::Changed) => Ok(TupleLockResult::Changed),
+        Err(WriteError::Gone) => Ok(TupleLockResult::Gone),
+        Err(WriteError::SelfModified) => Ok(TupleLockResult::SelfModified),
         Err(error) => Err(write_failed(&error)),
     }
 }
@@ -101,14 +101,14 @@ fn lock_for_triggers(
 /// need.
 #[derive(Default)]
 pub(super) struct Returning {
-    owed: bool,
-    evaluation: Evaluation,
+    pending: bool,
+    evaluation: ResumableEvaluation,
 }
 
 impl Returning {
     /// The last row is written, and not given yet.
-    pub(super) fn is_owed(&self) -> bool {
-        self.owed
+    pub(super) fn is_pending(&self) -> bool {
+        self.pending
     }
 
     /// Gives the row that has been written, as `row`, if it was; or says what is in the way of the write or of
@@ -118,7 +118,7 @@ impl Returning {
         outcome: Outcome,
         returning: &'a Option<Vec<Expr>>,
         row: &[Datum],
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Option<WaitReason>> {
         let returning = match (outcome, returning) {
@@ -126,14 +126,14 @@ impl Returning {
             (Outcome::Written, Some(returning)) => returning,
             (Outcome::Written | Outcome::Skipped, _) => return Ok(None),
         };
-        let evaluate = |cx: &mut Cx<'a>| {
+        let evaluate = |cx: &mut ExecutorContext<'a>| {
             for expr in returning {
                 out.push(eval_in(expr, row, cx)?);
             }
             Ok(())
         };
         let given = self.evaluation.of(returning, cx, evaluate)?;
-        self.owed = given.is_err();
+        self.pending = given.is_err();
         match given {
             Ok(()) => {
                 out.end_row();
@@ -231,7 +231,7 @@ pub(crate) fn check_constraints<'a>(
     checks: &'a [Check],
     row: &[Datum],
     given: &[usize],
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<()> {
     for check in checks {
         if as_bool(&eval_in(&check.expr, row, cx)?)? == Some(false) {
@@ -246,7 +246,7 @@ pub(super) fn check_policies<'a>(
     relation: &Relation,
     policies: &'a [Check],
     row: &[Datum],
-    cx: &mut Cx<'a>,
+    cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<()> {
     for policy in policies {
         if !holds(&policy.expr, row, cx)? {
@@ -325,7 +325,8 @@ fn failing_row(
     let told = session.told_of(relation);
     let all = relation.columns.iter().zip(row).enumerate();
     let shown = all.filter(|(at, (column, _))| {
-        let known = told.has(*at) || (given.contains(at) && !matches!(told, Told::Nothing));
+        let known =
+            told.has(*at) || (given.contains(at) && !matches!(told, DetailVisibility::Nothing));
         known && !column.dropped
     });
     let (mut names, mut text) = (String::new(), String::new());
@@ -353,17 +354,18 @@ fn failing_row(
         }
     }
     match told {
-        Told::All => error.detail(format!("Failing row contains ({text}).")),
+        DetailVisibility::All => error.detail(format!("Failing row contains ({text}).")),
         _ if first => error,
         _ => error.detail(format!("Failing row contains ({names}) = ({text}).")),
     }
 }
 
 /// May an error tell the role the key that a row has in an index? Only if it may read all columns of it.
-pub fn tells_key(relation: &Relation, index: &IndexDef, session: &dyn Context) -> bool {
+pub fn may_show_key(relation: &Relation, index: &IndexDef, session: &dyn Context) -> bool {
     let told = session.told_of(relation);
     let mut all = index.columns.iter();
-    matches!(told, Told::All) || all.all(|column| column.position().is_some_and(|p| told.has(p)))
+    matches!(told, DetailVisibility::All)
+        || all.all(|column| column.position().is_some_and(|p| told.has(p)))
 }
 
 /// 23505 for the stored row that would have been the second one. The index may be one that is still being built.
@@ -389,7 +391,7 @@ pub(crate) fn unique_violation(
     )
     .table(&relation.schema_name, &relation.name)
     .constraint(&index.name);
-    let keys = keys.filter(|_| tells_key(relation, index, session));
+    let keys = keys.filter(|_| may_show_key(relation, index, session));
     match keys.map(|keys| keys.described(relation, index, RowRef::new(row), session)) {
         Some(Ok(key)) => error.detail(format!("Key {key} already exists.")),
         Some(Err(error)) => error,
@@ -423,8 +425,8 @@ pub(crate) fn write_failed(error: &WriteError) -> SqlError {
         WriteError::TooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "row is too big")
             .hint("A row with all its columns must be smaller than 256 MB."),
         WriteError::OutOfMemory(error) => out_of_memory(error),
-        WriteError::Fault(error) => logstead_sql_types::error::fault(error),
-        WriteError::Overtaken => overtaken("updated"),
+        WriteError::Fault(error) => logstead_sql_types::error::load_error(error),
+        WriteError::Overtaken => triggered_data_change("updated"),
         WriteError::TooManyCommands => logstead_sql_catalog::too_many_commands(),
         WriteError::Replica => SqlError::new(
             SqlState::READ_ONLY_SQL_TRANSACTION,
@@ -441,7 +443,7 @@ pub(crate) fn write_failed(error: &WriteError) -> SqlError {
 const OVERTAKEN: SqlState = SqlState::new(b"27000");
 
 /// 27000: what the statement has called has changed the row.
-pub(crate) fn overtaken(done: &str) -> SqlError {
+pub(crate) fn triggered_data_change(done: &str) -> SqlError {
     SqlError::new(
         OVERTAKEN,
         format!(

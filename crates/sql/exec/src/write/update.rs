@@ -2,17 +2,17 @@
 
 use super::insert::generate;
 use super::{
-    Locked, Outcome, Returning, Stored, check_constraints, check_not_null, check_policies,
-    encode_changed, encode_full, exprs_of, lock_for_triggers, unique_violation, without_key,
-    write_failed,
+    Outcome, Returning, TupleLockResult, TupleModifyResult, check_constraints, check_not_null,
+    check_policies, encode_changed, encode_full, exprs_of, lock_for_triggers, unique_violation,
+    without_key, write_failed,
 };
 use crate::batch::{BATCH_ROWS, Batch};
-use crate::context::{Cx, Evaluation};
+use crate::context::{ExecutorContext, ResumableEvaluation};
 use crate::eval::eval_in;
-use crate::operator::{Running, Step, pull};
+use crate::operator::{PlanState, Step, pull};
 use crate::scan::OpenRow;
 use crate::stored;
-use crate::trigger::{self, Fired, Firing, Statement};
+use crate::trigger::{self, StatementTriggers, TriggerProgress, TriggeredRow};
 use crate::wait::Evaluated;
 use logstead_engine::{Row, RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_sql_catalog::Relation;
@@ -35,7 +35,7 @@ pub(crate) struct UpdateWriter {
     assigned: Vec<Datum>,
     computed: Option<VersionId>,
     /// What computes them, and from which version.
-    evaluation: Evaluation,
+    evaluation: ResumableEvaluation,
     computing: Option<VersionId>,
     /// That version, while what is computed of it waits for something.
     open: OpenRow,
@@ -46,17 +46,17 @@ pub(crate) struct UpdateWriter {
     /// The new full row, then the source row's other columns.
     returned: Vec<Datum>,
     /// BEFORE triggers of the row.
-    seen: Seen,
+    seen: UpdateTriggerState,
 }
 
 /// How far the BEFORE triggers of a row have come, by the version that they see.
 #[derive(Default)]
-struct Seen {
+struct UpdateTriggerState {
     locked: Option<VersionId>,
     valued: Option<VersionId>,
     fired: Option<VersionId>,
-    firing: Firing,
-    judging: Evaluation,
+    firing: TriggerProgress,
+    judging: ResumableEvaluation,
     /// The new full row.
     row: Vec<Datum>,
     /// A view's row has its new values.
@@ -64,17 +64,17 @@ struct Seen {
 }
 
 /// What is to be done with a version that BEFORE triggers have seen.
-pub(super) enum Shown {
+pub(super) enum TriggeredUpdate {
     /// It is written.
-    Goes,
+    Proceed,
     /// READ COMMITTED: there is a newer version.
     Changed,
     /// It is deleted.
     Gone,
     /// This statement has changed the row already.
-    Twice,
+    SelfModified,
     /// No more is done with the row.
-    Over(Outcome),
+    Finished(Outcome),
 }
 
 /// The row id of a source row, which with the version's token is hidden behind its columns.
@@ -99,7 +99,7 @@ impl UpdateWriter {
         self.newest = false;
         self.sparse = false;
         if self.seen.locked.is_some() || self.seen.assigned {
-            self.seen = Seen::default();
+            self.seen = UpdateTriggerState::default();
             self.evaluation.reset();
         }
         Ok(rid)
@@ -111,7 +111,7 @@ impl UpdateWriter {
         self.computing = None;
         self.open = OpenRow::default();
         // Another statement's expressions.
-        self.evaluation = Evaluation::default();
+        self.evaluation = ResumableEvaluation::default();
         self.newest = false;
         self.sparse = true;
         &mut self.row
@@ -123,7 +123,7 @@ impl UpdateWriter {
         update: &'a Update,
         table: &Arc<Table>,
         rid: Rid,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Outcome> {
         let relation = &update.table;
         let columns = relation.columns.len();
@@ -147,14 +147,14 @@ impl UpdateWriter {
             let triggers = trigger::before(update.rules.as_ref(), TriggerEvent::Update);
             if let Some(triggers) = triggers {
                 match self.show(update, triggers, table, &current, cx)? {
-                    Shown::Goes => {}
-                    Shown::Changed => {
+                    TriggeredUpdate::Proceed => {}
+                    TriggeredUpdate::Changed => {
                         self.newest = true;
                         continue;
                     }
-                    Shown::Gone => return cx.skip_row(),
-                    Shown::Twice => return Ok(Outcome::Skipped),
-                    Shown::Over(outcome) => return Ok(outcome),
+                    TriggeredUpdate::Gone => return cx.skip_row(),
+                    TriggeredUpdate::SelfModified => return Ok(Outcome::Skipped),
+                    TriggeredUpdate::Finished(outcome) => return Ok(outcome),
                 }
             } else if self.computed != Some(current.version) {
                 if self.computing.replace(current.version) != Some(current.version) {
@@ -183,42 +183,46 @@ impl UpdateWriter {
                 continue;
             }
             match self.store(update, table, &current, cx)? {
-                Stored::Done => return Ok(Outcome::Written),
-                Stored::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
-                Stored::Changed => self.newest = true,
-                Stored::Gone | Stored::Twice => return Ok(Outcome::Skipped),
-                Stored::Again => {}
+                TupleModifyResult::Done => return Ok(Outcome::Written),
+                TupleModifyResult::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
+                TupleModifyResult::Changed => self.newest = true,
+                TupleModifyResult::Gone | TupleModifyResult::SelfModified => {
+                    return Ok(Outcome::Skipped);
+                }
+                TupleModifyResult::Again => {}
             }
         }
     }
 
     /// Shows a version and what becomes of it to BEFORE triggers: locks it, computes what is assigned, fires them one
-    /// by one, and judges the row that they have made.
+    /// by one, and checks the row that they have made.
     pub(super) fn show<'a>(
         &mut self,
         update: &'a Update,
         triggers: &TableTriggers,
         table: &Arc<Table>,
         current: &Row<'_>,
-        cx: &mut Cx<'a>,
-    ) -> Result<Shown> {
+        cx: &mut ExecutorContext<'a>,
+    ) -> Result<TriggeredUpdate> {
         let relation = &update.table;
         let version = Some(current.version);
         if self.computed == version {
-            return Ok(Shown::Goes);
+            return Ok(TriggeredUpdate::Proceed);
         }
         if self.seen.locked != version {
             match lock_for_triggers(table, current.rid, current.version, cx)? {
-                Locked::Done => {
-                    self.seen = Seen::default();
+                TupleLockResult::Done => {
+                    self.seen = UpdateTriggerState::default();
                     self.seen.locked = version;
                     // MERGE may have come with the expressions of another clause.
-                    self.evaluation = Evaluation::default();
+                    self.evaluation = ResumableEvaluation::default();
                 }
-                Locked::Wait(obstacle) => return Ok(Shown::Over(Outcome::Wait(obstacle))),
-                Locked::Changed => return Ok(Shown::Changed),
-                Locked::Gone => return Ok(Shown::Gone),
-                Locked::Twice => return Ok(Shown::Twice),
+                TupleLockResult::Wait(obstacle) => {
+                    return Ok(TriggeredUpdate::Finished(Outcome::Wait(obstacle)));
+                }
+                TupleLockResult::Changed => return Ok(TriggeredUpdate::Changed),
+                TupleLockResult::Gone => return Ok(TriggeredUpdate::Gone),
+                TupleLockResult::SelfModified => return Ok(TriggeredUpdate::SelfModified),
             }
         }
         // A scan gives what the statement reads; triggers see all of it.
@@ -233,7 +237,7 @@ impl UpdateWriter {
             let exprs = given.iter().map(|(_, expr)| expr);
             let exprs = exprs.chain(update.recheck.exprs());
             let valued = evaluation.of(exprs, cx, |cx| {
-                if newest && !crate::guarded::passes(&update.recheck, &self.row, cx)? {
+                if newest && !crate::security_quals::passes(&update.recheck, &self.row, cx)? {
                     return Ok(false);
                 }
                 let row = self.row.get(..relation.columns.len());
@@ -250,8 +254,8 @@ impl UpdateWriter {
             self.evaluation = evaluation;
             match valued? {
                 Ok(true) => self.seen.valued = version,
-                Ok(false) => return cx.skip_row().map(Shown::Over),
-                Err(absent) => return Ok(Shown::Over(Outcome::Wait(absent))),
+                Ok(false) => return cx.skip_row().map(TriggeredUpdate::Finished),
+                Err(absent) => return Ok(TriggeredUpdate::Finished(Outcome::Wait(absent))),
             }
         }
         if self.seen.fired != version {
@@ -259,9 +263,11 @@ impl UpdateWriter {
             let new = Some(&mut self.seen.row);
             let event = TriggerEvent::Update;
             match self.seen.firing.row(triggers, event, old, new, cx)? {
-                Fired::Wait(obstacle) => return Ok(Shown::Over(Outcome::Wait(obstacle))),
-                Fired::Skipped => return cx.skip_row().map(Shown::Over),
-                Fired::Goes => self.seen.fired = version,
+                TriggeredRow::Wait(obstacle) => {
+                    return Ok(TriggeredUpdate::Finished(Outcome::Wait(obstacle)));
+                }
+                TriggeredRow::Skipped => return cx.skip_row().map(TriggeredUpdate::Finished),
+                TriggeredRow::Proceed => self.seen.fired = version,
             }
         }
         // All generated columns: any other may be another now.
@@ -277,19 +283,19 @@ impl UpdateWriter {
             check_constraints(relation, &update.checks, row, &update.given, cx)
         });
         if let Err(absent) = judged? {
-            return Ok(Shown::Over(Outcome::Wait(absent)));
+            return Ok(TriggeredUpdate::Finished(Outcome::Wait(absent)));
         }
         self.returned.clear();
         self.returned.extend_from_slice(row);
         let others = self.row.get(relation.columns.len()..).unwrap_or_default();
         self.returned.extend_from_slice(others);
         self.computed = version;
-        Ok(Shown::Goes)
+        Ok(TriggeredUpdate::Proceed)
     }
 
     /// Shows a view's row, which is the source row, and what becomes of it to the view's triggers, which do what is to
     /// be done.
-    fn instead<'a>(&mut self, update: &'a Update, cx: &mut Cx<'a>) -> Result<Outcome> {
+    fn instead<'a>(&mut self, update: &'a Update, cx: &mut ExecutorContext<'a>) -> Result<Outcome> {
         let width = update.table.columns.len();
         if !self.seen.assigned {
             let mut evaluation = std::mem::take(&mut self.evaluation);
@@ -314,9 +320,9 @@ impl UpdateWriter {
         let old = self.row.get(..width);
         let new = Some(&mut self.seen.row);
         match self.seen.firing.instead(rules, event, old, new, cx)? {
-            Fired::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
-            Fired::Skipped => return Ok(Outcome::Skipped),
-            Fired::Goes => {}
+            TriggeredRow::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
+            TriggeredRow::Skipped => return Ok(Outcome::Skipped),
+            TriggeredRow::Proceed => {}
         }
         cx.affected += 1;
         self.returned.clone_from(&self.seen.row);
@@ -337,7 +343,7 @@ impl UpdateWriter {
 
     /// Forgets what triggers have seen: another source row follows.
     pub(super) fn forget_seen(&mut self) {
-        self.seen = Seen::default();
+        self.seen = UpdateTriggerState::default();
         self.computed = None;
     }
 
@@ -348,7 +354,7 @@ impl UpdateWriter {
         update: &'a Update,
         source: &[Datum],
         current: RowRef<'_>,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Evaluated<()> {
         self.row.clear();
         self.row.extend_from_slice(source);
@@ -362,8 +368,8 @@ impl UpdateWriter {
         update: &Update,
         table: &Arc<Table>,
         current: &Row<'_>,
-        cx: &mut Cx<'_>,
-    ) -> Result<Stored> {
+        cx: &mut ExecutorContext<'_>,
+    ) -> Result<TupleModifyResult> {
         let relation = &update.table;
         let rid = current.rid;
         let assigned = &self.assigned;
@@ -392,18 +398,18 @@ impl UpdateWriter {
                 }
                 let own = cx.txn()?.own_version();
                 shows_version(&mut self.returned, relation.columns.len(), own);
-                Ok(Stored::Done)
+                Ok(TupleModifyResult::Done)
             }
-            Err(WriteError::Blocked(blocker)) => Ok(Stored::Wait(blocker.into())),
-            Err(WriteError::Absent(absent)) => Ok(Stored::Wait(absent.into())),
-            Err(WriteError::Changed) => Ok(Stored::Changed),
-            Err(WriteError::Gone) => Ok(Stored::Gone),
-            Err(WriteError::SelfModified) => Ok(Stored::Twice),
+            Err(WriteError::Blocked(blocker)) => Ok(TupleModifyResult::Wait(blocker.into())),
+            Err(WriteError::Absent(absent)) => Ok(TupleModifyResult::Wait(absent.into())),
+            Err(WriteError::Changed) => Ok(TupleModifyResult::Changed),
+            Err(WriteError::Gone) => Ok(TupleModifyResult::Gone),
+            Err(WriteError::SelfModified) => Ok(TupleModifyResult::SelfModified),
             // An index that was being built stood in the way, and has been given up since: once more.
             Err(WriteError::Unique { index, .. } | WriteError::NoKey { index })
                 if table.index(index).is_none() =>
             {
-                Ok(Stored::Again)
+                Ok(TupleModifyResult::Again)
             }
             Err(WriteError::Unique { index, .. }) => {
                 let row = self.builder.finish();
@@ -421,13 +427,13 @@ impl UpdateWriter {
         &mut self,
         update: &'a Update,
         current: &Row<'_>,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Evaluated<bool> {
         if self.newest {
             fill(&update.table, current.bytes, &mut self.row)?;
             shows_version(&mut self.row, update.table.columns.len(), current.version);
             self.sparse = false;
-            if !crate::guarded::passes(&update.recheck, &self.row, cx)? {
+            if !crate::security_quals::passes(&update.recheck, &self.row, cx)? {
                 return Ok(false);
             }
         }
@@ -440,7 +446,7 @@ impl UpdateWriter {
         &mut self,
         update: &'a Update,
         current: RowRef<'_>,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Evaluated<()> {
         self.assigned.clear();
         let relation = &update.table;
@@ -530,7 +536,7 @@ pub(super) fn fill(relation: &Relation, current: RowRef<'_>, row: &mut [Datum]) 
 
 /// State of an UPDATE node.
 pub(crate) struct UpdateState {
-    pub(crate) source: Running,
+    pub(crate) source: PlanState,
     batch: Batch,
     at: usize,
     /// The row being updated, across waits.
@@ -538,27 +544,27 @@ pub(crate) struct UpdateState {
     table: Option<Arc<Table>>,
     writer: UpdateWriter,
     returning: Returning,
-    statement: Statement,
+    statement: StatementTriggers,
 }
 
 impl UpdateState {
     pub(crate) fn new(update: &Update) -> UpdateState {
         UpdateState {
-            source: Running::new(&update.source),
+            source: PlanState::new(&update.source),
             batch: Batch::of(BATCH_ROWS),
             at: 0,
             open: None,
             table: None,
             writer: UpdateWriter::default(),
             returning: Returning::default(),
-            statement: Statement::default(),
+            statement: StatementTriggers::default(),
         }
     }
 
     pub(crate) fn next<'a>(
         &mut self,
         update: &'a Update,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(update.returning.as_ref().map_or(0, Vec::len));
@@ -572,10 +578,10 @@ impl UpdateState {
             None => self.table.insert(cx.table(update.table.storage)?),
         };
         loop {
-            if cx.owed && !out.is_empty() {
+            if cx.yield_pending && !out.is_empty() {
                 return Ok(Step::Batch);
             }
-            if cx.take_owed() {
+            if cx.take_pending_yield() {
                 return Ok(Step::Yield);
             }
             let rid = match self.open {
@@ -602,7 +608,7 @@ impl UpdateState {
                 }
             };
             self.open = Some(rid);
-            let outcome = match self.returning.is_owed() {
+            let outcome = match self.returning.is_pending() {
                 true => Outcome::Written,
                 false if update.table.view().is_some() => self.writer.instead(update, cx)?,
                 false => self.writer.write(update, table, rid, cx)?,

@@ -5,11 +5,11 @@
 
 use super::super::AggregateState;
 use super::super::numbers::bad_args;
-use super::{Scales, State};
+use super::{BoxedState, Scales};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Numeric};
 
-pub(super) fn moments(what: What) -> State {
+pub(super) fn moments(what: MomentKind) -> BoxedState {
     Box::new(Moments {
         count: 0,
         sum: Numeric::ZERO,
@@ -19,7 +19,7 @@ pub(super) fn moments(what: What) -> State {
     })
 }
 
-pub(super) fn float_moments(what: What) -> State {
+pub(super) fn float_moments(what: MomentKind) -> BoxedState {
     Box::new(FloatMoments {
         n: 0.0,
         sum: 0.0,
@@ -29,7 +29,7 @@ pub(super) fn float_moments(what: What) -> State {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum MomentKind {
     Avg,
     VarPop,
     VarSamp,
@@ -43,7 +43,7 @@ pub(super) struct Moments {
     pub(super) sum: Numeric,
     pub(super) squares: Option<Numeric>,
     pub(super) scales: Scales,
-    pub(super) what: What,
+    pub(super) what: MomentKind,
 }
 
 fn as_numeric(d: &Datum) -> Result<Numeric> {
@@ -90,7 +90,7 @@ impl AggregateState for Moments {
         Ok(true)
     }
     fn value(&self) -> Result<Datum> {
-        let sample = matches!(self.what, What::VarSamp | What::StddevSamp);
+        let sample = matches!(self.what, MomentKind::VarSamp | MomentKind::StddevSamp);
         if self.count == 0 || (sample && self.count == 1) {
             return Ok(Datum::Null);
         }
@@ -109,7 +109,7 @@ impl AggregateState for Moments {
         let m = Numeric::from(if sample { self.count - 1 } else { self.count });
         let variance = top.div(&n.mul(&m)?)?;
         Ok(Datum::numeric(
-            if matches!(self.what, What::StddevPop | What::StddevSamp) {
+            if matches!(self.what, MomentKind::StddevPop | MomentKind::StddevSamp) {
                 // As many digits as the division gave.
                 variance.root(variance.scale().unwrap_or(0))
             } else {
@@ -124,7 +124,7 @@ struct FloatMoments {
     n: f64,
     sum: f64,
     sxx: f64,
-    what: What,
+    what: MomentKind,
 }
 
 impl AggregateState for FloatMoments {
@@ -151,16 +151,16 @@ impl AggregateState for FloatMoments {
         Ok(())
     }
     fn value(&self) -> Result<Datum> {
-        let sample = matches!(self.what, What::VarSamp | What::StddevSamp);
+        let sample = matches!(self.what, MomentKind::VarSamp | MomentKind::StddevSamp);
         if self.n == 0.0 || (sample && self.n <= 1.0) {
             return Ok(Datum::Null);
         }
         Ok(Datum::Float8(match self.what {
-            What::Avg => self.sum / self.n,
-            What::VarPop => self.sxx / self.n,
-            What::VarSamp => self.sxx / (self.n - 1.0),
-            What::StddevPop => (self.sxx / self.n).sqrt(),
-            What::StddevSamp => (self.sxx / (self.n - 1.0)).sqrt(),
+            MomentKind::Avg => self.sum / self.n,
+            MomentKind::VarPop => self.sxx / self.n,
+            MomentKind::VarSamp => self.sxx / (self.n - 1.0),
+            MomentKind::StddevPop => (self.sxx / self.n).sqrt(),
+            MomentKind::StddevSamp => (self.sxx / (self.n - 1.0)).sqrt(),
         }))
     }
 }

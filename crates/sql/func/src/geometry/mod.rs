@@ -15,14 +15,14 @@ use logstead_sql_types::value::oid::{ANYELEMENT, INT4};
 use logstead_types::SqlState;
 
 /// What a function takes.
-trait Argument: Sized {
+trait FromDatum: Sized {
     fn of(datum: &Datum) -> Option<&Self>;
 }
 
 macro_rules! argument {
     ($($shape:ident: $variant:ident;)*) => {
         $(
-            impl Argument for $shape {
+            impl FromDatum for $shape {
                 fn of(datum: &Datum) -> Option<&$shape> {
                     match datum {
                         Datum::Geometry(v) => match &**v {
@@ -34,7 +34,7 @@ macro_rules! argument {
                 }
             }
 
-            impl Give for $shape {
+            impl IntoDatum for $shape {
                 fn give(self) -> Datum {
                     Geometry::$variant(self).datum()
                 }
@@ -53,7 +53,7 @@ argument! {
     Circle: Circle;
 }
 
-impl Argument for f64 {
+impl FromDatum for f64 {
     fn of(datum: &Datum) -> Option<&f64> {
         match datum {
             Datum::Float8(v) => Some(v),
@@ -62,7 +62,7 @@ impl Argument for f64 {
     }
 }
 
-impl Argument for i32 {
+impl FromDatum for i32 {
     fn of(datum: &Datum) -> Option<&i32> {
         match datum {
             Datum::Int4(v) => Some(v),
@@ -72,35 +72,38 @@ impl Argument for i32 {
 }
 
 /// What a function gives.
-trait Give {
+trait IntoDatum {
     fn give(self) -> Datum;
 }
 
-impl Give for bool {
+impl IntoDatum for bool {
     fn give(self) -> Datum {
         Datum::Bool(self)
     }
 }
 
-impl Give for f64 {
+impl IntoDatum for f64 {
     fn give(self) -> Datum {
         Datum::Float8(self)
     }
 }
 
-impl Give for i32 {
+impl IntoDatum for i32 {
     fn give(self) -> Datum {
         Datum::Int4(self)
     }
 }
 
-impl<T: Give> Give for Option<T> {
+impl<T: IntoDatum> IntoDatum for Option<T> {
     fn give(self) -> Datum {
         self.map_or(Datum::Null, T::give)
     }
 }
 
-fn with_one<A: Argument, R: Give>(a: &[Datum], f: impl FnOnce(&A) -> Result<R>) -> Result<Datum> {
+fn with_one<A: FromDatum, R: IntoDatum>(
+    a: &[Datum],
+    f: impl FnOnce(&A) -> Result<R>,
+) -> Result<Datum> {
     match a {
         [x] => match A::of(x) {
             Some(x) => f(x).map(R::give),
@@ -110,7 +113,7 @@ fn with_one<A: Argument, R: Give>(a: &[Datum], f: impl FnOnce(&A) -> Result<R>) 
     }
 }
 
-fn with_two<A: Argument, B: Argument, R: Give>(
+fn with_two<A: FromDatum, B: FromDatum, R: IntoDatum>(
     a: &[Datum],
     f: impl FnOnce(&A, &B) -> Result<R>,
 ) -> Result<Datum> {

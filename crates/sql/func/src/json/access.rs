@@ -5,7 +5,7 @@ use crate::numbers::bad_args;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::value::Datum;
-use logstead_sql_types::value::build::Room;
+use logstead_sql_types::value::build::MemoryReservation;
 use logstead_sql_types::value::json::{JsonType, View};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -171,12 +171,12 @@ fn exists_of(a: &[Datum], all: bool) -> Result<Datum> {
     // Of an array all strings are looked at for a key: for many keys they are hashed once.
     let (_room, strings) = match view.kind() {
         JsonType::Array if keys.len() > SEARCHED_KEYS_MAX => {
-            let room = Room::of(view.elements().count() * HASHED_STRING_BYTES)?;
+            let room = MemoryReservation::of(view.elements().count() * HASHED_STRING_BYTES)?;
             let strings = view.elements().filter(|e| e.kind() == JsonType::String);
             let strings: HashSet<&str> = strings.map(|e| e.as_str()).collect();
             (room, Some(strings))
         }
-        _ => (Room::default(), None),
+        _ => (MemoryReservation::default(), None),
     };
     for (i, key) in keys.iter().filter(|k| !k.is_null()).enumerate() {
         if i % 1024 == 1023 {

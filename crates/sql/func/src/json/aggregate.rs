@@ -6,7 +6,7 @@ use crate::numbers::bad_args;
 use crate::{Aggregate, AggregateState, FunctionContext};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::build::Builder;
-use logstead_sql_types::value::json::Build;
+use logstead_sql_types::value::json::JsonbValue;
 use logstead_sql_types::value::json::text::append_string;
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::{Datum, Jsonb, Oid, SqlType};
@@ -30,11 +30,11 @@ const fn a(
 }
 
 fn text(types: &[SqlType]) -> Box<dyn AggregateState> {
-    Box::new(Text::new(types))
+    Box::new(JsonAgg::new(types))
 }
 
 fn binary(types: &[SqlType]) -> Box<dyn AggregateState> {
-    Box::new(Binary::new(types))
+    Box::new(JsonbAgg::new(types))
 }
 
 /// `json_agg`
@@ -56,14 +56,14 @@ fn null_key() -> SqlError {
 }
 
 /// json: the text so far, without its closing bracket.
-struct Text {
+struct JsonAgg {
     types: Vec<SqlType>,
     out: Builder,
 }
 
-impl Text {
-    fn new(types: &[SqlType]) -> Text {
-        Text {
+impl JsonAgg {
+    fn new(types: &[SqlType]) -> JsonAgg {
+        JsonAgg {
             types: types.to_vec(),
             out: Builder::default(),
         }
@@ -78,7 +78,7 @@ impl Text {
     }
 }
 
-impl AggregateState for Text {
+impl AggregateState for JsonAgg {
     fn add(&mut self, _: &[Datum]) -> Result<()> {
         Err(no_session())
     }
@@ -126,16 +126,16 @@ impl AggregateState for Text {
 }
 
 /// jsonb: the values so far, with their keys if there are some.
-struct Binary {
+struct JsonbAgg {
     types: Vec<SqlType>,
     keys: Vec<String>,
     values: Vec<Jsonb>,
     bytes: usize,
 }
 
-impl Binary {
-    fn new(types: &[SqlType]) -> Binary {
-        Binary {
+impl JsonbAgg {
+    fn new(types: &[SqlType]) -> JsonbAgg {
+        JsonbAgg {
             types: types.to_vec(),
             keys: Vec::new(),
             values: Vec::new(),
@@ -144,7 +144,7 @@ impl Binary {
     }
 }
 
-impl AggregateState for Binary {
+impl AggregateState for JsonbAgg {
     fn add(&mut self, _: &[Datum]) -> Result<()> {
         Err(no_session())
     }
@@ -173,12 +173,15 @@ impl AggregateState for Binary {
         if self.values.is_empty() {
             return Ok(Datum::Null);
         }
-        let values = self.values.iter().map(|value| Build::View(value.view()));
+        let values = self
+            .values
+            .iter()
+            .map(|value| JsonbValue::View(value.view()));
         let whole = if self.types.len() == 2 {
             let keys = self.keys.iter().map(|key| Cow::Borrowed(key.as_str()));
-            Build::Object(keys.zip(values).collect())
+            JsonbValue::Object(keys.zip(values).collect())
         } else {
-            Build::Array(values.collect())
+            JsonbValue::Array(values.collect())
         };
         whole.finish().map(Datum::Jsonb)
     }

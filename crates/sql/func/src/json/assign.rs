@@ -4,7 +4,7 @@
 use crate::numbers::bad_args;
 use crate::{Body, Function, Volatility, function};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::json::{Build, JsonType, View};
+use logstead_sql_types::value::json::{JsonType, JsonbValue, View};
 use logstead_sql_types::value::{Datum, oid};
 use logstead_types::SqlState;
 use std::borrow::Cow;
@@ -40,8 +40,8 @@ fn set_element(a: &[Datum]) -> Result<Datum> {
         path.push(step.as_str()?);
     }
     let value = match value {
-        Datum::Null => Build::Null,
-        value => Build::View(value.as_jsonb()?),
+        Datum::Null => JsonbValue::Null,
+        value => JsonbValue::View(value.as_jsonb()?),
     };
     let made = match document {
         Datum::Null if *array => set_in_array(Vec::new(), &path, 0, value)?,
@@ -56,15 +56,20 @@ fn number(step: &str) -> Option<i32> {
     super::access::subscript(step)
 }
 
-fn set<'a>(view: View<'a>, path: &[&'a str], level: usize, value: Build<'a>) -> Result<Build<'a>> {
+fn set<'a>(
+    view: View<'a>,
+    path: &[&'a str],
+    level: usize,
+    value: JsonbValue<'a>,
+) -> Result<JsonbValue<'a>> {
     match view.kind() {
         JsonType::Object => {
             let members = view.members();
-            let members = members.map(|(key, value)| (key.into(), Build::View(value)));
+            let members = members.map(|(key, value)| (key.into(), JsonbValue::View(value)));
             set_in_object(members.collect(), path, level, value)
         }
         JsonType::Array => set_in_array(
-            view.elements().map(Build::View).collect(),
+            view.elements().map(JsonbValue::View).collect(),
             path,
             level,
             value,
@@ -79,16 +84,16 @@ fn set<'a>(view: View<'a>, path: &[&'a str], level: usize, value: Build<'a>) -> 
 
 /// What stands at a place: the value, or what was there with the value further in.
 fn inner<'a>(
-    before: Option<Build<'a>>,
+    before: Option<JsonbValue<'a>>,
     path: &[&'a str],
     level: usize,
-    value: Build<'a>,
-) -> Result<Build<'a>> {
+    value: JsonbValue<'a>,
+) -> Result<JsonbValue<'a>> {
     if level + 1 == path.len() {
         return Ok(value);
     }
     match (before, path.get(level + 1)) {
-        (Some(Build::View(view)), _) => set(view, path, level + 1, value),
+        (Some(JsonbValue::View(view)), _) => set(view, path, level + 1, value),
         // Nothing there: what the next step is tells what it is a step in.
         (_, Some(step)) => match number(step) {
             Some(index) => {
@@ -103,30 +108,30 @@ fn inner<'a>(
 }
 
 fn set_in_object<'a>(
-    mut members: Vec<(Cow<'a, str>, Build<'a>)>,
+    mut members: Vec<(Cow<'a, str>, JsonbValue<'a>)>,
     path: &[&'a str],
     level: usize,
-    value: Build<'a>,
-) -> Result<Build<'a>> {
+    value: JsonbValue<'a>,
+) -> Result<JsonbValue<'a>> {
     let key = *path
         .get(level)
         .ok_or_else(|| SqlError::internal("a path that ends too early"))?;
     match members.iter_mut().find(|(name, _)| name == key) {
         Some((_, slot)) => {
-            let before = std::mem::replace(slot, Build::Null);
+            let before = std::mem::replace(slot, JsonbValue::Null);
             *slot = inner(Some(before), path, level, value)?;
         }
         None => members.push((key.into(), inner(None, path, level, value)?)),
     }
-    Ok(Build::Object(members))
+    Ok(JsonbValue::Object(members))
 }
 
 fn set_in_array<'a>(
-    items: Vec<Build<'a>>,
+    items: Vec<JsonbValue<'a>>,
     path: &[&'a str],
     level: usize,
-    value: Build<'a>,
-) -> Result<Build<'a>> {
+    value: JsonbValue<'a>,
+) -> Result<JsonbValue<'a>> {
     let step = *path
         .get(level)
         .ok_or_else(|| SqlError::internal("a path that ends too early"))?;
@@ -153,12 +158,12 @@ fn set_in_array<'a>(
 
 /// Puts the value, or what leads to it, at a place of an array.
 fn put<'a>(
-    mut items: Vec<Build<'a>>,
+    mut items: Vec<JsonbValue<'a>>,
     at: usize,
     path: &[&'a str],
     level: usize,
-    value: Build<'a>,
-) -> Result<Build<'a>> {
+    value: JsonbValue<'a>,
+) -> Result<JsonbValue<'a>> {
     if at >= ELEMENTS_MAX {
         return Err(SqlError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
@@ -167,15 +172,15 @@ fn put<'a>(
     }
     match items.get_mut(at) {
         Some(slot) => {
-            let before = std::mem::replace(slot, Build::Null);
+            let before = std::mem::replace(slot, JsonbValue::Null);
             *slot = inner(Some(before), path, level, value)?;
         }
         None => {
             while items.len() < at {
-                items.push(Build::Null);
+                items.push(JsonbValue::Null);
             }
             items.push(inner(None, path, level, value)?);
         }
     }
-    Ok(Build::Array(items))
+    Ok(JsonbValue::Array(items))
 }

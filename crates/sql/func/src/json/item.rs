@@ -1,44 +1,44 @@
 //! Items that a jsonpath finds: parts of the value, values made on the way, dates and times.
 
-use super::moment::Moment;
+use super::datetime::JsonDatetime;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::json::{Build, JsonType, Jsonb, View};
+use logstead_sql_types::value::json::{JsonType, Jsonb, JsonbValue, View};
 
 /// An item found: a part of the value, or one made on the way.
 #[derive(Clone)]
 pub(super) enum Item<'a> {
     View(View<'a>),
-    Made(Jsonb),
+    Owned(Jsonb),
     /// A date or a time, and the string that it is outside of the path.
-    Moment(Moment, Jsonb),
+    Datetime(JsonDatetime, Jsonb),
 }
 
 impl<'a> Item<'a> {
-    pub(super) fn of(build: Build<'_>) -> Result<Item<'a>> {
-        build.finish().map(Item::Made)
+    pub(super) fn of(build: JsonbValue<'_>) -> Result<Item<'a>> {
+        build.finish().map(Item::Owned)
     }
 
     pub(super) fn view(&self) -> View<'_> {
         match self {
             Item::View(view) => *view,
-            Item::Made(value) | Item::Moment(_, value) => value.view(),
+            Item::Owned(value) | Item::Datetime(_, value) => value.view(),
         }
     }
 
     pub(super) fn to_jsonb(&self) -> Jsonb {
         match self {
             Item::View(view) => view.to_jsonb(),
-            Item::Made(value) | Item::Moment(_, value) => value.clone(),
+            Item::Owned(value) | Item::Datetime(_, value) => value.clone(),
         }
     }
 
     pub(super) fn elements(&self) -> Vec<Item<'a>> {
         match self {
             Item::View(view) => view.elements().map(Item::View).collect(),
-            Item::Made(value) | Item::Moment(_, value) => value
+            Item::Owned(value) | Item::Datetime(_, value) => value
                 .view()
                 .elements()
-                .map(|e| Item::Made(e.to_jsonb()))
+                .map(|e| Item::Owned(e.to_jsonb()))
                 .collect(),
         }
     }
@@ -46,10 +46,10 @@ impl<'a> Item<'a> {
     pub(super) fn values(&self) -> Vec<Item<'a>> {
         match self {
             Item::View(view) => view.members().map(|m| Item::View(m.1)).collect(),
-            Item::Made(value) | Item::Moment(_, value) => value
+            Item::Owned(value) | Item::Datetime(_, value) => value
                 .view()
                 .members()
-                .map(|m| Item::Made(m.1.to_jsonb()))
+                .map(|m| Item::Owned(m.1.to_jsonb()))
                 .collect(),
         }
     }
@@ -57,8 +57,8 @@ impl<'a> Item<'a> {
     pub(super) fn member(&self, key: &str) -> Option<Item<'a>> {
         match self {
             Item::View(view) => view.member(key).map(Item::View),
-            Item::Made(value) | Item::Moment(_, value) => {
-                value.view().member(key).map(|v| Item::Made(v.to_jsonb()))
+            Item::Owned(value) | Item::Datetime(_, value) => {
+                value.view().member(key).map(|v| Item::Owned(v.to_jsonb()))
             }
         }
     }
@@ -68,15 +68,15 @@ impl<'a> Item<'a> {
     }
 
     /// A date or a time.
-    pub(super) fn of_moment(moment: Moment) -> Result<Item<'a>> {
-        let text = Build::string(moment.text()).finish()?;
-        Ok(Item::Moment(moment, text))
+    pub(super) fn of_moment(moment: JsonDatetime) -> Result<Item<'a>> {
+        let text = JsonbValue::string(moment.text()).finish()?;
+        Ok(Item::Datetime(moment, text))
     }
 
     /// The string that it is: what a path has made of one with `.datetime()` is none.
     pub(super) fn as_str(&self) -> Option<View<'_>> {
         match self {
-            Item::Moment(..) => None,
+            Item::Datetime(..) => None,
             other => Some(other.view()).filter(|view| view.kind() == JsonType::String),
         }
     }

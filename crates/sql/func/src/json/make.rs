@@ -9,8 +9,8 @@ use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::Dim;
 use logstead_sql_types::value::build::Builder;
-use logstead_sql_types::value::json::{Build, text};
-use logstead_sql_types::value::record::{is_record, shape_of, type_of_value};
+use logstead_sql_types::value::json::{JsonbValue, text};
+use logstead_sql_types::value::record::{is_record, tuple_desc_of, type_of_value};
 use logstead_sql_types::value::{
     Array, Datum, Jsonb, Numeric, OutputStyle, SqlType, info, oid, text_io,
 };
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// How values of a type are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum JsonTypeCategory {
     Bool,
     Number,
     Moment,
@@ -31,25 +31,25 @@ enum Form {
     Text,
 }
 
-fn form(ty: SqlType) -> Form {
+fn form(ty: SqlType) -> JsonTypeCategory {
     match ty.oid {
-        oid::BOOL => Form::Bool,
+        oid::BOOL => JsonTypeCategory::Bool,
         oid::INT2 | oid::INT4 | oid::INT8 | oid::FLOAT4 | oid::FLOAT8 | oid::NUMERIC => {
-            Form::Number
+            JsonTypeCategory::Number
         }
-        oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ => Form::Moment,
-        oid::JSON => Form::Json,
+        oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ => JsonTypeCategory::Moment,
+        oid::JSON => JsonTypeCategory::Json,
         // An hstore is such a document.
-        oid::JSONB | oid::HSTORE => Form::Jsonb,
-        _ if is_record(ty.oid) => Form::Record,
-        _ if info::element_of(ty.oid).is_some() => Form::Array,
-        _ => Form::Text,
+        oid::JSONB | oid::HSTORE => JsonTypeCategory::Jsonb,
+        _ if is_record(ty.oid) => JsonTypeCategory::Record,
+        _ if info::element_of(ty.oid).is_some() => JsonTypeCategory::Array,
+        _ => JsonTypeCategory::Text,
     }
 }
 
 /// True for arrays and records: aggregates put each on a line of its own.
 pub(super) fn is_structured(ty: SqlType) -> bool {
-    matches!(form(ty), Form::Array | Form::Record)
+    matches!(form(ty), JsonTypeCategory::Array | JsonTypeCategory::Record)
 }
 
 /// The text of a date or timestamp as ISO 8601 has it.
@@ -82,7 +82,7 @@ fn element_type(array: &Array, ty: SqlType) -> SqlType {
 
 /// Names and types of a record's fields; f1, f2 ... for one of which nothing is known.
 fn fields(record: &Array, ty: SqlType) -> Vec<(Arc<str>, SqlType)> {
-    let shape = shape_of(ty);
+    let shape = tuple_desc_of(ty);
     let of = |(i, item): (usize, &Datum)| match shape.as_ref().and_then(|shape| shape.get(i)) {
         Some(field) => field.clone(),
         None => (format!("f{}", i + 1).into(), type_of_value(item)),
@@ -116,10 +116,10 @@ impl<'a> Writer<'a> {
     pub(super) fn value(&self, d: &Datum, ty: SqlType, out: &mut Builder) -> Result<()> {
         match (form(ty), d) {
             (_, Datum::Null) => out.extend_from_slice(b"null"),
-            (Form::Bool, Datum::Bool(v)) => {
+            (JsonTypeCategory::Bool, Datum::Bool(v)) => {
                 out.extend_from_slice(if *v { b"true" } else { b"false" });
             }
-            (Form::Number, _) => {
+            (JsonTypeCategory::Number, _) => {
                 let number = self.text(d, ty)?;
                 if number.ends_with(|c: char| c.is_ascii_digit()) {
                     out.extend_from_slice(number.as_bytes());
@@ -127,11 +127,13 @@ impl<'a> Writer<'a> {
                     text::write_string(&number, out);
                 }
             }
-            (Form::Moment, _) => text::write_string(&moment(d, ty, &self.style), out),
-            (Form::Json, Datum::Text(json)) => out.push_str(json)?,
-            (Form::Jsonb, Datum::Jsonb(json)) => json.view().append(out)?,
-            (Form::Array, Datum::Array(array)) => self.array(array, ty, ",", out)?,
-            (Form::Record, Datum::Array(record)) => self.record(record, ty, ",", out)?,
+            (JsonTypeCategory::Moment, _) => text::write_string(&moment(d, ty, &self.style), out),
+            (JsonTypeCategory::Json, Datum::Text(json)) => out.push_str(json)?,
+            (JsonTypeCategory::Jsonb, Datum::Jsonb(json)) => json.view().append(out)?,
+            (JsonTypeCategory::Array, Datum::Array(array)) => self.array(array, ty, ",", out)?,
+            (JsonTypeCategory::Record, Datum::Array(record)) => {
+                self.record(record, ty, ",", out)?
+            }
             (_, Datum::Text(t)) if ty.oid != oid::XML => text::append_string(t, out)?,
             _ => text::append_string(&self.text(d, ty)?, out)?,
         }
@@ -173,13 +175,13 @@ impl<'a> Writer<'a> {
         items: &'d [Datum],
         dims: &[Dim],
         element: SqlType,
-    ) -> Result<Build<'d>> {
+    ) -> Result<JsonbValue<'d>> {
         let inner = dims.get(1..).unwrap_or_default();
         let parts = items.chunks(part_len(items, dims)).map(|part| match part {
             [item] if inner.is_empty() => self.build(item, element),
             part => self.build_dimension(part, inner, element),
         });
-        Ok(Build::Array(parts.collect::<Result<_>>()?))
+        Ok(JsonbValue::Array(parts.collect::<Result<_>>()?))
     }
 
     fn record(&self, record: &Array, ty: SqlType, between: &str, out: &mut Builder) -> Result<()> {
@@ -199,47 +201,59 @@ impl<'a> Writer<'a> {
     /// The text of a key, which must be a scalar.
     pub(super) fn key(&self, d: &Datum, ty: SqlType) -> Result<String> {
         Ok(match (form(ty), d) {
-            (Form::Array | Form::Record | Form::Json | Form::Jsonb, _) => {
+            (
+                JsonTypeCategory::Array
+                | JsonTypeCategory::Record
+                | JsonTypeCategory::Json
+                | JsonTypeCategory::Jsonb,
+                _,
+            ) => {
                 return Err(wrong_kind(
                     "key value must be scalar, not array, composite, or json",
                 ));
             }
-            (Form::Bool, Datum::Bool(v)) => v.to_string(),
-            (Form::Moment, _) => moment(d, ty, &self.style),
+            (JsonTypeCategory::Bool, Datum::Bool(v)) => v.to_string(),
+            (JsonTypeCategory::Moment, _) => moment(d, ty, &self.style),
             _ => self.text(d, ty)?,
         })
     }
 
     /// A value as a part of a jsonb value.
-    pub(super) fn build<'d>(&self, d: &'d Datum, ty: SqlType) -> Result<Build<'d>> {
+    pub(super) fn build<'d>(&self, d: &'d Datum, ty: SqlType) -> Result<JsonbValue<'d>> {
         Ok(match (form(ty), d) {
-            (_, Datum::Null) => Build::Null,
-            (Form::Bool, Datum::Bool(v)) => Build::Bool(*v),
-            (Form::Number, Datum::Numeric(n)) if n.is_finite() => Build::Number(n.clone()),
-            (Form::Number, _) => {
+            (_, Datum::Null) => JsonbValue::Null,
+            (JsonTypeCategory::Bool, Datum::Bool(v)) => JsonbValue::Bool(*v),
+            (JsonTypeCategory::Number, Datum::Numeric(n)) if n.is_finite() => {
+                JsonbValue::Number(n.clone())
+            }
+            (JsonTypeCategory::Number, _) => {
                 let number = self.text(d, ty)?;
                 if number.ends_with(|c: char| c.is_ascii_digit()) {
-                    Build::Number(Numeric::parse(&number)?)
+                    JsonbValue::Number(Numeric::parse(&number)?)
                 } else {
-                    Build::string(number)
+                    JsonbValue::string(number)
                 }
             }
-            (Form::Moment, _) => Build::string(moment(d, ty, &self.style)),
-            (Form::Json, Datum::Text(json)) => Build::of_text(text::parse(json, true)?)?,
-            (Form::Text, Datum::Text(t)) if ty.oid != oid::XML => Build::string(&**t),
-            (Form::Jsonb, Datum::Jsonb(json)) => Build::View(json.view()),
-            (Form::Array, Datum::Array(array)) => {
+            (JsonTypeCategory::Moment, _) => JsonbValue::string(moment(d, ty, &self.style)),
+            (JsonTypeCategory::Json, Datum::Text(json)) => {
+                JsonbValue::of_text(text::parse(json, true)?)?
+            }
+            (JsonTypeCategory::Text, Datum::Text(t)) if ty.oid != oid::XML => {
+                JsonbValue::string(&**t)
+            }
+            (JsonTypeCategory::Jsonb, Datum::Jsonb(json)) => JsonbValue::View(json.view()),
+            (JsonTypeCategory::Array, Datum::Array(array)) => {
                 let element = element_type(array, ty);
                 self.build_dimension(&array.items, &array.dims(), element)?
             }
-            (Form::Record, Datum::Array(record)) => {
+            (JsonTypeCategory::Record, Datum::Array(record)) => {
                 let pairs = record.items.iter().zip(fields(record, ty));
                 let members = pairs.map(|(item, (name, ty))| {
                     Ok((Cow::Owned(name.to_string()), self.build(item, ty)?))
                 });
-                Build::Object(members.collect::<Result<_>>()?)
+                JsonbValue::Object(members.collect::<Result<_>>()?)
             }
-            _ => Build::string(self.text(d, ty)?),
+            _ => JsonbValue::string(self.text(d, ty)?),
         })
     }
 }
@@ -254,7 +268,7 @@ pub(super) fn json(out: Builder) -> Result<Datum> {
     out.finish_text()
 }
 
-fn jsonb(build: Build<'_>) -> Result<Datum> {
+fn jsonb(build: JsonbValue<'_>) -> Result<Datum> {
     build.finish().map(Datum::Jsonb)
 }
 
@@ -291,7 +305,7 @@ pub(super) fn lines_to_json(
     };
     let mut out = Builder::default();
     let writer = Writer::new(cx);
-    if form(*ty) == Form::Record {
+    if form(*ty) == JsonTypeCategory::Record {
         writer.record(value, *ty, between, &mut out)?;
     } else {
         writer.array(value, *ty, between, &mut out)?;
@@ -326,7 +340,7 @@ pub(super) fn jsonb_build_array(
 ) -> Result<Datum> {
     let writer = Writer::new(cx);
     let items = a.iter().zip(types).map(|(d, ty)| writer.build(d, *ty));
-    jsonb(Build::Array(items.collect::<Result<_>>()?))
+    jsonb(JsonbValue::Array(items.collect::<Result<_>>()?))
 }
 
 fn even(a: &[Datum], name: &str) -> Result<()> {
@@ -391,7 +405,7 @@ pub(super) fn jsonb_build_object(
         let key = Cow::Owned(writer.key(key, *key_type)?);
         members.push((key, writer.build(value, *value_type)?));
     }
-    jsonb(Build::Object(members))
+    jsonb(JsonbValue::Object(members))
 }
 
 /// Keys and values of `json_object`: one array with both in turn, or two.
@@ -463,12 +477,12 @@ pub(super) fn jsonb_object(a: &[Datum]) -> Result<Datum> {
     let mut members = Vec::new();
     for (key, value) in pairs(a)? {
         let value = match value {
-            Datum::Null => Build::Null,
-            value => Build::string(value.as_str()?),
+            Datum::Null => JsonbValue::Null,
+            value => JsonbValue::string(value.as_str()?),
         };
         members.push((Cow::Borrowed(key), value));
     }
-    jsonb(Build::Object(members))
+    jsonb(JsonbValue::Object(members))
 }
 
 /// A value kept by an aggregate, on its own.

@@ -8,15 +8,15 @@ mod access;
 pub(super) mod aggregate;
 mod assign;
 mod cast;
-mod change;
+mod datetime;
 mod expand;
 mod item;
 mod make;
-mod moment;
 pub(crate) mod node;
 mod path;
 mod path_calls;
 mod populate;
+mod set_path;
 pub(super) mod table;
 
 pub use assign::JSONB_SET_ELEMENT;

@@ -3,7 +3,7 @@
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::json::text::{self, Item, Value};
-use logstead_sql_types::value::json::{Build, JsonType, View};
+use logstead_sql_types::value::json::{JsonType, JsonbValue, View};
 use logstead_types::SqlState;
 
 /// A whole argument, read.
@@ -159,11 +159,11 @@ impl<'a> Node<'a> {
     }
 
     /// As a part of a jsonb value.
-    pub(crate) fn build(self) -> Result<Build<'a>> {
+    pub(crate) fn build(self) -> Result<JsonbValue<'a>> {
         match self {
-            Node::Binary(view) => Ok(Build::View(view)),
+            Node::Binary(view) => Ok(JsonbValue::View(view)),
             // Its strings may have been left out.
-            Node::Text(item) => Build::of_text(text::parse(item.raw, true)?),
+            Node::Text(item) => JsonbValue::of_text(text::parse(item.raw, true)?),
         }
     }
 

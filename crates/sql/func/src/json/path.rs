@@ -2,18 +2,18 @@
 //!
 //! A path is evaluated item by item, each given to a sink that may say that it has enough: what only asks whether there is something
 //! stops at the first item, before errors that come later. Errors that `silent` and conditions forgive are told apart from the
-//! others ([`Fail::Soft`]).
+//! others ([`PathError::Soft`]).
 
+use super::datetime;
 use super::item::Item;
-use super::moment;
 use super::node::wrong_kind;
 use crate::FunctionContext;
 use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
-use logstead_sql_types::value::build::Items;
+use logstead_sql_types::value::build::ItemsBuilder;
 use logstead_sql_types::value::json::path::{self, Expr, Method, Op, Path, Step};
-use logstead_sql_types::value::json::{Build, JsonType, Jsonb, View, too_deep};
+use logstead_sql_types::value::json::{JsonType, Jsonb, JsonbValue, View, too_deep};
 use logstead_sql_types::value::{Datum, Numeric, SqlType, oid, text_io};
 use logstead_types::SqlState;
 use std::borrow::Cow;
@@ -23,21 +23,21 @@ use std::cmp::Ordering;
 /// Calls inside each other while a path is evaluated, at most: levels of the path and of the value.
 const DEPTH_MAX: usize = 1_000;
 
-enum Fail {
+enum PathError {
     /// Forgiven by silent calls and conditions.
     Soft(SqlError),
     Hard(SqlError),
 }
 
-impl From<SqlError> for Fail {
-    fn from(error: SqlError) -> Fail {
-        Fail::Hard(error)
+impl From<SqlError> for PathError {
+    fn from(error: SqlError) -> PathError {
+        PathError::Hard(error)
     }
 }
 
 /// True to go on.
-type Go = Result<bool, Fail>;
-type Sink<'s, 'a> = &'s mut dyn FnMut(Item<'a>) -> Go;
+type VisitResult = Result<bool, PathError>;
+type Sink<'s, 'a> = &'s mut dyn FnMut(Item<'a>) -> VisitResult;
 
 const MEMBER_NOT_FOUND: SqlState = SqlState::SQL_JSON_MEMBER_NOT_FOUND;
 const ARRAY_NOT_FOUND: SqlState = SqlState::SQL_JSON_ARRAY_NOT_FOUND;
@@ -46,11 +46,11 @@ const NON_NUMERIC: SqlState = SqlState::NON_NUMERIC_SQL_JSON_ITEM;
 const SUBSCRIPT: SqlState = SqlState::INVALID_SQL_JSON_SUBSCRIPT;
 pub(super) const SINGLETON: SqlState = SqlState::SINGLETON_SQL_JSON_ITEM_REQUIRED;
 
-fn soft(code: SqlState, message: impl Into<String>) -> Fail {
-    Fail::Soft(SqlError::new(code, message))
+fn soft(code: SqlState, message: impl Into<String>) -> PathError {
+    PathError::Soft(SqlError::new(code, message))
 }
 
-struct Run<'a> {
+struct PathExecContext<'a> {
     /// The session, where times without a zone may be compared with those that have one.
     zone: Option<&'a dyn FunctionContext>,
     /// Expressions and levels gone through.
@@ -62,7 +62,7 @@ struct Run<'a> {
 
 /// Where an expression stands: its `@`, and the size of the array whose subscript it is in.
 #[derive(Clone)]
-struct Place<'a> {
+struct PathPosition<'a> {
     current: Item<'a>,
     size: Option<usize>,
     /// Structural errors are passed over.
@@ -72,45 +72,45 @@ struct Place<'a> {
     depth: usize,
 }
 
-impl<'a> Place<'a> {
-    fn deeper(&self) -> Result<Place<'a>, Fail> {
+impl<'a> PathPosition<'a> {
+    fn deeper(&self) -> Result<PathPosition<'a>, PathError> {
         if self.depth >= DEPTH_MAX {
-            return Err(Fail::Hard(too_deep()));
+            return Err(PathError::Hard(too_deep()));
         }
         let mut place = self.clone();
         place.depth += 1;
         Ok(place)
     }
 
-    fn asking(&self, exists: bool) -> Place<'a> {
-        Place {
+    fn asking(&self, exists: bool) -> PathPosition<'a> {
+        PathPosition {
             exists,
             ..self.clone()
         }
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> PathExecContext<'a> {
     /// Looks for interrupts, once in a thousand steps.
-    fn look(&self) -> Result<(), Fail> {
+    fn look(&self) -> Result<(), PathError> {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
         match steps.is_multiple_of(1024) {
-            true => check_for_interrupts().map_err(Fail::Hard),
+            true => check_for_interrupts().map_err(PathError::Hard),
             false => Ok(()),
         }
     }
 
     /// Gives the items of an expression to `sink`.
-    fn eval(&self, expr: &Expr, place: &Place<'a>, sink: Sink<'_, 'a>) -> Go {
+    fn eval(&self, expr: &Expr, place: &PathPosition<'a>, sink: Sink<'_, 'a>) -> VisitResult {
         self.look()?;
         let item = match expr {
             Expr::Root => Item::View(self.root),
             Expr::Current => place.current.clone(),
             Expr::Last => match place.size {
-                Some(size) => Item::of(Build::Number(Numeric::from(size as i64 - 1)))?,
+                Some(size) => Item::of(JsonbValue::Number(Numeric::from(size as i64 - 1)))?,
                 None => {
-                    return Err(Fail::Hard(SqlError::internal(
+                    return Err(PathError::Hard(SqlError::internal(
                         "LAST outside of an array subscript",
                     )));
                 }
@@ -118,16 +118,16 @@ impl<'a> Run<'a> {
             Expr::Variable(name) => match self.variables.and_then(|v| v.member(name)) {
                 Some(value) => Item::View(value),
                 None => {
-                    return Err(Fail::Hard(SqlError::new(
+                    return Err(PathError::Hard(SqlError::new(
                         SqlState::UNDEFINED_OBJECT,
                         format!("could not find jsonpath variable \"{name}\""),
                     )));
                 }
             },
-            Expr::Null => Item::of(Build::Null)?,
-            Expr::Bool(v) => Item::of(Build::Bool(*v))?,
-            Expr::Number(n) => Item::of(Build::Number(n.clone()))?,
-            Expr::String(s) => Item::of(Build::string(s.as_str()))?,
+            Expr::Null => Item::of(JsonbValue::Null)?,
+            Expr::Bool(v) => Item::of(JsonbValue::Bool(*v))?,
+            Expr::Number(n) => Item::of(JsonbValue::Number(n.clone()))?,
+            Expr::String(s) => Item::of(JsonbValue::string(s.as_str()))?,
             Expr::Chain(head, steps) => {
                 let place = place.deeper()?.asking(false);
                 return self.eval(head, &place, &mut |item| {
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
                         ));
                     };
                     let n = if *minus { n.neg() } else { n };
-                    if !sink(Item::of(Build::Number(n))?)? {
+                    if !sink(Item::of(JsonbValue::Number(n))?)? {
                         return Ok(false);
                     }
                 }
@@ -158,13 +158,13 @@ impl<'a> Run<'a> {
             }
             Expr::Binary(op, left, right) if !expr.is_condition() => {
                 let place = place.deeper()?;
-                Item::of(Build::Number(self.reckon(*op, left, right, &place)?))?
+                Item::of(JsonbValue::Number(self.reckon(*op, left, right, &place)?))?
             }
             _ => {
                 let place = place.deeper()?;
                 Item::of(match self.truth(expr, &place)? {
-                    Some(v) => Build::Bool(v),
-                    None => Build::Null,
+                    Some(v) => JsonbValue::Bool(v),
+                    None => JsonbValue::Null,
                 })?
             }
         };
@@ -172,7 +172,12 @@ impl<'a> Run<'a> {
     }
 
     /// All items of an expression; in lax mode arrays among them give way to their elements if `unwrap` says so.
-    fn list(&self, expr: &Expr, place: &Place<'a>, unwrap: bool) -> Result<Vec<Item<'a>>, Fail> {
+    fn list(
+        &self,
+        expr: &Expr,
+        place: &PathPosition<'a>,
+        unwrap: bool,
+    ) -> Result<Vec<Item<'a>>, PathError> {
         let mut all = Vec::new();
         self.eval(expr, &place.asking(false), &mut |item| {
             if unwrap && self.lax && item.is_array() {
@@ -185,7 +190,13 @@ impl<'a> Run<'a> {
         Ok(all)
     }
 
-    fn operand(&self, op: Op, side: &str, expr: &Expr, place: &Place<'a>) -> Result<Numeric, Fail> {
+    fn operand(
+        &self,
+        op: Op,
+        side: &str,
+        expr: &Expr,
+        place: &PathPosition<'a>,
+    ) -> Result<Numeric, PathError> {
         let items = self.list(expr, place, true)?;
         let number = match items.as_slice() {
             [one] => one.view().as_number(),
@@ -207,8 +218,8 @@ impl<'a> Run<'a> {
         op: Op,
         left: &Expr,
         right: &Expr,
-        place: &Place<'a>,
-    ) -> Result<Numeric, Fail> {
+        place: &PathPosition<'a>,
+    ) -> Result<Numeric, PathError> {
         let left = self.operand(op, "left", left, place)?;
         let right = self.operand(op, "right", right, place)?;
         let result = match op {
@@ -218,11 +229,17 @@ impl<'a> Run<'a> {
             Op::Div => left.div(&right),
             _ => left.rem(&right),
         };
-        result.map_err(Fail::Soft)
+        result.map_err(PathError::Soft)
     }
 
     /// Takes `steps` from an item.
-    fn steps(&self, item: Item<'a>, steps: &[Step], place: &Place<'a>, sink: Sink<'_, 'a>) -> Go {
+    fn steps(
+        &self,
+        item: Item<'a>,
+        steps: &[Step],
+        place: &PathPosition<'a>,
+        sink: Sink<'_, 'a>,
+    ) -> VisitResult {
         let Some((step, rest)) = steps.split_first() else {
             return sink(item);
         };
@@ -248,9 +265,9 @@ impl<'a> Run<'a> {
         &self,
         items: Vec<Item<'a>>,
         rest: &[Step],
-        place: &Place<'a>,
+        place: &PathPosition<'a>,
         sink: Sink<'_, 'a>,
-    ) -> Go {
+    ) -> VisitResult {
         for item in items {
             if !self.steps(item, rest, place, sink)? {
                 return Ok(false);
@@ -264,9 +281,9 @@ impl<'a> Run<'a> {
         item: Item<'a>,
         step: &Step,
         rest: &[Step],
-        place: &Place<'a>,
+        place: &PathPosition<'a>,
         sink: Sink<'_, 'a>,
-    ) -> Go {
+    ) -> VisitResult {
         let kind = item.view().kind();
         let structural = |code, message: String| {
             if place.forgiving {
@@ -335,15 +352,15 @@ impl<'a> Run<'a> {
                         "jsonpath item method .datetime() can only be applied to a string",
                     ));
                 };
-                let moment = moment::read(text.as_str(), template.as_deref())?;
-                let moment = Item::of_moment(moment.map_err(Fail::Soft)?)?;
+                let moment = datetime::read(text.as_str(), template.as_deref())?;
+                let moment = Item::of_moment(moment.map_err(PathError::Soft)?)?;
                 self.steps(moment, rest, place, sink)
             }
         }
     }
 
     /// The subscript that an expression says.
-    fn subscript(&self, expr: &Expr, place: &Place<'a>) -> Result<i32, Fail> {
+    fn subscript(&self, expr: &Expr, place: &PathPosition<'a>) -> Result<i32, PathError> {
         let items = self.list(expr, place, false)?;
         let number = match items.as_slice() {
             [one] => one.view().as_number(),
@@ -369,9 +386,9 @@ impl<'a> Run<'a> {
         items: &[Item<'a>],
         list: &[(Expr, Option<Expr>)],
         rest: &[Step],
-        place: &Place<'a>,
+        place: &PathPosition<'a>,
         sink: Sink<'_, 'a>,
-    ) -> Go {
+    ) -> VisitResult {
         let mut inside = place.clone();
         inside.size = Some(items.len());
         for (from, to) in list {
@@ -402,9 +419,9 @@ impl<'a> Run<'a> {
         level: u32,
         (first, last): (u32, u32),
         rest: &[Step],
-        place: &Place<'a>,
+        place: &PathPosition<'a>,
         sink: Sink<'_, 'a>,
-    ) -> Go {
+    ) -> VisitResult {
         if level > last {
             return Ok(true);
         }
@@ -432,14 +449,14 @@ impl<'a> Run<'a> {
         item: Item<'a>,
         method: Method,
         rest: &[Step],
-        place: &Place<'a>,
+        place: &PathPosition<'a>,
         sink: Sink<'_, 'a>,
-    ) -> Go {
+    ) -> VisitResult {
         let view = item.view();
         let name = method.name();
         let result = match method {
-            Method::Type => Item::of(Build::string(match &item {
-                Item::Moment(moment, _) => moment.type_name(),
+            Method::Type => Item::of(JsonbValue::string(match &item {
+                Item::Datetime(moment, _) => moment.type_name(),
                 _ => view.kind().name(),
             }))?,
             Method::Size => {
@@ -454,7 +471,7 @@ impl<'a> Run<'a> {
                         ));
                     }
                 };
-                Item::of(Build::Number(Numeric::from(size as i64)))?
+                Item::of(JsonbValue::Number(Numeric::from(size as i64)))?
             }
             Method::Abs | Method::Floor | Method::Ceiling => {
                 let Some(n) = view.as_number() else {
@@ -465,7 +482,7 @@ impl<'a> Run<'a> {
                         ),
                     ));
                 };
-                Item::of(Build::Number(match method {
+                Item::of(JsonbValue::Number(match method {
                     Method::Abs => n.abs(),
                     Method::Floor => n.floor(),
                     _ => n.ceil(),
@@ -485,7 +502,7 @@ impl<'a> Run<'a> {
                 let ty = SqlType::of(oid::FLOAT8);
                 match text_io::input(ty, &text, None) {
                     Ok(Datum::Float8(v)) if v.is_finite() => {
-                        Item::of(Build::Number(Numeric::from_f64(v)))?
+                        Item::of(JsonbValue::Number(Numeric::from_f64(v)))?
                     }
                     _ if view.kind() == JsonType::Number => {
                         return Err(soft(
@@ -512,11 +529,11 @@ impl<'a> Run<'a> {
                 let mut pairs = Vec::with_capacity(view.len());
                 for (key, value) in view.members() {
                     let pair = vec![
-                        (Cow::Borrowed("key"), Build::string(key)),
-                        (Cow::Borrowed("value"), Build::View(value)),
-                        (Cow::Borrowed("id"), Build::Number(id.clone())),
+                        (Cow::Borrowed("key"), JsonbValue::string(key)),
+                        (Cow::Borrowed("value"), JsonbValue::View(value)),
+                        (Cow::Borrowed("id"), JsonbValue::Number(id.clone())),
                     ];
-                    pairs.push(Item::of(Build::Object(pair))?);
+                    pairs.push(Item::of(JsonbValue::Object(pair))?);
                 }
                 return self.each(pairs, rest, place, sink);
             }
@@ -525,11 +542,11 @@ impl<'a> Run<'a> {
     }
 
     /// A condition: `None` is unknown.
-    fn truth(&self, expr: &Expr, place: &Place<'a>) -> Result<Option<bool>, Fail> {
+    fn truth(&self, expr: &Expr, place: &PathPosition<'a>) -> Result<Option<bool>, PathError> {
         let place = &place.deeper()?;
         // What an error makes of a condition.
-        let unknown = |fail: Fail| match fail {
-            Fail::Soft(_) => Ok(None),
+        let unknown = |fail: PathError| match fail {
+            PathError::Soft(_) => Ok(None),
             hard => Err(hard),
         };
         match expr {
@@ -589,24 +606,26 @@ impl<'a> Run<'a> {
                     Ok(list) => list,
                     Err(fail) => return unknown(fail),
                 };
-                let one = [Item::of(Build::Null)?];
+                let one = [Item::of(JsonbValue::Null)?];
                 let regex = logstead_sql_types::regex::like_regex(pattern, flags)?;
                 self.any_pair(&list, &one, &|a, _| match a.as_str() {
                     Some(text) => regex.is_match(text.as_str()).map(Some),
                     None => Ok(None),
                 })
             }
-            _ => Err(Fail::Hard(SqlError::internal("a value for a condition"))),
+            _ => Err(PathError::Hard(SqlError::internal(
+                "a value for a condition",
+            ))),
         }
     }
 
     fn compare(&self, op: Op, a: &Item<'a>, b: &Item<'a>) -> Result<Option<bool>> {
         match (a, b) {
-            (Item::Moment(a, _), Item::Moment(b, _)) => {
+            (Item::Datetime(a, _), Item::Datetime(b, _)) => {
                 let order = a.compare(*b, self.zone)?;
                 Ok(order.map(|order| holds(op, order)))
             }
-            (Item::Moment(..), other) | (other, Item::Moment(..)) => {
+            (Item::Datetime(..), other) | (other, Item::Datetime(..)) => {
                 let null = other.view().kind() == JsonType::Null;
                 Ok(null.then_some(op == Op::Ne))
             }
@@ -620,7 +639,7 @@ impl<'a> Run<'a> {
         left: &[Item<'a>],
         right: &[Item<'a>],
         holds: &dyn Fn(&Item<'a>, &Item<'a>) -> Result<Option<bool>>,
-    ) -> Result<Option<bool>, Fail> {
+    ) -> Result<Option<bool>, PathError> {
         let (mut found, mut unknown) = (false, false);
         for a in left {
             for b in right {
@@ -686,31 +705,31 @@ pub(super) fn run(
         Some(silent) => silent.as_bool()?,
         None => silent,
     };
-    let run = Run {
+    let run = PathExecContext {
         zone,
         steps: Cell::new(0),
         root: target,
         variables,
         lax,
     };
-    let place = Place {
+    let place = PathPosition {
         current: Item::View(target),
         size: None,
         forgiving: lax,
         exists: lax && first_only,
         depth: 0,
     };
-    let mut found = Items::new();
+    let mut found = ItemsBuilder::new();
     let done = run.eval(&root, &place, &mut |item| {
         let value = item.to_jsonb();
-        found.hold(value.bytes().len()).map_err(Fail::Hard)?;
-        found.push(value).map_err(Fail::Hard)?;
+        found.hold(value.bytes().len()).map_err(PathError::Hard)?;
+        found.push(value).map_err(PathError::Hard)?;
         // Strict mode looks at everything, for errors.
         Ok(!(first_only && lax))
     });
     match done {
         Ok(_) => Ok((true, found.finish())),
-        Err(Fail::Soft(_)) if silent => Ok((false, found.finish())),
-        Err(Fail::Soft(error) | Fail::Hard(error)) => Err(error),
+        Err(PathError::Soft(_)) if silent => Ok((false, found.finish())),
+        Err(PathError::Soft(error) | PathError::Hard(error)) => Err(error),
     }
 }

@@ -6,7 +6,7 @@ use super::path::{SINGLETON, run};
 use crate::{FunctionContext, Rows};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
-use logstead_sql_types::value::json::{Build, JsonType};
+use logstead_sql_types::value::json::{JsonType, JsonbValue};
 
 fn exists_of(a: &[Datum], zone: Option<&dyn FunctionContext>, silent: bool) -> Result<Datum> {
     let (whole, found) = run(a, zone, silent, true)?;
@@ -81,8 +81,8 @@ pub(super) fn query_tz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
 
 fn array_of(a: &[Datum], zone: Option<&dyn FunctionContext>) -> Result<Datum> {
     let (_, found) = run(a, zone, false, false)?;
-    let items = found.iter().map(|v| Build::View(v.view())).collect();
-    Build::Array(items).finish().map(Datum::Jsonb)
+    let items = found.iter().map(|v| JsonbValue::View(v.view())).collect();
+    JsonbValue::Array(items).finish().map(Datum::Jsonb)
 }
 
 /// `jsonb_path_query_array`

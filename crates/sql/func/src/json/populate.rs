@@ -8,7 +8,7 @@ use crate::numbers::bad_args;
 use crate::{FunctionContext, Rows};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::json::JsonType;
-use logstead_sql_types::value::record::{self, Shape, shape_of};
+use logstead_sql_types::value::record::{self, TupleDesc, tuple_desc_of};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, text_io, user};
 use logstead_types::SqlState;
 
@@ -17,15 +17,15 @@ struct Filling<'a> {
     name: &'static str,
 }
 
-fn shape(ty: SqlType, name: &str) -> Result<Shape> {
+fn shape(ty: SqlType, name: &str) -> Result<TupleDesc> {
     if !record::is_record(ty.oid) {
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!("first argument of {name} must be a row type"),
         ));
     }
-    user::refuse_unasked(ty)?;
-    shape_of(ty).ok_or_else(|| {
+    user::refuse_unchecked_domains(ty)?;
+    tuple_desc_of(ty).ok_or_else(|| {
         SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!("could not determine row type for result of {name}"),
@@ -36,7 +36,7 @@ fn shape(ty: SqlType, name: &str) -> Result<Shape> {
 
 impl Filling<'_> {
     /// The fields of a record from an object; those it lacks from `base`.
-    fn record(&self, node: Node<'_>, base: &Datum, shape: &Shape) -> Result<Vec<Datum>> {
+    fn record(&self, node: Node<'_>, base: &Datum, shape: &TupleDesc) -> Result<Vec<Datum>> {
         match node.kind() {
             JsonType::Object => {}
             JsonType::Array => {
@@ -223,7 +223,7 @@ fn row(
     };
     Ok(vec![match (record, types.first()) {
         (Datum::Array(record), _) => record.items.clone(),
-        (_, Some(ty)) => vec![Datum::Null; shape_of(*ty).map_or(0, |shape| shape.len())],
+        (_, Some(ty)) => vec![Datum::Null; tuple_desc_of(*ty).map_or(0, |shape| shape.len())],
         _ => return Err(bad_args(a)),
     }])
 }

@@ -1,6 +1,6 @@
 //! Rows of the registry: functions of json and jsonb. Numbers are PostgreSQL's.
 
-use super::{access, cast, change, expand, make, path_calls, populate};
+use super::{access, cast, expand, make, path_calls, populate, set_path};
 use crate::Volatility::{Immutable, Stable};
 use crate::function as f;
 use crate::numbers::compared;
@@ -65,21 +65,21 @@ pub(crate) static FUNCTIONS: &[Function] = &[
     f(3969, "json_array_elements_text", &[JSON], None, TEXT, true, Immutable, Body::Set(expand::array_elements_text)),
     f(3931, "jsonb_object_keys", &[JSONB], None, TEXT, true, Immutable, Body::Set(expand::object_keys)),
     f(3957, "json_object_keys", &[JSON], None, TEXT, true, Immutable, Body::Set(expand::object_keys)),
-    f(3261, "json_strip_nulls", &[JSON], None, JSON, true, Immutable, Body::Pure(change::strip_nulls_text)),
-    f(3262, "jsonb_strip_nulls", &[JSONB], None, JSONB, true, Immutable, Body::Pure(change::strip_nulls)),
-    f(3301, "jsonb_concat", &[JSONB, JSONB], None, JSONB, true, Immutable, Body::Pure(change::concat)),
-    f(3302, "jsonb_delete", &[JSONB, TEXT], None, JSONB, true, Immutable, Body::Pure(change::delete_key)),
-    f(3303, "jsonb_delete", &[JSONB, INT4], None, JSONB, true, Immutable, Body::Pure(change::delete_element)),
-    f(3343, "jsonb_delete", &[JSONB], Some(TEXT), JSONB, true, Immutable, Body::Pure(change::delete_keys)),
-    f(3304, "jsonb_delete_path", &[JSONB, TEXT_ARRAY], None, JSONB, true, Immutable, Body::Pure(change::delete_path)),
-    f(3305, "jsonb_set", &[JSONB, TEXT_ARRAY, JSONB], None, JSONB, true, Immutable, Body::Pure(change::set)),
-    f(3305, "jsonb_set", &[JSONB, TEXT_ARRAY, JSONB, BOOL], None, JSONB, true, Immutable, Body::Pure(change::set)),
-    f(5054, "jsonb_set_lax", &[JSONB, TEXT_ARRAY, JSONB], None, JSONB, false, Immutable, Body::Pure(change::set_lax)),
-    f(5054, "jsonb_set_lax", &[JSONB, TEXT_ARRAY, JSONB, BOOL], None, JSONB, false, Immutable, Body::Pure(change::set_lax)),
-    f(5054, "jsonb_set_lax", &[JSONB, TEXT_ARRAY, JSONB, BOOL, TEXT], None, JSONB, false, Immutable, Body::Pure(change::set_lax)),
-    f(3579, "jsonb_insert", &[JSONB, TEXT_ARRAY, JSONB], None, JSONB, true, Immutable, Body::Pure(change::insert)),
-    f(3579, "jsonb_insert", &[JSONB, TEXT_ARRAY, JSONB, BOOL], None, JSONB, true, Immutable, Body::Pure(change::insert)),
-    f(3306, "jsonb_pretty", &[JSONB], None, TEXT, true, Immutable, Body::Pure(change::pretty)),
+    f(3261, "json_strip_nulls", &[JSON], None, JSON, true, Immutable, Body::Pure(set_path::strip_nulls_text)),
+    f(3262, "jsonb_strip_nulls", &[JSONB], None, JSONB, true, Immutable, Body::Pure(set_path::strip_nulls)),
+    f(3301, "jsonb_concat", &[JSONB, JSONB], None, JSONB, true, Immutable, Body::Pure(set_path::concat)),
+    f(3302, "jsonb_delete", &[JSONB, TEXT], None, JSONB, true, Immutable, Body::Pure(set_path::delete_key)),
+    f(3303, "jsonb_delete", &[JSONB, INT4], None, JSONB, true, Immutable, Body::Pure(set_path::delete_element)),
+    f(3343, "jsonb_delete", &[JSONB], Some(TEXT), JSONB, true, Immutable, Body::Pure(set_path::delete_keys)),
+    f(3304, "jsonb_delete_path", &[JSONB, TEXT_ARRAY], None, JSONB, true, Immutable, Body::Pure(set_path::delete_path)),
+    f(3305, "jsonb_set", &[JSONB, TEXT_ARRAY, JSONB], None, JSONB, true, Immutable, Body::Pure(set_path::set)),
+    f(3305, "jsonb_set", &[JSONB, TEXT_ARRAY, JSONB, BOOL], None, JSONB, true, Immutable, Body::Pure(set_path::set)),
+    f(5054, "jsonb_set_lax", &[JSONB, TEXT_ARRAY, JSONB], None, JSONB, false, Immutable, Body::Pure(set_path::set_lax)),
+    f(5054, "jsonb_set_lax", &[JSONB, TEXT_ARRAY, JSONB, BOOL], None, JSONB, false, Immutable, Body::Pure(set_path::set_lax)),
+    f(5054, "jsonb_set_lax", &[JSONB, TEXT_ARRAY, JSONB, BOOL, TEXT], None, JSONB, false, Immutable, Body::Pure(set_path::set_lax)),
+    f(3579, "jsonb_insert", &[JSONB, TEXT_ARRAY, JSONB], None, JSONB, true, Immutable, Body::Pure(set_path::insert)),
+    f(3579, "jsonb_insert", &[JSONB, TEXT_ARRAY, JSONB, BOOL], None, JSONB, true, Immutable, Body::Pure(set_path::insert)),
+    f(3306, "jsonb_pretty", &[JSONB], None, TEXT, true, Immutable, Body::Pure(set_path::pretty)),
     f(4046, "jsonb_contains", &[JSONB, JSONB], None, BOOL, true, Immutable, Body::Pure(access::contains)),
     f(4050, "jsonb_contained", &[JSONB, JSONB], None, BOOL, true, Immutable, Body::Pure(access::contained)),
     f(4047, "jsonb_exists", &[JSONB, TEXT], None, BOOL, true, Immutable, Body::Pure(access::exists)),

@@ -4,13 +4,15 @@ use crate::json::node::{Document, Node};
 use crate::numbers::bad_args;
 use crate::{FunctionContext, Rows};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::interrupt::Pace;
+use logstead_sql_types::interrupt::CancelChecker;
 use logstead_sql_types::search::dictionary::{self, Config, Lexemes, TOKEN_STEPS};
 use logstead_sql_types::search::parser::{KINDS, Parser};
-use logstead_sql_types::search::query::{Node as QueryNode, Op, QueryItem, Word, without_dropped};
-use logstead_sql_types::search::reading::{self, Words};
+use logstead_sql_types::search::query::{
+    Node as QueryNode, Op, QueryItem, Word, cleanup_stop_words,
+};
+use logstead_sql_types::search::query_parser::{self, PushFunction};
 use logstead_sql_types::search::vector::{Lexeme, PLACE_MAX, PLACES_MAX, Vector, WordPosition};
-use logstead_sql_types::value::build::Room;
+use logstead_sql_types::value::build::MemoryReservation;
 use logstead_sql_types::value::json::JsonType;
 use logstead_sql_types::value::{Datum, oid};
 use logstead_types::SqlState;
@@ -191,14 +193,14 @@ fn add_node(node: Node<'_>, wanted: u8, lexemes: &mut Lexemes) -> Result<()> {
 }
 
 /// Turns the words of a query into lexemes.
-struct Stemmed<'a> {
+struct PushMorph<'a> {
     config: &'static Config,
     /// What stands between the lexemes of one word.
     between: Op,
     all: &'a str,
 }
 
-impl Words for Stemmed<'_> {
+impl PushFunction for PushMorph<'_> {
     fn word(
         &mut self,
         text: &str,
@@ -206,11 +208,11 @@ impl Words for Stemmed<'_> {
         prefix: bool,
         out: &mut Vec<QueryItem>,
     ) -> Result<()> {
-        reading::check_word(text, self.all)?;
+        query_parser::check_word(text, self.all)?;
         let mut lexemes = Lexemes::new(self.config);
         lexemes.add(text)?;
         if lexemes.found.is_empty() {
-            out.push(QueryItem::Dropped);
+            out.push(QueryItem::StopWord);
             return Ok(());
         }
         let (mut before, mut count) = (0, 0);
@@ -224,7 +226,7 @@ impl Words for Stemmed<'_> {
         for (at, lexeme) in lexemes.found {
             // Stop words between two others keep their places.
             while before > 0 && before + 1 < at {
-                put(QueryItem::Dropped, &mut count);
+                put(QueryItem::StopWord, &mut count);
                 before += 1;
             }
             before = at;
@@ -241,30 +243,30 @@ impl Words for Stemmed<'_> {
 
 /// How the text of a query is read.
 #[derive(Clone, Copy, PartialEq)]
-enum Reading {
+enum QuerySyntax {
     Operators,
     Plain(Op),
     Web,
 }
 
-fn make_query(cx: &dyn FunctionContext, a: &[Datum], reading: Reading) -> Result<Datum> {
+fn make_query(cx: &dyn FunctionContext, a: &[Datum], reading: QuerySyntax) -> Result<Datum> {
     let (config, rest) = configured(cx, a)?;
     let [Datum::Text(text)] = rest else {
         return Err(bad_args(a));
     };
     let between = match reading {
-        Reading::Plain(op) => op,
+        QuerySyntax::Plain(op) => op,
         _ => Op::Phrase(1),
     };
-    let mut words = Stemmed {
+    let mut words = PushMorph {
         config,
         between,
         all: text,
     };
     let parts = match reading {
-        Reading::Operators => reading::parse(text, &mut words)?,
-        Reading::Web => reading::parse_web(text, &mut words)?,
-        Reading::Plain(_) => {
+        QuerySyntax::Operators => query_parser::parse(text, &mut words)?,
+        QuerySyntax::Web => query_parser::parse_web(text, &mut words)?,
+        QuerySyntax::Plain(_) => {
             let mut parts = Vec::new();
             if !text.is_empty() {
                 words.word(text, 0, false, &mut parts)?;
@@ -272,27 +274,27 @@ fn make_query(cx: &dyn FunctionContext, a: &[Datum], reading: Reading) -> Result
             parts
         }
     };
-    without_dropped(parts).datum()
+    cleanup_stop_words(parts).datum()
 }
 
 /// `to_tsquery`
 pub(super) fn to_query(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
-    make_query(cx, a, Reading::Operators)
+    make_query(cx, a, QuerySyntax::Operators)
 }
 
 /// `plainto_tsquery`
 pub(super) fn plain_query(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
-    make_query(cx, a, Reading::Plain(Op::And))
+    make_query(cx, a, QuerySyntax::Plain(Op::And))
 }
 
 /// `phraseto_tsquery`
 pub(super) fn phrase_query(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
-    make_query(cx, a, Reading::Plain(Op::Phrase(1)))
+    make_query(cx, a, QuerySyntax::Plain(Op::Phrase(1)))
 }
 
 /// `websearch_to_tsquery`
 pub(super) fn web_query(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
-    make_query(cx, a, Reading::Web)
+    make_query(cx, a, QuerySyntax::Web)
 }
 
 /// There is one parser, and it is asked for by name or number.
@@ -337,7 +339,7 @@ pub(super) fn parse(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
     check_parser(parser)?;
     let mut tokens = Parser::new(text);
     let mut rows = Vec::new();
-    let (mut room, mut pace) = (Room::default(), Pace::default());
+    let (mut room, mut pace) = (MemoryReservation::default(), CancelChecker::default());
     while let Some(token) = tokens.token() {
         pace.spent(TOKEN_STEPS + token.text.len())?;
         room.hold((rows.len() + 1) * TOKEN_ROW_BYTES + text.len())?;

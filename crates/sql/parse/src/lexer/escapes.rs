@@ -28,13 +28,13 @@ pub(super) fn may_escape(byte: u8) -> bool {
 }
 
 /// What is wrong with an escape, and at which byte of the value.
-pub(super) struct WrongEscape {
+pub(super) struct EscapeError {
     message: &'static str,
     hint: Option<&'static str>,
     at: usize,
 }
 
-impl WrongEscape {
+impl EscapeError {
     /// The error, for a value that begins at `start`.
     pub(super) fn error(&self, text: &str, start: usize) -> Box<SqlError> {
         let error = SqlError::new(SqlState::SYNTAX_ERROR, self.message)
@@ -55,8 +55,8 @@ fn code(value: &[u8], at: usize, digits: usize) -> Option<u32> {
 }
 
 /// Reads the escapes of `U&'...'` and `U&"..."`: `\XXXX`, `\+XXXXXX` and `\\`.
-pub(super) fn unescape(value: &str, escape: u8) -> Result<String, WrongEscape> {
-    let wrong = |message, at| WrongEscape {
+pub(super) fn unescape(value: &str, escape: u8) -> Result<String, EscapeError> {
+    let wrong = |message, at| EscapeError {
         message,
         hint: None,
         at,
@@ -91,7 +91,7 @@ pub(super) fn unescape(value: &str, escape: u8) -> Result<String, WrongEscape> {
             None => None,
         };
         let Some((code, length)) = found else {
-            return Err(WrongEscape {
+            return Err(EscapeError {
                 message: "invalid Unicode escape",
                 hint: Some("Unicode escapes must be \\XXXX or \\+XXXXXX."),
                 at,

@@ -38,9 +38,9 @@ use crate::ast::{Expr, RawStmt, TypeName};
 use crate::depth::{CONJUNCTIONS_MAX, Depth};
 use crate::lexer::{Category, Keyword, Lexer};
 use crate::lowered as library;
-use crate::{AsOf, Parsed, StatementKind, Tree, grammar};
+use crate::{AsOf, Parsed, StatementKind, StatementTree, grammar};
 use logstead_sql_types::error::{Result, too_deep};
-use logstead_sql_types::value::build::Room;
+use logstead_sql_types::value::build::MemoryReservation;
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ impl<'a> Lower<'a> {
             return Err(too_deep());
         }
         let lowered = crate::on_enough_stack(depth.stack_bytes(), || self.statement(&raw.stmt))?;
-        let mut tree = Tree::new(lowered.statement, depth);
+        let mut tree = StatementTree::new(lowered.statement, depth);
         let depth = Depth::of_levels(raw.levels + self.levels.take())?;
         tree.deepen(depth);
         let may_be_deep = matches!(
@@ -181,12 +181,12 @@ const CHARGED_BYTES_MIN: usize = 64 << 10;
 const TOKEN_BYTES: usize = 256;
 
 /// Room for what a text becomes while it is read.
-fn room_for_trees(text: &str) -> Result<Room> {
+fn room_for_trees(text: &str) -> Result<MemoryReservation> {
     if text.len() < CHARGED_BYTES_MIN {
-        return Ok(Room::default());
+        return Ok(MemoryReservation::default());
     }
     let tokens = Lexer::count(text);
-    Room::of(
+    MemoryReservation::of(
         tokens
             .saturating_mul(TOKEN_BYTES)
             .saturating_add(text.len()),

@@ -8,7 +8,7 @@ use crate::ast::{
 use crate::lowered as library;
 use logstead_sql_types::error::{Result, SqlError};
 
-/// When a constraint is judged, where something is said of it.
+/// When a constraint is checked, where something is said of it.
 pub(super) fn characteristics(
     deferrable: bool,
     initdeferred: bool,

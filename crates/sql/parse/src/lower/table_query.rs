@@ -8,7 +8,7 @@ use crate::ast::{
     RelationName, ResTarget, SelectBody, SelectCore, SelectStmt, Stmt, TableRef, TextRange, Value,
     ViewCheckOption, ViewStmt, WithClause,
 };
-use crate::depth::Tree;
+use crate::depth::StatementTree;
 use crate::lowered as library;
 use crate::views::{CheckOption, CreateView, ViewCommand};
 use crate::{NAMED_QUERY, StatementKind};
@@ -151,7 +151,9 @@ impl Lower<'_> {
         Ok(match execute {
             None => lowered,
             Some(execute) => Lowered {
-                kind: StatementKind::TableOfExecute(Arc::new(Tree::from(execute.statement))),
+                kind: StatementKind::TableOfExecute(Arc::new(StatementTree::from(
+                    execute.statement,
+                ))),
                 ..lowered
             },
         })

@@ -3,7 +3,7 @@
 use super::table::ddl;
 use super::{Lower, Lowered};
 use crate::ast::{CreateSchemaStmt, Location, RoleSpec, RoleSpecKind, Stmt, TextRange};
-use crate::depth::Tree;
+use crate::depth::StatementTree;
 use crate::lowered as library;
 use crate::{Parsed, StatementKind};
 use logstead_sql_types::error::{Result, SqlError};
@@ -59,7 +59,7 @@ impl Lower<'_> {
         let lowered = self.statement(element)?;
         let (start, end) = range.bytes().unwrap_or_default();
         Ok(Parsed {
-            statement: Arc::new(Tree::from(lowered.statement)),
+            statement: Arc::new(StatementTree::from(lowered.statement)),
             start,
             end,
             kind: lowered.kind,

@@ -130,7 +130,7 @@ pub enum GeneratedAs {
     ByDefault,
 }
 
-/// When a constraint is judged, as it is said.
+/// When a constraint is checked, as it is said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConstraintCharacteristics {
     /// DEFERRABLE, or NOT.
@@ -181,7 +181,7 @@ pub struct PrimaryKeyConstraint {
     pub columns: Vec<Ident>,
     /// INCLUDE.
     pub include: Vec<Ident>,
-    /// When it is judged.
+    /// When it is checked.
     pub characteristics: Option<ConstraintCharacteristics>,
 }
 
@@ -194,7 +194,7 @@ pub struct UniqueConstraint {
     pub columns: Vec<Ident>,
     /// INCLUDE.
     pub include: Vec<Ident>,
-    /// When it is judged.
+    /// When it is checked.
     pub characteristics: Option<ConstraintCharacteristics>,
     /// NULLS NOT DISTINCT.
     pub nulls_not_distinct: bool,
@@ -207,7 +207,7 @@ pub struct ConstraintUsingIndex {
     pub name: Option<Ident>,
     /// The index.
     pub index_name: Ident,
-    /// When it is judged.
+    /// When it is checked.
     pub characteristics: Option<ConstraintCharacteristics>,
 }
 
@@ -230,7 +230,7 @@ pub struct ForeignKeyConstraint {
     pub on_update: FkAction,
     /// MATCH FULL.
     pub full: bool,
-    /// When it is judged.
+    /// When it is checked.
     pub characteristics: Option<ConstraintCharacteristics>,
 }
 

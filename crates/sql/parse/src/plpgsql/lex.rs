@@ -8,7 +8,7 @@ use logstead_sql_types::error::SqlError;
 
 /// A word of a body.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Word {
+pub(super) enum PlpgsqlWord {
     /// A name or key word, folded to lower case unless it was quoted.
     Name {
         text: String,
@@ -29,7 +29,7 @@ pub(super) enum Word {
 /// A word with its place, in bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
-    pub(super) word: Word,
+    pub(super) word: PlpgsqlWord,
     pub(super) start: usize,
     pub(super) end: usize,
 }
@@ -39,7 +39,7 @@ pub(super) fn position(body: &str, at: usize) -> usize {
     crate::lexer::character(body, at)
 }
 
-/// All words of a body; the last is [`Word::End`]. What is wrong where they end, if they end too early.
+/// All words of a body; the last is [`PlpgsqlWord::End`]. What is wrong where they end, if they end too early.
 pub(super) fn tokens(body: &str) -> (Vec<Token>, Option<SqlError>) {
     // Bodies are read as if `standard_conforming_strings` were on.
     let mut tokens = Lexer::client(body, LexerOptions::default());
@@ -52,45 +52,45 @@ pub(super) fn tokens(body: &str) -> (Vec<Token>, Option<SqlError>) {
     (words.collect(), error)
 }
 
-fn word(tokens: &Tokens<'_>, token: crate::lexer::Token) -> Word {
+fn word(tokens: &Tokens<'_>, token: crate::lexer::Token) -> PlpgsqlWord {
     use TokenKind as T;
     let written = || tokens.written(token).to_owned();
     match token.kind {
-        T::Ident => Word::Name {
+        T::Ident => PlpgsqlWord::Name {
             text: tokens.value(token).into_owned(),
             quoted: false,
         },
-        T::QuotedIdent => Word::Name {
+        T::QuotedIdent => PlpgsqlWord::Name {
             text: tokens.value(token).into_owned(),
             quoted: true,
         },
-        T::Keyword(_) | T::NotLa | T::NullsLa | T::WithLa => Word::Name {
+        T::Keyword(_) | T::NotLa | T::NullsLa | T::WithLa => PlpgsqlWord::Name {
             text: written().to_ascii_lowercase(),
             quoted: false,
         },
-        T::SConst => Word::Text(tokens.value(token).into_owned()),
-        T::IConst | T::FConst => Word::Number(written()),
-        T::Param => Word::Param(written()),
-        T::ColonEquals => Word::Mark(":="),
-        T::DotDot => Word::Mark(".."),
-        T::EqualsGreater => Word::Mark("=>"),
-        T::Semicolon => Word::Mark(";"),
-        T::Comma => Word::Mark(","),
-        T::Dot => Word::Mark("."),
-        T::LParen => Word::Mark("("),
-        T::RParen => Word::Mark(")"),
-        T::LBracket => Word::Mark("["),
-        T::RBracket => Word::Mark("]"),
-        T::Equals => Word::Mark("="),
-        T::Percent => Word::Mark("%"),
-        T::Colon => Word::Mark(":"),
+        T::SConst => PlpgsqlWord::Text(tokens.value(token).into_owned()),
+        T::IConst | T::FConst => PlpgsqlWord::Number(written()),
+        T::Param => PlpgsqlWord::Param(written()),
+        T::ColonEquals => PlpgsqlWord::Mark(":="),
+        T::DotDot => PlpgsqlWord::Mark(".."),
+        T::EqualsGreater => PlpgsqlWord::Mark("=>"),
+        T::Semicolon => PlpgsqlWord::Mark(";"),
+        T::Comma => PlpgsqlWord::Mark(","),
+        T::Dot => PlpgsqlWord::Mark("."),
+        T::LParen => PlpgsqlWord::Mark("("),
+        T::RParen => PlpgsqlWord::Mark(")"),
+        T::LBracket => PlpgsqlWord::Mark("["),
+        T::RBracket => PlpgsqlWord::Mark("]"),
+        T::Equals => PlpgsqlWord::Mark("="),
+        T::Percent => PlpgsqlWord::Mark("%"),
+        T::Colon => PlpgsqlWord::Mark(":"),
         T::Op => match tokens.written(token) {
-            "<<" => Word::Mark("<<"),
-            ">>" => Word::Mark(">>"),
-            "#" => Word::Mark("#"),
-            _ => Word::Other,
+            "<<" => PlpgsqlWord::Mark("<<"),
+            ">>" => PlpgsqlWord::Mark(">>"),
+            "#" => PlpgsqlWord::Mark("#"),
+            _ => PlpgsqlWord::Other,
         },
-        T::End | T::Error => Word::End,
-        _ => Word::Other,
+        T::End | T::Error => PlpgsqlWord::End,
+        _ => PlpgsqlWord::Other,
     }
 }

@@ -18,7 +18,7 @@ pub struct Body {
     /// How many expressions it has: their numbers are below.
     pub exprs: usize,
     /// What to do with a name that is a variable's and a column's, if it says so.
-    pub conflict: Option<Conflict>,
+    pub conflict: Option<VariableConflict>,
     /// `#print_strict_params on`.
     pub print_strict_params: bool,
     /// The variable FOUND.
@@ -45,19 +45,19 @@ impl Body {
 /// `#variable_conflict`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "PL/pgSQL's own words")]
-pub enum Conflict {
+pub enum VariableConflict {
     Error,
     UseVariable,
     UseColumn,
 }
 
-impl Conflict {
+impl VariableConflict {
     /// By its word.
-    pub fn named(word: &str) -> Option<Conflict> {
+    pub fn named(word: &str) -> Option<VariableConflict> {
         match word {
-            "error" => Some(Conflict::Error),
-            "use_variable" => Some(Conflict::UseVariable),
-            "use_column" => Some(Conflict::UseColumn),
+            "error" => Some(VariableConflict::Error),
+            "use_variable" => Some(VariableConflict::UseVariable),
+            "use_column" => Some(VariableConflict::UseColumn),
             _ => None,
         }
     }
@@ -173,12 +173,12 @@ pub struct Block {
     /// What it does.
     pub body: Vec<Statement>,
     /// EXCEPTION.
-    pub handlers: Option<Box<Handlers>>,
+    pub handlers: Option<Box<ExceptionBlock>>,
 }
 
 /// EXCEPTION.
 #[derive(Debug)]
-pub struct Handlers {
+pub struct ExceptionBlock {
     /// The variables SQLSTATE and SQLERRM.
     pub state: VarNo,
     /// See above.
@@ -213,14 +213,14 @@ pub struct For {
     /// What takes the values.
     pub targets: Vec<Target>,
     /// What it goes over.
-    pub over: Over,
+    pub over: ForSource,
     /// What is done with each.
     pub body: Vec<Statement>,
 }
 
 /// What a loop goes over.
 #[derive(Debug)]
-pub enum Over {
+pub enum ForSource {
     /// Integers.
     Range {
         /// From, to.
@@ -245,7 +245,7 @@ pub type Argument = (Option<String>, Expr);
 
 /// OPEN ... FOR.
 #[derive(Debug)]
-pub enum Opens {
+pub enum OpenSource {
     /// The query that the cursor is bound to.
     Bound(Vec<Argument>),
     /// A query.
@@ -258,7 +258,7 @@ pub enum Opens {
 #[derive(Debug)]
 pub struct Raise {
     /// DEBUG, LOG, INFO, NOTICE, WARNING, EXCEPTION.
-    pub level: Level,
+    pub level: RaiseLevel,
     /// A condition's name or SQLSTATE.
     pub condition: Option<(String, SqlState)>,
     /// The format, and what is put into it.
@@ -270,7 +270,7 @@ pub struct Raise {
 /// How loud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "PL/pgSQL's own words")]
-pub enum Level {
+pub enum RaiseLevel {
     Debug,
     Log,
     Info,
@@ -382,7 +382,7 @@ pub enum PlpgsqlStatement {
     },
     /// STACKED; what goes where.
     Diagnostics(bool, Vec<(Target, Diagnostic)>),
-    Open(VarNo, Opens),
+    Open(VarNo, OpenSource),
     Fetch(Box<Fetch>),
     Close(VarNo),
     /// AND CHAIN.
@@ -412,11 +412,11 @@ impl Statement {
             PlpgsqlStatement::Loop(..) => "LOOP",
             PlpgsqlStatement::While(..) => "WHILE",
             PlpgsqlStatement::For(looped) => match looped.over {
-                Over::Range { .. } => "FOR with integer loop variable",
-                Over::Query(_) => "FOR over SELECT rows",
-                Over::Execute(..) => "FOR over EXECUTE statement",
-                Over::Cursor(..) => "FOR over cursor",
-                Over::Array(..) => "FOREACH over array",
+                ForSource::Range { .. } => "FOR with integer loop variable",
+                ForSource::Query(_) => "FOR over SELECT rows",
+                ForSource::Execute(..) => "FOR over EXECUTE statement",
+                ForSource::Cursor(..) => "FOR over cursor",
+                ForSource::Array(..) => "FOREACH over array",
             },
             PlpgsqlStatement::Exit(true, ..) => "EXIT",
             PlpgsqlStatement::Exit(false, ..) => "CONTINUE",

@@ -17,8 +17,8 @@ use super::{Binder, COLUMN_BASE, ColId};
 use crate::expr::Expr;
 use crate::permissions::SchemaLookup;
 use logstead_sql_catalog::classes::PG_CLASS;
-use logstead_sql_catalog::rights::{Access, is_closed};
-use logstead_sql_catalog::role::acl::{Mask, privilege as p};
+use logstead_sql_catalog::privileges::{PermissionInfo, is_closed};
+use logstead_sql_catalog::role::acl::{AclMode, privilege as p};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, large_objects};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::Result;
@@ -36,7 +36,7 @@ pub(super) enum Slot {
 
 /// A relation in a statement, while the statement is bound.
 pub(super) struct Use {
-    access: Access,
+    access: PermissionInfo,
     /// It is read even if no column is named.
     reads: bool,
     /// Its columns, wherever they are in sight.
@@ -65,12 +65,12 @@ pub(crate) struct Uses {
     /// Schemas that names were looked up in; with a name that was not qualified, that.
     pub schemas: Vec<SchemaLookup>,
     /// What functions do with relations in parts that were bound apart.
-    apart: Vec<Access>,
+    apart: Vec<PermissionInfo>,
 }
 
 impl Uses {
     /// Adds what a part takes that was bound apart, with the rights of `role` where it says nothing else.
-    pub(super) fn add(&mut self, accesses: &[Access], role: Option<Oid>) {
+    pub(super) fn add(&mut self, accesses: &[PermissionInfo], role: Option<Oid>) {
         let accesses = accesses.iter().cloned().map(|mut access| {
             access.as_role = access.as_role.or(role);
             access
@@ -108,12 +108,12 @@ impl Binder<'_> {
     pub(super) fn note_use(
         &mut self,
         relation: &Arc<Relation>,
-        wanted: Mask,
+        wanted: AclMode,
         reads: bool,
         slots: Vec<Slot>,
     ) -> usize {
         self.uses.uses.push(Use {
-            access: Access {
+            access: PermissionInfo {
                 relation: Arc::clone(relation),
                 as_role: self.uses.as_role,
                 wanted,
@@ -345,7 +345,7 @@ impl Binder<'_> {
     }
 
     /// The target takes these privileges.
-    pub(super) fn target_wants(&mut self, wanted: Mask) {
+    pub(super) fn target_wants(&mut self, wanted: AclMode) {
         for number in self.uses.target.clone() {
             if let Some(found) = self.uses.uses.get_mut(number) {
                 found.access.wanted |= wanted;
@@ -354,7 +354,7 @@ impl Binder<'_> {
     }
 
     /// Columns of the target, by position in the table, are added or changed.
-    pub(super) fn target_writes(&mut self, columns: &[usize], wanted: Mask) {
+    pub(super) fn target_writes(&mut self, columns: &[usize], wanted: AclMode) {
         self.target_wants(wanted);
         let under = self.uses.target.last().copied();
         let Some(base) = under.and_then(|number| self.uses.uses.get(number)) else {
@@ -437,12 +437,12 @@ impl Binder<'_> {
     }
 
     /// What must be allowed of relations: of those that the statement names, and of those that bodies of functions name.
-    pub(crate) fn finish_access(&mut self) -> (Vec<Access>, Vec<Access>) {
+    pub(crate) fn finish_access(&mut self) -> (Vec<PermissionInfo>, Vec<PermissionInfo>) {
         // Settled a second time, what is under the view that a query of WITH changes names nothing any more.
         self.settle_change(0);
         let uses = std::mem::take(&mut self.uses.uses);
-        let mut all: Vec<Access> = Vec::with_capacity(uses.len());
-        let mut of_functions: Vec<Access> = std::mem::take(&mut self.uses.apart);
+        let mut all: Vec<PermissionInfo> = Vec::with_capacity(uses.len());
+        let mut of_functions: Vec<PermissionInfo> = std::mem::take(&mut self.uses.apart);
         for found in uses {
             if is_everybodys(&found.access.relation) || found.access.wanted == 0 {
                 continue;
@@ -452,7 +452,7 @@ impl Binder<'_> {
                 false => all.push(found.access),
             }
         }
-        let noted = |all: &[Access], relation: &Relation, write: bool| {
+        let noted = |all: &[PermissionInfo], relation: &Relation, write: bool| {
             let writes = p::INSERT | p::UPDATE | p::DELETE;
             all.iter().chain(&of_functions).any(|access| {
                 access.relation.oid == relation.oid && (!write || access.wanted & writes != 0)
@@ -472,7 +472,7 @@ impl Binder<'_> {
         }
         for (relation, wanted) in unknown {
             let every: Vec<usize> = (0..relation.columns.len()).collect();
-            all.push(Access {
+            all.push(PermissionInfo {
                 relation,
                 as_role: None,
                 wanted,

@@ -188,7 +188,7 @@ impl Binder<'_> {
 
 /// Number and type of a field.
 fn field_type(whole: &AssignedType, field: &str) -> Result<(usize, SqlType)> {
-    let shape = record::shape_of(whole.ty).ok_or_else(|| {
+    let shape = record::tuple_desc_of(whole.ty).ok_or_else(|| {
         SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!(
@@ -265,7 +265,7 @@ impl Binder<'_> {
                 let mut fields = match &old {
                     // Nothing yet.
                     Expr::Const(Datum::Null, _) => {
-                        let shape = record::shape_of(whole.ty);
+                        let shape = record::tuple_desc_of(whole.ty);
                         let fields = shape.iter().flat_map(|shape| shape.iter());
                         let null = |(_, ty): &(_, SqlType)| Expr::Const(Datum::Null, *ty);
                         fields.map(null).collect()

@@ -8,7 +8,7 @@ use super::trigger::fired;
 use crate::constraints::{ForeignRule, RuleSet, TableRules, UniqueRule};
 use crate::expr::Expr;
 use logstead_sql_catalog::classes::PG_CLASS;
-use logstead_sql_catalog::{Action, Catalog, ConstraintKind, ForeignKey, Relation};
+use logstead_sql_catalog::{Catalog, ConstraintKind, ForeignKey, ReferentialAction, Relation};
 use logstead_sql_types::error::Result;
 use std::sync::Arc;
 
@@ -165,7 +165,7 @@ impl Binder<'_> {
                 let Some(key) = constraint.foreign() else {
                     continue;
                 };
-                let deletes = reach.deleted && key.on_delete == Action::Cascade;
+                let deletes = reach.deleted && key.on_delete == ReferentialAction::Cascade;
                 let sets = reach.deleted && key.on_delete.changes_rows() && !deletes;
                 let cascades = reach.updated && key.on_update.changes_rows();
                 if !(deletes || sets || cascades) {
@@ -192,7 +192,7 @@ impl Binder<'_> {
             }
         }
         // They are locked, and nobody asks whether the statement's role may: what is done there is done as their owners
-        // (`exec::referential`).
+        // (`exec::constraints`).
         self.read_only = false;
         let changed = reached.iter().skip(1).map(|(table, _)| Arc::clone(table));
         self.constraint_writes.extend(changed);

@@ -13,7 +13,7 @@ use logstead_sql_catalog::{Column, Relation, RelationKind};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::Class;
+use logstead_sql_types::value::user::UserTypeClass;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -140,7 +140,7 @@ impl Binder<'_> {
         // Each time: it may be another role's now.
         let rules = Arc::clone(self.absorb(&bound)?);
         let inner = match user::class(declared) {
-            Some(Class::Domain) => self.elements_of(declared)?,
+            Some(UserTypeClass::Domain) => self.elements_of(declared)?,
             _ => None,
         };
         let value = match inner {
@@ -190,7 +190,7 @@ impl Binder<'_> {
     /// The array over a domain that a domain is made over in the end, if it is.
     fn elements_of(&self, domain: Oid) -> Result<Option<Oid>> {
         let mut over = domain;
-        while user::class(over) == Some(Class::Domain) {
+        while user::class(over) == Some(UserTypeClass::Domain) {
             let found = self.cx.catalog.types.get(over);
             over = found.and_then(|t| t.domain()).ok_or_else(lost)?.over.oid;
         }
@@ -226,7 +226,7 @@ impl Binder<'_> {
         }
         let mut at = domain;
         // What it is made over asks first, and each in the order of the names.
-        while user::class(at) == Some(Class::Domain) {
+        while user::class(at) == Some(UserTypeClass::Domain) {
             let found = types.get(at).and_then(|t| t.domain()).ok_or_else(lost)?;
             let relation = value_relation(found.over);
             rules.not_null |= found.not_null;

@@ -54,7 +54,7 @@ impl Names for TableNames<'_> {
     }
 
     fn kept_function(&self, name: &str) -> Option<(Vec<SqlType>, SqlType)> {
-        let (number, _) = routine::of_kept_name(name)?;
+        let (number, _) = routine::from_stored_name(name)?;
         let routine = self.catalog.routines.get(number)?;
         let plain = |ty: Oid| (!func::is_polymorphic(ty)).then(|| SqlType::of(ty));
         let types = routine.input_types().into_iter().map(plain);

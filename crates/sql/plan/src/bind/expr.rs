@@ -326,7 +326,7 @@ impl Binder<'_> {
         {
             return self.expr(value);
         }
-        let shape = record::shape_of(ty);
+        let shape = record::tuple_desc_of(ty);
         let fields = shape.iter().flat_map(|shape| shape.iter());
         let known = fields.map(|(_, ty)| *ty);
         let known = known.chain(std::iter::repeat(SqlType::of(oid::UNKNOWN)));
@@ -375,7 +375,9 @@ impl Binder<'_> {
             .collect();
         match tests.len() {
             // What record it is only the value tells.
-            0 if operand.ty().oid == oid::RECORD && record::shape_of(operand.ty()).is_none() => {
+            0 if operand.ty().oid == oid::RECORD
+                && record::tuple_desc_of(operand.ty()).is_none() =>
+            {
                 let function = match negated {
                     true => &logstead_sql_func::ROW_IS_NOT_NULL,
                     false => &logstead_sql_func::ROW_IS_NULL,
@@ -527,7 +529,7 @@ impl Binder<'_> {
 
 /// All fields of a record; none of anything else, nor where nothing is known of them.
 pub(super) fn fields_of(record: &Expr) -> Vec<Expr> {
-    let Some(shape) = record::shape_of(record.ty()) else {
+    let Some(shape) = record::tuple_desc_of(record.ty()) else {
         return Vec::new();
     };
     if let Expr::Array(fields, _) = record {
@@ -553,7 +555,7 @@ pub(super) fn field_of(value: Expr, field: &str) -> Result<Expr> {
             ),
         ));
     }
-    let shape = record::shape_of(ty);
+    let shape = record::tuple_desc_of(ty);
     let found = shape.iter().flat_map(|shape| shape.iter()).zip(1..);
     let found = found.filter(|((name, _), _)| **name == *field).last();
     let Some(((_, ty), number)) = found else {

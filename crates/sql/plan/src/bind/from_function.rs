@@ -220,7 +220,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("a domain in a column definition list").at(at));
         }
         if let Some(row) = rows_filled(resolved.function, &mut coerced) {
-            let shape = user::declared_shape(row);
+            let shape = user::declared_tuple_desc(row);
             let fields = shape.iter().flat_map(|shape| shape.iter()).enumerate();
             declared.extend(fields.map(|(place, (_, ty))| (place, *ty)));
             declared.retain(|(_, ty)| user::domain_in(ty.oid).is_some());
@@ -328,7 +328,7 @@ fn described(
     };
     let array = record.ty().oid == oid::RECORD_ARRAY;
     let one = info::element_type(record.ty()).unwrap_or(record.ty());
-    if let Some(shape) = record::shape_of(one) {
+    if let Some(shape) = record::tuple_desc_of(one) {
         if shape.len() != fields.len() {
             let plural = if shape.len() == 1 { "" } else { "s" };
             return wrong(format!(

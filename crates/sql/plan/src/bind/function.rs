@@ -4,7 +4,7 @@ use super::user_aggregate::Named;
 use super::{Binder, Clause};
 use crate::expr::Expr;
 use crate::{AggregateCall, SortKey};
-use logstead_sql_catalog::routine::of_kept_name;
+use logstead_sql_catalog::routine::from_stored_name;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::lowered::{
@@ -366,7 +366,7 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<Expr> {
         let call = self.in_aggregate(at, |b| b.aggregate_call(function, schema, name, list, at))?;
-        let name = of_kept_name(name).map_or(name, |(_, called)| called);
+        let name = from_stored_name(name).map_or(name, |(_, called)| called);
         self.computed_call(name, call, Vec::new(), at)
     }
 

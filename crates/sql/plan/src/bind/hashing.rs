@@ -16,7 +16,7 @@ fn is_hashable(ty: SqlType) -> bool {
         element.oid,
         oid::MONEY | oid::BIT | oid::VARBIT | oid::TSVECTOR | oid::TSQUERY
     );
-    let shape = record::shape_of(element);
+    let shape = record::tuple_desc_of(element);
     let mut fields = shape.iter().flat_map(|shape| shape.iter());
     own && fields.all(|(_, field)| is_hashable(*field))
 }

@@ -19,7 +19,7 @@ use crate::query::Body;
 use crate::query::{Distinct, From, Output, Select};
 use crate::{Node, OutputColumn, Plan, build, walk};
 use logstead_sql_catalog::classes::PG_PROC;
-use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{Language, Routine, RoutineBody};
 use logstead_sql_func::{CastContext, Volatility};
 use logstead_sql_parse as parse;
@@ -337,7 +337,7 @@ impl Binder<'_> {
             None => as_its_role(),
         };
         let result = match definer {
-            Some(_) => lookup::noting(searched).0,
+            Some(_) => lookup::recording_lookups(searched).0,
             None => searched(),
         };
         let judged = match definer {
@@ -370,7 +370,7 @@ impl Binder<'_> {
     fn check_definer_schemas(&mut self, from: usize, owner: Oid) -> Result<()> {
         let noted = self.uses.schemas.split_off(from);
         let catalog = self.cx.catalog;
-        let judge = catalog.judge(&catalog.roles);
+        let judge = catalog.acl_checker(&catalog.roles);
         for SchemaLookup { schema, .. } in noted {
             if !judge.may_use_schema(owner, schema) {
                 let found = catalog.schemas.get(&schema);
@@ -409,7 +409,7 @@ impl Binder<'_> {
             return Ok(Shape::Row(outputs, ty));
         }
         if user::is_composite(call.result.oid) {
-            let shape = user::declared_shape(call.result.oid);
+            let shape = user::declared_tuple_desc(call.result.oid);
             // Of a row within a row nobody asks them.
             for (_, ty) in shape.iter().flat_map(|shape| shape.iter()) {
                 user::refuse_domains(user::base_type(*ty).oid)?;

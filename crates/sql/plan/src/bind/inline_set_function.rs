@@ -242,7 +242,7 @@ impl Binder<'_> {
             return self.inlined_value(call, None);
         }
         let value = self.inlined_value(call, None)?;
-        let known = record::shape_of(value.ty());
+        let known = record::tuple_desc_of(value.ty());
         let types = |shape: &[(Arc<str>, SqlType)]| -> Vec<Oid> {
             shape.iter().map(|(_, ty)| ty.oid).collect()
         };

@@ -1,6 +1,6 @@
 //! Identifiers, and the names of result columns.
 
-use logstead_sql_catalog::routine::of_kept_name;
+use logstead_sql_catalog::routine::from_stored_name;
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 
@@ -30,7 +30,7 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
         Ast::Function(function) => match function.name.0.last() {
             Some(ident) => {
                 let name = fold_ident(ident);
-                let called = of_kept_name(&name).map(|(_, called)| called);
+                let called = from_stored_name(&name).map(|(_, called)| called);
                 let called = called.or_else(|| logstead_sql_parse::xml_construct(&name));
                 let called = called.map(str::to_owned);
                 Some((called.unwrap_or(name), 2))

@@ -3,7 +3,7 @@
 use super::Binder;
 use crate::expr::Expr;
 use logstead_sql_func as func;
-use logstead_sql_func::{CastContext, Function, Resolved};
+use logstead_sql_func::{CastContext, FuncDetail, Function};
 use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr as Ast, Spanned};
 use logstead_sql_parse::{row_of, strip};
 use logstead_sql_types::error::{Result, SqlError};
@@ -84,7 +84,7 @@ impl Binder<'_> {
     fn apply_operator(
         &mut self,
         op: &str,
-        resolved: &Resolved,
+        resolved: &FuncDetail,
         left: Expr,
         right: Expr,
         at: Option<usize>,
@@ -548,7 +548,7 @@ impl Binder<'_> {
     }
 }
 
-fn arg(resolved: &Resolved, i: usize) -> SqlType {
+fn arg(resolved: &FuncDetail, i: usize) -> SqlType {
     resolved
         .args
         .get(i)
@@ -577,7 +577,7 @@ fn comparable(op: &str, left: SqlType, right: SqlType) -> Result<()> {
         _ => ty,
     };
     let (left, right) = (one(left), one(right));
-    let (Some(l), Some(r)) = (record::shape_of(left), record::shape_of(right)) else {
+    let (Some(l), Some(r)) = (record::tuple_desc_of(left), record::tuple_desc_of(right)) else {
         return Ok(());
     };
     for (((_, a), (_, b)), number) in l.iter().zip(r.iter()).zip(1..) {

@@ -184,7 +184,7 @@ pub(crate) fn unordered(ty: SqlType) -> Option<SqlType> {
     if is_incomparable(element) || is_geometry(element.oid) {
         return Some(ty);
     }
-    let shape = record::shape_of(element);
+    let shape = record::tuple_desc_of(element);
     shape
         .iter()
         .flat_map(|shape| shape.iter())

@@ -9,7 +9,7 @@ use super::{Binder, Clause};
 use crate::expr::Expr;
 use crate::query::Grouping;
 use crate::{AggregateCall, SortKey, walk};
-use logstead_sql_catalog::routine::of_kept_name;
+use logstead_sql_catalog::routine::from_stored_name;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::lowered::{DuplicateTreatment, Function, FunctionArguments, Spanned};
@@ -152,7 +152,7 @@ impl Binder<'_> {
             order: keys,
             ty: result,
         };
-        let name = of_kept_name(name).map_or(name, |(_, called)| called);
+        let name = from_stored_name(name).map_or(name, |(_, called)| called);
         self.computed_call(name, call, direct, at)
     }
 

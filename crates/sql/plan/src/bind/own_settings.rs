@@ -38,7 +38,7 @@ fn is_spelled(ty: SqlType) -> bool {
         return is_spelled(SqlType::of(element));
     }
     if record::is_record(ty.oid) {
-        let shape = record::shape_of(ty);
+        let shape = record::tuple_desc_of(ty);
         return shape.is_none_or(|shape| shape.iter().any(|(_, ty)| is_spelled(*ty)));
     }
     is_name_of_object(ty.oid)

@@ -19,7 +19,7 @@ use super::{Binder, COLUMN_BASE, Clause, ColId, Frame};
 use crate::expr::Expr;
 use crate::permissions::Bound;
 use crate::{Check, CheckKind, Layout, Plan, PlanContext, PolicyCheck};
-use logstead_sql_catalog::rights::{PastSecurity, past_security, unknown_past};
+use logstead_sql_catalog::privileges::{AsOfRowSecurity, as_of_row_security, refuse_as_of};
 use logstead_sql_catalog::{Policy, Relation, View};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{PolicyCommand, policy_expr};
@@ -108,8 +108,8 @@ impl Binder<'_> {
             return Ok(None);
         }
         self.role_matters = true;
-        let judge = catalog.judge(&catalog.roles);
-        let Some(owner) = judge.is_secured_for(role, relation) else {
+        let acl_checker = catalog.acl_checker(&catalog.roles);
+        let Some(owner) = acl_checker.is_secured_for(role, relation) else {
             return Ok(None);
         };
         if !self.cx.session.row_security() {
@@ -123,13 +123,13 @@ impl Binder<'_> {
     /// is found here holds for now: `SessionContext::may_use` asks again whenever the plan is run.
     fn secured_in_past(&mut self, relation: &Relation, role: Oid) -> Result<()> {
         let Some(now) = self.cx.session.present_catalog() else {
-            return Err(unknown_past(relation));
+            return Err(refuse_as_of(relation));
         };
-        let security = past_security(relation, role, now.judge(&now.roles));
-        self.role_matters |= security != PastSecurity::None;
+        let security = as_of_row_security(relation, role, now.acl_checker(&now.roles));
+        self.role_matters |= security != AsOfRowSecurity::None;
         match security {
-            PastSecurity::None | PastSecurity::Exempt => Ok(()),
-            PastSecurity::Subject => Err(unknown_past(relation)),
+            AsOfRowSecurity::None | AsOfRowSecurity::Exempt => Ok(()),
+            AsOfRowSecurity::Subject => Err(refuse_as_of(relation)),
         }
     }
 
@@ -383,9 +383,9 @@ impl Binder<'_> {
         first: ColId,
     ) -> Result<RowSecurityQuals> {
         let catalog = Arc::clone(self.cx.catalog);
-        let judge = catalog.judge(&catalog.roles);
+        let acl_checker = catalog.acl_checker(&catalog.roles);
         let holds = |policy: &&Arc<Policy>| {
-            let member = |own: &Oid| judge.members.has_privileges_of(role, *own);
+            let member = |own: &Oid| acl_checker.members.has_privileges_of(role, *own);
             policy.is_about(command) && (policy.is_everybodys() || policy.roles.iter().any(member))
         };
         let condition = |policy: &Policy| match asked {

@@ -8,7 +8,7 @@ use crate::expr::Expr;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::user::Class;
+use logstead_sql_types::value::user::UserTypeClass;
 use logstead_sql_types::value::{SqlType, user};
 
 impl Binder<'_> {
@@ -23,7 +23,10 @@ impl Binder<'_> {
         let Some(ty) = user::find(schema, name)? else {
             return Ok(None);
         };
-        if !matches!(user::class(ty), Some(Class::Range | Class::Multirange)) {
+        if !matches!(
+            user::class(ty),
+            Some(UserTypeClass::Range | UserTypeClass::Multirange)
+        ) {
             return Ok(None);
         }
         let Some((function, taken)) = func::range_constructor(ty, args.len()) else {

@@ -1,14 +1,14 @@
 //! Calls of functions that users have made: which is meant, and with which arguments.
 //!
-//! Users' functions compete with the built-in ones of their name (`func::users`), as far as the number and the names of
-//! the arguments fit. What a function of LANGUAGE sql does then stands in the place of the call (`inlined`).
+//! Users' functions compete with the built-in ones of their name (`func::user_functions`), as far as the number and the
+//! names of the arguments fit. What a function of LANGUAGE sql does then stands in the place of the call (`inlined`).
 
 use super::{Binder, Clause, Frame};
 use crate::expr::Expr;
 use crate::permissions::{FunctionUse, SchemaLookup};
-use logstead_sql_catalog::routine::{Language, Routine, of_kept_name};
+use logstead_sql_catalog::routine::{Language, Routine, from_stored_name};
 use logstead_sql_func as func;
-use logstead_sql_func::{CastContext, Chosen, UserCandidate, Volatility};
+use logstead_sql_func::{CallTarget, CastContext, UserCandidate, Volatility};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::lowered::Span;
 use logstead_sql_parse::lowered::{
@@ -187,7 +187,7 @@ impl Binder<'_> {
         if schema.is_none() && self.cx.catalog.routines.is_empty() {
             return Ok(None);
         }
-        let kept = match of_kept_name(name) {
+        let kept = match from_stored_name(name) {
             Some((number, called)) => {
                 let routine = self.cx.catalog.routines.get(number);
                 let routine = routine.cloned().ok_or_else(|| {
@@ -290,10 +290,10 @@ impl Binder<'_> {
             .collect();
         let built_in = system && !is_named && args.array.is_none();
         let shown = shown(schema, name, &names, &types);
-        let chosen = func::choose_with_users(name, built_in, &types, &candidates, &shown);
+        let chosen = func::resolve_with_user_functions(name, built_in, &types, &candidates, &shown);
         let (number, types, result) = match chosen {
-            Ok(Chosen::User(number, types, result)) => (number, types, result),
-            Ok(Chosen::BuiltIn) => return Ok(Some(Called::BuiltIn(exprs, array_at))),
+            Ok(CallTarget::User(number, types, result)) => (number, types, result),
+            Ok(CallTarget::BuiltIn) => return Ok(Some(Called::BuiltIn(exprs, array_at))),
             Err(error) if aggregates && error.code() == SqlState::UNDEFINED_FUNCTION => {
                 return Ok(None);
             }

@@ -11,7 +11,7 @@ use logstead_sql_catalog::routine::{Language, Routine, RoutineBody};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::plpgsql::tree::Conflict;
+use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, info, oid, user};
 use logstead_types::SqlState;
@@ -192,7 +192,7 @@ pub fn sql_variables(routine: &Routine, types: &[SqlType]) -> Variables {
         }],
         names,
         tables: Vec::new(),
-        conflict: Conflict::UseColumn,
+        conflict: VariableConflict::UseColumn,
     }
 }
 
@@ -212,7 +212,7 @@ pub fn check_given(routine: &Routine, given: &[SqlType], listed: &[SqlType]) -> 
         oid::RECORD => Shape::Row(outputs, SqlType::of(oid::RECORD)),
         ty if logstead_sql_func::is_polymorphic(ty) => Shape::Unknown,
         ty if user::is_composite(ty) => {
-            let shape = user::declared_shape(ty);
+            let shape = user::declared_tuple_desc(ty);
             let shape = shape.ok_or_else(|| SqlError::internal("a type without fields"))?;
             Shape::Row(shape.to_vec(), SqlType::of(ty))
         }

@@ -49,7 +49,7 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<Option<Expr>> {
         let from = value.ty();
-        let shape = record::shape_of(from);
+        let shape = record::tuple_desc_of(from);
         if target.oid == oid::RECORD {
             // Its fields stay known.
             let ty = match shape {
@@ -64,7 +64,7 @@ impl Binder<'_> {
         if matches!(value, Expr::Const(Datum::Null, _)) {
             return Ok(Some(Expr::Const(Datum::Null, target)));
         }
-        user::refuse_unasked(target).map_err(|e| e.at(at))?;
+        user::refuse_unchecked_domains(target).map_err(|e| e.at(at))?;
         let target = SqlType::of(target.oid);
         let refused = |detail: &str| {
             SqlError::new(
@@ -74,12 +74,13 @@ impl Binder<'_> {
             .detail(detail)
             .at(at)
         };
-        let wanted = record::shape_of(target)
+        let wanted = record::tuple_desc_of(target)
             .ok_or_else(|| SqlError::internal("a composite type without fields"))?;
         let Expr::Array(fields, _) = value else {
             // What is made elsewhere must have the fields already.
             let same = shape.is_some_and(|shape| {
-                let types = |shape: &record::Shape| shape.iter().map(|f| f.1).collect::<Vec<_>>();
+                let types =
+                    |shape: &record::TupleDesc| shape.iter().map(|f| f.1).collect::<Vec<_>>();
                 types(&shape) == types(&wanted)
             });
             return Ok(same.then(|| Expr::Relabel(Box::new(value), target)));
@@ -208,7 +209,7 @@ impl Binder<'_> {
             composite => Some(SqlType::of(composite)),
         };
         let own = own.filter(|own| {
-            record::shape_of(*own).is_some_and(|row| {
+            record::tuple_desc_of(*own).is_some_and(|row| {
                 let pairs = row.iter().zip(&shape);
                 row.len() == shape.len() && { pairs }.all(|(a, b)| a.1 == b.1)
             })

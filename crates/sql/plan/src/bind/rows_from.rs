@@ -68,7 +68,7 @@ fn arguments(function: &ast::Function) -> &[FunctionArg] {
 
 /// A query of functions called `f`, into whose places `put` puts those that were written.
 fn query_of(text: &str, mut put: impl FnMut(&mut TableFactor)) -> Result<ast::Query> {
-    let parsed = logstead_sql_parse::parse_kept(text)?;
+    let parsed = logstead_sql_parse::parse_stored(text)?;
     let statement = parsed.first().map(|p| ast::Statement::clone(&p.statement));
     let Some(ast::Statement::Query(mut query)) = statement else {
         return Err(SqlError::internal("ROWS FROM is no query"));

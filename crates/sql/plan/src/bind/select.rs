@@ -273,7 +273,7 @@ impl Binder<'_> {
         let record = self.expr(expr)?;
         let at = self.at(expr.span());
         let ty = record.ty();
-        let Some(shape) = record::shape_of(ty) else {
+        let Some(shape) = record::tuple_desc_of(ty) else {
             return Err(match ty.oid {
                 oid::RECORD => SqlError::new(
                     SqlState::SYNTAX_ERROR,

@@ -12,9 +12,9 @@ use crate::permissions::SchemaLookup;
 use crate::{Layout, Transitions, UserAggregate};
 use logstead_sql_catalog::aggregate::{AggregateKind, Computation, FinalModify};
 use logstead_sql_catalog::classes::PG_PROC;
-use logstead_sql_catalog::routine::{Routine, of_kept_name};
+use logstead_sql_catalog::routine::{Routine, from_stored_name};
 use logstead_sql_func as func;
-use logstead_sql_func::{CastContext, Chosen, UserCandidate};
+use logstead_sql_func::{CallTarget, CastContext, UserCandidate};
 use logstead_sql_parse::lowered::Span;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, text_io, user};
@@ -48,7 +48,7 @@ impl Binder<'_> {
         if catalog.routines.is_empty() {
             return Vec::new();
         }
-        if let Some((number, _)) = of_kept_name(name) {
+        if let Some((number, _)) = from_stored_name(name) {
             let found = catalog.routines.get(number);
             let found = found.filter(|routine| routine.aggregate.is_some());
             return found
@@ -82,7 +82,7 @@ impl Binder<'_> {
         if found.is_empty() {
             return Ok(Err(args));
         }
-        let kept = of_kept_name(named.name);
+        let kept = from_stored_name(named.name);
         let name = kept.map_or(named.name, |(_, called)| called);
         let system = kept.is_none() && named.schema.is_none_or(|s| s == "pg_catalog");
         let path = self.search_path();
@@ -123,8 +123,8 @@ impl Binder<'_> {
             .schema
             .map_or(name.to_owned(), |s| format!("{s}.{name}"));
         let shown = format!("{full}({})", shown_types.join(", "));
-        let chosen = func::choose_with_users(name, false, &types, &candidates, &shown);
-        let Chosen::User(number, types, result) = chosen.map_err(|e| e.at(named.at))? else {
+        let chosen = func::resolve_with_user_functions(name, false, &types, &candidates, &shown);
+        let CallTarget::User(number, types, result) = chosen.map_err(|e| e.at(named.at))? else {
             return Ok(Err(args));
         };
         let fit = fits.swap_remove(number);
@@ -315,8 +315,8 @@ impl Binder<'_> {
             first: false,
         };
         let name = routine.name.clone();
-        let chosen = func::choose_with_users(&name, false, types, &[candidate], &name)?;
-        let Chosen::User(_, types, result) = chosen else {
+        let chosen = func::resolve_with_user_functions(&name, false, types, &[candidate], &name)?;
+        let CallTarget::User(_, types, result) = chosen else {
             return Err(gone());
         };
         let called = self.routines_used.len();

@@ -10,7 +10,7 @@ use crate::expr::Expr;
 use crate::query::FromList;
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::plpgsql::tree::Conflict;
+use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::oid;
 use logstead_types::SqlState;
@@ -172,13 +172,13 @@ impl Binder<'_> {
 
     fn judge_conflict(&self, known: bool, name: &str, at: Option<usize>) -> Result<bool> {
         match self.cx.variables.map(|variables| variables.conflict) {
-            Some(Conflict::Error) if known => Err(SqlError::new(
+            Some(VariableConflict::Error) if known => Err(SqlError::new(
                 SqlState::AMBIGUOUS_COLUMN,
                 format!("column reference \"{name}\" is ambiguous"),
             )
             .detail("It could refer to either a PL/pgSQL variable or a table column.")
             .at(at)),
-            Some(Conflict::UseVariable) => Ok(known),
+            Some(VariableConflict::UseVariable) => Ok(known),
             _ => Ok(false),
         }
     }

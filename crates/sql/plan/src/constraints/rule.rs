@@ -2,7 +2,9 @@
 
 use logstead_engine::{Engine, Index, RowRef, Table};
 use logstead_sql_catalog::context::Context;
-use logstead_sql_catalog::{Action, Catalog, Constraint, ForeignKey, IndexDef, Relation, Timing};
+use logstead_sql_catalog::{
+    Catalog, Constraint, ForeignKey, IndexDef, ReferentialAction, Relation, Timing,
+};
 use logstead_sql_func as func;
 use logstead_sql_func::{Cast, CastContext};
 use logstead_sql_types::error::{Result, SqlError};
@@ -120,9 +122,9 @@ pub struct ForeignRule {
     /// MATCH FULL.
     pub full: bool,
     /// ON UPDATE.
-    pub on_update: Action,
+    pub on_update: ReferentialAction,
     /// ON DELETE.
-    pub on_delete: Action,
+    pub on_delete: ReferentialAction,
     /// The referencing table.
     pub child: Arc<Relation>,
     /// The referenced table.
@@ -451,10 +453,10 @@ impl ForeignRule {
     /// Attribute positions whose defaults SET DEFAULT needs.
     pub(crate) fn default_columns(&self) -> Vec<usize> {
         let mut positions = Vec::new();
-        if self.on_delete == Action::SetDefault {
+        if self.on_delete == ReferentialAction::SetDefault {
             positions.extend(self.set_columns(true));
         }
-        if self.on_update == Action::SetDefault {
+        if self.on_update == ReferentialAction::SetDefault {
             positions.extend(self.set_columns(false));
         }
         positions
@@ -527,7 +529,7 @@ impl ForeignRule {
     }
 
     /// The statement PostgreSQL would run for a check or an action: what an error inside it names as its place.
-    pub fn statement(&self, action: Option<(Action, bool)>) -> String {
+    pub fn statement(&self, action: Option<(ReferentialAction, bool)>) -> String {
         use std::fmt::Write;
         let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
         let full = |r: &Relation| format!("{}.{}", quote(&r.schema_name), quote(&r.name));
@@ -540,14 +542,16 @@ impl ForeignRule {
         let mut parameter = 0;
         let mut text = match action {
             None => format!("SELECT 1 FROM ONLY {} x", full(&self.parent)),
-            Some((Action::NoAction | Action::Restrict, _)) => {
+            Some((ReferentialAction::NoAction | ReferentialAction::Restrict, _)) => {
                 format!("SELECT 1 FROM ONLY {} x", full(&self.child))
             }
-            Some((Action::Cascade, true)) => format!("DELETE FROM ONLY {}", full(&self.child)),
+            Some((ReferentialAction::Cascade, true)) => {
+                format!("DELETE FROM ONLY {}", full(&self.child))
+            }
             Some((kind, on_delete)) => {
                 let set = list(&self.set_columns(on_delete), &mut || match kind {
-                    Action::SetNull => "NULL".to_owned(),
-                    Action::SetDefault => "DEFAULT".to_owned(),
+                    ReferentialAction::SetNull => "NULL".to_owned(),
+                    ReferentialAction::SetDefault => "DEFAULT".to_owned(),
                     _ => {
                         parameter += 1;
                         format!("${parameter}")
@@ -574,7 +578,7 @@ impl ForeignRule {
         }
         if matches!(
             action,
-            None | Some((Action::NoAction | Action::Restrict, _))
+            None | Some((ReferentialAction::NoAction | ReferentialAction::Restrict, _))
         ) {
             text.push_str(" FOR KEY SHARE OF x");
         }

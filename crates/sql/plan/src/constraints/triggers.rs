@@ -2,7 +2,7 @@
 //!
 //! They are kept with the rules: a written row that concerns one queues an event behind those of the constraints, as
 //! PostgreSQL's own triggers for those come first by their names. The function is run when the statement has ended, by
-//! the session (`exec::referential` stops for it).
+//! the session (`exec::constraints` stops for it).
 
 use crate::Callee;
 use crate::expr::Expr;

@@ -125,7 +125,7 @@ impl Planner<'_> {
             let at = at.unwrap_or_else(|| {
                 ranges.push(Range {
                     column: id,
-                    null: variable.map_or(0.0, |v| v.null_share()),
+                    null: variable.map_or(0.0, |v| v.null_frac()),
                     ..Range::default()
                 });
                 ranges.len() - 1
@@ -241,7 +241,7 @@ impl Planner<'_> {
                 complement(
                     share.min(1.0),
                     *negated,
-                    variable.map_or(0.0, |v| v.null_share()),
+                    variable.map_or(0.0, |v| v.null_frac()),
                 )
             }
             Expr::ArrayCompare {
@@ -275,7 +275,7 @@ impl Planner<'_> {
             Expr::IsNull(arg, negated) => {
                 let null = match self.variable(arg) {
                     Some(v) if v.not_null => 0.0,
-                    Some(v) if v.known.is_some() => v.null_share(),
+                    Some(v) if v.known.is_some() => v.null_frac(),
                     _ => estimate::NULL,
                 };
                 if *negated { 1.0 - null } else { null }
@@ -322,7 +322,7 @@ impl Planner<'_> {
         ) && a.rel != b.rel
         {
             let equal =
-                (1.0 - a.null_share()) * (1.0 - b.null_share()) / a.distinct().max(b.distinct());
+                (1.0 - a.null_frac()) * (1.0 - b.null_frac()) / a.distinct().max(b.distinct());
             return match op {
                 Comparison::Eq => equal,
                 Comparison::Ne => 1.0 - equal,
@@ -333,7 +333,7 @@ impl Planner<'_> {
         match op {
             Comparison::Eq => variable.equal(constant.as_ref()),
             Comparison::Ne => {
-                (1.0 - variable.equal(constant.as_ref()) - variable.null_share()).max(0.0)
+                (1.0 - variable.equal(constant.as_ref()) - variable.null_frac()).max(0.0)
             }
             _ => constant
                 .and_then(|value| variable.side(op, &value))
@@ -370,14 +370,14 @@ impl Planner<'_> {
         };
         match self.tried(condition, known) {
             Some((share, weight)) => {
-                let null = f64::from(known.null_share);
+                let null = f64::from(known.null_frac);
                 let common: f64 = known.common.iter().map(|(_, f)| f64::from(*f)).sum();
                 let rest = (1.0 - null - common).max(0.0);
                 let guess = complement(guess, negated, 0.0);
                 let hits = share.0 + rest * (share.1 * weight + guess * (1.0 - weight));
                 hits.clamp(0.0001, 0.9999)
             }
-            None => complement(guess, negated, f64::from(known.null_share)),
+            None => complement(guess, negated, f64::from(known.null_frac)),
         }
     }
 
@@ -396,7 +396,7 @@ impl Planner<'_> {
             let sides = variable.and_then(|v| {
                 let low = v.side(Comparison::Ge, &Datum::text(prefix))?;
                 let high = v.side(Comparison::Lt, &Datum::text(upto.as_str()))?;
-                Some((low + high - 1.0 + v.null_share()).max(1e-4))
+                Some((low + high - 1.0 + v.null_frac()).max(1e-4))
             });
             sides.unwrap_or(estimate::MATCH)
         };
@@ -468,7 +468,7 @@ impl Planner<'_> {
                 let ty = key.ty();
                 let column = Expr::Column(ids[0], self.info(ids[0]).ty);
                 if let Some(v) = self.variable(&column) {
-                    let mut distinct = v.distinct() + f64::from(u8::from(v.null_share() > 0.0));
+                    let mut distinct = v.distinct() + f64::from(u8::from(v.null_frac() > 0.0));
                     if ty.oid == oid::BOOL {
                         distinct = distinct.min(2.0);
                     }

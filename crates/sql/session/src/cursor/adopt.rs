@@ -3,11 +3,13 @@
 //! A portal becomes a cursor when FETCH or MOVE names it, or when it is about to lock rows, which WHERE CURRENT OF may want; Execute goes on with it
 //! then. All others stay portals, which keep less of what they give.
 
-use super::{Back, Cursor, Kept, Place, State, Tells, locking_clause};
+use super::{
+    CurrentOfState, Cursor, CursorPosition, CursorRows, CursorState, Scrollability, locking_clause,
+};
 use crate::client::Client;
 use crate::portal::{Portal, PortalState};
 use crate::statement::{CachedPlan, PermittedPlan};
-use crate::transaction::Block;
+use crate::transaction::BlockState;
 use crate::{Session, aborted};
 use logstead_sql_exec::Execution;
 use logstead_sql_types::error::{Result, SqlError};
@@ -71,12 +73,12 @@ impl Session {
         if portal.state.is_suspended() {
             self.suspended = self.suspended.saturating_sub(1);
         }
-        let mut tells = Tells::default();
+        let mut current_of = CurrentOfState::default();
         let columns = plan.columns.clone();
         let reads = plan.locks.iter().map(|(table, _)| table.id()).collect();
         let params = params.as_slice().into();
         let state = match (portal.state, permitted) {
-            (PortalState::Running { plan, execution }, _) => State::Running {
+            (PortalState::Running { plan, execution }, _) => CursorState::Running {
                 plan,
                 execution: Box::new(execution),
                 params,
@@ -84,14 +86,14 @@ impl Session {
             (_, Some(plan)) => {
                 portal.role = logstead_sql_catalog::context::Context::current_role(&*self.context);
                 self.begin_run(&plan.catalog).await?;
-                let prepared = self.telling_plan(&plan, &mut tells)?;
-                State::Running {
+                let prepared = self.current_of_plan(&plan, &mut current_of)?;
+                CursorState::Running {
                     plan,
                     execution: Box::new(Execution::new(prepared)),
                     params,
                 }
             }
-            (_, None) => State::Ended,
+            (_, None) => CursorState::Ended,
         };
         let cursor = Cursor {
             view: None,
@@ -101,19 +103,19 @@ impl Session {
             binary: false,
             formats: portal.formats,
             hold: false,
-            back: Back::Never,
+            back: Scrollability::Never,
             created: portal.created,
             level: portal.level,
             role: portal.role,
             persisted: false,
-            rows: Kept::after(portal.given),
-            place: Place {
+            rows: CursorRows::after(portal.given),
+            place: CursorPosition {
                 at: portal.given,
                 at_start: portal.given == 0,
-                at_end: matches!(state, State::Ended),
+                at_end: matches!(state, CursorState::Ended),
             },
             state,
-            tells,
+            current_of,
         };
         self.cursors.insert(name.to_owned(), cursor);
         Ok(())
@@ -139,7 +141,7 @@ impl Session {
         rows_max: u64,
         client: &mut dyn Client,
     ) -> Result<()> {
-        if self.block == Block::Failed {
+        if self.block == BlockState::Failed {
             return Err(aborted());
         }
         let mut cursor = self
@@ -151,13 +153,13 @@ impl Session {
             rows => rows,
         };
         let given = match cursor.state {
-            State::Failed => Err(SqlError::new(
+            CursorState::Failed => Err(SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("portal \"{name}\" cannot be run"),
             )),
             _ => {
                 client.start_rows(&cursor.columns, cursor.formats());
-                let mut out = super::Out {
+                let mut out = super::FetchDest {
                     client: &mut *client,
                     gives: true,
                 };
@@ -165,8 +167,8 @@ impl Session {
             }
         };
         if given.is_err() {
-            cursor.state = State::Failed;
-            cursor.rows = Kept::default();
+            cursor.state = CursorState::Failed;
+            cursor.rows = CursorRows::default();
         }
         self.cursors.insert(name.to_owned(), cursor);
         let given = given?;
@@ -179,19 +181,19 @@ impl Session {
     }
 
     /// A plan that also tells which rows its rows come from, if it can.
-    pub(super) fn telling_plan(
+    pub(super) fn current_of_plan(
         &mut self,
         plan: &PermittedPlan,
-        tells: &mut Tells,
+        current_of: &mut CurrentOfState,
     ) -> Result<Arc<logstead_sql_exec::Prepared>> {
-        let Some(telling) = super::telling(plan.prepared.plan()) else {
+        let Some(planned) = super::current_of_plan(plan.prepared.plan()) else {
             return Ok(Arc::clone(&plan.prepared));
         };
-        tells.tables = telling.tables;
-        tells.locks = telling.locks;
-        if !telling.locks {
-            tells._view = Some(self.transaction()?.txn.view());
+        current_of.tables = planned.tables;
+        current_of.locks = planned.locks;
+        if !planned.locks {
+            current_of._view = Some(self.transaction()?.txn.view());
         }
-        Ok(Arc::new(logstead_sql_exec::prepare(telling.plan)))
+        Ok(Arc::new(logstead_sql_exec::prepare(planned.plan)))
     }
 }

@@ -1,14 +1,14 @@
 //! Taking rows out of a cursor's plan: as they are fetched, and the rest of them before the transaction's snapshot
 //! moves on.
 
-use super::{Cursor, ROWS_AT_ONCE, State};
+use super::{Cursor, CursorState, ROWS_AT_ONCE};
 use crate::Session;
 use crate::client::{BufferedNotices, Client};
-use crate::cursor_rows::Kept;
-use crate::portal::DependencySet;
-use crate::run::guarded;
+use crate::cursor_rows::CursorRows;
+use crate::portal::CollectedRows;
+use crate::run::run_with_limits;
 use logstead_sql_exec::wait::wait_for_file;
-use logstead_sql_exec::{ExecContext, Progress};
+use logstead_sql_exec::{Progress, StatementContext};
 use logstead_sql_types::error::Result;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Session {
             open.txn.swap_view(&mut view);
         }
         // Nothing of a transaction stays with all rows.
-        cursor.view = matches!(cursor.state, State::Running { .. }).then_some(view);
+        cursor.view = matches!(cursor.state, CursorState::Running { .. }).then_some(view);
         pulled
     }
 
@@ -40,7 +40,7 @@ impl Session {
         rows_max: u64,
         client: &mut dyn Client,
     ) -> Result<()> {
-        let State::Running {
+        let CursorState::Running {
             plan,
             execution,
             params,
@@ -57,10 +57,10 @@ impl Session {
         self.set_deadline(limits);
         // A statement that failed may have left some.
         context.sleep_us.set(0);
-        let mut collected = DependencySet::within(engine.memory());
+        let mut collected = CollectedRows::within(engine.memory());
         let progress = loop {
             let open = self.transaction()?;
-            let mut cx = ExecContext {
+            let mut cx = StatementContext {
                 txn: &mut open.txn,
                 params,
                 session: &*context,
@@ -72,7 +72,7 @@ impl Session {
                 spill: Some(context.spill()),
             };
             let run = execution.run(&mut cx, rows_max, &mut collected);
-            let progress = guarded(&signals, limits, run).await?;
+            let progress = run_with_limits(&signals, limits, run).await?;
             if progress != Progress::Call {
                 break progress;
             }
@@ -101,7 +101,7 @@ impl Session {
             wait_for_file(obstacle, signals.statement()).await?;
         }
         match progress {
-            Progress::Done { .. } => cursor.state = State::Ended,
+            Progress::Done { .. } => cursor.state = CursorState::Ended,
             Progress::Call | Progress::Suspended | Progress::Full { .. } => {
                 // Each run counts its work anew.
                 logstead_sql_types::interrupt::check_for_interrupts()?;
@@ -125,7 +125,7 @@ impl Session {
         if !self.cursors.are_running() {
             return Ok(());
         }
-        let running = |c: &Cursor| matches!(c.state, State::Running { .. }) && which(c);
+        let running = |c: &Cursor| matches!(c.state, CursorState::Running { .. }) && which(c);
         let cursors = self.cursors.by_name.iter();
         let names: Vec<String> = cursors
             .filter(|(_, cursor)| running(cursor))
@@ -138,16 +138,16 @@ impl Session {
             let mut pulled = Ok(());
             let mut nobody = BufferedNotices::default();
             let before = self.context.enter_role(cursor.role);
-            while pulled.is_ok() && matches!(cursor.state, State::Running { .. }) {
+            while pulled.is_ok() && matches!(cursor.state, CursorState::Running { .. }) {
                 pulled = self.pull(&mut cursor, ROWS_AT_ONCE, &mut nobody).await;
             }
             self.context.act_as(before);
             if pulled.is_err() {
-                cursor.state = State::Failed;
-                cursor.rows = Kept::default();
+                cursor.state = CursorState::Failed;
+                cursor.rows = CursorRows::default();
             }
             self.cursors.insert(name, cursor);
-            self.untold.append(&mut nobody.told);
+            self.buffered_notices.append(&mut nobody.told);
             pulled?;
         }
         Ok(())

@@ -2,8 +2,8 @@
 //!
 //! Owns: [`Descriptors`], what a transaction has opened, and the functions themselves (`lo_open`, `loread`, ...). An
 //! object is a row of `logstead_large_objects` and pages of 2 kB, rows of `pg_largeobject`. They are read and written
-//! by statements of the session's own, which are planned, locked and run as any other, by the rights of the bootstrap
-//! superuser: whoever calls has been asked before.
+//! by statements of the session's own, which are planned, locked and run as any other, by the privileges of the
+//! bootstrap superuser: whoever calls has been asked before.
 //!
 //! Invariants:
 //! - What was opened for reading alone shows the object as it was then; what was opened for writing shows what is
@@ -14,24 +14,24 @@
 //! - No more than [`PAGES_AT_ONCE`] pages are in memory beside what is read or written as a whole.
 
 mod descriptors;
-mod rights;
+mod privileges;
 
 pub(super) use descriptors::Descriptors;
 
 use super::Session;
 use super::client::Client;
 use super::ddl::DdlEnvironment;
-use super::routine::Quiet;
-use super::run::guarded;
+use super::routine::CapturingClient;
+use super::run::run_with_limits;
 use super::statement::Statement;
 use crate::client::LocalFuture;
 use descriptors::Descriptor;
 use logstead_engine::View;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
-use logstead_sql_catalog::rights::denied;
+use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::BOOTSTRAP;
-use logstead_sql_catalog::role::acl::{AclKind, Mask, privilege as p};
+use logstead_sql_catalog::role::acl::{AclKind, AclMode, privilege as p};
 use logstead_sql_ddl as ddl;
 use logstead_sql_exec::{Call, Execution};
 use logstead_sql_func::{self as func, Body};
@@ -277,8 +277,8 @@ impl Session {
         &mut self,
         statement: &Statement,
         values: &[Datum],
-        quiet: &mut Quiet<'_>,
-    ) -> Result<super::run::Ran> {
+        quiet: &mut CapturingClient<'_>,
+    ) -> Result<super::run::RunOutcome> {
         let plan = self.prepare_run(statement).await?;
         let mut execution = Execution::new(Arc::clone(&plan.prepared));
         self.run(&plan, &mut execution, values, true, 0, quiet)
@@ -294,7 +294,7 @@ impl Session {
     ) -> Result<(VecDeque<Vec<Datum>>, u64)> {
         let plan = self.prepare_run(statement).await?;
         let mut execution = Execution::new(Arc::clone(&plan.prepared));
-        let mut quiet = Quiet::new(client, self.worker.instance.engine.memory());
+        let mut quiet = CapturingClient::new(client, self.worker.instance.engine.memory());
         let ran = match view {
             None => {
                 self.run(&plan, &mut execution, values, true, 0, &mut quiet)
@@ -317,20 +317,22 @@ impl Session {
         };
         let rows = quiet.into_rows();
         match ran? {
-            super::run::Ran::Done { rows: count } => Ok((rows, count)),
-            super::run::Ran::Suspended => Err(SqlError::internal("a statement stopped early")),
+            super::run::RunOutcome::Done { rows: count } => Ok((rows, count)),
+            super::run::RunOutcome::Suspended => {
+                Err(SqlError::internal("a statement stopped early"))
+            }
         }
     }
 
     /// May the current role do that with the object?
-    fn may_use(&mut self, object: Oid, wanted: Mask) -> Result<bool> {
+    fn may_use(&mut self, object: Oid, wanted: AclMode) -> Result<bool> {
         if self.compatible_privileges() {
             return Ok(true);
         }
         let catalog = self.catalog()?;
         let role = self.context.current_role();
-        let judge = catalog.judge(&catalog.roles);
-        let found = judge.on_object(
+        let acl_checker = catalog.acl_checker(&catalog.roles);
+        let found = acl_checker.on_object(
             role,
             (PG_LARGEOBJECT, object, AclKind::LargeObject),
             wanted,
@@ -349,7 +351,7 @@ impl Session {
         let catalog = self.catalog()?;
         let role = self.context.current_role();
         match catalog
-            .judge(&catalog.roles)
+            .acl_checker(&catalog.roles)
             .owns(role, PG_LARGEOBJECT, object)
         {
             true => Ok(()),
@@ -414,7 +416,7 @@ impl Session {
         open.txn.begin_statement();
         open.txn.depends_on(catalog.csn);
         let mut cx = around.context(open, "");
-        guarded(
+        run_with_limits(
             &signals,
             limits,
             ddl::large_object_rights(object, owner, &mut cx),
@@ -442,7 +444,7 @@ impl Session {
         let catalog = self.catalog()?;
         let comments = &catalog.notes.comments;
         let commented = comments.contains_key(&(PG_LARGEOBJECT, object, 0));
-        if commented || catalog.rights_of(PG_LARGEOBJECT, object).is_some() {
+        if commented || catalog.privileges_of(PG_LARGEOBJECT, object).is_some() {
             self.large_object_rights(object, None).await?;
         }
         Ok(())

@@ -10,7 +10,7 @@ use super::values::VariableKind;
 use super::{Activation, Session};
 use crate::client::{Client, LocalFuture};
 use crate::large_objects::is_one as is_large_object_function;
-use crate::portal::DependencySet;
+use crate::portal::CollectedRows;
 use crate::statement::CachedPlan;
 use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_PROC};
@@ -26,18 +26,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// What a function gives, and what it has given.
-pub(super) struct Giving {
+pub(super) struct ReturnState {
     /// The columns of a row of a set.
     pub(super) columns: Vec<SqlType>,
     /// A set's rows so far.
-    pub(super) rows: DependencySet,
+    pub(super) rows: CollectedRows,
     /// Variables of OUT parameters.
     pub(super) outputs: Vec<usize>,
 }
 
 /// 42804 unless a record has the fields that the list of columns behind the call says.
 fn fits_list(ty: SqlType, wanted: &[SqlType]) -> Result<()> {
-    let shape = record::shape_of(ty);
+    let shape = record::tuple_desc_of(ty);
     let given = shape.iter().flat_map(|shape| shape.iter());
     let given: Vec<SqlType> = given.map(|(_, ty)| *ty).collect();
     let wrong = |detail: String| {
@@ -73,7 +73,7 @@ fn declared_columns(definition: &Definition, wanted: &[SqlType]) -> Vec<SqlType>
         let is_whole = matches!(wanted, [one] if one.oid == definition.result);
         match user::is_composite(definition.result) && !is_whole {
             true => {
-                let shape = user::declared_shape(definition.result);
+                let shape = user::declared_tuple_desc(definition.result);
                 let fields = shape.iter().flat_map(|shape| shape.iter());
                 declared.extend(fields.map(|(_, ty)| ty.oid));
             }
@@ -112,12 +112,12 @@ impl Session {
     ) -> LocalFuture<'a, Result<()>> {
         Box::pin(async move {
             let call = caller
-                .called()
+                .take_call()
                 .ok_or_else(|| SqlError::internal("nothing was called"))?;
             let volatile = call.callee.volatile && self.stable == 0;
             let open = self.transaction()?;
             let view = volatile.then(|| open.txn.view());
-            let aside = open.events.set_aside();
+            let aside = open.events.suspend();
             let in_use = self.in_use.len();
             self.in_use.extend(tables);
             self.stable += usize::from(!volatile);
@@ -134,7 +134,7 @@ impl Session {
             self.stable -= usize::from(!volatile);
             self.in_use.truncate(in_use);
             if let Some(open) = &mut self.open {
-                open.events.put_back(aside);
+                open.events.resume(aside);
                 if let Some(view) = view {
                     open.txn.resume_view(view);
                 }
@@ -245,9 +245,9 @@ impl Session {
         let outputs = outputs
             .filter(|(_, arg)| arg.mode.is_output())
             .map(|(number, _)| number);
-        act.giving = Some(Giving {
+        act.giving = Some(ReturnState {
             columns: declared_columns(definition, &callee.columns),
-            rows: DependencySet::within(self.worker.instance.engine.memory()),
+            rows: CollectedRows::within(self.worker.instance.engine.memory()),
             outputs: outputs.collect(),
         });
         self.activate(&mut act, client).await?;
@@ -277,7 +277,7 @@ impl Session {
     fn result(
         &mut self,
         act: &mut Activation,
-        giving: &Giving,
+        giving: &ReturnState,
         definition: &Definition,
         (result, wanted): (SqlType, &[SqlType]),
     ) -> Result<Datum> {
@@ -304,13 +304,13 @@ impl Session {
             fits_list(ty, wanted)?;
         }
         if user::is_composite(result.oid) && ty.oid == oid::RECORD && !value.is_null() {
-            let shape = user::declared_shape(result.oid);
+            let shape = user::declared_tuple_desc(result.oid);
             let wanted: Vec<SqlType> = shape
                 .iter()
                 .flat_map(|s| s.iter())
                 .map(|(_, ty)| *ty)
                 .collect();
-            if record::shape_of(ty).is_some() {
+            if record::tuple_desc_of(ty).is_some() {
                 fits_list(ty, &wanted)?;
             }
         }
@@ -328,7 +328,7 @@ impl Session {
         match VariableKind::of(to) {
             VariableKind::Row(to) if from.oid != to.oid && !value.is_null() => {
                 let shape = match record::is_record(from.oid) {
-                    true => record::shape_of(from),
+                    true => record::tuple_desc_of(from),
                     false => None,
                 };
                 let Some(shape) = shape else {
@@ -337,7 +337,7 @@ impl Session {
                         "cannot return non-composite value from function returning composite type",
                     ));
                 };
-                let wanted = record::shape_of(to);
+                let wanted = record::tuple_desc_of(to);
                 if wanted.is_some_and(|wanted| wanted.len() != shape.len()) {
                     return Err(SqlError::new(
                         SqlState::DATATYPE_MISMATCH,
@@ -423,7 +423,7 @@ impl Session {
                 }
                 _ => {
                     let shape = match record::is_record(ty.oid) {
-                        true => record::shape_of(ty),
+                        true => record::tuple_desc_of(ty),
                         false => None,
                     };
                     let wrong = || {
@@ -457,7 +457,7 @@ impl Session {
     pub(super) async fn return_rows(
         &mut self,
         act: &mut Activation,
-        mut rows: super::evaluate::Rows,
+        mut rows: super::evaluate::QueryRows,
     ) -> Result<()> {
         let catalog = match rows.plan() {
             Some(plan) => Arc::clone(&plan.catalog),

@@ -3,14 +3,16 @@
 //! A cursor that a body opens is one of the session's (`session::cursor`) by the name that its variable has. So SQL names it as any other, whoever the name is given to
 //! goes on with it, and it stays open when the body has ended, until its transaction does.
 
-use super::sql::{Quiet, blame_text, not_a_query, refuse_computed};
+use super::sql::{CapturingClient, add_text_context, not_a_query, refuse_computed};
 use super::{Activation, Session};
 use crate::client::{Client, LocalFuture};
 use crate::cursor::unknown_cursor;
 use crate::statement::{PermittedPlan, Statement};
 use logstead_sql_parse::DeclareCursor;
 use logstead_sql_parse::ast::{FETCH_ALL, FetchDirection, FetchStmt};
-use logstead_sql_parse::plpgsql::tree::{Argument, Count, Direction, Expr, Fetch, Opens, VarNo};
+use logstead_sql_parse::plpgsql::tree::{
+    Argument, Count, Direction, Expr, Fetch, OpenSource, VarNo,
+};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid};
@@ -19,7 +21,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// A query that is to be opened: its plan, the values of its parameters, its text.
-struct Opened {
+struct QueryToOpen {
     plan: PermittedPlan,
     params: Vec<Datum>,
     text: Rc<str>,
@@ -67,7 +69,7 @@ impl Session {
         &'a mut self,
         act: &'a mut Activation,
         variable: VarNo,
-        opens: &'a Opens,
+        opens: &'a OpenSource,
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<()>> {
         Box::pin(async move {
@@ -80,9 +82,9 @@ impl Session {
                 ));
             }
             let opened = match opens {
-                Opens::Bound(args) => self.opened_bound(act, variable, args, client).await?,
-                Opens::Query(scroll, query) => self.opened_query(act, query, *scroll).await?,
-                Opens::Execute(scroll, query, params) => {
+                OpenSource::Bound(args) => self.opened_bound(act, variable, args, client).await?,
+                OpenSource::Query(scroll, query) => self.opened_query(act, query, *scroll).await?,
+                OpenSource::Execute(scroll, query, params) => {
                     self.opened_text(act, query, params, *scroll, client)
                         .await?
                 }
@@ -119,7 +121,7 @@ impl Session {
         variable: VarNo,
         args: &[Argument],
         client: &mut dyn Client,
-    ) -> Result<Opened> {
+    ) -> Result<QueryToOpen> {
         let routine = Rc::clone(&act.routine);
         let Some(cursor) = &routine.body.variables[variable].cursor else {
             return Err(SqlError::internal("a cursor that is bound to nothing"));
@@ -166,17 +168,17 @@ impl Session {
         act: &mut Activation,
         query: &Expr,
         scroll: Option<bool>,
-    ) -> Result<Opened> {
+    ) -> Result<QueryToOpen> {
         let piece = self
             .piece(act, query)
-            .map_err(|error| self.blame(error, query))?;
+            .map_err(|error| self.add_context(error, query))?;
         if !piece.statement.is_query() {
             return Err(not_a_query());
         }
         self.planned(act, query)?;
         let plan = self.prepare_run(&piece.statement).await;
-        let plan = plan.map_err(|error| self.blame(error, query))?;
-        Ok(Opened {
+        let plan = plan.map_err(|error| self.add_context(error, query))?;
+        Ok(QueryToOpen {
             params: Session::params_of(act, &piece, &plan),
             plan,
             text: Rc::clone(&query.text),
@@ -191,7 +193,7 @@ impl Session {
         params: &[Expr],
         scroll: Option<bool>,
         client: &mut dyn Client,
-    ) -> Result<Opened> {
+    ) -> Result<QueryToOpen> {
         let text = self.text_of(act, query, client).await?;
         let (values, types) = self.using(act, params, client).await?;
         let opened = async {
@@ -206,8 +208,10 @@ impl Session {
             }
             self.prepare_run(&statement).await
         };
-        let plan = opened.await.map_err(|error| blame_text(error, &text))?;
-        Ok(Opened {
+        let plan = opened
+            .await
+            .map_err(|error| add_text_context(error, &text))?;
+        Ok(QueryToOpen {
             plan,
             params: values,
             text: text.into(),
@@ -221,7 +225,7 @@ impl Session {
         act: &mut Activation,
         variable: VarNo,
         name: Option<String>,
-        opened: Opened,
+        opened: QueryToOpen,
         in_loop: bool,
     ) -> Result<String> {
         if !opened.plan.gives_rows() {
@@ -241,7 +245,7 @@ impl Session {
             scroll: opened.scroll,
             hold: false,
         };
-        let Opened {
+        let QueryToOpen {
             plan, params, text, ..
         } = opened;
         self.start_cursor(&declare, plan, text, &params).await?;
@@ -279,7 +283,7 @@ impl Session {
                 ismove: false,
                 direction,
             };
-            let mut quiet = Quiet::new(client, self.worker.instance.engine.memory());
+            let mut quiet = CapturingClient::new(client, self.worker.instance.engine.memory());
             self.fetch(&fetch, &[], &mut quiet).await?;
             let rows = quiet.into_rows();
             let columns = self
@@ -311,7 +315,7 @@ impl Session {
                     ismove: true,
                     direction,
                 };
-                let mut quiet = Quiet::new(client, self.worker.instance.engine.memory());
+                let mut quiet = CapturingClient::new(client, self.worker.instance.engine.memory());
                 let count = self.fetched(&moved, &[], &mut quiet).await?;
                 act.row_count = count;
                 act.found(count > 0);

@@ -2,11 +2,11 @@
 
 use super::{Activation, Session};
 use crate::client::{Client, LocalFuture};
-use crate::portal::DependencySet;
-use crate::run::guarded;
+use crate::portal::CollectedRows;
+use crate::run::run_with_limits;
 use crate::statement::{CachedPlan, PermittedPlan, Statement};
 use logstead_sql_catalog::context::Context;
-use logstead_sql_exec::{EvalContext, ExecContext, Execution, Progress, eval};
+use logstead_sql_exec::{EvalContext, Execution, Progress, StatementContext, eval};
 use logstead_sql_parse::plpgsql::tree::{Expr, Scope, VarNo};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{Group, Variables};
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::sql::Quiet;
+use super::sql::CapturingClient;
 use super::values::VariableKind;
 
 /// Where a parameter's value comes from.
@@ -29,7 +29,7 @@ enum Source {
 }
 
 /// A statement made of a piece of SQL.
-pub(super) struct Piece {
+pub(super) struct PreparedExpr {
     pub(super) statement: Rc<Statement>,
     sources: Vec<Source>,
     /// Variables whose types change, with those that it was made with.
@@ -39,26 +39,26 @@ pub(super) struct Piece {
 }
 
 /// Rows of a query that has run to its end: its transaction and snapshot may go on.
-pub(super) struct Rows {
+pub(super) struct QueryRows {
     /// Where more of them come from; none for those of a statement that is not planned (EXPLAIN, SHOW), which are all
     /// here.
-    source: Option<Box<RowsOf>>,
+    source: Option<Box<RowSource>>,
     columns: Vec<OutputColumn>,
     ready: VecDeque<Vec<Datum>>,
     ended: bool,
 }
 
 /// A query that has run to its end.
-struct RowsOf {
+struct RowSource {
     plan: PermittedPlan,
     execution: Execution,
     params: Vec<Datum>,
 }
 
-impl Rows {
+impl QueryRows {
     /// Rows that are all here.
-    pub(super) fn of_utility(columns: Vec<OutputColumn>, rows: VecDeque<Vec<Datum>>) -> Rows {
-        Rows {
+    pub(super) fn of_utility(columns: Vec<OutputColumn>, rows: VecDeque<Vec<Datum>>) -> QueryRows {
+        QueryRows {
             source: None,
             columns,
             ready: rows,
@@ -73,7 +73,7 @@ impl Rows {
 }
 
 /// What came of a plan: its rows, and how many it gave or wrote.
-type Ran = (PermittedPlan, VecDeque<Vec<Datum>>, u64);
+type PlanRun = (PermittedPlan, VecDeque<Vec<Datum>>, u64);
 
 /// Rows taken at once from those that are kept.
 const ROWS_AT_ONCE: u64 = 256;
@@ -141,7 +141,7 @@ impl Activation {
                 loose.push((variable, is));
             }
             if !matches!(kind, VariableKind::Scalar(_)) && !hidden {
-                let shape = record::shape_of(is);
+                let shape = record::tuple_desc_of(is);
                 let unassigned = shape.is_none();
                 let mut members = Vec::new();
                 for (field, (name, ty)) in shape.iter().flat_map(|shape| shape.iter()).enumerate() {
@@ -173,12 +173,12 @@ impl Activation {
     }
 
     /// Parameters of a statement that is not planned as a whole: which of them it uses is not known.
-    pub(super) fn all_params(&self, piece: &Piece) -> Vec<Datum> {
+    pub(super) fn all_params(&self, piece: &PreparedExpr) -> Vec<Datum> {
         self.params(piece, &vec![true; piece.sources.len()])
     }
 
     /// Values of a piece's parameters; those that it does not name are NULL.
-    fn params(&self, piece: &Piece, used: &[bool]) -> Vec<Datum> {
+    fn params(&self, piece: &PreparedExpr, used: &[bool]) -> Vec<Datum> {
         let mut params = Vec::with_capacity(piece.sources.len());
         for (at, source) in piece.sources.iter().enumerate() {
             params.push(match (used.get(at), source) {
@@ -214,7 +214,7 @@ const LEAD: usize = "SELECT ".len();
 
 impl Session {
     /// The statement that a piece of SQL is, made anew where a record has other fields than it was made with.
-    pub(super) fn piece(&mut self, act: &Activation, expr: &Expr) -> Result<Rc<Piece>> {
+    pub(super) fn piece(&mut self, act: &Activation, expr: &Expr) -> Result<Rc<PreparedExpr>> {
         if let Some(Some(piece)) = act.routine.pieces.borrow().get(expr.number)
             && piece
                 .loose
@@ -234,7 +234,7 @@ impl Session {
         statement.variables = Some(Rc::new(variables));
         let statement = Rc::new(statement);
         self.worker.remember_statement(&statement);
-        let piece = Rc::new(Piece {
+        let piece = Rc::new(PreparedExpr {
             statement,
             sources,
             loose,
@@ -252,7 +252,7 @@ impl Session {
     }
 
     /// An error of a piece: of its text if it says where, else with the piece as its context.
-    pub(super) fn blame(&self, mut error: SqlError, expr: &Expr) -> SqlError {
+    pub(super) fn add_context(&self, mut error: SqlError, expr: &Expr) -> SqlError {
         let fields = error.fields_mut();
         if fields.fatal {
             return error;
@@ -278,7 +278,7 @@ impl Session {
         &mut self,
         act: &Activation,
         expr: &Expr,
-    ) -> Result<(Rc<Piece>, Rc<CachedPlan>)> {
+    ) -> Result<(Rc<PreparedExpr>, Rc<CachedPlan>)> {
         let made = |session: &mut Session| {
             let piece = session.piece(act, expr)?;
             let plan = session.plan(&piece.statement)?;
@@ -287,7 +287,7 @@ impl Session {
                 None => Ok((piece, plan)),
             }
         };
-        made(self).map_err(|error| self.blame(error, expr))
+        made(self).map_err(|error| self.add_context(error, expr))
     }
 
     /// The value of an expression.
@@ -320,7 +320,7 @@ impl Session {
         &'a mut self,
         act: &'a mut Activation,
         expr: &'a Expr,
-        piece: &'a Piece,
+        piece: &'a PreparedExpr,
         plan: &'a CachedPlan,
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<(Datum, SqlType)>> {
@@ -336,7 +336,7 @@ impl Session {
             // PostgreSQL does not tell of what is only computed as of a statement.
             let (plan, mut rows, _) = match only_computes {
                 true => ran?,
-                false => ran.map_err(|error| self.blame(error, expr))?,
+                false => ran.map_err(|error| self.add_context(error, expr))?,
             };
             if rows.len() > 1 {
                 return Err(SqlError::new(
@@ -383,10 +383,10 @@ impl Session {
     pub(super) async fn rows_of(
         &mut self,
         act: &Activation,
-        piece: &Piece,
+        piece: &PreparedExpr,
         rows_max: u64,
         client: &mut dyn Client,
-    ) -> Result<Ran> {
+    ) -> Result<PlanRun> {
         let plan = self.prepare_run(&piece.statement).await?;
         let params = act.params(piece, &plan.params_used);
         self.run_plan(plan, &params, rows_max, client).await
@@ -399,9 +399,9 @@ impl Session {
         params: &'a [Datum],
         rows_max: u64,
         client: &'a mut dyn Client,
-    ) -> LocalFuture<'a, Result<Ran>> {
+    ) -> LocalFuture<'a, Result<PlanRun>> {
         Box::pin(async move {
-            let mut quiet = Quiet::new(client, self.worker.instance.engine.memory());
+            let mut quiet = CapturingClient::new(client, self.worker.instance.engine.memory());
             let mut execution = Execution::new(Arc::clone(&plan.prepared));
             // By its key there is one row, or none.
             let rows_max = match plan.is_by_key() || plan.writes() {
@@ -413,8 +413,8 @@ impl Session {
                 .await?;
             let rows = quiet.into_rows();
             let count = match ran {
-                crate::run::Ran::Done { rows } => rows,
-                crate::run::Ran::Suspended => rows.len() as u64,
+                crate::run::RunOutcome::Done { rows } => rows,
+                crate::run::RunOutcome::Suspended => rows.len() as u64,
             };
             Ok((plan, rows, count))
         })
@@ -426,7 +426,7 @@ impl Session {
         plan: PermittedPlan,
         params: Vec<Datum>,
         client: &'a mut dyn Client,
-    ) -> LocalFuture<'a, Result<Rows>> {
+    ) -> LocalFuture<'a, Result<QueryRows>> {
         Box::pin(async move {
             let mut execution = Execution::new(Arc::clone(&plan.prepared));
             let limits = self.limits();
@@ -440,7 +440,7 @@ impl Session {
             self.begin_run(&plan.catalog).await?;
             loop {
                 let open = self.transaction()?;
-                let mut cx = ExecContext {
+                let mut cx = StatementContext {
                     txn: &mut open.txn,
                     params: &params,
                     session: &*context,
@@ -451,17 +451,17 @@ impl Session {
                     work_mem_bytes,
                     spill: Some(context.spill()),
                 };
-                let ahead = execution.run_ahead(&mut cx);
-                let progress = guarded(&signals, limits, ahead).await?;
+                let ahead = execution.materialize(&mut cx);
+                let progress = run_with_limits(&signals, limits, ahead).await?;
                 if progress != Progress::Call {
                     break;
                 }
                 self.answer(&mut execution, &plan, client).await?;
             }
             self.serve_functions(client).await?;
-            Ok(Rows {
+            Ok(QueryRows {
                 columns: plan.columns.clone(),
-                source: Some(Box::new(RowsOf {
+                source: Some(Box::new(RowSource {
                     plan,
                     execution,
                     params,
@@ -473,7 +473,7 @@ impl Session {
     }
 
     /// The next of the rows that are kept.
-    pub(super) async fn next_row(&mut self, rows: &mut Rows) -> Result<Option<Vec<Datum>>> {
+    pub(super) async fn next_row(&mut self, rows: &mut QueryRows) -> Result<Option<Vec<Datum>>> {
         if let Some(source) = &mut rows.source
             && rows.ready.is_empty()
             && !rows.ended
@@ -482,9 +482,9 @@ impl Session {
             let signals = Arc::clone(&self.signals);
             let context = Rc::clone(&self.context);
             let engine = self.worker.instance.engine.clone();
-            let mut collected = DependencySet::within(engine.memory());
+            let mut collected = CollectedRows::within(engine.memory());
             let open = self.transaction()?;
-            let mut cx = ExecContext {
+            let mut cx = StatementContext {
                 txn: &mut open.txn,
                 params: &source.params,
                 session: &*context,
@@ -496,7 +496,7 @@ impl Session {
                 spill: Some(context.spill()),
             };
             let run = source.execution.run(&mut cx, ROWS_AT_ONCE, &mut collected);
-            let progress = guarded(&signals, limits, run).await?;
+            let progress = run_with_limits(&signals, limits, run).await?;
             rows.ended = matches!(progress, Progress::Done { .. });
             if progress == Progress::Call {
                 return Err(SqlError::internal("rows that are kept call nothing"));
@@ -507,17 +507,25 @@ impl Session {
     }
 
     /// The columns of the rows that are kept.
-    pub(super) fn columns_of(rows: &Rows) -> &[OutputColumn] {
+    pub(super) fn columns_of(rows: &QueryRows) -> &[OutputColumn] {
         &rows.columns
     }
 
     /// Parameters of a piece that names these of them.
-    pub(super) fn params_used_of(act: &Activation, piece: &Piece, used: &[bool]) -> Vec<Datum> {
+    pub(super) fn params_used_of(
+        act: &Activation,
+        piece: &PreparedExpr,
+        used: &[bool],
+    ) -> Vec<Datum> {
         act.params(piece, used)
     }
 
     /// Parameters of a plan of a piece.
-    pub(super) fn params_of(act: &Activation, piece: &Piece, plan: &CachedPlan) -> Vec<Datum> {
+    pub(super) fn params_of(
+        act: &Activation,
+        piece: &PreparedExpr,
+        plan: &CachedPlan,
+    ) -> Vec<Datum> {
         act.params(piece, &plan.params_used)
     }
 }

@@ -98,8 +98,8 @@ fn fits(act: &Activation, targets: &[Target], columns: &[OutputColumn]) -> bool 
             VariableKind::Record => return true,
             VariableKind::Row(ty) => {
                 let shape = match user::is_composite(ty.oid) {
-                    true => user::declared_shape(ty.oid),
-                    false => record::shape_of(ty),
+                    true => user::declared_tuple_desc(ty.oid),
+                    false => record::tuple_desc_of(ty),
                 };
                 return shape.is_none_or(|shape| shape.len() == columns.len());
             }

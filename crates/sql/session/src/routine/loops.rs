@@ -3,28 +3,28 @@
 use super::{Activation, Flow, Session};
 use crate::client::{Client, LocalFuture};
 use logstead_sql_parse::ast::FetchDirection;
-use logstead_sql_parse::plpgsql::tree::{Argument, Expr, For, Over, Statement, Target, VarNo};
+use logstead_sql_parse::plpgsql::tree::{Argument, Expr, For, ForSource, Statement, Target, VarNo};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
-use super::evaluate::Rows;
+use super::evaluate::QueryRows;
 
 /// What a loop does after a round.
-enum Round {
+enum LoopControl {
     Again,
     Over(Flow),
 }
 
-fn after(flow: Flow, label: &Option<String>) -> Round {
+fn after(flow: Flow, label: &Option<String>) -> LoopControl {
     match flow {
-        Flow::Next | Flow::Continue(None) => Round::Again,
-        Flow::Exit(None) => Round::Over(Flow::Next),
-        Flow::Exit(Some(name)) if label.as_ref() == Some(&name) => Round::Over(Flow::Next),
-        Flow::Continue(Some(name)) if label.as_ref() == Some(&name) => Round::Again,
-        flow => Round::Over(flow),
+        Flow::Next | Flow::Continue(None) => LoopControl::Again,
+        Flow::Exit(None) => LoopControl::Over(Flow::Next),
+        Flow::Exit(Some(name)) if label.as_ref() == Some(&name) => LoopControl::Over(Flow::Next),
+        Flow::Continue(Some(name)) if label.as_ref() == Some(&name) => LoopControl::Again,
+        flow => LoopControl::Over(flow),
     }
 }
 
@@ -68,7 +68,7 @@ impl Session {
             }
             self.assign_row(act, &looped.targets, &columns, Some(&row))?;
             let body = &looped.body;
-            if let Round::Over(flow) = self.round(act, body, &looped.label, client).await? {
+            if let LoopControl::Over(flow) = self.round(act, body, &looped.label, client).await? {
                 return Ok(flow);
             }
         }
@@ -81,7 +81,7 @@ impl Session {
         body: &[Statement],
         label: &Option<String>,
         client: &mut dyn Client,
-    ) -> Result<Round> {
+    ) -> Result<LoopControl> {
         // A body without statements is a round, too.
         act.worked += 1;
         Ok(after(self.statements(act, body, client).await?, label))
@@ -107,7 +107,7 @@ impl Session {
                 {
                     return Ok(Flow::Next);
                 }
-                if let Round::Over(flow) = self.round(act, body, label, client).await? {
+                if let LoopControl::Over(flow) = self.round(act, body, label, client).await? {
                     return Ok(flow);
                 }
             }
@@ -124,7 +124,7 @@ impl Session {
         Box::pin(async move {
             let mut any = false;
             let flow = match &looped.over {
-                Over::Range {
+                ForSource::Range {
                     bounds,
                     step,
                     reverse,
@@ -132,19 +132,19 @@ impl Session {
                     let range = (&**bounds, step.as_ref(), *reverse);
                     self.range_loop(act, looped, range, &mut any, client).await
                 }
-                Over::Query(query) => {
+                ForSource::Query(query) => {
                     let rows = self.open_query(act, query, client).await?;
                     self.rows_loop(act, looped, rows, &mut any, client).await
                 }
-                Over::Execute(query, params) => {
+                ForSource::Execute(query, params) => {
                     let rows = self.open_text(act, query, params, client).await?;
                     self.rows_loop(act, looped, rows, &mut any, client).await
                 }
-                Over::Cursor(cursor, args) => {
+                ForSource::Cursor(cursor, args) => {
                     self.cursor_loop(act, looped, (*cursor, args), &mut any, client)
                         .await
                 }
-                Over::Array(array, slice) => {
+                ForSource::Array(array, slice) => {
                     self.array_loop(act, looped, array, *slice, &mut any, client)
                         .await
                 }
@@ -201,7 +201,7 @@ impl Session {
             }
             act.values[*counter] = Datum::Int4(at);
             let body = &looped.body;
-            if let Round::Over(flow) = self.round(act, body, &looped.label, client).await? {
+            if let LoopControl::Over(flow) = self.round(act, body, &looped.label, client).await? {
                 return Ok(flow);
             }
             let next = match reverse {
@@ -222,7 +222,7 @@ impl Session {
         &mut self,
         act: &mut Activation,
         looped: &For,
-        rows: Rows,
+        rows: QueryRows,
         any: &mut bool,
         client: &mut dyn Client,
     ) -> Result<Flow> {
@@ -239,7 +239,7 @@ impl Session {
         &mut self,
         act: &mut Activation,
         looped: &For,
-        mut rows: Rows,
+        mut rows: QueryRows,
         any: &mut bool,
         client: &mut dyn Client,
     ) -> Result<Flow> {
@@ -252,7 +252,7 @@ impl Session {
             let columns = Session::columns_of(&rows);
             self.assign_row(act, &looped.targets, columns, Some(&row))?;
             let body = &looped.body;
-            if let Round::Over(flow) = self.round(act, body, &looped.label, client).await? {
+            if let LoopControl::Over(flow) = self.round(act, body, &looped.label, client).await? {
                 return Ok(flow);
             }
         }
@@ -337,7 +337,7 @@ impl Session {
             match looped.targets.as_slice() {
                 [target] => self.put(act, target, Vec::new(), value, of)?,
                 targets => {
-                    let Some(shape) = record::shape_of(of) else {
+                    let Some(shape) = record::tuple_desc_of(of) else {
                         return Err(SqlError::new(
                             SqlState::DATATYPE_MISMATCH,
                             "cannot assign non-composite value to a row variable",
@@ -356,7 +356,7 @@ impl Session {
                 }
             }
             let body = &looped.body;
-            if let Round::Over(flow) = self.round(act, body, &looped.label, client).await? {
+            if let LoopControl::Over(flow) = self.round(act, body, &looped.label, client).await? {
                 return Ok(flow);
             }
         }

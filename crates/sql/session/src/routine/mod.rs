@@ -13,6 +13,7 @@
 //!   session has elsewhere.
 //! - A body has no time of its own: `statement_timeout` runs on from the statement around it.
 
+mod blocks;
 mod built_in;
 mod calls;
 mod cursors;
@@ -20,7 +21,6 @@ mod diagnostics;
 mod evaluate;
 mod extra_checks;
 mod loops;
-mod parts;
 mod procedures;
 mod raise;
 mod sql;
@@ -31,14 +31,14 @@ mod values;
 mod xml_maps;
 
 use super::client::Client;
-use super::run::guarded;
-use super::transaction::Block;
+use super::run::run_with_limits;
+use super::transaction::BlockState;
 use super::{Reply, Session};
-use evaluate::Piece;
+use evaluate::PreparedExpr;
 use foldhash::HashMap;
 use logstead_sql_catalog::Catalog;
 use logstead_sql_parse::DoBlock;
-use logstead_sql_parse::plpgsql::tree::Conflict;
+use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_parse::plpgsql::{self, Body, BodyContext};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Bound, PlanContext};
@@ -51,7 +51,7 @@ use std::sync::Arc;
 use values::VariableKind;
 
 pub(super) use procedures::call_columns;
-pub(super) use sql::Quiet;
+pub(super) use sql::CapturingClient;
 
 /// What bodies in one another may take of a session's stack while they are polled: more than half of it.
 const STACK_BYTES_MAX: usize = 9 << 20;
@@ -70,7 +70,7 @@ pub(super) struct Routine {
     /// What each variable may hold.
     kinds: Vec<VariableKind>,
     /// Statements made of the body's expressions, by their numbers.
-    pieces: RefCell<Vec<Option<Rc<Piece>>>>,
+    pieces: RefCell<Vec<Option<Rc<PreparedExpr>>>>,
     casts: RefCell<HashMap<(SqlType, SqlType), Rc<Bound<Expr>>>>,
 }
 
@@ -102,11 +102,11 @@ pub(super) struct Activation {
     /// Statements since it last let others have the thread.
     worked: u32,
     /// What it gives, if it is a function's.
-    giving: Option<calls::Giving>,
+    giving: Option<calls::ReturnState>,
     /// What RETURN gave.
     returned: Option<(Datum, SqlType)>,
     /// What to do with a name that is a variable's and a column's, unless the body says so.
-    conflict: Conflict,
+    conflict: VariableConflict,
     /// What it looks at besides.
     checks: extra_checks::ExtraChecks,
     /// Tables that only it sees, as arrays of their rows: those of REFERENCING.
@@ -168,7 +168,7 @@ impl Activation {
     fn new(routine: Rc<Routine>, atomic: bool) -> Activation {
         let types: Vec<SqlType> = routine.kinds.iter().map(VariableKind::first_type).collect();
         let mut activation = Activation {
-            conflict: Conflict::Error,
+            conflict: VariableConflict::Error,
             values: vec![Datum::Null; types.len()],
             types,
             line: 0,
@@ -278,7 +278,7 @@ impl Session {
     /// May a body that begins here not end the transaction? So it is in a block of transaction control, and in all that
     /// is in something else that goes on afterwards: a query, EXECUTE, a block with handlers.
     fn is_atomic(&self) -> bool {
-        self.atomic > 0 || self.block != Block::None || self.context.in_block.get()
+        self.atomic > 0 || self.block != BlockState::None || self.context.in_block.get()
     }
 
     /// Runs a body to its end.
@@ -318,10 +318,11 @@ impl Session {
     }
 
     /// `plpgsql.variable_conflict`.
-    fn default_conflict(&self) -> Conflict {
+    fn default_conflict(&self) -> VariableConflict {
         let settings = self.context.settings.borrow();
         let set = settings.canonical_value("plpgsql.variable_conflict");
-        set.and_then(Conflict::named).unwrap_or(Conflict::Error)
+        set.and_then(VariableConflict::named)
+            .unwrap_or(VariableConflict::Error)
     }
 
     /// `plpgsql.check_asserts`.
@@ -360,7 +361,7 @@ impl Session {
             .statement()
             .check_at(|| logstead_sql_func::FunctionContext::clock_time(&*context))?;
         let limits = self.limits();
-        guarded(&signals, limits, async {
+        run_with_limits(&signals, limits, async {
             tokio::task::yield_now().await;
             Ok(())
         })

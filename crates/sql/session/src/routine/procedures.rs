@@ -1,10 +1,10 @@
 //! CALL, as a statement of a client and of a body.
 
-use super::calls::Giving;
+use super::calls::ReturnState;
 use super::{Activation, Session};
 use crate::Reply;
 use crate::client::{Client, LocalFuture};
-use crate::portal::DependencySet;
+use crate::portal::CollectedRows;
 use crate::statement::Statement;
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::routine::{Language, Routine as Definition};
@@ -170,9 +170,9 @@ impl Session {
                 outputs.push(number);
             }
         }
-        act.giving = Some(Giving {
+        act.giving = Some(ReturnState {
             columns: Vec::new(),
-            rows: DependencySet::within(self.worker.instance.engine.memory()),
+            rows: CollectedRows::within(self.worker.instance.engine.memory()),
             outputs: outputs.clone(),
         });
         self.activate(&mut act, client).await?;
@@ -189,7 +189,7 @@ impl Session {
     ) -> Result<()> {
         let piece = self
             .piece(act, statement)
-            .map_err(|error| self.blame(error, statement))?;
+            .map_err(|error| self.add_context(error, statement))?;
         let parsed = piece.statement.parsed();
         if !parsed.is_some_and(|parsed| matches!(parsed.kind, StatementKind::Call)) {
             return self
@@ -198,19 +198,19 @@ impl Session {
         }
         if let Some(parsed) = piece.statement.parsed() {
             let refused = self.refuse_utility_in_stable(parsed);
-            refused.map_err(|error| self.blame(error, statement))?;
+            refused.map_err(|error| self.add_context(error, statement))?;
         }
         let call = self
             .bound_call(&piece.statement)
-            .map_err(|error| self.blame(error, statement))?;
+            .map_err(|error| self.add_context(error, statement))?;
         let targets = self.writable(act, &piece.statement, &call, statement)?;
         let params = Session::params_used_of(act, &piece, &call.params_used);
         self.begin_call().await?;
         let values = self.call_arguments(&call, &params);
-        let values = values.map_err(|error| self.blame(error, statement))?;
+        let values = values.map_err(|error| self.add_context(error, statement))?;
         let atomic = self.is_atomic();
         let ran = self.run_procedure(&call, values, atomic, client).await;
-        let given = ran.map_err(|error| self.blame(error, statement))?;
+        let given = ran.map_err(|error| self.add_context(error, statement))?;
         let columns = call_columns(&call);
         for ((target, value), column) in targets.iter().zip(given).zip(columns) {
             self.put(act, target, Vec::new(), value, column.ty)?;

@@ -3,7 +3,7 @@
 use super::{Activation, Session};
 use crate::client::{Client, LocalFuture};
 use logstead_sql_parse::plpgsql::state;
-use logstead_sql_parse::plpgsql::tree::{Level, Raise, RaiseOption};
+use logstead_sql_parse::plpgsql::tree::{Raise, RaiseLevel, RaiseOption};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -15,7 +15,7 @@ impl Session {
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<()>> {
         Box::pin(async move {
-            if raise.level == Level::Exception
+            if raise.level == RaiseLevel::Exception
                 && raise.condition.is_none()
                 && raise.message.is_none()
                 && raise.options.is_empty()
@@ -92,8 +92,8 @@ impl Session {
                 }
             }
             let default = match raise.level {
-                Level::Exception => SqlState::new(b"P0001"),
-                Level::Warning => SqlState::WARNING,
+                RaiseLevel::Exception => SqlState::new(b"P0001"),
+                RaiseLevel::Warning => SqlState::WARNING,
                 _ => SqlState::SUCCESSFUL_COMPLETION,
             };
             let named = raise.condition.as_ref().map(|(name, _)| name.clone());
@@ -102,15 +102,15 @@ impl Session {
             fields.message = message
                 .or(named)
                 .unwrap_or_else(|| fields.code.as_str().to_owned());
-            if raise.level == Level::Exception {
+            if raise.level == RaiseLevel::Exception {
                 return Err(error);
             }
             let severity = match raise.level {
-                Level::Debug => "DEBUG",
-                Level::Log => "LOG",
-                Level::Info => "INFO",
-                Level::Notice => "NOTICE",
-                Level::Warning | Level::Exception => "WARNING",
+                RaiseLevel::Debug => "DEBUG",
+                RaiseLevel::Log => "LOG",
+                RaiseLevel::Info => "INFO",
+                RaiseLevel::Notice => "NOTICE",
+                RaiseLevel::Warning | RaiseLevel::Exception => "WARNING",
             };
             if self.is_told(raise.level) {
                 let error = error.context(act.context());
@@ -121,7 +121,7 @@ impl Session {
     }
 
     /// Does `client_min_messages` let it through?
-    fn is_told(&self, level: Level) -> bool {
+    fn is_told(&self, level: RaiseLevel) -> bool {
         let least = self.context.settings.borrow().show("client_min_messages");
         let least = least.unwrap_or_default();
         let ranks = [
@@ -129,11 +129,11 @@ impl Session {
         ];
         let least = ranks.iter().position(|rank| *rank == least).unwrap_or(6);
         match level {
-            Level::Debug => least <= 4,
-            Level::Log => least <= 5,
-            Level::Notice => least <= 6,
-            Level::Warning => least <= 7,
-            Level::Info | Level::Exception => true,
+            RaiseLevel::Debug => least <= 4,
+            RaiseLevel::Log => least <= 5,
+            RaiseLevel::Notice => least <= 6,
+            RaiseLevel::Warning => least <= 7,
+            RaiseLevel::Info | RaiseLevel::Exception => true,
         }
     }
 }

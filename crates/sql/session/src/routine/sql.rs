@@ -4,7 +4,7 @@ use super::{Activation, Session};
 use crate::Reply;
 use crate::client::{Client, ConnectionLost, CopyInput, LocalFuture};
 use crate::context::SessionContext;
-use crate::portal::DependencySet;
+use crate::portal::CollectedRows;
 use crate::statement::Statement;
 use logstead_engine::{Memory, RowRef};
 use logstead_sql_exec::{RowSink, StoredColumn};
@@ -13,27 +13,27 @@ use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::{Expr, Into};
 use logstead_sql_plan::{Command, OutputColumn};
-use logstead_sql_types::error::{Fields, Result, SqlError};
+use logstead_sql_types::error::{ErrorFields, Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, oid};
 use logstead_types::SqlState;
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::rc::Rc;
 
-use super::evaluate::Rows;
+use super::evaluate::QueryRows;
 use super::extra_checks::Level;
 
 /// The client of a statement inside a body: its rows are kept, what it has to say besides is passed on.
-pub(crate) struct Quiet<'c> {
+pub(crate) struct CapturingClient<'c> {
     client: &'c mut dyn Client,
-    rows: DependencySet,
+    rows: CollectedRows,
 }
 
-impl<'c> Quiet<'c> {
-    pub(crate) fn new(client: &'c mut dyn Client, memory: &'static Memory) -> Quiet<'c> {
-        Quiet {
+impl<'c> CapturingClient<'c> {
+    pub(crate) fn new(client: &'c mut dyn Client, memory: &'static Memory) -> CapturingClient<'c> {
+        CapturingClient {
             client,
-            rows: DependencySet::within(memory),
+            rows: CollectedRows::within(memory),
         }
     }
 
@@ -42,7 +42,7 @@ impl<'c> Quiet<'c> {
     }
 }
 
-impl RowSink for Quiet<'_> {
+impl RowSink for CapturingClient<'_> {
     fn row(&mut self, row: &[Datum]) -> Result<()> {
         self.rows.row(row)
     }
@@ -52,7 +52,7 @@ impl RowSink for Quiet<'_> {
     }
 }
 
-impl Client for Quiet<'_> {
+impl Client for CapturingClient<'_> {
     fn open(&mut self, _context: Rc<SessionContext>) {}
     fn start_rows(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
     fn row_description(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
@@ -63,7 +63,7 @@ impl Client for Quiet<'_> {
     fn empty_query(&mut self) {}
     fn error(&mut self, _error: &SqlError) {}
 
-    fn notice(&mut self, severity: &'static str, fields: &Fields) {
+    fn notice(&mut self, severity: &'static str, fields: &ErrorFields) {
         self.client.notice(severity, fields);
     }
 
@@ -114,7 +114,7 @@ fn no_destination(command: Command) -> SqlError {
 }
 
 /// What comes of a statement that is not planned.
-pub(super) struct Utility {
+pub(super) struct UtilityResult {
     columns: Vec<OutputColumn>,
     rows: Vec<Vec<Datum>>,
     /// Rows that CREATE TABLE AS wrote.
@@ -128,7 +128,7 @@ fn written(tag: &str) -> u64 {
 }
 
 /// A statement's rows, if it gives any, and how many it gave or wrote.
-struct Ran {
+struct StatementResult {
     columns: Vec<OutputColumn>,
     rows: VecDeque<Vec<Datum>>,
     count: u64,
@@ -155,16 +155,16 @@ impl Session {
         query: &'a Expr,
         rows_max: u64,
         client: &'a mut dyn Client,
-    ) -> LocalFuture<'a, Result<Ran>> {
+    ) -> LocalFuture<'a, Result<StatementResult>> {
         Box::pin(async move {
             let piece = self
                 .piece(act, query)
-                .map_err(|error| self.blame(error, query))?;
+                .map_err(|error| self.add_context(error, query))?;
             if piece.statement.is_query() {
                 let (_, _) = self.planned(act, query)?;
                 let ran = self.rows_of(act, &piece, rows_max, client).await;
-                let (plan, rows, count) = ran.map_err(|error| self.blame(error, query))?;
-                return Ok(Ran {
+                let (plan, rows, count) = ran.map_err(|error| self.add_context(error, query))?;
+                return Ok(StatementResult {
                     columns: plan.columns.clone(),
                     rows,
                     count,
@@ -175,8 +175,8 @@ impl Session {
             refuse_statement(&statement)?;
             let params = act.all_params(&piece);
             let ran = self.utility(&statement, &params, client).await;
-            let ran = ran.map_err(|error| self.blame(error, query))?;
-            Ok(Ran {
+            let ran = ran.map_err(|error| self.add_context(error, query))?;
+            Ok(StatementResult {
                 columns: ran.columns,
                 rows: ran.rows.into(),
                 count: ran.count,
@@ -191,21 +191,21 @@ impl Session {
         statement: &'a Statement,
         params: &'a [Datum],
         client: &'a mut dyn Client,
-    ) -> LocalFuture<'a, Result<Utility>> {
+    ) -> LocalFuture<'a, Result<UtilityResult>> {
         Box::pin(async move {
             self.refuse_in_routine(statement)?;
             let memory = self.worker.instance.engine.memory();
-            let mut quiet = Quiet::new(client, memory);
+            let mut quiet = CapturingClient::new(client, memory);
             // A statement may run a body: without a box the futures would be infinitely large.
             let run: LocalFuture<'_, Result<Reply>> =
                 Box::pin(self.run_utility(statement, params, &[], &mut quiet));
             match run.await? {
-                Reply::Tag(tag) => Ok(Utility {
+                Reply::Tag(tag) => Ok(UtilityResult {
                     columns: Vec::new(),
                     rows: quiet.into_rows().into(),
                     count: written(&tag),
                 }),
-                Reply::Rows { columns, rows, .. } => Ok(Utility {
+                Reply::Rows { columns, rows, .. } => Ok(UtilityResult {
                     columns,
                     rows,
                     count: 0,
@@ -264,7 +264,13 @@ impl Session {
     }
 
     /// Puts the first row where INTO says.
-    fn take_row(&self, act: &mut Activation, into: &Into, ran: &Ran, only_one: bool) -> Result<()> {
+    fn take_row(
+        &self,
+        act: &mut Activation,
+        into: &Into,
+        ran: &StatementResult,
+        only_one: bool,
+    ) -> Result<()> {
         let row = ran.rows.front().map(Vec::as_slice);
         if row.is_none() && into.strict {
             return Err(SqlError::new(
@@ -283,7 +289,7 @@ impl Session {
         &self,
         act: &Activation,
         into: &Into,
-        ran: &Ran,
+        ran: &StatementResult,
         client: &mut dyn Client,
     ) -> Result<()> {
         if act.checks.assignment != Level::Warning || ran.rows.is_empty() {
@@ -355,7 +361,7 @@ impl Session {
                 None => 0,
             };
             let parsed = self.worker.caches.borrow_mut().parse(&text);
-            let parsed = parsed.map_err(|error| blame_text(error, &text))?;
+            let parsed = parsed.map_err(|error| add_text_context(error, &text))?;
             for index in 0..parsed.statements.len() {
                 let statement = Statement::new(Rc::clone(&parsed), Some(index), types.clone());
                 refuse_computed(&statement)?;
@@ -365,7 +371,7 @@ impl Session {
                 .run_text_of(&text, &values, &types, rows_max, client)
                 .await;
             self.atomic = self.atomic.saturating_sub(1);
-            let ran = ran.map_err(|error| blame_text(error, &text))?;
+            let ran = ran.map_err(|error| add_text_context(error, &text))?;
             act.row_count = ran.count;
             match into {
                 Some(into) if ran.columns.is_empty() => {
@@ -392,10 +398,10 @@ impl Session {
         types: &'a [Option<Oid>],
         rows_max: u64,
         client: &'a mut dyn Client,
-    ) -> LocalFuture<'a, Result<Ran>> {
+    ) -> LocalFuture<'a, Result<StatementResult>> {
         Box::pin(async move {
             let parsed = self.worker.caches.borrow_mut().parse(text)?;
-            let mut last = Ran {
+            let mut last = StatementResult {
                 columns: Vec::new(),
                 rows: VecDeque::new(),
                 count: 0,
@@ -405,7 +411,7 @@ impl Session {
                 let statement = Statement::new(Rc::clone(&parsed), Some(index), types.to_vec());
                 if !statement.is_query() {
                     let ran = self.utility(&statement, values, client).await?;
-                    last = Ran {
+                    last = StatementResult {
                         columns: ran.columns,
                         rows: ran.rows.into(),
                         count: ran.count,
@@ -421,7 +427,7 @@ impl Session {
                     ));
                 }
                 let (plan, rows, count) = self.run_plan(plan, values, rows_max, client).await?;
-                last = Ran {
+                last = StatementResult {
                     columns: plan.columns.clone(),
                     rows,
                     count,
@@ -438,17 +444,17 @@ impl Session {
         act: &'a Activation,
         query: &'a Expr,
         client: &'a mut dyn Client,
-    ) -> LocalFuture<'a, Result<Rows>> {
+    ) -> LocalFuture<'a, Result<QueryRows>> {
         Box::pin(async move {
             let piece = self
                 .piece(act, query)
-                .map_err(|error| self.blame(error, query))?;
+                .map_err(|error| self.add_context(error, query))?;
             if !piece.statement.is_query() {
                 let params = act.all_params(&piece);
                 let opened = self.open_utility(&piece.statement, &params, client).await;
                 return opened.map_err(|error| match is_not_a_query(&error) {
                     true => error,
-                    false => self.blame(error, query),
+                    false => self.add_context(error, query),
                 });
             }
             self.planned(act, query)?;
@@ -463,7 +469,7 @@ impl Session {
             let opened = opened.await;
             opened.map_err(|error| match is_not_a_query(&error) {
                 true => error,
-                false => self.blame(error, query),
+                false => self.add_context(error, query),
             })
         })
     }
@@ -474,7 +480,7 @@ impl Session {
         statement: &'a Statement,
         params: &'a [Datum],
         client: &'a mut dyn Client,
-    ) -> LocalFuture<'a, Result<Rows>> {
+    ) -> LocalFuture<'a, Result<QueryRows>> {
         Box::pin(async move {
             let gives = statement.parsed().is_some_and(|parsed| {
                 matches!(parsed.kind, StatementKind::Explain)
@@ -484,7 +490,7 @@ impl Session {
                 return Err(not_a_query_but(statement));
             }
             let ran = self.utility(statement, params, client).await?;
-            Ok(Rows::of_utility(ran.columns, ran.rows.into()))
+            Ok(QueryRows::of_utility(ran.columns, ran.rows.into()))
         })
     }
 
@@ -495,7 +501,7 @@ impl Session {
         query: &'a Expr,
         params: &'a [Expr],
         client: &'a mut dyn Client,
-    ) -> LocalFuture<'a, Result<Rows>> {
+    ) -> LocalFuture<'a, Result<QueryRows>> {
         Box::pin(async move {
             let text = self.text_of(act, query, client).await?;
             let (values, types) = self.using(act, params, client).await?;
@@ -521,7 +527,7 @@ impl Session {
                 }
                 self.keep_rows(plan, values, client).await
             };
-            opened.await.map_err(|error| blame_text(error, &text))
+            opened.await.map_err(|error| add_text_context(error, &text))
         })
     }
 
@@ -636,7 +642,7 @@ pub(super) fn refuse_computed(statement: &Statement) -> Result<()> {
 }
 
 /// An error of a text that was computed: where in it, or that it happened there.
-pub(super) fn blame_text(mut error: SqlError, text: &str) -> SqlError {
+pub(super) fn add_text_context(mut error: SqlError, text: &str) -> SqlError {
     let fields = error.fields_mut();
     if fields.fatal {
         return error;

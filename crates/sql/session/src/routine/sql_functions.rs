@@ -257,7 +257,7 @@ impl Session {
         } else if result.oid == oid::RECORD {
             outputs
         } else if user::is_composite(result.oid) {
-            let shape = user::declared_shape(result.oid);
+            let shape = user::declared_tuple_desc(result.oid);
             let shape = shape.ok_or_else(|| SqlError::internal("a type without fields"))?;
             shape.iter().map(|(_, ty)| *ty).collect()
         } else {

@@ -111,11 +111,11 @@ impl Session {
             PlpgsqlStatement::ReturnQuery(query) => {
                 let rows = self.open_query(act, query, client).await;
                 let rows = rows.map_err(|error| match super::sql::no_tuples(&error) {
-                    Some(error) => self.blame(error, query),
+                    Some(error) => self.add_context(error, query),
                     None => error,
                 })?;
                 let ran = self.return_rows(act, rows).await;
-                ran.map_err(|error| self.blame(error, query))?;
+                ran.map_err(|error| self.add_context(error, query))?;
             }
             PlpgsqlStatement::ReturnExecute(query, params) => {
                 let rows = self.open_text(act, query, params, client).await;
@@ -188,7 +188,7 @@ impl Session {
         let put = self.put(act, target, subscripts, value, ty);
         // PostgreSQL looks a field up as it reads the assignment.
         put.map_err(|error| match error.code() {
-            SqlState::UNDEFINED_COLUMN => self.blame(error, expr),
+            SqlState::UNDEFINED_COLUMN => self.add_context(error, expr),
             _ => error,
         })
     }
@@ -251,7 +251,7 @@ impl Session {
                 self.unwind_all().await;
                 self.rollback();
                 // What is evaluated next asks nobody.
-                self.follows_former(true).await?;
+                self.follow_prior(true).await?;
             }
             if chain {
                 self.modes = modes;

@@ -68,10 +68,10 @@ fn tables_of(captured: &TransitionTables, table: &Relation, ty: SqlType) -> Resu
 }
 
 /// A call that nothing else is stopped for.
-struct Alone(Option<Box<Call>>);
+struct DetachedCaller(Option<Box<Call>>);
 
-impl Caller for Alone {
-    fn called(&mut self) -> Option<Box<Call>> {
+impl Caller for DetachedCaller {
+    fn take_call(&mut self) -> Option<Box<Call>> {
         self.0.take()
     }
 
@@ -110,7 +110,7 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<()> {
         let table = call.trigger.as_ref().map(|fired| fired.table.storage);
-        let mut caller = Alone(Some(call));
+        let mut caller = DetachedCaller(Some(call));
         let tables = table.into_iter().collect();
         self.answer_caller(&mut caller, tables, catalog, client)
             .await
@@ -204,7 +204,7 @@ impl Session {
 /// The row that a body gave, by its fields' order.
 fn given_row(table: &Relation, value: &Datum, of: SqlType, wanted: SqlType) -> Result<Vec<Datum>> {
     let shapes = match record::is_record(of.oid) {
-        true => record::shape_of(of).zip(record::shape_of(wanted)),
+        true => record::tuple_desc_of(of).zip(record::tuple_desc_of(wanted)),
         false => None,
     };
     let Some((given, wanted)) = shapes else {

@@ -107,7 +107,7 @@ pub(super) fn fields_of(value: &Datum, count: usize) -> Vec<Datum> {
 }
 
 /// Changes a value of a type where it is; on an error it is as it was.
-type Put<'p> = dyn FnMut(&Session, &Activation, SqlType, &mut Datum) -> Result<()> + 'p;
+type AssignFn<'p> = dyn FnMut(&Session, &Activation, SqlType, &mut Datum) -> Result<()> + 'p;
 
 impl Session {
     /// A value of one type as one of another.
@@ -165,7 +165,7 @@ impl Session {
                     act.values[variable] = Datum::Null;
                     return self.check_null(act, variable);
                 }
-                let ty = match record::shape_of(ty) {
+                let ty = match record::tuple_desc_of(ty) {
                     Some(shape) => record::record_type(&shape)?,
                     None => SqlType::of(oid::RECORD),
                 };
@@ -175,7 +175,7 @@ impl Session {
             VariableKind::Row(to) if value.is_null() => (Datum::Null, to),
             VariableKind::Row(to) => {
                 let shape = match record::is_record(ty.oid) {
-                    true => record::shape_of(ty),
+                    true => record::tuple_desc_of(ty),
                     false => None,
                 };
                 let shape = shape.ok_or_else(not_composite)?;
@@ -198,8 +198,8 @@ impl Session {
         types: &[SqlType],
     ) -> Result<Datum> {
         let declared = match user::is_composite(to.oid) {
-            true => user::declared_shape(to.oid),
-            false => record::shape_of(to),
+            true => user::declared_tuple_desc(to.oid),
+            false => record::tuple_desc_of(to),
         };
         let wanted =
             declared.ok_or_else(|| SqlError::internal("a composite type without fields"))?;
@@ -252,7 +252,7 @@ impl Session {
                     |session: &Session, act: &Activation, to: SqlType, old: &mut Datum| {
                         session.put_element(act, to, old, &subscripts, (value.clone(), ty))
                     };
-                // A domain over an array judges all of it.
+                // A domain over an array checks all of it.
                 if path.is_empty()
                     && let VariableKind::Scalar(to) = act.routine.kinds[*variable]
                     && user::domain_in(to.oid).is_some()
@@ -272,7 +272,7 @@ impl Session {
         act: &mut Activation,
         variable: VarNo,
         path: &[String],
-        put: &mut Put<'_>,
+        put: &mut AssignFn<'_>,
     ) -> Result<()> {
         let routine = Rc::clone(&act.routine);
         let name = &routine.body.variables[variable].name;
@@ -290,7 +290,7 @@ impl Session {
         whole: &mut Datum,
         of: SqlType,
         path: &[String],
-        put: &mut Put<'_>,
+        put: &mut AssignFn<'_>,
     ) -> Result<()> {
         let Some((field, rest)) = path.split_first() else {
             return put(self, act, of, whole);
@@ -301,7 +301,7 @@ impl Session {
                 format!("variable \"{name}\" is not a record"),
             ));
         }
-        let shape = record::shape_of(of).ok_or_else(|| unassigned(name))?;
+        let shape = record::tuple_desc_of(of).ok_or_else(|| unassigned(name))?;
         let found = shape.iter().position(|(known, _)| **known == **field);
         let Some(at) = found else {
             return Err(SqlError::new(

@@ -1,10 +1,10 @@
 //! `table_to_xml`, `query_to_xml`, `schema_to_xml` and `database_to_xml`: rows as XML.
 //!
-//! Their queries are run by the rights of who calls, and read what the statement around them reads. They change
+//! Their queries are run by the privileges of who calls, and read what the statement around them reads. They change
 //! nothing.
 
 use super::Session;
-use super::sql::{blame_text, refuse_computed};
+use super::sql::{add_text_context, refuse_computed};
 use crate::client::{Client, LocalFuture};
 use crate::statement::Statement;
 use logstead_sql_exec::Call;
@@ -132,7 +132,7 @@ impl Session {
         let ran = self.each_row_of(query, client, row).await;
         ran.map_err(|error| match error.code() == SqlState::DATA_EXCEPTION {
             true => error,
-            false => blame_text(error, query),
+            false => add_text_context(error, query),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Errors and notices as libpq words them: `pqBuildErrorMessage3`. Places in the server's source are left out.
 
 use super::table::width;
-use logstead_sql_types::error::Fields;
+use logstead_sql_types::error::ErrorFields;
 use std::fmt::Write;
 
 /// How much is told: psql's VERBOSITY.
@@ -31,13 +31,19 @@ pub(crate) struct Wording {
 
 impl Wording {
     /// Appends a message of this severity about the statement that was sent.
-    pub(crate) fn print(&self, severity: &str, fields: &Fields, query: &str, out: &mut String) {
+    pub(crate) fn print(
+        &self,
+        severity: &str,
+        fields: &ErrorFields,
+        query: &str,
+        out: &mut String,
+    ) {
         let text = self.text(severity, fields, query);
         out.push_str(text.strip_suffix('\n').unwrap_or(&text));
         out.push('\n');
     }
 
-    fn text(&self, severity: &str, fields: &Fields, query: &str) -> String {
+    fn text(&self, severity: &str, fields: &ErrorFields, query: &str) -> String {
         let mut out = format!("{severity}:  ");
         let verbosity = self.verbosity;
         if verbosity == Verbosity::Sqlstate {

@@ -5,7 +5,7 @@ use logstead_engine::RowRef;
 use logstead_sql_exec::{RowSink, StoredColumn};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_session::{Client, ConnectionLost, CopyInput, LocalFuture, SessionContext};
-use logstead_sql_types::error::Fields;
+use logstead_sql_types::error::ErrorFields;
 use logstead_sql_types::value::stored::stored_text_output;
 use logstead_sql_types::value::{Datum, SqlType, text_io};
 use logstead_sql_types::{Result, SqlError};
@@ -43,7 +43,7 @@ pub(crate) enum Reply {
     Complete(String),
     Empty,
     Error(SqlError),
-    Notice(&'static str, Box<Fields>),
+    Notice(&'static str, Box<ErrorFields>),
     CopyOutBegins,
     CopyData(String),
 }
@@ -156,7 +156,7 @@ impl Client for Replies {
         self.replies.push(Reply::Error(error.clone()));
     }
 
-    fn notice(&mut self, severity: &'static str, fields: &Fields) {
+    fn notice(&mut self, severity: &'static str, fields: &ErrorFields) {
         let fields = Box::new(fields.clone());
         self.replies.push(Reply::Notice(severity, fields));
     }

@@ -68,7 +68,7 @@ pub(crate) fn run(rows: Rows, script: String, positions: bool) -> (Transcript, u
             .worker
             .set_dirty_hook(Box::new(move || hook.notify_one()));
         let flusher = tokio::task::spawn_local(flush(Rc::clone(&worker), dirty));
-        let undoer = worker.task(Rc::clone(&worker).undo_behind());
+        let undoer = worker.task(Rc::clone(&worker).undo_in_background());
         let undoer = tokio::task::spawn_local(undoer);
         let evicting = (rows == Rows::Evicted).then(|| engine.clone());
         let conversation = worker.task(converse(Rc::clone(&worker), script, positions, evicting));

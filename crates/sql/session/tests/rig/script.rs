@@ -4,7 +4,7 @@ use logstead_engine::RowRef;
 use logstead_sql_exec::{RowSink, StoredColumn};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_session::{Client, ConnectionLost, CopyInput, LocalFuture, SessionContext};
-use logstead_sql_types::error::Fields;
+use logstead_sql_types::error::ErrorFields;
 use logstead_sql_types::value::{Datum, OutputStyle, SqlType, text_io};
 use logstead_sql_types::{Result, SqlError};
 use std::collections::VecDeque;
@@ -81,7 +81,7 @@ impl Client for Script {
             .unwrap_or_default();
         self.said.push(format!("ERROR {error}{context}"));
     }
-    fn notice(&mut self, severity: &'static str, fields: &Fields) {
+    fn notice(&mut self, severity: &'static str, fields: &ErrorFields) {
         self.said
             .push(format!("{severity} {}: {}", fields.code, fields.message));
     }

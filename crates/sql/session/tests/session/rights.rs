@@ -1,4 +1,4 @@
-//! What a role may do is asked again after a wait, and rights that two change at once are those of both.
+//! What a role may do is asked again after a wait, and privileges that two change at once are those of both.
 
 use super::{Script, ask, run, session};
 use logstead_sql_session::Session;
@@ -25,7 +25,7 @@ fn two_grants_that_waited_are_both_there() {
         let (mut ca, mut cb, mut cc) = (Script::default(), Script::default(), Script::default());
         let text = "CREATE ROLE one; CREATE ROLE two; CREATE ROLE gone; CREATE TABLE t (a int); GRANT UPDATE ON t TO one";
         ask(&mut a, &mut ca, text).await;
-        // Whoever drops a role keeps all rights as they are.
+        // Whoever drops a role keeps all privileges as they are.
         ask(&mut a, &mut ca, "BEGIN; DROP ROLE gone").await;
         let first = ask(&mut b, &mut cb, "GRANT SELECT ON t TO one");
         let second = ask(&mut c, &mut cc, "GRANT SELECT ON t TO two");

@@ -243,7 +243,7 @@ fn what_does_not_come_back_is_counted_and_named() {
     run_on_stack(async |worker| {
         let (mut s, mut c) = (session(&worker), Script::default());
         let instance = Arc::clone(&worker.instance);
-        let mut looks = logstead_sql_session::Looks::default();
+        let mut looks = logstead_sql_session::WatchdogState::default();
         ask(&mut s, &mut c, "SELECT 'what holds it'").await;
         assert_eq!(instance.workers_held(), 0);
         // In the middle of its poll, as another thread sees it: the clock goes on with each look.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 /// A worker on which somebody undoes behind sessions.
 fn undone_behind(conversation: impl AsyncFnOnce(Rc<WorkerSessions>)) {
     run(async |worker| {
-        let undoer = Rc::clone(&worker).undo_behind();
+        let undoer = Rc::clone(&worker).undo_in_background();
         let undoer = tokio::task::spawn_local(worker.task(undoer));
         tokio::task::yield_now().await;
         conversation(worker).await;
@@ -219,7 +219,7 @@ fn a_part_that_is_undone_is_as_it_was_at_its_savepoint() {
                 "{refused:?}"
             );
             ask(&mut s, &mut c, "ROLLBACK TO t").await;
-            // The row that nothing stands for was undone: nothing is left to judge.
+            // The row that nothing stands for was undone: nothing is left to check.
             let said = ask(&mut s, &mut c, "DROP TABLE made, own; COMMIT").await;
             assert_eq!(said, ["DROP TABLE", "COMMIT"]);
             let said = ask(&mut o, &mut oc, "SELECT count(*), sum(a) FROM f").await;

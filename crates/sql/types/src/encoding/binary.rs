@@ -6,7 +6,7 @@ use crate::value::{Oid, info, multirange, oid, range, user};
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ConversionDirection {
     /// From UTF-8 to the client.
     ToClient,
     /// From the client to UTF-8.
@@ -15,12 +15,12 @@ pub enum Way {
 
 impl Encoding {
     /// Appends a text of the client's or for it.
-    pub fn convert(self, bytes: &[u8], way: Way, out: &mut Vec<u8>) -> Result<()> {
+    pub fn convert(self, bytes: &[u8], way: ConversionDirection, out: &mut Vec<u8>) -> Result<()> {
         match (way, std::str::from_utf8(bytes)) {
-            (Way::FromClient, _) => self.decode(bytes, out),
-            (Way::ToClient, Ok(text)) => self.encode(text, out),
+            (ConversionDirection::FromClient, _) => self.decode(bytes, out),
+            (ConversionDirection::ToClient, Ok(text)) => self.encode(text, out),
             // Not text: it is as it is.
-            (Way::ToClient, Err(_)) => {
+            (ConversionDirection::ToClient, Err(_)) => {
                 out.extend_from_slice(bytes);
                 Ok(())
             }
@@ -28,7 +28,13 @@ impl Encoding {
     }
 
     /// Appends a value in the binary form of its type, its texts converted. What is not whole stays as it is, for whoever reads it to complain.
-    pub fn convert_binary(self, ty: Oid, bytes: &[u8], way: Way, out: &mut Vec<u8>) -> Result<()> {
+    pub fn convert_binary(
+        self,
+        ty: Oid,
+        bytes: &[u8],
+        way: ConversionDirection,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let start = out.len();
         match self.value(ty, bytes, way, out)? {
             Some(()) => {}
@@ -41,7 +47,13 @@ impl Encoding {
     }
 
     /// None if it is not whole.
-    fn value(self, ty: Oid, bytes: &[u8], way: Way, out: &mut Vec<u8>) -> Result<Option<()>> {
+    fn value(
+        self,
+        ty: Oid,
+        bytes: &[u8],
+        way: ConversionDirection,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<()>> {
         let texts = [
             oid::TEXT,
             oid::VARCHAR,
@@ -51,14 +63,14 @@ impl Encoding {
             oid::JSON,
             oid::CITEXT,
         ];
-        if texts.contains(&ty) || user::class(ty) == Some(user::Class::Enum) {
+        if texts.contains(&ty) || user::class(ty) == Some(user::UserTypeClass::Enum) {
             self.convert(bytes, way, out)?;
             return Ok(Some(()));
         }
         // It says itself in which encoding it is.
         if ty == oid::XML {
             match (way, std::str::from_utf8(bytes)) {
-                (Way::ToClient, Ok(text)) => {
+                (ConversionDirection::ToClient, Ok(text)) => {
                     let text = crate::xml::sent(text, self.name());
                     self.encode(&text, out)?;
                 }
@@ -75,19 +87,19 @@ impl Encoding {
             return Ok(Some(()));
         }
         let array = info::by_oid(ty).is_some_and(|info| info.elem != 0 && info.len < 0)
-            || user::class(ty) == Some(user::Class::Array);
+            || user::class(ty) == Some(user::UserTypeClass::Array);
         if array {
             return self.array(bytes, way, out);
         }
         match user::class(ty) {
-            Some(user::Class::Range) => {
+            Some(user::UserTypeClass::Range) => {
                 let Some((flags, bounds)) = bytes.split_at_checked(1) else {
                     return Ok(None);
                 };
                 out.extend_from_slice(flags);
                 return self.items(range::subtype(ty).unwrap_or(0), bounds, way, out);
             }
-            Some(user::Class::Multirange) => {
+            Some(user::UserTypeClass::Multirange) => {
                 let Some((count, ranges)) = bytes.split_at_checked(4) else {
                     return Ok(None);
                 };
@@ -96,14 +108,19 @@ impl Encoding {
             }
             _ => {}
         }
-        if ty == oid::RECORD || user::class(ty) == Some(user::Class::Composite) {
+        if ty == oid::RECORD || user::class(ty) == Some(user::UserTypeClass::Composite) {
             return self.record(bytes, way, out);
         }
         out.extend_from_slice(bytes);
         Ok(Some(()))
     }
 
-    fn array(self, bytes: &[u8], way: Way, out: &mut Vec<u8>) -> Result<Option<()>> {
+    fn array(
+        self,
+        bytes: &[u8],
+        way: ConversionDirection,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<()>> {
         let (Some(dimensions), Some(element)) = (number(bytes, 0), number(bytes, 8)) else {
             return Ok(None);
         };
@@ -116,7 +133,13 @@ impl Encoding {
     }
 
     /// Lengths and values of one type.
-    fn items(self, ty: Oid, bytes: &[u8], way: Way, out: &mut Vec<u8>) -> Result<Option<()>> {
+    fn items(
+        self,
+        ty: Oid,
+        bytes: &[u8],
+        way: ConversionDirection,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<()>> {
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.item(ty, rest, way, out)? {
@@ -127,7 +150,12 @@ impl Encoding {
         Ok(Some(()))
     }
 
-    fn record(self, bytes: &[u8], way: Way, out: &mut Vec<u8>) -> Result<Option<()>> {
+    fn record(
+        self,
+        bytes: &[u8],
+        way: ConversionDirection,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<()>> {
         let Some((head, mut rest)) = bytes.split_at_checked(4) else {
             return Ok(None);
         };
@@ -148,7 +176,7 @@ impl Encoding {
         self,
         ty: Oid,
         bytes: &'b [u8],
-        way: Way,
+        way: ConversionDirection,
         out: &mut Vec<u8>,
     ) -> Result<Option<&'b [u8]>> {
         let (Some(length), Some(rest)) = (number(bytes, 0), bytes.get(4..)) else {

@@ -12,7 +12,7 @@ mod binary;
 mod multi_byte;
 mod single_byte;
 
-pub use binary::Way;
+pub use binary::ConversionDirection;
 
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;

@@ -1,6 +1,6 @@
 //! Names, both directions, and what is an error.
 
-use super::binary::Way;
+use super::binary::ConversionDirection;
 use super::*;
 use crate::value::oid;
 
@@ -124,13 +124,13 @@ fn texts_within_binary_values_are_converted() {
     let mut out = Vec::new();
     let ty = oid::TEXT_ARRAY;
     latin1
-        .convert_binary(ty, &array, Way::ToClient, &mut out)
+        .convert_binary(ty, &array, ConversionDirection::ToClient, &mut out)
         .unwrap();
     let sent = [&head[..], b"\0\0\0\x01\xfc\xff\xff\xff\xff"].concat();
     assert_eq!(out, sent);
     let mut back = Vec::new();
     latin1
-        .convert_binary(ty, &sent, Way::FromClient, &mut back)
+        .convert_binary(ty, &sent, ConversionDirection::FromClient, &mut back)
         .unwrap();
     assert_eq!(back, array);
     // Numbers and what is cut off stay as they are.
@@ -140,7 +140,7 @@ fn texts_within_binary_values_are_converted() {
     ] {
         let mut out = Vec::new();
         latin1
-            .convert_binary(ty, bytes, Way::ToClient, &mut out)
+            .convert_binary(ty, bytes, ConversionDirection::ToClient, &mut out)
             .unwrap();
         assert_eq!(out, bytes);
     }

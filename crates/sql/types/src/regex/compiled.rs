@@ -2,8 +2,8 @@
 //! one that goes back and tries again, no more often than [`BACKTRACK_MAX`] for a match.
 
 use super::INTERRUPT_MATCHES;
-use super::choice::{self, Ends, automaton};
 use super::lex::TOO_COMPLEX;
+use super::match_preference::{self, MatchEndFinder, automaton};
 use crate::error::{Result, SqlError};
 use crate::interrupt::{check_for_interrupts, no_suspend};
 use logstead_types::SqlState;
@@ -41,14 +41,14 @@ pub(crate) fn grew() -> bool {
 
 /// A compiled expression.
 pub struct Compiled {
-    by: By,
+    by: MatchEngine,
     /// Numbered groups.
     groups: usize,
     /// About how many bytes it takes as long as no groups have been looked for.
     bytes: usize,
 }
 
-enum By {
+enum MatchEngine {
     Linear(Box<Linear>),
     Backtracking(Box<fancy_regex::Regex>),
 }
@@ -63,14 +63,14 @@ struct Linear {
     /// Its characters, repetitions written out.
     places: usize,
     /// Made for the first text that may take long.
-    stepped: OnceCell<Option<Stepped>>,
+    stepped: OnceCell<Option<SteppedDfa>>,
 }
 
 /// What tells where matches and groups end.
 #[derive(Default)]
 struct Finder {
     /// Finds the ends that are PostgreSQL's, where they may be others than the library's.
-    ends: Option<Ends>,
+    ends: Option<MatchEndFinder>,
     /// States times places.
     places: usize,
 }
@@ -85,7 +85,7 @@ const WORK_BETWEEN: usize = 1 << 20;
 /// How many places a pattern has when its repetitions are written out.
 fn weight(pattern: &str, options: Options) -> usize {
     // What the parser below does not know is bounded by its length, and in its steps.
-    let parsed = syntax::parse_with(pattern, &choice::syntax_of(options));
+    let parsed = syntax::parse_with(pattern, &match_preference::syntax_of(options));
     parsed.map_or(pattern.len(), |hir| places(&hir))
 }
 
@@ -106,7 +106,7 @@ fn places(hir: &Hir) -> usize {
 }
 
 /// Whether there is a match ahead.
-enum Ahead {
+enum MatchAhead {
     None,
     Some,
     /// The library is to be asked: that takes no time to speak of, or there is no other way.
@@ -114,7 +114,7 @@ enum Ahead {
 }
 
 /// The automaton that finds whether there is a match, in steps.
-struct Stepped {
+struct SteppedDfa {
     dfa: DFA,
     /// Not held while others go on: it is taken out and put back.
     cache: RefCell<Option<dfa::Cache>>,
@@ -122,14 +122,14 @@ struct Stepped {
 
 impl Linear {
     /// Whether a match begins at byte `from` or behind it, if finding that may take long: then it is found in steps, between which others go on.
-    fn ends_ahead(&self, text: &str, from: usize) -> Result<Ahead> {
+    fn ends_ahead(&self, text: &str, from: usize) -> Result<MatchAhead> {
         let bytes = text.as_bytes().get(from..).unwrap_or_default().len();
         if bytes.saturating_mul(self.places.max(1)) <= AT_ONCE_MAX {
-            return Ok(Ahead::Unknown);
+            return Ok(MatchAhead::Unknown);
         }
         let stepped = self.stepped.get_or_init(|| self.make_stepped());
         let Some(stepped) = stepped else {
-            return Ok(Ahead::Unknown);
+            return Ok(MatchAhead::Unknown);
         };
         let mut cache = match stepped.cache.take() {
             Some(cache) => cache,
@@ -140,7 +140,7 @@ impl Linear {
         ahead
     }
 
-    fn make_stepped(&self) -> Option<Stepped> {
+    fn make_stepped(&self) -> Option<SteppedDfa> {
         let nfa = automaton(&self.pattern, self.options, false)?;
         let dfa = DFA::builder()
             .configure(
@@ -150,7 +150,7 @@ impl Linear {
             )
             .build_from_nfa(nfa)
             .ok()?;
-        Some(Stepped {
+        Some(SteppedDfa {
             dfa,
             cache: RefCell::new(None),
         })
@@ -162,10 +162,10 @@ impl Linear {
         cache: &mut dfa::Cache,
         text: &str,
         from: usize,
-    ) -> Result<Ahead> {
+    ) -> Result<MatchAhead> {
         let input = Input::new(text).range(from..);
         let Ok(mut state) = dfa.start_state_forward(cache, &input) else {
-            return Ok(Ahead::Unknown);
+            return Ok(MatchAhead::Unknown);
         };
         let between = (WORK_BETWEEN / self.places.max(1)).clamp(16, 1 << 16);
         for (at, byte) in text.as_bytes().iter().enumerate().skip(from) {
@@ -173,25 +173,25 @@ impl Linear {
                 check_for_interrupts()?;
             }
             let Ok(next) = dfa.next_state(cache, state, *byte) else {
-                return Ok(Ahead::Unknown);
+                return Ok(MatchAhead::Unknown);
             };
             state = next;
             if state.is_tagged() {
                 if state.is_match() {
-                    return Ok(Ahead::Some);
+                    return Ok(MatchAhead::Some);
                 }
                 if state.is_dead() {
-                    return Ok(Ahead::None);
+                    return Ok(MatchAhead::None);
                 }
                 if state.is_quit() {
-                    return Ok(Ahead::Unknown);
+                    return Ok(MatchAhead::Unknown);
                 }
             }
         }
         Ok(match dfa.next_eoi_state(cache, state) {
-            Ok(state) if state.is_match() => Ahead::Some,
-            Ok(_) => Ahead::None,
-            Err(_) => Ahead::Unknown,
+            Ok(state) if state.is_match() => MatchAhead::Some,
+            Ok(_) => MatchAhead::None,
+            Err(_) => MatchAhead::Unknown,
         })
     }
 
@@ -230,7 +230,7 @@ impl Linear {
                     true => automaton(&self.pattern, self.options, false)?,
                     false => nfa.clone(),
                 };
-                Some(Ends::new(whole, nfa, shortest)?)
+                Some(MatchEndFinder::new(whole, nfa, shortest)?)
             }
         };
         Some(Finder { ends, places })
@@ -298,8 +298,13 @@ fn gave_up(_: fancy_regex::Error) -> SqlError {
     )
 }
 
-impl By {
-    fn new(pattern: &str, options: Options, size: usize, places: usize) -> Result<By, String> {
+impl MatchEngine {
+    fn new(
+        pattern: &str,
+        options: Options,
+        size: usize,
+        places: usize,
+    ) -> Result<MatchEngine, String> {
         if options.backtracks {
             return fancy_regex::RegexBuilder::new(pattern)
                 .case_insensitive(options.ignore_case)
@@ -308,7 +313,7 @@ impl By {
                 .backtrack_limit(BACKTRACK_MAX)
                 .delegate_size_limit(size)
                 .build()
-                .map(|regex| By::Backtracking(Box::new(regex)))
+                .map(|regex| MatchEngine::Backtracking(Box::new(regex)))
                 .map_err(|e| e.to_string());
         }
         let regex = regex::RegexBuilder::new(pattern)
@@ -318,7 +323,7 @@ impl By {
             .size_limit(size)
             .build()
             .map_err(|e| e.to_string())?;
-        Ok(By::Linear(Box::new(Linear {
+        Ok(MatchEngine::Linear(Box::new(Linear {
             regex,
             pattern: pattern.to_owned(),
             options,
@@ -339,7 +344,7 @@ impl Compiled {
         let mut wrong = String::new();
         // A place takes some tens of bytes: what is known to be too small is not tried.
         for size in SIZES_TRIED.into_iter().filter(|size| *size >= weight * 16) {
-            match By::new(pattern, options, size, weight) {
+            match MatchEngine::new(pattern, options, size, weight) {
                 Ok(by) => {
                     return Ok(Compiled {
                         by,
@@ -356,8 +361,8 @@ impl Compiled {
     /// About how many bytes of memory it holds.
     pub fn bytes(&self) -> usize {
         let finder = match &self.by {
-            By::Linear(linear) => linear.finder.get().and_then(Option::as_ref),
-            By::Backtracking(_) => None,
+            MatchEngine::Linear(linear) => linear.finder.get().and_then(Option::as_ref),
+            MatchEngine::Backtracking(_) => None,
         };
         self.bytes + finder.map_or(0, |finder| finder.places * PLACE_BYTES)
     }
@@ -365,12 +370,12 @@ impl Compiled {
     /// Does it match anywhere in the text?
     pub fn is_match(&self, text: &str) -> Result<bool> {
         match &self.by {
-            By::Linear(linear) => match linear.ends_ahead(text, 0)? {
-                Ahead::None => Ok(false),
-                Ahead::Some => Ok(true),
-                Ahead::Unknown => Ok(linear.regex.is_match(text)),
+            MatchEngine::Linear(linear) => match linear.ends_ahead(text, 0)? {
+                MatchAhead::None => Ok(false),
+                MatchAhead::Some => Ok(true),
+                MatchAhead::Unknown => Ok(linear.regex.is_match(text)),
             },
-            By::Backtracking(regex) => regex.is_match(text).map_err(gave_up),
+            MatchEngine::Backtracking(regex) => regex.is_match(text).map_err(gave_up),
         }
     }
 
@@ -383,10 +388,10 @@ impl Compiled {
     pub fn find_at<'t>(&self, text: &'t str, from: usize) -> Result<Option<Captures<'t>>> {
         let part = |start: usize, end: usize| Span { text, start, end };
         Ok(match &self.by {
-            By::Linear(linear) => {
+            MatchEngine::Linear(linear) => {
                 let regex = &linear.regex;
                 let ends = &linear.finder()?.ends;
-                if let Ahead::None = linear.ends_ahead(text, from)? {
+                if let MatchAhead::None = linear.ends_ahead(text, from)? {
                     return Ok(None);
                 }
                 let Some(found) = regex.captures_at(text, from) else {
@@ -411,7 +416,7 @@ impl Compiled {
                     }
                 }
             }
-            By::Backtracking(regex) => {
+            MatchEngine::Backtracking(regex) => {
                 let found = regex.captures_from_pos(text, from).map_err(gave_up)?;
                 found.map(|found| {
                     let groups = found.iter();

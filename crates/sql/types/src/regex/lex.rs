@@ -8,24 +8,24 @@ use logstead_types::SqlState;
 
 /// What is wrong with an expression, in PostgreSQL's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fault(pub &'static str);
+pub(crate) struct RegexError(pub &'static str);
 
-pub(crate) const BAD_PATTERN: Fault = Fault("invalid regexp (reg version 0.8)");
-pub(crate) const BAD_ELEMENT: Fault = Fault("invalid collating element");
-pub(crate) const BAD_CLASS: Fault = Fault("invalid character class");
-pub(crate) const BAD_ESCAPE: Fault = Fault("invalid escape \\ sequence");
-pub(crate) const BAD_REFERENCE: Fault = Fault("invalid backreference number");
-pub(crate) const BRACKETS: Fault = Fault("brackets [] not balanced");
-pub(crate) const PARENTHESES: Fault = Fault("parentheses () not balanced");
-pub(crate) const BRACES: Fault = Fault("braces {} not balanced");
-pub(crate) const BAD_COUNT: Fault = Fault("invalid repetition count(s)");
-pub(crate) const BAD_RANGE: Fault = Fault("invalid character range");
-pub(crate) const BAD_OPERAND: Fault = Fault("quantifier operand invalid");
-pub(crate) const BAD_ARGUMENT: Fault = Fault("invalid argument to regex function");
-pub(crate) const BAD_OPTION: Fault = Fault("invalid embedded option");
-pub(crate) const TOO_COMPLEX: Fault = Fault("regular expression is too complex");
+pub(crate) const BAD_PATTERN: RegexError = RegexError("invalid regexp (reg version 0.8)");
+pub(crate) const BAD_ELEMENT: RegexError = RegexError("invalid collating element");
+pub(crate) const BAD_CLASS: RegexError = RegexError("invalid character class");
+pub(crate) const BAD_ESCAPE: RegexError = RegexError("invalid escape \\ sequence");
+pub(crate) const BAD_REFERENCE: RegexError = RegexError("invalid backreference number");
+pub(crate) const BRACKETS: RegexError = RegexError("brackets [] not balanced");
+pub(crate) const PARENTHESES: RegexError = RegexError("parentheses () not balanced");
+pub(crate) const BRACES: RegexError = RegexError("braces {} not balanced");
+pub(crate) const BAD_COUNT: RegexError = RegexError("invalid repetition count(s)");
+pub(crate) const BAD_RANGE: RegexError = RegexError("invalid character range");
+pub(crate) const BAD_OPERAND: RegexError = RegexError("quantifier operand invalid");
+pub(crate) const BAD_ARGUMENT: RegexError = RegexError("invalid argument to regex function");
+pub(crate) const BAD_OPTION: RegexError = RegexError("invalid embedded option");
+pub(crate) const TOO_COMPLEX: RegexError = RegexError("regular expression is too complex");
 
-impl Fault {
+impl RegexError {
     /// The error that tells of it.
     pub(crate) fn error(self) -> SqlError {
         SqlError::new(
@@ -85,7 +85,7 @@ pub(crate) enum Class {
 
 /// Lookaround.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Around {
+pub(crate) enum Lookaround {
     Ahead,
     NotAhead,
     Behind,
@@ -94,7 +94,7 @@ pub(crate) enum Around {
 
 /// A word. Characters are numbers: an escape may name one that is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum RegexToken {
     /// Nothing has been read yet.
     Nothing,
     End,
@@ -111,7 +111,7 @@ pub(crate) enum Word {
     /// `(`, and whether it is a group with a number.
     Open(bool),
     Close,
-    Around(Around),
+    Around(Lookaround),
     /// `[`, and whether it is no `[^`.
     Bracket(bool),
     BracketEnd,
@@ -142,7 +142,7 @@ pub(crate) enum Word {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum LexContext {
     Outside,
     Bounds,
     Bracket,
@@ -160,26 +160,26 @@ fn is_space(c: char) -> bool {
 pub(crate) struct Lexer<'a> {
     c: &'a [char],
     at: usize,
-    place: Place,
+    place: LexContext,
     syntax: Syntax,
     /// Groups with numbers so far; the parser counts them as it meets them.
     pub groups: u32,
     /// The word that comes next, and the one before it.
-    pub next: Word,
-    last: Word,
+    pub next: RegexToken,
+    last: RegexToken,
 }
 
 impl<'a> Lexer<'a> {
     /// Begins: with the first word at hand.
-    pub(crate) fn new(c: &'a [char], syntax: Syntax) -> Result<Lexer<'a>, Fault> {
+    pub(crate) fn new(c: &'a [char], syntax: Syntax) -> Result<Lexer<'a>, RegexError> {
         let mut lexer = Lexer {
             c,
             at: 0,
-            place: Place::Outside,
+            place: LexContext::Outside,
             syntax,
             groups: 0,
-            next: Word::Nothing,
-            last: Word::Nothing,
+            next: RegexToken::Nothing,
+            last: RegexToken::Nothing,
         };
         lexer.advance()?;
         Ok(lexer)
@@ -204,9 +204,9 @@ impl<'a> Lexer<'a> {
     }
 
     /// The characters of a name in a bracket expression, up to its end.
-    pub(crate) fn name(&mut self, out: &mut Vec<char>) -> Result<(), Fault> {
+    pub(crate) fn name(&mut self, out: &mut Vec<char>) -> Result<(), RegexError> {
         self.advance()?;
-        while let Word::Plain(c) = self.next {
+        while let RegexToken::Plain(c) = self.next {
             out.extend(char::from_u32(c));
             self.advance()?;
         }
@@ -229,92 +229,94 @@ impl<'a> Lexer<'a> {
     }
 
     /// Goes on to the next word.
-    pub(crate) fn advance(&mut self) -> Result<(), Fault> {
+    pub(crate) fn advance(&mut self) -> Result<(), RegexError> {
         self.last = self.next;
         self.next = self.word()?;
         Ok(())
     }
 
-    fn word(&mut self) -> Result<Word, Fault> {
+    fn word(&mut self) -> Result<RegexToken, RegexError> {
         loop {
             // A comment is no word: what stood before it still stands before the next one.
             match self.word_or_comment()? {
-                Word::Nothing => {}
+                RegexToken::Nothing => {}
                 word => return Ok(word),
             }
         }
     }
 
-    fn word_or_comment(&mut self) -> Result<Word, Fault> {
-        if self.syntax.expanded && matches!(self.place, Place::Outside | Place::Bounds) {
+    fn word_or_comment(&mut self) -> Result<RegexToken, RegexError> {
+        if self.syntax.expanded && matches!(self.place, LexContext::Outside | LexContext::Bounds) {
             self.skip();
         }
         let Some(c) = self.peek() else {
             return match self.place {
-                Place::Outside => Ok(Word::End),
-                Place::Bounds => Err(BRACES),
+                LexContext::Outside => Ok(RegexToken::End),
+                LexContext::Bounds => Err(BRACES),
                 _ => Err(BRACKETS),
             };
         };
         self.at += 1;
-        let plain = Word::Plain(u32::from(c));
+        let plain = RegexToken::Plain(u32::from(c));
         match self.place {
-            Place::Outside if self.syntax.flavor == Flavor::Basic => self.basic(c),
-            Place::Outside => self.outside(c),
-            Place::Bounds => self.bounds(c),
-            Place::Bracket => self.bracket(c),
-            Place::Element => Ok(self.name_end(c, '.').unwrap_or(plain)),
-            Place::Equivalence => Ok(self.name_end(c, '=').unwrap_or(plain)),
-            Place::ClassName => Ok(self.name_end(c, ':').unwrap_or(plain)),
+            LexContext::Outside if self.syntax.flavor == Flavor::Basic => self.basic(c),
+            LexContext::Outside => self.outside(c),
+            LexContext::Bounds => self.bounds(c),
+            LexContext::Bracket => self.bracket(c),
+            LexContext::Element => Ok(self.name_end(c, '.').unwrap_or(plain)),
+            LexContext::Equivalence => Ok(self.name_end(c, '=').unwrap_or(plain)),
+            LexContext::ClassName => Ok(self.name_end(c, ':').unwrap_or(plain)),
         }
     }
 
-    fn name_end(&mut self, c: char, end: char) -> Option<Word> {
+    fn name_end(&mut self, c: char, end: char) -> Option<RegexToken> {
         if c != end || !self.eat(']') {
             return None;
         }
-        self.place = Place::Bracket;
-        Some(Word::NameEnd)
+        self.place = LexContext::Bracket;
+        Some(RegexToken::NameEnd)
     }
 
-    fn bounds(&mut self, c: char) -> Result<Word, Fault> {
+    fn bounds(&mut self, c: char) -> Result<RegexToken, RegexError> {
         match c {
-            '0'..='9' => Ok(Word::Digit(u32::from(c) - u32::from('0'))),
-            ',' => Ok(Word::Comma),
+            '0'..='9' => Ok(RegexToken::Digit(u32::from(c) - u32::from('0'))),
+            ',' => Ok(RegexToken::Comma),
             '}' if self.syntax.flavor != Flavor::Basic => {
-                self.place = Place::Outside;
+                self.place = LexContext::Outside;
                 let little = self.advanced() && self.eat('?');
-                Ok(Word::BoundEnd(!little))
+                Ok(RegexToken::BoundEnd(!little))
             }
             '\\' if self.syntax.flavor == Flavor::Basic && self.eat('}') => {
-                self.place = Place::Outside;
-                Ok(Word::BoundEnd(true))
+                self.place = LexContext::Outside;
+                Ok(RegexToken::BoundEnd(true))
             }
             _ => Err(BAD_COUNT),
         }
     }
 
-    fn bracket(&mut self, c: char) -> Result<Word, Fault> {
-        let plain = Ok(Word::Plain(u32::from(c)));
-        let first = matches!(self.last, Word::Bracket(_));
+    fn bracket(&mut self, c: char) -> Result<RegexToken, RegexError> {
+        let plain = Ok(RegexToken::Plain(u32::from(c)));
+        let first = matches!(self.last, RegexToken::Bracket(_));
         match c {
             '\\' if self.advanced() => {
                 if self.peek().is_none() {
                     return Err(BAD_ESCAPE);
                 }
                 match self.escape()? {
-                    word @ (Word::Plain(_) | Word::Set(_) | Word::NotSet(_)) => Ok(word),
+                    word @ (RegexToken::Plain(_) | RegexToken::Set(_) | RegexToken::NotSet(_)) => {
+                        Ok(word)
+                    }
                     _ => Err(BAD_ESCAPE),
                 }
             }
             '-' if first || self.peek_is(']') => plain,
-            '-' => Ok(Word::Range),
+            '-' => Ok(RegexToken::Range),
             '[' => {
                 let (place, word) = match self.peek() {
                     None => return Err(BRACKETS),
-                    Some('.') => (Place::Element, Word::Element),
-                    Some('=') => (Place::Equivalence, Word::Equivalence),
-                    Some(':') => (Place::ClassName, Word::ClassName),
+                    Some('.') => (LexContext::Element, RegexToken::Element),
+                    Some('=') => (LexContext::Equivalence, RegexToken::Equivalence),
+                    Some(':') => (LexContext::ClassName, RegexToken::ClassName),
                     Some(_) => return plain,
                 };
                 self.at += 1;
@@ -322,98 +324,106 @@ impl<'a> Lexer<'a> {
                 Ok(word)
             }
             ']' if !first => {
-                self.place = Place::Outside;
-                Ok(Word::BracketEnd)
+                self.place = LexContext::Outside;
+                Ok(RegexToken::BracketEnd)
             }
             _ => plain,
         }
     }
 
     /// `[`, which may begin one of the two brackets that are words' ends.
-    fn open_bracket(&mut self) -> Word {
+    fn open_bracket(&mut self) -> RegexToken {
         match self.c.get(self.at..self.at + 6) {
             Some(['[', ':', '<', ':', ']', ']']) => {
                 self.at += 6;
-                return Word::Begins;
+                return RegexToken::Begins;
             }
             Some(['[', ':', '>', ':', ']', ']']) => {
                 self.at += 6;
-                return Word::Ends;
+                return RegexToken::Ends;
             }
             _ => {}
         }
-        self.place = Place::Bracket;
-        Word::Bracket(!self.eat('^'))
+        self.place = LexContext::Bracket;
+        RegexToken::Bracket(!self.eat('^'))
     }
 
-    fn outside(&mut self, c: char) -> Result<Word, Fault> {
+    fn outside(&mut self, c: char) -> Result<RegexToken, RegexError> {
         let much = |lexer: &mut Lexer<'_>| !(lexer.advanced() && lexer.eat('?'));
         Ok(match c {
-            '|' => Word::Or,
-            '*' => Word::Star(much(self)),
-            '+' => Word::Plus(much(self)),
-            '?' => Word::Maybe(much(self)),
+            '|' => RegexToken::Or,
+            '*' => RegexToken::Star(much(self)),
+            '+' => RegexToken::Plus(much(self)),
+            '?' => RegexToken::Maybe(much(self)),
             '{' => {
                 if self.syntax.expanded {
                     self.skip();
                 }
                 if !self.peek().is_some_and(|c| c.is_ascii_digit()) {
-                    return Ok(Word::Plain(u32::from(c)));
+                    return Ok(RegexToken::Plain(u32::from(c)));
                 }
-                self.place = Place::Bounds;
-                Word::Bound
+                self.place = LexContext::Bounds;
+                RegexToken::Bound
             }
             '(' if self.advanced() && self.eat('?') => {
                 let kind = self.peek().ok_or(BAD_OPERAND)?;
                 self.at += 1;
                 match kind {
-                    ':' => Word::Open(false),
+                    ':' => RegexToken::Open(false),
                     '#' => {
                         while self.peek().is_some_and(|c| c != ')') {
                             self.at += 1;
                         }
                         self.eat(')');
-                        Word::Nothing
+                        RegexToken::Nothing
                     }
-                    '=' => Word::Around(Around::Ahead),
-                    '!' => Word::Around(Around::NotAhead),
-                    '<' if self.eat('=') => Word::Around(Around::Behind),
-                    '<' if self.eat('!') => Word::Around(Around::NotBehind),
+                    '=' => RegexToken::Around(Lookaround::Ahead),
+                    '!' => RegexToken::Around(Lookaround::NotAhead),
+                    '<' if self.eat('=') => RegexToken::Around(Lookaround::Behind),
+                    '<' if self.eat('!') => RegexToken::Around(Lookaround::NotBehind),
                     _ => return Err(BAD_OPERAND),
                 }
             }
-            '(' => Word::Open(true),
-            ')' => Word::Close,
+            '(' => RegexToken::Open(true),
+            ')' => RegexToken::Close,
             '[' => self.open_bracket(),
-            '.' => Word::Dot,
-            '^' => Word::Caret,
-            '$' => Word::Dollar,
+            '.' => RegexToken::Dot,
+            '^' => RegexToken::Caret,
+            '$' => RegexToken::Dollar,
             '\\' => {
                 let escaped = self.peek().ok_or(BAD_ESCAPE)?;
                 if self.advanced() {
                     return self.escape();
                 }
                 self.at += 1;
-                Word::Plain(u32::from(escaped))
+                RegexToken::Plain(u32::from(escaped))
             }
-            _ => Word::Plain(u32::from(c)),
+            _ => RegexToken::Plain(u32::from(c)),
         })
     }
 
-    fn basic(&mut self, c: char) -> Result<Word, Fault> {
-        let plain = Ok(Word::Plain(u32::from(c)));
+    fn basic(&mut self, c: char) -> Result<RegexToken, RegexError> {
+        let plain = Ok(RegexToken::Plain(u32::from(c)));
         match c {
-            '*' if matches!(self.last, Word::Nothing | Word::Open(_) | Word::Or) => return plain,
-            '*' => return Ok(Word::Star(true)),
+            '*' if matches!(
+                self.last,
+                RegexToken::Nothing | RegexToken::Open(_) | RegexToken::Or
+            ) =>
+            {
+                return plain;
+            }
+            '*' => return Ok(RegexToken::Star(true)),
             '[' => return Ok(self.open_bracket()),
-            '.' => return Ok(Word::Dot),
-            '^' if matches!(self.last, Word::Nothing | Word::Open(_)) => return Ok(Word::Caret),
+            '.' => return Ok(RegexToken::Dot),
+            '^' if matches!(self.last, RegexToken::Nothing | RegexToken::Open(_)) => {
+                return Ok(RegexToken::Caret);
+            }
             '$' => {
                 if self.syntax.expanded {
                     self.skip();
                 }
                 let ends = matches!(self.c.get(self.at..), Some([] | ['\\', ')', ..]));
-                return if ends { Ok(Word::Dollar) } else { plain };
+                return if ends { Ok(RegexToken::Dollar) } else { plain };
             }
             '\\' => {}
             _ => return plain,
@@ -422,63 +432,63 @@ impl<'a> Lexer<'a> {
         self.at += 1;
         Ok(match escaped {
             '{' => {
-                self.place = Place::Bounds;
-                Word::Bound
+                self.place = LexContext::Bounds;
+                RegexToken::Bound
             }
-            '(' => Word::Open(true),
-            ')' => Word::Close,
-            '<' => Word::Begins,
-            '>' => Word::Ends,
-            '1'..='9' => Word::Reference(u32::from(escaped) - u32::from('0')),
-            _ => Word::Plain(u32::from(escaped)),
+            '(' => RegexToken::Open(true),
+            ')' => RegexToken::Close,
+            '<' => RegexToken::Begins,
+            '>' => RegexToken::Ends,
+            '1'..='9' => RegexToken::Reference(u32::from(escaped) - u32::from('0')),
+            _ => RegexToken::Plain(u32::from(escaped)),
         })
     }
 
     /// Behind a backslash of an advanced expression.
-    fn escape(&mut self) -> Result<Word, Fault> {
+    fn escape(&mut self) -> Result<RegexToken, RegexError> {
         let c = self.peek().ok_or(BAD_ESCAPE)?;
         self.at += 1;
         if !c.is_ascii_alphanumeric() {
-            return Ok(Word::Plain(u32::from(c)));
+            return Ok(RegexToken::Plain(u32::from(c)));
         }
-        let plain = |c: char| Word::Plain(u32::from(c));
+        let plain = |c: char| RegexToken::Plain(u32::from(c));
         Ok(match c {
             'a' => plain('\u{7}'),
-            'A' => Word::TextStart,
+            'A' => RegexToken::TextStart,
             'b' => plain('\u{8}'),
             'B' => plain('\\'),
             'c' => {
                 let control = self.peek().ok_or(BAD_ESCAPE)?;
                 self.at += 1;
-                Word::Plain(u32::from(control) & 0o37)
+                RegexToken::Plain(u32::from(control) & 0o37)
             }
-            'd' => Word::Set(Class::Digit),
-            'D' => Word::NotSet(Class::Digit),
+            'd' => RegexToken::Set(Class::Digit),
+            'D' => RegexToken::NotSet(Class::Digit),
             'e' => plain('\u{1b}'),
             'f' => plain('\u{c}'),
-            'm' => Word::Begins,
-            'M' => Word::Ends,
+            'm' => RegexToken::Begins,
+            'M' => RegexToken::Ends,
             'n' => plain('\n'),
             'r' => plain('\r'),
-            's' => Word::Set(Class::Space),
-            'S' => Word::NotSet(Class::Space),
+            's' => RegexToken::Set(Class::Space),
+            'S' => RegexToken::NotSet(Class::Space),
             't' => plain('\t'),
-            'u' => Word::Plain(self.digits(16, 4, 4)?),
-            'U' => Word::Plain(self.digits(16, 8, 8)?),
+            'u' => RegexToken::Plain(self.digits(16, 4, 4)?),
+            'U' => RegexToken::Plain(self.digits(16, 8, 8)?),
             'v' => plain('\u{b}'),
-            'w' => Word::Set(Class::Word),
-            'W' => Word::NotSet(Class::Word),
-            'x' => Word::Plain(self.digits(16, 1, 255)?),
-            'y' => Word::Boundary,
-            'Y' => Word::NoBoundary,
-            'Z' => Word::TextEnd,
+            'w' => RegexToken::Set(Class::Word),
+            'W' => RegexToken::NotSet(Class::Word),
+            'x' => RegexToken::Plain(self.digits(16, 1, 255)?),
+            'y' => RegexToken::Boundary,
+            'Y' => RegexToken::NoBoundary,
+            'Z' => RegexToken::TextEnd,
             '0'..='9' => {
                 let behind = self.at;
                 self.at -= 1;
                 if c != '0' {
                     let number = self.digits(10, 1, 255)?;
                     if self.at == behind || (1..=self.groups).contains(&number) {
-                        return Ok(Word::Reference(number));
+                        return Ok(RegexToken::Reference(number));
                     }
                     self.at = behind - 1;
                 }
@@ -487,14 +497,14 @@ impl<'a> Lexer<'a> {
                     self.at -= 1;
                     number >>= 3;
                 }
-                Word::Plain(number)
+                RegexToken::Plain(number)
             }
             _ => return Err(BAD_ESCAPE),
         })
     }
 
     /// A number of so many digits.
-    fn digits(&mut self, base: u32, least: usize, most: usize) -> Result<u32, Fault> {
+    fn digits(&mut self, base: u32, least: usize, most: usize) -> Result<u32, RegexError> {
         let mut number = 0_u32;
         let mut read = 0;
         while read < most

@@ -6,9 +6,9 @@
 //!
 //! Does not: know SQL's functions of regular expressions, or LIKE.
 
-mod choice;
 mod compiled;
 mod lex;
+mod match_preference;
 mod parse;
 
 pub use compiled::{Captures, Compiled};
@@ -16,7 +16,7 @@ pub use lex::{Flavor, Syntax};
 
 use crate::error::Result;
 use compiled::Options;
-use lex::{Fault, TOO_COMPLEX};
+use lex::{RegexError, TOO_COMPLEX};
 use parse::translate;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -59,7 +59,7 @@ pub fn compile(pattern: &str, flags: Flags) -> Result<Rc<Compiled>> {
     if let Some(r) = COMPILED.with(|c| c.borrow().get(&key).cloned()) {
         return Ok(r);
     }
-    let translated = translate(pattern, flags.syntax).map_err(Fault::error)?;
+    let translated = translate(pattern, flags.syntax).map_err(RegexError::error)?;
     let options = Options {
         ignore_case: translated.syntax.ignore_case,
         newline_stops: translated.syntax.newline_stops,

@@ -1,10 +1,11 @@
 //! PostgreSQL's regular expressions in the words of the libraries that match them (`compiled`), and what is wrong with them.
 
-use super::choice::{Levels, Quantifier};
 use super::lex::{
-    Around, BAD_ARGUMENT, BAD_CLASS, BAD_COUNT, BAD_ELEMENT, BAD_OPERAND, BAD_OPTION, BAD_PATTERN,
-    BAD_RANGE, BAD_REFERENCE, Class, Fault, Flavor, Lexer, PARENTHESES, Syntax, TOO_COMPLEX, Word,
+    BAD_ARGUMENT, BAD_CLASS, BAD_COUNT, BAD_ELEMENT, BAD_OPERAND, BAD_OPTION, BAD_PATTERN,
+    BAD_RANGE, BAD_REFERENCE, Class, Flavor, Lexer, Lookaround, PARENTHESES, RegexError,
+    RegexToken, Syntax, TOO_COMPLEX,
 };
+use super::match_preference::{PreferenceStack, Quantifier};
 
 /// Most repetitions that bounds ask for.
 const REPETITIONS_MAX: u32 = 255;
@@ -17,7 +18,7 @@ const NO_CHARACTER: &str = "[a&&b]";
 const ANY_CHARACTER: &str = "(?s:.)";
 
 /// An expression in the libraries' words.
-pub(crate) struct Translated {
+pub(crate) struct Translation {
     pub text: String,
     /// How it is to be matched: with what it says of that itself.
     pub syntax: Syntax,
@@ -31,7 +32,7 @@ pub(crate) struct Translated {
 
 /// A part of the expression, translated.
 #[derive(Default, Clone)]
-struct Part {
+struct TranslatedFragment {
     text: String,
     /// The same without groups that have numbers; none if there are none.
     groupless: Option<String>,
@@ -40,20 +41,20 @@ struct Part {
     references: bool,
 }
 
-impl Part {
-    fn constraint(text: &str) -> Part {
-        Part {
+impl TranslatedFragment {
+    fn constraint(text: &str) -> TranslatedFragment {
+        TranslatedFragment {
             text: text.to_owned(),
             width: Some(0),
-            ..Part::default()
+            ..TranslatedFragment::default()
         }
     }
 
-    fn character(text: String) -> Part {
-        Part {
+    fn character(text: String) -> TranslatedFragment {
+        TranslatedFragment {
             text,
             width: Some(1),
-            ..Part::default()
+            ..TranslatedFragment::default()
         }
     }
 
@@ -61,7 +62,7 @@ impl Part {
         self.groupless.as_deref().unwrap_or(&self.text)
     }
 
-    fn push(&mut self, next: &Part) {
+    fn push(&mut self, next: &TranslatedFragment) {
         if self.groupless.is_some() || next.groupless.is_some() {
             let mut groupless = self.without_groups().to_owned();
             groupless.push_str(next.without_groups());
@@ -80,13 +81,13 @@ impl Part {
 enum Group {
     Numbered,
     Plain,
-    Around(Around),
+    Around(Lookaround),
 }
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
     syntax: Syntax,
-    levels: Levels,
+    levels: PreferenceStack,
     /// By number: whether the group has ended.
     groups: Vec<bool>,
     backtracks: bool,
@@ -94,14 +95,14 @@ struct Parser<'a> {
 }
 
 /// Translates an expression.
-pub(crate) fn translate(pattern: &str, asked: Syntax) -> Result<Translated, Fault> {
+pub(crate) fn translate(pattern: &str, asked: Syntax) -> Result<Translation, RegexError> {
     if asked.literal && (asked.expanded || asked.newline_stops || asked.newline_anchors) {
         return Err(BAD_ARGUMENT);
     }
     let mut syntax = asked;
     let rest = prefixes(pattern, &mut syntax)?;
     if syntax.literal {
-        return Ok(Translated {
+        return Ok(Translation {
             text: regex::escape(rest),
             syntax,
             backtracks: false,
@@ -113,13 +114,13 @@ pub(crate) fn translate(pattern: &str, asked: Syntax) -> Result<Translated, Faul
     let mut parser = Parser {
         lexer: Lexer::new(&characters, syntax)?,
         syntax,
-        levels: Levels::new(),
+        levels: PreferenceStack::new(),
         groups: Vec::new(),
         backtracks: false,
         depth: 0,
     };
     let whole = parser.alternatives(false, false)?;
-    Ok(Translated {
+    Ok(Translation {
         text: whole.text,
         syntax,
         backtracks: parser.backtracks,
@@ -129,7 +130,7 @@ pub(crate) fn translate(pattern: &str, asked: Syntax) -> Result<Translated, Faul
 }
 
 /// What stands at an expression's very start and says how to read it. Gives the rest.
-fn prefixes<'p>(pattern: &'p str, syntax: &mut Syntax) -> Result<&'p str, Fault> {
+fn prefixes<'p>(pattern: &'p str, syntax: &mut Syntax) -> Result<&'p str, RegexError> {
     if syntax.literal {
         return Ok(pattern);
     }
@@ -184,7 +185,7 @@ fn prefixes<'p>(pattern: &'p str, syntax: &mut Syntax) -> Result<&'p str, Fault>
 }
 
 impl Parser<'_> {
-    fn eat(&mut self, word: Word) -> Result<bool, Fault> {
+    fn eat(&mut self, word: RegexToken) -> Result<bool, RegexError> {
         let found = self.lexer.next == word;
         if found {
             self.lexer.advance()?;
@@ -193,37 +194,41 @@ impl Parser<'_> {
     }
 
     /// Alternatives, up to the closing parenthesis if they stand in one, else up to the end.
-    fn alternatives(&mut self, inside: bool, around: bool) -> Result<Part, Fault> {
-        let mut all: Option<Part> = None;
+    fn alternatives(
+        &mut self,
+        inside: bool,
+        around: bool,
+    ) -> Result<TranslatedFragment, RegexError> {
+        let mut all: Option<TranslatedFragment> = None;
         loop {
             let branch = self.branch(inside, around)?;
             match &mut all {
                 None => all = Some(branch),
                 Some(all) => {
                     let width = all.width.filter(|width| branch.width == Some(*width));
-                    all.push(&Part::constraint("|"));
+                    all.push(&TranslatedFragment::constraint("|"));
                     all.push(&branch);
                     all.width = width;
                 }
             }
-            if self.lexer.next != Word::Or {
+            if self.lexer.next != RegexToken::Or {
                 break;
             }
             self.levels.alternative();
             self.lexer.advance()?;
         }
-        if inside && self.lexer.next != Word::Close {
+        if inside && self.lexer.next != RegexToken::Close {
             return Err(PARENTHESES);
         }
         Ok(all.unwrap_or_default())
     }
 
-    fn branch(&mut self, inside: bool, around: bool) -> Result<Part, Fault> {
-        let mut branch = Part::constraint("");
+    fn branch(&mut self, inside: bool, around: bool) -> Result<TranslatedFragment, RegexError> {
+        let mut branch = TranslatedFragment::constraint("");
         loop {
             match self.lexer.next {
-                Word::Or | Word::End => return Ok(branch),
-                Word::Close if inside => return Ok(branch),
+                RegexToken::Or | RegexToken::End => return Ok(branch),
+                RegexToken::Close if inside => return Ok(branch),
                 _ => {
                     let atom = self.quantified(around)?;
                     branch.push(&atom);
@@ -237,50 +242,52 @@ impl Parser<'_> {
     }
 
     /// An atom and its quantifier, or a constraint, which takes none.
-    fn quantified(&mut self, around: bool) -> Result<Part, Fault> {
+    fn quantified(&mut self, around: bool) -> Result<TranslatedFragment, RegexError> {
         // What stands between the parentheses of a group that has just ended, and whether groups in it divide it.
-        let mut content: Option<(Part, bool)> = None;
+        let mut content: Option<(TranslatedFragment, bool)> = None;
         let mut capturing = false;
         let constraint = match self.lexer.next {
-            Word::Caret => Some("^"),
-            Word::Dollar => Some("$"),
-            Word::TextStart => Some("\\A"),
-            Word::TextEnd => Some("\\z"),
-            Word::Begins => Some("\\b{start}"),
-            Word::Ends => Some("\\b{end}"),
-            Word::Boundary => Some("\\b"),
-            Word::NoBoundary => Some("\\B"),
+            RegexToken::Caret => Some("^"),
+            RegexToken::Dollar => Some("$"),
+            RegexToken::TextStart => Some("\\A"),
+            RegexToken::TextEnd => Some("\\z"),
+            RegexToken::Begins => Some("\\b{start}"),
+            RegexToken::Ends => Some("\\b{end}"),
+            RegexToken::Boundary => Some("\\b"),
+            RegexToken::NoBoundary => Some("\\B"),
             _ => None,
         };
         if let Some(text) = constraint {
             self.levels.plain_atom();
             self.lexer.advance()?;
-            return Ok(Part::constraint(text));
+            return Ok(TranslatedFragment::constraint(text));
         }
         let atom = match self.lexer.next {
-            Word::Around(kind) => {
+            RegexToken::Around(kind) => {
                 let (part, _) = self.group(Group::Around(kind), true)?;
                 self.lexer.advance()?;
-                return Ok(Part {
+                return Ok(TranslatedFragment {
                     width: Some(0),
                     ..part
                 });
             }
             // An extended expression may have one that closes nothing.
-            Word::Close if self.syntax.flavor == Flavor::Extended => self.character(u32::from(')')),
-            Word::Close => return Err(PARENTHESES),
-            Word::Plain(c) => self.character(c),
-            Word::Set(class) => self.set(class, false),
-            Word::NotSet(class) => self.set(class, true),
-            Word::Dot => {
-                self.levels.plain_atom();
-                Part::character(".".to_owned())
+            RegexToken::Close if self.syntax.flavor == Flavor::Extended => {
+                self.character(u32::from(')'))
             }
-            Word::Bracket(positive) => {
+            RegexToken::Close => return Err(PARENTHESES),
+            RegexToken::Plain(c) => self.character(c),
+            RegexToken::Set(class) => self.set(class, false),
+            RegexToken::NotSet(class) => self.set(class, true),
+            RegexToken::Dot => {
                 self.levels.plain_atom();
-                Part::character(self.bracket(positive)?)
+                TranslatedFragment::character(".".to_owned())
             }
-            Word::Open(numbered) => {
+            RegexToken::Bracket(positive) => {
+                self.levels.plain_atom();
+                TranslatedFragment::character(self.bracket(positive)?)
+            }
+            RegexToken::Open(numbered) => {
                 capturing = numbered && !around;
                 let kind = match (numbered, around) {
                     (true, false) => Group::Numbered,
@@ -290,7 +297,7 @@ impl Parser<'_> {
                 content = inner;
                 part
             }
-            Word::Reference(number) => {
+            RegexToken::Reference(number) => {
                 let ended = usize::try_from(number)
                     .ok()
                     .and_then(|n| self.groups.get(n.wrapping_sub(1)));
@@ -299,20 +306,20 @@ impl Parser<'_> {
                 }
                 self.backtracks = true;
                 self.levels.plain_atom();
-                Part {
+                TranslatedFragment {
                     text: format!("(?:\\{number})"),
                     references: true,
-                    ..Part::default()
+                    ..TranslatedFragment::default()
                 }
             }
             _ => return Err(BAD_OPERAND),
         };
         self.lexer.advance()?;
         let (least, most, much, exactly) = match self.lexer.next {
-            Word::Star(much) => (0, None, much, false),
-            Word::Plus(much) => (1, None, much, false),
-            Word::Maybe(much) => (0, Some(1), much, false),
-            Word::Bound => self.bounds()?,
+            RegexToken::Star(much) => (0, None, much, false),
+            RegexToken::Plus(much) => (1, None, much, false),
+            RegexToken::Maybe(much) => (0, Some(1), much, false),
+            RegexToken::Bound => self.bounds()?,
             _ => return Ok(atom),
         };
         self.lexer.advance()?;
@@ -332,12 +339,12 @@ impl Parser<'_> {
     }
 
     /// Bounds, up to their brace: least, most, whether much is preferred, and whether there is but one number.
-    fn bounds(&mut self) -> Result<(u32, Option<u32>, bool, bool), Fault> {
+    fn bounds(&mut self) -> Result<(u32, Option<u32>, bool, bool), RegexError> {
         self.lexer.advance()?;
         let least = self.number()?;
-        let (most, exactly) = if self.eat(Word::Comma)? {
+        let (most, exactly) = if self.eat(RegexToken::Comma)? {
             let most = match self.lexer.next {
-                Word::Digit(_) => Some(self.number()?),
+                RegexToken::Digit(_) => Some(self.number()?),
                 _ => None,
             };
             if most.is_some_and(|most| least > most) {
@@ -348,27 +355,31 @@ impl Parser<'_> {
             (Some(least), true)
         };
         match self.lexer.next {
-            Word::BoundEnd(much) => Ok((least, most, much, exactly)),
+            RegexToken::BoundEnd(much) => Ok((least, most, much, exactly)),
             _ => Err(BAD_COUNT),
         }
     }
 
-    fn number(&mut self) -> Result<u32, Fault> {
+    fn number(&mut self) -> Result<u32, RegexError> {
         let mut number = 0;
-        while let Word::Digit(digit) = self.lexer.next
+        while let RegexToken::Digit(digit) = self.lexer.next
             && number < REPETITIONS_MAX
         {
             number = number * 10 + digit;
             self.lexer.advance()?;
         }
-        if matches!(self.lexer.next, Word::Digit(_)) || number > REPETITIONS_MAX {
+        if matches!(self.lexer.next, RegexToken::Digit(_)) || number > REPETITIONS_MAX {
             return Err(BAD_COUNT);
         }
         Ok(number)
     }
 
     /// A group, up to its closing parenthesis. With what stands in it, if no group in it divides that.
-    fn group(&mut self, kind: Group, around: bool) -> Result<(Part, Option<(Part, bool)>), Fault> {
+    fn group(
+        &mut self,
+        kind: Group,
+        around: bool,
+    ) -> Result<(TranslatedFragment, Option<(TranslatedFragment, bool)>), RegexError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(TOO_COMPLEX);
@@ -390,13 +401,13 @@ impl Parser<'_> {
         let open = match kind {
             Group::Numbered => "(",
             Group::Plain => "(?:",
-            Group::Around(Around::Ahead) => "(?=",
-            Group::Around(Around::NotAhead) => "(?!",
-            Group::Around(Around::Behind) => "(?<=",
-            Group::Around(Around::NotBehind) => "(?<!",
+            Group::Around(Lookaround::Ahead) => "(?=",
+            Group::Around(Lookaround::NotAhead) => "(?!",
+            Group::Around(Lookaround::Behind) => "(?<=",
+            Group::Around(Lookaround::NotBehind) => "(?<!",
         };
         self.backtracks |= matches!(kind, Group::Around(_));
-        let part = Part {
+        let part = TranslatedFragment {
             text: format!("{open}{})", content.text),
             groupless: (numbered || content.groupless.is_some())
                 .then(|| format!("(?:{})", content.without_groups())),
@@ -406,27 +417,27 @@ impl Parser<'_> {
         Ok((part, undivided.then_some((content, numbered))))
     }
 
-    fn character(&mut self, c: u32) -> Part {
+    fn character(&mut self, c: u32) -> TranslatedFragment {
         self.levels.plain_atom();
         let mut text = String::new();
         match char::from_u32(c) {
             Some(c) => write_character(c, &mut text),
             None => text.push_str(NO_CHARACTER),
         }
-        Part::character(text)
+        TranslatedFragment::character(text)
     }
 
-    fn set(&mut self, class: Class, negated: bool) -> Part {
+    fn set(&mut self, class: Class, negated: bool) -> TranslatedFragment {
         self.levels.plain_atom();
         let not = if negated { "^" } else { "" };
-        Part::character(format!("[{not}{}]", members(class)))
+        TranslatedFragment::character(format!("[{not}{}]", members(class)))
     }
 
     /// A bracket expression, up to its bracket.
-    fn bracket(&mut self, positive: bool) -> Result<String, Fault> {
+    fn bracket(&mut self, positive: bool) -> Result<String, RegexError> {
         self.lexer.advance()?;
         let mut items = String::new();
-        while self.lexer.next != Word::BracketEnd {
+        while self.lexer.next != RegexToken::BracketEnd {
             self.item(&mut items)?;
         }
         if !positive && self.syntax.newline_stops {
@@ -441,28 +452,28 @@ impl Parser<'_> {
     }
 
     /// One character, range or set of a bracket expression.
-    fn item(&mut self, out: &mut String) -> Result<(), Fault> {
+    fn item(&mut self, out: &mut String) -> Result<(), RegexError> {
         let first = match self.lexer.next {
-            Word::Plain(c) => {
+            RegexToken::Plain(c) => {
                 self.lexer.advance()?;
                 c
             }
-            Word::Element => self.element()?,
-            Word::Equivalence => {
+            RegexToken::Element => self.element()?,
+            RegexToken::Equivalence => {
                 let c = self.element()?;
                 write_range(c, c, out);
                 return Ok(());
             }
-            Word::ClassName => {
+            RegexToken::ClassName => {
                 let class = self.class()?;
                 out.push_str(members(class));
                 return Ok(());
             }
-            Word::Set(class) => {
+            RegexToken::Set(class) => {
                 out.push_str(members(class));
                 return self.lexer.advance();
             }
-            Word::NotSet(class) => {
+            RegexToken::NotSet(class) => {
                 out.push_str("[^");
                 out.push_str(members(class));
                 out.push(']');
@@ -471,17 +482,17 @@ impl Parser<'_> {
             _ => return Err(BAD_RANGE),
         };
         let mut last = first;
-        if self.eat(Word::Range)? {
+        if self.eat(RegexToken::Range)? {
             last = match self.lexer.next {
-                Word::Plain(c) => {
+                RegexToken::Plain(c) => {
                     self.lexer.advance()?;
                     c
                 }
-                Word::Range => {
+                RegexToken::Range => {
                     self.lexer.advance()?;
                     u32::from('-')
                 }
-                Word::Element => self.element()?,
+                RegexToken::Element => self.element()?,
                 _ => return Err(BAD_RANGE),
             };
         }
@@ -493,7 +504,7 @@ impl Parser<'_> {
     }
 
     /// A character by its name.
-    fn element(&mut self) -> Result<u32, Fault> {
+    fn element(&mut self) -> Result<u32, RegexError> {
         let mut name = Vec::new();
         self.lexer.name(&mut name)?;
         if let [c] = name.as_slice() {
@@ -507,7 +518,7 @@ impl Parser<'_> {
             .ok_or(BAD_ELEMENT)
     }
 
-    fn class(&mut self) -> Result<Class, Fault> {
+    fn class(&mut self) -> Result<Class, RegexError> {
         let mut name = Vec::new();
         self.lexer.name(&mut name)?;
         let name: String = name.into_iter().collect();
@@ -540,12 +551,12 @@ impl Parser<'_> {
 /// A group that is repeated at least once is its repetitions but for the last, without numbers, and then the group: PostgreSQL divides
 /// a match so, what comes first taking what it can, and what a group has is what the last repetition is left with.
 fn repeated(
-    atom: Part,
-    turned: Option<(Part, bool)>,
+    atom: TranslatedFragment,
+    turned: Option<(TranslatedFragment, bool)>,
     capturing: bool,
     against: bool,
     (least, most, much): (u32, Option<u32>, bool),
-) -> Part {
+) -> TranslatedFragment {
     let mut atom = atom;
     if let Some((content, numbered)) = turned {
         // The group as a whole decides: its own quantifiers prefer the other way.
@@ -584,7 +595,7 @@ fn repeated(
         write_quantifier(least, most, much, &mut groupless);
         groupless
     });
-    Part {
+    TranslatedFragment {
         text,
         groupless,
         width,
@@ -594,12 +605,12 @@ fn repeated(
 
 /// What matches no character is the same once or more often. Not all of it may stand in front of a quantifier in the libraries' words.
 fn repeated_nothing(
-    atom: Part,
+    atom: TranslatedFragment,
     has_groups: bool,
     least: u32,
     most: Option<u32>,
     much: bool,
-) -> Part {
+) -> TranslatedFragment {
     let repeat = |text: String| match (least, most, much) {
         (_, Some(0), _) if !has_groups => String::new(),
         (_, Some(0), _) => format!("(?:|{text}){{0}}"),
@@ -607,7 +618,7 @@ fn repeated_nothing(
         (0, _, false) => format!("(?:|{text})"),
         _ => text,
     };
-    Part {
+    TranslatedFragment {
         groupless: atom.groupless.map(repeat),
         text: repeat(atom.text),
         width: Some(0),

@@ -8,9 +8,9 @@ use super::language::Language;
 use super::parser::{Parser, TokenKind};
 use super::vector::{LEXEME_BYTES_MAX, Lexeme};
 use crate::error::{Result, SqlError};
-use crate::interrupt::Pace;
+use crate::interrupt::CancelChecker;
 use crate::value::Oid;
-use crate::value::build::Room;
+use crate::value::build::MemoryReservation;
 use crate::value::case::lower_text;
 use crate::value::names::split_qualified;
 use logstead_types::SqlState;
@@ -244,8 +244,8 @@ pub struct Lexemes {
     pub at: u32,
     /// (place, lexeme), in order of places.
     pub found: Vec<(u32, String)>,
-    room: Room,
-    pace: Pace,
+    room: MemoryReservation,
+    pace: CancelChecker,
 }
 
 impl Lexemes {
@@ -255,8 +255,8 @@ impl Lexemes {
             config,
             at: 0,
             found: Vec::new(),
-            room: Room::default(),
-            pace: Pace::default(),
+            room: MemoryReservation::default(),
+            pace: CancelChecker::default(),
         }
     }
 

@@ -5,14 +5,14 @@
 //! the cover that makes the best one; with fragments up to so many covers, each stretched to both sides.
 
 use super::dictionary::{Config, dictionary_for};
-use super::matching::{PhraseMatch, Places, Text, matches};
+use super::matching::{MatchTarget, PhraseMatch, PositionSet, matches};
 use super::parser::{Parser, Token, TokenKind};
 use super::query::{Query, Word};
 use super::vector::{LEXEME_BYTES_MAX, PLACE_MAX};
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
 use crate::value::Datum;
-use crate::value::build::{Builder, Room};
+use crate::value::build::{Builder, MemoryReservation};
 use logstead_types::SqlState;
 
 /// So many comparisons with words of the query are made between two looks for interrupts.
@@ -111,7 +111,7 @@ impl Options {
 }
 
 /// A token of the text.
-struct Piece<'t> {
+struct HeadlineWord<'t> {
     token: Token<'t>,
     /// Its place among the words.
     at: u32,
@@ -157,10 +157,10 @@ fn pieces<'t>(
     config: &Config,
     text: &'t str,
     words: &[&Word],
-    room: &mut Room,
-) -> Result<Vec<Piece<'t>>> {
+    room: &mut MemoryReservation,
+) -> Result<Vec<HeadlineWord<'t>>> {
     let mut parser = Parser::new(text);
-    let mut out: Vec<Piece<'t>> = Vec::new();
+    let mut out: Vec<HeadlineWord<'t>> = Vec::new();
     let mut at = 0u32;
     // Comparisons since the last look for interrupts.
     let mut compared = 0;
@@ -174,7 +174,7 @@ fn pieces<'t>(
             continue;
         }
         let dictionary = dictionary_for(config, token.kind);
-        let mut piece = Piece {
+        let mut piece = HeadlineWord {
             token,
             at: 0,
             word: None,
@@ -201,7 +201,7 @@ fn pieces<'t>(
         let place = piece.at;
         room.reserve(&mut out, 1 + more.len())?;
         out.push(piece);
-        out.extend(more.into_iter().map(|word| Piece {
+        out.extend(more.into_iter().map(|word| HeadlineWord {
             token,
             at: place,
             word: Some(word),
@@ -216,12 +216,12 @@ fn pieces<'t>(
 }
 
 /// The words of a query that are in a stretch.
-struct Stretch<'p> {
-    pieces: &'p [Piece<'p>],
+struct CoverWords<'p> {
+    pieces: &'p [HeadlineWord<'p>],
     words: &'p [&'p Word],
 }
 
-impl Text for Stretch<'_> {
+impl MatchTarget for CoverWords<'_> {
     fn has(&self, word: &Word) -> bool {
         !matches!(self.places(word), PhraseMatch::Nowhere)
     }
@@ -235,7 +235,7 @@ impl Text for Stretch<'_> {
             return PhraseMatch::Nowhere;
         }
         at.dedup();
-        PhraseMatch::At(Places {
+        PhraseMatch::At(PositionSet {
             at,
             negated: false,
             width: 0,
@@ -244,21 +244,21 @@ impl Text for Stretch<'_> {
 }
 
 /// A text that is being cut.
-struct Cutter<'t> {
-    pieces: Vec<Piece<'t>>,
+struct HeadlineBuilder<'t> {
+    pieces: Vec<HeadlineWord<'t>>,
     options: &'t Options,
 }
 
 /// A stretch of pieces, both ends included, and the words and words of the query in it.
 #[derive(Clone, Copy, Debug)]
-struct Span {
+struct CoverPos {
     from: usize,
     to: usize,
     words: i32,
     hits: i32,
 }
 
-impl Cutter<'_> {
+impl HeadlineBuilder<'_> {
     fn is_hit(&self, i: usize) -> bool {
         self.pieces[i].word.is_some() && !self.pieces[i].again
     }
@@ -274,12 +274,12 @@ impl Cutter<'_> {
     }
 
     /// Piece `i` is in the span now.
-    fn take(&self, span: &mut Span, i: usize) {
+    fn take(&self, span: &mut CoverPos, i: usize) {
         span.words += i32::from(self.is_word(i));
         span.hits += i32::from(self.is_hit(i));
     }
 
-    fn drop(&self, span: &mut Span, i: usize) {
+    fn drop(&self, span: &mut CoverPos, i: usize) {
         span.words -= i32::from(self.is_word(i));
         span.hits -= i32::from(self.is_hit(i));
     }
@@ -306,7 +306,7 @@ impl Cutter<'_> {
                 }
                 // A stretch is looked through for each word of the query.
                 check_for_interrupts()?;
-                let stretch = Stretch {
+                let stretch = CoverWords {
                     pieces: &self.pieces[p..=q],
                     words,
                 };
@@ -319,9 +319,9 @@ impl Cutter<'_> {
     }
 
     /// The one stretch that is best to show for a cover.
-    fn grown(&self, p: usize, q: usize) -> Span {
+    fn grown(&self, p: usize, q: usize) -> CoverPos {
         let (least, most) = (self.options.min_words, self.options.max_words);
-        let mut span = Span {
+        let mut span = CoverPos {
             from: p,
             to: p,
             words: 0,
@@ -402,7 +402,7 @@ impl Cutter<'_> {
             }
             return Ok(());
         }
-        let mut best: Option<(Span, bool)> = None;
+        let mut best: Option<(CoverPos, bool)> = None;
         let mut from = 0;
         while let Some((p, q)) = self.cover(query, words, found, from)? {
             let span = self.grown(p, q);
@@ -424,9 +424,9 @@ impl Cutter<'_> {
     }
 
     /// A part of a cover that begins and ends with a word of the query and is no longer than a fragment may be.
-    fn fragment(&self, from: usize, to: usize) -> Span {
+    fn fragment(&self, from: usize, to: usize) -> CoverPos {
         let from = (from..=to).find(|&i| self.is_hit(i)).unwrap_or(to);
-        let mut span = Span {
+        let mut span = CoverPos {
             from,
             to,
             words: 0,
@@ -452,9 +452,9 @@ impl Cutter<'_> {
     }
 
     /// A fragment with what is around it.
-    fn stretched(&self, span: Span) -> Span {
+    fn stretched(&self, span: CoverPos) -> CoverPos {
         let most = self.options.max_words;
-        let Span {
+        let CoverPos {
             mut from,
             mut to,
             mut words,
@@ -492,7 +492,7 @@ impl Cutter<'_> {
             }
             to = mark;
         }
-        Span {
+        CoverPos {
             from,
             to,
             words,
@@ -502,7 +502,7 @@ impl Cutter<'_> {
 
     /// Shows several stretches.
     fn several(&mut self, query: &Query, words: &[&Word], found: &[usize]) -> Result<()> {
-        let mut left: Vec<Span> = Vec::new();
+        let mut left: Vec<CoverPos> = Vec::new();
         let mut from = 0;
         while let Some((p, q)) = self.cover(query, words, found, from)? {
             let mut start = p;
@@ -538,11 +538,11 @@ impl Cutter<'_> {
 
 /// The headline of a text.
 pub fn headline(config: &Config, text: &str, query: &Query, options: &Options) -> Result<Datum> {
-    let mut room = Room::default();
+    let mut room = MemoryReservation::default();
     let mut words: Vec<&Word> = query.words().collect();
     // The last word of a query is the first one that is looked for.
     words.reverse();
-    let mut cutter = Cutter {
+    let mut cutter = HeadlineBuilder {
         pieces: pieces(config, text, &words, &mut room)?,
         options,
     };

@@ -2,16 +2,16 @@
 //!
 //! Owns: [`matches()`]. Outside of phrases a query is a formula over "this word is in the text". Inside of one, each
 //! part is the set of places
-//! at which it ends, or, behind a negation, all places but those ([`Places`]); `a <2> b` is the places of `b` that are two behind a place of `a`.
-//! Whether a text without places has a phrase or a weight cannot be told; PostgreSQL says no to the phrase and yes to the weight,
-//! and so do we.
+//! at which it ends, or, behind a negation, all places but those ([`PositionSet`]); `a <2> b` is the places of `b` that
+//! are two behind a place of `a`. Whether a text without places has a phrase or a weight cannot be told; PostgreSQL
+//! says no to the phrase and yes to the weight, and so do we.
 
 use super::query::{Node, Op, Query, Word};
 use super::vector::{Lexeme, Vector};
 
 /// A set of places of a text.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct PositionSet {
     /// Ascending.
     pub at: Vec<u32>,
     /// All places but these.
@@ -28,7 +28,7 @@ pub enum PhraseMatch {
     /// It may be: the text has no positions.
     Perhaps,
     /// It is at these.
-    At(Places),
+    At(PositionSet),
 }
 
 impl PhraseMatch {
@@ -39,7 +39,7 @@ impl PhraseMatch {
         }
         at.sort_unstable();
         at.dedup();
-        PhraseMatch::At(Places {
+        PhraseMatch::At(PositionSet {
             at,
             negated: false,
             width: 0,
@@ -48,7 +48,7 @@ impl PhraseMatch {
 }
 
 /// What a query is asked of.
-pub trait Text {
+pub trait MatchTarget {
     /// Is the word in it?
     fn has(&self, word: &Word) -> bool;
     /// Where is the word?
@@ -66,7 +66,7 @@ impl Vector<'_> {
     }
 }
 
-impl Text for Vector<'_> {
+impl MatchTarget for Vector<'_> {
     fn has(&self, word: &Word) -> bool {
         self.candidates(word).any(|lexeme| {
             let mut places = lexeme.places.iter();
@@ -92,14 +92,20 @@ impl Text for Vector<'_> {
 
 /// Which of the places of two sets are taken.
 #[derive(Clone, Copy)]
-struct Take {
+struct PhraseEmit {
     left: bool,
     both: bool,
     right: bool,
 }
 
 /// The places of two sets, moved forward by their shifts.
-fn merge(l: &Places, r: &Places, left_shift: u32, right_shift: u32, take: Take) -> Vec<u32> {
+fn merge(
+    l: &PositionSet,
+    r: &PositionSet,
+    left_shift: u32,
+    right_shift: u32,
+    take: PhraseEmit,
+) -> Vec<u32> {
     let mut out = Vec::new();
     let mut a = l.at.iter().map(|p| p + left_shift).peekable();
     let mut b = r.at.iter().map(|p| p + right_shift).peekable();
@@ -131,12 +137,18 @@ fn found(at: Vec<u32>, negated: bool, width: u32) -> PhraseMatch {
     if at.is_empty() && !negated {
         return PhraseMatch::Nowhere;
     }
-    PhraseMatch::At(Places { at, negated, width })
+    PhraseMatch::At(PositionSet { at, negated, width })
 }
 
 /// The intersection of two sets, of which either may be negated.
-fn intersect(l: &Places, r: &Places, left_shift: u32, right_shift: u32, width: u32) -> PhraseMatch {
-    let take = Take {
+fn intersect(
+    l: &PositionSet,
+    r: &PositionSet,
+    left_shift: u32,
+    right_shift: u32,
+    width: u32,
+) -> PhraseMatch {
+    let take = PhraseEmit {
         left: r.negated,
         both: l.negated == r.negated,
         right: l.negated,
@@ -146,10 +158,16 @@ fn intersect(l: &Places, r: &Places, left_shift: u32, right_shift: u32, width: u
 }
 
 /// The union: all places but those that are in neither.
-fn unite(l: &Places, r: &Places, left_shift: u32, right_shift: u32, width: u32) -> PhraseMatch {
+fn unite(
+    l: &PositionSet,
+    r: &PositionSet,
+    left_shift: u32,
+    right_shift: u32,
+    width: u32,
+) -> PhraseMatch {
     let negated = l.negated || r.negated;
     // What is negated is named by what it lacks: of `!a | b` that is `a` without `b`.
-    let take = Take {
+    let take = PhraseEmit {
         left: !r.negated,
         both: l.negated == r.negated,
         right: !l.negated,
@@ -217,7 +235,7 @@ fn inside_phrases(query: &Query, starts: &[usize]) -> Vec<bool> {
 }
 
 /// Does the text match?
-pub fn matches(query: &Query, text: &dyn Text) -> bool {
+pub fn matches(query: &Query, text: &dyn MatchTarget) -> bool {
     let starts = query.starts();
     let inside = inside_phrases(query, &starts);
     let mut stack: Vec<Value> = Vec::new();

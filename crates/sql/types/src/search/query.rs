@@ -428,12 +428,12 @@ pub enum QueryItem {
     /// What is kept.
     Node(Node),
     /// A word that was dropped, because it is in every text.
-    Dropped,
+    StopWord,
 }
 
 /// Takes out what was dropped, and what has lost its operands. A phrase keeps its distances: what was dropped between two words
 /// still stood there.
-pub fn without_dropped(parts: Vec<QueryItem>) -> Query {
+pub fn cleanup_stop_words(parts: Vec<QueryItem>) -> Query {
     /// A subquery, and how many places were dropped at either end of it.
     struct Cleaned {
         nodes: Option<Vec<Node>>,
@@ -445,10 +445,10 @@ pub fn without_dropped(parts: Vec<QueryItem>) -> Query {
         left: 0,
         right: 0,
     };
-    if !parts.iter().any(|p| matches!(p, QueryItem::Dropped)) {
+    if !parts.iter().any(|p| matches!(p, QueryItem::StopWord)) {
         let nodes = parts.into_iter().filter_map(|p| match p {
             QueryItem::Node(node) => Some(node),
-            QueryItem::Dropped => None,
+            QueryItem::StopWord => None,
         });
         return Query {
             nodes: nodes.collect(),
@@ -457,7 +457,7 @@ pub fn without_dropped(parts: Vec<QueryItem>) -> Query {
     let mut stack: Vec<Cleaned> = Vec::new();
     for part in parts {
         let cleaned = match part {
-            QueryItem::Dropped => nothing(),
+            QueryItem::StopWord => nothing(),
             QueryItem::Node(Node::Op(Op::Not)) => {
                 let mut operand = stack.pop().unwrap_or_else(nothing);
                 if let Some(nodes) = &mut operand.nodes {

@@ -3,7 +3,7 @@
 //! Owns: both measures. Ranks are compared and shown by clients, so they are PostgreSQL's to the last bit: where it computes in single
 //! precision, so do we. A lexeme without places stands at the last place there is.
 
-use super::matching::{PhraseMatch, Text, matches};
+use super::matching::{MatchTarget, PhraseMatch, matches};
 use super::query::{Node, Op, Query, Word};
 use super::vector::{Lexeme, PLACE_MAX, Vector, WordPosition};
 use std::collections::BTreeMap;
@@ -163,20 +163,20 @@ pub fn rank(weights: &[f32; 4], vector: &Vector<'_>, query: &Query, method: i32)
 }
 
 /// A place of the text at which words of the query stand.
-struct Spot {
+struct DocPosition {
     place: WordPosition,
     /// The words, by their number in the query.
     words: Vec<usize>,
 }
 
 /// The words of the query that have been met between two spots, and where.
-struct Met<'q> {
+struct QueryRepresentation<'q> {
     /// The first number of a word with this text is the one that counts.
     numbers: BTreeMap<(&'q str, u8, bool), Vec<usize>>,
     at: Vec<Vec<u32>>,
 }
 
-impl Text for Met<'_> {
+impl MatchTarget for QueryRepresentation<'_> {
     fn has(&self, word: &Word) -> bool {
         !matches!(self.places(word), PhraseMatch::Nowhere)
     }
@@ -189,12 +189,12 @@ impl Text for Met<'_> {
     }
 }
 
-impl Met<'_> {
+impl QueryRepresentation<'_> {
     fn forget(&mut self) {
         self.at.iter_mut().for_each(Vec::clear);
     }
 
-    fn meet(&mut self, spot: &Spot) {
+    fn meet(&mut self, spot: &DocPosition) {
         for word in &spot.words {
             if let Some(at) = self.at.get_mut(*word) {
                 at.push(u32::from(spot.place.at));
@@ -204,7 +204,7 @@ impl Met<'_> {
 }
 
 /// Spots at which words of the query stand, in order.
-fn spots(vector: &Vector<'_>, query: &Query) -> Vec<Spot> {
+fn spots(vector: &Vector<'_>, query: &Query) -> Vec<DocPosition> {
     let mut found: BTreeMap<(u16, u8, &str), Vec<usize>> = BTreeMap::new();
     for (number, word) in query.words().enumerate() {
         for lexeme in lexemes_of(vector, word) {
@@ -216,7 +216,7 @@ fn spots(vector: &Vector<'_>, query: &Query) -> Vec<Spot> {
             }
         }
     }
-    let spot = |((at, weight, _), words): ((u16, u8, &str), Vec<usize>)| Spot {
+    let spot = |((at, weight, _), words): ((u16, u8, &str), Vec<usize>)| DocPosition {
         place: WordPosition { at, weight },
         words,
     };
@@ -236,7 +236,7 @@ pub fn rank_cover(weights: &[f32; 4], vector: &Vector<'_>, query: &Query, method
         numbers.entry(key).or_default().push(number);
     }
     let count = query.words().count();
-    let mut met = Met {
+    let mut met = QueryRepresentation {
         numbers,
         at: vec![Vec::new(); count],
     };
@@ -292,9 +292,9 @@ pub fn rank_cover(weights: &[f32; 4], vector: &Vector<'_>, query: &Query, method
 
 /// The next stretch of spots that matches and cannot be made shorter from its left: its first and last spot.
 fn cover(
-    spots: &[Spot],
+    spots: &[DocPosition],
     query: &Query,
-    met: &mut Met<'_>,
+    met: &mut QueryRepresentation<'_>,
     from: &mut usize,
 ) -> Option<(usize, usize)> {
     loop {

@@ -2,7 +2,7 @@
 
 use super::parser::Parser;
 use super::query::Query;
-use super::reading;
+use super::query_parser;
 use super::vector::{self, Vector};
 use crate::value::{Datum, SqlType, binary_io, oid, text_io};
 
@@ -67,7 +67,7 @@ fn damaged_forms_are_errors() {
         }
     }
     for written in QUERIES {
-        let good = stored(&reading::input(written).unwrap());
+        let good = stored(&query_parser::input(written).unwrap());
         for end in 0..good.len() {
             assert!(
                 Query::of_stored(&good[..end]).is_err(),
@@ -98,8 +98,11 @@ fn no_text_is_too_deep_to_be_read() {
         assert!(bytes >= whole.len() && tokens <= 4 * whole.len(), "{unit}");
     }
     let chain = "a & ".repeat(20_000) + "a";
-    let query = reading::input(&chain).unwrap();
+    let query = query_parser::input(&chain).unwrap();
     assert_eq!(text(&query, oid::TSQUERY).len(), 20_001 * 3 + 20_000 * 3);
     let deep = "(".repeat(100_000);
-    assert_eq!(reading::input(&deep).unwrap_err().code().as_str(), "54001");
+    assert_eq!(
+        query_parser::input(&deep).unwrap_err().code().as_str(),
+        "54001"
+    );
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns: an upper bound, from a text and its type alone, of what reading it allocates without asking.
 
-use super::build::{Room, SMALL_BYTES};
+use super::build::{MemoryReservation, SMALL_BYTES};
 use super::types::{SqlType, oid};
 use super::{info, user};
 use crate::error::Result;
@@ -31,18 +31,18 @@ fn count_of(text: &str, marks: &[u8]) -> usize {
 
 /// Charges what reading a value from its text takes.
 #[inline]
-pub fn admit_input(ty: SqlType, text: &str) -> Result<Room> {
+pub fn admit_input(ty: SqlType, text: &str) -> Result<MemoryReservation> {
     match text.len() < SMALL_BYTES / 4 {
-        true => Ok(Room::default()),
+        true => Ok(MemoryReservation::default()),
         false => admit_long_input(ty, text),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn admit_long_input(ty: SqlType, text: &str) -> Result<Room> {
+fn admit_long_input(ty: SqlType, text: &str) -> Result<MemoryReservation> {
     check_for_interrupts()?;
-    Room::of(match ty.oid {
+    MemoryReservation::of(match ty.oid {
         oid::JSON | oid::JSONB | oid::JSONPATH => json_text_bytes(text),
         // Hexadecimal digits become numbers first.
         oid::BIT | oid::VARBIT if text.starts_with(['x', 'X']) => 5 * text.len(),

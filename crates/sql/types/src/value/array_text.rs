@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What the last thing was that was read of a literal.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum ArrayParseState {
     Nothing,
     LevelStart,
     Element,
@@ -150,7 +150,7 @@ fn read(
 ) -> Result<(Vec<Dim>, Vec<Word>)> {
     let unexpected = |c: u8| malformed(&format!("Unexpected \"{}\" character.", c as char));
     let end = || malformed("Unexpected end of input.");
-    let mut last = Last::Nothing;
+    let mut last = ArrayParseState::Nothing;
     // Of each level: its elements so far, and those of the one before it.
     let mut counts = [1usize; DIMENSIONS_MAX];
     let mut before = [0usize; DIMENSIONS_MAX];
@@ -163,14 +163,14 @@ fn read(
     loop {
         let c = *b.get(i).ok_or_else(end)?;
         i += 1;
-        if last == Last::QuotedOpen {
+        if last == ArrayParseState::QuotedOpen {
             match c {
                 b'\\' => {
                     word.push(*b.get(i).ok_or_else(end)?);
                     i += 1;
                 }
                 b'"' => {
-                    last = Last::Quoted;
+                    last = ArrayParseState::Quoted;
                     keep = word.len();
                 }
                 _ => word.push(c),
@@ -179,30 +179,40 @@ fn read(
         }
         match c {
             b'\\' => {
-                if !matches!(last, Last::LevelStart | Last::Element | Last::ElementEnd) {
+                if !matches!(
+                    last,
+                    ArrayParseState::LevelStart
+                        | ArrayParseState::Element
+                        | ArrayParseState::ElementEnd
+                ) {
                     return Err(unexpected(c));
                 }
-                last = Last::Element;
+                last = ArrayParseState::Element;
                 (exact, started) = (true, true);
                 word.push(*b.get(i).ok_or_else(end)?);
                 i += 1;
                 keep = word.len();
             }
             b'"' => {
-                if !matches!(last, Last::LevelStart | Last::ElementEnd) {
+                if !matches!(
+                    last,
+                    ArrayParseState::LevelStart | ArrayParseState::ElementEnd
+                ) {
                     return Err(malformed("Unexpected array element."));
                 }
-                last = Last::QuotedOpen;
+                last = ArrayParseState::QuotedOpen;
                 (exact, started) = (true, true);
             }
             b'{' => {
                 if !matches!(
                     last,
-                    Last::Nothing | Last::LevelStart | Last::LevelDelimiter
+                    ArrayParseState::Nothing
+                        | ArrayParseState::LevelStart
+                        | ArrayParseState::LevelDelimiter
                 ) {
                     return Err(unexpected(c));
                 }
-                last = Last::LevelStart;
+                last = ArrayParseState::LevelStart;
                 if level >= DIMENSIONS_MAX {
                     return Err(too_many_dimensions(level + 1));
                 }
@@ -210,8 +220,15 @@ fn read(
                 deepest = deepest.max(level);
             }
             _ if c == b'}' || c == delimiter => {
-                let nothing = c == b'}' && level == 1 && last == Last::LevelStart;
-                if !nothing && !matches!(last, Last::Element | Last::Quoted | Last::LevelEnd) {
+                let nothing = c == b'}' && level == 1 && last == ArrayParseState::LevelStart;
+                if !nothing
+                    && !matches!(
+                        last,
+                        ArrayParseState::Element
+                            | ArrayParseState::Quoted
+                            | ArrayParseState::LevelEnd
+                    )
+                {
                     return Err(unexpected(c));
                 }
                 if started {
@@ -225,13 +242,13 @@ fn read(
                 }
                 if c == delimiter {
                     last = match last {
-                        Last::LevelEnd => Last::LevelDelimiter,
-                        _ => Last::ElementEnd,
+                        ArrayParseState::LevelEnd => ArrayParseState::LevelDelimiter,
+                        _ => ArrayParseState::ElementEnd,
                     };
                     counts[level - 1] += 1;
                     continue;
                 }
-                last = Last::LevelEnd;
+                last = ArrayParseState::LevelEnd;
                 level -= 1;
                 if before[level] != 0 && counts[level] != before[level] {
                     return Err(malformed(
@@ -245,15 +262,20 @@ fn read(
                 }
             }
             _ if is_space(c) => {
-                if last == Last::Element {
+                if last == ArrayParseState::Element {
                     word.push(c);
                 }
             }
             _ => {
-                if !matches!(last, Last::LevelStart | Last::Element | Last::ElementEnd) {
+                if !matches!(
+                    last,
+                    ArrayParseState::LevelStart
+                        | ArrayParseState::Element
+                        | ArrayParseState::ElementEnd
+                ) {
                     return Err(malformed("Unexpected array element."));
                 }
-                last = Last::Element;
+                last = ArrayParseState::Element;
                 started = true;
                 word.push(c);
                 keep = word.len();

@@ -557,7 +557,7 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
         }
         Datum::Enum(v) => match user::label(*v) {
             Some(label) => out.extend_from_slice(label.as_bytes()),
-            None => out.extend_from_slice(format!("({})", v.place).as_bytes()),
+            None => out.extend_from_slice(format!("({})", v.ordinal).as_bytes()),
         },
         Datum::Array(a) if a.element == record::FIELDS => super::record::record_send(a, ty, out)?,
         Datum::Array(a) if a.element == oid::ANYRANGE => super::range::range_send(a, ty, out)?,

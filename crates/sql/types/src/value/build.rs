@@ -1,7 +1,8 @@
 //! Values that may become large: how they are built, and what they may take.
 //!
 //! Owns: the limit of one value ([`VALUE_BYTES_MAX`], PostgreSQL's `MaxAllocSize`), the `Builder` of texts and bytes,
-//! `Room`, which charges what is being built to the server's memory budget, and the list of the large values that are alive.
+//! `MemoryReservation`, which charges what is being built to the server's memory budget, and the list of the large
+//! values that are alive.
 //!
 //! Invariants:
 //! - Nothing of `SMALL_BYTES` or more is allocated before it is charged: who asks last gets 53200, and the allocation
@@ -79,9 +80,9 @@ fn no_memory(bytes: usize) -> SqlError {
 
 /// What something that is being built is charged, until it is dropped.
 #[derive(Debug, Default)]
-pub struct Room(Option<Charge>);
+pub struct MemoryReservation(Option<Charge>);
 
-impl Room {
+impl MemoryReservation {
     /// Charges `bytes` in all; 53200 if the budget has no room for them.
     #[inline]
     pub fn hold(&mut self, bytes: usize) -> Result<()> {
@@ -106,8 +107,8 @@ impl Room {
     }
 
     /// Charges `bytes` for as long as what is returned lives.
-    pub fn of(bytes: usize) -> Result<Room> {
-        let mut room = Room::default();
+    pub fn of(bytes: usize) -> Result<MemoryReservation> {
+        let mut room = MemoryReservation::default();
         room.hold(bytes)?;
         Ok(room)
     }
@@ -175,7 +176,7 @@ impl Room {
 pub fn ready(out: &mut Vec<u8>, more: usize) -> Result<()> {
     match more < SMALL_BYTES {
         true => Ok(()),
-        false => Room::default().reserve(out, more),
+        false => MemoryReservation::default().reserve(out, more),
     }
 }
 
@@ -199,7 +200,7 @@ pub fn append(out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
 pub fn step(out: &mut Vec<u8>) -> Result<()> {
     match out.len() < SMALL_BYTES {
         true => Ok(()),
-        false => Room::default().reserve(out, STEP_BYTES),
+        false => MemoryReservation::default().reserve(out, STEP_BYTES),
     }
 }
 
@@ -208,7 +209,7 @@ pub fn step(out: &mut Vec<u8>) -> Result<()> {
 #[derive(Debug, Default)]
 pub struct Builder {
     bytes: Vec<u8>,
-    room: Room,
+    room: MemoryReservation,
     /// Where the next look for interrupts is due.
     due: usize,
 }
@@ -228,7 +229,7 @@ impl Builder {
     pub fn take(bytes: &mut Vec<u8>) -> Builder {
         Builder {
             bytes: std::mem::take(bytes),
-            room: Room::default(),
+            room: MemoryReservation::default(),
             due: 0,
         }
     }
@@ -323,7 +324,7 @@ impl Builder {
 
     /// The text that it is so far.
     pub fn copy_text(&self) -> Result<Datum> {
-        let _copy = Room::of(self.bytes.len())?;
+        let _copy = MemoryReservation::of(self.bytes.len())?;
         match std::str::from_utf8(&self.bytes) {
             Ok(text) => Ok(Datum::text(text)),
             Err(_) => Err(SqlError::internal("what a function gave is not UTF-8")),
@@ -332,7 +333,7 @@ impl Builder {
 
     /// The bytes that it is so far.
     pub fn copy_bytes(&self) -> Result<Datum> {
-        let _copy = Room::of(self.bytes.len())?;
+        let _copy = MemoryReservation::of(self.bytes.len())?;
         Ok(Datum::Bytea(self.bytes.as_slice().into()))
     }
 
@@ -359,30 +360,30 @@ impl DerefMut for Builder {
 
 /// Elements of an array, or rows of a set, being made.
 #[derive(Debug, Default)]
-pub struct Items<T> {
+pub struct ItemsBuilder<T> {
     items: Vec<T>,
-    places: Room,
+    places: MemoryReservation,
     /// What the elements hold.
     held_bytes: usize,
     charged_bytes: usize,
-    held: Room,
+    held: MemoryReservation,
 }
 
-impl<T> Items<T> {
+impl<T> ItemsBuilder<T> {
     /// Nothing yet.
-    pub fn new() -> Items<T> {
-        Items {
+    pub fn new() -> ItemsBuilder<T> {
+        ItemsBuilder {
             items: Vec::new(),
-            places: Room::default(),
+            places: MemoryReservation::default(),
             held_bytes: 0,
             charged_bytes: 0,
-            held: Room::default(),
+            held: MemoryReservation::default(),
         }
     }
 
     /// None yet, and room for so many.
-    pub fn with_capacity(count: usize) -> Result<Items<T>> {
-        let mut items = Items::new();
+    pub fn with_capacity(count: usize) -> Result<ItemsBuilder<T>> {
+        let mut items = ItemsBuilder::new();
         items.places.reserve(&mut items.items, count)?;
         Ok(items)
     }
@@ -414,7 +415,7 @@ impl<T> Items<T> {
     }
 }
 
-impl<T: Clone> Items<T> {
+impl<T: Clone> ItemsBuilder<T> {
     /// Appends copies of elements.
     pub fn extend(&mut self, from: &[T]) -> Result<()> {
         self.places.reserve(&mut self.items, from.len())?;
@@ -426,7 +427,7 @@ impl<T: Clone> Items<T> {
     }
 }
 
-impl Items<Datum> {
+impl ItemsBuilder<Datum> {
     /// Appends a text.
     #[inline]
     pub fn push_text(&mut self, text: &str) -> Result<()> {
@@ -439,27 +440,28 @@ impl Items<Datum> {
 pub const ROW_BYTES: usize = 32;
 
 /// A large value that is alive, or was when the list was last swept.
-enum Alive {
+enum LiveValue {
     Text(Weak<str>),
     Bytes(Weak<[u8]>),
     Array(Weak<Array>),
     Geometry(Weak<Geometry>),
 }
 
-impl Alive {
+impl LiveValue {
     fn is_gone(&self) -> bool {
         let count = match self {
-            Alive::Text(value) => value.strong_count(),
-            Alive::Bytes(value) => value.strong_count(),
-            Alive::Array(value) => value.strong_count(),
-            Alive::Geometry(value) => value.strong_count(),
+            LiveValue::Text(value) => value.strong_count(),
+            LiveValue::Bytes(value) => value.strong_count(),
+            LiveValue::Array(value) => value.strong_count(),
+            LiveValue::Geometry(value) => value.strong_count(),
         };
         count == 0
     }
 }
 
 /// Large values by their addresses, which are not used again as long as they are here.
-static ALIVE: LazyLock<Mutex<HashMap<usize, (Alive, Room)>>> = LazyLock::new(Mutex::default);
+static ALIVE: LazyLock<Mutex<HashMap<usize, (LiveValue, MemoryReservation)>>> =
+    LazyLock::new(Mutex::default);
 /// How many there are, and what was added since the list was last swept.
 static ALIVE_COUNT: AtomicUsize = AtomicUsize::new(0);
 static ADDED_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -471,7 +473,10 @@ fn sweep() {
     let mut alive = ALIVE.lock();
     alive.retain(|_, entry| match entry.0.is_gone() {
         true => {
-            let nothing = (Alive::Bytes(Weak::<[u8; 0]>::new()), Room::default());
+            let nothing = (
+                LiveValue::Bytes(Weak::<[u8; 0]>::new()),
+                MemoryReservation::default(),
+            );
             gone.push(std::mem::replace(entry, nothing));
             false
         }
@@ -488,7 +493,7 @@ fn sweep() {
 
 /// Between statements: what the last one left is given back.
 #[inline]
-pub fn settle() {
+pub fn release_dropped() {
     let count = ALIVE_COUNT.load(Ordering::Relaxed);
     if count > 0 && (count <= SWEPT_ALWAYS || ADDED_BYTES.load(Ordering::Relaxed) > 0) {
         sweep();
@@ -550,7 +555,7 @@ pub fn is_large(value: &Datum) -> bool {
 
 /// Charges a value as long as it is alive, if it is large; 54000 if it is too large for one, 53200 if the budget has no room for it.
 #[inline]
-pub fn keep(value: Datum) -> Result<Datum> {
+pub fn charge_value(value: Datum) -> Result<Datum> {
     match is_large(&value) {
         true => keep_large(value),
         false => Ok(value),
@@ -563,15 +568,18 @@ fn keep_large(value: Datum) -> Result<Datum> {
     let (address, alive) = match &value {
         Datum::Text(text) => (
             Arc::as_ptr(text).cast::<u8>() as usize,
-            Alive::Text(Arc::downgrade(text)),
+            LiveValue::Text(Arc::downgrade(text)),
         ),
         Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => kept_bytes(bytes),
         Datum::Bits(bits) => kept_bytes(bits.shared()),
         Datum::Jsonb(json) => kept_bytes(json.shared()),
-        Datum::Geometry(v) => (Arc::as_ptr(v) as usize, Alive::Geometry(Arc::downgrade(v))),
+        Datum::Geometry(v) => (
+            Arc::as_ptr(v) as usize,
+            LiveValue::Geometry(Arc::downgrade(v)),
+        ),
         Datum::Array(array) => (
             Arc::as_ptr(array) as usize,
-            Alive::Array(Arc::downgrade(array)),
+            LiveValue::Array(Arc::downgrade(array)),
         ),
         _ => return Ok(value),
     };
@@ -589,17 +597,17 @@ fn keep_large(value: Datum) -> Result<Datum> {
     if ADDED_BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes >= SWEEP_BYTES {
         sweep();
     }
-    let room = Room::of(bytes)?;
+    let room = MemoryReservation::of(bytes)?;
     let mut list = ALIVE.lock();
     list.insert(address, (alive, room));
     ALIVE_COUNT.store(list.len(), Ordering::Relaxed);
     Ok(value)
 }
 
-fn kept_bytes(bytes: &Arc<[u8]>) -> (usize, Alive) {
+fn kept_bytes(bytes: &Arc<[u8]>) -> (usize, LiveValue) {
     (
         Arc::as_ptr(bytes).cast::<u8>() as usize,
-        Alive::Bytes(Arc::downgrade(bytes)),
+        LiveValue::Bytes(Arc::downgrade(bytes)),
     )
 }
 
@@ -614,7 +622,7 @@ pub fn bounded(value: Datum) -> Result<Datum> {
     {
         bounded_size(&value)?;
     }
-    keep(value)
+    charge_value(value)
 }
 
 /// What an array or a record holds; 54000 if that is more than one may. Records share their fields, so one of a few bytes may be of any size
@@ -714,7 +722,7 @@ mod tests {
         assert_eq!(error.code(), SqlState::PROGRAM_LIMIT_EXCEEDED);
         assert_eq!(builder.capacity(), 0, "nothing was allocated");
         let mut items: Vec<u64> = Vec::new();
-        let error = Room::default().reserve(&mut items, ITEMS_MAX + 1);
+        let error = MemoryReservation::default().reserve(&mut items, ITEMS_MAX + 1);
         assert_eq!(
             error.expect_err("a limit").code(),
             SqlState::PROGRAM_LIMIT_EXCEEDED
@@ -724,13 +732,13 @@ mod tests {
     #[test]
     fn a_large_value_is_charged_as_long_as_it_is_alive() {
         with_budget(8 << 20, |memory| {
-            let value = keep(Datum::text("x".repeat(2 << 20))).expect("room");
-            let again = keep(value.clone()).expect("the same one");
+            let value = charge_value(Datum::text("x".repeat(2 << 20))).expect("room");
+            let again = charge_value(value.clone()).expect("the same one");
             assert_eq!(memory.used_bytes(), 2 << 20);
-            settle();
+            release_dropped();
             assert_eq!(memory.used_bytes(), 2 << 20, "it is alive");
             drop((value, again));
-            settle();
+            release_dropped();
             assert_eq!(memory.used_bytes(), 0);
         });
     }
@@ -739,11 +747,11 @@ mod tests {
     fn values_that_are_gone_make_room_for_others() {
         with_budget(8 << 20, |memory| {
             for _ in 0..20 {
-                keep(Datum::text("x".repeat(3 << 20))).expect("the last one is gone");
+                charge_value(Datum::text("x".repeat(3 << 20))).expect("the last one is gone");
             }
             assert!(memory.used_bytes() <= 8 << 20);
         });
-        settle();
+        release_dropped();
     }
 
     #[test]

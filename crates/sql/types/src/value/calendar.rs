@@ -98,7 +98,7 @@ pub fn iso_week_start(year: i64, week: i64) -> i64 {
 
 /// A moment taken apart.
 #[derive(Clone, Copy, Debug)]
-pub struct Parts {
+pub struct CivilDateTime {
     /// Year, 0 is 1 BC.
     pub year: i64,
     /// 1..=12
@@ -110,10 +110,10 @@ pub struct Parts {
 }
 
 /// Takes a local moment apart.
-pub fn parts(t: i64) -> Parts {
+pub fn parts(t: i64) -> CivilDateTime {
     let days = t.div_euclid(DAY);
     let (year, month, day) = civil_from_days(days);
-    Parts {
+    CivilDateTime {
         year,
         month,
         day,

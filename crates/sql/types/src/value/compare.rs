@@ -60,7 +60,7 @@ fn compare_rest(a: &Datum, b: &Datum) -> Ordering {
         (Interval(x), Interval(y)) => x.span().cmp(&y.span()),
         (Jsonb(x), Jsonb(y)) => x.view().compare(y.view()),
         (Array(x), Array(y)) => compare_arrays(x, y),
-        (Enum(x), Enum(y)) => x.place.cmp(&y.place),
+        (Enum(x), Enum(y)) => x.ordinal.cmp(&y.ordinal),
         (Inet(x), Inet(y)) => x.compare(y),
         (Mac(x), Mac(y)) => x.cmp(y),
         (Mac8(x), Mac8(y)) => x.cmp(y),
@@ -195,7 +195,7 @@ pub fn hash<H: Hasher>(d: &Datum, h: &mut H) {
         Uuid(v) => h.write(&**v),
         Interval(v) => h.write_i128(v.span()),
         Jsonb(v) => v.view().hash_value(h),
-        Enum(v) => h.write_u64(v.place),
+        Enum(v) => h.write_u64(v.ordinal),
         Inet(v) => {
             h.write_u8(u8::from(v.v6));
             h.write_u8(v.bits);

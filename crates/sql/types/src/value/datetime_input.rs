@@ -8,14 +8,14 @@ use crate::error::{Result, SqlError};
 use crate::value::IoContext;
 use crate::value::TimeTz;
 use crate::value::abbreviations::{Abbreviation, abbreviation, offset_of};
-use crate::value::calendar::{self, DAY, HOUR, MINUTE, Parts, SECOND};
+use crate::value::calendar::{self, CivilDateTime, DAY, HOUR, MINUTE, SECOND};
 use crate::value::datetime_units;
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
 
 /// Why text is no date; becomes an error with the type's name and the text.
 #[derive(Debug)]
-enum Bad {
+enum DtError {
     Syntax,
     Range,
     Field,
@@ -25,7 +25,7 @@ enum Bad {
     Clock,
 }
 
-impl Bad {
+impl DtError {
     fn error(self, ty: &str, text: &str) -> SqlError {
         let overflow = || {
             SqlError::new(
@@ -34,24 +34,24 @@ impl Bad {
             )
         };
         match self {
-            Bad::Syntax => SqlError::new(
+            DtError::Syntax => SqlError::new(
                 SqlState::INVALID_DATETIME_FORMAT,
                 format!("invalid input syntax for type {ty}: \"{text}\""),
             ),
-            Bad::Range => out_of_range("timestamp", text),
-            Bad::Field => overflow(),
-            Bad::FieldHint => {
+            DtError::Range => out_of_range("timestamp", text),
+            DtError::Field => overflow(),
+            DtError::FieldHint => {
                 overflow().hint("Perhaps you need a different \"datestyle\" setting.")
             }
-            Bad::Zone(name) => SqlError::new(
+            DtError::Zone(name) => SqlError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
                 format!("time zone \"{name}\" not recognized"),
             ),
-            Bad::Displacement => SqlError::new(
+            DtError::Displacement => SqlError::new(
                 SqlState::INVALID_TIME_ZONE_DISPLACEMENT_VALUE,
                 format!("time zone displacement out of range: \"{text}\""),
             ),
-            Bad::Clock => SqlError::internal(format!("\"{text}\" needs the session's clock")),
+            DtError::Clock => SqlError::internal(format!("\"{text}\" needs the session's clock")),
         }
     }
 }
@@ -172,36 +172,36 @@ fn fraction_micros(digits: &str) -> Option<i64> {
     Some((v + 5) / 10)
 }
 
-fn clock(h: i64, m: i64, s: i64, us: i64) -> Result<i64, Bad> {
+fn clock(h: i64, m: i64, s: i64, us: i64) -> Result<i64, DtError> {
     // 24:00:00 is the end of the day, and second 60 carries.
     if m > 59 || s > 60 || h > 24 || (h == 24 && (m > 0 || s > 0 || us > 0)) {
-        return Err(Bad::Field);
+        return Err(DtError::Field);
     }
     let time = h * HOUR + m * MINUTE + s * SECOND + us;
     // Second 60 of the last minute is as far as a day goes.
     if time > DAY {
-        return Err(Bad::Field);
+        return Err(DtError::Field);
     }
     Ok(time)
 }
 
-fn read_time(t: &str) -> Result<i64, Bad> {
+fn read_time(t: &str) -> Result<i64, DtError> {
     let (body, frac) = t.split_once('.').map_or((t, None), |(b, f)| (b, Some(f)));
-    let us = fraction_micros(frac.unwrap_or("")).ok_or(Bad::Syntax)?;
+    let us = fraction_micros(frac.unwrap_or("")).ok_or(DtError::Syntax)?;
     let mut f = [0i64; 3];
     let mut n = 0;
     for part in body.split(':') {
         if n == 3 {
-            return Err(Bad::Syntax);
+            return Err(DtError::Syntax);
         }
-        f[n] = calendar::parse_digits(part).ok_or(Bad::Syntax)?;
+        f[n] = calendar::parse_digits(part).ok_or(DtError::Syntax)?;
         n += 1;
     }
     match (n, frac) {
         // mm:ss.fff
         (2, Some(_)) => clock(0, f[0], f[1], us),
         (2 | 3, _) => clock(f[0], f[1], f[2], us),
-        _ => Err(Bad::Syntax),
+        _ => Err(DtError::Syntax),
     }
 }
 
@@ -210,9 +210,9 @@ fn take_while(s: &str, f: impl Fn(u8) -> bool) -> (&str, &str) {
     s.split_at(end)
 }
 
-fn scan(text: &str, cx: Option<&dyn IoContext>) -> Result<Fields, Bad> {
+fn scan(text: &str, cx: Option<&dyn IoContext>) -> Result<Fields, DtError> {
     if !text.is_ascii() {
-        return Err(Bad::Syntax);
+        return Err(DtError::Syntax);
     }
     let lower = text.to_ascii_lowercase();
     let mut rest = lower.as_str();
@@ -243,39 +243,39 @@ fn scan(text: &str, cx: Option<&dyn IoContext>) -> Result<Fields, Bad> {
                         rest = &rest["-infinity".len()..];
                         continue;
                     }
-                    return Err(Bad::Syntax);
+                    return Err(DtError::Syntax);
                 }
                 if f.zone.is_some() {
-                    return Err(Bad::Syntax);
+                    return Err(DtError::Syntax);
                 }
                 let seconds =
-                    calendar::parse_offset(&rest[..1 + tail.len()]).ok_or(Bad::Displacement)?;
+                    calendar::parse_offset(&rest[..1 + tail.len()]).ok_or(DtError::Displacement)?;
                 f.zone = Some(Zone::Offset(seconds));
                 rest = after;
             }
-            _ => return Err(Bad::Syntax),
+            _ => return Err(DtError::Syntax),
         }
     }
-    if any { Ok(f) } else { Err(Bad::Syntax) }
+    if any { Ok(f) } else { Err(DtError::Syntax) }
 }
 
-fn set_special(f: &mut Fields, s: Special) -> Result<(), Bad> {
+fn set_special(f: &mut Fields, s: Special) -> Result<(), DtError> {
     if f.special.replace(s).is_some() {
-        Err(Bad::Syntax)
+        Err(DtError::Syntax)
     } else {
         Ok(())
     }
 }
 
-fn set_time(f: &mut Fields, t: i64) -> Result<(), Bad> {
+fn set_time(f: &mut Fields, t: i64) -> Result<(), DtError> {
     if f.time.replace(t).is_some() {
-        Err(Bad::Syntax)
+        Err(DtError::Syntax)
     } else {
         Ok(())
     }
 }
 
-fn number<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
+fn number<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, DtError> {
     let (digits, after) = take_while(rest, |b| b.is_ascii_digit());
     let next = after.as_bytes().first().copied().unwrap_or(0);
     let second = after.as_bytes().get(1).copied().unwrap_or(0);
@@ -294,7 +294,7 @@ fn number<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
     {
         return separated(rest, f, next);
     }
-    let value = calendar::parse_digits(digits).ok_or(Bad::Field)?;
+    let value = calendar::parse_digits(digits).ok_or(DtError::Field)?;
     let (frac, after) = match after.strip_prefix('.') {
         Some(tail) => {
             let (d, a) = take_while(tail, |b| b.is_ascii_digit());
@@ -303,7 +303,7 @@ fn number<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
         None => (None, after),
     };
     if date_known && f.time.is_none() {
-        let us = fraction_micros(frac.unwrap_or("")).ok_or(Bad::Syntax)?;
+        let us = fraction_micros(frac.unwrap_or("")).ok_or(DtError::Syntax)?;
         match digits.len() {
             6 => set_time(
                 f,
@@ -314,12 +314,12 @@ fn number<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
             1 | 2 if after.trim_start().starts_with(['a', 'p']) => {
                 set_time(f, clock(value, 0, 0, 0)?)?
             }
-            _ => return Err(Bad::Syntax),
+            _ => return Err(DtError::Syntax),
         }
         return Ok(after);
     }
     if frac.is_some() {
-        return Err(Bad::Syntax);
+        return Err(DtError::Syntax);
     }
     if f.numbers.is_empty() && f.month.is_none() && f.day_number.is_none() {
         if digits.len() >= 7 {
@@ -348,26 +348,26 @@ fn number<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
     }
     f.numbers.push((value, digits.len()));
     if f.numbers.len() > 3 {
-        return Err(Bad::Syntax);
+        return Err(DtError::Syntax);
     }
     Ok(after)
 }
 
 /// A date with separators, like 2024-01-31, 1/31/2024, 31-Jan-2024.
-fn separated<'a>(mut rest: &'a str, f: &mut Fields, separator: u8) -> Result<&'a str, Bad> {
+fn separated<'a>(mut rest: &'a str, f: &mut Fields, separator: u8) -> Result<&'a str, DtError> {
     for i in 0..3 {
         if rest.starts_with(|c: char| c.is_ascii_lowercase()) {
             let (w, after) = take_while(rest, |b| b.is_ascii_lowercase());
-            let m = month_by_name(w).ok_or(Bad::Syntax)?;
+            let m = month_by_name(w).ok_or(DtError::Syntax)?;
             // A name behind two numbers is no month.
             if i == 2 || f.month.replace(m).is_some() {
-                return Err(Bad::Syntax);
+                return Err(DtError::Syntax);
             }
             rest = after;
         } else {
             let (d, after) = take_while(rest, |b| b.is_ascii_digit());
             f.numbers
-                .push((calendar::parse_digits(d).ok_or(Bad::Syntax)?, d.len()));
+                .push((calendar::parse_digits(d).ok_or(DtError::Syntax)?, d.len()));
             rest = after;
         }
         if i < 2 {
@@ -394,22 +394,22 @@ fn hides_number(f: &Fields) -> bool {
 }
 
 /// A date, and perhaps a time, whose fields have their units in front.
-fn with_units<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
-    let (units, after) = datetime_units::fields(rest).ok_or(Bad::Syntax)?;
+fn with_units<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, DtError> {
+    let (units, after) = datetime_units::fields(rest).ok_or(DtError::Syntax)?;
     if f.has_date() {
-        return Err(Bad::Syntax);
+        return Err(DtError::Syntax);
     }
     f.numbers = vec![(units.year, 4), (units.month, 2), (units.day, 2)];
     if let Some((hour, minute, second)) = units.time {
         let (whole, part) = second.split_once('.').unwrap_or((second, ""));
-        let whole = calendar::parse_digits(whole).ok_or(Bad::Syntax)?;
-        let part = fraction_micros(part).ok_or(Bad::Syntax)?;
+        let whole = calendar::parse_digits(whole).ok_or(DtError::Syntax)?;
+        let part = fraction_micros(part).ok_or(DtError::Syntax)?;
         set_time(f, clock(hour, minute, whole, part)?)?;
     }
     Ok(after)
 }
 
-fn word<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
+fn word<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, DtError> {
     let (w, after) = take_while(rest, |b| b.is_ascii_lowercase() || b == b'_');
     let next = after.as_bytes().first().copied().unwrap_or(0);
     if matches!(next, b'-' | b'/' | b'.')
@@ -420,10 +420,10 @@ fn word<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
     }
     if let Some(m) = month_by_name(w) {
         if hides_number(f) {
-            return Err(Bad::Syntax);
+            return Err(DtError::Syntax);
         }
         return if f.month.replace(m).is_some() {
-            Err(Bad::Syntax)
+            Err(DtError::Syntax)
         } else {
             Ok(after)
         };
@@ -444,15 +444,15 @@ fn word<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
         "ad" | "at" | "on" => {}
         "y" if next.is_ascii_digit() => return with_units(rest, f),
         "t" if next.is_ascii_digit() => {}
-        "t" => return Err(Bad::Syntax),
+        "t" => return Err(DtError::Syntax),
         "j" | "julian" if next.is_ascii_digit() => {
             let (d, after) = take_while(after, |b| b.is_ascii_digit());
             f.day_number =
-                Some(calendar::parse_digits(d).ok_or(Bad::Syntax)? - calendar::EPOCH_JULIAN);
+                Some(calendar::parse_digits(d).ok_or(DtError::Syntax)? - calendar::EPOCH_JULIAN);
             // A part of the day behind a point is its time.
             if let Some(tail) = after.strip_prefix('.') {
                 let (part, after) = take_while(tail, |b| b.is_ascii_digit());
-                let part: f64 = format!("0.{part}0").parse().map_err(|_| Bad::Syntax)?;
+                let part: f64 = format!("0.{part}0").parse().map_err(|_| DtError::Syntax)?;
                 set_time(f, (part * DAY as f64).round_ties_even() as i64)?;
                 return Ok(after);
             }
@@ -478,9 +478,9 @@ fn word<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
     Ok(after)
 }
 
-fn named_zone<'a>(name: &str, after: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
+fn named_zone<'a>(name: &str, after: &'a str, f: &mut Fields) -> Result<&'a str, DtError> {
     if f.zone.is_some() {
-        return Err(Bad::Syntax);
+        return Err(DtError::Syntax);
     }
     // "UTC+3" and "PST-03:00": an offset that follows at once counts to the west, whatever the name is.
     if abbreviation(name).is_some() && after.starts_with(['+', '-']) {
@@ -502,8 +502,8 @@ fn named_zone<'a>(name: &str, after: &'a str, f: &mut Fields) -> Result<&'a str,
     }
     match calendar::zone_by_name(name) {
         Some(tz) => f.zone = Some(Zone::Named(tz)),
-        None if name.contains('/') => return Err(Bad::Zone(name.to_owned())),
-        None => return Err(Bad::Syntax),
+        None if name.contains('/') => return Err(DtError::Zone(name.to_owned())),
+        None => return Err(DtError::Syntax),
     }
     Ok(after)
 }
@@ -517,7 +517,7 @@ impl Fields {
     }
 
     /// Day number of the date fields.
-    fn day(&self) -> Result<i64, Bad> {
+    fn day(&self) -> Result<i64, DtError> {
         if let Some(d) = self.day_number {
             return Ok(d);
         }
@@ -537,7 +537,7 @@ impl Fields {
                 return if (1..=366).contains(&d.0) {
                     Ok(first + d.0 - 1)
                 } else {
-                    Err(Bad::Field)
+                    Err(DtError::Field)
                 };
             }
             (None, &[a, b, c]) => match self.order {
@@ -546,39 +546,43 @@ impl Fields {
                 DateOrder::Dmy => (c, b.0, a.0),
                 DateOrder::Mdy => (c, a.0, b.0),
             },
-            _ => return Err(Bad::Syntax),
+            _ => return Err(DtError::Syntax),
         };
         let year = self.year(year)?;
         if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-            return Err(Bad::FieldHint);
+            return Err(DtError::FieldHint);
         }
         if day > calendar::month_days(year, month) {
-            return Err(Bad::Field);
+            return Err(DtError::Field);
         }
         Ok(calendar::days_from_civil(year, month, day))
     }
 
-    fn year(&self, (y, digits): (i64, usize)) -> Result<i64, Bad> {
+    fn year(&self, (y, digits): (i64, usize)) -> Result<i64, DtError> {
         if y > 9_999_999 {
-            return Err(Bad::Field);
+            return Err(DtError::Field);
         }
         if self.bc {
-            return if y >= 1 { Ok(1 - y) } else { Err(Bad::Field) };
+            return if y >= 1 {
+                Ok(1 - y)
+            } else {
+                Err(DtError::Field)
+            };
         }
         match (y, digits) {
             (0..=69, 1 | 2) if !self.separated => Ok(2000 + y),
             (70..=99, 1 | 2) if !self.separated => Ok(1900 + y),
-            (0, _) => Err(Bad::Field),
+            (0, _) => Err(DtError::Field),
             _ => Ok(y),
         }
     }
 
-    fn time_of_day(&self) -> Result<i64, Bad> {
+    fn time_of_day(&self) -> Result<i64, DtError> {
         let t = self.time.unwrap_or(0);
         let hour = t / HOUR;
         match self.pm {
             None => Ok(t),
-            Some(_) if !(0..=12).contains(&hour) => Err(Bad::Field),
+            Some(_) if !(0..=12).contains(&hour) => Err(DtError::Field),
             Some(true) if hour < 12 => Ok(t + 12 * HOUR),
             Some(false) if hour == 12 => Ok(t - 12 * HOUR),
             Some(_) => Ok(t),
@@ -597,16 +601,16 @@ pub fn abbreviated_offset(local: i64, word: &str, zone: &TimeZone) -> i64 {
     offset_of(word, zone, utc).unwrap_or(offset)
 }
 
-fn local_now(cx: Option<&dyn IoContext>) -> Result<i64, Bad> {
-    let cx = cx.ok_or(Bad::Clock)?;
+fn local_now(cx: Option<&dyn IoContext>) -> Result<i64, DtError> {
+    let cx = cx.ok_or(DtError::Clock)?;
     Ok(calendar::utc_to_local(cx.transaction_time(), cx.time_zone()).0)
 }
 
 /// Local moment, and the zone it was given in.
-fn moment(text: &str, cx: Option<&dyn IoContext>) -> Result<(i64, Option<Zone>), Bad> {
+fn moment(text: &str, cx: Option<&dyn IoContext>) -> Result<(i64, Option<Zone>), DtError> {
     let mut f = scan(text, cx)?;
     match f.special {
-        Some(_) if f.has_date() || f.time.is_some() => return Err(Bad::Syntax),
+        Some(_) if f.has_date() || f.time.is_some() => return Err(DtError::Syntax),
         Some(Special::Infinity) => return Ok((i64::MAX, None)),
         Some(Special::NegInfinity) => return Ok((i64::MIN, None)),
         Some(Special::Epoch) => return Ok((calendar::UNIX_EPOCH_DAY * DAY, Some(Zone::Offset(0)))),
@@ -614,7 +618,7 @@ fn moment(text: &str, cx: Option<&dyn IoContext>) -> Result<(i64, Option<Zone>),
         None => {}
     }
     if !f.has_date() {
-        return Err(Bad::Syntax);
+        return Err(DtError::Syntax);
     }
     let day = match f.relative {
         Some(n) => local_now(cx)?.div_euclid(DAY) + n,
@@ -624,7 +628,7 @@ fn moment(text: &str, cx: Option<&dyn IoContext>) -> Result<(i64, Option<Zone>),
     let t = day
         .checked_mul(DAY)
         .and_then(|d| d.checked_add(time))
-        .ok_or(Bad::Range)?;
+        .ok_or(DtError::Range)?;
     Ok((t, f.zone.take()))
 }
 
@@ -669,7 +673,7 @@ pub fn parse_timestamptz(text: &str, cx: Option<&dyn IoContext>) -> Result<i64> 
 /// `date` input.
 pub fn parse_date(text: &str, cx: Option<&dyn IoContext>) -> Result<i32> {
     // Dates reach further than moments: the day is taken without multiplying it out.
-    let day = (|| -> Result<Option<i64>, Bad> {
+    let day = (|| -> Result<Option<i64>, DtError> {
         let f = scan(text, cx)?;
         if f.special.is_none() && f.relative.is_none() && f.has_date() {
             f.time_of_day()?;
@@ -698,11 +702,11 @@ pub fn parse_time(text: &str, cx: Option<&dyn IoContext>) -> Result<i64> {
             && !fields.has_date()
             && fields.relative.is_none()
         {
-            tz.to_fixed_offset().map_err(|_| Bad::Syntax)?;
+            tz.to_fixed_offset().map_err(|_| DtError::Syntax)?;
         }
         Ok(time)
     };
-    read().map_err(|e: Bad| e.error("time", text))
+    read().map_err(|e: DtError| e.error("time", text))
 }
 
 /// The session's offset from UTC, in seconds to the east, at this time of today.
@@ -715,7 +719,7 @@ pub fn offset_today(time: i64, cx: &dyn IoContext) -> i64 {
 /// `timetz` input: a zone whose offset changes needs a date; without a zone the session's holds, at the date given or
 /// today.
 pub fn parse_timetz(text: &str, cx: Option<&dyn IoContext>) -> Result<TimeTz> {
-    let read = || -> Result<TimeTz, Bad> {
+    let read = || -> Result<TimeTz, DtError> {
         let (micros, fields) = read_time_of_day(text, cx)?;
         let day = match fields.relative {
             Some(n) => Some(local_now(cx)?.div_euclid(DAY) + n),
@@ -731,13 +735,13 @@ pub fn parse_timetz(text: &str, cx: Option<&dyn IoContext>) -> Result<TimeTz> {
                 abbreviated_offset(at.unwrap_or_else(now), &word, &tz)
             }
             (Some(Zone::Named(tz)), None, _) => {
-                i64::from(tz.to_fixed_offset().map_err(|_| Bad::Syntax)?.seconds())
+                i64::from(tz.to_fixed_offset().map_err(|_| DtError::Syntax)?.seconds())
             }
             (None, Some(at), cx) => calendar::local_offset(at, &zone_of(cx)),
             (None, None, Some(cx)) => offset_today(micros, cx),
             (None, None, None) => 0,
         };
-        let west = i32::try_from(-east).map_err(|_| Bad::Displacement)?;
+        let west = i32::try_from(-east).map_err(|_| DtError::Displacement)?;
         Ok(TimeTz { micros, west })
     };
     read().map_err(|e| e.error("time with time zone", text))
@@ -756,21 +760,21 @@ fn iso_time(text: &str) -> Option<String> {
     Some(format!("{hours}:{minutes}:{seconds}{behind}"))
 }
 
-fn read_time_of_day(text: &str, cx: Option<&dyn IoContext>) -> Result<(i64, Fields), Bad> {
+fn read_time_of_day(text: &str, cx: Option<&dyn IoContext>) -> Result<(i64, Fields), DtError> {
     let spelled = iso_time(text);
     let mut f = scan(spelled.as_deref().unwrap_or(text), cx)?;
     if f.special == Some(Special::Now) {
         return Ok((local_now(cx)?.rem_euclid(DAY), f));
     }
     if f.special.is_some() {
-        return Err(Bad::Syntax);
+        return Err(DtError::Syntax);
     }
     // A lone number is a time here: 101112, 1011.
     if let (None, None, [(v, digits)]) = (f.time, f.month, f.numbers.as_slice()) {
         let (v, digits) = (*v, *digits);
         f.time = match digits {
             3 | 4 => Some(clock(v / 100, v % 100, 0, 0)?),
-            _ => return Err(Bad::Syntax),
+            _ => return Err(DtError::Syntax),
         };
         f.numbers.clear();
     } else if let (None, true, [(a, _), (b, _), (c, _)]) =
@@ -781,7 +785,7 @@ fn read_time_of_day(text: &str, cx: Option<&dyn IoContext>) -> Result<(i64, Fiel
         f.numbers.clear();
     }
     if f.time.is_none() {
-        return Err(Bad::Syntax);
+        return Err(DtError::Syntax);
     }
     if f.has_date() && f.relative.is_none() {
         f.day()?;
@@ -790,6 +794,6 @@ fn read_time_of_day(text: &str, cx: Option<&dyn IoContext>) -> Result<(i64, Fiel
 }
 
 /// Year, month, day and time of a local moment; re-exported for formatting.
-pub fn parts(t: i64) -> Parts {
+pub fn parts(t: i64) -> CivilDateTime {
     calendar::parts(t)
 }

@@ -3,7 +3,7 @@
 //! A value is a document of jsonb ([`super::json`]): one object whose members are strings and nulls, whose keys have the order that hstore gives them. Its text, its
 //! binary form and its order are its own. Invariant: nothing else is ever in such a document.
 
-use super::json::{Build, JsonType, Jsonb, View};
+use super::json::{JsonType, Jsonb, JsonbValue, View};
 use super::text_io::is_space;
 use super::{Datum, key};
 use crate::error::{Result, SqlError};
@@ -36,10 +36,12 @@ pub fn make<'a>(pairs: impl IntoIterator<Item = Pair<'a>>) -> Result<Datum> {
     kept.sort_by(|a, b| a.0.cmp(&b.0));
     kept.dedup_by(|next, first| next.0 == first.0);
     let members = kept.into_iter().map(|(key, value)| {
-        let value = value.map_or(Build::Null, Build::String);
+        let value = value.map_or(JsonbValue::Null, JsonbValue::String);
         (key, value)
     });
-    Build::Object(members.collect()).finish().map(Datum::Jsonb)
+    JsonbValue::Object(members.collect())
+        .finish()
+        .map(Datum::Jsonb)
 }
 
 /// The pairs of a value in the order of their keys.

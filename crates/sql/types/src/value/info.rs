@@ -3,7 +3,7 @@
 //! Owns: [`TypeInfo`], [`by_oid`], [`by_name`], [`format_type`]. Numbers and names are PostgreSQL 15's; clients depend on them.
 
 use super::types::{Oid, SqlType, oid};
-use super::user::{self, Class, UNKNOWN};
+use super::user::{self, UNKNOWN, UserTypeClass};
 use crate::error::{Result, SqlError};
 use foldhash::HashMap;
 use logstead_types::SqlState;
@@ -300,17 +300,17 @@ fn index() -> &'static HashMap<Oid, &'static TypeInfo> {
 pub fn by_oid(ty: Oid) -> Option<&'static TypeInfo> {
     match user::class(ty) {
         None => index().get(&ty).copied(),
-        Some(Class::Enum) => Some(&ENUM),
+        Some(UserTypeClass::Enum) => Some(&ENUM),
         // A domain has no values of its own: it is what its base type is.
-        Some(Class::Domain) => of_base(ty),
-        Some(Class::Array) if user::domain_in(ty).is_some() => of_base(ty),
-        Some(Class::Array) => Some(&USER_ARRAY),
-        Some(Class::Composite) => Some(&COMPOSITE),
-        Some(Class::Range) => Some(&RANGE),
-        Some(Class::Multirange) => Some(&MULTIRANGE),
-        Some(Class::Base) if ty == oid::HSTORE => Some(&HSTORE),
-        Some(Class::Base) => Some(&CITEXT),
-        Some(Class::Other) => None,
+        Some(UserTypeClass::Domain) => of_base(ty),
+        Some(UserTypeClass::Array) if user::domain_in(ty).is_some() => of_base(ty),
+        Some(UserTypeClass::Array) => Some(&USER_ARRAY),
+        Some(UserTypeClass::Composite) => Some(&COMPOSITE),
+        Some(UserTypeClass::Range) => Some(&RANGE),
+        Some(UserTypeClass::Multirange) => Some(&MULTIRANGE),
+        Some(UserTypeClass::Base) if ty == oid::HSTORE => Some(&HSTORE),
+        Some(UserTypeClass::Base) => Some(&CITEXT),
+        Some(UserTypeClass::Other) => None,
     }
 }
 
@@ -383,7 +383,7 @@ pub fn element_of(array: Oid) -> Option<Oid> {
             let base = user::base_type(SqlType::of(array)).oid;
             return (base != array).then(|| element_of(base)).flatten();
         }
-        Some(class) => return (class == Class::Array).then(|| array - 1),
+        Some(class) => return (class == UserTypeClass::Array).then(|| array - 1),
     }
     by_oid(array)
         .filter(|t| t.category == 'A' || t.oid == oid::RECORD_ARRAY)
@@ -405,7 +405,7 @@ pub fn array_type(element: SqlType) -> Option<SqlType> {
 /// Array type over an element type; `None` if there is none.
 pub fn array_of(element: Oid) -> Option<Oid> {
     if let Some(class) = user::class(element) {
-        let has = !matches!(class, Class::Array | Class::Other);
+        let has = !matches!(class, UserTypeClass::Array | UserTypeClass::Other);
         return has.then(|| element + 1);
     }
     by_oid(element).map(|t| t.array).filter(|&a| a != 0)
@@ -477,7 +477,7 @@ fn format_with(ty: SqlType, given: bool) -> String {
     }
     match user::class(ty.oid) {
         None => {}
-        Some(Class::Array) => {
+        Some(UserTypeClass::Array) => {
             let mut s = user::format(ty.oid - 1);
             // An array of nothing is nothing, too.
             if s != UNKNOWN {

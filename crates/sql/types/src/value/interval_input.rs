@@ -86,7 +86,7 @@ pub fn within(range: i32, v: &Interval) -> Interval {
 }
 
 #[derive(Default)]
-struct Sum {
+struct IntervalBuilder {
     /// Units that have been told.
     seen: u32,
     years: i64,
@@ -95,7 +95,7 @@ struct Sum {
     micros: i64,
 }
 
-enum Bad {
+enum IntervalError {
     Syntax,
     /// A field that is too large.
     Range,
@@ -115,9 +115,9 @@ struct Number {
     fraction: f64,
 }
 
-fn number(s: &str) -> Result<Number, Bad> {
+fn number(s: &str) -> Result<Number, IntervalError> {
     let (neg, body) = match s.as_bytes().first() {
-        None => return Err(Bad::Syntax),
+        None => return Err(IntervalError::Syntax),
         Some(b'-') => (true, &s[1..]),
         Some(b'+') => (false, &s[1..]),
         Some(_) => (false, s),
@@ -125,31 +125,33 @@ fn number(s: &str) -> Result<Number, Bad> {
     let (whole, frac) = body.split_once('.').unwrap_or((body, ""));
     let mut digits = whole.bytes().chain(frac.bytes());
     if (whole.is_empty() && frac.is_empty()) || !digits.all(|b| b.is_ascii_digit()) {
-        return Err(Bad::Syntax);
+        return Err(IntervalError::Syntax);
     }
     let sign = if neg { "-" } else { "" };
     let whole = match whole {
         "" => 0,
         // With its sign: the least number has no positive one.
-        digits => format!("{sign}{digits}").parse().map_err(|_| Bad::Range)?,
+        digits => format!("{sign}{digits}")
+            .parse()
+            .map_err(|_| IntervalError::Range)?,
     };
     let fraction = match frac {
         "" => 0.0,
         digits => format!("{sign}0.{digits}")
             .parse()
-            .map_err(|_| Bad::Syntax)?,
+            .map_err(|_| IntervalError::Syntax)?,
     };
     Ok(Number { whole, fraction })
 }
 
 /// A number of a duration as ISO 8601 has it, which PostgreSQL reads as a double.
-fn iso_number(s: &str) -> Result<Number, Bad> {
+fn iso_number(s: &str) -> Result<Number, IntervalError> {
     if !s.ends_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return Err(Bad::Syntax);
+        return Err(IntervalError::Syntax);
     }
-    let v: f64 = s.parse().map_err(|_| Bad::Syntax)?;
+    let v: f64 = s.parse().map_err(|_| IntervalError::Syntax)?;
     if v.is_nan() || v.abs() > 1e15 {
-        return Err(Bad::Range);
+        return Err(IntervalError::Range);
     }
     Ok(Number {
         whole: v.trunc() as i64,
@@ -189,40 +191,40 @@ const ALL_SECONDS: u32 = 7;
 /// Hours, minutes and seconds with colons.
 const CLOCK: u32 = ALL_SECONDS | 1 << 3 | 1 << 4;
 
-impl Sum {
-    fn micros(&mut self, n: i64, unit: i64) -> Result<(), Bad> {
+impl IntervalBuilder {
+    fn micros(&mut self, n: i64, unit: i64) -> Result<(), IntervalError> {
         self.micros = n
             .checked_mul(unit)
             .and_then(|v| v.checked_add(self.micros))
-            .ok_or(Bad::Range)?;
+            .ok_or(IntervalError::Range)?;
         Ok(())
     }
 
-    fn micros_fraction(&mut self, f: f64, unit: i64) -> Result<(), Bad> {
+    fn micros_fraction(&mut self, f: f64, unit: i64) -> Result<(), IntervalError> {
         self.micros((f * unit as f64).round_ties_even() as i64, 1)
     }
 
-    fn days_fraction(&mut self, days: f64) -> Result<(), Bad> {
+    fn days_fraction(&mut self, days: f64) -> Result<(), IntervalError> {
         let whole = days.trunc();
         let sum = self.days.checked_add(whole as i64);
-        self.days = sum.and_then(field).ok_or(Bad::Range)?;
+        self.days = sum.and_then(field).ok_or(IntervalError::Range)?;
         self.micros_fraction(days - whole, DAY)
     }
 
-    fn add(&mut self, n: &Number, unit: &str) -> Result<(), Bad> {
-        let years = |s: &mut Sum, per: i64| -> Result<(), Bad> {
+    fn add(&mut self, n: &Number, unit: &str) -> Result<(), IntervalError> {
+        let years = |s: &mut IntervalBuilder, per: i64| -> Result<(), IntervalError> {
             s.years = n
                 .whole
                 .checked_mul(per)
                 .and_then(|v| field(v.checked_add(s.years)?))
-                .ok_or(Bad::Range)?;
+                .ok_or(IntervalError::Range)?;
             // Fractions of years and longer count whole months.
             let more = (n.fraction * (per * 12) as f64).round_ties_even() as i64;
             s.months = s
                 .months
                 .checked_add(more)
                 .and_then(field)
-                .ok_or(Bad::Range)?;
+                .ok_or(IntervalError::Range)?;
             Ok(())
         };
         match unit {
@@ -251,7 +253,7 @@ impl Sum {
                     .days
                     .checked_add(n.whole)
                     .and_then(field)
-                    .ok_or(Bad::Range)?;
+                    .ok_or(IntervalError::Range)?;
                 self.micros_fraction(n.fraction, DAY)
             }
             "week" => {
@@ -259,7 +261,7 @@ impl Sum {
                     .whole
                     .checked_mul(7)
                     .and_then(|v| field(v.checked_add(self.days)?))
-                    .ok_or(Bad::Range)?;
+                    .ok_or(IntervalError::Range)?;
                 self.days_fraction(n.fraction * 7.0)
             }
             "month" => {
@@ -267,20 +269,20 @@ impl Sum {
                     .months
                     .checked_add(n.whole)
                     .and_then(field)
-                    .ok_or(Bad::Range)?;
+                    .ok_or(IntervalError::Range)?;
                 self.days_fraction(n.fraction * 30.0)
             }
             "year" => years(self, 1),
             "decade" => years(self, 10),
             "century" => years(self, 100),
             "millennium" => years(self, 1000),
-            _ => Err(Bad::Syntax),
+            _ => Err(IntervalError::Syntax),
         }
     }
 
     /// The same of a word, which tells of its unit once only.
-    fn add_once(&mut self, n: &Number, word: &str) -> Result<(), Bad> {
-        let (unit, mut bits) = unit_of(word).ok_or(Bad::Syntax)?;
+    fn add_once(&mut self, n: &Number, word: &str) -> Result<(), IntervalError> {
+        let (unit, mut bits) = unit_of(word).ok_or(IntervalError::Syntax)?;
         if bits == SECONDS && n.fraction != 0.0 {
             bits = ALL_SECONDS;
         }
@@ -288,9 +290,9 @@ impl Sum {
         self.once(bits)
     }
 
-    fn once(&mut self, bits: u32) -> Result<(), Bad> {
+    fn once(&mut self, bits: u32) -> Result<(), IntervalError> {
         if self.seen & bits != 0 {
-            return Err(Bad::Syntax);
+            return Err(IntervalError::Syntax);
         }
         self.seen |= bits;
         Ok(())
@@ -304,7 +306,7 @@ impl Sum {
         separator: char,
         units: [&str; 3],
         widths: [usize; 3],
-    ) -> Result<(), Bad> {
+    ) -> Result<(), IntervalError> {
         if part.is_empty() {
             return Ok(());
         }
@@ -323,7 +325,7 @@ impl Sum {
         let mut units = units.into_iter();
         let mut rest = part;
         loop {
-            let unit = units.next().ok_or(Bad::Syntax)?;
+            let unit = units.next().ok_or(IntervalError::Syntax)?;
             let from = usize::from(rest.starts_with(['-', '+']));
             let end = rest[from..].find(separator).map(|at| at + from);
             let text = end.map_or(rest, |end| &rest[..end]);
@@ -336,53 +338,54 @@ impl Sum {
     }
 
     /// One half of a duration with a letter behind each number.
-    fn iso_units(&mut self, part: &str, units: &[(char, &str)]) -> Result<(), Bad> {
+    fn iso_units(&mut self, part: &str, units: &[(char, &str)]) -> Result<(), IntervalError> {
         let mut rest = part;
         while !rest.is_empty() {
             let is_unit = |c: char| c.is_ascii_lowercase() && c != 'e';
-            let end = rest.find(is_unit).ok_or(Bad::Syntax)?;
+            let end = rest.find(is_unit).ok_or(IntervalError::Syntax)?;
             let letter = rest[end..].chars().next();
             let unit = units.iter().find(|(c, _)| Some(*c) == letter);
-            let (_, unit) = unit.ok_or(Bad::Syntax)?;
+            let (_, unit) = unit.ok_or(IntervalError::Syntax)?;
             self.add(&iso_number(&rest[..end])?, unit)?;
             rest = &rest[end + 1..];
         }
         Ok(())
     }
 
-    fn done(self) -> Result<Interval, Bad> {
+    fn done(self) -> Result<Interval, IntervalError> {
         Ok(Interval {
-            months: i32::try_from(self.years * 12 + self.months).map_err(|_| Bad::Total)?,
-            days: i32::try_from(self.days).map_err(|_| Bad::Range)?,
+            months: i32::try_from(self.years * 12 + self.months)
+                .map_err(|_| IntervalError::Total)?,
+            days: i32::try_from(self.days).map_err(|_| IntervalError::Range)?,
             micros: self.micros,
         })
     }
 }
 
 /// `[+-]hh:mm[:ss[.fff]]` in microseconds.
-fn clock(t: &str, range: i32, sum: &mut Sum) -> Result<(), Bad> {
+fn clock(t: &str, range: i32, sum: &mut IntervalBuilder) -> Result<(), IntervalError> {
     let (sign, body) = match t.as_bytes().first() {
         Some(b'-') => (-1, &t[1..]),
         Some(b'+') => (1, &t[1..]),
         _ => (1, t),
     };
     let parts: Vec<&str> = body.split(':').collect();
-    let int = |s: &str| -> Result<i64, Bad> {
+    let int = |s: &str| -> Result<i64, IntervalError> {
         if s.is_empty() || !s.bytes().all(|b| b.is_ascii_digit()) {
-            Err(Bad::Syntax)
+            Err(IntervalError::Syntax)
         } else {
-            s.parse().map_err(|_| Bad::Range)
+            s.parse().map_err(|_| IntervalError::Range)
         }
     };
     let (h, m, s) = match parts.as_slice() {
         [m, s] if s.contains('.') || range == fields::MINUTE | fields::SECOND => (0, int(m)?, *s),
         [h, m] => (int(h)?, int(m)?, "0"),
         [h, m, s] => (int(h)?, int(m)?, *s),
-        _ => return Err(Bad::Syntax),
+        _ => return Err(IntervalError::Syntax),
     };
     let sec = number(s)?;
     if m > 59 || sec.whole > 60 {
-        return Err(Bad::Range);
+        return Err(IntervalError::Range);
     }
     sum.micros(sign * h, HOUR)?;
     sum.micros(sign * m, MINUTE)?;
@@ -390,13 +393,13 @@ fn clock(t: &str, range: i32, sum: &mut Sum) -> Result<(), Bad> {
     sum.micros_fraction(sign as f64 * sec.fraction, SECOND)
 }
 
-fn iso(body: &str) -> Result<Sum, Bad> {
-    let mut sum = Sum::default();
+fn iso(body: &str) -> Result<IntervalBuilder, IntervalError> {
+    let mut sum = IntervalBuilder::default();
     let (date, clock) = body
         .split_once('t')
         .map_or((body, None), |(d, c)| (d, Some(c)));
     if date.is_empty() && clock.is_none_or(str::is_empty) {
-        return Err(Bad::Syntax);
+        return Err(IntervalError::Syntax);
     }
     let has_no_units = |part: &str| !part.contains(|c: char| c.is_ascii_lowercase());
     let dates = [('y', "year"), ('m', "month"), ('w', "week"), ('d', "day")];
@@ -417,8 +420,8 @@ fn iso(body: &str) -> Result<Sum, Bad> {
     Ok(sum)
 }
 
-fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
-    let mut sum = Sum::default();
+fn verbose(text: &str, range: i32) -> Result<IntervalBuilder, IntervalError> {
+    let mut sum = IntervalBuilder::default();
     let mut rest = text.trim_start_matches('@').trim_start();
     let mut any = false;
     loop {
@@ -431,12 +434,12 @@ fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
             break;
         }
         if rest == "ago" && any {
-            sum = Sum {
+            sum = IntervalBuilder {
                 seen: sum.seen,
-                years: field(-sum.years).ok_or(Bad::Range)?,
-                months: field(-sum.months).ok_or(Bad::Range)?,
-                days: field(-sum.days).ok_or(Bad::Range)?,
-                micros: sum.micros.checked_neg().ok_or(Bad::Range)?,
+                years: field(-sum.years).ok_or(IntervalError::Range)?,
+                months: field(-sum.months).ok_or(IntervalError::Range)?,
+                days: field(-sum.days).ok_or(IntervalError::Range)?,
+                micros: sum.micros.checked_neg().ok_or(IntervalError::Range)?,
             };
             rest = "";
             continue;
@@ -469,14 +472,17 @@ fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
             let end = tail
                 .find(|c: char| !c.is_ascii_digit())
                 .unwrap_or(tail.len());
-            let m: i64 = tail[..end].parse().map_err(|_| Bad::Syntax)?;
+            let m: i64 = tail[..end].parse().map_err(|_| IntervalError::Syntax)?;
             if m > 11 {
-                return Err(Bad::Range);
+                return Err(IntervalError::Range);
             }
             let sign = if token.starts_with('-') { -1 } else { 1 };
             sum.once(MONTHS)?;
             sum.add(&n, "year")?;
-            sum.months = sum.months.checked_add(sign * m).ok_or(Bad::Range)?;
+            sum.months = sum
+                .months
+                .checked_add(sign * m)
+                .ok_or(IntervalError::Range)?;
             rest = &tail[end..];
             continue;
         }
@@ -491,14 +497,18 @@ fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
             let days = tail.contains(':') || hours;
             sum.add_once(&n, if days { "day" } else { fields::last(range) })?;
             if !tail.is_empty() && !days {
-                return Err(Bad::Syntax);
+                return Err(IntervalError::Syntax);
             }
             continue;
         }
         sum.add_once(&n, unit)?;
         rest = &tail[end..];
     }
-    if any { Ok(sum) } else { Err(Bad::Syntax) }
+    if any {
+        Ok(sum)
+    } else {
+        Err(IntervalError::Syntax)
+    }
 }
 
 /// An interval's text as the style of the session has it read: in that of the standard, a sign in front of everything is the sign of
@@ -533,19 +543,21 @@ pub fn parse_interval(text: &str) -> Result<Interval> {
 pub fn parse_interval_as(text: &str, typmod: i32) -> Result<Interval> {
     let lower = text.trim().to_ascii_lowercase();
     let read = if !lower.is_ascii() {
-        Err(Bad::Syntax)
+        Err(IntervalError::Syntax)
     } else if let Some(body) = lower.strip_prefix('p') {
         iso(body)
     } else {
         verbose(&lower, fields::of(typmod))
     };
-    read.and_then(Sum::done).map_err(|e| match e {
-        Bad::Syntax => SqlError::new(
+    read.and_then(IntervalBuilder::done).map_err(|e| match e {
+        IntervalError::Syntax => SqlError::new(
             SqlState::INVALID_DATETIME_FORMAT,
             format!("invalid input syntax for type interval: \"{text}\""),
         ),
-        Bad::Total => SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "interval out of range"),
-        Bad::Range => SqlError::new(
+        IntervalError::Total => {
+            SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "interval out of range")
+        }
+        IntervalError::Range => SqlError::new(
             SqlState::INTERVAL_FIELD_OVERFLOW,
             format!("interval field value out of range: \"{text}\""),
         ),

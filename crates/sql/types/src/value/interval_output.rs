@@ -33,16 +33,16 @@ impl IntervalStyle {
     pub fn write(self, v: &Interval, out: &mut Vec<u8>) {
         match self {
             IntervalStyle::Postgres => write_interval(v, out),
-            IntervalStyle::PostgresVerbose => write_verbose(&Parts::of(v), out),
-            IntervalStyle::SqlStandard => write_standard(&Parts::of(v), out),
-            IntervalStyle::Iso8601 => write_iso(&Parts::of(v), out),
+            IntervalStyle::PostgresVerbose => write_verbose(&IntervalParts::of(v), out),
+            IntervalStyle::SqlStandard => write_standard(&IntervalParts::of(v), out),
+            IntervalStyle::Iso8601 => write_iso(&IntervalParts::of(v), out),
         }
     }
 }
 
 /// An interval's fields, each with its own sign.
 #[derive(Clone, Copy)]
-struct Parts {
+struct IntervalParts {
     years: i64,
     months: i64,
     days: i64,
@@ -52,9 +52,9 @@ struct Parts {
     micros: i64,
 }
 
-impl Parts {
-    fn of(v: &Interval) -> Parts {
-        Parts {
+impl IntervalParts {
+    fn of(v: &Interval) -> IntervalParts {
+        IntervalParts {
             years: i64::from(v.months / 12),
             months: i64::from(v.months % 12),
             days: i64::from(v.days),
@@ -66,7 +66,7 @@ impl Parts {
     }
 
     fn all(&self) -> [i64; 7] {
-        let Parts {
+        let IntervalParts {
             years,
             months,
             days,
@@ -78,8 +78,8 @@ impl Parts {
         [years, months, days, hours, minutes, seconds, micros]
     }
 
-    fn negated(&self) -> Parts {
-        Parts {
+    fn negated(&self) -> IntervalParts {
+        IntervalParts {
             years: -self.years,
             months: -self.months,
             days: -self.days,
@@ -105,7 +105,7 @@ fn number(n: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(n.to_string().as_bytes());
 }
 
-fn write_iso(p: &Parts, out: &mut Vec<u8>) {
+fn write_iso(p: &IntervalParts, out: &mut Vec<u8>) {
     if p.all() == [0; 7] {
         out.extend_from_slice(b"PT0S");
         return;
@@ -135,7 +135,7 @@ fn write_iso(p: &Parts, out: &mut Vec<u8>) {
     }
 }
 
-fn write_standard(p: &Parts, out: &mut Vec<u8>) {
+fn write_standard(p: &IntervalParts, out: &mut Vec<u8>) {
     let negative = p.all().iter().any(|&n| n < 0);
     let positive = p.all().iter().any(|&n| n > 0);
     let year_month = p.years != 0 || p.months != 0;
@@ -144,7 +144,7 @@ fn write_standard(p: &Parts, out: &mut Vec<u8>) {
         out.push(b'0');
         return;
     }
-    let clock = |p: &Parts, out: &mut Vec<u8>| {
+    let clock = |p: &IntervalParts, out: &mut Vec<u8>| {
         number(p.hours.abs(), out);
         out.push(b':');
         pad(p.minutes.abs(), 2, out);
@@ -183,7 +183,7 @@ fn write_standard(p: &Parts, out: &mut Vec<u8>) {
     clock(&p, out);
 }
 
-fn write_verbose(p: &Parts, out: &mut Vec<u8>) {
+fn write_verbose(p: &IntervalParts, out: &mut Vec<u8>) {
     out.push(b'@');
     let (mut zero, mut ago) = (true, false);
     let units = ["year", "mon", "day", "hour", "min"];

@@ -138,7 +138,7 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
         Datum::Jsonb(j) if ty == oid::HSTORE => super::hstore::write_key(j.view(), out),
         Datum::Jsonb(j) => j.view().write_key(out),
         // Places order labels, and never change.
-        Datum::Enum(v) => out.extend_from_slice(&v.place.to_be_bytes()),
+        Datum::Enum(v) => out.extend_from_slice(&v.ordinal.to_be_bytes()),
         // As they order: the family, the network, the mask, and what of the address is behind it.
         Datum::Inet(v) => {
             out.push(u8::from(v.v6));

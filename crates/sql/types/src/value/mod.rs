@@ -62,26 +62,27 @@ pub use user::EnumValue;
 use crate::error::{Result, SqlError};
 use std::sync::Arc;
 
-/// What is set on the thread for the time of a call in this room. While a session pauses in the middle of one, others find nothing set.
-pub struct SetAside {
+/// What is set on the thread for the time of a call in this crate. While a session pauses in the middle of one, others
+/// find nothing set.
+pub struct SavedThreadContext {
     by_number: bool,
     nested: usize,
 }
 
-impl SetAside {
+impl SavedThreadContext {
     /// Until this is dropped.
-    pub fn begin() -> SetAside {
-        SetAside {
-            by_number: user::set_spelling_aside(),
-            nested: stored::set_nesting_aside(),
+    pub fn begin() -> SavedThreadContext {
+        SavedThreadContext {
+            by_number: user::save_spelling(),
+            nested: stored::save_nesting(),
         }
     }
 }
 
-impl Drop for SetAside {
+impl Drop for SavedThreadContext {
     fn drop(&mut self) {
-        user::put_spelling_back(self.by_number);
-        stored::put_nesting_back(self.nested);
+        user::restore_spelling(self.by_number);
+        stored::restore_nesting(self.nested);
     }
 }
 

@@ -7,7 +7,7 @@
 use super::build::Builder;
 use super::range::{self, Bound, EXPECTED_MORE};
 use super::text_io::{OutputStyle, is_space};
-use super::user::{self, Class, MULTIRANGE_STEP};
+use super::user::{self, MULTIRANGE_STEP, UserTypeClass};
 use super::{Array, Datum, Oid, SqlType, compare, oid};
 use crate::error::{Result, SqlError};
 use crate::value::IoContext;
@@ -28,7 +28,7 @@ const TYPES: [(Oid, Oid); 6] = [
 /// The type of the ranges in a multirange; none of what is no multirange.
 pub fn range_of(multirange: Oid) -> Option<Oid> {
     if let Some(class) = user::class(multirange) {
-        return (class == Class::Multirange).then(|| multirange - MULTIRANGE_STEP);
+        return (class == UserTypeClass::Multirange).then(|| multirange - MULTIRANGE_STEP);
     }
     let found = TYPES.iter().find(|(ty, _)| *ty == multirange);
     found.map(|(_, range)| *range)
@@ -37,7 +37,7 @@ pub fn range_of(multirange: Oid) -> Option<Oid> {
 /// The type of multiranges of these ranges; none of what is no range.
 pub fn multirange_of(range: Oid) -> Option<Oid> {
     if let Some(class) = user::class(range) {
-        return (class == Class::Range).then(|| range + MULTIRANGE_STEP);
+        return (class == UserTypeClass::Range).then(|| range + MULTIRANGE_STEP);
     }
     let found = TYPES.iter().find(|(_, ty)| *ty == range);
     found.map(|(multirange, _)| *multirange)
@@ -75,9 +75,9 @@ pub fn make(mut ranges: Vec<Datum>) -> Result<Datum> {
             continue;
         };
         // Is nothing between the two? Then they are one.
-        let goes_on = last
-            .as_ref()
-            .is_some_and(|(_, to)| to.compare(&lower) != Ordering::Less || range::meet(to, &lower));
+        let goes_on = last.as_ref().is_some_and(|(_, to)| {
+            to.compare(&lower) != Ordering::Less || range::bounds_adjacent(to, &lower)
+        });
         match &mut last {
             Some((from, to)) if goes_on => {
                 if upper.compare(to) == Ordering::Greater {
@@ -126,7 +126,7 @@ pub(super) fn multirange_output(
 }
 
 /// Where the reader of the text form is.
-enum At {
+enum MultirangeParseState {
     Before,
     In,
     Escaped,
@@ -159,7 +159,7 @@ pub(super) fn multirange_input(
         return Err(malformed("Missing left brace."));
     }
     at += 1;
-    let mut state = At::Before;
+    let mut state = MultirangeParseState::Before;
     let mut begin = at;
     let mut seen = false;
     let mut ranges = Vec::new();
@@ -172,39 +172,45 @@ pub(super) fn multirange_input(
             continue;
         }
         state = match (state, c) {
-            (At::Before, b'[' | b'(') => {
+            (MultirangeParseState::Before, b'[' | b'(') => {
                 begin = at;
-                At::In
+                MultirangeParseState::In
             }
-            (At::Before, b'}') if !seen => break,
-            (At::Before, _) => {
+            (MultirangeParseState::Before, b'}') if !seen => break,
+            (MultirangeParseState::Before, _) => {
                 let word = bytes.get(at..at + 5).unwrap_or_default();
                 if !word.eq_ignore_ascii_case(b"empty") {
                     return Err(malformed("Expected range start."));
                 }
                 at += 4;
                 seen = true;
-                At::After
+                MultirangeParseState::After
             }
-            (At::In, b']' | b')') => {
+            (MultirangeParseState::In, b']' | b')') => {
                 let range = text.get(begin..=at).unwrap_or_default();
                 ranges.push(range::range_input(of, range, cx)?);
                 seen = true;
-                At::After
+                MultirangeParseState::After
             }
-            (At::In, b'"') => At::Quoted,
-            (At::In, b'\\') => At::Escaped,
-            (At::In | At::Escaped, _) => At::In,
-            (At::Quoted, b'"') if bytes.get(at + 1) == Some(&b'"') => {
+            (MultirangeParseState::In, b'"') => MultirangeParseState::Quoted,
+            (MultirangeParseState::In, b'\\') => MultirangeParseState::Escaped,
+            (MultirangeParseState::In | MultirangeParseState::Escaped, _) => {
+                MultirangeParseState::In
+            }
+            (MultirangeParseState::Quoted, b'"') if bytes.get(at + 1) == Some(&b'"') => {
                 at += 1;
-                At::Quoted
+                MultirangeParseState::Quoted
             }
-            (At::Quoted, b'"') => At::In,
-            (At::Quoted, b'\\') => At::QuotedEscaped,
-            (At::Quoted | At::QuotedEscaped, _) => At::Quoted,
-            (At::After, b',') => At::Before,
-            (At::After, b'}') => break,
-            (At::After, _) => return Err(malformed("Expected comma or end of multirange.")),
+            (MultirangeParseState::Quoted, b'"') => MultirangeParseState::In,
+            (MultirangeParseState::Quoted, b'\\') => MultirangeParseState::QuotedEscaped,
+            (MultirangeParseState::Quoted | MultirangeParseState::QuotedEscaped, _) => {
+                MultirangeParseState::Quoted
+            }
+            (MultirangeParseState::After, b',') => MultirangeParseState::Before,
+            (MultirangeParseState::After, b'}') => break,
+            (MultirangeParseState::After, _) => {
+                return Err(malformed("Expected comma or end of multirange."));
+            }
         };
         at += 1;
     }

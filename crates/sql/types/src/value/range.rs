@@ -8,7 +8,7 @@
 
 use super::build::Builder;
 use super::text_io::{OutputStyle, append, input, is_space};
-use super::user::{self, Class};
+use super::user::{self, UserTypeClass};
 use super::{Array, Datum, Oid, SqlType, binary_io, calendar, compare, oid, record};
 use crate::error::{Result, SqlError};
 use crate::value::IoContext;
@@ -54,7 +54,7 @@ fn is_continuous(range: Oid) -> bool {
 /// True for the types of ranges.
 pub fn is_range(ty: Oid) -> bool {
     match user::class(ty) {
-        Some(class) => class == Class::Range,
+        Some(class) => class == UserTypeClass::Range,
         None => subtype(ty).is_some(),
     }
 }
@@ -143,7 +143,7 @@ impl Bound {
 }
 
 /// Is nothing between where one range ends and where another begins?
-pub fn meet(upper: &Bound, lower: &Bound) -> bool {
+pub fn bounds_adjacent(upper: &Bound, lower: &Bound) -> bool {
     match upper.compare_values(lower) {
         Ordering::Greater => false,
         Ordering::Equal => upper.value.is_some() && upper.inclusive != lower.inclusive,

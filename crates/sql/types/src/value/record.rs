@@ -2,7 +2,7 @@
 //!
 //! Owns: the list of the shapes of anonymous records met by this process. The modifier of the type `record` says which one it is: 0 and up are
 //! positions in the list, -1 is a record of which nothing is known. The shape of a composite type, or of a table's rows, is the catalog's
-//! ([`user::shape`]). A record's value is an array of its fields whose element type is
+//! ([`user::tuple_desc`]). A record's value is an array of its fields whose element type is
 //! [`FIELDS`], whatever its type's name; one whose element type is `record` is an array of records. That array's
 //! modifier is its elements'.
 //!
@@ -18,7 +18,7 @@ use logstead_types::SqlState;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Names and types of a record's fields.
-pub type Shape = Arc<[(Arc<str>, SqlType)]>;
+pub type TupleDesc = Arc<[(Arc<str>, SqlType)]>;
 
 /// The element type of a record's value, which is no type's number: it tells a record from an array of records.
 pub const FIELDS: Oid = Oid::MAX;
@@ -30,13 +30,13 @@ const SHAPES_MAX: usize = 100_000;
 pub const NESTING_MAX: usize = 64;
 
 #[derive(Default)]
-struct Shapes {
-    list: Vec<Shape>,
-    known: HashMap<Shape, i32>,
+struct RecordTypmodRegistry {
+    list: Vec<TupleDesc>,
+    known: HashMap<TupleDesc, i32>,
 }
 
-fn shapes() -> &'static RwLock<Shapes> {
-    static SHAPES: OnceLock<RwLock<Shapes>> = OnceLock::new();
+fn shapes() -> &'static RwLock<RecordTypmodRegistry> {
+    static SHAPES: OnceLock<RwLock<RecordTypmodRegistry>> = OnceLock::new();
     SHAPES.get_or_init(RwLock::default)
 }
 
@@ -53,7 +53,7 @@ pub fn record_type(fields: &[(Arc<str>, SqlType)]) -> Result<SqlType> {
         }
         None => {
             let typmod = i32::try_from(shapes.list.len()).unwrap_or(-1);
-            let shape: Shape = fields.into();
+            let shape: TupleDesc = fields.into();
             shapes.list.push(Arc::clone(&shape));
             shapes.known.insert(shape, typmod);
             typmod
@@ -72,9 +72,9 @@ pub fn is_record(ty: Oid) -> bool {
 }
 
 /// The fields of a record type; `None` if nothing is known of them.
-pub fn shape_of(ty: SqlType) -> Option<Shape> {
+pub fn tuple_desc_of(ty: SqlType) -> Option<TupleDesc> {
     if user::is_composite(ty.oid) {
-        return user::shape(ty.oid);
+        return user::tuple_desc(ty.oid);
     }
     let at = usize::try_from(ty.typmod)
         .ok()
@@ -105,7 +105,7 @@ pub fn element_of(array: &Array, ty: SqlType) -> SqlType {
 }
 
 fn types(record: &Array, ty: SqlType) -> impl Iterator<Item = (&Datum, SqlType)> {
-    let shape = shape_of(ty);
+    let shape = tuple_desc_of(ty);
     record.items.iter().enumerate().map(move |(i, item)| {
         let ty = shape.as_ref().and_then(|shape| shape.get(i));
         (item, ty.map_or_else(|| type_of_value(item), |(_, ty)| *ty))
@@ -221,13 +221,13 @@ fn field_text(whole: &str, from: usize) -> Result<(String, usize)> {
 
 /// Reads the text form of a record of type `ty`.
 pub(super) fn record_input(ty: SqlType, text: &str, cx: Option<&dyn IoContext>) -> Result<Datum> {
-    let Some(shape) = shape_of(ty) else {
+    let Some(shape) = tuple_desc_of(ty) else {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "input of anonymous composite types is not implemented",
         ));
     };
-    user::refuse_unasked(ty)?;
+    user::refuse_unchecked_domains(ty)?;
     let blank = |c: char| c.is_ascii() && is_space(c as u8);
     let start = text.len() - text.trim_start_matches(blank).len();
     if !text[start..].starts_with('(') {
@@ -262,7 +262,7 @@ pub(super) fn record_input(ty: SqlType, text: &str, cx: Option<&dyn IoContext>) 
 
 /// Reads the binary form.
 pub(super) fn record_receive(ty: SqlType, bytes: &[u8]) -> Result<Datum> {
-    let Some(shape) = shape_of(ty) else {
+    let Some(shape) = tuple_desc_of(ty) else {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "input of anonymous composite types is not implemented",
@@ -339,8 +339,8 @@ mod tests {
         let ty = record_type(&fields).unwrap();
         assert_eq!(ty, record_type(&fields).unwrap());
         assert_ne!(ty, record_type(&fields[..1]).unwrap());
-        assert_eq!(shape_of(ty).unwrap()[1].0.as_ref(), "b");
-        assert!(shape_of(SqlType::of(oid::RECORD)).is_none());
+        assert_eq!(tuple_desc_of(ty).unwrap()[1].0.as_ref(), "b");
+        assert!(tuple_desc_of(SqlType::of(oid::RECORD)).is_none());
         let value = record(vec![Datum::Int4(1), Datum::text("a \"b\"")]);
         assert_eq!(style_free(&value, ty), "(1,\"a \"\"b\"\"\")");
         assert_eq!(

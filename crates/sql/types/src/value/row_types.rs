@@ -5,7 +5,7 @@
 //! these types, so the log holds the numbers: they never change.
 
 use super::types::Oid;
-use super::user::Class;
+use super::user::UserTypeClass;
 
 /// Row types of users' relations begin here: twice the relation's OID behind it.
 pub(super) const FIRST_ROW_TYPE: Oid = 1 << 30;
@@ -65,11 +65,11 @@ pub fn relation_of_row_type(oid: Oid) -> Option<Oid> {
 
 /// The kind of a row type by its OID; `None` if it is none.
 #[inline]
-pub(super) fn class(oid: Oid) -> Option<Class> {
+pub(super) fn class(oid: Oid) -> Option<UserTypeClass> {
     match oid {
         OF_VIEWS..OF_CATALOGS_END | FIRST_ROW_TYPE..ROW_TYPES_END => Some(match oid & 1 {
-            0 => Class::Composite,
-            _ => Class::Array,
+            0 => UserTypeClass::Composite,
+            _ => UserTypeClass::Array,
         }),
         _ => None,
     }

@@ -63,7 +63,7 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
         }
         Datum::Numeric(n) => encode_numeric(n, out),
         Datum::Jsonb(j) => out.extend_from_slice(j.bytes()),
-        Datum::Enum(v) => out.extend_from_slice(&v.place.to_le_bytes()),
+        Datum::Enum(v) => out.extend_from_slice(&v.ordinal.to_le_bytes()),
         Datum::Inet(v) => {
             out.push(v.bits);
             out.extend_from_slice(&v.bytes());
@@ -319,25 +319,25 @@ fn decode_multirange(ty: Oid, b: &[u8]) -> Result<Datum> {
 }
 
 /// Nothing is being read from now on; how many records that was in.
-pub(super) fn set_nesting_aside() -> usize {
+pub(super) fn save_nesting() -> usize {
     NESTED.replace(0)
 }
 
 /// As before.
-pub(super) fn put_nesting_back(nested: usize) {
+pub(super) fn restore_nesting(nested: usize) {
     NESTED.set(nested);
 }
 
 /// Reads what lies in another; one that lies in too many is damaged.
 fn nested(ty: Oid, read: impl FnOnce() -> Result<Datum>) -> Result<Datum> {
-    struct Up;
-    impl Drop for Up {
+    struct NestingGuard;
+    impl Drop for NestingGuard {
         fn drop(&mut self) {
             NESTED.set(NESTED.get().saturating_sub(1));
         }
     }
     NESTED.set(NESTED.get() + 1);
-    let _up = Up;
+    let _up = NestingGuard;
     match NESTED.get() > NESTED_MAX {
         true => Err(damaged(ty)),
         false => read(),
@@ -472,7 +472,7 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
         }
         _ if user::is_enum(ty) => Datum::Enum(EnumValue {
             ty,
-            place: u64::from_le_bytes(fixed(ty, b)?),
+            ordinal: u64::from_le_bytes(fixed(ty, b)?),
         }),
         _ if record::is_record(ty) => decode_record(ty, b)?,
         _ if range::is_range(ty) || ty == oid::ANYRANGE => decode_range(ty, b)?,
@@ -543,7 +543,7 @@ fn decode_array(ty: Oid, b: &[u8]) -> Result<Datum> {
 fn stored_label(ty: Oid, stored: &[u8]) -> Result<Arc<str>> {
     user::known_label(EnumValue {
         ty,
-        place: u64::from_le_bytes(fixed(ty, stored)?),
+        ordinal: u64::from_le_bytes(fixed(ty, stored)?),
     })
 }
 

@@ -23,7 +23,7 @@ use super::{
 };
 use super::{snapshot, tid};
 use crate::error::{Result, SqlError};
-use crate::search::{query, reading, vector};
+use crate::search::{query, query_parser, vector};
 use crate::value::IoContext;
 use crate::xml;
 use jiff::tz::TimeZone;
@@ -308,7 +308,7 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn IoContext>) -> Result<Datu
         }
         oid::BYTEA => bytea(text)?,
         oid::TSVECTOR => vector::parse(text)?,
-        oid::TSQUERY => reading::input(text)?,
+        oid::TSQUERY => query_parser::input(text)?,
         oid::CHAR => Datum::Char(char_input(text)),
         oid::DATE => Datum::Date(datetime::parse_date(text, cx)?),
         oid::TIME => Datum::Time(datetime::parse_time(text, cx)?),
@@ -571,7 +571,7 @@ fn write(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
         // A label that is not known is shown as what it is, a number.
         Datum::Enum(v) => match user::label(*v) {
             Some(label) => out.extend_from_slice(label.as_bytes()),
-            None => out.extend_from_slice(format!("({})", v.place).as_bytes()),
+            None => out.extend_from_slice(format!("({})", v.ordinal).as_bytes()),
         },
         // What may be long is appended in steps.
         Datum::Text(_)

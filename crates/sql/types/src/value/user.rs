@@ -3,9 +3,9 @@
 //!
 //! Owns: [`UserTypes`], a catalog's list of them, and the scope: which list, and which search path, the running
 //! statement sees. Most code that handles values knows a type by its OID alone, so what it must know without asking
-//! stands in the OID itself: the lowest three bits of a user's type say what kind it is ([`Class`]), and the array over
-//! a type has the next number. Names and labels are asked from the scope: a session sets it whenever it looks at its
-//! catalog, and [`scoped`] keeps those of sessions that share a thread apart.
+//! stands in the OID itself: the lowest three bits of a user's type say what kind it is ([`UserTypeClass`]), and the
+//! array over a type has the next number. Names and labels are asked from the scope: a session sets it whenever it
+//! looks at its catalog, and [`scoped`] keeps those of sessions that share a thread apart.
 //!
 //! An enum's value is its label's *place*: a number that orders the labels of its type and never changes, however
 //! labels are renamed or come between others. So rows and index keys hold it, order by it, and need no catalog. Places
@@ -27,18 +27,18 @@ mod registry;
 mod rows;
 mod scope;
 
-pub use labels::{enum_input, first_place, known_label, label, place_between, usable};
+pub use labels::{enum_input, first_ordinal, known_label, label, ordinal_between, usable};
 pub use registry::{Extension, UserTypes};
-pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unasked, row_with_domains};
+pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unchecked_domains, row_with_domains};
 use scope::{SCOPE, types};
 pub use scope::{
-    Scoped, base_type, declared_shape, domain_in, enter, exists, get, scoped, search, searched,
-    searching, shape, with, with_lookup,
+    Scoped, base_type, declared_tuple_desc, domain_in, enter, exists, get, scoped, search,
+    searched, searching, tuple_desc, with, with_lookup,
 };
 
 use super::info;
 use super::names::quote_identifier;
-use super::record::Shape;
+use super::record::TupleDesc;
 use super::row_types::{self, FIRST_ROW_TYPE};
 pub use super::row_types::{relation_of_row_type, row_type_of};
 use super::types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
@@ -51,7 +51,7 @@ const CLASS_BITS: Oid = 7;
 
 /// Kinds of a user's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum UserTypeClass {
     /// An enum; its array has the next OID.
     Enum,
     /// An array over the type with the OID before.
@@ -87,45 +87,45 @@ pub const MULTIRANGE_STEP: Oid = 8;
 
 /// The kind of a type by its OID; `None` for built-in types.
 #[inline]
-pub fn class(oid: Oid) -> Option<Class> {
+pub fn class(oid: Oid) -> Option<UserTypeClass> {
     if oid < FIRST_EXTENSION_OID {
         return row_types::class(oid);
     }
     if oid < FIRST_USER_OID {
         return match oid {
-            oid::CITEXT | oid::HSTORE => Some(Class::Base),
-            oid::CITEXT_ARRAY | oid::HSTORE_ARRAY => Some(Class::Array),
+            oid::CITEXT | oid::HSTORE => Some(UserTypeClass::Base),
+            oid::CITEXT_ARRAY | oid::HSTORE_ARRAY => Some(UserTypeClass::Array),
             _ => None,
         };
     }
     if oid >= FIRST_ROW_TYPE {
-        return Some(row_types::class(oid).unwrap_or(Class::Other));
+        return Some(row_types::class(oid).unwrap_or(UserTypeClass::Other));
     }
     Some(match oid & CLASS_BITS {
-        ENUM_BITS => Class::Enum,
-        DOMAIN_BITS => Class::Domain,
-        COMPOSITE_BITS => Class::Composite,
-        RANGE_BITS if oid & MULTIRANGE_STEP == 0 => Class::Range,
-        RANGE_BITS => Class::Multirange,
-        _ => Class::Array,
+        ENUM_BITS => UserTypeClass::Enum,
+        DOMAIN_BITS => UserTypeClass::Domain,
+        COMPOSITE_BITS => UserTypeClass::Composite,
+        RANGE_BITS if oid & MULTIRANGE_STEP == 0 => UserTypeClass::Range,
+        RANGE_BITS => UserTypeClass::Multirange,
+        _ => UserTypeClass::Array,
     })
 }
 
 /// True for enums.
 #[inline]
 pub fn is_enum(oid: Oid) -> bool {
-    class(oid) == Some(Class::Enum)
+    class(oid) == Some(UserTypeClass::Enum)
 }
 
 /// The type that was made, to which a type belongs: the element of an array, the range of a multirange.
 #[inline]
 pub fn made(oid: Oid) -> Oid {
     let element = match class(oid) {
-        Some(Class::Array) => oid - 1,
+        Some(UserTypeClass::Array) => oid - 1,
         _ => oid,
     };
     match class(element) {
-        Some(Class::Multirange) => element - MULTIRANGE_STEP,
+        Some(UserTypeClass::Multirange) => element - MULTIRANGE_STEP,
         _ => element,
     }
 }
@@ -137,7 +137,7 @@ pub fn of_users(oid: Oid) -> Option<Oid> {
 
 /// The type of the bounds of a user's range, as the running statement sees it.
 pub(super) fn range_subtype(range: Oid) -> Option<Oid> {
-    if class(range) != Some(Class::Range) {
+    if class(range) != Some(UserTypeClass::Range) {
         return None;
     }
     SCOPE.with_borrow(|scope| Some(scope.types.get(range)?.range()?.subtype))
@@ -146,7 +146,7 @@ pub(super) fn range_subtype(range: Oid) -> Option<Oid> {
 /// True for composite types and the types of relations' rows.
 #[inline]
 pub fn is_composite(oid: Oid) -> bool {
-    class(oid) == Some(Class::Composite)
+    class(oid) == Some(UserTypeClass::Composite)
 }
 
 /// A value of an enum.
@@ -155,7 +155,7 @@ pub struct EnumValue {
     /// Which enum.
     pub ty: Oid,
     /// The label's place.
-    pub place: u64,
+    pub ordinal: u64,
 }
 
 /// A label of an enum.
@@ -164,7 +164,7 @@ pub struct Label {
     /// `pg_enum.oid`
     pub oid: Oid,
     /// What values hold.
-    pub place: u64,
+    pub ordinal: u64,
     /// `enumsortorder`, as PostgreSQL would have it.
     pub sort: f32,
     /// `enumlabel`
@@ -233,7 +233,7 @@ pub struct Composite {
     pub numbers: i16,
     /// The fields there are.
     pub attributes: Vec<Attribute>,
-    shape: Shape,
+    shape: TupleDesc,
 }
 
 impl Composite {
@@ -255,9 +255,9 @@ impl Composite {
 struct RowType {
     schema_name: String,
     name: String,
-    shape: Shape,
+    shape: TupleDesc,
     /// The same with the domains that columns are declared as, if any is: who makes a row asks these.
-    declared: Option<Shape>,
+    declared: Option<TupleDesc>,
 }
 
 /// What a range is.
@@ -365,15 +365,15 @@ impl UserType {
         settled
     }
 
-    fn label_at(&self, place: u64) -> Option<&Label> {
+    fn label_at(&self, ordinal: u64) -> Option<&Label> {
         let labels = self.labels();
-        let at = labels.binary_search_by_key(&place, |l| l.place).ok()?;
+        let at = labels.binary_search_by_key(&ordinal, |l| l.ordinal).ok()?;
         labels.get(at)
     }
 }
 
 thread_local! {
-    /// Types are spelled by number: see [`numbered`].
+    /// Types are spelled by number: see [`with_numbered_types`].
     static BY_NUMBER: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -381,24 +381,24 @@ thread_local! {
 const NUMBER_MARK: char = '\u{2}';
 
 /// Types are spelled as they are named from now on; whether they were spelled by number.
-pub(super) fn set_spelling_aside() -> bool {
+pub(super) fn save_spelling() -> bool {
     BY_NUMBER.replace(false)
 }
 
 /// As before.
-pub(super) fn put_spelling_back(by_number: bool) {
+pub(super) fn restore_spelling(by_number: bool) {
     BY_NUMBER.set(by_number);
 }
 
 /// Runs something that spells users' types by number: texts that the catalog keeps are true whatever is renamed.
-pub fn numbered<T>(run: impl FnOnce() -> T) -> T {
-    struct Back(bool);
-    impl Drop for Back {
+pub fn with_numbered_types<T>(run: impl FnOnce() -> T) -> T {
+    struct SpellingGuard(bool);
+    impl Drop for SpellingGuard {
         fn drop(&mut self) {
             BY_NUMBER.set(self.0);
         }
     }
-    let _back = Back(BY_NUMBER.replace(true));
+    let _back = SpellingGuard(BY_NUMBER.replace(true));
     run()
 }
 
@@ -494,7 +494,7 @@ pub fn find_text(text: &str) -> Result<Option<Oid>> {
         _ => None,
     };
     Ok(found.map(|found| match (array, class(found)) {
-        (true, Some(Class::Array | Class::Other) | None) => found,
+        (true, Some(UserTypeClass::Array | UserTypeClass::Other) | None) => found,
         (true, Some(_)) => found + 1,
         _ => found,
     }))
@@ -555,7 +555,7 @@ mod tests {
     fn mood() -> Arc<UserTypes> {
         let label = |index: usize, name: &str| Label {
             oid: 20_000 + index as Oid,
-            place: first_place(index),
+            ordinal: first_ordinal(index),
             sort: index as f32 + 1.0,
             name: Arc::from(name),
             fresh: index == 2,
@@ -574,16 +574,16 @@ mod tests {
 
     #[test]
     fn places_between_keep_their_order() {
-        let mut places: Vec<u64> = (0..3).map(first_place).collect();
+        let mut places: Vec<u64> = (0..3).map(first_ordinal).collect();
         // Before the second label, forty times in the narrowest gap.
         for _ in 0..40 {
-            let new = place_between(Some(places[0]), Some(places[1])).unwrap();
+            let new = ordinal_between(Some(places[0]), Some(places[1])).unwrap();
             places.insert(1, new);
         }
         assert!(places.is_sorted_by(|a, b| a < b));
-        assert_eq!(place_between(Some(places[0]), Some(places[1])), None);
-        assert!(place_between(None, Some(places[0])).unwrap() < places[0]);
-        assert!(place_between(places.last().copied(), None).unwrap() > *places.last().unwrap());
+        assert_eq!(ordinal_between(Some(places[0]), Some(places[1])), None);
+        assert!(ordinal_between(None, Some(places[0])).unwrap() < places[0]);
+        assert!(ordinal_between(places.last().copied(), None).unwrap() > *places.last().unwrap());
     }
 
     #[test]
@@ -596,7 +596,8 @@ mod tests {
             search(&Rc::from(["public".to_owned()]));
             assert_eq!(find_text("mood[]").unwrap(), Some(16_393));
             assert_eq!(info::format_type_bare(16_392), "mood");
-            let stored = numbered(|| format!("'ok'::{}", info::format_type_bare(16_393)));
+            let stored =
+                with_numbered_types(|| format!("'ok'::{}", info::format_type_bare(16_393)));
             assert!(names_type(&stored, 16_392) && !names_type(&stored, 16_400));
             assert_eq!(shown(&stored), "'ok'::mood[]");
             let Datum::Enum(ok) = enum_input(16_392, "ok").unwrap() else {

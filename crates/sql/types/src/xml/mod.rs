@@ -8,49 +8,49 @@
 //! for is bounded, as is how deep
 //! elements are nested; trees are charged as they grow; every loop over a text looks for interrupts.
 //!
-//! Markup is found by `quick-xml`; what makes it well-formed is judged here, because that library takes more than XML.
+//! Markup is found by `quick-xml`; what makes it well-formed is checked here, because that library takes more than XML.
 
 mod declaration;
 mod dtd;
 mod names;
 mod read;
 mod tree;
-mod uses;
 mod write;
+mod xml_type;
 pub mod xpath;
 
 pub use declaration::Declaration;
 pub use names::{is_char, is_name_char, is_name_start};
 pub use tree::{NodeId, Tree};
-pub use uses::{
+pub use write::{node_text, quoted};
+pub use xml_type::{
     XmlOption, admitted, check, escaped, is_well_formed, no_document, not_of_kind, received, sent,
     shown,
 };
-pub use write::{node_text, quoted};
 
 use crate::error::SqlError;
 
 /// What XML's reader stops at.
 #[derive(Debug)]
-pub enum XmlFault {
+pub enum XmlError {
     /// The text is not well-formed: in which line, and what is wrong.
     Malformed(usize, String),
     /// Anything else: an interrupt, no memory.
     Failed(SqlError),
 }
 
-impl From<SqlError> for XmlFault {
-    fn from(error: SqlError) -> XmlFault {
-        XmlFault::Failed(error)
+impl From<SqlError> for XmlError {
+    fn from(error: SqlError) -> XmlError {
+        XmlError::Failed(error)
     }
 }
 
-impl XmlFault {
+impl XmlError {
     /// The error that tells of it.
     pub fn told(self, code: logstead_types::SqlState, message: &str) -> SqlError {
         match self {
-            XmlFault::Failed(error) => error,
-            XmlFault::Malformed(line, what) => {
+            XmlError::Failed(error) => error,
+            XmlError::Malformed(line, what) => {
                 SqlError::new(code, message).detail(format!("line {line}: {what}"))
             }
         }

@@ -4,10 +4,10 @@
 
 use super::dtd::{Dtd, Entity, character};
 use super::names::{after_space, is_space, leading_name};
-use super::{Declaration, XmlFault};
+use super::{Declaration, XmlError};
 use crate::error::Result as SqlResult;
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::{Room, STRIDE_BYTES};
+use crate::value::build::{MemoryReservation, STRIDE_BYTES};
 use quick_xml::events::Event;
 use quick_xml::reader::Reader as Markup;
 use std::borrow::Cow;
@@ -28,46 +28,46 @@ pub(super) trait Sink<'a> {
     /// Whether it wants values, not only their being right.
     const BUILDS: bool;
 
-    fn start(&mut self, name: Cow<'a, str>) -> Result<(), XmlFault>;
-    fn attribute(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) -> Result<(), XmlFault>;
+    fn start(&mut self, name: Cow<'a, str>) -> Result<(), XmlError>;
+    fn attribute(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) -> Result<(), XmlError>;
     /// The attributes of the element that was started have all been told. What is wrong with its namespaces, if it
     /// cares for them.
-    fn started(&mut self) -> Result<Option<String>, XmlFault>;
-    fn end(&mut self) -> Result<(), XmlFault>;
-    fn text(&mut self, text: Cow<'a, str>) -> Result<(), XmlFault>;
-    fn cdata(&mut self, text: Cow<'a, str>) -> Result<(), XmlFault>;
-    fn comment(&mut self, text: Cow<'a, str>) -> Result<(), XmlFault>;
-    fn instruction(&mut self, target: Cow<'a, str>, content: Cow<'a, str>) -> Result<(), XmlFault>;
+    fn started(&mut self) -> Result<Option<String>, XmlError>;
+    fn end(&mut self) -> Result<(), XmlError>;
+    fn text(&mut self, text: Cow<'a, str>) -> Result<(), XmlError>;
+    fn cdata(&mut self, text: Cow<'a, str>) -> Result<(), XmlError>;
+    fn comment(&mut self, text: Cow<'a, str>) -> Result<(), XmlError>;
+    fn instruction(&mut self, target: Cow<'a, str>, content: Cow<'a, str>) -> Result<(), XmlError>;
 }
 
 /// Wants to know that it is well-formed only.
-pub(super) struct Judge;
+pub(super) struct WellFormednessCheck;
 
-impl<'a> Sink<'a> for Judge {
+impl<'a> Sink<'a> for WellFormednessCheck {
     const BUILDS: bool = false;
 
-    fn start(&mut self, _: Cow<'a, str>) -> Result<(), XmlFault> {
+    fn start(&mut self, _: Cow<'a, str>) -> Result<(), XmlError> {
         Ok(())
     }
-    fn attribute(&mut self, _: Cow<'a, str>, _: Cow<'a, str>) -> Result<(), XmlFault> {
+    fn attribute(&mut self, _: Cow<'a, str>, _: Cow<'a, str>) -> Result<(), XmlError> {
         Ok(())
     }
-    fn started(&mut self) -> Result<Option<String>, XmlFault> {
+    fn started(&mut self) -> Result<Option<String>, XmlError> {
         Ok(None)
     }
-    fn end(&mut self) -> Result<(), XmlFault> {
+    fn end(&mut self) -> Result<(), XmlError> {
         Ok(())
     }
-    fn text(&mut self, _: Cow<'a, str>) -> Result<(), XmlFault> {
+    fn text(&mut self, _: Cow<'a, str>) -> Result<(), XmlError> {
         Ok(())
     }
-    fn cdata(&mut self, _: Cow<'a, str>) -> Result<(), XmlFault> {
+    fn cdata(&mut self, _: Cow<'a, str>) -> Result<(), XmlError> {
         Ok(())
     }
-    fn comment(&mut self, _: Cow<'a, str>) -> Result<(), XmlFault> {
+    fn comment(&mut self, _: Cow<'a, str>) -> Result<(), XmlError> {
         Ok(())
     }
-    fn instruction(&mut self, _: Cow<'a, str>, _: Cow<'a, str>) -> Result<(), XmlFault> {
+    fn instruction(&mut self, _: Cow<'a, str>, _: Cow<'a, str>) -> Result<(), XmlError> {
         Ok(())
     }
 }
@@ -95,7 +95,7 @@ pub(super) struct Reader<'a, 's, S> {
     /// What entities have come to.
     expanded_bytes: usize,
     entity_depth: usize,
-    room: Room,
+    room: MemoryReservation,
 }
 
 /// Reads a whole text.
@@ -103,7 +103,7 @@ pub(super) fn read<'a, S: Sink<'a>>(
     text: &'a str,
     form: Form,
     sink: &mut S,
-) -> Result<(), XmlFault> {
+) -> Result<(), XmlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader {
         sink,
@@ -113,7 +113,7 @@ pub(super) fn read<'a, S: Sink<'a>>(
         open: Vec::new(),
         expanded_bytes: 0,
         entity_depth: 0,
-        room: Room::default(),
+        room: MemoryReservation::default(),
     };
     reader.content(text, Cow::Borrowed, Some(form))
 }
@@ -143,8 +143,8 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
         1 + memchr::memchr_iter(b'\n', before).count()
     }
 
-    fn flaw<T>(&self, what: impl Into<String>) -> Result<T, XmlFault> {
-        Err(XmlFault::Malformed(self.line_of(self.place), what.into()))
+    fn flaw<T>(&self, what: impl Into<String>) -> Result<T, XmlError> {
+        Err(XmlError::Malformed(self.line_of(self.place), what.into()))
     }
 
     /// Content, or a whole document; `form` is none for what an entity stands for.
@@ -153,7 +153,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
         text: &'t str,
         lend: Lend<'t, 'a>,
         form: Option<Form>,
-    ) -> Result<(), XmlFault> {
+    ) -> Result<(), XmlError> {
         let outer = self.open.len();
         let is_document = form == Some(Form::Document);
         let (mut has_root, mut has_type) = (false, false);
@@ -276,7 +276,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// Text outside of the element of a document.
-    fn between(&self, raw: &str, has_root: bool) -> Result<(), XmlFault> {
+    fn between(&self, raw: &str, has_root: bool) -> Result<(), XmlError> {
         if after_space(raw).is_empty() {
             return Ok(());
         }
@@ -287,7 +287,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// What the library stops at: markup that does not end, for the most part.
-    fn unfinished(&self, rest: &str, error: &quick_xml::Error) -> Result<(), XmlFault> {
+    fn unfinished(&self, rest: &str, error: &quick_xml::Error) -> Result<(), XmlError> {
         use quick_xml::errors::{IllFormedError, SyntaxError};
         match error {
             quick_xml::Error::IllFormed(IllFormedError::UnclosedReference) => {
@@ -327,7 +327,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// The declaration at the beginning of a document.
-    fn declaration(&self, text: &str) -> Result<(), XmlFault> {
+    fn declaration(&self, text: &str) -> Result<(), XmlError> {
         let Some((found, _)) = Declaration::parse(text) else {
             return self.flaw("parsing XML declaration: '?>' expected");
         };
@@ -346,7 +346,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// All characters of a part of the text are ones of XML.
-    fn characters(&self, text: &str, what: &str) -> Result<(), XmlFault> {
+    fn characters(&self, text: &str, what: &str) -> Result<(), XmlError> {
         let control = |b: &u8| *b < b' ' && !is_space(*b);
         for part in text.as_bytes().chunks(STRIDE_BYTES) {
             check_for_interrupts()?;
@@ -362,7 +362,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
         Ok(())
     }
 
-    fn instruction<'t>(&mut self, raw: &'t str, lend: Lend<'t, 'a>) -> Result<(), XmlFault> {
+    fn instruction<'t>(&mut self, raw: &'t str, lend: Lend<'t, 'a>) -> Result<(), XmlError> {
         let Some(inside) = between(raw, "<?", "?>") else {
             return self.flaw("xmlParsePI : no target name");
         };
@@ -391,7 +391,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// A tag, without its brackets.
-    fn tag<'t>(&mut self, inside: &'t str, lend: Lend<'t, 'a>) -> Result<(), XmlFault> {
+    fn tag<'t>(&mut self, inside: &'t str, lend: Lend<'t, 'a>) -> Result<(), XmlError> {
         let name = leading_name(inside);
         if name.is_empty() {
             return self.flaw("StartTag: invalid element name");
@@ -462,7 +462,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
         &mut self,
         raw: &'t str,
         lend: Lend<'t, 'a>,
-    ) -> Result<Cow<'a, str>, XmlFault> {
+    ) -> Result<Cow<'a, str>, XmlError> {
         if raw.contains('<') {
             return self.flaw("Unescaped '<' not allowed in attributes values");
         }
@@ -475,7 +475,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
         Ok(Cow::Owned(value))
     }
 
-    fn expanded_value(&mut self, raw: &str, value: &mut String) -> Result<(), XmlFault> {
+    fn expanded_value(&mut self, raw: &str, value: &mut String) -> Result<(), XmlError> {
         let mut rest = raw;
         loop {
             let (plain, reference) = match rest.split_once('&') {
@@ -518,7 +518,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// What a reference stands for that is one character by itself.
-    fn character_of(&self, name: &str) -> Result<Option<char>, XmlFault> {
+    fn character_of(&self, name: &str) -> Result<Option<char>, XmlError> {
         if name.starts_with('#') {
             return match character(name) {
                 Some(c) => Ok(Some(c)),
@@ -536,7 +536,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// The entity of a name; none if it may be declared where nobody reads.
-    fn entity(&self, name: &str) -> Result<Option<Entity>, XmlFault> {
+    fn entity(&self, name: &str) -> Result<Option<Entity>, XmlError> {
         if name.is_empty() || leading_name(name) != name {
             return self.flaw(match leading_name(name) {
                 "" => "xmlParseEntityRef: no name",
@@ -554,7 +554,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// Counts what an entity comes to, before it is put in its place.
-    fn expand(&mut self, name: &str, text: &str) -> Result<(), XmlFault> {
+    fn expand(&mut self, name: &str, text: &str) -> Result<(), XmlError> {
         self.entity_depth += 1;
         self.expanded_bytes += text.len() + name.len();
         if self.entity_depth > ENTITY_DEPTH_MAX
@@ -565,7 +565,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
         Ok(())
     }
 
-    fn reference<'t>(&mut self, name: &'t str, _: Lend<'t, 'a>) -> Result<(), XmlFault> {
+    fn reference<'t>(&mut self, name: &'t str, _: Lend<'t, 'a>) -> Result<(), XmlError> {
         if let Some(c) = self.character_of(name)? {
             return match S::BUILDS {
                 true => self.sink.text(Cow::Owned(c.to_string())),

@@ -5,9 +5,9 @@
 //! numbers up to its `end`.
 
 use super::read::{Form, Sink, read};
-use super::{Declaration, XmlFault};
+use super::{Declaration, XmlError};
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::Room;
+use crate::value::build::MemoryReservation;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub(super) const NONE: NodeId = u32::MAX;
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Root,
     Element,
     /// A declaration of a namespace: the name is the prefix, the value its URI.
@@ -33,7 +33,7 @@ pub(super) enum Kind {
 
 #[derive(Debug)]
 pub(super) struct Node<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: NodeKind,
     /// As it is written, prefix included.
     pub(super) name: Cow<'a, str>,
     pub(super) value: Cow<'a, str>,
@@ -53,8 +53,8 @@ pub(super) struct Node<'a> {
 #[derive(Debug)]
 pub struct Tree<'a> {
     pub(super) nodes: Vec<Node<'a>>,
-    room: Room,
-    texts: Room,
+    room: MemoryReservation,
+    texts: MemoryReservation,
     text_bytes: usize,
 }
 
@@ -64,13 +64,13 @@ const XML_NAMESPACE: &str = "http://www.w3.org/XML/1998/namespace";
 impl<'a> Tree<'a> {
     /// The tree of a value, which has to be a document. Its declaration is of no interest: it may name an encoding
     /// that the text has no more.
-    pub fn of(text: &'a str) -> Result<Tree<'a>, XmlFault> {
+    pub fn of(text: &'a str) -> Result<Tree<'a>, XmlError> {
         let len = Declaration::parse(text).map_or(0, |(_, len)| len);
         let mut builder = Builder {
             tree: Tree {
                 nodes: Vec::new(),
-                room: Room::default(),
-                texts: Room::default(),
+                room: MemoryReservation::default(),
+                texts: MemoryReservation::default(),
                 text_bytes: 0,
             },
             open: Vec::new(),
@@ -78,13 +78,13 @@ impl<'a> Tree<'a> {
             declared: Vec::new(),
             scopes: Vec::new(),
             scope_bytes: 0,
-            scope_room: Room::default(),
+            scope_room: MemoryReservation::default(),
         };
-        builder.push(Kind::Root, Cow::Borrowed(""), Cow::Borrowed(""))?;
+        builder.push(NodeKind::Root, Cow::Borrowed(""), Cow::Borrowed(""))?;
         builder.open.push(0);
         builder.scope.insert(Cow::Borrowed("xml"), 1);
         builder.push(
-            Kind::Namespace,
+            NodeKind::Namespace,
             Cow::Borrowed("xml"),
             Cow::Borrowed(XML_NAMESPACE),
         )?;
@@ -105,7 +105,7 @@ impl<'a> Tree<'a> {
         &self.nodes[id as usize]
     }
 
-    pub(super) fn kind(&self, id: NodeId) -> Kind {
+    pub(super) fn kind(&self, id: NodeId) -> NodeKind {
         self.node(id).kind
     }
 
@@ -120,10 +120,14 @@ impl<'a> Tree<'a> {
     }
 
     /// The attributes of an element, or the namespaces that it declares.
-    pub(super) fn of_kind(&self, element: NodeId, wanted: Kind) -> impl Iterator<Item = NodeId> {
+    pub(super) fn of_kind(
+        &self,
+        element: NodeId,
+        wanted: NodeKind,
+    ) -> impl Iterator<Item = NodeId> {
         let behind = element + 1..self.node(element).end;
         let own = behind.take_while(move |id| {
-            matches!(self.kind(*id), Kind::Attribute | Kind::Namespace)
+            matches!(self.kind(*id), NodeKind::Attribute | NodeKind::Namespace)
                 && self.node(*id).parent == element
         });
         own.filter(move |id| self.kind(*id) == wanted)
@@ -133,7 +137,9 @@ impl<'a> Tree<'a> {
     pub(super) fn local_name(&self, id: NodeId) -> &str {
         let name: &str = &self.node(id).name;
         match self.kind(id) {
-            Kind::Element | Kind::Attribute => name.split_once(':').map_or(name, |(_, l)| l),
+            NodeKind::Element | NodeKind::Attribute => {
+                name.split_once(':').map_or(name, |(_, l)| l)
+            }
             _ => name,
         }
     }
@@ -157,7 +163,7 @@ struct Builder<'a> {
     scopes: Vec<usize>,
     /// What the declarations take beside their nodes.
     scope_bytes: usize,
-    scope_room: Room,
+    scope_room: MemoryReservation,
 }
 
 /// What a declaration takes in `scope` and `declared`, beside its prefix; both may be half empty.
@@ -180,17 +186,17 @@ fn is_uri(text: &str) -> bool {
 impl<'a> Builder<'a> {
     fn push(
         &mut self,
-        kind: Kind,
+        kind: NodeKind,
         name: Cow<'a, str>,
         value: Cow<'a, str>,
-    ) -> Result<NodeId, XmlFault> {
+    ) -> Result<NodeId, XmlError> {
         let tree = &mut self.tree;
         tree.text_bytes += owned_bytes(&name) + owned_bytes(&value);
         tree.texts.hold(tree.text_bytes)?;
         tree.room.reserve(&mut tree.nodes, 1)?;
         let id = tree.len();
         if id == NONE {
-            return Err(XmlFault::Malformed(1, "too many nodes".to_owned()));
+            return Err(XmlError::Malformed(1, "too many nodes".to_owned()));
         }
         tree.nodes.push(Node {
             kind,
@@ -210,10 +216,10 @@ impl<'a> Builder<'a> {
     /// Another child of the element that is open.
     fn child(
         &mut self,
-        kind: Kind,
+        kind: NodeKind,
         name: Cow<'a, str>,
         value: Cow<'a, str>,
-    ) -> Result<NodeId, XmlFault> {
+    ) -> Result<NodeId, XmlError> {
         let id = self.push(kind, name, value)?;
         let parent = self.tree.node(id).parent;
         if let Some(parent) = self.tree.nodes.get_mut(parent as usize) {
@@ -233,11 +239,11 @@ impl<'a> Builder<'a> {
     }
 
     /// The declarations among the attributes of the element hold from now on; what is wrong with one.
-    fn declare(&mut self, element: NodeId) -> Result<Option<String>, XmlFault> {
+    fn declare(&mut self, element: NodeId) -> Result<Option<String>, XmlError> {
         for id in element + 1..self.tree.len() {
             check_for_interrupts()?;
             let node = self.tree.node(id);
-            if node.kind != Kind::Namespace {
+            if node.kind != NodeKind::Namespace {
                 continue;
             }
             let (prefix, uri) = (node.name.clone(), node.value.clone());
@@ -263,14 +269,14 @@ impl<'a> Builder<'a> {
 impl<'a> Sink<'a> for Builder<'a> {
     const BUILDS: bool = true;
 
-    fn start(&mut self, name: Cow<'a, str>) -> Result<(), XmlFault> {
-        let id = self.child(Kind::Element, name, Cow::Borrowed(""))?;
+    fn start(&mut self, name: Cow<'a, str>) -> Result<(), XmlError> {
+        let id = self.child(NodeKind::Element, name, Cow::Borrowed(""))?;
         self.open.push(id);
         self.scopes.push(self.declared.len());
         Ok(())
     }
 
-    fn attribute(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) -> Result<(), XmlFault> {
+    fn attribute(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) -> Result<(), XmlError> {
         let prefix = match &*name {
             "xmlns" => Some(""),
             name => name.strip_prefix("xmlns:"),
@@ -278,16 +284,16 @@ impl<'a> Sink<'a> for Builder<'a> {
         let id = match prefix {
             Some(prefix) => {
                 let prefix = Cow::Owned(prefix.to_owned());
-                self.push(Kind::Namespace, prefix, value)?
+                self.push(NodeKind::Namespace, prefix, value)?
             }
-            None => self.push(Kind::Attribute, name, value)?,
+            None => self.push(NodeKind::Attribute, name, value)?,
         };
         // What is within the element begins behind it.
         self.tree.nodes[id as usize].end = id + 1;
         Ok(())
     }
 
-    fn started(&mut self) -> Result<Option<String>, XmlFault> {
+    fn started(&mut self) -> Result<Option<String>, XmlError> {
         let element = self.open.last().copied().unwrap_or(0);
         if let Some(wrong) = self.declare(element)? {
             return Ok(Some(wrong));
@@ -295,7 +301,7 @@ impl<'a> Sink<'a> for Builder<'a> {
         for id in element..self.tree.len() {
             check_for_interrupts()?;
             let node = self.tree.node(id);
-            if node.kind == Kind::Namespace {
+            if node.kind == NodeKind::Namespace {
                 continue;
             }
             let prefix = node.name.split_once(':').map(|(prefix, _)| prefix);
@@ -305,7 +311,7 @@ impl<'a> Sink<'a> for Builder<'a> {
                     None => {
                         let local = self.tree.local_name(id);
                         return Ok(Some(match node.kind {
-                            Kind::Element => {
+                            NodeKind::Element => {
                                 format!("Namespace prefix {prefix} on {local} is not defined")
                             }
                             _ => format!(
@@ -315,7 +321,7 @@ impl<'a> Sink<'a> for Builder<'a> {
                         }));
                     }
                 },
-                (None, Kind::Element) => self.declaration("").unwrap_or(NONE),
+                (None, NodeKind::Element) => self.declaration("").unwrap_or(NONE),
                 (None, _) => NONE,
             };
             self.tree.nodes[id as usize].namespace = found;
@@ -323,7 +329,7 @@ impl<'a> Sink<'a> for Builder<'a> {
         Ok(None)
     }
 
-    fn end(&mut self) -> Result<(), XmlFault> {
+    fn end(&mut self) -> Result<(), XmlError> {
         let end = self.tree.len();
         if let Some(id) = self.open.pop() {
             self.tree.nodes[id as usize].end = end;
@@ -343,12 +349,12 @@ impl<'a> Sink<'a> for Builder<'a> {
         Ok(())
     }
 
-    fn text(&mut self, text: Cow<'a, str>) -> Result<(), XmlFault> {
+    fn text(&mut self, text: Cow<'a, str>) -> Result<(), XmlError> {
         let parent = self.open.last().copied().unwrap_or(0);
         let last = self.tree.node(parent).last;
         // Characters that references stand for are part of the text around them.
         if let Some(node) = self.tree.nodes.get_mut(last as usize)
-            && node.kind == Kind::Text
+            && node.kind == NodeKind::Text
         {
             let before = owned_bytes(&node.value);
             node.value.to_mut().push_str(&text);
@@ -356,19 +362,22 @@ impl<'a> Sink<'a> for Builder<'a> {
             self.tree.texts.hold(self.tree.text_bytes)?;
             return Ok(());
         }
-        self.child(Kind::Text, Cow::Borrowed(""), text).map(|_| ())
-    }
-
-    fn cdata(&mut self, text: Cow<'a, str>) -> Result<(), XmlFault> {
-        self.child(Kind::CData, Cow::Borrowed(""), text).map(|_| ())
-    }
-
-    fn comment(&mut self, text: Cow<'a, str>) -> Result<(), XmlFault> {
-        self.child(Kind::Comment, Cow::Borrowed(""), text)
+        self.child(NodeKind::Text, Cow::Borrowed(""), text)
             .map(|_| ())
     }
 
-    fn instruction(&mut self, target: Cow<'a, str>, content: Cow<'a, str>) -> Result<(), XmlFault> {
-        self.child(Kind::Instruction, target, content).map(|_| ())
+    fn cdata(&mut self, text: Cow<'a, str>) -> Result<(), XmlError> {
+        self.child(NodeKind::CData, Cow::Borrowed(""), text)
+            .map(|_| ())
+    }
+
+    fn comment(&mut self, text: Cow<'a, str>) -> Result<(), XmlError> {
+        self.child(NodeKind::Comment, Cow::Borrowed(""), text)
+            .map(|_| ())
+    }
+
+    fn instruction(&mut self, target: Cow<'a, str>, content: Cow<'a, str>) -> Result<(), XmlError> {
+        self.child(NodeKind::Instruction, target, content)
+            .map(|_| ())
     }
 }

@@ -1,11 +1,11 @@
 //! Nodes as text, as libxml2 writes them for PostgreSQL.
 
 use super::escaped;
-use super::tree::{Kind, NONE, NodeId, Tree};
-use super::uses::escape;
+use super::tree::{NONE, NodeId, NodeKind, Tree};
+use super::xml_type::escape;
 use crate::error::Result;
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::{Builder, Room};
+use crate::value::build::{Builder, MemoryReservation};
 use std::collections::HashSet;
 
 /// An attribute's value in its quotes. `ascii`: other characters are written as references.
@@ -29,8 +29,8 @@ pub fn quoted(text: &str, ascii: bool, out: &mut Builder) -> Result<()> {
 pub fn node_text(tree: &Tree<'_>, id: NodeId, out: &mut Builder) -> Result<()> {
     let node = tree.node(id);
     match node.kind {
-        Kind::Attribute | Kind::Text => escaped(&node.value, out),
-        Kind::Root => {
+        NodeKind::Attribute | NodeKind::Text => escaped(&node.value, out),
+        NodeKind::Root => {
             out.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")?;
             for child in tree.children(id) {
                 markup(tree, child, NONE, false, out)?;
@@ -46,14 +46,14 @@ pub fn node_text(tree: &Tree<'_>, id: NodeId, out: &mut Builder) -> Result<()> {
 fn outer_namespaces(tree: &Tree<'_>, top: NodeId) -> Result<Vec<NodeId>> {
     let mut found: Vec<NodeId> = Vec::new();
     let mut known: HashSet<NodeId> = HashSet::new();
-    let mut room = Room::default();
+    let mut room = MemoryReservation::default();
     for id in top..tree.node(top).end {
         if id % 256 == 0 {
             check_for_interrupts()?;
         }
         let declared = tree.node(id).namespace;
         // The prefix `xml` needs no declaration.
-        if matches!(tree.kind(id), Kind::Element | Kind::Attribute)
+        if matches!(tree.kind(id), NodeKind::Element | NodeKind::Attribute)
             && declared != NONE
             && declared < top
             && declared > 1
@@ -86,18 +86,18 @@ fn markup(tree: &Tree<'_>, id: NodeId, top: NodeId, ascii: bool, out: &mut Build
     check_for_interrupts()?;
     let node = tree.node(id);
     match node.kind {
-        Kind::Text => text(&node.value, out),
-        Kind::CData => {
+        NodeKind::Text => text(&node.value, out),
+        NodeKind::CData => {
             out.push_str("<![CDATA[")?;
             out.push_str(&node.value)?;
             out.push_str("]]>")
         }
-        Kind::Comment => {
+        NodeKind::Comment => {
             out.push_str("<!--")?;
             out.push_str(&node.value)?;
             out.push_str("-->")
         }
-        Kind::Instruction => {
+        NodeKind::Instruction => {
             out.push_str("<?")?;
             out.push_str(&node.name)?;
             if !node.value.is_empty() {
@@ -106,10 +106,10 @@ fn markup(tree: &Tree<'_>, id: NodeId, top: NodeId, ascii: bool, out: &mut Build
             }
             out.push_str("?>")
         }
-        Kind::Element => {
+        NodeKind::Element => {
             out.push_byte(b'<')?;
             out.push_str(&node.name)?;
-            for id in tree.of_kind(id, Kind::Namespace) {
+            for id in tree.of_kind(id, NodeKind::Namespace) {
                 let declared = tree.node(id);
                 namespace(&declared.name, &declared.value, out)?;
             }
@@ -119,7 +119,7 @@ fn markup(tree: &Tree<'_>, id: NodeId, top: NodeId, ascii: bool, out: &mut Build
                     namespace(&declared.name, &declared.value, out)?;
                 }
             }
-            for id in tree.of_kind(id, Kind::Attribute) {
+            for id in tree.of_kind(id, NodeKind::Attribute) {
                 let attribute = tree.node(id);
                 out.push_byte(b' ')?;
                 out.push_str(&attribute.name)?;
@@ -137,7 +137,7 @@ fn markup(tree: &Tree<'_>, id: NodeId, top: NodeId, ascii: bool, out: &mut Build
             out.push_str(&node.name)?;
             out.push_byte(b'>')
         }
-        Kind::Attribute => text(&node.value, out),
-        Kind::Root | Kind::Namespace => Ok(()),
+        NodeKind::Attribute => text(&node.value, out),
+        NodeKind::Root | NodeKind::Namespace => Ok(()),
     }
 }

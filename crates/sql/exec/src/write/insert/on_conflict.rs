@@ -5,15 +5,15 @@
 //! Invariant: no row is updated twice by one statement.
 
 use super::super::{
-    Locked, Outcome, check_constraints, check_not_null, check_policies, encode_changed,
+    Outcome, TupleLockResult, check_constraints, check_not_null, check_policies, encode_changed,
     encode_full, exprs_of, lock_for_triggers, serialization_failure, unique_violation, without_key,
     write_failed,
 };
-use super::{InsertWriter, judge, judged_exprs, place};
-use crate::context::Cx;
+use super::{InsertWriter, check_policies_of, judged_exprs, place};
+use crate::context::ExecutorContext;
 use crate::eval::eval_in;
 use crate::stored;
-use crate::trigger::{self, Fired};
+use crate::trigger::{self, TriggeredRow};
 use crate::wait::Evaluated;
 use crate::wait::WaitReason;
 use logstead_engine::{Isolation, KeyKind, Row, RowRef, Table, WriteError};
@@ -32,10 +32,10 @@ impl InsertWriter {
         insert: &'a Insert,
         index: IndexId,
         rid: Rid,
-        cx: &mut Cx<'a>,
-    ) -> Result<Conflict<'a>> {
+        cx: &mut ExecutorContext<'a>,
+    ) -> Result<ConflictOutcome<'a>> {
         let Some(conflict) = &insert.conflict else {
-            return Ok(Conflict::Violation);
+            return Ok(ConflictOutcome::Violation);
         };
         let arbiters = &conflict.indexes;
         let mut found = (arbiters.is_empty()
@@ -54,17 +54,17 @@ impl InsertWriter {
                 let guard = txn.pin();
                 match txn.get(&storage, &bytes, &guard) {
                     Ok(row) => found = found.or(row.map(|row| row.rid)),
-                    Err(absent) => return Ok(Conflict::Wait(absent.into())),
+                    Err(absent) => return Ok(ConflictOutcome::Wait(absent.into())),
                 }
             }
         }
         let Some(rid) = found else {
-            return Ok(Conflict::Violation);
+            return Ok(ConflictOutcome::Violation);
         };
         let Some(update) = &conflict.update else {
             return self.do_nothing(insert, rid, cx);
         };
-        Ok(Conflict::Update(rid, update))
+        Ok(ConflictOutcome::Update(rid, update))
     }
 
     /// DO NOTHING about row `rid`, if that may be.
@@ -72,24 +72,24 @@ impl InsertWriter {
         &self,
         insert: &'a Insert,
         rid: Rid,
-        cx: &mut Cx<'a>,
-    ) -> Result<Conflict<'a>> {
+        cx: &mut ExecutorContext<'a>,
+    ) -> Result<ConflictOutcome<'a>> {
         // It must not rest on a row that a REPEATABLE READ snapshot cannot see; DO UPDATE finds out by itself.
         if cx.txn()?.isolation() == Isolation::ReadCommitted {
-            return Ok(Conflict::Nothing);
+            return Ok(ConflictOutcome::Nothing);
         }
         let table = cx.table(insert.table.storage)?;
         let txn = cx.txn()?;
         let guard = txn.pin();
         let newest = match txn.read(&table, rid, &guard) {
-            Ok(Some(_)) => return Ok(Conflict::Nothing),
+            Ok(Some(_)) => return Ok(ConflictOutcome::Nothing),
             Ok(None) => txn.read_newest(&table, rid, &guard),
             Err(absent) => Err(absent),
         };
         match newest {
             Ok(Some(row)) if !row.version.is_own() => Err(serialization_failure()),
-            Ok(_) => Ok(Conflict::Nothing),
-            Err(absent) => Ok(Conflict::Wait(absent.into())),
+            Ok(_) => Ok(ConflictOutcome::Nothing),
+            Err(absent) => Ok(ConflictOutcome::Wait(absent.into())),
         }
     }
 
@@ -99,7 +99,7 @@ impl InsertWriter {
         insert: &'a Insert,
         update: &'a ConflictUpdate,
         existing: &Row<'_>,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Evaluated<bool> {
         let relation = &insert.table;
         stored::decode_all(relation, existing.bytes, &mut self.joined)?;
@@ -111,7 +111,7 @@ impl InsertWriter {
             self.joined.push(Datum::Int8(number));
             self.joined.push(Datum::Int8(version.token()));
         }
-        if !crate::guarded::passes(&update.wanted, &self.joined, cx)? {
+        if !crate::security_quals::passes(&update.wanted, &self.joined, cx)? {
             return Ok(false);
         }
         self.updated.clear();
@@ -148,7 +148,7 @@ impl InsertWriter {
         update: &'a ConflictUpdate,
         table: &Arc<Table>,
         rid: Rid,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Option<Outcome>> {
         let outcome = self.update(insert, update, table, rid, cx)?;
         match &outcome {
@@ -175,7 +175,7 @@ impl InsertWriter {
         update: &'a ConflictUpdate,
         table: &Arc<Table>,
         rid: Rid,
-        cx: &mut Cx<'a>,
+        cx: &mut ExecutorContext<'a>,
     ) -> Result<Option<Outcome>> {
         let relation = &insert.table;
         loop {
@@ -200,11 +200,11 @@ impl InsertWriter {
             // Nobody else changes what triggers have seen.
             if triggers.is_some() && self.locked != Some(version) {
                 match lock_for_triggers(table, rid, existing.version, cx)? {
-                    Locked::Done => self.locked = Some(version),
-                    Locked::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
-                    Locked::Changed => continue,
-                    Locked::Gone => return Ok(None),
-                    Locked::Twice => return Err(second_time()),
+                    TupleLockResult::Done => self.locked = Some(version),
+                    TupleLockResult::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
+                    TupleLockResult::Changed => continue,
+                    TupleLockResult::Gone => return Ok(None),
+                    TupleLockResult::SelfModified => return Err(second_time()),
                 }
             }
             if self.computed != Some(version) {
@@ -235,16 +235,16 @@ impl InsertWriter {
                 let new = Some(&mut self.updated);
                 let event = TriggerEvent::Update;
                 match self.firing.row(triggers, event, Some(&old), new, cx)? {
-                    Fired::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
-                    Fired::Skipped => return cx.skip_row().map(Some),
-                    Fired::Goes => {}
+                    TriggeredRow::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
+                    TriggeredRow::Skipped => return cx.skip_row().map(Some),
+                    TriggeredRow::Proceed => {}
                 }
                 self.fired = Some(version);
             }
             if triggers.is_some() && self.judged != Some(version) {
                 let row = &mut self.updated;
                 let judged = self.judging.of(judged_exprs(insert), cx, |cx| {
-                    judge(insert, &update.policies, row, cx)
+                    check_policies_of(insert, &update.policies, row, cx)
                 });
                 if let Err(absent) = judged? {
                     return Ok(Some(Outcome::Wait(absent)));
@@ -303,7 +303,7 @@ impl InsertWriter {
 }
 
 /// What ON CONFLICT says of a violation.
-pub(super) enum Conflict<'a> {
+pub(super) enum ConflictOutcome<'a> {
     /// Nothing: it is an error.
     Violation,
     /// The row is left out.
@@ -314,7 +314,7 @@ pub(super) enum Conflict<'a> {
     Wait(WaitReason),
 }
 
-/// 55000 for an arbiter whose key is not judged when a row is written.
+/// 55000 for an arbiter whose key is not checked when a row is written.
 pub(super) fn refuse_deferrable(relation: &Relation, arbiters: &[Arc<IndexDef>]) -> Result<()> {
     let all = arbiters.is_empty();
     let found = relation

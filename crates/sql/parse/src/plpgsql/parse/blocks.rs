@@ -1,9 +1,9 @@
 //! Blocks: labels, declarations, handlers of exceptions.
 
 use super::super::conditions;
-use super::super::lex::Word;
+use super::super::lex::PlpgsqlWord;
 use super::super::tree::{
-    Block, Condition, CursorQuery, Handlers, PlpgsqlStatement, Statement, TypeName, VarNo,
+    Block, Condition, CursorQuery, ExceptionBlock, PlpgsqlStatement, Statement, TypeName, VarNo,
 };
 use super::{Label, Reader, lex};
 use logstead_sql_types::error::{Result, SqlError};
@@ -26,7 +26,7 @@ impl Reader<'_> {
 
     /// The label behind END.
     pub(super) fn end_label(&mut self, label: Option<&str>) -> Result<()> {
-        if self.is_mark(";") || self.word() == &Word::End {
+        if self.is_mark(";") || self.word() == &PlpgsqlWord::End {
             return Ok(());
         }
         let at = self.token().start;
@@ -133,7 +133,8 @@ impl Reader<'_> {
         } else {
             None
         };
-        if self.is("cursor") && !matches!(self.word_behind(1), Word::Mark(";" | ":=" | "=")) {
+        if self.is("cursor") && !matches!(self.word_behind(1), PlpgsqlWord::Mark(";" | ":=" | "="))
+        {
             self.pass();
             return self.cursor(&name, line, scroll, declares);
         }
@@ -148,7 +149,7 @@ impl Reader<'_> {
         }
         let has_default = self.take_mark(":=") || self.take_mark("=") || self.take("default");
         let default = match has_default {
-            true => Some(self.expression(super::pieces::SEMICOLON, ";")?),
+            true => Some(self.expression(super::sql_constructs::SEMICOLON, ";")?),
             false => None,
         };
         if not_null && default.is_none() {
@@ -215,8 +216,8 @@ impl Reader<'_> {
     /// A type, up to one of `ends` outside of parentheses.
     fn type_name(&mut self, ends: &[&str]) -> Result<TypeName> {
         let start = self.token().start;
-        if let Word::Name { text, quoted } = self.word() {
-            let single = !matches!(self.word_behind(1), Word::Mark("." | "%" | "["));
+        if let PlpgsqlWord::Name { text, quoted } = self.word() {
+            let single = !matches!(self.word_behind(1), PlpgsqlWord::Mark("." | "%" | "["));
             if !quoted && single && text == "record" {
                 self.pass();
                 return Ok(TypeName::Record);
@@ -228,12 +229,12 @@ impl Reader<'_> {
             // A name with %TYPE or %ROWTYPE behind it.
             let mut at = self.at + 1;
             let word = |at: usize| self.tokens.get(at).map(|token| &token.word);
-            while matches!(word(at), Some(Word::Mark(".")))
-                && matches!(word(at + 1), Some(Word::Name { .. }))
+            while matches!(word(at), Some(PlpgsqlWord::Mark(".")))
+                && matches!(word(at + 1), Some(PlpgsqlWord::Name { .. }))
             {
                 at += 2;
             }
-            if matches!(word(at), Some(Word::Mark("%"))) {
+            if matches!(word(at), Some(PlpgsqlWord::Mark("%"))) {
                 let parts = self.dotted()?;
                 self.pass();
                 if self.take("rowtype") {
@@ -255,17 +256,17 @@ impl Reader<'_> {
         let mut end = start;
         loop {
             match self.word() {
-                Word::End => return Err(self.unexpected(self.at)),
-                Word::Mark(mark) if depth == 0 && ends.contains(mark) => break,
-                Word::Name {
+                PlpgsqlWord::End => return Err(self.unexpected(self.at)),
+                PlpgsqlWord::Mark(mark) if depth == 0 && ends.contains(mark) => break,
+                PlpgsqlWord::Name {
                     text,
                     quoted: false,
                 } if depth == 0 && ends.contains(&text.as_str()) => {
                     break;
                 }
-                Word::Mark("(" | "[") => depth += 1,
-                Word::Mark(")" | "]") => depth = depth.saturating_sub(1),
-                Word::Mark(";") => return Err(self.unexpected(self.at)),
+                PlpgsqlWord::Mark("(" | "[") => depth += 1,
+                PlpgsqlWord::Mark(")" | "]") => depth = depth.saturating_sub(1),
+                PlpgsqlWord::Mark(";") => return Err(self.unexpected(self.at)),
                 _ => {}
             }
             end = self.token().end;
@@ -283,7 +284,7 @@ impl Reader<'_> {
         Ok(TypeName::Sql(text.to_owned(), start))
     }
 
-    fn handlers(&mut self) -> Result<Handlers> {
+    fn handlers(&mut self) -> Result<ExceptionBlock> {
         let scope = self.scope;
         let text = || TypeName::Known(SqlType::of(oid::TEXT));
         let line = self.line();
@@ -306,7 +307,7 @@ impl Reader<'_> {
             return Err(self.unexpected(self.at));
         }
         self.scope = scope;
-        Ok(Handlers {
+        Ok(ExceptionBlock {
             state,
             message,
             arms,
@@ -320,7 +321,7 @@ impl Reader<'_> {
             return Ok(vec![Condition::Others]);
         }
         if name == "sqlstate" {
-            let Word::Text(code) = self.word() else {
+            let PlpgsqlWord::Text(code) = self.word() else {
                 return Err(self.unexpected(self.at));
             };
             let state = conditions::state(code);
@@ -344,7 +345,7 @@ impl Reader<'_> {
     pub(super) fn statements(&mut self, ends: &[&str]) -> Result<Vec<Statement>> {
         let mut all = Vec::new();
         while !ends.iter().any(|end| self.is(end)) {
-            if self.word() == &Word::End {
+            if self.word() == &PlpgsqlWord::End {
                 return Err(self.unexpected(self.at));
             }
             let line = self.line();

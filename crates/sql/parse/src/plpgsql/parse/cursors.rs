@@ -1,6 +1,6 @@
 //! Cursors that statements name, and the arguments that they give to bound ones.
 
-use super::super::lex::{self, Word};
+use super::super::lex::{self, PlpgsqlWord};
 use super::super::tree::{Expr, TypeName};
 use super::Reader;
 use logstead_sql_types::error::{Result, SqlError};
@@ -41,7 +41,7 @@ impl Reader<'_> {
         }
         loop {
             let mut name = None;
-            if matches!(self.word_behind(1), Word::Mark(":=")) {
+            if matches!(self.word_behind(1), PlpgsqlWord::Mark(":=")) {
                 name = Some(self.name()?);
                 self.pass();
             }

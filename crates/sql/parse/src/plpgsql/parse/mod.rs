@@ -2,13 +2,14 @@
 
 mod blocks;
 mod cursors;
-mod pieces;
 mod raises;
+mod sql_constructs;
 mod statements;
 
-use super::lex::{self, Token, Word};
+use super::lex::{self, PlpgsqlWord, Token};
 use super::tree::{
-    Block, Body, BodyContext, Conflict, Expr, Name, Scope, Statement, TypeName, VarNo, Variable,
+    Block, Body, BodyContext, Expr, Name, Scope, Statement, TypeName, VarNo, Variable,
+    VariableConflict,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
@@ -81,7 +82,7 @@ impl Reader<'_> {
             match option.as_str() {
                 "variable_conflict" => {
                     let (how, at) = (self.name()?, self.at);
-                    conflict = match Conflict::named(how.as_str()) {
+                    conflict = match VariableConflict::named(how.as_str()) {
                         None => return Err(self.unexpected(at - 1)),
                         named => named,
                     };
@@ -125,7 +126,7 @@ impl Reader<'_> {
         }
         let block = self.block(label)?;
         self.take_mark(";");
-        if self.word() != &Word::End {
+        if self.word() != &PlpgsqlWord::End {
             return Err(self.unexpected(self.at));
         }
         Ok(Body {
@@ -155,11 +156,11 @@ impl Reader<'_> {
         &self.tokens[self.at.min(self.tokens.len() - 1)]
     }
 
-    fn word(&self) -> &Word {
+    fn word(&self) -> &PlpgsqlWord {
         &self.token().word
     }
 
-    fn word_behind(&self, by: usize) -> &Word {
+    fn word_behind(&self, by: usize) -> &PlpgsqlWord {
         &self.tokens[(self.at + by).min(self.tokens.len() - 1)].word
     }
 
@@ -174,7 +175,7 @@ impl Reader<'_> {
     }
 
     fn is_mark(&self, mark: &str) -> bool {
-        matches!(self.word(), Word::Mark(is) if *is == mark)
+        matches!(self.word(), PlpgsqlWord::Mark(is) if *is == mark)
     }
 
     fn take(&mut self, key: &str) -> bool {
@@ -210,7 +211,7 @@ impl Reader<'_> {
     /// Any name; a key word that is not reserved is one.
     fn name(&mut self) -> Result<String> {
         match self.word() {
-            Word::Name { text, quoted } if *quoted || !RESERVED.contains(&text.as_str()) => {
+            PlpgsqlWord::Name { text, quoted } if *quoted || !RESERVED.contains(&text.as_str()) => {
                 let text = text.clone();
                 self.pass();
                 Ok(text)
@@ -222,7 +223,7 @@ impl Reader<'_> {
     /// 42601 at a word.
     fn unexpected(&self, at: usize) -> SqlError {
         let token = &self.tokens[at.min(self.tokens.len() - 1)];
-        if token.word == Word::End {
+        if token.word == PlpgsqlWord::End {
             return self.error_at("syntax error at end of input", token.start);
         }
         let near = self.body.get(token.start..token.end).unwrap_or_default();
@@ -298,8 +299,8 @@ impl Reader<'_> {
     }
 }
 
-fn is_key(word: &Word, key: &str) -> bool {
-    matches!(word, Word::Name { text, quoted: false } if text == key)
+fn is_key(word: &PlpgsqlWord, key: &str) -> bool {
+    matches!(word, PlpgsqlWord::Name { text, quoted: false } if text == key)
 }
 
 /// The variable that a name means where `scope` is in sight, and how many of its parts it took.

@@ -1,8 +1,8 @@
 //! RAISE.
 
 use super::super::conditions;
-use super::super::lex::{self, Word};
-use super::super::tree::{Level, PlpgsqlStatement, Raise, RaiseOption};
+use super::super::lex::{self, PlpgsqlWord};
+use super::super::tree::{PlpgsqlStatement, Raise, RaiseLevel, RaiseOption};
 use super::Reader;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -12,7 +12,7 @@ impl Reader<'_> {
         let start = self.token().start;
         self.pass();
         let mut raise = Raise {
-            level: Level::Exception,
+            level: RaiseLevel::Exception,
             condition: None,
             message: None,
             options: Vec::new(),
@@ -22,19 +22,19 @@ impl Reader<'_> {
             return Ok(PlpgsqlStatement::Raise(Box::new(raise)));
         }
         let levels = [
-            ("exception", Level::Exception),
-            ("warning", Level::Warning),
-            ("notice", Level::Notice),
-            ("info", Level::Info),
-            ("log", Level::Log),
-            ("debug", Level::Debug),
+            ("exception", RaiseLevel::Exception),
+            ("warning", RaiseLevel::Warning),
+            ("notice", RaiseLevel::Notice),
+            ("info", RaiseLevel::Info),
+            ("log", RaiseLevel::Log),
+            ("debug", RaiseLevel::Debug),
         ];
         if let Some((_, level)) = levels.iter().find(|(key, _)| self.is(key)) {
             raise.level = *level;
             self.pass();
         }
         match self.word().clone() {
-            Word::Text(format) => {
+            PlpgsqlWord::Text(format) => {
                 self.pass();
                 let mut params = Vec::new();
                 while self.take_mark(",") {
@@ -61,7 +61,7 @@ impl Reader<'_> {
                 let at = self.token().start;
                 let name = self.name()?;
                 let state = if name == "sqlstate" {
-                    let Word::Text(code) = self.word() else {
+                    let PlpgsqlWord::Text(code) = self.word() else {
                         return Err(self.unexpected(self.at));
                     };
                     let code = code.clone();

@@ -1,10 +1,11 @@
 //! Statements: one function for each kind.
 
-use super::super::lex::Word;
+use super::super::lex::PlpgsqlWord;
 use super::super::tree::{
-    Count, Diagnostic, Direction, Fetch, For, Opens, Over, PlpgsqlStatement, Target, TypeName,
+    Count, Diagnostic, Direction, Fetch, For, ForSource, OpenSource, PlpgsqlStatement, Target,
+    TypeName,
 };
-use super::pieces::SEMICOLON;
+use super::sql_constructs::SEMICOLON;
 use super::{Label, RESERVED, Reader, is_key};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
@@ -17,8 +18,8 @@ impl Reader<'_> {
             let label = self.label()?;
             return self.labelled(label);
         }
-        let Word::Name { text, quoted } = self.word().clone() else {
-            if matches!(self.word(), Word::Param(_)) {
+        let PlpgsqlWord::Name { text, quoted } = self.word().clone() else {
+            if matches!(self.word(), PlpgsqlWord::Param(_)) {
                 return self.assignment();
             }
             // A query in parentheses.
@@ -27,9 +28,9 @@ impl Reader<'_> {
             }
             return Err(self.unexpected(self.at));
         };
-        let assigns = matches!(self.word_behind(1), Word::Mark(":=" | "=" | "["));
+        let assigns = matches!(self.word_behind(1), PlpgsqlWord::Mark(":=" | "=" | "["));
         let reserved = !quoted && RESERVED.contains(&text.as_str());
-        if !reserved && (assigns || matches!(self.word_behind(1), Word::Mark("."))) {
+        if !reserved && (assigns || matches!(self.word_behind(1), PlpgsqlWord::Mark("."))) {
             return self.assignment();
         }
         if quoted {
@@ -186,17 +187,17 @@ impl Reader<'_> {
                 true => self.expressions(&["loop"])?,
                 false => Vec::new(),
             };
-            let over = Over::Execute(query, params);
+            let over = ForSource::Execute(query, params);
             return self.for_rows(label, (first, behind_targets), over);
         }
         let cursor = match self.word() {
-            Word::Name { text, .. } => self.find(std::slice::from_ref(text)),
+            PlpgsqlWord::Name { text, .. } => self.find(std::slice::from_ref(text)),
             _ => None,
         };
         if let Some((variable, _)) = cursor
             && matches!(self.variables[variable].ty, TypeName::Cursor)
             && (is_key(self.word_behind(1), "loop")
-                || matches!(self.word_behind(1), Word::Mark("(")))
+                || matches!(self.word_behind(1), PlpgsqlWord::Mark("(")))
         {
             if self.variables[variable].cursor.is_none() {
                 return Err(self.error_at(
@@ -216,7 +217,7 @@ impl Reader<'_> {
             return Ok(PlpgsqlStatement::For(Box::new(For {
                 label,
                 targets: vec![Target::Variable(row)],
-                over: Over::Cursor(variable, args),
+                over: ForSource::Cursor(variable, args),
                 body,
             })));
         }
@@ -233,7 +234,7 @@ impl Reader<'_> {
             let text = self.body.get(from..to).unwrap_or_default().to_owned();
             let query = self.expr(text, from, true);
             self.check(&query)?;
-            return self.for_rows(label, (first, behind_targets), Over::Query(query));
+            return self.for_rows(label, (first, behind_targets), ForSource::Query(query));
         }
         let lower = self.expression(&[".."], "..")?;
         self.expect_mark("..")?;
@@ -256,7 +257,7 @@ impl Reader<'_> {
         Ok(PlpgsqlStatement::For(Box::new(For {
             label,
             targets: vec![Target::Variable(counter)],
-            over: Over::Range {
+            over: ForSource::Range {
                 bounds: Box::new((lower, upper)),
                 step,
                 reverse,
@@ -270,11 +271,11 @@ impl Reader<'_> {
         let mut depth = 0_usize;
         loop {
             match self.word() {
-                Word::End => return Err(self.unexpected(self.at)),
-                Word::Mark("..") if depth == 0 => return Ok(true),
-                Word::Mark(";") if depth == 0 => return Ok(false),
-                Word::Mark("(" | "[") => depth += 1,
-                Word::Mark(")" | "]") => depth = depth.saturating_sub(1),
+                PlpgsqlWord::End => return Err(self.unexpected(self.at)),
+                PlpgsqlWord::Mark("..") if depth == 0 => return Ok(true),
+                PlpgsqlWord::Mark(";") if depth == 0 => return Ok(false),
+                PlpgsqlWord::Mark("(" | "[") => depth += 1,
+                PlpgsqlWord::Mark(")" | "]") => depth = depth.saturating_sub(1),
                 word if depth == 0 && is_key(word, "loop") => return Ok(false),
                 _ => {}
             }
@@ -287,7 +288,7 @@ impl Reader<'_> {
         &mut self,
         label: Option<String>,
         (first, behind): (usize, usize),
-        over: Over,
+        over: ForSource,
     ) -> Result<PlpgsqlStatement> {
         self.expect("loop")?;
         let after = std::mem::replace(&mut self.at, first);
@@ -320,7 +321,7 @@ impl Reader<'_> {
         let targets = self.targets()?;
         let mut slice = 0;
         if self.take("slice") {
-            let Word::Number(digits) = self.word() else {
+            let PlpgsqlWord::Number(digits) = self.word() else {
                 return Err(self.unexpected(self.at));
             };
             slice = digits.parse().unwrap_or(0);
@@ -334,7 +335,7 @@ impl Reader<'_> {
         Ok(PlpgsqlStatement::For(Box::new(For {
             label,
             targets,
-            over: Over::Array(array, slice),
+            over: ForSource::Array(array, slice),
             body,
         })))
     }
@@ -612,7 +613,7 @@ impl Reader<'_> {
         if self.variables[cursor].cursor.is_some() {
             let args = self.bound_arguments(cursor)?;
             self.expect_mark(";")?;
-            return Ok(PlpgsqlStatement::Open(cursor, Opens::Bound(args)));
+            return Ok(PlpgsqlStatement::Open(cursor, OpenSource::Bound(args)));
         }
         let scroll = if self.take("no") {
             self.expect("scroll")?;
@@ -630,12 +631,15 @@ impl Reader<'_> {
             self.expect_mark(";")?;
             return Ok(PlpgsqlStatement::Open(
                 cursor,
-                Opens::Execute(scroll, query, params),
+                OpenSource::Execute(scroll, query, params),
             ));
         }
         let start = self.token().start;
         let (query, _) = self.sql(start, false)?;
-        Ok(PlpgsqlStatement::Open(cursor, Opens::Query(scroll, query)))
+        Ok(PlpgsqlStatement::Open(
+            cursor,
+            OpenSource::Query(scroll, query),
+        ))
     }
 
     fn fetch_statement(&mut self, moves: bool) -> Result<PlpgsqlStatement> {
@@ -643,8 +647,8 @@ impl Reader<'_> {
         self.pass();
         let ends: &[&str] = &["from", "in"];
         // A name of a cursor may be any of the words below.
-        let named =
-            matches!(self.word_behind(1), Word::Mark(";")) || is_key(self.word_behind(1), "into");
+        let named = matches!(self.word_behind(1), PlpgsqlWord::Mark(";"))
+            || is_key(self.word_behind(1), "into");
         let mut direction = D::Forward(Count::Known(1));
         let mut needs_from = !named;
         if !named {

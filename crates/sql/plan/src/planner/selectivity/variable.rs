@@ -54,10 +54,10 @@ impl<'b> Variable<'b> {
             .max(1.0)
     }
 
-    pub(crate) fn null_share(&self) -> f64 {
+    pub(crate) fn null_frac(&self) -> f64 {
         match self.known {
             _ if self.not_null => 0.0,
-            Some(known) => f64::from(known.null_share),
+            Some(known) => f64::from(known.null_frac),
             None => 0.0,
         }
     }
@@ -74,7 +74,7 @@ impl<'b> Variable<'b> {
             return 1.0 / self.distinct();
         };
         let common: f64 = known.common.iter().map(|(_, f)| f64::from(*f)).sum();
-        let null = f64::from(known.null_share);
+        let null = f64::from(known.null_frac);
         match value {
             Some(value) => {
                 let same = |v: &Datum| order(v, value) == Some(Ordering::Equal);
@@ -114,7 +114,7 @@ impl<'b> Variable<'b> {
                 within += f64::from(*share);
             }
         }
-        let rest = (1.0 - common - f64::from(known.null_share)).max(0.0);
+        let rest = (1.0 - common - f64::from(known.null_frac)).max(0.0);
         let below = match below(&known.bounds, value) {
             Some(below) => below,
             // Nothing is left, or nothing is known of it.
@@ -215,7 +215,7 @@ mod tests {
         ColumnStatistics {
             position: 0,
             ty: oid::INT4,
-            null_share: 0.1,
+            null_frac: 0.1,
             width: 4,
             distinct: 41.0,
             common: vec![(Datum::Int4(7), 0.5)],

@@ -3,7 +3,7 @@
 use super::arithmetic::{add, div, eq, ge, gt, hypot, is_zero, le, lt, mul, ne, sub};
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::{Room, VALUE_BYTES_MAX};
+use crate::value::build::{MemoryReservation, VALUE_BYTES_MAX};
 use crate::value::geometry::{Circle, Point, Polygon, Rectangle, too_many_points};
 use logstead_types::SqlState;
 use std::f64::consts::PI;
@@ -217,7 +217,7 @@ pub fn circle_poly(count: &i32, c: &Circle) -> Result<Polygon> {
     if size > VALUE_BYTES_MAX / size_of::<Point>() {
         return Err(too_many_points());
     }
-    let _room = Room::of(size * size_of::<Point>())?;
+    let _room = MemoryReservation::of(size * size_of::<Point>())?;
     let step = div(2.0 * PI, f64::from(*count))?;
     let mut points = Vec::with_capacity(size);
     for i in 0..size {

@@ -1,7 +1,8 @@
 //! The value of type `jsonb`: a tree in one run of bytes that is read where it lies.
 //!
-//! Owns: [`Jsonb`] (the bytes, whole and checked), [`View`] (reads a value inside them), [`Build`] (makes them), their order
-//! ([`compare`](View::compare)), hash and index key. A `json` value is its text and needs none of this: see [`text`].
+//! Owns: [`Jsonb`] (the bytes, whole and checked), [`View`] (reads a value inside them), [`JsonbValue`] (makes them),
+//! their order ([`compare`](View::compare)), hash and index key. A `json` value is its text and needs none of this: see
+//! [`text`].
 //!
 //! The form, which is also the stored one: a byte that says the root's kind, then its payload. The payload of `null`, `false`
 //! and `true` is empty; of a string its UTF-8; of a number the stored form of `numeric`; of an array its header, an entry per
@@ -17,7 +18,7 @@ mod order;
 pub mod path;
 pub mod text;
 
-use super::build::{Builder, Room};
+use super::build::{Builder, MemoryReservation};
 use super::stored::{decode_numeric, encode_numeric};
 use super::{Datum, Numeric};
 use crate::error::{Result, SqlError};
@@ -67,7 +68,7 @@ pub struct View<'a> {
 
 /// A value to be made.
 #[derive(Clone, Debug)]
-pub enum Build<'a> {
+pub enum JsonbValue<'a> {
     /// null
     Null,
     /// true, false
@@ -77,9 +78,9 @@ pub enum Build<'a> {
     /// A string.
     String(Cow<'a, str>),
     /// An array.
-    Array(Vec<Build<'a>>),
+    Array(Vec<JsonbValue<'a>>),
     /// An object: of members with the same key the last one counts.
-    Object(Vec<(Cow<'a, str>, Build<'a>)>),
+    Object(Vec<(Cow<'a, str>, JsonbValue<'a>)>),
     /// A value that exists.
     View(View<'a>),
 }
@@ -129,8 +130,8 @@ impl JsonType {
 impl Jsonb {
     /// Reads JSON text.
     pub fn parse(text: &str) -> Result<Jsonb> {
-        let _room = Room::of(crate::value::admission::json_text_bytes(text))?;
-        Build::of_text(text::parse(text, true)?)?.finish()
+        let _room = MemoryReservation::of(crate::value::admission::json_text_bytes(text))?;
+        JsonbValue::of_text(text::parse(text, true)?)?.finish()
     }
 
     /// What it is held in, for what asks how long it lives.
@@ -497,32 +498,32 @@ impl std::fmt::Display for View<'_> {
     }
 }
 
-impl<'a> Build<'a> {
+impl<'a> JsonbValue<'a> {
     /// A parsed text.
-    pub fn of_text(item: Item<'a>) -> Result<Build<'a>> {
+    pub fn of_text(item: Item<'a>) -> Result<JsonbValue<'a>> {
         Ok(match item.value {
-            Value::Null => Build::Null,
-            Value::Bool(v) => Build::Bool(v),
-            Value::Number => Build::Number(Numeric::parse(item.raw)?),
-            Value::String(s) => Build::String(s),
-            Value::Array(items) => Build::Array(
+            Value::Null => JsonbValue::Null,
+            Value::Bool(v) => JsonbValue::Bool(v),
+            Value::Number => JsonbValue::Number(Numeric::parse(item.raw)?),
+            Value::String(s) => JsonbValue::String(s),
+            Value::Array(items) => JsonbValue::Array(
                 items
                     .into_iter()
-                    .map(Build::of_text)
+                    .map(JsonbValue::of_text)
                     .collect::<Result<_>>()?,
             ),
-            Value::Object(members) => Build::Object(
+            Value::Object(members) => JsonbValue::Object(
                 members
                     .into_iter()
-                    .map(|(key, item)| Ok((key, Build::of_text(item)?)))
+                    .map(|(key, item)| Ok((key, JsonbValue::of_text(item)?)))
                     .collect::<Result<_>>()?,
             ),
         })
     }
 
     /// A string.
-    pub fn string(s: impl Into<Cow<'a, str>>) -> Build<'a> {
-        Build::String(s.into())
+    pub fn string(s: impl Into<Cow<'a, str>>) -> JsonbValue<'a> {
+        JsonbValue::String(s.into())
     }
 
     /// The finished value.
@@ -543,14 +544,14 @@ impl<'a> Build<'a> {
     /// Appends the payload; gives kind and height.
     fn write(self, out: &mut Builder) -> Result<(JsonType, usize)> {
         Ok(match self {
-            Build::Null => (JsonType::Null, 0),
-            Build::Bool(v) => (if v { JsonType::True } else { JsonType::False }, 0),
-            Build::Number(n) => {
+            JsonbValue::Null => (JsonType::Null, 0),
+            JsonbValue::Bool(v) => (if v { JsonType::True } else { JsonType::False }, 0),
+            JsonbValue::Number(n) => {
                 encode_numeric(&n, out);
                 out.step()?;
                 (JsonType::Number, 0)
             }
-            Build::String(s) => {
+            JsonbValue::String(s) => {
                 if s.len() > PAYLOAD_MAX {
                     return Err(SqlError::new(
                         SqlState::PROGRAM_LIMIT_EXCEEDED,
@@ -563,18 +564,18 @@ impl<'a> Build<'a> {
                 out.push_str(&s)?;
                 (JsonType::String, 0)
             }
-            Build::View(view) => {
+            JsonbValue::View(view) => {
                 out.push_bytes(view.payload)?;
                 (view.kind, view.height())
             }
-            Build::Array(items) => {
+            JsonbValue::Array(items) => {
                 let mut container = Container::start(items.len(), items.len(), "array", out)?;
                 for item in items {
                     container.add(item, out)?;
                 }
                 (JsonType::Array, container.end(out)?)
             }
-            Build::Object(mut members) => {
+            JsonbValue::Object(mut members) => {
                 // Of equal keys the last one is to come first, and to stay.
                 members.reverse();
                 members.sort_by(|(a, _), (b, _)| key_order(a.as_bytes(), b.as_bytes()));
@@ -583,7 +584,7 @@ impl<'a> Build<'a> {
                     Container::start(members.len(), members.len() * 2, "object", out)?;
                 let mut values = Vec::with_capacity(members.len());
                 for (key, value) in members {
-                    container.add(Build::String(key), out)?;
+                    container.add(JsonbValue::String(key), out)?;
                     values.push(value);
                 }
                 for value in values {
@@ -625,7 +626,7 @@ impl Container {
         })
     }
 
-    fn add(&mut self, child: Build<'_>, out: &mut Builder) -> Result<()> {
+    fn add(&mut self, child: JsonbValue<'_>, out: &mut Builder) -> Result<()> {
         let (kind, height) = child.write(out)?;
         self.highest = self.highest.max(height);
         let end = out.len() - self.base;

@@ -157,7 +157,7 @@ fn nesting_is_bounded() {
         let deepest = jsonb(&deep(NESTING_MAX));
         assert_eq!(deepest.view().to_string().len(), 2 * NESTING_MAX);
         assert!(Jsonb::from_stored(deepest.bytes()).is_ok());
-        let higher = Build::Array(vec![Build::View(deepest.view())]).finish();
+        let higher = JsonbValue::Array(vec![JsonbValue::View(deepest.view())]).finish();
         assert_eq!(higher.unwrap_err().code(), SqlState::STATEMENT_TOO_COMPLEX);
         let error = text::parse(&deep(100_000), false).unwrap_err();
         assert_eq!(error.code(), SqlState::STATEMENT_TOO_COMPLEX);

@@ -73,7 +73,7 @@ enum Token {
 }
 
 /// What stood in the way, in the words of `json_errdetail`.
-enum Fault {
+enum JsonParseError {
     Escape,
     Control(u8),
     Token,
@@ -127,28 +127,32 @@ impl<'a> Lexer<'a> {
         at + len.map_or(1, char::len_utf8)
     }
 
-    fn fail(&self, fault: Fault) -> SqlError {
+    fn fail(&self, fault: JsonParseError) -> SqlError {
         let token = |from: usize| {
             let token = self.text.as_bytes().get(from..self.end).unwrap_or(b"");
             String::from_utf8_lossy(token).into_owned()
         };
         let found = token(self.start.unwrap_or(self.end));
         let detail = match fault {
-            Fault::Escape => format!("Escape sequence \"\\{found}\" is invalid."),
-            Fault::Control(byte) => format!("Character with value 0x{byte:02x} must be escaped."),
-            Fault::Token => format!("Token \"{found}\" is invalid."),
-            Fault::CodePointZero => "\\u0000 cannot be converted to text.".to_owned(),
-            Fault::UnicodeEscape => {
+            JsonParseError::Escape => format!("Escape sequence \"\\{found}\" is invalid."),
+            JsonParseError::Control(byte) => {
+                format!("Character with value 0x{byte:02x} must be escaped.")
+            }
+            JsonParseError::Token => format!("Token \"{found}\" is invalid."),
+            JsonParseError::CodePointZero => "\\u0000 cannot be converted to text.".to_owned(),
+            JsonParseError::UnicodeEscape => {
                 "\"\\u\" must be followed by four hexadecimal digits.".to_owned()
             }
-            Fault::HighSurrogate => {
+            JsonParseError::HighSurrogate => {
                 "Unicode high surrogate must not follow a high surrogate.".to_owned()
             }
-            Fault::LowSurrogate => "Unicode low surrogate must follow a high surrogate.".to_owned(),
-            Fault::Unexpected(_) if self.token == Token::End || self.start.is_none() => {
+            JsonParseError::LowSurrogate => {
+                "Unicode low surrogate must follow a high surrogate.".to_owned()
+            }
+            JsonParseError::Unexpected(_) if self.token == Token::End || self.start.is_none() => {
                 "The input string ended unexpectedly.".to_owned()
             }
-            Fault::Unexpected(expected) => {
+            JsonParseError::Unexpected(expected) => {
                 let expected = match expected {
                     Expected::End => "end of input",
                     Expected::Value => "JSON value",
@@ -161,7 +165,7 @@ impl<'a> Lexer<'a> {
                 format!("Expected {expected}, but found \"{found}\".")
             }
         };
-        let error = if matches!(fault, Fault::CodePointZero) {
+        let error = if matches!(fault, JsonParseError::CodePointZero) {
             SqlError::new(
                 SqlState::UNTRANSLATABLE_CHARACTER,
                 "unsupported Unicode escape sequence",
@@ -197,7 +201,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn unexpected(&self, expected: Expected) -> SqlError {
-        self.fail(Fault::Unexpected(expected))
+        self.fail(JsonParseError::Unexpected(expected))
     }
 
     fn expect(&mut self, token: Token, expected: Expected) -> Result<()> {
@@ -257,7 +261,7 @@ impl<'a> Lexer<'a> {
                     b"true" => Token::True,
                     b"false" => Token::False,
                     b"null" => Token::Null,
-                    _ => return Err(self.not_end(Fault::Token)),
+                    _ => return Err(self.not_end(JsonParseError::Token)),
                 };
                 Ok(())
             }
@@ -265,7 +269,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A fault of a token that is being read: the kind of the one before it says nothing.
-    fn not_end(&mut self, fault: Fault) -> SqlError {
+    fn not_end(&mut self, fault: JsonParseError) -> SqlError {
         if self.token == Token::End {
             self.token = Token::Null;
         }
@@ -311,7 +315,7 @@ impl<'a> Lexer<'a> {
         self.take(Token::Number, at);
         if wrong {
             self.token = before;
-            return Err(self.not_end(Fault::Token));
+            return Err(self.not_end(JsonParseError::Token));
         }
         Ok(())
     }
@@ -325,18 +329,18 @@ impl<'a> Lexer<'a> {
         loop {
             let Some(b) = self.byte(at) else {
                 self.end = self.text.len();
-                return Err(self.not_end(Fault::Token));
+                return Err(self.not_end(JsonParseError::Token));
             };
             match b {
                 b'"' => break,
                 0..0x20 => {
                     self.end = at;
-                    return Err(self.not_end(Fault::Control(b)));
+                    return Err(self.not_end(JsonParseError::Control(b)));
                 }
                 b'\\' => {}
                 _ => {
                     if high.is_some() {
-                        return Err(self.fault_at(at, Fault::LowSurrogate));
+                        return Err(self.fault_at(at, JsonParseError::LowSurrogate));
                     }
                     at += 1;
                     continue;
@@ -348,7 +352,7 @@ impl<'a> Lexer<'a> {
             at += 1;
             let Some(escape) = self.byte(at) else {
                 self.end = self.text.len();
-                return Err(self.not_end(Fault::Token));
+                return Err(self.not_end(JsonParseError::Token));
             };
             let plain = match escape {
                 b'u' => {
@@ -358,15 +362,17 @@ impl<'a> Lexer<'a> {
                     if self.decode {
                         match (code, high) {
                             (0xd800..0xdc00, Some(_)) => {
-                                return Err(self.fault_at(at - 1, Fault::HighSurrogate));
+                                return Err(self.fault_at(at - 1, JsonParseError::HighSurrogate));
                             }
                             (0xd800..0xdc00, None) => high = Some(code),
                             (0xdc00..0xe000, None) | (_, Some(_))
                                 if !(high.is_some() && (0xdc00..0xe000).contains(&code)) =>
                             {
-                                return Err(self.fault_at(at - 1, Fault::LowSurrogate));
+                                return Err(self.fault_at(at - 1, JsonParseError::LowSurrogate));
                             }
-                            (0, None) => return Err(self.fault_at(at - 1, Fault::CodePointZero)),
+                            (0, None) => {
+                                return Err(self.fault_at(at - 1, JsonParseError::CodePointZero));
+                            }
                             _ => {
                                 let whole = match high.take() {
                                     Some(high) => 0x10000 + ((high & 0x3ff) << 10) + (code & 0x3ff),
@@ -386,15 +392,15 @@ impl<'a> Lexer<'a> {
                 b't' => b'\t',
                 _ => {
                     if high.is_some() {
-                        return Err(self.fault_at(at, Fault::LowSurrogate));
+                        return Err(self.fault_at(at, JsonParseError::LowSurrogate));
                     }
                     self.start = Some(at);
                     self.end = self.char_end(at);
-                    return Err(self.not_end(Fault::Escape));
+                    return Err(self.not_end(JsonParseError::Escape));
                 }
             };
             if high.is_some() {
-                return Err(self.fault_at(at, Fault::LowSurrogate));
+                return Err(self.fault_at(at, JsonParseError::LowSurrogate));
             }
             if self.decode {
                 copied.push(char::from(plain));
@@ -403,7 +409,7 @@ impl<'a> Lexer<'a> {
             run = at;
         }
         if high.is_some() {
-            return Err(self.fault_at(at, Fault::LowSurrogate));
+            return Err(self.fault_at(at, JsonParseError::LowSurrogate));
         }
         self.word = if !self.decode {
             Cow::Borrowed("")
@@ -418,7 +424,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A fault of the character at `at`: what is shown ends with it.
-    fn fault_at(&mut self, at: usize, fault: Fault) -> SqlError {
+    fn fault_at(&mut self, at: usize, fault: JsonParseError) -> SqlError {
         self.end = self.char_end(at);
         self.not_end(fault)
     }
@@ -429,11 +435,11 @@ impl<'a> Lexer<'a> {
         for i in at + 1..at + 5 {
             let Some(b) = self.byte(i) else {
                 self.end = self.text.len();
-                return Err(self.not_end(Fault::Token));
+                return Err(self.not_end(JsonParseError::Token));
             };
             let Some(digit) = char::from(b).to_digit(16) else {
                 self.end = self.char_end(i);
-                return Err(self.not_end(Fault::UnicodeEscape));
+                return Err(self.not_end(JsonParseError::UnicodeEscape));
             };
             code = code * 16 + digit;
         }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// A label's text.
 pub fn label(value: EnumValue) -> Option<Arc<str>> {
     SCOPE.with_borrow(|scope| {
-        let label = scope.types.get(value.ty)?.label_at(value.place)?;
+        let label = scope.types.get(value.ty)?.label_at(value.ordinal)?;
         Some(Arc::clone(&label.name))
     })
 }
@@ -24,7 +24,7 @@ pub fn known_label(value: EnumValue) -> Result<Arc<str>> {
     label(value).ok_or_else(|| {
         SqlError::internal(format!(
             "invalid internal value for enum: {} of type {}",
-            value.place, value.ty
+            value.ordinal, value.ty
         ))
     })
 }
@@ -60,7 +60,7 @@ pub fn usable(ty: Oid, label: &Label) -> Result<Datum> {
     }
     Ok(Datum::Enum(EnumValue {
         ty,
-        place: label.place,
+        ordinal: label.ordinal,
     }))
 }
 
@@ -71,12 +71,12 @@ const STEP: u64 = 1 << 40;
 const MIDDLE: u64 = 1 << 63;
 
 /// The place of the label at `index` of a new type.
-pub fn first_place(index: usize) -> u64 {
+pub fn first_ordinal(index: usize) -> u64 {
     MIDDLE + STEP * index as u64
 }
 
 /// A place between two others; `None` if there is none left. No neighbour is an end.
-pub fn place_between(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+pub fn ordinal_between(before: Option<u64>, after: Option<u64>) -> Option<u64> {
     match (before, after) {
         (None, None) => Some(MIDDLE),
         (Some(before), None) => before.checked_add(STEP),

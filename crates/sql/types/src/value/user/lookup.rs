@@ -8,9 +8,9 @@
 //! - What is resolved already is not asked about again: texts that the catalog keeps name objects by number.
 //! - Outside of a session nobody asks: the catalog reads its own texts.
 //! - A plan may be run by another role than the one it was made for. The schemas that were asked about while it was
-//!   made are noted ([`noting`]) and go with it.
+//!   made are noted ([`recording_lookups`]) and go with it.
 //!
-//! It does not judge names that are looked for on the search path, nor the right to make something in a schema.
+//! It does not check names that are looked for on the search path, nor the right to make something in a schema.
 
 use super::super::types::{Oid, PG_CATALOG};
 use super::registry::UserTypes;
@@ -28,7 +28,7 @@ pub trait TypeCatalog: Any + Send + Sync {
 }
 
 /// Who looks names up: a session.
-pub trait Asks {
+pub trait NamespaceChecker {
     /// 42501 unless a role, or the current one, may look up names in the schema. Its number, if there is such a schema.
     fn look_into(
         &self,
@@ -41,16 +41,16 @@ pub trait Asks {
 /// What the running statement looks names up with.
 #[derive(Clone, Default)]
 pub struct Lookup {
-    who: Option<RcWeak<dyn Asks>>,
+    who: Option<RcWeak<dyn NamespaceChecker>>,
     catalog: Option<Weak<dyn TypeCatalog>>,
-    /// Whose rights count in the place of the current role's.
+    /// Whose privileges count in the place of the current role's.
     as_role: Option<Oid>,
     noted: Vec<Oid>,
 }
 
 impl Lookup {
     /// From now on it is this one that looks names up.
-    pub fn begin(&mut self, who: RcWeak<dyn Asks>) {
+    pub fn begin(&mut self, who: RcWeak<dyn NamespaceChecker>) {
         if !self.who.as_ref().is_some_and(|old| old.ptr_eq(&who)) {
             self.who = Some(who);
         }
@@ -75,24 +75,24 @@ pub fn explicit(schema: &str) -> Result<()> {
 /// The same, and 3F000 unless there is such a schema.
 pub fn existing(schema: &str) -> Result<()> {
     match look(schema)? {
-        Looked::Absent => Err(SqlError::new(
+        NamespaceLookup::Absent => Err(SqlError::new(
             SqlState::INVALID_SCHEMA_NAME,
             format!("schema \"{schema}\" does not exist"),
         )),
-        Looked::Found | Looked::NotAsked => Ok(()),
+        NamespaceLookup::Found | NamespaceLookup::NotAsked => Ok(()),
     }
 }
 
 /// What came of looking for a schema.
-enum Looked {
+enum NamespaceLookup {
     Found,
     Absent,
     NotAsked,
 }
 
-fn look(schema: &str) -> Result<Looked> {
+fn look(schema: &str) -> Result<NamespaceLookup> {
     if schema == "pg_catalog" {
-        return Ok(Looked::Found);
+        return Ok(NamespaceLookup::Found);
     }
     let (who, catalog, role) = with_lookup(|lookup| {
         let who = lookup.who.as_ref().and_then(RcWeak::upgrade);
@@ -103,10 +103,10 @@ fn look(schema: &str) -> Result<Looked> {
         )
     });
     let Some(who) = who else {
-        return Ok(Looked::NotAsked);
+        return Ok(NamespaceLookup::NotAsked);
     };
     let Some(found) = who.look_into(catalog.as_deref(), schema, role)? else {
-        return Ok(Looked::Absent);
+        return Ok(NamespaceLookup::Absent);
     };
     if found != PG_CATALOG {
         with_lookup(|lookup| match lookup.noted.contains(&found) {
@@ -114,26 +114,26 @@ fn look(schema: &str) -> Result<Looked> {
             false => lookup.noted.push(found),
         });
     }
-    Ok(Looked::Found)
+    Ok(NamespaceLookup::Found)
 }
 
 /// Runs something, and tells which schemas were asked about for the current role meanwhile.
-pub fn noting<T>(run: impl FnOnce() -> T) -> (T, Vec<Oid>) {
+pub fn recording_lookups<T>(run: impl FnOnce() -> T) -> (T, Vec<Oid>) {
     let outer = with_lookup(|lookup| std::mem::take(&mut lookup.noted));
     let done = run();
     let noted = with_lookup(|lookup| std::mem::replace(&mut lookup.noted, outer));
     (done, noted)
 }
 
-/// Runs something with the rights of a role in the place of the current role's.
+/// Runs something with the privileges of a role in the place of the current role's.
 pub fn as_role<T>(role: Option<Oid>, run: impl FnOnce() -> T) -> T {
-    struct Back(Option<Oid>);
-    impl Drop for Back {
+    struct LookupGuard(Option<Oid>);
+    impl Drop for LookupGuard {
         fn drop(&mut self) {
             with_lookup(|lookup| lookup.as_role = self.0);
         }
     }
-    let _back = Back(with_lookup(|lookup| {
+    let _back = LookupGuard(with_lookup(|lookup| {
         std::mem::replace(&mut lookup.as_role, role)
     }));
     run()

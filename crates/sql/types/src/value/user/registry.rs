@@ -5,10 +5,10 @@
 
 use super::super::info;
 use super::super::names::truncate_name;
-use super::super::record::Shape;
+use super::super::record::TupleDesc;
 use super::super::row_types::{relation_of_row_type, row_type_of};
 use super::super::types::{Oid, SqlType};
-use super::{Class, MULTIRANGE_STEP, RowType, UserType, class};
+use super::{MULTIRANGE_STEP, RowType, UserType, UserTypeClass, class};
 use crate::persistent::PersistentMap;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ impl UserTypes {
     }
 
     /// Fields of a composite type or of a relation's row.
-    pub fn shape(&self, oid: Oid) -> Option<Shape> {
+    pub fn shape(&self, oid: Oid) -> Option<TupleDesc> {
         match relation_of_row_type(oid) {
             Some(relation) => self.rows.get(&relation).map(|row| Arc::clone(&row.shape)),
             None => Some(Arc::clone(&self.get(oid)?.composite()?.shape)),
@@ -111,7 +111,7 @@ impl UserTypes {
     }
 
     /// The fields as they are declared: those of domains as such.
-    pub fn declared_shape(&self, oid: Oid) -> Option<Shape> {
+    pub fn declared_shape(&self, oid: Oid) -> Option<TupleDesc> {
         let row = relation_of_row_type(oid).and_then(|relation| self.rows.get(&relation));
         let declared = row.and_then(|row| row.declared.clone());
         declared.or_else(|| self.shape(oid))
@@ -122,7 +122,7 @@ impl UserTypes {
         &self,
         relation: Oid,
         (schema, name): (&str, &str),
-        (shape, declared): (&Shape, Option<&Shape>),
+        (shape, declared): (&TupleDesc, Option<&TupleDesc>),
     ) -> bool {
         let known = self.rows.get(&relation);
         known.is_some_and(|row| {
@@ -136,7 +136,7 @@ impl UserTypes {
         &mut self,
         relation: Oid,
         (schema, name): (&str, &str),
-        (shape, declared): (Shape, Option<Shape>),
+        (shape, declared): (TupleDesc, Option<TupleDesc>),
     ) {
         self.remove_row(relation);
         let row = RowType {
@@ -214,7 +214,7 @@ impl UserTypes {
         if let Some(relation) = relation_of_row_type(oid) {
             let row = self.rows.get(&relation)?;
             let name = match class(oid) {
-                Some(Class::Array) => {
+                Some(UserTypeClass::Array) => {
                     let name = format!("_{}", row.name);
                     Cow::Owned(truncate_name(&name).to_owned())
                 }
@@ -232,11 +232,11 @@ impl UserTypes {
             Some((of.schema_name.as_str(), Cow::Borrowed(name.as_str())))
         };
         match class(oid)? {
-            Class::Multirange => of_multirange(oid, false),
-            Class::Array if class(oid - 1) == Some(Class::Multirange) => {
+            UserTypeClass::Multirange => of_multirange(oid, false),
+            UserTypeClass::Array if class(oid - 1) == Some(UserTypeClass::Multirange) => {
                 of_multirange(oid - 1, true)
             }
-            Class::Array => {
+            UserTypeClass::Array => {
                 let element = self.get(oid - 1)?;
                 Some((&element.schema_name, Cow::Borrowed(&*element.array_name)))
             }

@@ -1,6 +1,6 @@
 //! Types of rows with columns of domains.
 
-use super::{Class, class, relation_of_row_type, types};
+use super::{UserTypeClass, class, relation_of_row_type, types};
 use crate::error::{Result, SqlError};
 use crate::value::{Oid, SqlType, info};
 
@@ -23,7 +23,7 @@ pub fn refuse_domains(oid: Oid) -> Result<()> {
 pub const DOMAINS_ASKED: i32 = 1 << 20;
 
 /// As [`refuse_domains`], unless they are asked about.
-pub fn refuse_unasked(ty: SqlType) -> Result<()> {
+pub fn refuse_unchecked_domains(ty: SqlType) -> Result<()> {
     match ty.typmod {
         DOMAINS_ASKED => Ok(()),
         _ => refuse_domains(ty.oid),
@@ -33,7 +33,7 @@ pub fn refuse_unasked(ty: SqlType) -> Result<()> {
 /// The table that the type is of whose rows have columns of domains, if it is such a type or an array over one.
 pub fn row_with_domains(ty: Oid) -> Option<(Oid, Oid)> {
     let row = match class(ty)? {
-        Class::Array => info::element_of(ty)?,
+        UserTypeClass::Array => info::element_of(ty)?,
         _ => ty,
     };
     let relation = relation_of_row_type(row)?;

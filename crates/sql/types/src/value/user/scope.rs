@@ -4,11 +4,11 @@
 //! scope of its own.
 //! Invariant: whoever changes the scope for a while puts it back, whatever happens.
 
-use super::super::record::Shape;
+use super::super::record::TupleDesc;
 use super::super::types::{Oid, SqlType};
 use super::lookup::{Lookup, TypeCatalog};
 use super::registry::UserTypes;
-use super::{Class, UserType, class, is_composite};
+use super::{UserType, UserTypeClass, class, is_composite};
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use std::task::{Context as TaskContext, Poll};
 
 /// What the running statement sees of users' types.
 #[derive(Clone)]
-pub(super) struct Scope {
+pub(super) struct TypeScope {
     pub(super) types: Arc<UserTypes>,
     pub(super) path: Rc<[String]>,
     /// The path is that of [`searching`], not the session's.
@@ -27,9 +27,9 @@ pub(super) struct Scope {
     lookup: Lookup,
 }
 
-impl Default for Scope {
-    fn default() -> Scope {
-        Scope {
+impl Default for TypeScope {
+    fn default() -> TypeScope {
+        TypeScope {
             types: Arc::default(),
             path: Rc::from([]),
             own: false,
@@ -39,7 +39,7 @@ impl Default for Scope {
 }
 
 thread_local! {
-    pub(super) static SCOPE: RefCell<Scope> = RefCell::default();
+    pub(super) static SCOPE: RefCell<TypeScope> = RefCell::default();
 }
 
 /// From now on this task sees the types of this catalog.
@@ -69,14 +69,14 @@ pub fn search(path: &Rc<[String]>) {
 
 /// Runs something that looks for names in these schemas.
 pub fn searching<T>(path: &Rc<[String]>, run: impl FnOnce() -> T) -> T {
-    struct Back(Rc<[String]>, bool);
-    impl Drop for Back {
+    struct ScopeGuard(Rc<[String]>, bool);
+    impl Drop for ScopeGuard {
         fn drop(&mut self) {
             search(&self.0);
             SCOPE.with_borrow_mut(|scope| scope.own = self.1);
         }
     }
-    let _back = SCOPE.with_borrow(|scope| Back(Rc::clone(&scope.path), scope.own));
+    let _back = SCOPE.with_borrow(|scope| ScopeGuard(Rc::clone(&scope.path), scope.own));
     search(path);
     SCOPE.with_borrow_mut(|scope| scope.own = true);
     run()
@@ -98,7 +98,7 @@ pub fn get(oid: Oid) -> Option<Arc<UserType>> {
 }
 
 /// Fields of a composite type or of a relation's row, as the running statement sees them.
-pub fn shape(oid: Oid) -> Option<Shape> {
+pub fn tuple_desc(oid: Oid) -> Option<TupleDesc> {
     if !is_composite(oid) {
         return None;
     }
@@ -106,7 +106,7 @@ pub fn shape(oid: Oid) -> Option<Shape> {
 }
 
 /// The same with the domains that columns of the relation are declared as.
-pub fn declared_shape(oid: Oid) -> Option<Shape> {
+pub fn declared_tuple_desc(oid: Oid) -> Option<TupleDesc> {
     if !is_composite(oid) {
         return None;
     }
@@ -122,8 +122,8 @@ pub fn exists(oid: Oid) -> bool {
 #[inline]
 pub fn domain_in(oid: Oid) -> Option<Oid> {
     match class(oid)? {
-        Class::Domain => Some(oid),
-        Class::Array if class(oid - 1) == Some(Class::Domain) => Some(oid - 1),
+        UserTypeClass::Domain => Some(oid),
+        UserTypeClass::Array if class(oid - 1) == Some(UserTypeClass::Domain) => Some(oid - 1),
         _ => None,
     }
 }
@@ -141,29 +141,29 @@ pub fn base_type(ty: SqlType) -> SqlType {
 
 /// A task with a scope of its own, whatever else its thread runs.
 pub struct Scoped<F> {
-    scope: Scope,
+    scope: TypeScope,
     work: Pin<Box<F>>,
 }
 
 /// Gives a task a scope of its own.
 pub fn scoped<F: Future>(work: F) -> Scoped<F> {
     Scoped {
-        scope: Scope::default(),
+        scope: TypeScope::default(),
         work: Box::pin(work),
     }
 }
 
 /// Puts the thread's scope back, whatever happens.
-struct Swapped<'a>(&'a mut Scope);
+struct ScopeSwap<'a>(&'a mut TypeScope);
 
-impl<'a> Swapped<'a> {
-    pub(super) fn new(scope: &'a mut Scope) -> Swapped<'a> {
+impl<'a> ScopeSwap<'a> {
+    pub(super) fn new(scope: &'a mut TypeScope) -> ScopeSwap<'a> {
         SCOPE.with_borrow_mut(|current| std::mem::swap(current, scope));
-        Swapped(scope)
+        ScopeSwap(scope)
     }
 }
 
-impl Drop for Swapped<'_> {
+impl Drop for ScopeSwap<'_> {
     fn drop(&mut self) {
         SCOPE.with_borrow_mut(|current| std::mem::swap(current, self.0));
     }
@@ -174,19 +174,19 @@ impl<F: Future> Future for Scoped<F> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
         let this = &mut *self;
-        let _scope = Swapped::new(&mut this.scope);
+        let _scope = ScopeSwap::new(&mut this.scope);
         this.work.as_mut().poll(cx)
     }
 }
 
 /// Runs something with other types and an empty path in sight.
 pub fn with<T>(types: &Arc<UserTypes>, run: impl FnOnce() -> T) -> T {
-    let mut scope = Scope {
+    let mut scope = TypeScope {
         own: false,
         types: Arc::clone(types),
         path: Rc::from([]),
         lookup: Lookup::default(),
     };
-    let _scope = Swapped::new(&mut scope);
+    let _scope = ScopeSwap::new(&mut scope);
     run()
 }

@@ -1,11 +1,11 @@
 //! The value of an expression for a node.
 
-use super::super::tree::{Kind, NONE, NodeId, Tree};
+use super::super::tree::{NONE, NodeId, NodeKind, Tree};
 use super::parse::{Axis, Expr, Operator, Start, Step, Test};
-use super::text::Text;
+use super::text::ChargedText;
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::{Builder, Room};
+use crate::value::build::{Builder, MemoryReservation};
 use logstead_types::SqlState;
 use std::ops::Deref;
 
@@ -19,12 +19,12 @@ pub enum Value {
     /// An IEEE number.
     Number(f64),
     /// A string.
-    Text(Text),
+    Text(ChargedText),
 }
 
 /// Where an expression is evaluated: the node, its place among those it was chosen from, and their number.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'t, 'a> {
+pub(super) struct XPathContext<'t, 'a> {
     pub(super) tree: &'t Tree<'a>,
     pub(super) node: NodeId,
     pub(super) position: usize,
@@ -33,7 +33,7 @@ pub(super) struct Place<'t, 'a> {
 
 /// The value for a node by itself.
 pub(super) fn evaluate(expr: &Expr, tree: &Tree<'_>, node: NodeId) -> Result<Value> {
-    let place = Place {
+    let place = XPathContext {
         tree,
         node,
         position: 1,
@@ -71,23 +71,23 @@ pub(super) fn text_number(text: &str) -> f64 {
 }
 
 /// The text of a node: of elements that of all texts within.
-pub(crate) fn node_string(tree: &Tree<'_>, id: NodeId) -> Result<Text> {
+pub(crate) fn node_string(tree: &Tree<'_>, id: NodeId) -> Result<ChargedText> {
     let node = tree.node(id);
     match node.kind {
-        Kind::Root | Kind::Element => {
+        NodeKind::Root | NodeKind::Element => {
             let mut out = Builder::default();
             for within in id + 1..node.end {
                 if within % 64 == 0 {
                     check_for_interrupts()?;
                 }
                 let node = tree.node(within);
-                if matches!(node.kind, Kind::Text | Kind::CData) {
+                if matches!(node.kind, NodeKind::Text | NodeKind::CData) {
                     out.push_str(&node.value)?;
                 }
             }
-            Text::built(out)
+            ChargedText::built(out)
         }
-        _ => Text::copied(&node.value),
+        _ => ChargedText::copied(&node.value),
     }
 }
 
@@ -106,20 +106,20 @@ impl Value {
     }
 
     /// As `string()` has it: of nodes that of the first.
-    pub fn text(&self, tree: &Tree<'_>) -> Result<Text> {
+    pub fn text(&self, tree: &Tree<'_>) -> Result<ChargedText> {
         match self {
             Value::Nodes(nodes) => match nodes.first() {
                 Some(first) => node_string(tree, *first),
-                None => Ok(Text::default()),
+                None => Ok(ChargedText::default()),
             },
-            Value::Bool(value) => Text::copied(if *value { "true" } else { "false" }),
-            Value::Number(number) => Text::copied(&number_text(*number)),
-            Value::Text(text) => Text::copied(text),
+            Value::Bool(value) => ChargedText::copied(if *value { "true" } else { "false" }),
+            Value::Number(number) => ChargedText::copied(&number_text(*number)),
+            Value::Text(text) => ChargedText::copied(text),
         }
     }
 
     /// The same of a value that nobody wants any more.
-    pub(super) fn into_text(self, tree: &Tree<'_>) -> Result<Text> {
+    pub(super) fn into_text(self, tree: &Tree<'_>) -> Result<ChargedText> {
         match self {
             Value::Text(text) => Ok(text),
             other => other.text(tree),
@@ -147,7 +147,7 @@ impl Value {
 #[derive(Debug, Default)]
 pub struct Nodes {
     nodes: Vec<NodeId>,
-    room: Room,
+    room: MemoryReservation,
 }
 
 impl Deref for Nodes {
@@ -162,7 +162,7 @@ impl Nodes {
     pub(super) fn one(node: NodeId) -> Nodes {
         Nodes {
             nodes: vec![node],
-            room: Room::default(),
+            room: MemoryReservation::default(),
         }
     }
 
@@ -212,11 +212,11 @@ fn turned(operator: Operator) -> Operator {
     }
 }
 
-impl Place<'_, '_> {
+impl XPathContext<'_, '_> {
     pub(super) fn value(&self, expr: &Expr) -> Result<Value> {
         check_for_interrupts()?;
         Ok(match expr {
-            Expr::Literal(text) => Value::Text(Text::copied(text)?),
+            Expr::Literal(text) => Value::Text(ChargedText::copied(text)?),
             Expr::Number(number) => Value::Number(*number),
             Expr::Negated(operand) => Value::Number(-self.value(operand)?.number(self.tree)?),
             Expr::Union(all) => {
@@ -347,7 +347,7 @@ impl Place<'_, '_> {
 
     /// Are there a node of each for which it holds?
     fn compare_sets(&self, operator: Operator, a: &[NodeId], b: &[NodeId]) -> Result<bool> {
-        let mut room = Room::default();
+        let mut room = MemoryReservation::default();
         let mut bytes = 0;
         let mut texts = Vec::with_capacity(b.len().min(1 << 16));
         for node in b {
@@ -378,7 +378,7 @@ impl Place<'_, '_> {
             let size = nodes.len();
             let mut kept = Nodes::default();
             for (at, node) in nodes.iter().copied().enumerate() {
-                let place = Place {
+                let place = XPathContext {
                     tree: self.tree,
                     node,
                     position: at + 1,
@@ -429,7 +429,8 @@ impl Place<'_, '_> {
         let tree = self.tree;
         let node = tree.node(from);
         let parent = |id: NodeId| Some(tree.node(id).parent).filter(|id| *id != NONE);
-        let of_tree = |id: NodeId| !matches!(tree.kind(id), Kind::Attribute | Kind::Namespace);
+        let of_tree =
+            |id: NodeId| !matches!(tree.kind(id), NodeKind::Attribute | NodeKind::Namespace);
         let mut range = |range: &mut dyn Iterator<Item = NodeId>| -> Result<()> {
             for id in range {
                 if id % 256 == 0 {
@@ -446,7 +447,7 @@ impl Place<'_, '_> {
             Axis::Parent => parent(from).map_or(Ok(()), visit),
             Axis::Child => range(&mut tree.children(from)),
             Axis::Attribute => {
-                let mut of = tree.of_kind(from, Kind::Attribute);
+                let mut of = tree.of_kind(from, NodeKind::Attribute);
                 of.try_for_each(visit)
             }
             Axis::Descendant => range(&mut (from + 1..node.end)),
@@ -488,7 +489,7 @@ fn range_of(
         if id % 256 == 0 {
             check_for_interrupts()?;
         }
-        if !matches!(tree.kind(id), Kind::Attribute | Kind::Namespace) {
+        if !matches!(tree.kind(id), NodeKind::Attribute | NodeKind::Namespace) {
             visit(id)?;
         }
     }
@@ -499,15 +500,15 @@ fn matches(tree: &Tree<'_>, id: NodeId, axis: Axis, test: &Test) -> bool {
     let kind = tree.kind(id);
     // Names are names of elements, on the axis of attributes of these.
     let principal = match axis {
-        Axis::Attribute => Kind::Attribute,
-        _ => Kind::Element,
+        Axis::Attribute => NodeKind::Attribute,
+        _ => NodeKind::Element,
     };
     match test {
         Test::Node => true,
-        Test::Text => matches!(kind, Kind::Text | Kind::CData),
-        Test::Comment => kind == Kind::Comment,
+        Test::Text => matches!(kind, NodeKind::Text | NodeKind::CData),
+        Test::Comment => kind == NodeKind::Comment,
         Test::Instruction(target) => {
-            kind == Kind::Instruction
+            kind == NodeKind::Instruction
                 && target
                     .as_ref()
                     .is_none_or(|target| *target == *tree.node(id).name)

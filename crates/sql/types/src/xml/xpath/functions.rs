@@ -1,9 +1,9 @@
 //! The core library of functions.
 
-use super::super::tree::Kind;
-use super::eval::{Nodes, Place, Value, node_string};
+use super::super::tree::NodeKind;
+use super::eval::{Nodes, Value, XPathContext, node_string};
 use super::parse::Expr;
-use super::text::Text;
+use super::text::ChargedText;
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
 use crate::value::build::Builder;
@@ -74,7 +74,7 @@ fn rounded(number: f64) -> f64 {
 }
 
 /// The characters from a place, 1 for the first, for a length.
-fn substring(text: &str, from: f64, length: Option<f64>) -> Result<Text> {
+fn substring(text: &str, from: f64, length: Option<f64>) -> Result<ChargedText> {
     let begin = rounded(from);
     let end = length.map_or(f64::INFINITY, |length| begin + rounded(length));
     let mut out = Builder::default();
@@ -87,10 +87,10 @@ fn substring(text: &str, from: f64, length: Option<f64>) -> Result<Text> {
             out.push_char(c)?;
         }
     }
-    Text::built(out)
+    ChargedText::built(out)
 }
 
-fn translated(text: &str, from: &str, to: &str) -> Result<Text> {
+fn translated(text: &str, from: &str, to: &str) -> Result<ChargedText> {
     let mut mapped: foldhash::HashMap<char, Option<char>> = foldhash::HashMap::default();
     let mut to = to.chars();
     for (at, c) in from.chars().enumerate() {
@@ -111,11 +111,11 @@ fn translated(text: &str, from: &str, to: &str) -> Result<Text> {
             Some(None) => {}
         }
     }
-    Text::built(out)
+    ChargedText::built(out)
 }
 
-impl Place<'_, '_> {
-    fn text_of(&self, args: &[Expr], at: usize) -> Result<Text> {
+impl XPathContext<'_, '_> {
+    fn text_of(&self, args: &[Expr], at: usize) -> Result<ChargedText> {
         match args.get(at) {
             Some(arg) => self.value(arg)?.into_text(self.tree),
             None => node_string(self.tree, self.node),
@@ -142,7 +142,7 @@ impl Place<'_, '_> {
     fn is_in_language(&self, wanted: &str) -> bool {
         let mut at = Some(self.node);
         while let Some(id) = at {
-            let of = self.tree.of_kind(id, Kind::Attribute);
+            let of = self.tree.of_kind(id, NodeKind::Attribute);
             for attribute in of {
                 let attribute = self.tree.node(attribute);
                 if attribute.name == "xml:lang" {
@@ -168,11 +168,11 @@ impl Place<'_, '_> {
             Function::Id => return Err(SqlError::unsupported("function id() of XPath")),
             Function::LocalName | Function::Name | Function::NamespaceUri => {
                 let Some(node) = self.nodes_of(args)?.first().copied() else {
-                    return Ok(Value::Text(Text::default()));
+                    return Ok(Value::Text(ChargedText::default()));
                 };
                 let named = matches!(
                     self.tree.kind(node),
-                    Kind::Element | Kind::Attribute | Kind::Instruction
+                    NodeKind::Element | NodeKind::Attribute | NodeKind::Instruction
                 );
                 let name: &str = match function {
                     _ if !named => "",
@@ -180,7 +180,7 @@ impl Place<'_, '_> {
                     Function::Name => &self.tree.node(node).name,
                     _ => self.tree.uri(node).unwrap_or_default(),
                 };
-                Value::Text(Text::copied(name)?)
+                Value::Text(ChargedText::copied(name)?)
             }
             Function::String => Value::Text(text(0)?),
             Function::Concat => {
@@ -188,7 +188,7 @@ impl Place<'_, '_> {
                 for at in 0..args.len() {
                     out.push_str(&text(at)?)?;
                 }
-                Value::Text(Text::built(out)?)
+                Value::Text(ChargedText::built(out)?)
             }
             Function::StartsWith => {
                 let (whole, part) = (text(0)?, text(1)?);
@@ -201,12 +201,12 @@ impl Place<'_, '_> {
             Function::SubstringBefore => {
                 let (whole, part) = (text(0)?, text(1)?);
                 let found = whole.split_once(&*part);
-                Value::Text(Text::copied(found.map_or("", |(before, _)| before))?)
+                Value::Text(ChargedText::copied(found.map_or("", |(before, _)| before))?)
             }
             Function::SubstringAfter => {
                 let (whole, part) = (text(0)?, text(1)?);
                 let found = whole.split_once(&*part);
-                Value::Text(Text::copied(found.map_or("", |(_, after)| after))?)
+                Value::Text(ChargedText::copied(found.map_or("", |(_, after)| after))?)
             }
             Function::Substring => {
                 let length = match args.get(2) {
@@ -228,7 +228,7 @@ impl Place<'_, '_> {
                     }
                     out.push_str(word)?;
                 }
-                Value::Text(Text::built(out)?)
+                Value::Text(ChargedText::built(out)?)
             }
             Function::Translate => Value::Text(translated(&text(0)?, &text(1)?, &text(2)?)?),
             Function::Boolean => Value::Bool(self.truth_of(args)?),

@@ -1,7 +1,7 @@
 //! An expression's tokens.
 
 use super::super::names::{is_name_char, is_name_start};
-use super::Wrong;
+use super::XPathError;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
@@ -62,7 +62,7 @@ fn ends_operand(token: Option<&Token>) -> bool {
 }
 
 /// The tokens of an expression.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
+pub(super) fn tokens(text: &str) -> Result<Vec<Token>, XPathError> {
     let mut found: Vec<Token> = Vec::new();
     let mut rest = text;
     loop {
@@ -71,10 +71,10 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
             return Ok(found);
         };
         if found.len() >= TOKENS_MAX {
-            return Err(Wrong::Syntax);
+            return Err(XPathError::Syntax);
         }
         if matches!(first, '"' | '\'') {
-            let (literal, behind) = rest[1..].split_once(first).ok_or(Wrong::Syntax)?;
+            let (literal, behind) = rest[1..].split_once(first).ok_or(XPathError::Syntax)?;
             found.push(Token::Literal(literal.to_owned()));
             rest = behind;
             continue;
@@ -91,14 +91,16 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
                 None => end,
             };
             let number = rest[..end].trim_end_matches('.');
-            found.push(Token::Number(number.parse().map_err(|_| Wrong::Syntax)?));
+            found.push(Token::Number(
+                number.parse().map_err(|_| XPathError::Syntax)?,
+            ));
             rest = &rest[end..];
             continue;
         }
         let word = name(rest);
         if !word.is_empty() {
             if word.ends_with(':') {
-                return Err(Wrong::Syntax);
+                return Err(XPathError::Syntax);
             }
             let operator = ["and", "or", "div", "mod"].into_iter().find(|w| *w == word);
             found.push(match operator.filter(|_| ends_operand(found.last())) {
@@ -109,14 +111,14 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
             continue;
         }
         let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign));
-        let sign = sign.ok_or(Wrong::Syntax)?;
+        let sign = sign.ok_or(XPathError::Syntax)?;
         rest = &rest[sign.len()..];
         found.push(match sign {
             "*" if !ends_operand(found.last()) => Token::Star,
             "$" => {
                 let name = name(rest);
                 if name.is_empty() {
-                    return Err(Wrong::Syntax);
+                    return Err(XPathError::Syntax);
                 }
                 rest = &rest[name.len()..];
                 Token::Variable

@@ -14,12 +14,12 @@ mod parse;
 mod text;
 
 pub use eval::{Value, number_text};
-pub use text::Text;
+pub use text::ChargedText;
 
 use super::tree::{NodeId, Tree};
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::Room;
+use crate::value::build::MemoryReservation;
 use logstead_types::SqlState;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -31,7 +31,7 @@ pub struct XPath(parse::Expr);
 
 /// What is wrong with an expression.
 #[derive(Debug)]
-pub enum Wrong {
+pub enum XPathError {
     /// It is none: XX000 "invalid XPath expression".
     Syntax,
     /// It names what there is not.
@@ -40,16 +40,18 @@ pub enum Wrong {
     Unsupported(&'static str),
 }
 
-impl Wrong {
+impl XPathError {
     fn told(self) -> SqlError {
         match self {
-            Wrong::Syntax => SqlError::new(SqlState::INTERNAL_ERROR, "invalid XPath expression")
-                .detail("Invalid expression"),
-            Wrong::Unknown(what) => {
+            XPathError::Syntax => {
+                SqlError::new(SqlState::INTERNAL_ERROR, "invalid XPath expression")
+                    .detail("Invalid expression")
+            }
+            XPathError::Unknown(what) => {
                 SqlError::new(SqlState::INTERNAL_ERROR, "could not create XPath object")
                     .detail(what)
             }
-            Wrong::Unsupported(what) => SqlError::unsupported(what),
+            XPathError::Unsupported(what) => SqlError::unsupported(what),
         }
     }
 }
@@ -60,7 +62,7 @@ impl Wrong {
 pub struct Namespaces<'a> {
     uris: HashMap<&'a str, Arc<str>>,
     bytes: usize,
-    room: Room,
+    room: MemoryReservation,
 }
 
 /// What a prefix takes beside its URI.
@@ -89,7 +91,7 @@ impl XPath {
     pub fn parse(text: &str, namespaces: &Namespaces<'_>) -> Result<XPath> {
         parse::parse(text, namespaces)
             .map(XPath)
-            .map_err(Wrong::told)
+            .map_err(XPathError::told)
     }
 
     /// Its value for a node.

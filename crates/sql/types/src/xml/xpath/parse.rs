@@ -2,7 +2,7 @@
 
 use super::functions::Function;
 use super::lex::{Token, tokens};
-use super::{Namespaces, Wrong};
+use super::{Namespaces, XPathError};
 use std::sync::Arc;
 
 /// How deep an expression may be nested.
@@ -121,7 +121,7 @@ pub(super) enum Test {
 }
 
 /// Reads a whole expression.
-pub(super) fn parse(text: &str, namespaces: &Namespaces<'_>) -> Result<Expr, Wrong> {
+pub(super) fn parse(text: &str, namespaces: &Namespaces<'_>) -> Result<Expr, XPathError> {
     let mut parser = Parser {
         tokens: tokens(text)?,
         at: 0,
@@ -131,7 +131,7 @@ pub(super) fn parse(text: &str, namespaces: &Namespaces<'_>) -> Result<Expr, Wro
     let expr = parser.binary(0)?;
     match parser.peek() {
         None => Ok(expr),
-        Some(_) => Err(Wrong::Syntax),
+        Some(_) => Err(XPathError::Syntax),
     }
 }
 
@@ -165,10 +165,10 @@ impl Parser<'_> {
         found
     }
 
-    fn expect(&mut self, sign: &str) -> Result<(), Wrong> {
+    fn expect(&mut self, sign: &str) -> Result<(), XPathError> {
         match self.take(sign) {
             true => Ok(()),
-            false => Err(Wrong::Syntax),
+            false => Err(XPathError::Syntax),
         }
     }
 
@@ -182,7 +182,7 @@ impl Parser<'_> {
         Some(operator)
     }
 
-    fn binary(&mut self, level: usize) -> Result<Expr, Wrong> {
+    fn binary(&mut self, level: usize) -> Result<Expr, XPathError> {
         if level == LEVELS.len() {
             return self.unary();
         }
@@ -197,7 +197,7 @@ impl Parser<'_> {
         })
     }
 
-    fn unary(&mut self) -> Result<Expr, Wrong> {
+    fn unary(&mut self) -> Result<Expr, XPathError> {
         let mut signs = 0_usize;
         while self.take("-") {
             signs += 1;
@@ -211,7 +211,7 @@ impl Parser<'_> {
         })
     }
 
-    fn union(&mut self) -> Result<Expr, Wrong> {
+    fn union(&mut self) -> Result<Expr, XPathError> {
         let mut all = vec![self.path()?];
         while self.take("|") {
             all.push(self.path()?);
@@ -223,17 +223,20 @@ impl Parser<'_> {
     }
 
     /// Runs `inner` one level deeper.
-    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, Wrong>) -> Result<T, Wrong> {
+    fn nested<T>(
+        &mut self,
+        inner: impl FnOnce(&mut Self) -> Result<T, XPathError>,
+    ) -> Result<T, XPathError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(Wrong::Syntax);
+            return Err(XPathError::Syntax);
         }
         let found = inner(self)?;
         self.depth -= 1;
         Ok(found)
     }
 
-    fn path(&mut self) -> Result<Expr, Wrong> {
+    fn path(&mut self) -> Result<Expr, XPathError> {
         if self.take("//") {
             let mut steps = vec![any_node(), self.step()?];
             self.more_steps(&mut steps)?;
@@ -268,7 +271,7 @@ impl Parser<'_> {
         Ok(Expr::Path(Start::Value(Box::new(value)), steps))
     }
 
-    fn more_steps(&mut self, steps: &mut Vec<Step>) -> Result<(), Wrong> {
+    fn more_steps(&mut self, steps: &mut Vec<Step>) -> Result<(), XPathError> {
         loop {
             if self.take("//") {
                 steps.push(any_node());
@@ -292,13 +295,13 @@ impl Parser<'_> {
         }
     }
 
-    fn primary(&mut self) -> Result<Expr, Wrong> {
-        let token = self.peek().cloned().ok_or(Wrong::Syntax)?;
+    fn primary(&mut self) -> Result<Expr, XPathError> {
+        let token = self.peek().cloned().ok_or(XPathError::Syntax)?;
         self.at += 1;
         match token {
             Token::Literal(text) => Ok(Expr::Literal(text)),
             Token::Number(number) => Ok(Expr::Number(number)),
-            Token::Variable => Err(Wrong::Unknown("Undefined variable")),
+            Token::Variable => Err(XPathError::Unknown("Undefined variable")),
             Token::Sign("(") => {
                 let inner = self.nested(|parser| parser.binary(0))?;
                 self.expect(")")?;
@@ -318,17 +321,17 @@ impl Parser<'_> {
                     }
                 }
                 let function =
-                    Function::named(&name).ok_or(Wrong::Unknown("Unregistered function"))?;
+                    Function::named(&name).ok_or(XPathError::Unknown("Unregistered function"))?;
                 match function.takes(args.len()) {
                     true => Ok(Expr::Call(function, args)),
-                    false => Err(Wrong::Unknown("Invalid number of arguments")),
+                    false => Err(XPathError::Unknown("Invalid number of arguments")),
                 }
             }
-            _ => Err(Wrong::Syntax),
+            _ => Err(XPathError::Syntax),
         }
     }
 
-    fn predicates(&mut self) -> Result<Vec<Expr>, Wrong> {
+    fn predicates(&mut self) -> Result<Vec<Expr>, XPathError> {
         let mut found = Vec::new();
         while self.take("[") {
             found.push(self.nested(|parser| parser.binary(0))?);
@@ -337,7 +340,7 @@ impl Parser<'_> {
         Ok(found)
     }
 
-    fn step(&mut self) -> Result<Step, Wrong> {
+    fn step(&mut self) -> Result<Step, XPathError> {
         let short = |axis| Step {
             axis,
             test: Test::Node,
@@ -353,13 +356,13 @@ impl Parser<'_> {
             Axis::Attribute
         } else if self.is(1, "::") {
             let Some(Token::Name(name)) = self.peek() else {
-                return Err(Wrong::Syntax);
+                return Err(XPathError::Syntax);
             };
             if name == "namespace" {
-                return Err(Wrong::Unsupported("the axis \"namespace\" of XPath"));
+                return Err(XPathError::Unsupported("the axis \"namespace\" of XPath"));
             }
             let axis = AXES.iter().find(|(known, _)| known == name);
-            let axis = axis.ok_or(Wrong::Syntax)?.1;
+            let axis = axis.ok_or(XPathError::Syntax)?.1;
             self.at += 2;
             axis
         } else {
@@ -374,13 +377,13 @@ impl Parser<'_> {
         })
     }
 
-    fn test(&mut self, axis: Axis) -> Result<Test, Wrong> {
-        let token = self.peek().cloned().ok_or(Wrong::Syntax)?;
+    fn test(&mut self, axis: Axis) -> Result<Test, XPathError> {
+        let token = self.peek().cloned().ok_or(XPathError::Syntax)?;
         self.at += 1;
         let name = match token {
             Token::Star => return Ok(Test::Any),
             Token::Name(name) => name,
-            _ => return Err(Wrong::Syntax),
+            _ => return Err(XPathError::Syntax),
         };
         if self.take("(") {
             let test = match name.as_str() {
@@ -394,7 +397,7 @@ impl Parser<'_> {
                     }
                     _ => Test::Instruction(None),
                 },
-                _ => return Err(Wrong::Syntax),
+                _ => return Err(XPathError::Syntax),
             };
             self.expect(")")?;
             return Ok(test);
@@ -407,7 +410,7 @@ impl Parser<'_> {
         let uri = match self.namespaces.uri(prefix) {
             Some(uri) => uri,
             None if prefix == "xml" => "http://www.w3.org/XML/1998/namespace".into(),
-            None => return Err(Wrong::Unknown("Undefined namespace prefix")),
+            None => return Err(XPathError::Unknown("Undefined namespace prefix")),
         };
         Ok(match local {
             "*" => Test::In(uri),

@@ -1,29 +1,29 @@
 //! Texts that expressions come to.
 
 use crate::error::Result;
-use crate::value::build::{Builder, Room};
+use crate::value::build::{Builder, MemoryReservation};
 use std::ops::Deref;
 
 /// A text that is charged as long as it is there: expressions that are nested hold one at each level.
 #[derive(Debug, Default)]
-pub struct Text {
+pub struct ChargedText {
     text: String,
-    _room: Room,
+    _room: MemoryReservation,
 }
 
-impl Text {
+impl ChargedText {
     /// What has been built.
-    pub fn built(out: Builder) -> Result<Text> {
+    pub fn built(out: Builder) -> Result<ChargedText> {
         let text = out.finish_string()?;
-        let room = Room::of(text.capacity())?;
-        Ok(Text { text, _room: room })
+        let room = MemoryReservation::of(text.capacity())?;
+        Ok(ChargedText { text, _room: room })
     }
 
     /// A copy.
-    pub fn copied(text: &str) -> Result<Text> {
+    pub fn copied(text: &str) -> Result<ChargedText> {
         let mut out = Builder::default();
         out.push_str(text)?;
-        Text::built(out)
+        ChargedText::built(out)
     }
 
     /// The text alone, for who charges it, or holds it for a moment.
@@ -32,7 +32,7 @@ impl Text {
     }
 }
 
-impl Deref for Text {
+impl Deref for ChargedText {
     type Target = str;
 
     fn deref(&self) -> &str {

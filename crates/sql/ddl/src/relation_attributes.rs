@@ -1,0 +1,339 @@
+//! ALTER TABLE ... REPLICA IDENTITY, SET STATISTICS, SET STORAGE, SET COMPRESSION and RESET; collations of columns:
+//! what is kept, told and dumped, and followed by nothing here ([`attributes`](logstead_sql_catalog::attributes)).
+
+use super::DdlContext;
+use super::columns::{NewColumnAttribute, check_collation};
+use logstead_sql_catalog::Relation;
+use logstead_sql_catalog::attributes::{self, Attribute};
+use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::text::fold;
+use logstead_sql_parse::ast::{DefElem, ReplicaIdentity};
+use logstead_sql_parse::lowered as ast;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Oid, SqlType, info, user};
+use logstead_types::SqlState;
+use std::sync::Arc;
+
+/// The highest target that SET STATISTICS takes.
+const STATISTICS_MAX: i32 = 10_000;
+
+/// Says attributes of a relation and stores it with them.
+async fn set_attributes(
+    table: &Relation,
+    said: &[(Attribute, Option<&str>)],
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let mut all = cx.catalog()?.options_of(table.oid).to_vec();
+    for (attribute, value) in said {
+        attributes::set(&mut all, *attribute, *value);
+    }
+    cx.state.push(Change::Options(table.oid, all));
+    cx.update_relation(Relation::clone(table)).await.map(drop)
+}
+
+/// SET STATISTICS; -1 is the default.
+pub(super) async fn statistics(
+    position: usize,
+    target: i32,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let value = statistics_target(target, cx)?;
+    let said = (Attribute::Statistics(position), value.as_deref());
+    set_attributes(table, &[said], cx).await
+}
+
+/// A target of statistics as it is kept; none if it is the default.
+pub(super) fn statistics_target(target: i32, cx: &mut DdlContext<'_>) -> Result<Option<String>> {
+    if target < -1 {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("statistics target {target} is too low"),
+        ));
+    }
+    if target > STATISTICS_MAX {
+        cx.notices.push(super::Notice {
+            severity: "WARNING",
+            code: SqlState::INVALID_PARAMETER_VALUE,
+            message: format!("lowering statistics target to {STATISTICS_MAX}"),
+            detail: None,
+            hint: None,
+        });
+    }
+    let target = target.min(STATISTICS_MAX).to_string();
+    Ok((target != "-1").then_some(target))
+}
+
+fn type_of(table: &Relation, position: usize) -> (SqlType, Option<&'static info::TypeInfo>) {
+    let column = table.columns.get(position);
+    let ty = column.map_or(SqlType::of(0), |c| c.ty);
+    (ty, info::by_oid(ty.oid))
+}
+
+/// SET STORAGE.
+pub(super) async fn storage(
+    position: usize,
+    code: char,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let (ty, known) = type_of(table, position);
+    let fixed = known.is_some_and(|i| i.storage == 'p');
+    if code != 'p' && fixed {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!(
+                "column data type {} can only have storage PLAIN",
+                info::format_type(ty)
+            ),
+        ));
+    }
+    let code = code.to_string();
+    let value = known
+        .is_none_or(|i| i.storage.to_string() != code)
+        .then_some(code.as_str());
+    set_attributes(table, &[(Attribute::Storage(position), value)], cx).await
+}
+
+/// The code of a compression method in CREATE TABLE; none is the setting's.
+pub(super) fn compression_code(method: &str, ty: SqlType) -> Result<Option<char>> {
+    let code = match method {
+        "pglz" => Some('p'),
+        "lz4" => Some('l'),
+        "default" => None,
+        _ => {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("invalid compression method \"{method}\""),
+            ));
+        }
+    };
+    let known = info::by_oid(user::base_type(ty).oid);
+    if code.is_some() && known.is_some_and(|i| i.storage == 'p') {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!(
+                "column data type {} does not support compression",
+                info::format_type(ty)
+            ),
+        ));
+    }
+    Ok(code)
+}
+
+/// SET COMPRESSION.
+pub(super) async fn compression(
+    position: usize,
+    code: Option<char>,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let (ty, known) = type_of(table, position);
+    if code.is_some() && known.is_some_and(|i| i.storage == 'p') {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!(
+                "column data type {} does not support compression",
+                info::format_type(ty)
+            ),
+        ));
+    }
+    let code = code.map(String::from);
+    set_attributes(
+        table,
+        &[(Attribute::Compression(position), code.as_deref())],
+        cx,
+    )
+    .await
+}
+
+/// A collation behind a column's type: its name, if there is one and the type has an order that it could say.
+pub(super) fn collation(name: &str, declared: SqlType) -> Result<String> {
+    let name = ast::ObjectName::from(vec![ast::Ident::with_quote('"', name)]);
+    named_collation(&name, declared)
+}
+
+/// The same of a name as it was written.
+pub(super) fn named_collation(name: &ast::ObjectName, declared: SqlType) -> Result<String> {
+    check_collation(name)?;
+    let base = user::base_type(declared);
+    if info::by_oid(base.oid).is_none_or(|t| t.collation() == 0) {
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "collations are not supported by type {}",
+                info::format_type_bare(declared.oid)
+            ),
+        ));
+    }
+    let last = name.0.last();
+    Ok(last.map(fold).unwrap_or_default())
+}
+
+/// What is kept of a column's collation: nothing if it is its type's own.
+pub(super) fn collation_attribute(said: &str, ty: SqlType) -> Option<&str> {
+    let own = info::by_oid(user::base_type(ty).oid).map_or(0, info::TypeInfo::collation);
+    (logstead_sql_types::value::collations::collation_by_name(said) != Some(own)).then_some(said)
+}
+
+/// ALTER COLUMN ... TYPE: the collation that it says, or that of the type.
+pub(super) async fn set_collation(
+    position: usize,
+    said: Option<String>,
+    table: Oid,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let Some(table) = catalog.relations.get(&table) else {
+        return Ok(());
+    };
+    let attribute = Attribute::Collation(position);
+    let (ty, _) = type_of(table, position);
+    let said = said
+        .as_deref()
+        .and_then(|said| collation_attribute(said, ty));
+    if attributes::get(catalog.options_of(table.oid), attribute) == said {
+        return Ok(());
+    }
+    set_attributes(table, &[(attribute, said)], cx).await
+}
+
+/// REPLICA IDENTITY.
+pub(super) async fn replica_identity(
+    identity: &ReplicaIdentity,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let value = match identity {
+        ReplicaIdentity::Default => None,
+        ReplicaIdentity::Full => Some("f".to_owned()),
+        ReplicaIdentity::Nothing => Some("n".to_owned()),
+        ReplicaIdentity::Index(name) => Some(identity_index(name, table)?.to_string()),
+    };
+    let said = (Attribute::ReplicaIdentity, value.as_deref());
+    set_attributes(table, &[said], cx).await
+}
+
+/// The index that identifies rows: unique, immediate, of all rows, over columns that are NOT NULL.
+fn identity_index(name: &str, table: &Relation) -> Result<Oid> {
+    let wrong = |message: String| SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+    let found = table.indexes.iter().find(|i| i.name == name);
+    let index = found.ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!(
+                "index \"{name}\" for table \"{}\" does not exist",
+                table.name
+            ),
+        )
+    })?;
+    if !index.unique {
+        return Err(wrong(format!(
+            "cannot use non-unique index \"{name}\" as replica identity"
+        )));
+    }
+    if index.deferrable {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cannot use non-immediate index \"{name}\" as replica identity"),
+        ));
+    }
+    let Some(positions) = index.positions() else {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cannot use expression index \"{name}\" as replica identity"),
+        ));
+    };
+    if index.predicate.is_some() {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cannot use partial index \"{name}\" as replica identity"),
+        ));
+    }
+    let mut columns = positions.iter().filter_map(|at| table.columns.get(*at));
+    if let Some(column) = columns.find(|c| !c.not_null) {
+        return Err(wrong(format!(
+            "index \"{name}\" cannot be used as replica identity because column \"{}\" is nullable",
+            column.name
+        )));
+    }
+    Ok(index.oid)
+}
+
+/// A column goes, and what was said of it; whoever calls stores the relation.
+pub(super) fn forget_column(table: Oid, position: usize, cx: &mut DdlContext<'_>) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let mut all = catalog.options_of(table).to_vec();
+    attributes::forget_column(&mut all, position);
+    if all.len() != catalog.options_of(table).len() {
+        cx.state.push(Change::Options(table, all));
+    }
+    Ok(())
+}
+
+/// Storage parameters after SET or RESET.
+pub(super) fn changed_parameters(
+    mut all: Vec<String>,
+    said: &[DefElem],
+    is_reset: bool,
+    read: impl FnOnce(&[DefElem]) -> Result<Vec<String>>,
+) -> Result<Vec<String>> {
+    let name = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
+    if is_reset {
+        if said.iter().any(|option| option.arg.is_some()) {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "RESET must not include values for parameters",
+            ));
+        }
+        let is_said = |known: &str| {
+            let mut own = said.iter().filter(|option| option.namespace.is_none());
+            own.any(|option| *option.name == *known)
+        };
+        all.retain(|known| !is_said(&name(known)));
+        return Ok(all);
+    }
+    let given = read(said)?;
+    all.retain(|o| !given.iter().any(|g| name(g) == name(o)));
+    all.extend(given);
+    Ok(all)
+}
+
+/// What is kept of an index's key beside what it orders by: a collation and an operator class that are not its column's
+/// own.
+pub(super) fn key_attributes(
+    at: usize,
+    (collation, own): (Option<&ast::ObjectName>, Oid),
+    ty: SqlType,
+    class: Option<&str>,
+) -> Result<Vec<(Attribute, String)>> {
+    let mut all = Vec::new();
+    if let Some(name) = collation {
+        let said = named_collation(name, ty)?;
+        if logstead_sql_types::value::collations::collation_by_name(&said) != Some(own) {
+            all.push((Attribute::Collation(at), said));
+        }
+    }
+    if let Some(class) = class {
+        all.push((Attribute::OperatorClass(at), class.to_owned()));
+    }
+    Ok(all)
+}
+
+/// What is kept of a column that is added; whoever calls stores the relation.
+pub(super) fn set_new_column_attributes(
+    table: Oid,
+    position: usize,
+    kept: &[NewColumnAttribute],
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let mut all = cx.catalog()?.options_of(table).to_vec();
+    for (attribute, value) in kept {
+        attributes::set(&mut all, attribute(position), Some(value));
+    }
+    cx.state.push(Change::Options(table, all));
+    Ok(())
+}

@@ -1,0 +1,24 @@
+//! Asks a [`Guarded`] condition: the guard, then the statement's own.
+
+use super::context::ExecutorContext;
+use super::eval::holds;
+use super::wait::Evaluated;
+use super::write::check_policies;
+use logstead_sql_plan::Guarded;
+use logstead_sql_types::value::Datum;
+
+/// Is a row one that the statement wants? 42501 if the guard is one that refuses it; nothing behind what it does not
+/// pass is evaluated.
+pub(crate) fn passes<'a>(
+    guarded: &'a Guarded,
+    row: &[Datum],
+    cx: &mut ExecutorContext<'a>,
+) -> Evaluated<bool> {
+    if let Some(refusing) = guarded.refusing() {
+        check_policies(&refusing.table, &refusing.checks, row, cx)?;
+    }
+    match guarded.condition() {
+        Some(condition) => holds(condition, row, cx),
+        None => Ok(true),
+    }
+}
