@@ -3,14 +3,14 @@
 #![no_main]
 
 use logstead_wal::block::{HEADER_LEN, HEADER_LEN_V1, Header};
-use logstead_wal::entry::Entries;
+use logstead_wal::entry::EntryReader;
 use logstead_wal::manifest::Manifest;
-use logstead_wal::{Body, Records};
+use logstead_wal::{EntryBody, RecordReader};
 
 fn records(bytes: &[u8]) {
     let mut again = Vec::new();
     let mut whole = true;
-    for record in Records::new(bytes) {
+    for record in RecordReader::new(bytes) {
         match record {
             Ok(record) => record.encode(&mut again),
             Err(_) => whole = false,
@@ -22,11 +22,11 @@ fn records(bytes: &[u8]) {
 fn entries(bytes: &[u8]) {
     let mut again = Vec::new();
     let mut whole = true;
-    for entry in Entries::new(bytes) {
+    for entry in EntryReader::new(bytes) {
         match entry {
             Ok(entry) => {
                 entry.encode(&mut again);
-                if let Body::Inline(body) = entry.body {
+                if let EntryBody::Inline(body) = entry.body {
                     records(body);
                 }
             }

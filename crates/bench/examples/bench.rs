@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use logstead_bench::stealing::{StealFigures, StealHome, StealOptions, Way, run as steal};
-use logstead_bench::virtual_time::{Prices, VirtualFigures, VirtualOptions, run as run_virtual};
-use logstead_bench::{Bar, Request, command};
+use logstead_bench::virtual_time::{CostModel, VirtualFigures, VirtualOptions, run as run_virtual};
+use logstead_bench::{Bar, BenchCommand, command};
 use logstead_engine::{AckTiming, CommitOptions, Env, ForceCommit, ProtocolKind, Tracking};
 
 fn main() -> ExitCode {
@@ -32,8 +32,8 @@ fn main() -> ExitCode {
 fn bench() -> Result<String, String> {
     let matches = command().get_matches();
     let env = Env::real();
-    match Request::read(&matches)? {
-        Request::Run(options) => {
+    match BenchCommand::read(&matches)? {
+        BenchCommand::Run(options) => {
             let results = logstead_bench::run(&options, &env, &Arc::default(), &mut Bar::new())
                 .map_err(|error| error.to_string())?;
             results
@@ -44,10 +44,10 @@ fn bench() -> Result<String, String> {
                 Some(check) => Err(format!("{}{check:?}", results.text())),
             }
         }
-        Request::Report { files, html } => {
+        BenchCommand::Report { files, html } => {
             logstead_bench::report_files(&files, &html, &env).map_err(|error| error.to_string())
         }
-        Request::Experiments => Ok(logstead_bench::experiment::describe()),
+        BenchCommand::Experiments => Ok(logstead_bench::experiment::describe()),
     }
 }
 
@@ -169,10 +169,10 @@ fn papers() -> Result<String, String> {
     let base = VirtualOptions {
         workers,
         transactions: argument(3, 200_000)?,
-        prices: Prices {
-            execute: argument(4, Prices::default().execute)?,
-            look: argument(5, Prices::default().look)?,
-            ..Prices::default()
+        prices: CostModel {
+            execute: argument(4, CostModel::default().execute)?,
+            look: argument(5, CostModel::default().look)?,
+            ..CostModel::default()
         },
         ..VirtualOptions::default()
     };
@@ -182,7 +182,7 @@ fn papers() -> Result<String, String> {
     };
     let mut text = format!("{workers} workers in virtual time, {:?}\n", base.prices);
     let mut rows = Vec::new();
-    for acknowledging in [AckTiming::WhenHardened, AckTiming::ByDice] {
+    for acknowledging in [AckTiming::WhenHardened, AckTiming::AtRandom] {
         for ack_group in [2, 8] {
             let commit = CommitOptions {
                 acknowledging,

@@ -7,13 +7,13 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use logstead_engine::{
-    Absent, CommitError, Engine, FaultError, Guard, Index, IndexCursor, IndexId, KeyExtractor,
-    KeyKind, Row, RowBuilder, RowRef, ScanCursor, Table, TableId, Txn, WriteError,
+    CommitError, Engine, FaultError, Guard, Index, IndexCursor, IndexId, KeyExtractor, KeyKind,
+    PageFault, Row, RowBuilder, RowRef, ScanCursor, Table, TableId, Txn, WriteError,
 };
 
 /// Why a transaction did not get to its end.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum TxnError {
     /// It conflicts with another one (40001): it is run again.
     Conflict,
     /// It was the victim of a deadlock (40P01): it is run again.
@@ -22,36 +22,36 @@ pub(crate) enum Stop {
     Broken(String),
 }
 
-impl From<WriteError> for Stop {
-    fn from(error: WriteError) -> Stop {
+impl From<WriteError> for TxnError {
+    fn from(error: WriteError) -> TxnError {
         match error {
             WriteError::Serialization
             | WriteError::SerializationDelete
-            | WriteError::Dependencies => Stop::Conflict,
-            WriteError::Deadlock => Stop::Deadlock,
-            other => Stop::Broken(other.to_string()),
+            | WriteError::Dependencies => TxnError::Conflict,
+            WriteError::Deadlock => TxnError::Deadlock,
+            other => TxnError::Broken(other.to_string()),
         }
     }
 }
 
-impl From<FaultError> for Stop {
-    fn from(error: FaultError) -> Stop {
-        Stop::Broken(error.to_string())
+impl From<FaultError> for TxnError {
+    fn from(error: FaultError) -> TxnError {
+        TxnError::Broken(error.to_string())
     }
 }
 
-impl From<CommitError> for Stop {
-    fn from(error: CommitError) -> Stop {
+impl From<CommitError> for TxnError {
+    fn from(error: CommitError) -> TxnError {
         match error {
-            CommitError::Serialization => Stop::Conflict,
-            other => Stop::Broken(other.to_string()),
+            CommitError::Serialization => TxnError::Conflict,
+            other => TxnError::Broken(other.to_string()),
         }
     }
 }
 
 /// A part of a key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Part {
+pub(crate) enum KeyPart {
     /// A column of fixed width.
     Fixed(usize),
     /// A text: ends with a zero byte in the key.
@@ -59,18 +59,18 @@ pub(crate) enum Part {
 }
 
 /// Makes keys of columns.
-pub(crate) struct Columns(pub(crate) &'static [Part]);
+pub(crate) struct Columns(pub(crate) &'static [KeyPart]);
 
 impl KeyExtractor for Columns {
     #[inline]
     fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
         for part in self.0 {
             match *part {
-                Part::Fixed(column) => match row.column(column) {
+                KeyPart::Fixed(column) => match row.column(column) {
                     Some(bytes) => out.extend_from_slice(bytes),
                     None => return KeyKind::Absent,
                 },
-                Part::Text(column) => match row.column(column) {
+                KeyPart::Text(column) => match row.column(column) {
                     Some(bytes) => {
                         out.extend_from_slice(bytes);
                         out.push(0);
@@ -85,8 +85,8 @@ impl KeyExtractor for Columns {
     fn keys(&self) -> u64 {
         self.0.iter().fold(1, |number, part| {
             let (kind, column) = match part {
-                Part::Fixed(column) => (1, *column),
-                Part::Text(column) => (2, *column),
+                KeyPart::Fixed(column) => (1, *column),
+                KeyPart::Text(column) => (2, *column),
             };
             number
                 .wrapping_mul(1_009)
@@ -143,7 +143,7 @@ pub(crate) fn rewrite(old: RowRef<'_>, builder: &mut RowBuilder, changes: &[(usi
 
 impl Store {
     /// Makes the table `number` with primary key `parts`; the index's number is the table's plus one.
-    pub(crate) fn new(engine: &Engine, number: u32, parts: &'static [Part]) -> Store {
+    pub(crate) fn new(engine: &Engine, number: u32, parts: &'static [KeyPart]) -> Store {
         let table = engine.create_table(TableId(number));
         let primary =
             engine.create_index(&table, IndexId(number + 1), true, Arc::new(Columns(parts)));
@@ -155,7 +155,7 @@ impl Store {
         &self,
         engine: &Engine,
         offset: u32,
-        parts: &'static [Part],
+        parts: &'static [KeyPart],
     ) -> Arc<Index> {
         let number = IndexId(self.table.id().0 + offset);
         engine.create_index(&self.table, number, false, Arc::new(Columns(parts)))
@@ -168,7 +168,7 @@ impl Store {
         txn: &mut Txn,
         key: &[u8],
         with: impl FnOnce(RowRef<'_>) -> R,
-    ) -> Result<Option<R>, Stop> {
+    ) -> Result<Option<R>, TxnError> {
         txn.begin_statement();
         loop {
             let absent = {
@@ -189,13 +189,13 @@ impl Store {
         txn: &mut Txn,
         key: &[u8],
         with: impl FnOnce(RowRef<'_>) -> R,
-    ) -> Result<R, Stop> {
+    ) -> Result<R, TxnError> {
         let found = self.read(txn, key, with).await?;
         found.ok_or_else(|| self.missing(key))
     }
 
-    fn missing(&self, key: &[u8]) -> Stop {
-        Stop::Broken(format!("no row {key:02x?} in {:?}", self.table))
+    fn missing(&self, key: &[u8]) -> TxnError {
+        TxnError::Broken(format!("no row {key:02x?} in {:?}", self.table))
     }
 
     /// UPDATE by primary key: `change` builds the new row, once more whenever the row has changed meanwhile; false from
@@ -206,7 +206,7 @@ impl Store {
         key: &[u8],
         builder: &mut RowBuilder,
         mut change: impl FnMut(RowRef<'_>, &mut RowBuilder) -> bool,
-    ) -> Result<bool, Stop> {
+    ) -> Result<bool, TxnError> {
         txn.begin_statement();
         let mut newest = false;
         loop {
@@ -244,7 +244,7 @@ impl Store {
         key: &[u8],
         builder: &mut RowBuilder,
         mut change: impl FnMut(RowRef<'_>, &mut RowBuilder),
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TxnError> {
         let changed = self
             .update(txn, key, builder, |row, builder| {
                 change(row, builder);
@@ -259,7 +259,7 @@ impl Store {
     }
 
     /// DELETE by primary key; false if there is no such row.
-    pub(crate) async fn delete(&self, txn: &mut Txn, key: &[u8]) -> Result<bool, Stop> {
+    pub(crate) async fn delete(&self, txn: &mut Txn, key: &[u8]) -> Result<bool, TxnError> {
         txn.begin_statement();
         let mut newest = false;
         loop {
@@ -293,7 +293,7 @@ impl Store {
         key: &[u8],
         newest: bool,
         guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
+    ) -> Result<Option<Row<'g>>, PageFault> {
         match txn.get(&self.primary, key, guard)? {
             Some(row) if newest => txn.read_newest(&self.table, row.rid, guard),
             row => Ok(row),
@@ -301,7 +301,7 @@ impl Store {
     }
 
     /// INSERT; false if the key is there already.
-    pub(crate) async fn insert(&self, txn: &mut Txn, row: &[u8]) -> Result<bool, Stop> {
+    pub(crate) async fn insert(&self, txn: &mut Txn, row: &[u8]) -> Result<bool, TxnError> {
         txn.begin_statement();
         loop {
             match txn.insert(&self.table, row) {
@@ -313,11 +313,11 @@ impl Store {
     }
 
     /// INSERT of a row whose key must be new.
-    pub(crate) async fn must_insert(&self, txn: &mut Txn, row: &[u8]) -> Result<(), Stop> {
+    pub(crate) async fn must_insert(&self, txn: &mut Txn, row: &[u8]) -> Result<(), TxnError> {
         if self.insert(txn, row).await? {
             Ok(())
         } else {
-            Err(Stop::Broken(format!(
+            Err(TxnError::Broken(format!(
                 "a key is twice in {:?}: {:?}",
                 self.table,
                 RowRef::new(row)
@@ -334,7 +334,7 @@ impl Store {
         upper: &[u8],
         reverse: bool,
         mut each: impl FnMut(Row<'_>) -> bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TxnError> {
         txn.begin_statement();
         let bound = |bytes: &[u8]| Bound::Included(bytes.to_vec());
         let mut cursor = IndexCursor::new(index, bound(lower), bound(upper), reverse);
@@ -395,7 +395,7 @@ impl Store {
 /// What `read` gives once everything it needs is in memory.
 pub(crate) fn present<T>(
     txn: &mut Txn,
-    mut read: impl FnMut(&mut Txn, &Guard) -> Result<T, Absent>,
+    mut read: impl FnMut(&mut Txn, &Guard) -> Result<T, PageFault>,
 ) -> T {
     loop {
         let guard = Guard::pin();
@@ -412,9 +412,9 @@ pub(crate) fn present<T>(
 }
 
 /// After a refused write: waits for whoever holds the row, if someone does; then it is worth trying again.
-async fn wait(txn: &mut Txn, error: WriteError) -> Result<(), Stop> {
+async fn wait(txn: &mut Txn, error: WriteError) -> Result<(), TxnError> {
     match error {
-        WriteError::Blocked(blocker) => blocker.wait(txn).await.map_err(|_| Stop::Deadlock),
+        WriteError::Blocked(blocker) => blocker.wait(txn).await.map_err(|_| TxnError::Deadlock),
         WriteError::Absent(absent) => Ok(absent.wait(txn).await?),
         WriteError::Changed => Ok(()),
         other => Err(other.into()),

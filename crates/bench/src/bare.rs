@@ -15,12 +15,12 @@ use logstead_home::{HomeError, InlineAppends, LaneAppends, NoRoom, RoomRequest};
 use logstead_types::LaneId;
 use parking_lot::{Condvar, Mutex};
 
-use crate::driver::{Outcome, nanos};
+use crate::driver::{RunOutcome, nanos};
 use crate::home;
-use crate::measure::{Measured, STEP_NS};
-use crate::options::{BareWay, Cell, Home, Until};
-use crate::spent::Spent;
-use crate::{BenchError, Progress, client};
+use crate::measure::{Measurements, STEP_NS};
+use crate::options::{BareWay, Home, RunConfig, RunLimit};
+use crate::resource_usage::ResourceUsage;
+use crate::{BenchError, ProgressListener, client};
 
 /// A thread's file in [`BareWay::File`]: it is written from the beginning again when it is full.
 const FILE_BYTES: u64 = 16 << 20;
@@ -170,7 +170,7 @@ struct Targets {
 }
 
 fn targets(
-    cell: &Cell,
+    cell: &RunConfig,
     way: BareWay,
     env: &Env,
     run: Option<usize>,
@@ -242,13 +242,13 @@ fn targets(
 
 /// Runs one cell.
 pub(crate) fn run(
-    cell: &Cell,
+    cell: &RunConfig,
     (size_bytes, way): (usize, BareWay),
     env: &Env,
     run: Option<usize>,
     stop: &Arc<AtomicBool>,
-    progress: &mut dyn Progress,
-) -> Result<Outcome, BenchError> {
+    progress: &mut dyn ProgressListener,
+) -> Result<RunOutcome, BenchError> {
     if way == BareWay::Client {
         return client::run(cell, size_bytes, env, run, stop, progress);
     }
@@ -264,16 +264,16 @@ pub(crate) fn run(
             .map(|log| log.status.usage())
             .unwrap_or_default()
     };
-    let spent_before = Spent::of(usage(), env);
+    let spent_before = ResourceUsage::of(usage(), env);
     let now = env.clock.monotonic().as_nanos();
     let (from, until, count) = match cell.common.until {
-        Until::Seconds { measured, warmup } => {
+        RunLimit::Seconds { measured, warmup } => {
             let from = now + nanos(warmup);
             (from, from + nanos(measured), u64::MAX)
         }
-        Until::Transactions(n) => (now, u64::MAX, n.div_ceil(targets.len() as u64)),
+        RunLimit::Transactions(n) => (now, u64::MAX, n.div_ceil(targets.len() as u64)),
     };
-    let all = Arc::new(Mutex::new(Measured::new(1)));
+    let all = Arc::new(Mutex::new(Measurements::new(1)));
     let failure = Arc::new(Mutex::new(None));
     let done = Arc::new(AtomicU64::new(0));
     let mut threads: Vec<JoinHandle> = Vec::new();
@@ -288,7 +288,7 @@ pub(crate) fn run(
         let body = move || {
             let mut buffer = Buffer::zeroed(len);
             buffer.as_mut_slice().fill(number as u8 | 1);
-            let mut measured = Measured::new(1);
+            let mut measured = Measurements::new(1);
             for _ in 0..count {
                 let result = target.make_room(len, &stop);
                 let began = clock.monotonic().as_nanos();
@@ -317,8 +317,8 @@ pub(crate) fn run(
         let done = done.load(Ordering::Relaxed);
         let at = env.clock.monotonic().as_nanos();
         let part = match cell.common.until {
-            Until::Seconds { .. } => at.saturating_sub(now) as f64 / (until - now) as f64,
-            Until::Transactions(n) => done as f64 / n as f64,
+            RunLimit::Seconds { .. } => at.saturating_sub(now) as f64 / (until - now) as f64,
+            RunLimit::Transactions(n) => done as f64 / n as f64,
         };
         progress.running(done, part);
     }
@@ -330,22 +330,22 @@ pub(crate) fn run(
     if let Some(error) = failure.lock().take() {
         return Err(BenchError::Failed(error));
     }
-    let spent = Spent::of(usage(), env).since(&spent_before);
+    let spent = ResourceUsage::of(usage(), env).since(&spent_before);
     let measured = std::mem::take(&mut *all.lock());
     let seconds = measured.span.map_or(0.0, |(a, b)| (b - a) as f64 / 1e9);
-    Ok(Outcome {
+    Ok(RunOutcome {
         seconds,
         kinds: vec!["append"],
         measured,
         figures: spent.figures(done.load(Ordering::Relaxed), "append"),
         home,
         interrupted: stop.load(Ordering::Relaxed),
-        ..Outcome::empty(cell)
+        ..RunOutcome::empty(cell)
     })
 }
 
 /// Counts an append, if it began while appends count.
-pub(crate) fn record(measured: &mut Measured, began: u64, end: u64, from: u64, until: u64) {
+pub(crate) fn record(measured: &mut Measurements, began: u64, end: u64, from: u64, until: u64) {
     if began < from || began >= until {
         return;
     }

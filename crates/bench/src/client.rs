@@ -17,11 +17,11 @@ use logstead_home::bucket::{Bucket, BucketError};
 use parking_lot::Mutex;
 
 use crate::bare::{WATCH, record};
-use crate::driver::{Outcome, nanos};
-use crate::measure::Measured;
-use crate::options::{Cell, Home, Until};
-use crate::spent::Spent;
-use crate::{BenchError, Progress, home};
+use crate::driver::{RunOutcome, nanos};
+use crate::measure::Measurements;
+use crate::options::{Home, RunConfig, RunLimit};
+use crate::resource_usage::ResourceUsage;
+use crate::{BenchError, ProgressListener, home};
 
 /// What an object begins with, as a segment does; not measured.
 const HEAD: &[u8] = &[0; 64];
@@ -92,8 +92,8 @@ impl Objects {
     }
 }
 
-async fn task(plan: Rc<Plan>, prefix: String) -> Result<Measured, BucketError> {
-    let mut measured = Measured::new(1);
+async fn task(plan: Rc<Plan>, prefix: String) -> Result<Measurements, BucketError> {
+    let mut measured = Measurements::new(1);
     let mut objects = Objects {
         prefix,
         number: 0,
@@ -116,13 +116,13 @@ async fn task(plan: Rc<Plan>, prefix: String) -> Result<Measured, BucketError> {
 
 /// Runs one cell.
 pub(crate) fn run(
-    cell: &Cell,
+    cell: &RunConfig,
     size_bytes: usize,
     env: &Env,
     run: Option<usize>,
     stop: &Arc<AtomicBool>,
-    progress: &mut dyn Progress,
-) -> Result<Outcome, BenchError> {
+    progress: &mut dyn ProgressListener,
+) -> Result<RunOutcome, BenchError> {
     let refused = || BenchError::Open("--way client needs one bucket as --home".into());
     let Home::Url(url) = &cell.common.home else {
         return Err(refused());
@@ -141,14 +141,14 @@ pub(crate) fn run(
             usage: bucket.usage(),
         }]
     };
-    let spent_before = Spent::of(usage(), env);
+    let spent_before = ResourceUsage::of(usage(), env);
     let now = env.clock.monotonic().as_nanos();
     let (from, until, count) = match cell.common.until {
-        Until::Seconds { measured, warmup } => {
+        RunLimit::Seconds { measured, warmup } => {
             let from = now + nanos(warmup);
             (from, from + nanos(measured), u64::MAX)
         }
-        Until::Transactions(n) => (now, u64::MAX, n.div_ceil(cell.common.workers as u64)),
+        RunLimit::Transactions(n) => (now, u64::MAX, n.div_ceil(cell.common.workers as u64)),
     };
     let done = Arc::new(AtomicU64::new(0));
     let plan = {
@@ -168,7 +168,7 @@ pub(crate) fn run(
     let result = Arc::new(Mutex::new(None));
     let (told, tasks) = (Arc::clone(&result), cell.common.workers);
     let body = move || {
-        let all = move || -> Result<Measured, BenchError> {
+        let all = move || -> Result<Measurements, BenchError> {
             let runtime = runtime()?;
             let plan = Rc::new(plan());
             tokio::task::LocalSet::new().block_on(&runtime, async move {
@@ -178,7 +178,7 @@ pub(crate) fn run(
                         tokio::task::spawn_local(task)
                     })
                     .collect();
-                let mut all = Measured::new(1);
+                let mut all = Measurements::new(1);
                 for task in tasks {
                     all.add(&task.await.map_err(broken)?.map_err(broken)?);
                 }
@@ -193,8 +193,8 @@ pub(crate) fn run(
         let done = done.load(Ordering::Relaxed);
         let at = env.clock.monotonic().as_nanos();
         let part = match cell.common.until {
-            Until::Seconds { .. } => at.saturating_sub(now) as f64 / (until - now) as f64,
-            Until::Transactions(n) => done as f64 / n as f64,
+            RunLimit::Seconds { .. } => at.saturating_sub(now) as f64 / (until - now) as f64,
+            RunLimit::Transactions(n) => done as f64 / n as f64,
         };
         progress.running(done, part);
     }
@@ -205,15 +205,15 @@ pub(crate) fn run(
         .lock()
         .take()
         .unwrap_or_else(|| Err(BenchError::Failed("a thread told nothing".into())))?;
-    let spent = Spent::of(usage(), env).since(&spent_before);
+    let spent = ResourceUsage::of(usage(), env).since(&spent_before);
     let seconds = measured.span.map_or(0.0, |(a, b)| (b - a) as f64 / 1e9);
-    Ok(Outcome {
+    Ok(RunOutcome {
         seconds,
         kinds: vec!["append"],
         measured,
         figures: spent.figures(done.load(Ordering::Relaxed), "append"),
         home: described,
         interrupted: stop.load(Ordering::Relaxed),
-        ..Outcome::empty(cell)
+        ..RunOutcome::empty(cell)
     })
 }

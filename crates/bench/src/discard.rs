@@ -153,24 +153,30 @@ impl LaneSegments for DiscardHome {
 }
 
 impl SideSegments for DiscardHome {
-    fn begin_side(&self, _: LaneId, _: u64) -> Box<dyn SideWriter> {
+    fn begin_side_segment(&self, _: LaneId, _: u64) -> Box<dyn SideWriter> {
         Box::new(DiscardedSide::default())
     }
 
-    fn get_side(&self, _: LaneId, id: u64, _: u64, _: &mut [u8]) -> Result<usize, HomeError> {
+    fn get_side_segment(
+        &self,
+        _: LaneId,
+        id: u64,
+        _: u64,
+        _: &mut [u8],
+    ) -> Result<usize, HomeError> {
         Err(HomeError::Missing(format!("side segment {id}")))
     }
 
-    fn list_sides(&self, _: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_side_segments(&self, _: LaneId) -> Result<Vec<u64>, HomeError> {
         Ok(Vec::new())
     }
 
-    fn remove_side(&self, _: LaneId, _: u64) -> Result<(), HomeError> {
+    fn remove_side_segment(&self, _: LaneId, _: u64) -> Result<(), HomeError> {
         Ok(())
     }
 
-    fn give_up_side(&self, lane: LaneId, id: u64) {
-        let _next_recovery_removes_it = self.remove_side(lane, id);
+    fn give_up_side_segment(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side_segment(lane, id);
     }
 }
 

@@ -23,14 +23,14 @@ use logstead_env::JoinHandle;
 use parking_lot::Mutex;
 
 use self::sessions::{Plan, run_worker};
-use crate::access::Stop;
+use crate::access::TxnError;
 use crate::home;
-use crate::measure::Measured;
-use crate::options::{Cell as Configured, Common, Until};
+use crate::measure::Measurements;
+use crate::options::{CommonOptions, RunConfig as Configured, RunLimit};
 use crate::path::PathFigures;
 use crate::random::Rng;
-use crate::spent::Spent;
-use crate::{BenchError, Progress};
+use crate::resource_usage::ResourceUsage;
+use crate::{BenchError, ProgressListener};
 
 /// Rows inserted by one transaction of the load.
 const LOAD_BATCH_ROWS: usize = 500;
@@ -51,7 +51,7 @@ pub(crate) enum Verdict {
 
 /// Which part of the work is a thread's or a session's.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct WorkShare {
     /// The worker, and how many there are.
     pub(crate) worker: usize,
     pub(crate) workers: usize,
@@ -59,7 +59,7 @@ pub(crate) struct Seat {
     pub(crate) session: usize,
 }
 
-impl Seat {
+impl WorkShare {
     /// This worker's part of `0..count`.
     pub(crate) fn part(&self, count: u64) -> std::ops::Range<u64> {
         let at = |worker: usize| {
@@ -71,16 +71,16 @@ impl Seat {
 
 /// A condition that must hold after a run.
 #[derive(Clone, Debug)]
-pub struct Check {
+pub struct ConsistencyCheck {
     /// What must hold.
     pub name: String,
     /// What is wrong, if it does not.
     pub result: Result<(), String>,
 }
 
-impl Check {
-    pub(crate) fn new(name: impl Into<String>, result: Result<(), String>) -> Check {
-        Check {
+impl ConsistencyCheck {
+    pub(crate) fn new(name: impl Into<String>, result: Result<(), String>) -> ConsistencyCheck {
+        ConsistencyCheck {
             name: name.into(),
             result,
         }
@@ -98,13 +98,13 @@ pub(crate) trait Workload: Send + Sync + Sized + 'static {
     /// Loads this worker's part of the data.
     fn load(
         &self,
-        seat: Seat,
+        seat: WorkShare,
         rng: Rng,
         into: &mut Loader,
-    ) -> impl Future<Output = Result<(), Stop>>;
+    ) -> impl Future<Output = Result<(), TxnError>>;
 
     /// A session's client.
-    fn client(&self, seat: Seat, rng: Rng) -> Self::Client;
+    fn client(&self, seat: WorkShare, rng: Rng) -> Self::Client;
 
     /// Chooses the next transaction and its inputs; gives its kind. A transaction that is run again keeps them.
     fn draw(&self, client: &mut Self::Client) -> usize;
@@ -114,13 +114,13 @@ pub(crate) trait Workload: Send + Sync + Sized + 'static {
         &self,
         client: &mut Self::Client,
         txn: &mut Txn,
-    ) -> impl Future<Output = Result<Verdict, Stop>>;
+    ) -> impl Future<Output = Result<Verdict, TxnError>>;
 
     /// The transaction drawn last is committed, with a CSN if it wrote: what the checks expect changes.
     fn committed(&self, client: &mut Self::Client, csn: Option<Csn>);
 
     /// What must hold when all sessions have ended; `txn` sees everything.
-    fn check(&self, txn: &mut Txn) -> Vec<Check>;
+    fn check(&self, txn: &mut Txn) -> Vec<ConsistencyCheck>;
 }
 
 /// Inserts rows in batches.
@@ -147,14 +147,14 @@ impl Loader {
     }
 
     /// Commits the rest and waits until all of it is durable.
-    pub(crate) async fn finish(mut self, engine: &Engine) -> Result<(), Stop> {
+    pub(crate) async fn finish(mut self, engine: &Engine) -> Result<(), TxnError> {
         self.commit().await?;
         let acknowledged = engine.acknowledged(self.newest).await;
-        acknowledged.map_err(|error| Stop::Broken(error.to_string()))
+        acknowledged.map_err(|error| TxnError::Broken(error.to_string()))
     }
 
     /// Inserts a row.
-    pub(crate) async fn insert(&mut self, table: &Arc<Table>, row: &[u8]) -> Result<(), Stop> {
+    pub(crate) async fn insert(&mut self, table: &Arc<Table>, row: &[u8]) -> Result<(), TxnError> {
         let worker = &self.worker;
         let txn = self
             .txn
@@ -167,7 +167,7 @@ impl Loader {
         Ok(())
     }
 
-    async fn commit(&mut self) -> Result<(), Stop> {
+    async fn commit(&mut self) -> Result<(), TxnError> {
         if let Some(txn) = self.txn.take() {
             self.newest.merge(&txn.precommit().await?.waits_for);
             self.done.store(self.rows as u64, Ordering::Relaxed);
@@ -178,7 +178,7 @@ impl Loader {
             yield_now().await;
         }
         if self.stop.load(Ordering::Relaxed) {
-            return Err(Stop::Broken(INTERRUPTED.into()));
+            return Err(TxnError::Broken(INTERRUPTED.into()));
         }
         Ok(())
     }
@@ -189,7 +189,7 @@ pub(crate) const INTERRUPTED: &str = "interrupted before anything was measured";
 
 /// What one run gave.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// What was run.
     pub cell: Configured,
     /// Which repetition, from 0.
@@ -205,7 +205,7 @@ pub struct Outcome {
     /// Names of the kinds.
     pub kinds: Vec<&'static str>,
     /// What was measured.
-    pub measured: Measured,
+    pub measured: Measurements,
     /// What the engine counted during the run, warm-up included.
     pub stats: Stats,
     /// What the commit path counted, likewise.
@@ -213,15 +213,15 @@ pub struct Outcome {
     /// Other figures, by name with unit.
     pub figures: BTreeMap<String, f64>,
     /// What was checked.
-    pub checks: Vec<Check>,
+    pub checks: Vec<ConsistencyCheck>,
     /// It was ended from outside.
     pub interrupted: bool,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Nothing yet.
-    pub(crate) fn empty(cell: &Configured) -> Outcome {
-        Outcome {
+    pub(crate) fn empty(cell: &Configured) -> RunOutcome {
+        RunOutcome {
             cell: cell.clone(),
             repetition: 0,
             home: String::new(),
@@ -229,7 +229,7 @@ impl Outcome {
             load_seconds: 0.0,
             seconds: 0.0,
             kinds: Vec::new(),
-            measured: Measured::default(),
+            measured: Measurements::default(),
             stats: Stats::default(),
             path: PathFigures::default(),
             figures: BTreeMap::new(),
@@ -250,7 +250,7 @@ pub(crate) fn nanos(seconds: f64) -> u64 {
 }
 
 /// An engine to run on, and what all threads share.
-pub(crate) struct Stage {
+pub(crate) struct BenchEngine {
     pub(crate) engine: Engine,
     pub(crate) env: Env,
     pub(crate) workers: usize,
@@ -261,25 +261,25 @@ pub(crate) struct Stage {
     done: Vec<Arc<AtomicU64>>,
 }
 
-impl Stage {
+impl BenchEngine {
     /// Opens an engine. `run` tells the runs of one command apart, if there are several.
     pub(crate) fn open(
-        common: &Common,
+        common: &CommonOptions,
         run: Option<usize>,
         env: &Env,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Stage, BenchError> {
+    ) -> Result<BenchEngine, BenchError> {
         let home = home::open(&common.home, run, env)?;
-        Stage::on(common, home, env, stop).map(|(stage, _)| stage)
+        BenchEngine::on(common, home, env, stop).map(|(stage, _)| stage)
     }
 
     /// The same on a home that may hold a log already.
     pub(crate) fn on(
-        common: &Common,
+        common: &CommonOptions,
         home: LogHome,
         env: &Env,
         stop: &Arc<AtomicBool>,
-    ) -> Result<(Stage, RecoveryReport), BenchError> {
+    ) -> Result<(BenchEngine, RecoveryReport), BenchError> {
         let workers = common.workers;
         let described = home.describe();
         let options = EngineOptions {
@@ -296,7 +296,7 @@ impl Stage {
             told.lock().get_or_insert(failed.to_string());
             stopped.store(true, Ordering::Relaxed);
         }));
-        let stage = Stage {
+        let stage = BenchEngine {
             engine,
             env: env.clone(),
             workers,
@@ -348,7 +348,7 @@ impl Stage {
         &self,
         workload: &Arc<W>,
         seed: u64,
-        progress: &mut dyn Progress,
+        progress: &mut dyn ProgressListener,
     ) -> Result<(u64, f64), BenchError> {
         let begun = self.env.clock.monotonic();
         let (engine, workers) = (self.engine.clone(), self.workers);
@@ -356,7 +356,7 @@ impl Stage {
         let workload = Arc::clone(workload);
         let body = move |worker: usize| {
             let executor = Executor::new(&engine, WorkerId(worker as u16));
-            let seat = Seat {
+            let seat = WorkShare {
                 worker,
                 workers,
                 session: 0,
@@ -377,7 +377,7 @@ impl Stage {
                 engine
                     .acknowledged(loader.newest)
                     .await
-                    .map_err(|error| Stop::Broken(error.to_string()))
+                    .map_err(|error| TxnError::Broken(error.to_string()))
             });
             if let Err(stopped) = result {
                 failure.lock().get_or_insert(describe(stopped));
@@ -400,21 +400,21 @@ impl Stage {
         &self,
         workload: &Arc<W>,
         cell: &Configured,
-        progress: &mut dyn Progress,
-    ) -> Result<Outcome, BenchError> {
+        progress: &mut dyn ProgressListener,
+    ) -> Result<RunOutcome, BenchError> {
         let common = &cell.common;
         let before = self.engine.stats();
         let path_before = PathFigures::of(&self.engine);
-        let spent_before = Spent::at(self.engine.home(), &self.env);
+        let spent_before = ResourceUsage::at(self.engine.home(), &self.env);
         let now = self.env.clock.monotonic().as_nanos();
         let (from, until, transactions) = match common.until {
-            Until::Seconds { measured, warmup } => {
+            RunLimit::Seconds { measured, warmup } => {
                 let from = now + nanos(warmup);
                 (from, from + nanos(measured), None)
             }
-            Until::Transactions(n) => (0, u64::MAX, Some(n)),
+            RunLimit::Transactions(n) => (0, u64::MAX, Some(n)),
         };
-        let all = Arc::new(Mutex::new(Measured::new(W::KINDS.len())));
+        let all = Arc::new(Mutex::new(Measurements::new(W::KINDS.len())));
         let (into, plan) = (
             Arc::clone(&all),
             Arc::new(Plan {
@@ -450,20 +450,20 @@ impl Stage {
         )?;
         let end = self.env.clock.monotonic().as_nanos();
         let path = PathFigures::of(&self.engine).since(&path_before);
-        let spent = Spent::at(self.engine.home(), &self.env).since(&spent_before);
+        let spent = ResourceUsage::at(self.engine.home(), &self.env).since(&spent_before);
         let stats = difference(&self.engine.stats(), &before);
         let interrupted = self.stop.load(Ordering::Relaxed);
         let measured = std::mem::take(&mut *all.lock());
         let seconds = match common.until {
-            Until::Transactions(_) => measured.span.map_or(0, |(a, b)| b - a),
-            Until::Seconds { .. } => end.min(until).saturating_sub(from),
+            RunLimit::Transactions(_) => measured.span.map_or(0, |(a, b)| b - a),
+            RunLimit::Seconds { .. } => end.min(until).saturating_sub(from),
         };
         progress.checking();
         let worker = self.engine.worker(WorkerId(0));
         let mut txn = worker.begin(Isolation::RepeatableRead);
         let checks = workload.check(&mut txn);
         drop(txn);
-        Ok(Outcome {
+        Ok(RunOutcome {
             home: self.home.clone(),
             seconds: seconds as f64 / 1e9,
             kinds: W::KINDS.to_vec(),
@@ -473,16 +473,16 @@ impl Stage {
             path,
             checks,
             interrupted,
-            ..Outcome::empty(cell)
+            ..RunOutcome::empty(cell)
         })
     }
 }
 
-fn describe(stop: Stop) -> String {
+fn describe(stop: TxnError) -> String {
     match stop {
-        Stop::Conflict => "a serialization failure while nobody else wrote".into(),
-        Stop::Deadlock => "a deadlock while nobody else wrote".into(),
-        Stop::Broken(why) => why,
+        TxnError::Conflict => "a serialization failure while nobody else wrote".into(),
+        TxnError::Deadlock => "a deadlock while nobody else wrote".into(),
+        TxnError::Broken(why) => why,
     }
 }
 

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use logstead_engine::{CommitOptions, Isolation, ProtocolKind, QueueKind, Tracking};
 
 use crate::options::{
-    BareWay, Cell, Common, Home, Label, Setting, Tpcc, Until, WorkloadKind, Ycsb,
+    BareWay, CommonOptions, Home, Label, RunConfig, RunLimit, Setting, Tpcc, WorkloadKind, Ycsb,
 };
 use crate::random::Distribution;
 
@@ -44,28 +44,28 @@ pub struct Scale {
     /// Determines every random number.
     pub seed: u64,
     /// Real homes that are measured beside the models.
-    pub homes: Vec<Given>,
+    pub homes: Vec<GivenHome>,
 }
 
 /// A home that the user wants measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct GivenHome {
     /// What the report calls it.
     pub name: String,
     /// Its URL; each run gets a prefix of its own below it.
     pub url: String,
 }
 
-impl Given {
+impl GivenHome {
     /// Reads `URL` or `NAME=URL`; without a name it is called by the URL up to its options.
-    pub(crate) fn read(text: &str) -> Result<Given, String> {
+    pub(crate) fn read(text: &str) -> Result<GivenHome, String> {
         let is_name = |name: &&str| !name.is_empty() && !name.contains([':', '/', '?']);
         let named = text.split_once('=').filter(|(name, _)| is_name(name));
         let (name, url) = named.unwrap_or((text.split('?').next().unwrap_or(text), text));
         if !url.contains("://") {
             return Err(format!("--home {text}: URL or NAME=URL is expected"));
         }
-        Ok(Given {
+        Ok(GivenHome {
             name: name.to_owned(),
             url: url.to_owned(),
         })
@@ -87,7 +87,7 @@ pub fn all() -> &'static [Experiment] {
 }
 
 /// The cells of the one with this name.
-pub(crate) fn cells(name: &str, scale: &Scale) -> Result<Vec<Cell>, String> {
+pub(crate) fn cells(name: &str, scale: &Scale) -> Result<Vec<RunConfig>, String> {
     let Some(experiment) = all().iter().find(|experiment| experiment.name == name) else {
         let names: Vec<&str> = all().iter().map(|experiment| experiment.name).collect();
         return Err(format!("{name}: one of {} is expected", names.join(", ")));
@@ -108,7 +108,7 @@ pub(crate) fn cells(name: &str, scale: &Scale) -> Result<Vec<Cell>, String> {
         RUN_SECONDS
     });
     for cell in &mut cells {
-        cell.common.until = Until::Seconds {
+        cell.common.until = RunLimit::Seconds {
             measured: seconds,
             warmup: seconds / 5.0,
         };
@@ -128,7 +128,7 @@ pub fn describe() -> String {
 /// Collects cells.
 struct Builder {
     scale: Scale,
-    cells: Vec<Cell>,
+    cells: Vec<RunConfig>,
 }
 
 impl Builder {
@@ -200,10 +200,10 @@ impl Builder {
 
     /// A cell; settings later in the lists win.
     fn cell(&mut self, section: &str, series: &str, kind: &WorkloadKind, settings: &[&[Setting]]) {
-        let mut common = Common {
+        let mut common = CommonOptions {
             workers: logstead_env::core_count(),
             // Set when all cells are known.
-            until: Until::Transactions(1),
+            until: RunLimit::Transactions(1),
             isolation: Isolation::ReadCommitted,
             home: Home::Memory,
             open_loop: None,
@@ -215,7 +215,7 @@ impl Builder {
         for setting in settings.iter().copied().flatten() {
             setting.apply(&mut common);
         }
-        self.cells.push(Cell {
+        self.cells.push(RunConfig {
             label: Label {
                 section: section.to_owned(),
                 series: series.to_owned(),
@@ -346,14 +346,14 @@ mod tests {
             dir: "d".into(),
             seed: 7,
             homes: ["a=azure://c/p?endpoint=http://127.0.0.1:1", "s3://b/p"]
-                .map(|text| Given::read(text).expect(text))
+                .map(|text| GivenHome::read(text).expect(text))
                 .to_vec(),
         }
     }
 
     #[test]
     fn homes_have_names() {
-        let read = |text| Given::read(text).map(|given| (given.name, given.url));
+        let read = |text| GivenHome::read(text).map(|given| (given.name, given.url));
         let pair = |name: &str, url: &str| Ok((name.to_owned(), url.to_owned()));
         assert_eq!(read("x=s3://b?e=f"), pair("x", "s3://b?e=f"));
         assert_eq!(read("s3://b/p?e=f"), pair("s3://b/p", "s3://b/p?e=f"));
@@ -389,8 +389,8 @@ mod tests {
                 let seconds: f64 = cells
                     .iter()
                     .map(|cell| match cell.common.until {
-                        Until::Seconds { measured, warmup } => measured + warmup,
-                        Until::Transactions(_) => panic!("{}", experiment.name),
+                        RunLimit::Seconds { measured, warmup } => measured + warmup,
+                        RunLimit::Transactions(_) => panic!("{}", experiment.name),
                     })
                     .sum();
                 assert!(!quick || seconds < 40.0, "{}: {seconds}", experiment.name);

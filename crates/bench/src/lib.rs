@@ -1,7 +1,8 @@
 //! Workloads of the field, run on the engine inside this process: YCSB, TPC-C, TATP, SmallBank, single operations and
 //! loading; and bare appends, to compare with.
 //!
-//! 1. A [`Request`] is read from the command line: a list of configurations (cells) to run, or results to report on.
+//! 1. A [`BenchCommand`] is read from the command line: a list of configurations (cells) to run, or results to report
+//!    on.
 //! 2. [`run`] opens an engine for each cell, loads, drives sessions (`driver`), and checks what is left. Repetitions go
 //!    through all cells in turn, forwards and backwards, so that a slow minute of the machine meets all alike.
 //! 3. [`Results`] are printed as a table and kept as JSON ([`report::Document`]); [`report::html`] draws charts of any number of them.
@@ -30,8 +31,8 @@ mod progress;
 mod random;
 mod recovery;
 pub mod report;
+mod resource_usage;
 mod smallbank;
-mod spent;
 pub mod stealing;
 mod tatp;
 #[cfg(test)]
@@ -40,14 +41,14 @@ mod tpcc;
 pub mod virtual_time;
 mod ycsb;
 
-pub use driver::{Check, Outcome};
+pub use driver::{ConsistencyCheck, RunOutcome};
 pub use machine::Machine;
-pub use measure::{Counts, Latencies, Measured};
+pub use measure::{Counts, Latencies, Measurements};
 pub use micro::{LoadFigure, MicroFigure, Operation};
-pub use options::{Options, Request, command};
+pub use options::{BenchCommand, BenchOptions, command};
 pub use path::PathFigures;
-pub use progress::{Bar, Progress, Silent};
-pub use random::{Distribution, Keys, Rng};
+pub use progress::{Bar, NoProgress, ProgressListener};
+pub use random::{Distribution, KeyGenerator, Rng};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,8 +57,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use logstead_engine::Env;
 use logstead_env::{Access, OpenMode};
 
-use driver::{Stage, Workload};
-use options::{Cell, WorkloadKind};
+use driver::{BenchEngine, Workload};
+use options::{RunConfig, WorkloadKind};
 
 /// Why there are no results.
 #[derive(Debug, thiserror::Error)]
@@ -96,24 +97,24 @@ pub enum BenchError {
 #[derive(Clone, Debug)]
 pub struct Results {
     /// What was asked for.
-    pub options: Options,
+    pub options: BenchOptions,
     /// Where it ran.
     pub machine: Machine,
     /// One for each run.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<RunOutcome>,
     /// Of `micro`.
     pub micro: Vec<MicroFigure>,
     /// Of `load`.
     pub loads: Vec<LoadFigure>,
     /// Conditions checked after `micro` and `load`.
-    pub checks: Vec<Check>,
+    pub checks: Vec<ConsistencyCheck>,
     /// What runs have left in buckets, and why.
     pub left_behind: Vec<String>,
 }
 
 impl Results {
     /// Every condition that does not hold.
-    pub fn broken(&self) -> impl Iterator<Item = &Check> {
+    pub fn broken(&self) -> impl Iterator<Item = &ConsistencyCheck> {
         self.outcomes
             .iter()
             .flat_map(|outcome| &outcome.checks)
@@ -196,7 +197,7 @@ pub fn report_files(files: &[PathBuf], html: &Path, env: &Env) -> Result<String,
 }
 
 /// Makes the files of the reports, so that an hour's run does not end with a path that cannot be written.
-fn try_files(options: &Options, env: &Env) -> Result<(), BenchError> {
+fn try_files(options: &BenchOptions, env: &Env) -> Result<(), BenchError> {
     for path in options.json.iter().chain(&options.html) {
         write_file(env, path, "")?;
     }
@@ -205,10 +206,10 @@ fn try_files(options: &Options, env: &Env) -> Result<(), BenchError> {
 
 /// Runs what `options` say, until the end or until `stop` is set.
 pub fn run(
-    options: &Options,
+    options: &BenchOptions,
     env: &Env,
     stop: &Arc<AtomicBool>,
-    progress: &mut dyn Progress,
+    progress: &mut dyn ProgressListener,
 ) -> Result<Results, BenchError> {
     try_files(options, env)?;
     let mut results = Results {
@@ -223,7 +224,7 @@ pub fn run(
     let total = options.cells.len() * options.repeat as usize;
     let mut number = 0;
     for repetition in 0..options.repeat {
-        let mut order: Vec<&Cell> = options.cells.iter().collect();
+        let mut order: Vec<&RunConfig> = options.cells.iter().collect();
         if repetition % 2 == 1 {
             order.reverse();
         }
@@ -251,18 +252,18 @@ pub fn run(
 }
 
 fn run_cell(
-    cell: &Cell,
+    cell: &RunConfig,
     repetition: u32,
     run: Option<usize>,
     env: &Env,
     stop: &Arc<AtomicBool>,
     results: &mut Results,
-    progress: &mut dyn Progress,
+    progress: &mut dyn ProgressListener,
 ) -> Result<(), BenchError> {
     let common = &cell.common;
     if let WorkloadKind::Bare { size_bytes, way } = cell.kind {
         let outcome = bare::run(cell, (size_bytes, way), env, run, stop, progress)?;
-        results.outcomes.push(Outcome {
+        results.outcomes.push(RunOutcome {
             repetition,
             ..outcome
         });
@@ -270,13 +271,13 @@ fn run_cell(
     }
     if let WorkloadKind::Recovery { ycsb, tail } = &cell.kind {
         let outcome = recovery::run(cell, (ycsb, *tail), env, run, stop, progress)?;
-        results.outcomes.push(Outcome {
+        results.outcomes.push(RunOutcome {
             repetition,
             ..outcome
         });
         return Ok(());
     }
-    let stage = Stage::open(common, run, env, stop)?;
+    let stage = BenchEngine::open(common, run, env, stop)?;
     let engine = &stage.engine;
     let outcome = match &cell.kind {
         WorkloadKind::Ycsb(ycsb) if ycsb.traced => {
@@ -329,7 +330,7 @@ fn run_cell(
         }
         WorkloadKind::Bare { .. } | WorkloadKind::Recovery { .. } => return Ok(()),
     };
-    results.outcomes.push(Outcome {
+    results.outcomes.push(RunOutcome {
         repetition,
         ..outcome
     });
@@ -338,15 +339,15 @@ fn run_cell(
 
 /// Loads, runs and checks a workload.
 fn whole<W: Workload>(
-    stage: &Stage,
+    stage: &BenchEngine,
     workload: W,
-    cell: &Cell,
-    progress: &mut dyn Progress,
-) -> Result<Outcome, BenchError> {
+    cell: &RunConfig,
+    progress: &mut dyn ProgressListener,
+) -> Result<RunOutcome, BenchError> {
     let workload = Arc::new(workload);
     let (rows, load_seconds) = stage.load(&workload, cell.common.seed, progress)?;
     let outcome = stage.run(&workload, cell, progress)?;
-    Ok(Outcome {
+    Ok(RunOutcome {
         rows,
         load_seconds,
         ..outcome

@@ -69,7 +69,7 @@ impl Counts {
 
 /// What a worker measured.
 #[derive(Clone, Debug, Default)]
-pub struct Measured {
+pub struct Measurements {
     /// By kind of transaction.
     pub kinds: Vec<Counts>,
     /// Committed per tenth of a second since the measurement began.
@@ -95,17 +95,17 @@ impl Default for Unserved {
 /// Length of a step of the timeline.
 pub(crate) const STEP_NS: u64 = 100_000_000;
 
-impl Measured {
+impl Measurements {
     /// For so many kinds.
-    pub fn new(kinds: usize) -> Measured {
-        Measured {
+    pub fn new(kinds: usize) -> Measurements {
+        Measurements {
             kinds: (0..kinds).map(|_| Counts::default()).collect(),
-            ..Measured::default()
+            ..Measurements::default()
         }
     }
 
     /// Adds what another worker measured.
-    pub fn add(&mut self, other: &Measured) {
+    pub fn add(&mut self, other: &Measurements) {
         for (kind, others) in self.kinds.iter_mut().zip(&other.kinds) {
             kind.add(others);
         }

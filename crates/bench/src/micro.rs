@@ -13,12 +13,12 @@ use logstead_engine::{
 };
 use parking_lot::Mutex;
 
-use crate::access::{Part, Stop, Store, number, rewrite};
-use crate::driver::{Loader, Seat, Stage, Verdict, Workload};
+use crate::access::{KeyPart, Store, TxnError, number, rewrite};
+use crate::driver::{BenchEngine, Loader, Verdict, WorkShare, Workload};
 use crate::machine;
-use crate::options::{Common, Until};
+use crate::options::{CommonOptions, RunLimit};
 use crate::random::Rng;
-use crate::{BenchError, Check, Progress};
+use crate::{BenchError, ConsistencyCheck, ProgressListener};
 
 const TABLE: u32 = 20_000;
 /// Rows hold a key of 8 bytes and this many bytes of values.
@@ -42,7 +42,7 @@ impl Rows {
     pub(crate) fn new(engine: &Engine, count: u64) -> Rows {
         Rows {
             count,
-            store: Store::new(engine, TABLE, &[Part::Fixed(0)]),
+            store: Store::new(engine, TABLE, &[KeyPart::Fixed(0)]),
         }
     }
 }
@@ -63,7 +63,7 @@ impl Workload for Rows {
 
     const KINDS: &'static [&'static str] = &[];
 
-    async fn load(&self, seat: Seat, mut rng: Rng, into: &mut Loader) -> Result<(), Stop> {
+    async fn load(&self, seat: WorkShare, mut rng: Rng, into: &mut Loader) -> Result<(), TxnError> {
         let mut builder = RowBuilder::new();
         for key in seat.part(self.count) {
             build(&mut builder, key, &mut rng);
@@ -72,20 +72,20 @@ impl Workload for Rows {
         Ok(())
     }
 
-    fn client(&self, _seat: Seat, _rng: Rng) {}
+    fn client(&self, _seat: WorkShare, _rng: Rng) {}
 
     fn draw(&self, (): &mut ()) -> usize {
         0
     }
 
-    async fn execute(&self, (): &mut (), _txn: &mut Txn) -> Result<Verdict, Stop> {
+    async fn execute(&self, (): &mut (), _txn: &mut Txn) -> Result<Verdict, TxnError> {
         Ok(Verdict::RollBack)
     }
 
     fn committed(&self, (): &mut (), _csn: Option<Csn>) {}
 
-    fn check(&self, txn: &mut Txn) -> Vec<Check> {
-        vec![Check::new(
+    fn check(&self, txn: &mut Txn) -> Vec<ConsistencyCheck> {
+        vec![ConsistencyCheck::new(
             "index and table agree",
             self.store.check_indexes(txn),
         )]
@@ -170,11 +170,11 @@ pub struct LoadFigure {
 
 /// Loads rows once.
 pub(crate) fn load(
-    stage: &Stage,
+    stage: &BenchEngine,
     rows: u64,
     seed: u64,
-    progress: &mut dyn Progress,
-) -> Result<(LoadFigure, Vec<Check>), BenchError> {
+    progress: &mut dyn ProgressListener,
+) -> Result<(LoadFigure, Vec<ConsistencyCheck>), BenchError> {
     let workload = Arc::new(Rows::new(&stage.engine, rows));
     let before = machine::resident_bytes(&stage.env);
     let (rows, seconds) = stage.load(&workload, seed, progress)?;
@@ -196,17 +196,17 @@ pub(crate) fn load(
 
 /// Measures every operation.
 pub(crate) fn run(
-    stage: &Stage,
+    stage: &BenchEngine,
     rows: u64,
-    common: &Common,
-    progress: &mut dyn Progress,
-) -> Result<(Vec<MicroFigure>, Vec<Check>), BenchError> {
+    common: &CommonOptions,
+    progress: &mut dyn ProgressListener,
+) -> Result<(Vec<MicroFigure>, Vec<ConsistencyCheck>), BenchError> {
     let workload = Arc::new(Rows::new(&stage.engine, rows));
     stage.load(&workload, common.seed, progress)?;
     let parts = (OPERATIONS.len() * PER_TRANSACTION.len()) as f64;
     let (seconds, transactions) = match common.until {
-        Until::Seconds { measured, .. } => (measured / parts, u64::MAX),
-        Until::Transactions(n) => (SECONDS_DEFAULT * 1e3, n),
+        RunLimit::Seconds { measured, .. } => (measured / parts, u64::MAX),
+        RunLimit::Transactions(n) => (SECONDS_DEFAULT * 1e3, n),
     };
     let mut figures = Vec::new();
     for operation in OPERATIONS {
@@ -221,7 +221,7 @@ pub(crate) fn run(
                 let (seed, isolation, workers) = (common.seed, common.isolation, stage.workers);
                 let first = figures.len() as u64;
                 move |worker: usize| {
-                    let part = Seat {
+                    let part = WorkShare {
                         worker,
                         workers,
                         session: 0,

@@ -4,8 +4,8 @@
 
 use logstead_engine::{Csn, Txn};
 
-use crate::access::Stop;
-use crate::driver::{Check, Loader, Seat, Verdict, Workload};
+use crate::access::TxnError;
+use crate::driver::{ConsistencyCheck, Loader, Verdict, WorkShare, Workload};
 use crate::random::Rng;
 use crate::tpcc::{self, Tpcc};
 use crate::ycsb::{self, Ycsb};
@@ -49,21 +49,21 @@ impl Workload for Mixed {
         "ycsb with updates",
     ];
 
-    async fn load(&self, seat: Seat, mut rng: Rng, into: &mut Loader) -> Result<(), Stop> {
+    async fn load(&self, seat: WorkShare, mut rng: Rng, into: &mut Loader) -> Result<(), TxnError> {
         let ycsb_rng = Rng::of_part(rng.bits(), 0);
         self.tpcc.load(seat, rng, into).await?;
         self.ycsb.load(seat, ycsb_rng, into).await
     }
 
-    fn client(&self, seat: Seat, rng: Rng) -> Client {
+    fn client(&self, seat: WorkShare, rng: Rng) -> Client {
         if seat.worker < self.tpcc_workers {
-            let seat = Seat {
+            let seat = WorkShare {
                 workers: self.tpcc_workers,
                 ..seat
             };
             Client::Tpcc(Box::new(self.tpcc.client(seat, rng)))
         } else {
-            let seat = Seat {
+            let seat = WorkShare {
                 worker: seat.worker - self.tpcc_workers,
                 workers: seat.workers - self.tpcc_workers,
                 ..seat
@@ -79,7 +79,7 @@ impl Workload for Mixed {
         }
     }
 
-    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, Stop> {
+    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, TxnError> {
         match client {
             Client::Tpcc(client) => self.tpcc.execute(client, txn).await,
             Client::Ycsb(client) => self.ycsb.execute(client, txn).await,
@@ -93,7 +93,7 @@ impl Workload for Mixed {
         }
     }
 
-    fn check(&self, txn: &mut Txn) -> Vec<Check> {
+    fn check(&self, txn: &mut Txn) -> Vec<ConsistencyCheck> {
         let mut checks = self.tpcc.check(txn);
         checks.extend(self.ycsb.check(txn));
         checks

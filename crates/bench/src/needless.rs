@@ -13,10 +13,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use logstead_engine::{Csn, Engine, Moment};
+use logstead_engine::{CommitStage, Csn, Engine};
 use parking_lot::Mutex;
 
-use crate::driver::Seat;
+use crate::driver::WorkShare;
 use crate::measure::latencies;
 
 /// Shards of the moments, so that acknowledging threads do not meet.
@@ -66,11 +66,11 @@ impl Trace {
             let mut shard = moments[(csn.0 % SHARDS) as usize].lock();
             let of = shard.entry(csn.0).or_default();
             match moment {
-                Moment::Hardened => of.looked = at,
-                Moment::Waits => of.waited = true,
-                Moment::Committed => of.committed = at,
-                Moment::Entered => of.entered = at,
-                Moment::Pushed => of.pushed = at,
+                CommitStage::Hardened => of.looked = at,
+                CommitStage::Waits => of.waited = true,
+                CommitStage::Committed => of.committed = at,
+                CommitStage::Entered => of.entered = at,
+                CommitStage::Pushed => of.pushed = at,
             }
         });
         // The engine is new: nobody else observes it.
@@ -176,7 +176,7 @@ pub(crate) struct Tracer {
 }
 
 impl Tracer {
-    pub(crate) fn new(trace: &Arc<Trace>, seat: Seat) -> Tracer {
+    pub(crate) fn new(trace: &Arc<Trace>, seat: WorkShare) -> Tracer {
         Tracer {
             trace: Arc::clone(trace),
             token: (seat.worker as u64) << 52 | (seat.session as u64 & 0xfffff) << 32,

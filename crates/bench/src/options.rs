@@ -1,12 +1,12 @@
 //! The command line of `logstead bench`, and what it means.
 //!
-//! A command is a list of [`Cell`]s, each one run's whole configuration, and how often each is repeated. An option that was given
-//! several values multiplies the cells.
+//! A command is a list of [`RunConfig`]s, each one run's whole configuration, and how often each is repeated. An option
+//! that was given several values multiplies the cells.
 //!
-//! Invariant: an [`Options`] is valid; what is not is refused here, naming the option.
+//! Invariant: a [`BenchOptions`] is valid; what is not is refused here, naming the option.
 
 mod cli;
-mod given;
+mod parsed_args;
 mod setting;
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use logstead_engine::{CommitOptions, Isolation};
 use crate::random::Distribution;
 
 pub use cli::command;
-use given::Given;
+use parsed_args::ParsedArgs;
 pub use setting::Setting;
 pub(crate) use setting::{isolation_text, size_text};
 
@@ -77,7 +77,7 @@ impl Home {
 
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Until {
+pub enum RunLimit {
     /// After so many seconds, the first of which are not counted.
     Seconds {
         /// Counted.
@@ -91,11 +91,11 @@ pub enum Until {
 
 /// What every workload has.
 #[derive(Clone, Debug)]
-pub struct Common {
+pub struct CommonOptions {
     /// Worker threads.
     pub workers: usize,
     /// When a run ends.
-    pub until: Until,
+    pub until: RunLimit,
     /// The isolation level of every transaction.
     pub isolation: Isolation,
     /// Where the log goes.
@@ -233,22 +233,22 @@ pub struct Label {
 
 /// One run's configuration.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct RunConfig {
     /// Where its figures stand.
     pub label: Label,
     /// The workload and its own.
     pub kind: WorkloadKind,
     /// What all workloads have.
-    pub common: Common,
+    pub common: CommonOptions,
 }
 
 /// A whole command.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct BenchOptions {
     /// The workload, or the experiment.
     pub name: String,
     /// What is run.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<RunConfig>,
     /// How often each is run; repetitions go through all cells in turn.
     pub repeat: u32,
     /// Where the JSON goes.
@@ -261,9 +261,9 @@ pub struct Options {
 
 /// What a command line asks for.
 #[derive(Clone, Debug)]
-pub enum Request {
+pub enum BenchCommand {
     /// Runs.
-    Run(Options),
+    Run(BenchOptions),
     /// A report of runs made before.
     Report {
         /// Their results.
@@ -297,9 +297,9 @@ impl WorkloadKind {
 pub(crate) fn combine(
     section: &str,
     kind: &WorkloadKind,
-    base: &Common,
+    base: &CommonOptions,
     dimensions: &[Vec<Setting>],
-) -> Vec<Cell> {
+) -> Vec<RunConfig> {
     let varies = |dimension: &Vec<Setting>| dimension.len() > 1;
     let axis = dimensions.iter().position(|dimension| {
         varies(dimension) && dimension.iter().all(|setting| setting.number().is_some())
@@ -336,7 +336,7 @@ pub(crate) fn combine(
                     names.push(format!("{} {}", setting.name(), setting.text()));
                 }
             }
-            Cell {
+            RunConfig {
                 label: Label {
                     section: section.to_owned(),
                     series: if names.is_empty() {
@@ -353,28 +353,28 @@ pub(crate) fn combine(
         .collect()
 }
 
-impl Options {
+impl BenchOptions {
     /// Reads the arguments of a workload of `bench`.
-    pub fn read(arguments: &ArgMatches) -> Result<Options, String> {
-        match Request::read(arguments)? {
-            Request::Run(options) => Ok(options),
-            Request::Report { .. } | Request::Experiments => Err("nothing to run".into()),
+    pub fn read(arguments: &ArgMatches) -> Result<BenchOptions, String> {
+        match BenchCommand::read(arguments)? {
+            BenchCommand::Run(options) => Ok(options),
+            BenchCommand::Report { .. } | BenchCommand::Experiments => Err("nothing to run".into()),
         }
     }
 }
 
-impl Request {
+impl BenchCommand {
     /// Reads the arguments of `bench`.
-    pub fn read(arguments: &ArgMatches) -> Result<Request, String> {
+    pub fn read(arguments: &ArgMatches) -> Result<BenchCommand, String> {
         let Some((name, arguments)) = arguments.subcommand() else {
             return Err("which workload? try `logstead bench --help`".into());
         };
         match name {
-            "report" => return given::report(arguments),
-            "experiment" => return given::experiment(arguments),
+            "report" => return parsed_args::report(arguments),
+            "experiment" => return parsed_args::experiment(arguments),
             _ => {}
         }
-        let given = Given(arguments);
+        let given = ParsedArgs(arguments);
         let kinds = given.kinds(name)?;
         let (base, dimensions) = given.common(&kinds[0])?;
         let mut cells = Vec::new();
@@ -384,7 +384,7 @@ impl Request {
         for cell in &mut cells {
             given.fit(cell, kinds.len() > 1)?;
         }
-        Ok(Request::Run(Options {
+        Ok(BenchCommand::Run(BenchOptions {
             name: name.to_owned(),
             cells,
             repeat: given.number("repeat", 1, 1, 1000)?,
@@ -399,12 +399,12 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Options, String> {
+    fn read(line: &str) -> Result<BenchOptions, String> {
         let words = std::iter::once("bench").chain(line.split_whitespace());
         let matches = command()
             .try_get_matches_from(words)
             .map_err(|error| error.to_string())?;
-        Options::read(&matches)
+        BenchOptions::read(&matches)
     }
 
     #[test]

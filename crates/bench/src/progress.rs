@@ -12,7 +12,7 @@ const STEP: f64 = 0.005;
 const ROWS_STEP: u64 = 100_000;
 
 /// Hears how far a run is.
-pub trait Progress {
+pub trait ProgressListener {
     /// Run `number` of `total` begins, counted from 0.
     fn begin(&mut self, number: usize, total: usize, label: &Label);
     /// So many rows are loaded.
@@ -26,9 +26,9 @@ pub trait Progress {
 }
 
 /// Says nothing.
-pub struct Silent;
+pub struct NoProgress;
 
-impl Progress for Silent {
+impl ProgressListener for NoProgress {
     fn begin(&mut self, _number: usize, _total: usize, _label: &Label) {}
     fn loading(&mut self, _rows: u64) {}
     fn running(&mut self, _transactions: u64, _part: f64) {}
@@ -76,7 +76,7 @@ impl Default for Bar {
     }
 }
 
-impl Progress for Bar {
+impl ProgressListener for Bar {
     fn begin(&mut self, number: usize, total: usize, label: &Label) {
         if total > 1 {
             self.run = format!(

@@ -95,7 +95,7 @@ pub enum Distribution {
 
 /// Draws keys from 0 to n - 1.
 #[derive(Clone, Debug)]
-pub struct Keys {
+pub struct KeyGenerator {
     n: u64,
     shape: Shape,
 }
@@ -107,9 +107,9 @@ enum Shape {
     Hotspot { hot: u64, accesses: f64 },
 }
 
-impl Keys {
+impl KeyGenerator {
     /// For `n` keys, at least 1.
-    pub fn new(distribution: Distribution, n: u64) -> Keys {
+    pub fn new(distribution: Distribution, n: u64) -> KeyGenerator {
         let n = n.max(1);
         let shape = match distribution {
             Distribution::Uniform => Shape::Uniform,
@@ -119,7 +119,7 @@ impl Keys {
                 accesses,
             },
         };
-        Keys { n, shape }
+        KeyGenerator { n, shape }
     }
 
     /// How many keys there are.
@@ -256,7 +256,7 @@ mod tests {
         k * (1.0 - 2.0 / (9.0 * k) + 3.72 * (2.0 / (9.0 * k)).sqrt()).powi(3)
     }
 
-    fn counts(keys: &Keys, draws: u64) -> Vec<u64> {
+    fn counts(keys: &KeyGenerator, draws: u64) -> Vec<u64> {
         let mut rng = Rng::new(42);
         let mut counts = vec![0; keys.count() as usize];
         for _ in 0..draws {
@@ -275,7 +275,7 @@ mod tests {
     fn uniform_frequencies() {
         let n = 1000;
         let (chi, degrees) = chi_square(
-            &counts(&Keys::new(Distribution::Uniform, n), 200_000),
+            &counts(&KeyGenerator::new(Distribution::Uniform, n), 200_000),
             &vec![1.0 / n as f64; n as usize],
         );
         assert!(chi < bound(degrees), "{chi} with {degrees}");
@@ -290,7 +290,7 @@ mod tests {
             (1000, 1.0),
             (1, 0.99),
         ] {
-            let keys = Keys::new(Distribution::Zipfian { theta }, n);
+            let keys = KeyGenerator::new(Distribution::Zipfian { theta }, n);
             let counts = counts(&keys, 200_000);
             if n == 1 {
                 assert_eq!(counts, [200_000]);
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn hotspot_frequencies() {
-        let keys = Keys::new(
+        let keys = KeyGenerator::new(
             Distribution::Hotspot {
                 keys: 0.2,
                 accesses: 0.8,

@@ -12,12 +12,12 @@ use std::sync::atomic::AtomicBool;
 
 use logstead_engine::{Env, Executor, Isolation, LocalHome, LocalOptions, LogHome, WorkerId};
 
-use crate::driver::{Outcome, Stage};
+use crate::driver::{BenchEngine, RunOutcome};
 use crate::home;
 use crate::measure::STEP_NS;
-use crate::options::{Cell, Common, Home, Until, Ycsb as Parameters};
+use crate::options::{CommonOptions, Home, RunConfig, RunLimit, Ycsb as Parameters};
 use crate::ycsb::Ycsb;
-use crate::{BenchError, Progress};
+use crate::{BenchError, ProgressListener};
 
 /// Full speed is this part of the rate before.
 const FULL: f64 = 0.9;
@@ -30,13 +30,13 @@ fn open(dir: &std::path::Path, env: &Env) -> Result<LogHome, BenchError> {
 
 /// Runs one cell.
 pub(crate) fn run(
-    cell: &Cell,
+    cell: &RunConfig,
     (parameters, tail): (&Parameters, u64),
     env: &Env,
     run: Option<usize>,
     stop: &Arc<AtomicBool>,
-    progress: &mut dyn Progress,
-) -> Result<Outcome, BenchError> {
+    progress: &mut dyn ProgressListener,
+) -> Result<RunOutcome, BenchError> {
     let Home::Local(dir) = &cell.common.home else {
         return Err(BenchError::Open(
             "recovery needs a directory as --home".into(),
@@ -44,12 +44,12 @@ pub(crate) fn run(
     };
     let dir = home::directory(dir, run, env)?;
     let (before, rate, rows, log_bytes) = {
-        let (stage, _) = Stage::on(&cell.common, open(&dir, env)?, env, stop)?;
+        let (stage, _) = BenchEngine::on(&cell.common, open(&dir, env)?, env, stop)?;
         let workload = Arc::new(Ycsb::new(&stage.engine, parameters));
         let (rows, _) = stage.load(&workload, cell.common.seed, progress)?;
-        let tail_cell = Cell {
-            common: Common {
-                until: Until::Transactions(tail),
+        let tail_cell = RunConfig {
+            common: CommonOptions {
+                until: RunLimit::Transactions(tail),
                 ..cell.common.clone()
             },
             ..cell.clone()
@@ -69,7 +69,7 @@ pub(crate) fn run(
     let clock = Arc::clone(&env.clock);
     let begun = clock.monotonic();
     let since = |moment: logstead_env::Instant| clock.monotonic().since(moment).as_secs_f64();
-    let (stage, report) = Stage::on(&cell.common, open(&dir, env)?, env, stop)?;
+    let (stage, report) = BenchEngine::on(&cell.common, open(&dir, env)?, env, stop)?;
     let open_s = since(begun);
     let workload = Arc::new(Ycsb::new(&stage.engine, parameters));
     workload.take_over(before);

@@ -10,9 +10,9 @@ pub use record::{
     AxisPoint, Condition, Document, Latency, Load, Machine, Micro, Run, Share, Transactions,
 };
 
-use crate::options::{Cell, Tpcc, Until, WorkloadKind, Ycsb, isolation_text, size_text};
+use crate::options::{RunConfig, RunLimit, Tpcc, WorkloadKind, Ycsb, isolation_text, size_text};
 use crate::random::Distribution;
-use crate::{Counts, Outcome};
+use crate::{Counts, RunOutcome};
 
 /// Percentiles that are shown.
 const PERCENTILES: [(f64, &str); 5] = [
@@ -144,7 +144,7 @@ fn parameters(kind: &WorkloadKind) -> Vec<(&'static str, String)> {
 }
 
 /// Of what all workloads have, what matters to this one.
-fn configuration(cell: &Cell) -> Vec<(&'static str, String)> {
+fn configuration(cell: &RunConfig) -> Vec<(&'static str, String)> {
     let common = &cell.common;
     let commit = &common.commit;
     let per_lane = match commit.workers_per_lane {
@@ -163,13 +163,13 @@ fn configuration(cell: &Cell) -> Vec<(&'static str, String)> {
     facts.push((
         "length",
         match common.until {
-            Until::Seconds { measured, .. } if is_micro => {
+            RunLimit::Seconds { measured, .. } if is_micro => {
                 format!("{measured} s for all operations together")
             }
-            Until::Seconds { measured, warmup } => {
+            RunLimit::Seconds { measured, warmup } => {
                 format!("{measured} s after {warmup} s of warm-up")
             }
-            Until::Transactions(n) => format!("{} transactions", grouped(n)),
+            RunLimit::Transactions(n) => format!("{} transactions", grouped(n)),
         },
     ));
     if matches!(cell.kind, WorkloadKind::Bare { .. }) {
@@ -234,7 +234,7 @@ fn workers(workers: usize, more_than_cores: bool) -> String {
 }
 
 /// The kinds that occurred, and all together if there are several.
-fn rows(outcome: &Outcome) -> Vec<(String, Counts)> {
+fn rows(outcome: &RunOutcome) -> Vec<(String, Counts)> {
     let mut rows: Vec<(String, Counts)> = outcome
         .kinds
         .iter()

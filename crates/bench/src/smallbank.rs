@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use logstead_engine::{Csn, Engine, RowBuilder, Txn};
 
-use crate::access::{Part, Stop, Store, number, rewrite};
-use crate::driver::{Check, Loader, Seat, Verdict, Workload};
-use crate::random::{Distribution, Keys, Rng};
+use crate::access::{KeyPart, Store, TxnError, number, rewrite};
+use crate::driver::{ConsistencyCheck, Loader, Verdict, WorkShare, Workload};
+use crate::random::{Distribution, KeyGenerator, Rng};
 
 const TABLE: u32 = 20_000;
 const BALANCE: usize = 1;
@@ -33,7 +33,7 @@ const TRANSACT_SAVINGS: usize = 4;
 const MIX: [u64; 5] = [15, 15, 15, 25, 15];
 
 pub(crate) struct SmallBank {
-    customers: Keys,
+    customers: KeyGenerator,
     accounts: Store,
     savings: Store,
     checking: Store,
@@ -65,23 +65,23 @@ fn name(customer: u64) -> [u8; 12] {
 impl SmallBank {
     pub(crate) fn new(engine: &Engine, accounts: u64, distribution: Distribution) -> SmallBank {
         SmallBank {
-            customers: Keys::new(distribution, accounts),
-            accounts: Store::new(engine, TABLE, &[Part::Fixed(0)]),
-            savings: Store::new(engine, TABLE + 10, &[Part::Fixed(0)]),
-            checking: Store::new(engine, TABLE + 20, &[Part::Fixed(0)]),
+            customers: KeyGenerator::new(distribution, accounts),
+            accounts: Store::new(engine, TABLE, &[KeyPart::Fixed(0)]),
+            savings: Store::new(engine, TABLE + 10, &[KeyPart::Fixed(0)]),
+            checking: Store::new(engine, TABLE + 20, &[KeyPart::Fixed(0)]),
             expected: AtomicI64::new(0),
             loaded: AtomicU64::new(0),
         }
     }
 
     /// The number of the customer called `name`.
-    async fn customer(&self, txn: &mut Txn, name: &[u8]) -> Result<[u8; 8], Stop> {
+    async fn customer(&self, txn: &mut Txn, name: &[u8]) -> Result<[u8; 8], TxnError> {
         self.accounts
             .must_read(txn, name, |row| number(row, 1).to_be_bytes())
             .await
     }
 
-    async fn balance(store: &Store, txn: &mut Txn, customer: &[u8]) -> Result<i64, Stop> {
+    async fn balance(store: &Store, txn: &mut Txn, customer: &[u8]) -> Result<i64, TxnError> {
         store
             .must_read(txn, customer, |row| number(row, BALANCE))
             .await
@@ -94,7 +94,7 @@ impl SmallBank {
         customer: &[u8],
         builder: &mut RowBuilder,
         change: impl Fn(i64) -> Option<i64>,
-    ) -> Result<(bool, i64), Stop> {
+    ) -> Result<(bool, i64), TxnError> {
         let mut old = 0;
         let changed = store
             .update(txn, customer, builder, |row, builder| {
@@ -124,7 +124,7 @@ impl Workload for SmallBank {
         "write check",
     ];
 
-    async fn load(&self, seat: Seat, mut rng: Rng, into: &mut Loader) -> Result<(), Stop> {
+    async fn load(&self, seat: WorkShare, mut rng: Rng, into: &mut Loader) -> Result<(), TxnError> {
         let mut builder = RowBuilder::new();
         let mut sum = 0;
         for customer in seat.part(self.customers.count()) {
@@ -149,7 +149,7 @@ impl Workload for SmallBank {
         Ok(())
     }
 
-    fn client(&self, _seat: Seat, rng: Rng) -> Client {
+    fn client(&self, _seat: WorkShare, rng: Rng) -> Client {
         Client {
             rng,
             kind: 0,
@@ -181,7 +181,7 @@ impl Workload for SmallBank {
         client.kind
     }
 
-    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, Stop> {
+    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, TxnError> {
         let Client {
             builder,
             names,
@@ -249,7 +249,7 @@ impl Workload for SmallBank {
         }
     }
 
-    fn check(&self, txn: &mut Txn) -> Vec<Check> {
+    fn check(&self, txn: &mut Txn) -> Vec<ConsistencyCheck> {
         let (mut sum, mut rows) = (0, [0_u64; 2]);
         for (store, rows) in [&self.savings, &self.checking].into_iter().zip(&mut rows) {
             store.scan(txn, |row| {
@@ -260,13 +260,13 @@ impl Workload for SmallBank {
         let expected = self.expected.load(Ordering::Relaxed);
         let customers = self.loaded.load(Ordering::Relaxed);
         let mut checks = vec![
-            Check::new(
+            ConsistencyCheck::new(
                 "no account was lost",
                 (rows == [customers; 2])
                     .then_some(())
                     .ok_or_else(|| format!("{rows:?} of {customers} each")),
             ),
-            Check::new(
+            ConsistencyCheck::new(
                 "the total is what was loaded, brought and taken",
                 (sum == expected)
                     .then_some(())
@@ -278,7 +278,7 @@ impl Workload for SmallBank {
             ("savings", &self.savings),
             ("checking", &self.checking),
         ] {
-            checks.push(Check::new(
+            checks.push(ConsistencyCheck::new(
                 format!("indexes and table agree: {name}"),
                 store.check_indexes(txn),
             ));

@@ -273,7 +273,7 @@ pub fn run(options: &StealOptions, env: &Env) -> Result<StealFigures, BenchError
     let config = LaneConfig {
         buffer_size_bytes: BUFFER_BYTES,
         blocks_in_flight_max: Some(1),
-        allowance: None,
+        allocation_limit: None,
     };
     let lanes: Vec<Lane> = (0..options.workers)
         .filter(|_| options.way != Way::Cursors)

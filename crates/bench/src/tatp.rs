@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use logstead_engine::{Csn, Engine, Index, RowBuilder, Txn};
 
-use crate::access::{Part, Stop, Store, id, key, rewrite};
-use crate::driver::{Check, Loader, Seat, Verdict, Workload};
+use crate::access::{KeyPart, Store, TxnError, id, key, rewrite};
+use crate::driver::{ConsistencyCheck, Loader, Verdict, WorkShare, Workload};
 use crate::random::Rng;
 
 const TABLE: u32 = 20_000;
@@ -99,9 +99,9 @@ fn types(rng: &mut Rng) -> impl Iterator<Item = u32> + use<> {
 
 impl Tatp {
     pub(crate) fn new(engine: &Engine, subscribers: u32) -> Tatp {
-        let subscriber = Store::new(engine, TABLE, &[Part::Fixed(0)]);
-        let by_number = subscriber.secondary(engine, 2, &[Part::Fixed(SUB_NBR)]);
-        let pair = &[Part::Fixed(0), Part::Fixed(1)];
+        let subscriber = Store::new(engine, TABLE, &[KeyPart::Fixed(0)]);
+        let by_number = subscriber.secondary(engine, 2, &[KeyPart::Fixed(SUB_NBR)]);
+        let pair = &[KeyPart::Fixed(0), KeyPart::Fixed(1)];
         Tatp {
             subscribers,
             spread: match subscribers {
@@ -116,7 +116,7 @@ impl Tatp {
             forwarding: Store::new(
                 engine,
                 TABLE + 30,
-                &[Part::Fixed(0), Part::Fixed(1), Part::Fixed(2)],
+                &[KeyPart::Fixed(0), KeyPart::Fixed(1), KeyPart::Fixed(2)],
             ),
             forwardings: AtomicI64::new(0),
             loaded: AtomicU64::new(0),
@@ -131,7 +131,7 @@ impl Tatp {
     }
 
     /// The subscriber with these digits.
-    async fn find(&self, txn: &mut Txn, s_id: u32) -> Result<u32, Stop> {
+    async fn find(&self, txn: &mut Txn, s_id: u32) -> Result<u32, TxnError> {
         let number = digits(u64::from(s_id));
         let mut found = None;
         Store::range(txn, &self.by_number, &number, &number, false, |row| {
@@ -139,7 +139,7 @@ impl Tatp {
             false
         })
         .await?;
-        found.ok_or_else(|| Stop::Broken(format!("no subscriber has the number of {s_id}")))
+        found.ok_or_else(|| TxnError::Broken(format!("no subscriber has the number of {s_id}")))
     }
 
     fn build_forwarding(builder: &mut RowBuilder, key: [u32; 3], end_time: u32, number_x: &[u8]) {
@@ -165,7 +165,7 @@ impl Workload for Tatp {
         "delete call forwarding",
     ];
 
-    async fn load(&self, seat: Seat, mut rng: Rng, into: &mut Loader) -> Result<(), Stop> {
+    async fn load(&self, seat: WorkShare, mut rng: Rng, into: &mut Loader) -> Result<(), TxnError> {
         let rng = &mut rng;
         let mut builder = RowBuilder::new();
         let (mut loaded, mut forwardings) = (0, 0);
@@ -225,7 +225,7 @@ impl Workload for Tatp {
         Ok(())
     }
 
-    fn client(&self, _seat: Seat, rng: Rng) -> Client {
+    fn client(&self, _seat: WorkShare, rng: Rng) -> Client {
         Client {
             rng,
             builder: RowBuilder::new(),
@@ -263,7 +263,7 @@ impl Workload for Tatp {
         client.kind
     }
 
-    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, Stop> {
+    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, TxnError> {
         let Client {
             builder,
             s_id,
@@ -392,7 +392,7 @@ impl Workload for Tatp {
         }
     }
 
-    fn check(&self, txn: &mut Txn) -> Vec<Check> {
+    fn check(&self, txn: &mut Txn) -> Vec<ConsistencyCheck> {
         let (mut subscribers, mut forwardings) = (0_u64, 0_i64);
         let mut bad_locations = 0;
         self.subscriber.scan(txn, |row| {
@@ -414,7 +414,7 @@ impl Workload for Tatp {
         let loaded = self.loaded.load(Ordering::Relaxed);
         let expected = self.forwardings.load(Ordering::Relaxed);
         let mut checks = vec![
-            Check::new(
+            ConsistencyCheck::new(
                 "every subscriber is there",
                 (subscribers == loaded && bad_locations == 0)
                     .then_some(())
@@ -422,13 +422,13 @@ impl Workload for Tatp {
                         format!("{subscribers} of {loaded}, {bad_locations} without location")
                     }),
             ),
-            Check::new(
+            ConsistencyCheck::new(
                 "call forwardings: loaded, plus inserted, less deleted",
                 (forwardings == expected)
                     .then_some(())
                     .ok_or_else(|| format!("{forwardings} instead of {expected}")),
             ),
-            Check::new(
+            ConsistencyCheck::new(
                 "every call forwarding belongs to a special facility",
                 (orphans == 0)
                     .then_some(())
@@ -441,7 +441,7 @@ impl Workload for Tatp {
             ("special facility", &self.facility),
             ("call forwarding", &self.forwarding),
         ] {
-            checks.push(Check::new(
+            checks.push(ConsistencyCheck::new(
                 format!("indexes and table agree: {name}"),
                 store.check_indexes(txn),
             ));

@@ -5,21 +5,21 @@ use std::sync::Arc;
 use logstead_engine::{CommitOptions, Engine, Env, Executor, Isolation, RowBuilder, Txn, WorkerId};
 
 use crate::access::{Store, number, rewrite};
-use crate::driver::{Check, Stage, Workload};
-use crate::options::{Cell, Common, Home, Label, Until, WorkloadKind};
-use crate::progress::Silent;
+use crate::driver::{BenchEngine, ConsistencyCheck, Workload};
+use crate::options::{CommonOptions, Home, Label, RunConfig, RunLimit, WorkloadKind};
+use crate::progress::NoProgress;
 
-fn cell() -> Cell {
-    Cell {
+fn cell() -> RunConfig {
+    RunConfig {
         label: Label {
             section: "test".into(),
             series: "test".into(),
             x: None,
         },
         kind: WorkloadKind::Load { rows: 0 },
-        common: Common {
+        common: CommonOptions {
             workers: 1,
-            until: Until::Transactions(300),
+            until: RunLimit::Transactions(300),
             isolation: Isolation::ReadCommitted,
             home: Home::Memory,
             open_loop: None,
@@ -35,7 +35,7 @@ fn cell() -> Cell {
 }
 
 /// Names of the conditions that do not hold.
-fn broken_of(checks: &[Check]) -> Vec<String> {
+fn broken_of(checks: &[ConsistencyCheck]) -> Vec<String> {
     checks
         .iter()
         .filter(|check| check.result.is_err())
@@ -49,10 +49,12 @@ pub(crate) fn broken<W: Workload>(
     break_it: impl AsyncFnOnce(&W, &mut Txn, &mut RowBuilder),
 ) -> Vec<String> {
     let stop = Arc::default();
-    let stage = Stage::open(&cell().common, None, &Env::real(), &stop).expect("opens");
+    let stage = BenchEngine::open(&cell().common, None, &Env::real(), &stop).expect("opens");
     let workload = Arc::new(make(&stage.engine));
-    stage.load(&workload, 1, &mut Silent).expect("loads");
-    let outcome = stage.run(&workload, &cell(), &mut Silent).expect("runs");
+    stage.load(&workload, 1, &mut NoProgress).expect("loads");
+    let outcome = stage
+        .run(&workload, &cell(), &mut NoProgress)
+        .expect("runs");
     assert_eq!(broken_of(&outcome.checks), Vec::<String>::new());
     let executor = Executor::new(&stage.engine, WorkerId(0));
     let mut txn = executor.worker().begin(Isolation::ReadCommitted);

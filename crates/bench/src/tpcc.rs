@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use logstead_engine::{Csn, Engine, Index, RowBuilder, Txn};
 
-use crate::access::{Part, Stop, Store};
-use crate::driver::{Check, Loader, Seat, Verdict, Workload};
+use crate::access::{KeyPart, Store, TxnError};
+use crate::driver::{ConsistencyCheck, Loader, Verdict, WorkShare, Workload};
 use crate::options::Tpcc as Scale;
 use crate::random::Rng;
 use inputs::{Constants, Input};
@@ -97,15 +97,15 @@ mod columns {
 }
 
 /// Keys of one to four numbers.
-const KEY: [&[Part]; 4] = [
-    &[Part::Fixed(0)],
-    &[Part::Fixed(0), Part::Fixed(1)],
-    &[Part::Fixed(0), Part::Fixed(1), Part::Fixed(2)],
+const KEY: [&[KeyPart]; 4] = [
+    &[KeyPart::Fixed(0)],
+    &[KeyPart::Fixed(0), KeyPart::Fixed(1)],
+    &[KeyPart::Fixed(0), KeyPart::Fixed(1), KeyPart::Fixed(2)],
     &[
-        Part::Fixed(0),
-        Part::Fixed(1),
-        Part::Fixed(2),
-        Part::Fixed(3),
+        KeyPart::Fixed(0),
+        KeyPart::Fixed(1),
+        KeyPart::Fixed(2),
+        KeyPart::Fixed(3),
     ],
 ];
 
@@ -151,20 +151,20 @@ pub(crate) struct Client {
 
 impl Tpcc {
     pub(crate) fn new(engine: &Engine, scale: Scale, seed: u64) -> Tpcc {
-        let store = |at: u32, key: &'static [Part]| Store::new(engine, TABLE + at * 10, key);
+        let store = |at: u32, key: &'static [KeyPart]| Store::new(engine, TABLE + at * 10, key);
         let customer = store(2, KEY[2]);
         let by_name = &[
-            Part::Fixed(0),
-            Part::Fixed(1),
-            Part::Text(columns::customer::LAST),
-            Part::Text(columns::customer::FIRST),
+            KeyPart::Fixed(0),
+            KeyPart::Fixed(1),
+            KeyPart::Text(columns::customer::LAST),
+            KeyPart::Text(columns::customer::FIRST),
         ];
         let order = store(4, KEY[2]);
         let by_customer = &[
-            Part::Fixed(0),
-            Part::Fixed(1),
-            Part::Fixed(columns::order::CUSTOMER),
-            Part::Fixed(columns::order::ID),
+            KeyPart::Fixed(0),
+            KeyPart::Fixed(1),
+            KeyPart::Fixed(columns::order::CUSTOMER),
+            KeyPart::Fixed(columns::order::ID),
         ];
         Tpcc {
             constants: Constants::new(seed),
@@ -172,7 +172,7 @@ impl Tpcc {
             district: store(1, KEY[1]),
             customer_by_name: customer.secondary(engine, 2, by_name),
             customer,
-            history: store(3, &[Part::Fixed(columns::history::COUNT)]),
+            history: store(3, &[KeyPart::Fixed(columns::history::COUNT)]),
             history_rows: AtomicU64::new(0),
             order_by_customer: order.secondary(engine, 2, by_customer),
             order,
@@ -205,7 +205,7 @@ impl Workload for Tpcc {
         "stock level",
     ];
 
-    async fn load(&self, seat: Seat, mut rng: Rng, into: &mut Loader) -> Result<(), Stop> {
+    async fn load(&self, seat: WorkShare, mut rng: Rng, into: &mut Loader) -> Result<(), TxnError> {
         for at in seat.part(u64::from(self.scale.items)) {
             self.load_item(at as u32 + 1, &mut rng, into).await?;
         }
@@ -215,7 +215,7 @@ impl Workload for Tpcc {
         Ok(())
     }
 
-    fn client(&self, seat: Seat, rng: Rng) -> Client {
+    fn client(&self, seat: WorkShare, rng: Rng) -> Client {
         Client {
             rng,
             // Workers have warehouses of their own as far as there are enough.
@@ -238,7 +238,7 @@ impl Workload for Tpcc {
             .draw(client.home, &self.scale, &self.constants, &mut client.rng)
     }
 
-    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, Stop> {
+    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, TxnError> {
         client.served.clear();
         match client.input.kind {
             inputs::NEW_ORDER => self.new_order(client, txn).await,
@@ -256,7 +256,7 @@ impl Workload for Tpcc {
         }
     }
 
-    fn check(&self, txn: &mut Txn) -> Vec<Check> {
+    fn check(&self, txn: &mut Txn) -> Vec<ConsistencyCheck> {
         self.check_consistency(txn)
     }
 }

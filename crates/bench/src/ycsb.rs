@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use logstead_engine::{Csn, Engine, RowBuilder, RowRef, Txn};
 
-use crate::access::{Part, Stop, Store, number, present, rewrite};
-use crate::driver::{Check, Loader, Seat, Verdict, Workload};
+use crate::access::{KeyPart, Store, TxnError, number, present, rewrite};
+use crate::driver::{ConsistencyCheck, Loader, Verdict, WorkShare, Workload};
 use crate::needless::{Trace, Tracer};
 use crate::options::Ycsb as Parameters;
-use crate::random::{Keys, Rng};
+use crate::random::{KeyGenerator, Rng};
 
 /// Apart from the tables of TPC-C, beside which it may run.
 const TABLE: u32 = 30_000;
@@ -23,7 +23,7 @@ const TOKEN: usize = FIELDS + 1;
 /// See the module's documentation.
 pub(crate) struct Ycsb {
     parameters: Parameters,
-    keys: Keys,
+    keys: KeyGenerator,
     store: Store,
     /// Sum of all fields as loaded; sums wrap.
     loaded: AtomicU64,
@@ -57,9 +57,9 @@ fn sum(row: RowRef<'_>) -> i64 {
 impl Ycsb {
     pub(crate) fn new(engine: &Engine, parameters: &Parameters) -> Ycsb {
         Ycsb {
-            keys: Keys::new(parameters.distribution, parameters.table_size),
+            keys: KeyGenerator::new(parameters.distribution, parameters.table_size),
             parameters: parameters.clone(),
-            store: Store::new(engine, TABLE, &[Part::Fixed(0)]),
+            store: Store::new(engine, TABLE, &[KeyPart::Fixed(0)]),
             loaded: AtomicU64::new(0),
             updates: AtomicU64::new(0),
             trace: None,
@@ -119,7 +119,7 @@ impl Workload for Ycsb {
 
     const KINDS: &'static [&'static str] = &["read only", "with updates"];
 
-    async fn load(&self, seat: Seat, mut rng: Rng, into: &mut Loader) -> Result<(), Stop> {
+    async fn load(&self, seat: WorkShare, mut rng: Rng, into: &mut Loader) -> Result<(), TxnError> {
         let mut builder = RowBuilder::new();
         let mut loaded = 0_u64;
         for key in seat.part(self.parameters.table_size) {
@@ -139,7 +139,7 @@ impl Workload for Ycsb {
         Ok(())
     }
 
-    fn client(&self, seat: Seat, rng: Rng) -> Client {
+    fn client(&self, seat: WorkShare, rng: Rng) -> Client {
         Client {
             tracer: self.trace.as_ref().map(|trace| Tracer::new(trace, seat)),
             rng,
@@ -161,7 +161,7 @@ impl Workload for Ycsb {
         usize::from(client.operations.iter().any(|o| o.field.is_some()))
     }
 
-    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, Stop> {
+    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, TxnError> {
         let Client {
             operations,
             builder,
@@ -220,7 +220,7 @@ impl Workload for Ycsb {
         }
     }
 
-    fn check(&self, txn: &mut Txn) -> Vec<Check> {
+    fn check(&self, txn: &mut Txn) -> Vec<ConsistencyCheck> {
         let (mut rows, mut found) = (0_u64, 0_i64);
         self.store.scan(txn, |row| {
             rows += 1;
@@ -233,19 +233,19 @@ impl Workload for Ycsb {
         );
         let gained = (found as u64).wrapping_sub(loaded);
         vec![
-            Check::new(
+            ConsistencyCheck::new(
                 "every row is there",
                 (rows == size)
                     .then_some(())
                     .ok_or_else(|| format!("{rows} rows of {size}")),
             ),
-            Check::new(
+            ConsistencyCheck::new(
                 "every committed update is there once",
                 (gained == updates)
                     .then_some(())
                     .ok_or_else(|| format!("{updates} committed, {gained} found")),
             ),
-            Check::new("index and table agree", self.store.check_indexes(txn)),
+            ConsistencyCheck::new("index and table agree", self.store.check_indexes(txn)),
         ]
     }
 }

@@ -6,18 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_bench::options::Label;
 use logstead_bench::report::Document;
-use logstead_bench::{BenchError, Options, Progress, Results, Silent, command, report_files, run};
+use logstead_bench::{
+    BenchError, BenchOptions, NoProgress, ProgressListener, Results, command, report_files, run,
+};
 use logstead_engine::Env;
 
-fn options(line: &str) -> Options {
+fn options(line: &str) -> BenchOptions {
     let words = std::iter::once("bench").chain(line.split_whitespace());
     let matches = command().try_get_matches_from(words).expect("an option");
-    Options::read(&matches).expect("a value")
+    BenchOptions::read(&matches).expect("a value")
 }
 
 fn ran(line: &str) -> Results {
     let stop = Arc::default();
-    let results = run(&options(line), &Env::real(), &stop, &mut Silent).expect("runs");
+    let results = run(&options(line), &Env::real(), &stop, &mut NoProgress).expect("runs");
     let broken: Vec<_> = results.broken().collect();
     assert!(broken.is_empty(), "{line}: {broken:?}");
     results
@@ -152,7 +154,7 @@ fn a_log_on_disk_and_an_empty_directory_only() {
     let results = ran_all(&line, 200);
     assert_eq!(results.outcomes.len(), 2);
     let stop = Arc::default();
-    let again = run(&options(&line), &Env::real(), &stop, &mut Silent);
+    let again = run(&options(&line), &Env::real(), &stop, &mut NoProgress);
     assert!(matches!(again, Err(BenchError::NotEmpty(_))));
 }
 
@@ -348,7 +350,7 @@ fn what_was_acknowledged_before_a_crash_is_there_after_it() {
     }
     let stop = Arc::default();
     let nowhere = options("recovery --tail 1");
-    let refused = run(&nowhere, &Env::real(), &stop, &mut Silent);
+    let refused = run(&nowhere, &Env::real(), &stop, &mut NoProgress);
     assert!(refused.is_err_and(|error| error.to_string().contains("directory")));
 }
 
@@ -400,7 +402,7 @@ fn bare_appends_of_every_way() {
     ran("bare --way handoff --home sim://?model=nvme --workers 2 --transactions 20");
     let refused = |line: &str| {
         let stop = Arc::default();
-        let result = run(&options(line), &Env::real(), &stop, &mut Silent);
+        let result = run(&options(line), &Env::real(), &stop, &mut NoProgress);
         result.map(|_| ()).expect_err(line).to_string()
     };
     let error = refused("bare --way file --home memory --transactions 1");
@@ -437,7 +439,7 @@ fn tamper(path: &std::path::Path) {
 /// Stops a run when it has begun.
 struct StopAt(Arc<AtomicBool>, &'static str);
 
-impl Progress for StopAt {
+impl ProgressListener for StopAt {
     fn begin(&mut self, _number: usize, _total: usize, _label: &Label) {}
     fn loading(&mut self, _rows: u64) {
         if self.1 == "loading" {
@@ -508,6 +510,6 @@ fn reports_name_machine_configuration_and_commit() {
 
     let nowhere = options("ycsb --table-size 10 --transactions 1 --json /nonexistent/r.json");
     let stop = Arc::default();
-    let result = run(&nowhere, &Env::real(), &stop, &mut Silent);
+    let result = run(&nowhere, &Env::real(), &stop, &mut NoProgress);
     assert!(matches!(result, Err(BenchError::Write { .. })));
 }

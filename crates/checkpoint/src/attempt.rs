@@ -23,7 +23,8 @@ use std::ops::Range;
 
 /// The name of the thing.
 pub(crate) const NAME: &str = "upgrade";
-/// Counters that are given away begin with this one: a server's own end there ([`Ledger`](crate::Ledger)).
+/// Counters that are given away begin with this one: a server's own end there
+/// ([`ObjectIdAllocator`](crate::ObjectIdAllocator)).
 pub(crate) const COUNTER_MIN: u32 = 1 << 31;
 /// How often a change that others were faster with is tried again.
 const TRIES: u32 = 20;
@@ -90,7 +91,7 @@ pub(crate) fn reserve(
 }
 
 /// Was anything ever stored in this home under such numbers, or may it have been?
-pub(crate) fn was_any(names: &dyn NamedValues) -> Result<bool, HomeError> {
+pub(crate) fn has_reserved_numbers(names: &dyn NamedValues) -> Result<bool, HomeError> {
     Ok(names.get(NAME)?.is_some())
 }
 

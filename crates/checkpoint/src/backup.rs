@@ -1,11 +1,11 @@
 //! A backup: the newest checkpoint of one home and the log's tail behind it, in another home, as a database of its own.
 //!
 //! 1. Look at the target: nothing, a copy of the same database that was not completed, or an older backup of it that
-//!    nobody has used since. Anything else is refused. While the first backup is being made, [`Unfinished`] stands in
-//!    the manifest's place, which no server starts on.
+//!    nobody has used since. Anything else is refused. While the first backup is being made, [`UnfinishedCopy`] stands
+//!    in the manifest's place, which no server starts on.
 //! 2. Copy the objects that the source's newest checkpoint needs and that are not there ([`copy_objects`]).
-//! 3. Read the tail ([`Tail`]), which is one moment of the log (`logstead_wal::recovery::moment`). If the source's
-//!    manifest has changed meanwhile, or something was missing because of that: again from 2 with the newer
+//! 3. Read the tail ([`TailCopy`]), which is one moment of the log (`logstead_wal::recovery::consistent_cut`). If the
+//!    source's manifest has changed meanwhile, or something was missing because of that: again from 2 with the newer
 //!    checkpoint. What was copied stays copied, so each round has less to do.
 //! 4. Store the copy's manifest, by compare and swap. Before that the target is what it was; from then on it is the new
 //!    backup.
@@ -41,14 +41,14 @@
 use crate::attempt::{self, COUNTER_MIN};
 use crate::copy::{CopyStats, copy_objects, is_copied};
 use crate::error::CheckpointError;
-use crate::record::Record;
+use crate::record::CheckpointRecord;
 use logstead_env::Env;
 use logstead_home::{HomeError, LogHome, ObjectId, Tag};
 use logstead_types::{DatabaseId, Epoch, LaneId};
-use logstead_wal::copy::{CopiedTail, Destination, Orphans, Tail, orphans};
+use logstead_wal::copy::{CopiedTail, Destination, Orphans, TailCopy, orphans};
 use logstead_wal::inspect::manifest_of;
-use logstead_wal::manifest::{self, Checkpoint, Manifest, Unfinished};
-use logstead_wal::numbers::{UsedUp, next_epoch};
+use logstead_wal::manifest::{self, CheckpointRef, Manifest, UnfinishedCopy};
+use logstead_wal::numbers::{NumbersExhausted, next_epoch};
 use logstead_wal::recovery::RecoveryError;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -105,7 +105,7 @@ pub enum BackupError {
 
 /// What a backup has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Backup {
+pub struct BackupReport {
     /// The number of the copy.
     pub database: DatabaseId,
     /// There was an older one.
@@ -124,7 +124,7 @@ pub struct Backup {
 
 /// What makes a home a backup: whose, and the manifests that it may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Stamp {
+struct BackupLabel {
     database: DatabaseId,
     source: DatabaseId,
     /// The highest epoch that a backup has taken for its tail; 0: none, or it was stamped before there was this line.
@@ -132,7 +132,7 @@ struct Stamp {
     manifests: Vec<u32>,
 }
 
-impl Stamp {
+impl BackupLabel {
     fn encode(&self) -> Vec<u8> {
         let mut out = format!(
             "logstead backup 1\ndatabase {:016x}\nsource {:016x}\n",
@@ -150,7 +150,7 @@ impl Stamp {
         out.into_bytes()
     }
 
-    fn decode(bytes: &[u8]) -> Option<Stamp> {
+    fn decode(bytes: &[u8]) -> Option<BackupLabel> {
         let text = std::str::from_utf8(bytes).ok()?;
         let number = |line: Option<&str>, name: &str| {
             let digits = line?.strip_prefix(name)?;
@@ -167,7 +167,7 @@ impl Stamp {
             None => Epoch(0),
         };
         let manifests = lines.map_while(|line| number(Some(line), "manifest crc "));
-        let stamp = Stamp {
+        let stamp = BackupLabel {
             database,
             source,
             epoch,
@@ -210,7 +210,7 @@ impl Target {
                 return Err(refused("there are other things in it, and no manifest"));
             }
             let database = DatabaseId(env.random.u64());
-            let bytes = Unfinished { database, source }.encode();
+            let bytes = UnfinishedCopy { database, source }.encode();
             let tag = to.names.put_if_absent(manifest::NAME, &bytes)?;
             return Ok(Target {
                 database,
@@ -219,7 +219,7 @@ impl Target {
                 before: None,
             });
         };
-        if let Some(unfinished) = Unfinished::decode(&bytes) {
+        if let Some(unfinished) = UnfinishedCopy::decode(&bytes) {
             if unfinished.source != source {
                 return Err(refused("a copy of another database was begun in it"));
             }
@@ -234,7 +234,7 @@ impl Target {
         let stamp = to
             .names
             .get(BACKUP)?
-            .and_then(|(stamp, _)| Stamp::decode(&stamp))
+            .and_then(|(stamp, _)| BackupLabel::decode(&stamp))
             .filter(|stamp| stamp.database == before.database)
             .ok_or_else(|| refused("it is a database, and no backup"))?;
         if stamp.source != source {
@@ -265,12 +265,12 @@ impl Target {
         let Some(before) = &self.before else {
             return Ok(BTreeSet::new());
         };
-        if !attempt::was_any(to.names.as_ref())? {
+        if !attempt::has_reserved_numbers(to.names.as_ref())? {
             return Ok(BTreeSet::new());
         }
         let mut needed = BTreeSet::new();
         if let Some(newest) = &before.checkpoint {
-            let record = Record::read(
+            let record = CheckpointRecord::read(
                 to.objects.as_ref(),
                 before.database,
                 newest.object,
@@ -303,17 +303,19 @@ impl Target {
         &self,
         to: &LogHome,
         source: DatabaseId,
-        mut change: impl FnMut(&mut Stamp) -> Result<(), UsedUp>,
-    ) -> Result<(Stamp, Tag), BackupError> {
+        mut change: impl FnMut(&mut BackupLabel) -> Result<(), NumbersExhausted>,
+    ) -> Result<(BackupLabel, Tag), BackupError> {
         for _ in 0..STAMP_TRIES {
             let there = to.names.get(BACKUP)?;
-            let known = there.as_ref().and_then(|(bytes, _)| Stamp::decode(bytes));
+            let known = there
+                .as_ref()
+                .and_then(|(bytes, _)| BackupLabel::decode(bytes));
             let known =
                 known.filter(|known| (known.database, known.source) == (self.database, source));
             let mut stamp = match known {
                 Some(known) => known,
                 // Of something that was there before the copy was begun.
-                None if self.before.is_none() => Stamp {
+                None if self.before.is_none() => BackupLabel {
                     database: self.database,
                     source,
                     epoch: Epoch(0),
@@ -371,9 +373,9 @@ impl Target {
 
 /// What a round has copied: a checkpoint, and the tail behind it.
 struct Round<'h> {
-    checkpoint: Option<Checkpoint>,
+    checkpoint: Option<CheckpointRef>,
     needed: BTreeSet<ObjectId>,
-    tail: Tail<'h>,
+    tail: TailCopy<'h>,
 }
 
 fn add(sum: &mut CopyStats, more: CopyStats) {
@@ -389,11 +391,11 @@ fn checkpoint(
     database: DatabaseId,
     (to, doubtful): (&LogHome, &BTreeSet<ObjectId>),
     copied: &mut CopyStats,
-) -> Result<(Option<Checkpoint>, BTreeSet<ObjectId>), BackupError> {
+) -> Result<(Option<CheckpointRef>, BTreeSet<ObjectId>), BackupError> {
     let Some(newest) = &source.checkpoint else {
         return Ok((None, BTreeSet::new()));
     };
-    let record = Record::read(
+    let record = CheckpointRecord::read(
         from.objects.as_ref(),
         source.database,
         newest.object,
@@ -415,7 +417,7 @@ fn checkpoint(
     );
     let mut needed: BTreeSet<ObjectId> = record.objects.iter().map(|used| used.object).collect();
     needed.insert(newest.object);
-    let record = Record {
+    let record = CheckpointRecord {
         database,
         kept: Vec::new(),
         has_pins: false,
@@ -430,7 +432,7 @@ fn checkpoint(
     }
     copied.objects += 1;
     copied.bytes += bytes.len() as u64;
-    let checkpoint = Checkpoint {
+    let checkpoint = CheckpointRef {
         crc: crc32c::crc32c(&bytes),
         ..newest.clone()
     };
@@ -450,15 +452,15 @@ fn source_of(from: &LogHome) -> Result<Manifest, BackupError> {
 
 /// Makes `to` a backup of the database in `from`, beside which a server may be at work, or brings the backup that it is
 /// up to date. May be called again after any error or crash.
-pub fn backup(from: &LogHome, to: &LogHome, env: &Env) -> Result<Backup, BackupError> {
+pub fn backup(from: &LogHome, to: &LogHome, env: &Env) -> Result<BackupReport, BackupError> {
     let first = source_of(from)?;
     let source = first.database;
     let target = Target::look(to, env, source)?;
     let doubtful = target.clear(to)?;
-    let mut done = Backup {
+    let mut done = BackupReport {
         database: target.database,
         incremental: target.before.is_some(),
-        ..Backup::default()
+        ..BackupReport::default()
     };
     let before = target
         .before
@@ -491,7 +493,7 @@ pub fn backup(from: &LogHome, to: &LogHome, env: &Env) -> Result<Backup, BackupE
             // If there is a newer one by now, this one's tail may be gone.
             Ok((checkpoint, needed)) if is_still()? => {
                 let clock = env.clock.as_ref();
-                Tail::read(from, &manifest, clock, to, place)
+                TailCopy::read(from, &manifest, clock, to, place)
                     .map(|tail| (checkpoint, needed, tail))
                     .map_err(BackupError::from)
             }
@@ -540,7 +542,7 @@ pub fn backup(from: &LogHome, to: &LogHome, env: &Env) -> Result<Backup, BackupE
     let newest = next.checkpoint.as_ref().map(|newest| newest.object);
     let obsolete = Obsolete::list(to, newest, &round.needed, &tail)?;
     target.store(to, &bytes)?;
-    let only = Stamp {
+    let only = BackupLabel {
         manifests: vec![crc],
         ..stamp
     };
@@ -622,27 +624,27 @@ mod tests {
 
     #[test]
     fn a_stamp_has_one_form_and_no_other() {
-        let stamp = Stamp {
+        let stamp = BackupLabel {
             database: DatabaseId(1),
             source: DatabaseId(u64::MAX),
             epoch: Epoch(0x1f),
             manifests: vec![7, 0xdead_beef],
         };
         // As it was stored before there was an epoch in it.
-        let older = Stamp {
+        let older = BackupLabel {
             epoch: Epoch(0),
             ..stamp.clone()
         };
-        assert_eq!(Stamp::decode(&older.encode()), Some(older));
+        assert_eq!(BackupLabel::decode(&older.encode()), Some(older));
         let bytes = stamp.encode();
-        assert_eq!(Stamp::decode(&bytes), Some(stamp));
+        assert_eq!(BackupLabel::decode(&bytes), Some(stamp));
         for at in 0..bytes.len() {
             for bit in 0..8 {
                 let mut bad = bytes.clone();
                 bad[at] ^= 1 << bit;
-                assert_eq!(Stamp::decode(&bad), None, "byte {at} bit {bit}");
+                assert_eq!(BackupLabel::decode(&bad), None, "byte {at} bit {bit}");
             }
-            assert_eq!(Stamp::decode(&bytes[..at]), None);
+            assert_eq!(BackupLabel::decode(&bytes[..at]), None);
         }
     }
 }

@@ -26,16 +26,16 @@ use crate::copy::{CopyStats, copy_objects};
 use crate::error::CheckpointError;
 use crate::error::PinsError;
 use crate::pins::{
-    BranchState, PIN_NAME_BYTES_MAX, Pin, PinKind, Pins, Point, RecoveryTarget, as_of_now, choose,
-    pin_point, points,
+    BranchState, PIN_NAME_BYTES_MAX, Pin, PinKind, Pins, RecoveryPoint, RecoveryTarget, as_of_now,
+    choose, pin_point, points,
 };
-use crate::record::{Record, RetainedRecord};
+use crate::record::{CheckpointRecord, RetainedRecord};
 use logstead_env::Env;
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{DatabaseId, Epoch};
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::lease::{Lease, LeaseOptions};
-use logstead_wal::manifest::{self, Checkpoint, Manifest};
+use logstead_wal::manifest::{self, CheckpointRef, Manifest};
 use logstead_wal::recovery::RecoveryError;
 
 /// Why a branch was not made or dropped, or nothing restored.
@@ -142,7 +142,7 @@ fn utc(micros_since_2000: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06} UTC")
 }
 
-impl Point {
+impl RecoveryPoint {
     /// When it was taken, for people.
     pub fn taken_at_utc(&self) -> String {
         utc(self.record.taken_at_micros)
@@ -150,7 +150,7 @@ impl Point {
 }
 
 /// Says what there is instead of what was asked for.
-fn no_point(points: &[Point], which: &RecoveryTarget) -> BranchError {
+fn no_point(points: &[RecoveryPoint], which: &RecoveryTarget) -> BranchError {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return BranchError::NoPoint(
             "there is no checkpoint yet: a server takes one by itself, or when somebody says CHECKPOINT".to_owned(),
@@ -172,13 +172,13 @@ fn no_point(points: &[Point], which: &RecoveryTarget) -> BranchError {
 
 /// The manifest and the record of a database of its own that begins with the state of `record`.
 fn beginning(
-    record: &Record,
+    record: &CheckpointRecord,
     at: ObjectId,
     database: DatabaseId,
 ) -> Result<(Manifest, ObjectId, Vec<u8>), BranchError> {
     let epoch = at.epoch().get().checked_add(1);
     let epoch = Epoch(epoch.ok_or(CheckpointError::Misuse("no epochs are left"))?);
-    let own = Record {
+    let own = CheckpointRecord {
         database,
         epoch,
         starts: Vec::new(),
@@ -190,7 +190,7 @@ fn beginning(
     let bytes = own.encode(object)?;
     let manifest = Manifest {
         epoch,
-        checkpoint: Some(Checkpoint {
+        checkpoint: Some(CheckpointRef {
             object,
             crc: crc32c::crc32c(&bytes),
             csn: own.csn,
@@ -236,7 +236,7 @@ pub fn create_branch(
     };
     let at = pinned.record;
     let of_parent = manifest()?.database;
-    let record = Record::read(parent.objects.as_ref(), of_parent, at.object, at.crc)?;
+    let record = CheckpointRecord::read(parent.objects.as_ref(), of_parent, at.object, at.crc)?;
     let (manifest, object, bytes) = beginning(&record, at.object, database)?;
     let home = open(&pinned)?;
     home.names
@@ -314,8 +314,8 @@ pub fn drop_branch(
 /// Removes the lanes, side segments and objects of a home that nobody needs any more.
 fn remove_all(home: &LogHome) -> Result<(), HomeError> {
     for lane in home.segments.list_lanes()? {
-        for side in home.sides.list_sides(lane)? {
-            home.sides.remove_side(lane, side)?;
+        for side in home.sides.list_side_segments(lane)? {
+            home.sides.remove_side_segment(lane, side)?;
         }
         for info in home.segments.list_segments(lane)? {
             home.segments.trim(lane, info.segment)?;
@@ -329,9 +329,9 @@ fn remove_all(home: &LogHome) -> Result<(), HomeError> {
 
 /// What was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreReport {
     /// The point.
-    pub point: Point,
+    pub point: RecoveryPoint,
     /// The number of the new database.
     pub database: DatabaseId,
     /// What was copied.
@@ -346,14 +346,14 @@ pub fn restore_point(
     which: &RecoveryTarget,
     to: &LogHome,
     env: &Env,
-) -> Result<Restored, BranchError> {
+) -> Result<RestoreReport, BranchError> {
     let occupied = || BranchError::Occupied(to.describe());
     let manifest = || Ok::<_, BranchError>(manifest_of(from)?);
     let of_source = manifest()?.database;
     let points = as_of_now(manifest, |manifest| points(from, manifest))?;
     let point = choose(&points, which).ok_or_else(|| no_point(&points, which))?;
     let at = point.record;
-    let record = Record::read(from.objects.as_ref(), of_source, at.object, at.crc)?;
+    let record = CheckpointRecord::read(from.objects.as_ref(), of_source, at.object, at.crc)?;
     // The manifest goes first: it says what is being restored, and to go on with what. Without its record, which goes
     // last, nobody can serve it.
     let begun = match to.names.get(manifest::NAME)? {
@@ -377,7 +377,7 @@ pub fn restore_point(
     }
     let copied = copy_objects(&from.objects, &record, to.objects.as_ref())?;
     to.objects.put_object(object, &bytes)?;
-    Ok(Restored {
+    Ok(RestoreReport {
         point: point.clone(),
         database,
         copied,

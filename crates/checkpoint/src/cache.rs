@@ -13,7 +13,7 @@ use crate::error::damaged;
 use crate::fork::Fork;
 use crate::frame;
 use crate::node::{self, Entries, Node};
-use crate::place::{Chain, KeyBytes, PageRef};
+use crate::page_ref::{KeyBytes, PageChain, PageRef};
 use crate::read::{Windows, read_frame};
 use foldhash::HashMap;
 use logstead_home::ObjectReader;
@@ -39,7 +39,7 @@ struct Cache {
 }
 
 /// Reads nodes and keeps them.
-pub(crate) struct Nodes {
+pub(crate) struct NodeCache {
     pub(crate) objects: Arc<dyn ObjectReader>,
     cache: Mutex<Cache>,
     bytes_max: usize,
@@ -60,7 +60,7 @@ fn footprint(node: &Node) -> usize {
     let entries: usize = match &node.entries {
         Entries::Leaf(entries) => entries
             .iter()
-            .map(|(key, chain)| size_of::<(KeyBytes, Chain)>() + heap(key) + chain.heap_bytes())
+            .map(|(key, chain)| size_of::<(KeyBytes, PageChain)>() + heap(key) + chain.heap_bytes())
             .sum(),
         Entries::Inner(entries) => entries
             .iter()
@@ -70,9 +70,9 @@ fn footprint(node: &Node) -> usize {
     entries + size_of::<Node>() + size_of::<(PageRef, Arc<Node>)>()
 }
 
-impl Nodes {
-    pub(crate) fn new(objects: Arc<dyn ObjectReader>, bytes_max: usize) -> Nodes {
-        Nodes {
+impl NodeCache {
+    pub(crate) fn new(objects: Arc<dyn ObjectReader>, bytes_max: usize) -> NodeCache {
+        NodeCache {
             objects,
             cache: Mutex::default(),
             bytes_max,

@@ -5,8 +5,8 @@
 
 use crate::error::CheckpointError;
 use crate::frame::{Encoder, FrameKind};
-use crate::place::{PageKey, PageRef};
-use crate::rows::{CHANGE_BYTES_MAX, Piece, ROW_BYTES_MAX, RowsPage, encode_piece};
+use crate::page_ref::{PageKey, PageRef};
+use crate::rows::{CHANGE_BYTES_MAX, Piece, ROW_BYTES_MAX, RowsPageBuilder, encode_piece};
 use crate::writer::ObjectWriter;
 use logstead_types::Csn;
 
@@ -18,7 +18,7 @@ const CHANGE_PAGES: usize = 4;
 
 /// Is a chunk written whole, or what changed of it?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum ImageKind {
     /// All its rows.
     Whole,
     /// Rows and emptied slots that changed.
@@ -28,11 +28,11 @@ pub enum Extent {
 /// Writes chunks, one after the other; buffers are used again.
 pub struct ChunkWriter {
     key: PageKey,
-    extent: Extent,
+    extent: ImageKind,
     csn: Csn,
     /// What the next page of rows is.
     kind: FrameKind,
-    page: RowsPage,
+    page: RowsPageBuilder,
     page_bytes: usize,
     payload: Vec<u8>,
     encoder: Encoder,
@@ -53,10 +53,10 @@ impl ChunkWriter {
                 table: Default::default(),
                 chunk: 0,
             },
-            extent: Extent::Whole,
+            extent: ImageKind::Whole,
             csn: Csn::ZERO,
             kind: FrameKind::RowsBase,
-            page: RowsPage::new(),
+            page: RowsPageBuilder::new(),
             page_bytes: PAGE_BYTES,
             payload: Vec::new(),
             encoder: Encoder::new(),
@@ -71,13 +71,13 @@ impl ChunkWriter {
     }
 
     /// Begins a chunk, as of all transactions below `csn`. Whatever was begun and not finished is forgotten.
-    pub fn begin(&mut self, key: PageKey, extent: Extent, csn: Csn) {
+    pub fn begin(&mut self, key: PageKey, extent: ImageKind, csn: Csn) {
         self.key = key;
         self.extent = extent;
         self.csn = csn;
         self.kind = match extent {
-            Extent::Whole => FrameKind::RowsBase,
-            Extent::Delta => FrameKind::RowsDelta,
+            ImageKind::Whole => FrameKind::RowsBase,
+            ImageKind::Delta => FrameKind::RowsDelta,
         };
         self.page.begin(csn);
         self.pages.clear();
@@ -153,7 +153,7 @@ impl ChunkWriter {
 
     /// A slot that is empty and was not when the chunk was written before. Deltas only; in any order.
     pub fn gone(&mut self, slot: u16) -> Result<(), CheckpointError> {
-        if self.extent == Extent::Whole {
+        if self.extent == ImageKind::Whole {
             return Err(CheckpointError::Misuse("a base page empties no slots"));
         }
         Ok(self.page.gone(slot)?)
@@ -167,7 +167,7 @@ impl ChunkWriter {
         change: &[u8],
         writer: &mut ObjectWriter<'_>,
     ) -> Result<(), CheckpointError> {
-        if self.extent == Extent::Whole {
+        if self.extent == ImageKind::Whole {
             return Err(CheckpointError::Misuse("a base page changes no rows"));
         }
         if self.kind != FrameKind::RowChanges {
@@ -195,8 +195,8 @@ impl ChunkWriter {
         self.page.len_bytes()
     }
 
-    /// Ends the chunk. Its pages, oldest first: for [`Chain::whole`](crate::Chain::whole), or for [`Chain::push`](crate::Chain::push).
-    /// A delta in which nothing was put has none.
+    /// Ends the chunk. Its pages, oldest first: for [`PageChain::whole`](crate::PageChain::whole), or for
+    /// [`PageChain::push`](crate::PageChain::push). A delta in which nothing was put has none.
     pub fn finish(&mut self, writer: &mut ObjectWriter<'_>) -> Result<&[PageRef], CheckpointError> {
         if self.kind == FrameKind::RowsBase || !self.page.is_empty() {
             self.end_page(writer)?;

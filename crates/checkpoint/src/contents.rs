@@ -7,7 +7,7 @@
 
 use crate::error::CheckpointError;
 use crate::frame::{FrameKind, HEADER_BYTES, Header, KEY_BYTES_MAX};
-use crate::place::PageKey;
+use crate::page_ref::PageKey;
 use logstead_home::{HomeError, ObjectId, ObjectReader};
 use std::collections::BTreeSet;
 

@@ -16,9 +16,9 @@ use crate::directory::Directory;
 use crate::error::CheckpointError;
 use crate::error::{damaged, unread};
 use crate::frame::{self, Header};
-use crate::place::PageRef;
+use crate::page_ref::PageRef;
 use crate::read::read_frame;
-use crate::record::{ObjectUse, Record};
+use crate::record::{CheckpointRecord, ObjectUse};
 use logstead_home::{ImmutableObjects, ObjectId};
 use logstead_wal::FormatError;
 use std::collections::BTreeMap;
@@ -36,15 +36,16 @@ pub struct CopyStats {
 }
 
 /// Copies the checkpoint whose record is the object `object` with this checksum, under the same numbers: objects first,
-/// then the record. `record` is what [`Record::read`] gave for it.
+/// then the record. `record` is what [`CheckpointRecord::read`] gave for it.
 pub fn copy_checkpoint(
     from: &Arc<dyn ImmutableObjects>,
     (object, crc): (ObjectId, u32),
-    record: &Record,
+    record: &CheckpointRecord,
     to: &dyn ImmutableObjects,
 ) -> Result<CopyStats, CheckpointError> {
     let mut copied = copy_objects(from, record, to)?;
-    let (_, bytes) = Record::read_with_bytes(from.as_ref(), record.database, object, crc)?;
+    let (_, bytes) =
+        CheckpointRecord::read_with_bytes(from.as_ref(), record.database, object, crc)?;
     to.put_object(object, &bytes)?;
     copied.objects += 1;
     copied.bytes += bytes.len() as u64;
@@ -54,7 +55,7 @@ pub fn copy_checkpoint(
 /// Copies the objects that a record names, without it.
 pub fn copy_objects(
     from: &Arc<dyn ImmutableObjects>,
-    record: &Record,
+    record: &CheckpointRecord,
     to: &dyn ImmutableObjects,
 ) -> Result<CopyStats, CheckpointError> {
     let there: BTreeMap<ObjectId, u64> = to
@@ -79,7 +80,7 @@ pub fn copy_objects(
 /// Whether the object that is in the target under the number of one of the source's is a copy of it.
 pub(crate) fn is_copied(
     from: &Arc<dyn ImmutableObjects>,
-    record: &Record,
+    record: &CheckpointRecord,
     used: &ObjectUse,
     to: &dyn ImmutableObjects,
 ) -> Result<bool, CheckpointError> {
@@ -92,7 +93,7 @@ pub(crate) fn is_copied(
 /// An object's bytes, in which everything that the record needs is good.
 fn checked(
     from: &Arc<dyn ImmutableObjects>,
-    record: &Record,
+    record: &CheckpointRecord,
     used: &ObjectUse,
 ) -> Result<Vec<u8>, CheckpointError> {
     let size = used.size_bytes as usize;
@@ -144,7 +145,7 @@ fn is_intact(bytes: &[u8]) -> bool {
 /// it. What nobody needs may be damaged.
 fn mended(
     from: &Arc<dyn ImmutableObjects>,
-    record: &Record,
+    record: &CheckpointRecord,
     used: &ObjectUse,
     mut bytes: Vec<u8>,
 ) -> Result<Vec<u8>, CheckpointError> {

@@ -24,13 +24,13 @@ mod scan;
 pub use apply::DirectoryUpdate;
 pub use scan::Scan;
 
-use crate::cache::{CACHE_BYTES, Nodes, Root};
+use crate::cache::{CACHE_BYTES, NodeCache, Root};
 use crate::contents::page_keys;
 use crate::error::CheckpointError;
 use crate::error::damaged;
 use crate::fork::{self, Fork};
 use crate::node::Entries;
-use crate::place::{Chain, KeyBytes, PageKey, PageRef};
+use crate::page_ref::{KeyBytes, PageChain, PageKey, PageRef};
 use logstead_home::{ObjectId, ObjectReader};
 use logstead_types::{IndexId, TableId};
 use logstead_wal::FormatError;
@@ -43,7 +43,7 @@ pub type LiveChanges = BTreeMap<ObjectId, i64>;
 /// Where the pages of a checkpoint lie. Cheap to clone; clones and the directories made of it share their cache.
 #[derive(Clone)]
 pub struct Directory {
-    nodes: Arc<Nodes>,
+    nodes: Arc<NodeCache>,
     root: Option<PageRef>,
     /// Once they are known they stay: who makes changes out of what was looked up, and [`Directory::apply`] later on,
     /// have to go by the same fork, though it cannot be read any more by then, or could not be before.
@@ -73,7 +73,7 @@ impl Layers {
 
 /// Where tiles of a part of an index begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Division {
+pub struct TileBoundaries {
     /// In ascending order, above where the part begins and below where it ends.
     pub lows: Vec<Vec<u8>>,
     /// Those are all: what lies between two of them is one tile.
@@ -93,7 +93,7 @@ impl Directory {
         cache_bytes: usize,
     ) -> Directory {
         Directory {
-            nodes: Arc::new(Nodes::new(objects, cache_bytes)),
+            nodes: Arc::new(NodeCache::new(objects, cache_bytes)),
             root,
             layers: Arc::default(),
         }
@@ -112,7 +112,7 @@ impl Directory {
     #[cfg(test)]
     pub(crate) fn uncached(&self) -> Directory {
         Directory {
-            nodes: Arc::new(Nodes::new(Arc::clone(&self.nodes.objects), 0)),
+            nodes: Arc::new(NodeCache::new(Arc::clone(&self.nodes.objects), 0)),
             root: self.root,
             layers: Arc::clone(&self.layers),
         }
@@ -169,11 +169,11 @@ impl Directory {
     }
 
     /// The chain of a page.
-    pub fn get(&self, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
+    pub fn get(&self, key: &PageKey) -> Result<Option<PageChain>, CheckpointError> {
         self.get_in(self.layers()?, key)
     }
 
-    fn get_in(&self, layers: &Layers, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
+    fn get_in(&self, layers: &Layers, key: &PageKey) -> Result<Option<PageChain>, CheckpointError> {
         let key = key.encode();
         let fork = layers.fork.as_ref();
         let above = match fork.and_then(|(_, fork)| fork.get(&key)) {
@@ -193,14 +193,18 @@ impl Directory {
     /// The same for who is to write a page behind it: where it cannot be looked up, one that begins below. What is
     /// written behind that counts over whatever there is in the tree. An error while it is not known what lies over the
     /// tree: it may say that the page is gone, or lies elsewhere.
-    pub fn get_to_change(&self, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
+    pub fn get_to_change(&self, key: &PageKey) -> Result<Option<PageChain>, CheckpointError> {
         match self.get_in(self.layers()?, key) {
-            Err(error) if error.is_unreadable() => Ok(Some(Chain::below())),
+            Err(error) if error.is_unreadable() => Ok(Some(PageChain::below())),
             found => found,
         }
     }
 
-    fn get_under(&self, layers: &Layers, key: &KeyBytes) -> Result<Option<Chain>, CheckpointError> {
+    fn get_under(
+        &self,
+        layers: &Layers,
+        key: &KeyBytes,
+    ) -> Result<Option<PageChain>, CheckpointError> {
         let Some(root) = &layers.under else {
             return Ok(None);
         };
@@ -228,7 +232,7 @@ impl Directory {
         table: TableId,
         index: IndexId,
         from: Vec<u8>,
-    ) -> impl Iterator<Item = Result<(Vec<u8>, Chain), CheckpointError>> {
+    ) -> impl Iterator<Item = Result<(Vec<u8>, PageChain), CheckpointError>> {
         let low = from;
         let from = PageKey::Leaf { table, index, low };
         self.scan(Some(&from)).map_while(move |entry| match entry {
@@ -254,7 +258,7 @@ impl Directory {
         index: IndexId,
         low: &[u8],
         high: Option<&[u8]>,
-    ) -> Result<Division, CheckpointError> {
+    ) -> Result<TileBoundaries, CheckpointError> {
         let key = |low: &[u8]| {
             let low = low.to_vec();
             PageKey::Leaf { table, index, low }.encode()
@@ -267,7 +271,7 @@ impl Directory {
         let layers = self.layers()?;
         if layers.has_prefix(&prefix) {
             // What is in the tree does not tell alone: each tile is looked at.
-            let mut division = Division {
+            let mut division = TileBoundaries {
                 lows: Vec::new(),
                 exact: true,
             };
@@ -289,7 +293,7 @@ impl Directory {
             let node = self.nodes.load(&place, first)?;
             match &node.entries {
                 Entries::Leaf(entries) => {
-                    return Ok(Division {
+                    return Ok(TileBoundaries {
                         lows: entries.iter().filter_map(|(at, _)| below(at)).collect(),
                         exact: true,
                     });
@@ -297,7 +301,7 @@ impl Directory {
                 Entries::Inner(entries) => {
                     let lows: Vec<_> = entries.iter().filter_map(|(at, _)| below(at)).collect();
                     if !lows.is_empty() {
-                        return Ok(Division { lows, exact: false });
+                        return Ok(TileBoundaries { lows, exact: false });
                     }
                     let index = entries.partition_point(|(first, _)| *first <= from);
                     if let Some((first, child)) = index.checked_sub(1).map(|at| &entries[at]) {
@@ -306,7 +310,7 @@ impl Directory {
                 }
             }
         }
-        Ok(Division {
+        Ok(TileBoundaries {
             lows: Vec::new(),
             exact: true,
         })
@@ -363,8 +367,8 @@ impl Directory {
         &self,
         key: PageKey,
         high: Option<&[u8]>,
-        chain: Chain,
-        changes: &mut Vec<(PageKey, Option<Chain>)>,
+        chain: PageChain,
+        changes: &mut Vec<(PageKey, Option<PageChain>)>,
     ) -> Result<(), CheckpointError> {
         let PageKey::Leaf { table, index, low } = &key else {
             return Err(CheckpointError::Misuse("a tile with the key of a chunk"));
@@ -396,7 +400,7 @@ impl Directory {
         if objects.is_empty() {
             return Ok(Vec::new());
         }
-        let is_there = |chain: &Chain| chain.pages().any(|page| objects.contains(&page.object));
+        let is_there = |chain: &PageChain| chain.pages().any(|page| objects.contains(&page.object));
         let mut found = Vec::new();
         for (index, entry) in self.scan(None).enumerate() {
             if index == entries_max
@@ -439,7 +443,7 @@ impl Directory {
         if let Some((at, fork)) = &layers.fork {
             found.extend(Some(*at).filter(|at| at.object == object));
             let chains = fork.over.iter().flat_map(|(_, chain)| chain);
-            let pages = chains.flat_map(Chain::pages).copied();
+            let pages = chains.flat_map(PageChain::pages).copied();
             found.extend(pages.filter(|page| page.object == object && !page.is_special()));
         }
         let mut open: Vec<(PageRef, Option<(u8, KeyBytes)>)> =

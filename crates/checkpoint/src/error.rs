@@ -1,7 +1,7 @@
 //! What can go wrong with what a checkpoint has stored.
 
 use crate::frame::FrameError;
-use crate::place::PageRef;
+use crate::page_ref::PageRef;
 use logstead_home::HomeError;
 use logstead_home::ObjectId;
 use logstead_wal::FormatError;

@@ -23,9 +23,9 @@
 //!   too large for a frame the checkpoint is not taken, and then nothing of the log goes.
 //! - *Nothing old comes back.* What the fork says of a page takes the place of what the tree says, also that it is
 //!   gone: a chain that begins below is refused there. What was written behind a chain that nobody could look up is a
-//!   chain that begins *below* ([`Chain::below`]): it counts over whatever the tree has, and is put behind that as soon
-//!   as it is known. Until then its own pages can be read, and a slot that they do not tell of is one that cannot be
-//!   read.
+//!   chain that begins *below* ([`PageChain::below`]): it counts over whatever the tree has, and is put behind that as
+//!   soon as it is known. Until then its own pages can be read, and a slot that they do not tell of is one that cannot
+//!   be read.
 //! - *Nothing counts twice.* Who looked a chain up while the node could be read may put it here when it cannot be any
 //!   more. Of it only the pages that were written behind what was looked up lie over the tree, wherever the others were
 //!   moved to meanwhile: the tree goes on naming these where they were.
@@ -36,7 +36,7 @@
 
 use crate::frame::{self, Encoder, FrameError, FrameKind};
 use crate::node::{put_chain, put_key, read_chain, read_key};
-use crate::place::{Chain, KeyBytes, PageRef, REF_BYTES};
+use crate::page_ref::{KeyBytes, PageChain, PageRef, REF_BYTES};
 use logstead_types::Csn;
 use logstead_wal::FormatError;
 use logstead_wal::varint::{self, Reader};
@@ -45,7 +45,7 @@ use logstead_wal::varint::{self, Reader};
 const KEY: &[u8] = b"fork";
 
 /// A change that is in no node: a chain, or none any more.
-pub(crate) type Entry = (KeyBytes, Option<Chain>);
+pub(crate) type Entry = (KeyBytes, Option<PageChain>);
 
 /// See the module's documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) struct Fork {
 
 impl Fork {
     /// What it says of a key, if anything.
-    pub(crate) fn get(&self, key: &[u8]) -> Option<&Option<Chain>> {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Option<PageChain>> {
         let at = self.over.binary_search_by(|(at, _)| at[..].cmp(key)).ok()?;
         Some(&self.over[at].1)
     }
@@ -84,7 +84,7 @@ impl Fork {
         for (key, chain) in &self.over {
             put_key(key, before, &mut payload);
             before = key;
-            put_chain(chain.as_ref().unwrap_or(&Chain::gone()), &mut payload);
+            put_chain(chain.as_ref().unwrap_or(&PageChain::gone()), &mut payload);
         }
         encoder.encode(FrameKind::Fork, csn, KEY, &payload)
     }
@@ -126,7 +126,7 @@ impl Fork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Directory, Ledger, ObjectWriter, PageKey};
+    use crate::{Directory, ObjectIdAllocator, ObjectWriter, PageKey};
     use logstead_home::{LogHome, MemoryHome, ObjectId};
     use logstead_types::{Epoch, TableId};
     use std::collections::BTreeSet;
@@ -137,8 +137,8 @@ mod tests {
     #[test]
     fn a_fork_over_another_one_is_refused() {
         let home = LogHome::from(MemoryHome::new(1 << 20));
-        let ledger = Arc::new(Ledger::new(Epoch(2)));
-        let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+        let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(2)));
+        let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
         let key = PageKey::Rows {
             table: TableId(1),
             chunk: 7,
@@ -151,12 +151,12 @@ mod tests {
             len: 1_000,
             crc: 5,
         };
-        let changes = [(key.clone(), Chain::whole(&[page]))];
+        let changes = [(key.clone(), PageChain::whole(&[page]))];
         let tree = empty.apply(&changes, &none, Csn(1), &mut writer);
         let mut under = tree.expect("made").directory.root().expect("there");
         let mut encoder = Encoder::new();
         let mut forks = Vec::new();
-        for chain in [None, Some(Chain::below())] {
+        for chain in [None, Some(PageChain::below())] {
             let over = vec![(key.encode(), chain)];
             let fork = Fork { under, over };
             let frame = fork.encode(Csn(2), &mut encoder).expect("a frame");
@@ -168,8 +168,8 @@ mod tests {
         assert_eq!(one.get_to_change(&key).expect("read"), None);
         let two = Directory::open(home.objects.clone(), Some(forks[1]));
         assert!(two.get_to_change(&key).is_err());
-        let ledger = Arc::new(Ledger::new(Epoch(3)));
-        let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+        let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(3)));
+        let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
         assert!(two.apply(&[], &none, Csn(3), &mut writer).is_err());
         drop(stored);
     }
@@ -180,7 +180,7 @@ mod tests {
     fn a_page_that_was_looked_up_before_counts_once() {
         let memory = MemoryHome::new(1 << 20);
         let home = LogHome::from(memory.clone());
-        let ledger = Arc::new(Ledger::new(Epoch(2)));
+        let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(2)));
         let key = PageKey::Rows {
             table: TableId(1),
             chunk: 7,
@@ -188,20 +188,20 @@ mod tests {
         let none = BTreeSet::new();
         let mut directory = Directory::open(home.objects.clone(), None);
         let mut live = crate::LiveChanges::new();
-        let mut chain: Option<Chain> = None;
+        let mut chain: Option<PageChain> = None;
         let mut kept = Vec::new();
         let mut of_tree = 0;
         // The second and the third come while the tree, which is in the first object, cannot be read; the third was
         // looked up while it could be.
         for (csn, was_looked_up) in [(1, true), (2, true), (3, true), (4, false)] {
-            let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
+            let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&object_ids), None);
             let page = writer.put(&[csn as u8; 200]).expect("written");
             memory.set_unreadable(None);
             if !was_looked_up {
                 memory.set_unreadable(Some((ObjectId(of_tree), u64::MAX)));
             }
             let changed = match directory.get_to_change(&key).expect("looked up") {
-                None => Chain::whole(&[page]).expect("a page"),
+                None => PageChain::whole(&[page]).expect("a page"),
                 Some(mut found) => {
                     found.push(&[page]);
                     found
@@ -269,28 +269,29 @@ mod tests {
         let case = format!("{of_tree} {over} {is_folded} {moved:b} {written}");
         let memory = MemoryHome::new(1 << 20);
         let home = LogHome::from(memory.clone());
-        let ledger = Arc::new(Ledger::new(Epoch(2)));
+        let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(2)));
         let key = PageKey::Rows {
             table: TableId(1),
             chunk: 7,
         };
         let mut stored = Vec::new();
         let mut csn = 0;
-        let mut apply =
-            |directory: &Directory,
-             change: &mut dyn FnMut(&mut dyn FnMut() -> PageRef) -> Option<Chain>| {
-                csn += 1;
-                let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
-                let changed = change(&mut || writer.put(&[csn as u8; 200]).expect("written"));
-                let changes = changed.map(|chain| (key.clone(), Some(chain)));
-                let none = BTreeSet::new();
-                let made = directory.apply(changes.as_slice(), &none, Csn(csn), &mut writer);
-                stored.push(writer.finish().expect("stored"));
-                made.expect("made")
-            };
+        let mut apply = |directory: &Directory,
+                         change: &mut dyn FnMut(
+            &mut dyn FnMut() -> PageRef,
+        ) -> Option<PageChain>| {
+            csn += 1;
+            let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&object_ids), None);
+            let changed = change(&mut || writer.put(&[csn as u8; 200]).expect("written"));
+            let changes = changed.map(|chain| (key.clone(), Some(chain)));
+            let none = BTreeSet::new();
+            let made = directory.apply(changes.as_slice(), &none, Csn(csn), &mut writer);
+            stored.push(writer.finish().expect("stored"));
+            made.expect("made")
+        };
         let looked_up = |directory: &Directory| directory.get_to_change(&key).expect("looked up");
         let empty = Directory::open(home.objects.clone(), None);
-        let mut directory = apply(&empty, &mut |put| Chain::whole(&[put(), put()])).directory;
+        let mut directory = apply(&empty, &mut |put| PageChain::whole(&[put(), put()])).directory;
         for _ in 0..of_tree {
             let mut chain = looked_up(&directory).expect("there");
             directory = apply(&directory, &mut |put| {
@@ -339,7 +340,7 @@ mod tests {
         let directory = made.directory;
         expected.push(&new);
         let hidden = directory.uncached().get(&key).ok().flatten();
-        let deltas = hidden.as_ref().map_or(&[][..], Chain::deltas);
+        let deltas = hidden.as_ref().map_or(&[][..], PageChain::deltas);
         assert_eq!(deltas, &expected.deltas()[of_tree..], "{case}");
         memory.set_unreadable(None);
         let found = directory.uncached().get(&key).expect("known");

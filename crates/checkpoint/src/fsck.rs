@@ -6,7 +6,7 @@
 //! Does not: read the log (`log verify` does), look into rows and entries (crate `logstead` compares them), or repair
 //! anything.
 
-use crate::cache::{Nodes, Root};
+use crate::cache::{NodeCache, Root};
 use crate::directory::{Directory, LiveChanges};
 use crate::error::CheckpointError;
 use crate::error::PinsError;
@@ -14,13 +14,13 @@ use crate::fork::Fork;
 use crate::frame::KEY_BYTES_MAX;
 use crate::leaf::Leaf;
 use crate::node::Entries;
+use crate::page_ref::{KeyBytes, PageChain, PageKey, PageRef};
 use crate::pins::{BranchState, PinKind, Pins};
-use crate::place::{Chain, KeyBytes, PageKey, PageRef};
 use crate::read::PageReader;
-use crate::record::{ObjectUse, Record};
+use crate::record::{CheckpointRecord, ObjectUse};
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{DatabaseId, IndexId, TableId};
-use logstead_wal::manifest::Checkpoint;
+use logstead_wal::manifest::CheckpointRef;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const FINDINGS_MAX: usize = 1_000;
 
 /// What [`fsck`] has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct FsckReport {
     /// Checkpoints checked: the newest one, and older ones that are kept.
     pub records: u64,
     /// Nodes of directories.
@@ -61,14 +61,14 @@ pub struct Report {
     pub damages: u64,
 }
 
-impl Report {
+impl FsckReport {
     /// Is everything as it should be?
     pub fn is_clean(&self) -> bool {
         self.damages == 0
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for FsckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -95,8 +95,8 @@ impl fmt::Display for Report {
 pub fn fsck(
     home: &LogHome,
     database: DatabaseId,
-    newest: Option<&Checkpoint>,
-) -> Result<Report, HomeError> {
+    newest: Option<&CheckpointRef>,
+) -> Result<FsckReport, HomeError> {
     let listed = home.objects.list_objects()?;
     let mut check = Check {
         sizes: listed
@@ -104,16 +104,16 @@ pub fn fsck(
             .map(|info| (info.id, info.size_bytes))
             .collect(),
         home,
-        nodes: Nodes::new(home.objects.clone(), 0),
+        nodes: NodeCache::new(home.objects.clone(), 0),
         reader: PageReader::new(home.objects.clone()),
         seen: HashSet::new(),
         highs: HashMap::new(),
         leaf: Leaf::default(),
         named: BTreeSet::new(),
-        report: Report::default(),
+        report: FsckReport::default(),
     };
     let mut had_pins = false;
-    if let Some(Checkpoint {
+    if let Some(CheckpointRef {
         object,
         crc,
         csn,
@@ -178,7 +178,7 @@ pub fn fsck(
 
 struct Check<'a> {
     home: &'a LogHome,
-    nodes: Nodes,
+    nodes: NodeCache,
     reader: PageReader,
     sizes: BTreeMap<ObjectId, u64>,
     /// Last pages of chains that were checked with another record: their chunks need not be read again.
@@ -187,12 +187,12 @@ struct Check<'a> {
     highs: HashMap<PageRef, Option<Vec<u8>>>,
     leaf: Leaf,
     named: BTreeSet<ObjectId>,
-    report: Report,
+    report: FsckReport,
 }
 
 /// What is known of the record that is being walked.
 struct Walk<'a> {
-    record: &'a Record,
+    record: &'a CheckpointRecord,
     rid_ends: BTreeMap<TableId, u64>,
     is_newest: bool,
     live: LiveChanges,
@@ -259,8 +259,8 @@ impl Check<'_> {
         database: DatabaseId,
         object: ObjectId,
         crc: u32,
-    ) -> Result<Option<Record>, HomeError> {
-        let read = Record::read(self.home.objects.as_ref(), database, object, crc);
+    ) -> Result<Option<CheckpointRecord>, HomeError> {
+        let read = CheckpointRecord::read(self.home.objects.as_ref(), database, object, crc);
         let Some(record) = self.sort(read, "; its checkpoint is lost")? else {
             return Ok(None);
         };
@@ -377,7 +377,7 @@ impl Check<'_> {
         self.root(walk, &fork.under)?;
         let directory = Directory::with_cache(self.home.objects.clone(), Some(*at), 0);
         for (key, above) in &fork.over {
-            for page in above.iter().flat_map(Chain::pages) {
+            for page in above.iter().flat_map(PageChain::pages) {
                 if !page.is_special() {
                     *walk.live.entry(page.object).or_default() += i64::from(page.len);
                 }
@@ -467,7 +467,7 @@ impl Check<'_> {
         walk: &Walk<'_>,
         key: &PageKey,
         (table, chunk): (TableId, u64),
-        chain: &Chain,
+        chain: &PageChain,
     ) -> Result<(), HomeError> {
         let last = chain.pages().next_back().copied().unwrap_or(chain.base());
         if !self
@@ -527,7 +527,7 @@ impl Check<'_> {
         walk: &mut Walk<'_>,
         key: &PageKey,
         of: (TableId, IndexId),
-        chain: &Chain,
+        chain: &PageChain,
     ) -> Result<(), HomeError> {
         if walk.index != Some(of) {
             let first = match walk.next {

@@ -18,7 +18,7 @@
 use crate::chunk::PAGE_BYTES;
 use crate::error::CheckpointError;
 use crate::frame::{self, Encoder, FrameError, FrameKind};
-use crate::place::{Chain, FENCE_BYTES_MAX, PageKey, PageRef};
+use crate::page_ref::{FENCE_BYTES_MAX, PageChain, PageKey, PageRef};
 use crate::writer::ObjectWriter;
 use logstead_types::Csn;
 use logstead_wal::FormatError;
@@ -120,7 +120,7 @@ impl LeafWriter {
         &mut self,
         high: Option<&[u8]>,
         writer: &mut ObjectWriter<'_>,
-    ) -> Result<Chain, CheckpointError> {
+    ) -> Result<PageChain, CheckpointError> {
         if high.is_some_and(|high| high.len() > FENCE_BYTES_MAX) {
             return Err(CheckpointError::Misuse(
                 "a tile with a fence that is too long",
@@ -162,7 +162,7 @@ impl LeafWriter {
             self.text = Vec::new();
             self.payload = Vec::new();
         }
-        Chain::whole(&pages).ok_or(CheckpointError::Misuse("a tile of no pages"))
+        PageChain::whole(&pages).ok_or(CheckpointError::Misuse("a tile of no pages"))
     }
 }
 

@@ -2,19 +2,20 @@
 //! one.
 //!
 //! The way of a checkpoint, from the rows of a chunk to what recovery reads:
-//! 1. [`ChunkWriter`] makes pages of the rows that changed, or of all rows of a chunk ([`Chain::is_due_for_merge`]),
-//!    each of them a [`frame`]: compressed, checksummed, with its key inside;
+//! 1. [`ChunkWriter`] makes pages of the rows that changed, or of all rows of a chunk
+//!    ([`PageChain::is_due_for_merge`]), each of them a [`frame`]: compressed, checksummed, with its key inside;
 //!    [`LeafWriter`] does the same for the tiles of indexes;
 //! 2. [`ObjectWriter`] collects frames into objects of up to 64 MiB and stores them, at no more bytes per second than
-//!    [`Pace`] allows;
+//!    [`RateLimiter`] allows;
 //! 3. [`Directory::apply`] writes the nodes of the directory that differ, and tells what came into use and went out of
 //!    it;
-//! 4. a [`Record`] names the root, the objects, and where the log is needed from; the manifest names the record.
+//! 4. a [`CheckpointRecord`] names the root, the objects, and where the log is needed from; the manifest names the
+//!    record.
 //!
 //! Back again: [`Directory::scan`] gives the chunks, [`PageReader::chunk`] their rows, each slot once;
 //! [`Directory::tiles`] and [`PageReader::leaf`] do so for indexes.
 //!
-//! What servers of before have left is made anew when a server starts: [`Upgrade`].
+//! What servers of before have left is made anew when a server starts: [`CheckpointUpgrade`].
 //!
 //! Everything that is read is untrusted: a flipped bit anywhere is found and named, and what is read in another's place
 //! is not taken for it. Formats are pinned in docs/format.md.
@@ -38,8 +39,8 @@ mod fsck;
 mod holds;
 mod leaf;
 mod node;
+mod page_ref;
 mod pins;
-mod place;
 mod publish;
 mod read;
 mod record;
@@ -48,30 +49,33 @@ mod rows;
 mod upgrade;
 mod writer;
 
-pub use backup::{BACKUP, Backup, BackupError, backup};
+pub use backup::{BACKUP, BackupError, BackupReport, backup};
 pub use branch::{
-    BranchError, Restored, create_branch, directory_of, drop_branch, restore_point, served,
+    BranchError, RestoreReport, create_branch, directory_of, drop_branch, restore_point, served,
 };
-pub use chunk::{ChunkWriter, Extent, PAGE_BYTES};
+pub use chunk::{ChunkWriter, ImageKind, PAGE_BYTES};
 pub use compact::Limits;
 pub use copy::{CopyStats, copy_checkpoint, copy_objects};
-pub use directory::{Directory, DirectoryUpdate, Division, LiveChanges, Scan};
+pub use directory::{Directory, DirectoryUpdate, LiveChanges, Scan, TileBoundaries};
 pub use error::{CheckpointError, Damage, PinsError};
-pub use fsck::{Report, fsck};
+pub use fsck::{FsckReport, fsck};
 pub use holds::{Hold, Holds};
 pub use leaf::{Leaf, LeafWriter};
 pub use logstead_home::{OBJECT_BYTES_MAX, ObjectId};
+pub use page_ref::{FENCE_BYTES_MAX, PageChain, PageKey, PageOwner, PageRef};
 pub use pins::{
-    BranchState, PIN_NAME_BYTES_MAX, PINS, Pin, PinKind, Pins, Point, RecoveryTarget, choose,
-    pin_point, points, points_of_now,
+    BranchState, PIN_NAME_BYTES_MAX, PINS, Pin, PinKind, Pins, RecoveryPoint, RecoveryTarget,
+    choose, pin_point, points, points_of_now,
 };
-pub use place::{Chain, FENCE_BYTES_MAX, Owner, PageKey, PageRef};
-pub use publish::{CollectionStats, Head, NewCheckpoint, Published, Publisher, Rewrites};
-pub use read::{Merge, NewerPages, PageReader, Reads, Spans, move_pages};
-pub use record::{IndexInfo, ObjectUse, Record, RetainedRecord, TableInfo};
+pub use publish::{
+    CheckpointHead, CollectionStats, NewCheckpoint, PublishedCheckpoint, Publisher, Rewrites,
+};
+pub use read::{NewerPages, PageReader, ReadStats, RowMergeFn, RowPageSpans, move_pages};
+pub use record::{CheckpointRecord, IndexInfo, ObjectUse, RetainedRecord, TableInfo};
 pub use retention::Retention;
 pub use rows::{
-    CHUNK_SLOTS, ChunkSize, Page, Piece, ROW_BYTES_MAX, Rows, RowsPage, SlotState, read_rows,
+    CHUNK_SLOTS, ChunkSize, DecodedPage, PageRows, Piece, ROW_BYTES_MAX, RowsPageBuilder,
+    SlotState, read_rows,
 };
-pub use upgrade::{Upgrade, UpgradeProgress, UpgradedCheckpoint};
-pub use writer::{Ledger, ObjectWriter, Pace, StoredObjects, Written};
+pub use upgrade::{CheckpointUpgrade, UpgradeProgress, UpgradedCheckpoint};
+pub use writer::{ObjectIdAllocator, ObjectWriter, RateLimiter, StoredObjects, Written};

@@ -11,7 +11,7 @@
 //! is one less, so every walk ends.
 
 use crate::frame::{self, Encoder, FrameError, FrameKind};
-use crate::place::{Chain, KeyBytes, PageRef, REF_BYTES};
+use crate::page_ref::{KeyBytes, PageChain, PageRef, REF_BYTES};
 use logstead_types::Csn;
 use logstead_wal::FormatError;
 use logstead_wal::varint::{self, Reader};
@@ -31,7 +31,7 @@ const CHILDREN_MIN: usize = 4;
 /// Entries of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entries {
-    Leaf(Vec<(KeyBytes, Chain)>),
+    Leaf(Vec<(KeyBytes, PageChain)>),
     Inner(Vec<(KeyBytes, PageRef)>),
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn put_key(key: &[u8], before: &[u8], payload: &mut Vec<u8>) {
     payload.extend_from_slice(&key[shared..]);
 }
 
-pub(crate) fn put_chain(chain: &Chain, payload: &mut Vec<u8>) {
+pub(crate) fn put_chain(chain: &PageChain, payload: &mut Vec<u8>) {
     varint::put(chain.parts().len() as u64, payload);
     varint::put(chain.pages().count() as u64 - 1, payload);
     chain.pages().for_each(|page| page.put(payload));
@@ -249,7 +249,10 @@ pub(crate) fn read_key(from: &mut Reader<'_>, before: &[u8]) -> Result<KeyBytes,
     Ok(key)
 }
 
-pub(crate) fn read_chain(from: &mut Reader<'_>, payload_len: usize) -> Result<Chain, FormatError> {
+pub(crate) fn read_chain(
+    from: &mut Reader<'_>,
+    payload_len: usize,
+) -> Result<PageChain, FormatError> {
     let at = from.at();
     let parts = from.number_u32()?;
     let rest = from.number()?;
@@ -261,5 +264,5 @@ pub(crate) fn read_chain(from: &mut Reader<'_>, payload_len: usize) -> Result<Ch
     for _ in 0..rest {
         pages.push(PageRef::read(from)?);
     }
-    Chain::from_parts(base, parts, pages)
+    PageChain::from_parts(base, parts, pages)
 }

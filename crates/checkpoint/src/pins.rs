@@ -14,8 +14,9 @@
 //! # Pins that are lost
 //!
 //! A home has no pins before the first is made, and keeps the list, if only an empty one, from then on. Each record
-//! says whether there was a list when it was published ([`Record::has_pins`]). So a list that is missing later is an
-//! error ([`PinsError::Lost`]), not a list of nothing: else the next collection would remove all that was pinned.
+//! says whether there was a list when it was published ([`CheckpointRecord::has_pins`]). So a list that is missing
+//! later is an error ([`PinsError::Lost`]), not a list of nothing: else the next collection would remove all that was
+//! pinned.
 //!
 //! # Why nothing is removed that is pinned (T8)
 //!
@@ -28,7 +29,7 @@
 //! Does not: know what a branch is made of, or remove anything.
 
 use crate::error::{CheckpointError, PINS_FORMAT, PinsError};
-use crate::record::{Record, RetainedRecord};
+use crate::record::{CheckpointRecord, RetainedRecord};
 use logstead_home::{HomeError, LogHome, NamedValues, ObjectId, Tag};
 use logstead_types::{Csn, DatabaseId};
 use logstead_wal::manifest::Manifest;
@@ -187,16 +188,16 @@ impl Pins {
     }
 
     /// Names points, adds those that are pinned by hand only, and sorts all of them by CSN.
-    pub(crate) fn name(&self, points: &mut Vec<Point>) {
+    pub(crate) fn name(&self, points: &mut Vec<RecoveryPoint>) {
         for pin in self.iter().filter(|pin| pin.kind == PinKind::Point) {
             let found = points
                 .iter_mut()
                 .find(|point| point.record.object == pin.record.object);
             match found {
                 Some(point) => point.names.push(pin.name.clone()),
-                None => points.push(Point {
+                None => points.push(RecoveryPoint {
                     names: vec![pin.name.clone()],
-                    ..Point::unnamed(pin.record)
+                    ..RecoveryPoint::unnamed(pin.record)
                 }),
             }
         }
@@ -357,7 +358,7 @@ fn parse(line: &str) -> Option<Pin> {
 
 /// A checkpoint that can be gone back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Point {
+pub struct RecoveryPoint {
     /// Its names: of restore points made by hand.
     pub names: Vec<String>,
     /// Where its record is, and what is told of it.
@@ -366,10 +367,10 @@ pub struct Point {
     pub is_newest: bool,
 }
 
-impl Point {
+impl RecoveryPoint {
     /// One that has no name.
-    pub fn unnamed(record: RetainedRecord) -> Point {
-        Point {
+    pub fn unnamed(record: RetainedRecord) -> RecoveryPoint {
+        RecoveryPoint {
             names: Vec::new(),
             record,
             is_newest: false,
@@ -379,7 +380,7 @@ impl Point {
 
 /// Everything that can be gone back to, by CSN: what the manifest's checkpoint keeps, it itself, and what was pinned by
 /// hand.
-pub fn points(home: &LogHome, manifest: &Manifest) -> Result<Vec<Point>, CheckpointError> {
+pub fn points(home: &LogHome, manifest: &Manifest) -> Result<Vec<RecoveryPoint>, CheckpointError> {
     // In this order: a record says of what was there before it.
     let (mut points, had_pins) = led_to(home, manifest)?;
     let (pins, _) = Pins::read_of(home.names.as_ref(), had_pins)?;
@@ -392,17 +393,20 @@ pub fn points(home: &LogHome, manifest: &Manifest) -> Result<Vec<Point>, Checkpo
 pub fn points_of_now<E: From<CheckpointError>>(
     home: &LogHome,
     manifest: impl Fn() -> Result<Manifest, E>,
-) -> Result<Vec<Point>, E> {
+) -> Result<Vec<RecoveryPoint>, E> {
     as_of_now(manifest, |manifest| points(home, manifest))
 }
 
 /// The records that a manifest leads to: the newest, and what that keeps. And whether the home had pins when the newest
 /// was published.
-fn led_to(home: &LogHome, manifest: &Manifest) -> Result<(Vec<Point>, bool), CheckpointError> {
+fn led_to(
+    home: &LogHome,
+    manifest: &Manifest,
+) -> Result<(Vec<RecoveryPoint>, bool), CheckpointError> {
     let Some(checkpoint) = &manifest.checkpoint else {
         return Ok((Vec::new(), false));
     };
-    let record = Record::read(
+    let record = CheckpointRecord::read(
         home.objects.as_ref(),
         manifest.database,
         checkpoint.object,
@@ -414,9 +418,9 @@ fn led_to(home: &LogHome, manifest: &Manifest) -> Result<(Vec<Point>, bool), Che
         csn: record.csn,
         taken_at_micros: record.taken_at_micros,
     };
-    let point = |record: RetainedRecord| Point {
+    let point = |record: RetainedRecord| RecoveryPoint {
         is_newest: record == newest,
-        ..Point::unnamed(record)
+        ..RecoveryPoint::unnamed(record)
     };
     let kept = record.kept.iter().copied();
     Ok((kept.chain([newest]).map(point).collect(), record.has_pins))
@@ -435,7 +439,10 @@ pub enum RecoveryTarget {
 
 /// Chooses among points that are sorted by CSN. Where clocks went back, a later CSN counts for more than a later time:
 /// it is the state that the database had last while the clock showed no more than the time that was asked for.
-pub fn choose<'p>(points: &'p [Point], which: &RecoveryTarget) -> Option<&'p Point> {
+pub fn choose<'p>(
+    points: &'p [RecoveryPoint],
+    which: &RecoveryTarget,
+) -> Option<&'p RecoveryPoint> {
     let newest_first = || points.iter().rev();
     match which {
         RecoveryTarget::Newest => newest_first().find(|point| point.is_newest),
@@ -664,7 +671,7 @@ mod tests {
 
     #[test]
     fn the_last_state_up_to_a_time_is_chosen_also_where_the_clock_went_back() {
-        let at = |number, taken_at| Point {
+        let at = |number, taken_at| RecoveryPoint {
             names: Vec::new(),
             record: record(number, taken_at),
             is_newest: number == 4,

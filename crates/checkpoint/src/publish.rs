@@ -12,7 +12,7 @@
 //!   ([`Holds`]) and reads no more.
 //! - *Given up*: objects that this server made for checkpoints that failed before anybody tried to name them. If a
 //!   publication failed, they are removed after the next one that succeeds, for only then is it known that the manifest
-//!   names none of them. The [`Ledger`] has the numbers.
+//!   names none of them. The [`ObjectIdAllocator`] has the numbers.
 //! - *Orphans*: objects of earlier epochs, found once by listing: what servers before left when they
 //!   crashed. Servers of earlier epochs cannot publish any more (their compare and swap fails), and objects of this and
 //!   later epochs are never taken for orphans.
@@ -23,7 +23,7 @@
 //! cannot be read, nothing is removed.
 //!
 //! While it is in doubt whether a publication succeeded, both checkpoints stay: what the new one needs is either needed
-//! by the one before or a doubtful number of the ledger. A server that was overtaken removes nothing.
+//! by the one before or a doubtful number of the allocator. A server that was overtaken removes nothing.
 //!
 //! Does not: write pages, know when a checkpoint is due, truncate the log, or pin anything.
 
@@ -31,15 +31,15 @@ use crate::compact::{self, Limits};
 use crate::directory::{Directory, DirectoryUpdate};
 use crate::error::CheckpointError;
 use crate::holds::Holds;
-use crate::pins::{BranchState, Pin, PinKind, Pins, Point};
-use crate::place::PageKey;
-use crate::record::{IndexInfo, ObjectUse, Record, RetainedRecord, TableInfo};
+use crate::page_ref::PageKey;
+use crate::pins::{BranchState, Pin, PinKind, Pins, RecoveryPoint};
+use crate::record::{CheckpointRecord, IndexInfo, ObjectUse, RetainedRecord, TableInfo};
 use crate::rows::ChunkSize;
-use crate::writer::{Ledger, StoredObjects};
+use crate::writer::{ObjectIdAllocator, StoredObjects};
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{Csn, DatabaseId};
-use logstead_wal::ManifestKeeper;
-use logstead_wal::manifest::{Checkpoint, Start};
+use logstead_wal::ManifestWriter;
+use logstead_wal::manifest::{CheckpointRef, RedoPoint};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -47,15 +47,15 @@ use std::sync::Arc;
 const SCANNED_MAX: usize = 1 << 17;
 
 /// Where the newest checkpoint is named.
-pub trait Head: Send {
+pub trait CheckpointHead: Send {
     /// Names this checkpoint instead of the one before, by compare and swap. [`HomeError::Misuse`]: it was refused,
     /// nothing has changed. [`HomeError::Conflict`] and [`HomeError::Fenced`]: another server has taken over. After
     /// another error nobody knows whether it is named.
-    fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError>;
+    fn name(&self, checkpoint: CheckpointRef) -> Result<(), HomeError>;
 }
 
-impl Head for Arc<ManifestKeeper> {
-    fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
+impl CheckpointHead for Arc<ManifestWriter> {
+    fn name(&self, checkpoint: CheckpointRef) -> Result<(), HomeError> {
         self.update(|manifest| manifest.set_checkpoint(checkpoint.clone()))
     }
 }
@@ -72,18 +72,18 @@ pub struct NewCheckpoint {
     /// The indexes, by table and number.
     pub indexes: Vec<IndexInfo>,
     /// Where each lane of this epoch is needed from, by lane.
-    pub starts: Vec<Start>,
+    pub starts: Vec<RedoPoint>,
 }
 
 /// The newest checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedCheckpoint {
     /// The object that is its record.
     pub object: ObjectId,
     /// CRC-32C of that object.
     pub crc: u32,
     /// Its record.
-    pub record: Record,
+    pub record: CheckpointRecord,
 }
 
 /// What a collection has done.
@@ -109,8 +109,8 @@ pub struct Publisher<H> {
     home: LogHome,
     head: H,
     database: DatabaseId,
-    ledger: Arc<Ledger>,
-    newest: Option<Published>,
+    object_ids: Arc<ObjectIdAllocator>,
+    newest: Option<PublishedCheckpoint>,
     /// What records name that stay, by number, as far as it was needed.
     names: BTreeMap<ObjectId, Arc<[ObjectId]>>,
     /// Objects and live bytes of records that stay, as far as they were read.
@@ -130,22 +130,22 @@ pub struct Publisher<H> {
     overtaken: bool,
 }
 
-impl<H: Head> Publisher<H> {
+impl<H: CheckpointHead> Publisher<H> {
     /// The publisher of the epoch that this server alone writes in, which the recovery mark has made its own; reads the
     /// record of `newest`, from the manifest.
     pub fn open(
         home: LogHome,
         head: H,
         database: DatabaseId,
-        ledger: Arc<Ledger>,
-        newest: Option<&Checkpoint>,
+        object_ids: Arc<ObjectIdAllocator>,
+        newest: Option<&CheckpointRef>,
     ) -> Result<Publisher<H>, CheckpointError> {
         let newest = match newest {
             None => None,
-            Some(Checkpoint { object, crc, .. }) => Some(Published {
+            Some(CheckpointRef { object, crc, .. }) => Some(PublishedCheckpoint {
                 object: *object,
                 crc: *crc,
-                record: Record::read(home.objects.as_ref(), database, *object, *crc)?,
+                record: CheckpointRecord::read(home.objects.as_ref(), database, *object, *crc)?,
             }),
         };
         let has_pins = newest.as_ref().is_some_and(|newest| newest.record.has_pins);
@@ -159,7 +159,7 @@ impl<H: Head> Publisher<H> {
             home,
             head,
             database,
-            ledger,
+            object_ids,
             newest,
             names: BTreeMap::new(),
             sizes: BTreeMap::new(),
@@ -173,13 +173,13 @@ impl<H: Head> Publisher<H> {
     }
 
     /// The newest checkpoint that is known to be published.
-    pub fn newest(&self) -> Option<&Published> {
+    pub fn newest(&self) -> Option<&PublishedCheckpoint> {
         self.newest.as_ref()
     }
 
     /// The numbers of this server's objects, for its [`ObjectWriter`](crate::ObjectWriter)s.
-    pub fn ledger(&self) -> &Arc<Ledger> {
-        &self.ledger
+    pub fn object_ids(&self) -> &Arc<ObjectIdAllocator> {
+        &self.object_ids
     }
 
     /// Where records are held that this process reads.
@@ -203,7 +203,7 @@ impl<H: Head> Publisher<H> {
             return Vec::new();
         };
         let mut records = newest.record.kept.clone();
-        records.push(newest.as_kept());
+        records.push(newest.as_retained());
         records
     }
 
@@ -229,7 +229,7 @@ impl<H: Head> Publisher<H> {
         applied: &DirectoryUpdate,
         mut stored: StoredObjects,
         keep: impl Fn(&RetainedRecord) -> bool,
-    ) -> Result<&Published, CheckpointError> {
+    ) -> Result<&PublishedCheckpoint, CheckpointError> {
         if self.overtaken {
             return Err(CheckpointError::Overtaken);
         }
@@ -249,11 +249,11 @@ impl<H: Head> Publisher<H> {
             indexes,
             starts,
         } = new;
-        let record = Record {
+        let record = CheckpointRecord {
             database: self.database,
             chunk_size: ChunkSize::Of64,
             csn,
-            epoch: self.ledger.epoch(),
+            epoch: self.object_ids.epoch(),
             taken_at_micros,
             root: applied.directory.root(),
             tables,
@@ -272,7 +272,7 @@ impl<H: Head> Publisher<H> {
             }
             return Err(error.into());
         }
-        let checkpoint = Checkpoint {
+        let checkpoint = CheckpointRef {
             object,
             crc,
             csn,
@@ -299,7 +299,7 @@ impl<H: Head> Publisher<H> {
             // Perhaps it is named: what it needs stays, what the one before needs stays.
             Err(error) => return Err(error.into()),
         }
-        let new = Published {
+        let new = PublishedCheckpoint {
             object,
             crc,
             record,
@@ -347,7 +347,7 @@ impl<H: Head> Publisher<H> {
     }
 
     /// The manifest names it: notes what was dropped.
-    fn published(&mut self, new: Published, own: Vec<ObjectId>) -> &Published {
+    fn published(&mut self, new: PublishedCheckpoint, own: Vec<ObjectId>) -> &PublishedCheckpoint {
         if let Some(old) = self.newest.take() {
             self.names.insert(old.object, named_by(&old.record));
             self.sizes.insert(old.object, size_of_all(&old.record));
@@ -360,7 +360,7 @@ impl<H: Head> Publisher<H> {
         let new = self.newest.insert(new);
         self.holds.add_whole([new.object]);
         self.garbage.extend(own);
-        self.garbage.extend(self.ledger.take_doubtful());
+        self.garbage.extend(self.object_ids.take_doubtful());
         let record = &new.record;
         self.garbage
             .retain(|object| *object != new.object && record.object(*object).is_none());
@@ -377,9 +377,9 @@ impl<H: Head> Publisher<H> {
         if self.overtaken {
             return Err(CheckpointError::Overtaken);
         }
-        self.garbage.extend(self.ledger.take_given_up());
+        self.garbage.extend(self.object_ids.take_given_up());
         if !self.has_listed {
-            let epoch = self.ledger.epoch();
+            let epoch = self.object_ids.epoch();
             let listed = self
                 .home
                 .objects
@@ -417,7 +417,7 @@ impl<H: Head> Publisher<H> {
     /// What is garbage afterwards is needed by nobody.
     fn judge(&mut self) -> Result<(), CheckpointError> {
         // After the publication that dropped something: see the module's documentation.
-        self.look_at_pins()?;
+        self.reload_pins()?;
         let pins = self.pins.clone();
         let pinned = pins.iter();
         let mut stay: BTreeMap<ObjectId, u32> = pinned
@@ -494,7 +494,8 @@ impl<H: Head> Publisher<H> {
         if let Some(names) = self.names.get(&object) {
             return Ok(Arc::clone(names));
         }
-        let record = Record::read(self.home.objects.as_ref(), self.database, object, crc)?;
+        let record =
+            CheckpointRecord::read(self.home.objects.as_ref(), self.database, object, crc)?;
         let names = named_by(&record);
         self.names.insert(object, Arc::clone(&names));
         self.sizes.insert(object, size_of_all(&record));
@@ -509,13 +510,13 @@ impl<H: Head> Publisher<H> {
     }
 
     /// Does the newest record say of pins what is known? If not, the next one does.
-    pub fn has_told_of_pins(&self) -> bool {
+    pub fn has_recorded_pins(&self) -> bool {
         let newest = self.newest.as_ref();
         newest.is_some_and(|newest| newest.record.has_pins == self.has_pins)
     }
 
     /// Reads the pins. Those that are gone since they were last looked at hold nothing any more.
-    pub fn look_at_pins(&mut self) -> Result<(), CheckpointError> {
+    pub fn reload_pins(&mut self) -> Result<(), CheckpointError> {
         let (pins, tag) = Pins::read_of(self.home.names.as_ref(), self.has_pins)?;
         self.has_pins |= tag.is_some();
         let before = std::mem::replace(&mut self.pins, pins);
@@ -529,16 +530,20 @@ impl<H: Head> Publisher<H> {
         Ok(())
     }
 
-    /// What can be gone back to, by CSN, as it was when a collection or [`Publisher::look_at_pins`] last looked, each
+    /// What can be gone back to, by CSN, as it was when a collection or [`Publisher::reload_pins`] last looked, each
     /// with its objects and the bytes it needs of them if its record was read.
-    pub fn points(&self) -> Vec<(Point, Option<(u64, u64)>)> {
-        let mut points: Vec<Point> = self.to_keep().into_iter().map(Point::unnamed).collect();
+    pub fn points(&self) -> Vec<(RecoveryPoint, Option<(u64, u64)>)> {
+        let mut points: Vec<RecoveryPoint> = self
+            .to_keep()
+            .into_iter()
+            .map(RecoveryPoint::unnamed)
+            .collect();
         if let Some(newest) = points.last_mut() {
             newest.is_newest = true;
         }
         self.pins.name(&mut points);
         let newest = self.newest.as_ref();
-        let size = |point: &Point| {
+        let size = |point: &RecoveryPoint| {
             let of_newest = newest.filter(|newest| newest.object == point.record.object);
             let of_newest = of_newest.map(|newest| size_of_all(&newest.record));
             of_newest.or_else(|| self.sizes.get(&point.record.object).copied())
@@ -561,9 +566,9 @@ impl<H: Head> Publisher<H> {
     }
 }
 
-impl Published {
+impl PublishedCheckpoint {
     /// As a later record keeps it.
-    pub fn as_kept(&self) -> RetainedRecord {
+    pub fn as_retained(&self) -> RetainedRecord {
         RetainedRecord {
             object: self.object,
             crc: self.crc,
@@ -574,11 +579,11 @@ impl Published {
 }
 
 /// Objects of a record, and the bytes that it needs of them.
-fn size_of_all(record: &Record) -> (u64, u64) {
+fn size_of_all(record: &CheckpointRecord) -> (u64, u64) {
     (record.objects.len() as u64, record.bytes().0)
 }
 
 /// The objects that a record needs, without its own, by number.
-fn named_by(record: &Record) -> Arc<[ObjectId]> {
+fn named_by(record: &CheckpointRecord) -> Arc<[ObjectId]> {
     record.objects.iter().map(|used| used.object).collect()
 }

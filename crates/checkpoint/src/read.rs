@@ -10,8 +10,8 @@ mod windows;
 use crate::error::{CheckpointError, damaged, unread};
 use crate::frame;
 use crate::leaf::{Assembly, Leaf};
-use crate::place::{Chain, PageKey, PageRef};
-use crate::rows::{CHUNK_SLOTS, ChunkSize, Page, SlotState, Slots, read_rows_of};
+use crate::page_ref::{PageChain, PageKey, PageRef};
+use crate::rows::{CHUNK_SLOTS, ChunkSize, DecodedPage, SlotState, Slots, read_rows_of};
 use crate::writer::ObjectWriter;
 use logstead_home::{ObjectId, ObjectReader};
 use logstead_types::Csn;
@@ -84,10 +84,10 @@ pub(crate) fn read_frame(
 /// The chain of a chunk whose pages in the objects of `leave` are stored anew, byte by byte, so that these objects can
 /// go.
 pub fn move_pages(
-    chain: &Chain,
+    chain: &PageChain,
     leave: &BTreeSet<ObjectId>,
     writer: &mut ObjectWriter<'_>,
-) -> Result<Chain, CheckpointError> {
+) -> Result<PageChain, CheckpointError> {
     let objects = Arc::clone(writer.objects());
     let mut frame = Vec::new();
     chain.map(|at| {
@@ -105,7 +105,7 @@ pub fn move_pages(
 
 /// How much a reader has read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reads {
+pub struct ReadStats {
     /// Requests to the home.
     pub requests: u64,
     /// Bytes they brought.
@@ -116,23 +116,23 @@ pub struct Reads {
 
 /// Puts a change over a row, and what comes of it in place of what is in the buffer; or says why it does not fit. Never
 /// trusts either.
-pub type Merge = fn(row: &[u8], change: &[u8], into: &mut Vec<u8>) -> Result<(), &'static str>;
+pub type RowMergeFn = fn(row: &[u8], change: &[u8], into: &mut Vec<u8>) -> Result<(), &'static str>;
 
 /// Which pages of a chain have a row, and what was changed of it: the oldest and the newest of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Span {
+struct PageSpan {
     oldest: u32,
     newest: u32,
 }
 
-const NO_SPANS: [Span; CHUNK_SLOTS as usize] = [Span {
+const NO_SPANS: [PageSpan; CHUNK_SLOTS as usize] = [PageSpan {
     oldest: 0,
     newest: 0,
 }; CHUNK_SLOTS as usize];
 
 /// Where the rows of a chunk lie that was read: who wants some of them later need not read the others' pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spans([Span; CHUNK_SLOTS as usize]);
+pub struct RowPageSpans([PageSpan; CHUNK_SLOTS as usize]);
 
 /// A change of a row that is in an older page.
 struct Change {
@@ -151,14 +151,14 @@ pub struct PageReader {
     unpacked: Vec<u8>,
     /// A row that lies in pieces: filled from its end.
     large: Vec<u8>,
-    reads: Reads,
+    reads: ReadStats,
     /// The slots of the chunk that was read last of which is known what they are.
     known: Slots,
     /// Of that chunk's rows.
-    spans: [Span; CHUNK_SLOTS as usize],
+    spans: [PageSpan; CHUNK_SLOTS as usize],
     /// And how far its pages were read.
     newer: NewerPages,
-    merge: Option<Merge>,
+    merge: Option<RowMergeFn>,
 }
 
 /// The pages of a chain, from the newest back to the first that could not be read, of a chunk of which some could not.
@@ -179,7 +179,7 @@ impl PageReader {
             windows: Windows::new(WINDOW_BYTES_MAX),
             unpacked: Vec::new(),
             large: Vec::new(),
-            reads: Reads::default(),
+            reads: ReadStats::default(),
             known: Slots::default(),
             spans: NO_SPANS,
             newer: NewerPages::default(),
@@ -190,7 +190,7 @@ impl PageReader {
     /// One that can read chunks with changes that were written where older pages were damaged. Others can do so as long
     /// as they want none of these rows.
     #[must_use]
-    pub fn merging(mut self, merge: Merge) -> PageReader {
+    pub fn merging(mut self, merge: RowMergeFn) -> PageReader {
         self.merge = Some(merge);
         self
     }
@@ -203,8 +203,8 @@ impl PageReader {
 
     /// Where the rows lie of the chunk that was read last; after an error those in slots that are
     /// [known](PageReader::known).
-    pub fn spans(&self) -> Box<Spans> {
-        Box::new(Spans(self.spans))
+    pub fn spans(&self) -> Box<RowPageSpans> {
+        Box::new(RowPageSpans(self.spans))
     }
 
     /// Which pages of that chunk were read.
@@ -220,7 +220,7 @@ impl PageReader {
     }
 
     /// Lets go of what a large page or row has taken, so that a reader that is kept keeps little.
-    pub fn let_go_of_excess(&mut self) {
+    pub fn shrink_buffers(&mut self) {
         let kept = &mut self.windows.kept;
         kept.retain(|window| window.bytes.capacity() <= BUFFER_BYTES_MAX);
         for buffer in [&mut self.unpacked, &mut self.large] {
@@ -231,7 +231,7 @@ impl PageReader {
     }
 
     /// Reads pages that will be asked for next, several at once where they lie together, `bytes_max` in all at most.
-    /// They are used until [`PageReader::forget_ahead`].
+    /// They are used until [`PageReader::discard_read_ahead`].
     pub fn read_ahead(&mut self, pages: Vec<PageRef>, bytes_max: usize) {
         let PageReader {
             objects,
@@ -243,12 +243,12 @@ impl PageReader {
     }
 
     /// Lets go of what was read ahead.
-    pub fn forget_ahead(&mut self) {
+    pub fn discard_read_ahead(&mut self) {
         self.windows.ahead.clear();
     }
 
     /// What it has read so far.
-    pub fn reads(&self) -> Reads {
+    pub fn reads(&self) -> ReadStats {
         self.reads
     }
 
@@ -296,7 +296,7 @@ impl PageReader {
         key: &PageKey,
         at: &PageRef,
         is_base: bool,
-    ) -> Result<Page<'_>, CheckpointError> {
+    ) -> Result<DecodedPage<'_>, CheckpointError> {
         let (bytes, unpacked) = self.frame(key, at)?;
         read_rows_of(size, bytes, key, is_base, unpacked)
             .map_err(|why| damaged(format!("a page of {key}"), at, why))
@@ -306,7 +306,7 @@ impl PageReader {
     pub fn leaf(
         &mut self,
         key: &PageKey,
-        chain: &Chain,
+        chain: &PageChain,
         into: &mut Leaf,
     ) -> Result<(), CheckpointError> {
         let PageKey::Leaf { low, .. } = key else {
@@ -328,7 +328,7 @@ impl PageReader {
     pub fn chunk(
         &mut self,
         key: &PageKey,
-        chain: &Chain,
+        chain: &PageChain,
         visit: impl FnMut(u16, Csn, &[u8]),
     ) -> Result<(), CheckpointError> {
         self.chunk_of(ChunkSize::Of64, key, chain, visit)
@@ -339,7 +339,7 @@ impl PageReader {
         &mut self,
         size: ChunkSize,
         key: &PageKey,
-        chain: &Chain,
+        chain: &PageChain,
         mut visit: impl FnMut(u16, Csn, &[u8]),
     ) -> Result<(), CheckpointError> {
         let all = |_| true;
@@ -355,7 +355,7 @@ impl PageReader {
     pub fn rows(
         &mut self,
         key: &PageKey,
-        chain: &Chain,
+        chain: &PageChain,
         wanted: impl Fn(u16) -> bool,
         visit: impl FnMut(u16, Csn, Option<&[u8]>),
     ) -> Result<(), CheckpointError> {
@@ -367,8 +367,8 @@ impl PageReader {
     pub fn row(
         &mut self,
         key: &PageKey,
-        chain: &Chain,
-        spans: &Spans,
+        chain: &PageChain,
+        spans: &RowPageSpans,
         slot: u16,
         mut visit: impl FnMut(Csn, &[u8]),
     ) -> Result<(), CheckpointError> {
@@ -392,7 +392,7 @@ impl PageReader {
         &mut self,
         size: ChunkSize,
         key: &PageKey,
-        chain: &Chain,
+        chain: &PageChain,
         wanted: impl Fn(u16) -> bool,
         visit: impl FnMut(u16, Csn, Option<&[u8]>),
     ) -> Result<(), CheckpointError> {
@@ -404,8 +404,8 @@ impl PageReader {
         &mut self,
         size: ChunkSize,
         key: &PageKey,
-        chain: &Chain,
-        within: Option<Span>,
+        chain: &PageChain,
+        within: Option<PageSpan>,
         wanted: impl Fn(u16) -> bool,
         visit: impl FnMut(u16, Csn, Option<&[u8]>),
     ) -> Result<(), CheckpointError> {
@@ -421,11 +421,11 @@ impl PageReader {
         &mut self,
         size: ChunkSize,
         key: &PageKey,
-        chain: &Chain,
-        within: Option<Span>,
+        chain: &PageChain,
+        within: Option<PageSpan>,
         wanted: impl Fn(u16) -> bool,
         mut visit: impl FnMut(u16, Csn, Option<&[u8]>),
-        spans: &mut [Span; CHUNK_SLOTS as usize],
+        spans: &mut [PageSpan; CHUNK_SLOTS as usize],
     ) -> Result<(), CheckpointError> {
         self.known = Slots::default();
         // Of rows that are in older pages, the newest first.
@@ -434,7 +434,7 @@ impl PageReader {
         let merge = self.merge;
         // A row that is met for the first time, in pages that begin at the one that has it, with what has been changed
         // since.
-        let mut met = |slot, csn, row: &[u8], changes: &[Change], mut span: Span| {
+        let mut met = |slot, csn, row: &[u8], changes: &[Change], mut span: PageSpan| {
             let newest = changes.iter().find(|change| change.slot == slot);
             span.newest = newest.map_or(span.newest, |change| change.page);
             if let Some(known) = spans.get_mut(usize::from(slot)) {
@@ -485,9 +485,10 @@ impl PageReader {
                     return Err(damage);
                 }
             };
-            let is_of_changes = matches!(page, Page::Changes(_) | Page::ChangePiece(_));
+            let is_of_changes =
+                matches!(page, DecodedPage::Changes(_) | DecodedPage::ChangePiece(_));
             let piece = match page {
-                Page::Rows(rows) => {
+                DecodedPage::Rows(rows) => {
                     if open.is_none() {
                         rows.visit(|slot, state| {
                             if unfit.is_err() || !known.insert(slot) {
@@ -495,16 +496,16 @@ impl PageReader {
                             }
                             unfit = match state {
                                 SlotState::Row { csn, bytes } => {
-                                    let span = Span {
+                                    let span = PageSpan {
                                         oldest: page_at,
                                         newest: page_at,
                                     };
                                     met(slot, csn, bytes, &changes, span)
                                 }
-                                SlotState::Gone if changes.iter().any(|c| c.slot == slot) => {
+                                SlotState::Deleted if changes.iter().any(|c| c.slot == slot) => {
                                     Err("a change of a row that is gone")
                                 }
-                                SlotState::Gone => Ok(()),
+                                SlotState::Deleted => Ok(()),
                             };
                             if unfit.is_err() {
                                 known.remove(slot);
@@ -513,7 +514,7 @@ impl PageReader {
                     }
                     None
                 }
-                Page::Changes(rows) => {
+                DecodedPage::Changes(rows) => {
                     rows.visit(|slot, state| {
                         if let SlotState::Row { csn, bytes } = state
                             && !known.contains(slot)
@@ -530,8 +531,8 @@ impl PageReader {
                     });
                     None
                 }
-                Page::Piece(piece) => Some((piece, false)),
-                Page::ChangePiece(piece) => Some((piece, true)),
+                DecodedPage::Piece(piece) => Some((piece, false)),
+                DecodedPage::ChangePiece(piece) => Some((piece, true)),
             };
             // Told below, when what is known of newer pages has been put back.
             const MISSING: Result<(), &str> = Err("a row of which a piece is missing");
@@ -576,7 +577,7 @@ impl PageReader {
                         });
                     }
                 } else if known.insert(slot) {
-                    let span = Span {
+                    let span = PageSpan {
                         oldest: page_at,
                         newest,
                     };

@@ -18,12 +18,12 @@
 use crate::error::CheckpointError;
 use crate::error::{damaged, unread};
 use crate::frame::{self, Encoder, FrameError, FrameKind, Header};
-use crate::place::PageRef;
+use crate::page_ref::PageRef;
 use crate::rows::ChunkSize;
 use logstead_home::{HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectReader, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, LaneId, TableId};
 use logstead_wal::FormatError;
-use logstead_wal::manifest::Start;
+use logstead_wal::manifest::RedoPoint;
 use logstead_wal::varint::{self, Reader};
 
 /// The format of records that this code makes, and the newest it reads.
@@ -80,7 +80,7 @@ pub struct RetainedRecord {
 
 /// One checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct CheckpointRecord {
     /// Whose it is.
     pub database: DatabaseId,
     /// How many slots the chunks of its directory have: what the format says. A copy of a record has the record's.
@@ -100,7 +100,7 @@ pub struct Record {
     /// The objects it needs, by number.
     pub objects: Vec<ObjectUse>,
     /// Where each lane of its epoch is needed from, by lane.
-    pub starts: Vec<Start>,
+    pub starts: Vec<RedoPoint>,
     /// Older records that are kept, oldest first.
     pub kept: Vec<RetainedRecord>,
     /// Its home had a list of pins: if that is missing, it is lost.
@@ -118,7 +118,7 @@ fn wrong(what: &'static str, at: usize) -> FormatError {
     FormatError::new(what, at)
 }
 
-impl Record {
+impl CheckpointRecord {
     /// The bytes of the object `object` that is this record.
     pub fn encode(&self, object: ObjectId) -> Result<Vec<u8>, CheckpointError> {
         self.check().map_err(CheckpointError::Misuse)?;
@@ -185,7 +185,7 @@ impl Record {
         bytes: &[u8],
         database: DatabaseId,
         object: ObjectId,
-    ) -> Result<Record, FrameError> {
+    ) -> Result<CheckpointRecord, FrameError> {
         let mut buffer = Vec::new();
         let frame = frame::decode(bytes, &mut buffer)?;
         if frame.kind != FrameKind::Record {
@@ -207,8 +207,8 @@ impl Record {
         database: DatabaseId,
         object: ObjectId,
         crc: u32,
-    ) -> Result<Record, CheckpointError> {
-        Ok(Record::read_with_bytes(objects, database, object, crc)?.0)
+    ) -> Result<CheckpointRecord, CheckpointError> {
+        Ok(CheckpointRecord::read_with_bytes(objects, database, object, crc)?.0)
     }
 
     /// The same with the bytes of the object.
@@ -217,16 +217,16 @@ impl Record {
         database: DatabaseId,
         object: ObjectId,
         crc: u32,
-    ) -> Result<(Record, Vec<u8>), CheckpointError> {
+    ) -> Result<(CheckpointRecord, Vec<u8>), CheckpointError> {
         let any = |offset, into: &mut [u8]| objects.read_object(object, offset, into);
-        let read = Record::read_by(any, database, object, crc);
+        let read = CheckpointRecord::read_by(any, database, object, crc);
         if let Some(copies) = objects.object_copies()
             && matches!(read, Err(CheckpointError::Damaged(_)))
         {
             for copy in 0..copies.object_copy_count() {
                 let one =
                     |offset, into: &mut [u8]| copies.read_object_copy(copy, object, offset, into);
-                if let Ok(record) = Record::read_by(one, database, object, crc) {
+                if let Ok(record) = CheckpointRecord::read_by(one, database, object, crc) {
                     return Ok(record);
                 }
             }
@@ -239,7 +239,7 @@ impl Record {
         database: DatabaseId,
         object: ObjectId,
         crc: u32,
-    ) -> Result<(Record, Vec<u8>), CheckpointError> {
+    ) -> Result<(CheckpointRecord, Vec<u8>), CheckpointError> {
         let mut bytes = vec![0; 16 << 10];
         let mut at = PageRef {
             object,
@@ -269,7 +269,8 @@ impl Record {
             );
             return Err(bad(&at, other.into()));
         }
-        let record = Record::decode(&bytes, database, object).map_err(|why| bad(&at, why))?;
+        let record =
+            CheckpointRecord::decode(&bytes, database, object).map_err(|why| bad(&at, why))?;
         Ok((record, bytes))
     }
 
@@ -356,7 +357,7 @@ fn u64_le(from: &mut Reader<'_>) -> Result<u64, FormatError> {
     Ok(u64::from(from.u32_le()?) | u64::from(from.u32_le()?) << 32)
 }
 
-fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<Record, FrameError> {
+fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<CheckpointRecord, FrameError> {
     let mut from = Reader::new(payload);
     let from = &mut from;
     let len = payload.len();
@@ -369,7 +370,7 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<Record, Frame
     if format < FORMAT_OF_1024_WITHOUT_INDEXES {
         return Err(wrong("unknown format of a record", 0).into());
     }
-    let mut record = Record {
+    let mut record = CheckpointRecord {
         database,
         chunk_size: match format {
             FORMAT => ChunkSize::Of64,
@@ -405,7 +406,7 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<Record, Frame
         });
     }
     for _ in 0..count(from, len, 8)? {
-        record.starts.push(Start {
+        record.starts.push(RedoPoint {
             lane: LaneId(from.number_u16()?),
             at: Position {
                 segment: from.number()?,

@@ -11,7 +11,7 @@
 //! Invariant: a page is parsed to its end before anything of it is handed out.
 
 use crate::frame::{self, FrameError, FrameKind};
-use crate::place::PageKey;
+use crate::page_ref::PageKey;
 use logstead_types::Csn;
 use logstead_wal::FormatError;
 use logstead_wal::varint::{self, Reader};
@@ -81,7 +81,7 @@ impl Slots {
 }
 
 /// One page being filled; the buffer is used again.
-pub struct RowsPage {
+pub struct RowsPageBuilder {
     csn: Csn,
     payload: Vec<u8>,
     rows: u16,
@@ -91,16 +91,16 @@ pub struct RowsPage {
     gone: u64,
 }
 
-impl Default for RowsPage {
-    fn default() -> RowsPage {
-        RowsPage::new()
+impl Default for RowsPageBuilder {
+    fn default() -> RowsPageBuilder {
+        RowsPageBuilder::new()
     }
 }
 
-impl RowsPage {
+impl RowsPageBuilder {
     /// An empty page.
-    pub fn new() -> RowsPage {
-        RowsPage {
+    pub fn new() -> RowsPageBuilder {
+        RowsPageBuilder {
             csn: Csn::ZERO,
             payload: Vec::new(),
             rows: 0,
@@ -213,7 +213,7 @@ pub enum SlotState<'a> {
         bytes: &'a [u8],
     },
     /// It is empty.
-    Gone,
+    Deleted,
 }
 
 /// A piece of a row that is too large for a page.
@@ -233,11 +233,11 @@ pub struct Piece<'a> {
 
 /// A page, checked to its end.
 #[derive(Clone, Copy, Debug)]
-pub enum Page<'a> {
+pub enum DecodedPage<'a> {
     /// Rows and emptied slots.
-    Rows(Rows<'a>),
+    Rows(PageRows<'a>),
     /// Changes of rows that older pages have: none is emptied.
-    Changes(Rows<'a>),
+    Changes(PageRows<'a>),
     /// A piece of one row.
     Piece(Piece<'a>),
     /// A piece of a change of a row that older pages have.
@@ -246,7 +246,7 @@ pub enum Page<'a> {
 
 /// The rows of a page, checked to their end.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows<'a> {
+pub struct PageRows<'a> {
     size: ChunkSize,
     csn: Csn,
     payload: &'a [u8],
@@ -262,7 +262,7 @@ pub fn read_rows<'a>(
     expected: &PageKey,
     is_base: bool,
     buffer: &'a mut Vec<u8>,
-) -> Result<Page<'a>, FrameError> {
+) -> Result<DecodedPage<'a>, FrameError> {
     read_rows_of(ChunkSize::Of64, bytes, expected, is_base, buffer)
 }
 
@@ -273,14 +273,14 @@ pub(crate) fn read_rows_of<'a>(
     expected: &PageKey,
     is_base: bool,
     buffer: &'a mut Vec<u8>,
-) -> Result<Page<'a>, FrameError> {
+) -> Result<DecodedPage<'a>, FrameError> {
     let frame = frame::decode(bytes, buffer)?;
     if frame.key != &expected.encode()[..] {
         return Err(wrong("another page", frame::HEADER_BYTES).into());
     }
     let page = match (frame.kind, is_base) {
         (FrameKind::RowsBase, true) | (FrameKind::RowsDelta | FrameKind::RowChanges, false) => {
-            let rows = Rows {
+            let rows = PageRows {
                 size,
                 csn: frame.csn,
                 payload: frame.payload,
@@ -291,15 +291,15 @@ pub(crate) fn read_rows_of<'a>(
                 return Err(wrong("a page that empties slots and may not", 0).into());
             }
             if is_of_changes {
-                Page::Changes(rows)
+                DecodedPage::Changes(rows)
             } else {
-                Page::Rows(rows)
+                DecodedPage::Rows(rows)
             }
         }
         (FrameKind::RowPiece, false) => {
-            Page::Piece(parse_piece(size, frame.csn, frame.payload, ROW_BYTES_MAX)?)
+            DecodedPage::Piece(parse_piece(size, frame.csn, frame.payload, ROW_BYTES_MAX)?)
         }
-        (FrameKind::ChangePiece, false) => Page::ChangePiece(parse_piece(
+        (FrameKind::ChangePiece, false) => DecodedPage::ChangePiece(parse_piece(
             size,
             frame.csn,
             frame.payload,
@@ -326,7 +326,7 @@ fn csn_before(page: Csn, distance: u64, at: usize) -> Result<Csn, FormatError> {
         .ok_or(wrong("a row that is newer than its page", at))
 }
 
-impl<'a> Rows<'a> {
+impl<'a> PageRows<'a> {
     /// The CSN below which the page says everything.
     pub fn csn(&self) -> Csn {
         self.csn
@@ -367,7 +367,7 @@ impl<'a> Rows<'a> {
                 return Err(wrong("a slot that is full and empty", at));
             }
             next = slot + 1;
-            visit(slot, SlotState::Gone);
+            visit(slot, SlotState::Deleted);
         }
         if !from.is_empty() {
             return Err(wrong("bytes behind the rows", from.at()));

@@ -27,20 +27,20 @@
 //! Does not: change a manifest, or know who else may write.
 
 use crate::attempt::{self, COUNTER_MIN};
-use crate::chunk::{ChunkWriter, Extent};
+use crate::chunk::{ChunkWriter, ImageKind};
 use crate::directory::{Directory, LiveChanges};
 use crate::error::CheckpointError;
 use crate::error::damaged;
+use crate::page_ref::{PageChain, PageKey, PageRef};
 use crate::pins::Pins;
-use crate::place::{Chain, PageKey, PageRef};
 use crate::read::PageReader;
-use crate::record::{ObjectUse, Record};
+use crate::record::{CheckpointRecord, ObjectUse};
 use crate::rows::{CHUNK_SLOTS, ChunkSize};
-use crate::writer::{Ledger, ObjectWriter};
+use crate::writer::{ObjectIdAllocator, ObjectWriter};
 use logstead_home::{HomeError, ImmutableObjects, LogHome, OBJECT_BYTES_MAX, ObjectId};
 use logstead_types::{Csn, DatabaseId, Epoch, TableId};
 use logstead_wal::FormatError;
-use logstead_wal::manifest::Checkpoint;
+use logstead_wal::manifest::CheckpointRef;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ pub struct UpgradeProgress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpgradedCheckpoint {
     /// What the manifest is to name instead of the old one.
-    pub checkpoint: Checkpoint,
+    pub checkpoint: CheckpointRef,
     /// What was read.
     pub read: UpgradeProgress,
     /// Bytes written.
@@ -82,30 +82,33 @@ pub struct UpgradedCheckpoint {
 }
 
 /// A checkpoint that is to be made anew.
-pub struct Upgrade {
+pub struct CheckpointUpgrade {
     home: LogHome,
-    newest: Checkpoint,
-    record: Record,
+    newest: CheckpointRef,
+    record: CheckpointRecord,
 }
 
-impl Upgrade {
+impl CheckpointUpgrade {
     /// Reads the record of the newest checkpoint; `None`: it is in the format of today. To be called with the right to
     /// write, before the log is replayed.
     pub fn of(
         home: &LogHome,
         database: DatabaseId,
-        newest: &Checkpoint,
-    ) -> Result<Option<Upgrade>, CheckpointError> {
-        let record = Record::read(home.objects.as_ref(), database, newest.object, newest.crc)?;
-        Ok((record.chunk_size != ChunkSize::Of64).then(|| Upgrade {
-            home: home.clone(),
-            newest: newest.clone(),
-            record,
-        }))
+        newest: &CheckpointRef,
+    ) -> Result<Option<CheckpointUpgrade>, CheckpointError> {
+        let record =
+            CheckpointRecord::read(home.objects.as_ref(), database, newest.object, newest.crc)?;
+        Ok(
+            (record.chunk_size != ChunkSize::Of64).then(|| CheckpointUpgrade {
+                home: home.clone(),
+                newest: newest.clone(),
+                record,
+            }),
+        )
     }
 
     /// What it says now.
-    pub fn record(&self) -> &Record {
+    pub fn record(&self) -> &CheckpointRecord {
         &self.record
     }
 
@@ -124,8 +127,8 @@ impl Upgrade {
         let own = attempt::reserve(self.home.names.as_ref(), epoch, count)?;
         is_ours()?;
         self.clear(epoch, own.start)?;
-        let ledger = Arc::new(Ledger::of_attempt(epoch, own));
-        let writer = ObjectWriter::new(Arc::clone(&self.home.objects), ledger, None);
+        let object_ids = Arc::new(ObjectIdAllocator::of_attempt(epoch, own));
+        let writer = ObjectWriter::new(Arc::clone(&self.home.objects), object_ids, None);
         upgrade_with(
             &self.home.objects,
             &self.newest,
@@ -155,11 +158,11 @@ impl Upgrade {
     }
 }
 
-/// The same of what [`Record::read`] gave, with a writer whose numbers nobody has used.
+/// The same of what [`CheckpointRecord::read`] gave, with a writer whose numbers nobody has used.
 pub(crate) fn upgrade_with(
     objects: &Arc<dyn ImmutableObjects>,
-    newest: &Checkpoint,
-    record: &Record,
+    newest: &CheckpointRef,
+    record: &CheckpointRecord,
     writer: ObjectWriter<'_>,
     mut progress: impl FnMut(&UpgradeProgress),
 ) -> Result<UpgradedCheckpoint, CheckpointError> {
@@ -199,7 +202,7 @@ pub(crate) fn upgrade_with(
         ..
     } = work;
     let mut stored = writer.finish()?;
-    let record = Record {
+    let record = CheckpointRecord {
         chunk_size: ChunkSize::Of64,
         root: directory.root(),
         objects: object_uses(record, &live, &stored.written().objects)?,
@@ -212,7 +215,7 @@ pub(crate) fn upgrade_with(
     let written = stored.written().bytes + bytes.len() as u64;
     stored.into_numbers();
     Ok(UpgradedCheckpoint {
-        checkpoint: Checkpoint {
+        checkpoint: CheckpointRef {
             object,
             crc: crc32c::crc32c(&bytes),
             ..newest.clone()
@@ -224,7 +227,7 @@ pub(crate) fn upgrade_with(
 
 /// What the new record needs of each object: of old ones the tiles, of new ones what the new directory leads to.
 fn object_uses(
-    old: &Record,
+    old: &CheckpointRecord,
     live: &LiveChanges,
     written: &[(ObjectId, u64)],
 ) -> Result<Vec<ObjectUse>, CheckpointError> {
@@ -267,7 +270,7 @@ struct Work<'w> {
     writer: ObjectWriter<'w>,
     found: Found,
     directory: Directory,
-    changes: Vec<(PageKey, Option<Chain>)>,
+    changes: Vec<(PageKey, Option<PageChain>)>,
     live: LiveChanges,
     read: UpgradeProgress,
 }
@@ -278,7 +281,7 @@ impl Work<'_> {
         &mut self,
         key: &PageKey,
         (table, chunk): (TableId, u64),
-        chain: &Chain,
+        chain: &PageChain,
     ) -> Result<(), CheckpointError> {
         self.read.chunks += 1;
         let slots = ChunkSize::Of1024.slots();
@@ -301,7 +304,7 @@ impl Work<'_> {
     fn find(
         &mut self,
         key: &PageKey,
-        chain: &Chain,
+        chain: &PageChain,
         slots: Range<u16>,
         bytes_max: usize,
     ) -> Result<bool, CheckpointError> {
@@ -335,7 +338,7 @@ impl Work<'_> {
             let number = **slot / CHUNK_SLOTS;
             let chunk = first + u64::from(number);
             let key = PageKey::Rows { table, chunk };
-            self.chunks.begin(key.clone(), Extent::Whole, self.csn);
+            self.chunks.begin(key.clone(), ImageKind::Whole, self.csn);
             while let Some((slot, (csn, row))) =
                 rows.next_if(|(slot, _)| **slot / CHUNK_SLOTS == number)
             {
@@ -344,7 +347,7 @@ impl Work<'_> {
                     .row(slot % CHUNK_SLOTS, *csn, row, &mut self.writer)?;
             }
             let pages: &[PageRef] = self.chunks.finish(&mut self.writer)?;
-            self.changes.push((key, Chain::whole(pages)));
+            self.changes.push((key, PageChain::whole(pages)));
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! Frames into objects: collects them, stores full objects, and holds back when that goes faster than allowed.
 //!
 //! Invariants:
-//! - An object's number is used once, whatever became of the object: numbers come from the [`Ledger`]. Each is held by
-//!   a writer, or by what it has stored ([`StoredObjects`]), or is named by a published record, or the ledger has it:
-//!   as given up, or as doubtful.
+//! - An object's number is used once, whatever became of the object: numbers come from the [`ObjectIdAllocator`]. Each
+//!   is held by a writer, or by what it has stored ([`StoredObjects`]), or is named by a published record, or the
+//!   allocator has it: as given up, or as doubtful.
 //! - What was given up is named by no record that was ever tried to be published, so it may be removed at once. So it
 //!   is when an object cannot be stored, and before the next one is: a disk that was too full for a checkpoint is not
 //!   left fuller by it.
@@ -14,7 +14,7 @@
 use crate::attempt::COUNTER_MIN;
 use crate::error::CheckpointError;
 use crate::frame::{self, FRAME_BYTES_MAX};
-use crate::place::PageRef;
+use crate::page_ref::PageRef;
 use logstead_env::{Clock, Instant};
 use logstead_home::{HomeError, ImmutableObjects, OBJECT_BYTES_MAX, ObjectId};
 use logstead_types::Epoch;
@@ -27,7 +27,7 @@ use std::time::Duration;
 const _: () = assert!(FRAME_BYTES_MAX <= OBJECT_BYTES_MAX);
 
 /// The numbers of the objects that this server makes.
-pub struct Ledger {
+pub struct ObjectIdAllocator {
     epoch: Epoch,
     /// The first that is not its own.
     end: u32,
@@ -45,10 +45,10 @@ struct LedgerState {
     doubtful: BTreeSet<ObjectId>,
 }
 
-impl Ledger {
-    /// The ledger of an epoch that this server alone writes in. One for each epoch.
-    pub fn new(epoch: Epoch) -> Ledger {
-        Ledger {
+impl ObjectIdAllocator {
+    /// The allocator of an epoch that this server alone writes in. One for each epoch.
+    pub fn new(epoch: Epoch) -> ObjectIdAllocator {
+        ObjectIdAllocator {
             epoch,
             // From there on numbers are those of attempts: see `attempt`.
             end: COUNTER_MIN,
@@ -57,13 +57,13 @@ impl Ledger {
         }
     }
 
-    /// The ledger of some numbers of an epoch in which others may write too. What is given up stays.
-    pub(crate) fn of_attempt(epoch: Epoch, own: Range<u32>) -> Ledger {
-        let mut ledger = Ledger::new(epoch);
-        ledger.end = own.end;
-        ledger.sweeps = false;
-        ledger.state.get_mut().next = own.start;
-        ledger
+    /// The allocator of some numbers of an epoch in which others may write too. What is given up stays.
+    pub(crate) fn of_attempt(epoch: Epoch, own: Range<u32>) -> ObjectIdAllocator {
+        let mut object_ids = ObjectIdAllocator::new(epoch);
+        object_ids.end = own.end;
+        object_ids.sweeps = false;
+        object_ids.state.get_mut().next = own.start;
+        object_ids
     }
 
     /// The epoch.
@@ -114,7 +114,7 @@ impl Ledger {
 }
 
 /// A budget of bytes per second.
-pub struct Pace<'a> {
+pub struct RateLimiter<'a> {
     clock: Arc<dyn Clock>,
     bytes_per_second: u64,
     /// Waits: a test moves its clock, a server also wakes up when it stops.
@@ -128,14 +128,14 @@ const BURST: Duration = Duration::from_millis(20);
 /// Shorter waits are saved up.
 const WAIT_MIN: Duration = Duration::from_millis(2);
 
-impl<'a> Pace<'a> {
+impl<'a> RateLimiter<'a> {
     /// A budget; `wait` lets that much time pass, or less when there is no need to hold back any more.
     pub fn new(
         clock: Arc<dyn Clock>,
         bytes_per_second: u64,
         wait: impl FnMut(Duration) + Send + 'a,
-    ) -> Pace<'a> {
-        Pace {
+    ) -> RateLimiter<'a> {
+        RateLimiter {
             paid: clock.monotonic(),
             clock,
             bytes_per_second: bytes_per_second.max(1),
@@ -175,8 +175,8 @@ pub struct Written {
 /// Collects frames and stores them in objects; see the module's documentation.
 pub struct ObjectWriter<'a> {
     objects: Arc<dyn ImmutableObjects>,
-    ledger: Arc<Ledger>,
-    pace: Option<Pace<'a>>,
+    object_ids: Arc<ObjectIdAllocator>,
+    rate_limiter: Option<RateLimiter<'a>>,
     object_bytes: usize,
     /// The object being filled.
     id: Option<ObjectId>,
@@ -189,17 +189,19 @@ pub struct ObjectWriter<'a> {
 }
 
 impl<'a> ObjectWriter<'a> {
-    /// A writer that holds back by `pace`, if there is one.
+    /// A writer that holds back by `rate_limiter`, if there is one.
     pub fn new(
         objects: Arc<dyn ImmutableObjects>,
-        ledger: Arc<Ledger>,
-        pace: Option<Pace<'a>>,
+        object_ids: Arc<ObjectIdAllocator>,
+        rate_limiter: Option<RateLimiter<'a>>,
     ) -> ObjectWriter<'a> {
-        let object_bytes = pace.as_ref().map_or(OBJECT_BYTES_MAX, Pace::object_bytes);
+        let object_bytes = rate_limiter
+            .as_ref()
+            .map_or(OBJECT_BYTES_MAX, RateLimiter::object_bytes);
         ObjectWriter {
             objects,
-            ledger,
-            pace,
+            object_ids,
+            rate_limiter,
             object_bytes,
             id: None,
             buffer: Vec::new(),
@@ -239,7 +241,7 @@ impl<'a> ObjectWriter<'a> {
         let object = match self.id {
             Some(id) => id,
             None => {
-                let id = self.ledger.number()?;
+                let id = self.object_ids.number()?;
                 self.own.push(id);
                 id
             }
@@ -252,8 +254,8 @@ impl<'a> ObjectWriter<'a> {
             crc: frame::checksum(frame),
         };
         self.buffer.extend_from_slice(frame);
-        if let Some(pace) = &mut self.pace {
-            pace.spend(frame.len());
+        if let Some(rate_limiter) = &mut self.rate_limiter {
+            rate_limiter.spend(frame.len());
         }
         Ok(reference)
     }
@@ -277,7 +279,7 @@ impl<'a> ObjectWriter<'a> {
         };
         if self.written.objects.is_empty() {
             // There may be little room: first goes what is of no use.
-            self.ledger.sweep(&*self.objects);
+            self.object_ids.sweep(&*self.objects);
         }
         if let Err(error) = self.objects.put_object(id, &self.buffer) {
             self.failed = Some(error.clone());
@@ -285,8 +287,8 @@ impl<'a> ObjectWriter<'a> {
                 self.own.retain(|own| *own != id);
             }
             // Perhaps the disk is full, and the log needs room.
-            self.ledger.give_up(&mut self.own);
-            self.ledger.sweep(&*self.objects);
+            self.object_ids.give_up(&mut self.own);
+            self.object_ids.sweep(&*self.objects);
             return Err(error.into());
         }
         let len = self.buffer.len() as u64;
@@ -302,7 +304,7 @@ impl<'a> ObjectWriter<'a> {
         self.store()?;
         Ok(StoredObjects {
             written: std::mem::take(&mut self.written),
-            ledger: Arc::clone(&self.ledger),
+            object_ids: Arc::clone(&self.object_ids),
             own: std::mem::take(&mut self.own),
             is_tried: false,
             buffer: std::mem::take(&mut self.buffer),
@@ -312,14 +314,14 @@ impl<'a> ObjectWriter<'a> {
 
 impl Drop for ObjectWriter<'_> {
     fn drop(&mut self) {
-        self.ledger.give_up(&mut self.own);
+        self.object_ids.give_up(&mut self.own);
     }
 }
 
 /// What a writer has stored, to be named by a record.
 pub struct StoredObjects {
     written: Written,
-    ledger: Arc<Ledger>,
+    object_ids: Arc<ObjectIdAllocator>,
     own: Vec<ObjectId>,
     is_tried: bool,
     /// Empty, for the next writer.
@@ -339,7 +341,7 @@ impl StoredObjects {
 
     /// A number for the record that names all of it.
     pub(crate) fn number_of_record(&mut self) -> Result<ObjectId, CheckpointError> {
-        let id = self.ledger.number()?;
+        let id = self.object_ids.number()?;
         self.own.push(id);
         Ok(id)
     }
@@ -363,8 +365,8 @@ impl StoredObjects {
 impl Drop for StoredObjects {
     fn drop(&mut self) {
         match self.is_tried {
-            true => self.ledger.doubt(&mut self.own),
-            false => self.ledger.give_up(&mut self.own),
+            true => self.object_ids.doubt(&mut self.own),
+            false => self.object_ids.give_up(&mut self.own),
         }
     }
 }
@@ -376,18 +378,18 @@ mod tests {
     /// A server's objects never get the numbers that attempts of others take in its epoch.
     #[test]
     fn numbers_of_objects_end_where_those_of_attempts_begin() {
-        let ledger = Ledger::new(Epoch(7));
-        ledger.state.lock().next = COUNTER_MIN - 2;
-        let numbers = [ledger.number(), ledger.number()];
+        let object_ids = ObjectIdAllocator::new(Epoch(7));
+        object_ids.state.lock().next = COUNTER_MIN - 2;
+        let numbers = [object_ids.number(), object_ids.number()];
         let numbers = numbers.map(|number| number.expect("there are some").counter());
         assert_eq!(numbers, [COUNTER_MIN - 2, COUNTER_MIN - 1]);
         for _ in 0..2 {
-            let refused = ledger.number();
+            let refused = object_ids.number();
             assert!(matches!(refused, Err(CheckpointError::Misuse(_))));
         }
         // Those of an attempt are its own to the last one.
         let own = COUNTER_MIN + 5..COUNTER_MIN + 6;
-        let attempt = Ledger::of_attempt(Epoch(7), own);
+        let attempt = ObjectIdAllocator::of_attempt(Epoch(7), own);
         assert_eq!(
             attempt.number().map(ObjectId::counter).ok(),
             Some(COUNTER_MIN + 5)

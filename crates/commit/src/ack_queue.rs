@@ -1,9 +1,9 @@
-//! A worker's desk: its queue, and what was taken out of it and is not yet Committed.
+//! A worker's ack queue: its queue, and what was taken out of it and is not yet Committed.
 //!
-//! Invariants: one thread at a time works at a desk ([`AckQueue::work`]); who finds somebody there leaves a note, and
-//! that one looks again before it leaves. `lowest_floor` and `lowest_gsn` are at most what the desk's heaps wait for,
-//! and published before the worker at the desk looks at horizon and GSNs for the last time: so whoever moves those
-//! either sees that the desk waits for it, or is seen by it.
+//! Invariants: one thread at a time works at an ack queue ([`AckQueue::work`]); who finds somebody there leaves a note,
+//! and that one looks again before it leaves. `lowest_floor` and `lowest_gsn` are at most what the ack queue's heaps
+//! wait for, and published before the worker at the ack queue looks at horizon and GSNs for the last time: so whoever
+//! moves those either sees that the ack queue waits for it, or is seen by it.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,7 +14,7 @@ use logstead_types::Csn;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::pending::Pending;
+use crate::pending_commit::PendingCommit;
 use crate::queue::{Queue, QueueKind};
 use crate::stats::{Latencies, WaitCounts};
 use crate::word::{AtomicWord, Lock};
@@ -23,39 +23,39 @@ use crate::word::{AtomicWord, Lock};
 pub(crate) const NOTHING: u64 = u64::MAX;
 
 /// A transaction in a heap, by what it waits for.
-pub(crate) struct Held {
+pub(crate) struct WaitingCommit {
     pub(crate) until: u64,
-    pub(crate) pending: Box<Pending>,
+    pub(crate) pending: Box<PendingCommit>,
 }
 
-impl PartialEq for Held {
-    fn eq(&self, other: &Held) -> bool {
+impl PartialEq for WaitingCommit {
+    fn eq(&self, other: &WaitingCommit) -> bool {
         (self.until, self.pending.csn) == (other.until, other.pending.csn)
     }
 }
 
-impl Eq for Held {}
+impl Eq for WaitingCommit {}
 
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Held) -> Option<std::cmp::Ordering> {
+impl PartialOrd for WaitingCommit {
+    fn partial_cmp(&self, other: &WaitingCommit) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Held {
-    fn cmp(&self, other: &Held) -> std::cmp::Ordering {
+impl Ord for WaitingCommit {
+    fn cmp(&self, other: &WaitingCommit) -> std::cmp::Ordering {
         (self.until, self.pending.csn).cmp(&(other.until, other.pending.csn))
     }
 }
 
 /// A heap with the smallest on top.
-pub(crate) type Heap = BinaryHeap<Reverse<Held>>;
+pub(crate) type Heap = BinaryHeap<Reverse<WaitingCommit>>;
 
-/// What lies on a desk.
+/// What an ack queue holds.
 #[derive(Default)]
 pub(crate) struct PendingAcks {
     /// Not hardened yet: by lane, in the order of it. More than one only where the worker has changed lanes.
-    unhardened: SmallVec<[(u16, VecDeque<Pending>); 1]>,
+    unhardened: SmallVec<[(u16, VecDeque<PendingCommit>); 1]>,
     /// Hardened, waiting for the horizon.
     pub(crate) floors: Heap,
     /// Hardened, waiting for every lane's GSN.
@@ -67,7 +67,7 @@ pub(crate) struct PendingAcks {
 impl PendingAcks {
     /// Takes in one whose lane has perhaps not hardened it.
     #[inline]
-    pub(crate) fn take_in(&mut self, pending: Pending) {
+    pub(crate) fn take_in(&mut self, pending: PendingCommit) {
         let lane = pending.lane;
         match self.unhardened.iter_mut().find(|(of, _)| *of == lane) {
             Some((_, queue)) => queue.push_back(pending),
@@ -82,7 +82,7 @@ impl PendingAcks {
 
     /// Takes out the first of this lane, if it ends there or before.
     #[inline]
-    pub(crate) fn next_hardened(&mut self, lane: u16, hardened: u64) -> Option<Pending> {
+    pub(crate) fn next_hardened(&mut self, lane: u16, hardened: u64) -> Option<PendingCommit> {
         let at = self.unhardened.iter().position(|(of, _)| *of == lane)?;
         let queue = &mut self.unhardened[at].1;
         if queue.front().is_some_and(|pending| pending.end <= hardened) {
@@ -96,16 +96,16 @@ impl PendingAcks {
 }
 
 /// Something that one thread at a time works at, for all who want it done.
-pub(crate) struct Turn<T, W = AtomicU64, L = Mutex<T>> {
+pub(crate) struct CombiningLock<T, W = AtomicU64, L = Mutex<T>> {
     what: L,
     /// Somebody wants it done, and nobody has begun since.
     again: W,
     is: PhantomData<T>,
 }
 
-impl<T, W: AtomicWord, L: Lock<T>> Turn<T, W, L> {
-    pub(crate) fn new(what: T) -> Turn<T, W, L> {
-        Turn {
+impl<T, W: AtomicWord, L: Lock<T>> CombiningLock<T, W, L> {
+    pub(crate) fn new(what: T) -> CombiningLock<T, W, L> {
+        CombiningLock {
             what: L::new(what),
             again: W::new(0),
             is: PhantomData,
@@ -135,11 +135,11 @@ impl<T, W: AtomicWord, L: Lock<T>> Turn<T, W, L> {
 }
 
 /// The lowest that somebody waits for, for who moves what is waited for.
-pub(crate) struct Lowest<W = AtomicU64>(W);
+pub(crate) struct LowWaterMark<W = AtomicU64>(W);
 
-impl<W: AtomicWord> Lowest<W> {
-    pub(crate) fn new() -> Lowest<W> {
-        Lowest(W::new(NOTHING))
+impl<W: AtomicWord> LowWaterMark<W> {
+    pub(crate) fn new() -> LowWaterMark<W> {
+        LowWaterMark(W::new(NOTHING))
     }
 
     /// Publishes it, then looks whether it has been reached already: who moved it before has seen nobody.
@@ -159,12 +159,12 @@ impl<W: AtomicWord> Lowest<W> {
 /// See the module's documentation.
 pub(crate) struct AckQueue {
     pub(crate) queue: Queue,
-    papers: Turn<PendingAcks>,
+    pending_acks: CombiningLock<PendingAcks>,
     /// The lowest CSN that the horizon must pass for somebody here.
-    pub(crate) lowest_floor: Lowest,
+    pub(crate) lowest_floor: LowWaterMark,
     /// The lowest GSN waited for here.
-    pub(crate) lowest_gsn: Lowest,
-    /// How often somebody has looked through it; written at the desk only.
+    pub(crate) lowest_gsn: LowWaterMark,
+    /// How often somebody has looked through it; written at the ack queue only.
     looks: AtomicU64,
 }
 
@@ -172,20 +172,20 @@ impl AckQueue {
     pub(crate) fn new(kind: QueueKind) -> AckQueue {
         AckQueue {
             queue: Queue::new(kind),
-            papers: Turn::new(PendingAcks::default()),
-            lowest_floor: Lowest::new(),
-            lowest_gsn: Lowest::new(),
+            pending_acks: CombiningLock::new(PendingAcks::default()),
+            lowest_floor: LowWaterMark::new(),
+            lowest_gsn: LowWaterMark::new(),
             looks: AtomicU64::new(0),
         }
     }
 
-    /// See [`Turn::work`].
+    /// See [`CombiningLock::work`].
     #[inline]
     pub(crate) fn work(&self, work: impl FnMut(&mut PendingAcks)) {
-        self.papers.work(work);
+        self.pending_acks.work(work);
     }
 
-    /// Whoever is at the desk looks through it.
+    /// Whoever is at the ack queue looks through it.
     #[inline]
     pub(crate) fn count_look(&self) {
         self.looks.store_relaxed(self.looks.load_relaxed() + 1);
@@ -196,9 +196,9 @@ impl AckQueue {
         self.looks.load_relaxed()
     }
 
-    /// See [`Turn::look`].
+    /// See [`CombiningLock::look`].
     pub(crate) fn look<R>(&self, look: impl FnOnce(&PendingAcks) -> R) -> R {
-        self.papers.look(look)
+        self.pending_acks.look(look)
     }
 
     /// Somebody here waits for the horizon to be `horizon`, or less.
@@ -214,27 +214,29 @@ mod tests {
     use shuttle::sync::atomic::AtomicU64 as ShuttleU64;
     use std::sync::Arc;
 
-    type ShuttleTurn = Turn<u64, ShuttleU64, shuttle::sync::Mutex<u64>>;
+    type ShuttleTurn = CombiningLock<u64, ShuttleU64, shuttle::sync::Mutex<u64>>;
 
     /// Two push and have it looked at: whatever was pushed before somebody asked is seen.
     #[test]
     fn what_was_there_before_somebody_asked_is_seen() {
         let explored = || {
-            let desk = Arc::new((ShuttleU64::new(0), ShuttleTurn::new(0)));
-            let ask = |desk: &(ShuttleU64, ShuttleTurn)| {
-                desk.1.work(|seen| *seen = AtomicWord::load(&desk.0))
+            let ack_queue = Arc::new((ShuttleU64::new(0), ShuttleTurn::new(0)));
+            let ask = |ack_queue: &(ShuttleU64, ShuttleTurn)| {
+                ack_queue
+                    .1
+                    .work(|seen| *seen = AtomicWord::load(&ack_queue.0))
             };
             let other = {
-                let desk = desk.clone();
+                let ack_queue = ack_queue.clone();
                 shuttle::thread::spawn(move || {
-                    AtomicWord::fetch_add(&desk.0, 1);
-                    ask(&desk);
+                    AtomicWord::fetch_add(&ack_queue.0, 1);
+                    ask(&ack_queue);
                 })
             };
-            AtomicWord::fetch_add(&desk.0, 1);
-            ask(&desk);
+            AtomicWord::fetch_add(&ack_queue.0, 1);
+            ask(&ack_queue);
             other.join().expect("ends");
-            assert_eq!(desk.1.look(|seen| *seen), 2);
+            assert_eq!(ack_queue.1.look(|seen| *seen), 2);
         };
         shuttle::check_dfs(explored, None);
     }
@@ -243,7 +245,7 @@ mod tests {
     #[test]
     fn who_waits_for_the_horizon_is_seen_or_sees() {
         let explored = || {
-            let both = Arc::new((ShuttleU64::new(5), Lowest::<ShuttleU64>::new()));
+            let both = Arc::new((ShuttleU64::new(5), LowWaterMark::<ShuttleU64>::new()));
             let mover = {
                 let both = both.clone();
                 shuttle::thread::spawn(move || {

@@ -25,11 +25,11 @@ impl CommitWait {
 
     /// The transaction `csn`.
     pub fn of(csn: Csn) -> CommitWait {
-        let mut awaits = CommitWait::default();
+        let mut commit_wait = CommitWait::default();
         if csn > Csn::ZERO {
-            awaits.list.push(csn);
+            commit_wait.list.push(csn);
         }
-        awaits
+        commit_wait
     }
 
     /// Everything up to `csn`.
@@ -94,23 +94,27 @@ mod tests {
 
     #[test]
     fn what_is_merged_is_waited_for_once() {
-        let mut awaits = CommitWait::of(Csn(7));
-        awaits.merge(&CommitWait::of(Csn(7)));
-        awaits.merge(&CommitWait::floor(Csn(5)));
-        awaits.add(Csn(4));
-        assert_eq!(awaits.list.as_slice(), [Csn(7)], "4 is below the floor");
-        assert_eq!(awaits.floor, Csn(5));
+        let mut commit_wait = CommitWait::of(Csn(7));
+        commit_wait.merge(&CommitWait::of(Csn(7)));
+        commit_wait.merge(&CommitWait::floor(Csn(5)));
+        commit_wait.add(Csn(4));
+        assert_eq!(
+            commit_wait.list.as_slice(),
+            [Csn(7)],
+            "4 is below the floor"
+        );
+        assert_eq!(commit_wait.floor, Csn(5));
         assert!(CommitWait::of(Csn::ZERO).is_none());
     }
 
     #[test]
     fn many_become_a_floor_above_all_of_them() {
-        let mut awaits = CommitWait::none();
+        let mut commit_wait = CommitWait::none();
         for csn in (1..=LIST_MAX as u64 + 1).rev() {
-            awaits.add(Csn(csn * 2));
+            commit_wait.add(Csn(csn * 2));
         }
-        assert!(awaits.list.is_empty());
-        assert_eq!(awaits.floor, Csn((LIST_MAX as u64 + 1) * 2));
-        assert_eq!(awaits.newest(), awaits.floor);
+        assert!(commit_wait.list.is_empty());
+        assert_eq!(commit_wait.floor, Csn((LIST_MAX as u64 + 1) * 2));
+        assert_eq!(commit_wait.newest(), commit_wait.floor);
     }
 }

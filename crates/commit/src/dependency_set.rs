@@ -76,7 +76,7 @@ impl DependencySet {
     }
 
     /// Covers what another one has covered.
-    pub fn cover_collected(&mut self, other: &DependencySet, done: &impl IsCommitted) {
+    pub fn cover_all_of(&mut self, other: &DependencySet, done: &impl IsCommitted) {
         self.everything |= other.everything;
         self.newest = self.newest.max(other.newest);
         self.gsn = self.gsn.max(other.gsn);
@@ -179,7 +179,7 @@ impl DependencySet {
     }
 
     /// What a client that is told of it waits for, by name.
-    pub fn awaits(&self) -> CommitWait {
+    pub fn commit_wait(&self) -> CommitWait {
         if !self.keeps_list {
             return CommitWait::floor(self.newest);
         }
@@ -217,63 +217,66 @@ mod tests {
             horizon: 10,
             bits: [12].into(),
         };
-        let mut collected = DependencySet::new(true);
+        let mut dependency_set = DependencySet::new(true);
         for csn in [3, 12, 11, 15, 11] {
-            collected.cover(Csn(csn), &done);
+            dependency_set.cover(Csn(csn), &done);
         }
-        let deps = collected.take_deps(Csn(20));
+        let deps = dependency_set.take_deps(Csn(20));
         assert_eq!(deps.list.as_slice(), [Csn(11), Csn(15)]);
         assert_eq!(deps.floor, Csn::ZERO);
-        assert_eq!(collected.dsn(), Dsn(15));
+        assert_eq!(dependency_set.dsn(), Dsn(15));
     }
 
     #[test]
     fn more_than_an_entry_can_list_become_a_floor_once_the_committed_ones_are_out() {
         let mut done = Done::default();
-        let mut collected = DependencySet::new(true);
+        let mut dependency_set = DependencySet::new(true);
         for csn in 1..=LIST_MAX as u64 {
-            collected.cover(Csn(csn), &done);
+            dependency_set.cover(Csn(csn), &done);
         }
         done.bits.insert(5);
-        collected.cover(Csn(100), &done);
-        let named = collected.clone().take_deps(Csn(200)).list;
+        dependency_set.cover(Csn(100), &done);
+        let named = dependency_set.clone().take_deps(Csn(200)).list;
         assert_eq!(named.len(), LIST_MAX, "5 made room");
-        collected.cover(Csn(101), &done);
-        let deps = collected.clone().take_deps(Csn(200));
+        dependency_set.cover(Csn(101), &done);
+        let deps = dependency_set.clone().take_deps(Csn(200));
         assert!(deps.list.is_empty());
         assert_eq!(deps.floor, Csn(101));
-        collected.cover(Csn(90), &done);
-        collected.cover(Csn(102), &done);
-        assert_eq!(collected.awaits().newest(), Csn(102));
-        assert_eq!(collected.take_deps(Csn(200)).list.as_slice(), [Csn(102)]);
+        dependency_set.cover(Csn(90), &done);
+        dependency_set.cover(Csn(102), &done);
+        assert_eq!(dependency_set.commit_wait().newest(), Csn(102));
+        assert_eq!(
+            dependency_set.take_deps(Csn(200)).list.as_slice(),
+            [Csn(102)]
+        );
     }
 
     #[test]
     fn everything_is_everything_before_the_transaction() {
-        let mut collected = DependencySet::new(true);
-        collected.cover_everything();
-        assert!(!collected.is_empty());
-        assert_eq!(collected.take_deps(Csn(8)), Deps::floor(Csn(7)));
+        let mut dependency_set = DependencySet::new(true);
+        dependency_set.cover_everything();
+        assert!(!dependency_set.is_empty());
+        assert_eq!(dependency_set.take_deps(Csn(8)), Deps::floor(Csn(7)));
     }
 
     #[test]
     fn who_has_changed_lanes_finds_nothing_local() {
-        let mut collected = DependencySet::new(true);
-        assert!(collected.is_local_to(3));
-        collected.cover_chunk(5, true, 0);
-        assert!(collected.is_local_to(0) && !collected.is_local_to(1));
+        let mut dependency_set = DependencySet::new(true);
+        assert!(dependency_set.is_local_to(3));
+        dependency_set.cover_chunk(5, true, 0);
+        assert!(dependency_set.is_local_to(0) && !dependency_set.is_local_to(1));
         let mut other = DependencySet::new(true);
         other.cover_chunk(6, true, 1);
-        collected.cover_collected(&other, &Done::default());
-        assert!(!collected.is_local_to(0) && !collected.is_local_to(1));
-        assert_eq!(collected.gsn(), 6);
+        dependency_set.cover_all_of(&other, &Done::default());
+        assert!(!dependency_set.is_local_to(0) && !dependency_set.is_local_to(1));
+        assert_eq!(dependency_set.gsn(), 6);
     }
 
     #[test]
     fn without_a_list_the_newest_stands_for_all() {
-        let mut collected = DependencySet::new(false);
-        collected.cover(Csn(4), &Done::default());
-        collected.cover(Csn(2), &Done::default());
-        assert_eq!(collected.awaits(), CommitWait::floor(Csn(4)));
+        let mut dependency_set = DependencySet::new(false);
+        dependency_set.cover(Csn(4), &Done::default());
+        dependency_set.cover(Csn(2), &Done::default());
+        assert_eq!(dependency_set.commit_wait(), CommitWait::floor(Csn(4)));
     }
 }

@@ -23,21 +23,21 @@
 mod ack_queue;
 pub mod adapt;
 mod commit_wait;
+mod commit_waiters;
 mod cursors;
 mod dependency_set;
 mod handover;
 mod horizon;
-mod mapping;
+mod lane_mapping;
 mod options;
 mod path;
-mod pending;
+mod pending_commit;
 pub mod protocol;
 pub mod queue;
 mod ring;
 mod stats;
 mod tracking;
 mod tuning;
-mod waits;
 mod watermark;
 mod word;
 
@@ -46,16 +46,16 @@ pub use cursors::{CursorBuffer, CursorClaim};
 pub use dependency_set::{DependencySet, IsCommitted, LIST_MAX};
 pub use handover::{Handovers, PriorLockHolder};
 pub use horizon::{Horizon, Reservation};
-pub use options::{Adapt, CommitOptions};
+pub use options::{AdaptiveSettings, CommitOptions};
 pub use path::{
-    Acknowledged, Adaptive, Admission, CommitPath, DecisionRecord, Entrance, LaneStats, Moment,
-    Observer, PushBody, PushedTxn, WakeFn,
+    Acknowledged, AdaptiveStatus, CommitInsertLock, CommitPath, CommitReservation, CommitStage,
+    DecisionRecord, LaneStats, Observer, PushBody, PushedTxn, WakeFn,
 };
-pub use pending::Pending;
+pub use pending_commit::PendingCommit;
 pub use protocol::{AckTiming, ForceCommit, ProtocolKind};
 pub use queue::QueueKind;
 pub use ring::CommitRing;
 pub use stats::{Latencies, Phase, WaitCounts};
-pub use tracking::{Progress, Tracking, Verdict};
+pub use tracking::{DurabilityProgress, Tracking, Verdict};
 pub use watermark::{LogFailed, Watermark, WatermarkWait};
 pub use word::AtomicWord;

@@ -45,7 +45,7 @@ pub struct CommitOptions {
     /// blocks with entries record it.
     pub horizon_pause: Option<Duration>,
     /// What follows latency and load while the server runs.
-    pub adapt: Adapt,
+    pub adapt: AdaptiveSettings,
     /// What is acknowledged may be lost, for the sake of a comparison: without this a way of tracking that is not safe
     /// ([`Tracking::is_safe`]) is refused.
     pub may_lose: bool,
@@ -59,7 +59,7 @@ pub struct CommitOptions {
 /// What follows the measured latency of appends and the load; the rest stays as it is set. Only where
 /// [`CommitOptions::timing`] is on: what is not measured cannot be followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Adapt {
+pub struct AdaptiveSettings {
     /// Lanes in use. Only with `grouped-lanes`: elsewhere rounds, groups and thieves go by fixed lanes.
     pub lanes: bool,
     /// [`CommitOptions::flush_unit_bytes`].
@@ -72,9 +72,9 @@ pub struct Adapt {
     pub gather: bool,
 }
 
-impl Adapt {
+impl AdaptiveSettings {
     /// Nothing does.
-    pub const NOTHING: Adapt = Adapt {
+    pub const NOTHING: AdaptiveSettings = AdaptiveSettings {
         lanes: false,
         flush_unit: false,
         buffer: false,
@@ -83,7 +83,7 @@ impl Adapt {
     };
 
     /// All of it does.
-    pub const ALL: Adapt = Adapt {
+    pub const ALL: AdaptiveSettings = AdaptiveSettings {
         lanes: true,
         flush_unit: true,
         buffer: true,
@@ -111,7 +111,7 @@ impl Default for CommitOptions {
             log_allocation_limit_bytes: 256 << 20,
             log_allocation_limit_csns: 1 << 17,
             horizon_pause: None,
-            adapt: Adapt::NOTHING,
+            adapt: AdaptiveSettings::NOTHING,
             may_lose: false,
             timing: true,
             threads: true,
@@ -152,7 +152,11 @@ impl CommitOptions {
             // Measured with the model of S3 Express: less, and workers of a lane take turns.
             gather: waits(latency_us / 8, plain.gather),
             // Where an append is a few scheduling delays long there is nothing to measure, and nothing to gain.
-            adapt: if slow { Adapt::ALL } else { Adapt::NOTHING },
+            adapt: if slow {
+                AdaptiveSettings::ALL
+            } else {
+                AdaptiveSettings::NOTHING
+            },
             ..plain
         }
     }
@@ -174,10 +178,10 @@ impl CommitOptions {
 
     /// How many of them are in use at first.
     pub fn lanes_at_first(&self, workers: usize) -> usize {
-        self.shape(workers).lanes()
+        self.protocol_config(workers).lanes()
     }
 
-    pub(crate) fn shape(&self, workers: usize) -> ProtocolConfig {
+    pub(crate) fn protocol_config(&self, workers: usize) -> ProtocolConfig {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         ProtocolConfig {
             workers,
@@ -224,7 +228,10 @@ mod tests {
             (options.workers_per_lane, options.lanes_at_first(4)),
             (2, 2)
         );
-        assert_eq!((options.adapt, options.lanes(4)), (Adapt::ALL, 4));
+        assert_eq!(
+            (options.adapt, options.lanes(4)),
+            (AdaptiveSettings::ALL, 4)
+        );
         let rounds = CommitOptions {
             protocol: ProtocolKind::Group,
             ..options

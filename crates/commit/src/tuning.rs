@@ -19,22 +19,22 @@ struct Numbers {
 }
 
 impl LiveTuning {
-    pub(crate) fn new(shape: &ProtocolConfig) -> LiveTuning {
+    pub(crate) fn new(protocol_config: &ProtocolConfig) -> LiveTuning {
         LiveTuning(CachePadded::new(Numbers {
-            flush_unit_bytes: AtomicUsize::new(shape.flush_unit_bytes),
-            flush_timeout_ns: AtomicU64::new(shape.flush_timeout_ns),
-            gather_ns: AtomicU64::new(shape.gather_ns),
+            flush_unit_bytes: AtomicUsize::new(protocol_config.flush_unit_bytes),
+            flush_timeout_ns: AtomicU64::new(protocol_config.flush_timeout_ns),
+            gather_ns: AtomicU64::new(protocol_config.gather_ns),
         }))
     }
 
-    /// `shape` with these numbers.
+    /// `protocol_config` with these numbers.
     #[inline]
-    pub(crate) fn shape(&self, shape: &ProtocolConfig) -> ProtocolConfig {
+    pub(crate) fn protocol_config(&self, protocol_config: &ProtocolConfig) -> ProtocolConfig {
         ProtocolConfig {
             flush_unit_bytes: self.0.flush_unit_bytes.load(Ordering::Relaxed),
             flush_timeout_ns: self.0.flush_timeout_ns.load(Ordering::Relaxed),
             gather_ns: self.0.gather_ns.load(Ordering::Relaxed),
-            ..*shape
+            ..*protocol_config
         }
     }
 

@@ -10,12 +10,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use logstead_commit::adapt::TunedSetting;
-use logstead_commit::{Acknowledged, Adapt, CommitOptions, CommitPath, CommitWait, PushBody};
+use logstead_commit::{
+    Acknowledged, AdaptiveSettings, CommitOptions, CommitPath, CommitWait, PushBody,
+};
 use logstead_env::{Clock, Env, SimClock};
 use logstead_home::simulated::Model;
 use logstead_home::{LaneAppends, LogHome, SimulatedHome, SimulatedOptions};
 use logstead_types::WorkerId;
-use logstead_wal::recovery::{self, Options};
+use logstead_wal::recovery::{self, RecoveryOptions};
 use logstead_wal::{LaneConfig, RoomRequest};
 
 /// What a transaction takes on its worker, and its records.
@@ -86,12 +88,12 @@ impl World {
         let home = SimulatedHome::in_virtual_time(&options, &env, Arc::clone(&clock));
         let home = home.expect("opens");
         let log = LogHome::from(home.clone());
-        let config = Options {
+        let config = RecoveryOptions {
             lanes: commit.lanes(workers) as u16,
             lane: LaneConfig {
                 buffer_size_bytes: commit.lane_buffer_bytes,
                 blocks_in_flight_max: Some(commit.blocks_in_flight_max),
-                allowance: None,
+                allocation_limit: None,
             },
             accept_data_loss: false,
             lease: logstead_wal::lease::LeaseOptions::default(),
@@ -111,7 +113,9 @@ impl World {
         for (number, worker) in world.workers.iter().enumerate() {
             let kicked = worker.kicked.clone();
             let kick = move || kicked.store(true, Ordering::SeqCst);
-            world.path.set_kick(WorkerId(number as u16), Arc::new(kick));
+            world
+                .path
+                .set_wake_hook(WorkerId(number as u16), Arc::new(kick));
         }
         world.add_clients(clients);
         world
@@ -245,15 +249,15 @@ impl World {
         let place = path
             .room(id, RECORD.len(), &mut RoomRequest::default())
             .expect("buffers are large");
-        let mut collected = path.collected();
-        let entrance = path.enter(place, &mut collected);
+        let mut dependency_set = path.new_dependency_set();
+        let entrance = path.enter(place, &mut dependency_set);
         let drawn = path.draw(id);
         let csn = drawn.0;
         let body = PushBody::Inline(&RECORD);
         let began_at = self.clients[client].began_at;
-        let pushed = path.push(id, entrance, drawn, &mut collected, body, began_at);
+        let pushed = path.push(id, entrance, drawn, &mut dependency_set, body, began_at);
         path.precommitted(id, &pushed);
-        path.between(id);
+        path.between_tasks(id);
         let client = &mut self.clients[client];
         client.waits = Some(Box::pin(path.acknowledged(CommitWait::of(csn))));
         client.bell.clone().wake();
@@ -264,7 +268,7 @@ impl World {
 fn fixed(model: &str, workers_per_lane: usize) -> CommitOptions {
     CommitOptions {
         workers_per_lane,
-        adapt: Adapt::NOTHING,
+        adapt: AdaptiveSettings::NOTHING,
         ..adaptive(model)
     }
 }
@@ -275,7 +279,7 @@ fn adaptive(model: &str) -> CommitOptions {
     let options = SimulatedOptions::new(Model::named(model).expect("a model"), 1);
     let home = SimulatedHome::in_virtual_time(&options, &env, clock).expect("opens");
     let options = CommitOptions::defaults_for(&home.capabilities());
-    assert_eq!(options.adapt, Adapt::ALL);
+    assert_eq!(options.adapt, AdaptiveSettings::ALL);
     options
 }
 

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use logstead_commit::{
-    Adapt, CommitOptions, CommitPath, CommitWait, ProtocolKind, PushBody, Tracking,
+    AdaptiveSettings, CommitOptions, CommitPath, CommitWait, ProtocolKind, PushBody, Tracking,
 };
 use logstead_env::{Env, Loss, SimFiles};
 use logstead_home::{LocalHome, LocalOptions, LogHome};
 use logstead_types::{BlockNo, Csn, LaneId, WorkerId};
 use logstead_wal::block::Header;
 use logstead_wal::recovery::follow::Follower;
-use logstead_wal::recovery::{self, Options, Recovered, RecoveryError};
+use logstead_wal::recovery::{self, RecoveredLog, RecoveryError, RecoveryOptions};
 use logstead_wal::{LaneConfig, RoomRequest};
 
 const WORKERS: u16 = 3;
@@ -37,9 +37,9 @@ fn commit_options(protocol: ProtocolKind, tracking: Tracking) -> CommitOptions {
         lane_buffer_bytes: 8192,
         blocks_in_flight_max: 1,
         flush_unit_bytes: 1,
-        adapt: Adapt {
+        adapt: AdaptiveSettings {
             lanes: true,
-            ..Adapt::NOTHING
+            ..AdaptiveSettings::NOTHING
         },
         threads: false,
         ..CommitOptions::default()
@@ -57,7 +57,7 @@ impl Machine {
         Machine { files, env }
     }
 
-    fn recover(&self, accept_data_loss: bool) -> Result<(Recovered, Vec<u64>), RecoveryError> {
+    fn recover(&self, accept_data_loss: bool) -> Result<(RecoveredLog, Vec<u64>), RecoveryError> {
         let options = LocalOptions {
             segment_size_bytes: 64 * 1024,
             first_segment_size_bytes: 64 * 1024,
@@ -66,12 +66,12 @@ impl Machine {
             ..LocalOptions::default()
         };
         let home = LogHome::from(LocalHome::open("/db", &self.env, options)?);
-        let options = Options {
+        let options = RecoveryOptions {
             lanes: WORKERS,
             lane: LaneConfig {
                 buffer_size_bytes: 8192,
                 blocks_in_flight_max: Some(1),
-                allowance: None,
+                allocation_limit: None,
             },
             accept_data_loss,
             lease: logstead_wal::lease::LeaseOptions::default(),
@@ -121,12 +121,12 @@ impl Server {
     fn precommit(&self, worker: u16) -> Csn {
         let (path, id) = (&self.path, WorkerId(worker));
         let place = path.room(id, 4, &mut RoomRequest::default()).expect("room");
-        let mut collected = path.collected();
-        let entrance = path.enter(place, &mut collected);
+        let mut dependency_set = path.new_dependency_set();
+        let entrance = path.enter(place, &mut dependency_set);
         let drawn = path.draw(id);
         let csn = drawn.0;
         let body = PushBody::Inline(&[7; 4]);
-        let pushed = path.push(id, entrance, drawn, &mut collected, body, 0);
+        let pushed = path.push(id, entrance, drawn, &mut dependency_set, body, 0);
         path.precommitted(id, &pushed);
         csn
     }

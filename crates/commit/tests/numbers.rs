@@ -7,7 +7,7 @@ use logstead_commit::{CommitOptions, CommitPath, CommitWait, ProtocolKind, PushB
 use logstead_env::{Clock, Env, SimClock};
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId, WorkerId};
-use logstead_wal::numbers::{CSN_END, UsedUp};
+use logstead_wal::numbers::{CSN_END, NumbersExhausted};
 use logstead_wal::{Lane, LaneConfig, LaneStart, NoRoom, RoomRequest};
 
 fn path(next: Csn) -> Arc<CommitPath> {
@@ -43,12 +43,12 @@ fn commits_end_with_the_csns_and_reading_goes_on() {
         let worker = WorkerId(drawn.len() as u16 % 2);
         match path.room(worker, 4, &mut RoomRequest::default()) {
             Ok(place) => {
-                let mut collected = path.collected();
-                let entrance = path.enter(place, &mut collected);
+                let mut dependency_set = path.new_dependency_set();
+                let entrance = path.enter(place, &mut dependency_set);
                 let drawn_now = path.draw(worker);
                 let csn = drawn_now.0;
                 let body = PushBody::Inline(&[7; 4]);
-                let pushed = path.push(worker, entrance, drawn_now, &mut collected, body, 0);
+                let pushed = path.push(worker, entrance, drawn_now, &mut dependency_set, body, 0);
                 path.precommitted(worker, &pushed);
                 path.idle(worker, true, None);
                 drawn.push(csn);
@@ -57,7 +57,10 @@ fn commits_end_with_the_csns_and_reading_goes_on() {
         }
         assert!(drawn.len() < 10, "it never refuses");
     };
-    assert!(matches!(refused, NoRoom::UsedUp(UsedUp::Csns)), "{refused}");
+    assert!(
+        matches!(refused, NoRoom::UsedUp(NumbersExhausted::Csns)),
+        "{refused}"
+    );
     assert_eq!(drawn, [3, 2, 1].map(|before| Csn(CSN_END.0 - before)));
     for csn in &drawn {
         assert!(

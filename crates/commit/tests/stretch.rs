@@ -5,13 +5,13 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_commit::{
-    CommitOptions, CommitPath, CommitRing, CommitWait, DependencySet, Entrance, ProtocolKind,
-    PushBody, PushedTxn, Tracking,
+    CommitInsertLock, CommitOptions, CommitPath, CommitRing, CommitWait, DependencySet,
+    ProtocolKind, PushBody, PushedTxn, Tracking,
 };
 use logstead_env::{Clock, Env, Instant};
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, WorkerId};
-use logstead_wal::recovery::{self, Options};
+use logstead_wal::recovery::{self, RecoveryOptions};
 use logstead_wal::{FlushMode, LaneConfig, NoRoom, RoomRequest};
 
 /// Stands still, and calls whoever wants to look when it is asked.
@@ -60,7 +60,7 @@ impl World {
             ..Env::simulated(1).0
         };
         let home = LogHome::from(MemoryHome::new(4 << 20));
-        let options = Options {
+        let options = RecoveryOptions {
             lanes: commit.lanes(workers) as u16,
             lane: LaneConfig {
                 buffer_size_bytes: 64 << 10,
@@ -78,21 +78,21 @@ impl World {
         }
     }
 
-    fn enter(&self, worker: u16, collected: &mut DependencySet) -> Entrance<'_> {
+    fn enter(&self, worker: u16, dependency_set: &mut DependencySet) -> CommitInsertLock<'_> {
         let (worker, asked) = (WorkerId(worker), &mut RoomRequest::default());
         let place = self.path.room(worker, RECORD.len(), asked).expect("room");
-        self.path.enter(place, collected)
+        self.path.enter(place, dependency_set)
     }
 
-    fn commit(&self, worker: u16, mut collected: DependencySet) -> (Csn, PushedTxn) {
-        let entrance = self.enter(worker, &mut collected);
+    fn commit(&self, worker: u16, mut dependency_set: DependencySet) -> (Csn, PushedTxn) {
+        let entrance = self.enter(worker, &mut dependency_set);
         let worker = WorkerId(worker);
         let drawn = self.path.draw(worker);
         let csn = drawn.0;
         let body = PushBody::Inline(RECORD);
         let pushed = self
             .path
-            .push(worker, entrance, drawn, &mut collected, body, 0);
+            .push(worker, entrance, drawn, &mut dependency_set, body, 0);
         self.path.precommitted(worker, &pushed);
         (csn, pushed)
     }
@@ -125,7 +125,7 @@ fn t12_the_horizon_stands_until_the_entry_is_in_its_lane() {
         watched.expect("nobody watches yet");
         for n in 0..20 {
             let before = world.path.csns().get();
-            let (csn, _) = world.commit(n % 2, world.path.collected());
+            let (csn, _) = world.commit(n % 2, world.path.new_dependency_set());
             look(&world.path);
             let horizon = world.path.csns().get();
             assert!(
@@ -164,11 +164,11 @@ fn t12_no_more_csns_are_ahead_of_the_horizon_than_the_commit_ring_holds() {
                 }
             }
             for (worker, place) in places {
-                let mut collected = path.collected();
-                let entrance = path.enter(place, &mut collected);
+                let mut dependency_set = path.new_dependency_set();
+                let entrance = path.enter(place, &mut dependency_set);
                 let drawn = path.draw(worker);
                 let body = PushBody::Inline(RECORD);
-                path.push(worker, entrance, drawn, &mut collected, body, 0);
+                path.push(worker, entrance, drawn, &mut dependency_set, body, 0);
             }
             assert!(
                 world.ahead() <= ring.capacity(),
@@ -215,13 +215,13 @@ fn who_stands_between_draw_and_push_holds_up_no_acknowledgment_by_name() {
             ..CommitOptions::default()
         };
         let world = World::new(3, options);
-        let mut none = world.path.collected();
+        let mut none = world.path.new_dependency_set();
         let entrance = world.enter(0, &mut none);
         let stands = world.path.draw(WorkerId(0));
-        let (first, _) = world.commit(1, world.path.collected());
-        let mut collected = world.path.collected();
-        collected.cover(first, &*world.path);
-        let (second, _) = world.commit(2, collected);
+        let (first, _) = world.commit(1, world.path.new_dependency_set());
+        let mut dependency_set = world.path.new_dependency_set();
+        dependency_set.cover(first, &*world.path);
+        let (second, _) = world.commit(2, dependency_set);
         let lanes = world.path.lanes();
         for lane in &lanes[1..] {
             lane.flush(FlushMode::Inline);

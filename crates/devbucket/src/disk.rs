@@ -22,8 +22,8 @@
 //!
 //! All numbers are little-endian.
 
-use crate::store::{Object, Part, Place, Tag};
-use logstead_env::{Access, Contents, Env, File, FileLock, OpenMode, Readers};
+use crate::store::{Object, ObjectPart, PartLocation, Tag};
+use logstead_env::{Access, DataDirMode, DirectoryEntries, Env, File, FileLock, OpenMode};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
@@ -136,11 +136,13 @@ fn frame(key: &str, tag: Tag, modified: i64, bytes: &[u8]) -> Vec<u8> {
 impl Disk {
     /// Opens (or makes) the directory.
     pub(crate) fn open(env: &Env, dir: &Path) -> io::Result<Disk> {
-        let contents = Contents {
+        let contents = DirectoryEntries {
             lock: "lock",
             names: &["buckets"],
         };
-        let made = env.files.data_directory(dir, contents, Readers::Owner)?;
+        let made = env
+            .files
+            .data_directory(dir, contents, DataDirMode::Owner)?;
         if let Some(told) = made.told {
             warn!("{told}");
         }
@@ -327,11 +329,11 @@ impl BucketFiles {
             if is_first {
                 key = Some(name);
             }
-            let begin = parts.last().map_or(0, |part: &Part| part.range.end);
+            let begin = parts.last().map_or(0, |part: &ObjectPart| part.range.end);
             let payload = at + (HEADER + header.key_len) as u64;
-            parts.push(Part {
+            parts.push(ObjectPart {
                 range: begin..begin + bytes,
-                place: Place::File(payload),
+                place: PartLocation::File(payload),
             });
             (tag, modified) = (header.tag, header.modified);
             at = payload + bytes;

@@ -25,7 +25,7 @@ mod service;
 mod signature;
 mod store;
 
-pub use signature::Keys;
+pub use signature::AccessKey;
 
 use disk::Disk;
 use hyper::body::Incoming;
@@ -36,7 +36,7 @@ use logstead_env::{Env, JoinHandle};
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{Body, HttpError, S3Error};
 use service::Service;
-use signature::Guests;
+use signature::Authenticator;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ pub trait Latency: Send + Sync + 'static {
 }
 
 /// What a development bucket is.
-pub struct Options {
+pub struct DevBucketOptions {
     /// Where it listens; port 0 lets the system choose.
     pub listen: SocketAddr,
     /// Where objects are kept; `None`: in memory.
@@ -73,7 +73,7 @@ pub struct Options {
     /// Buckets that are there from the start.
     pub buckets: Vec<String>,
     /// Who may ask.
-    pub keys: Keys,
+    pub keys: AccessKey,
     /// Parts of an object at most; less than [`PARTS_MAX`] for tests.
     pub parts_max: usize,
     /// Bytes that the objects of a bucket may have together; `None`: as many as there is room for.
@@ -82,14 +82,14 @@ pub struct Options {
     pub latency: Option<Arc<dyn Latency>>,
 }
 
-impl Options {
+impl DevBucketOptions {
     /// On a free port of this machine, in memory, without buckets, with these keys.
-    pub fn new(access_key: &str, secret_key: &str) -> Options {
-        Options {
+    pub fn new(access_key: &str, secret_key: &str) -> DevBucketOptions {
+        DevBucketOptions {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             dir: None,
             buckets: Vec::new(),
-            keys: Keys {
+            keys: AccessKey {
                 access_key: access_key.to_owned(),
                 secret_key: secret_key.to_owned(),
             },
@@ -109,7 +109,7 @@ pub struct DevBucket {
 
 impl DevBucket {
     /// Starts serving on a thread of its own.
-    pub fn start(options: Options, env: &Env) -> io::Result<DevBucket> {
+    pub fn start(options: DevBucketOptions, env: &Env) -> io::Result<DevBucket> {
         let disk = match &options.dir {
             Some(dir) => Some(Disk::open(env, dir)?),
             None => None,
@@ -124,7 +124,7 @@ impl DevBucket {
         }
         let listener = logstead_env::listen(options.listen)?;
         let address = listener.local_addr()?;
-        let guests = Guests::new(env, options.keys);
+        let guests = Authenticator::new(env, options.keys);
         let mut builder = S3ServiceBuilder::new(Service {
             env: env.clone(),
             store: Arc::new(store),
@@ -181,7 +181,7 @@ impl Drop for DevBucket {
 #[derive(Clone)]
 struct Door {
     s3: S3Service,
-    guests: Guests,
+    guests: Authenticator,
     requests: Arc<AtomicU64>,
 }
 

@@ -4,7 +4,7 @@
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html>); this one shows them in the order of a checksum, so that
 //! a client that relies on more does not work by luck.
 
-use crate::store::{Bucket, Kind, Object};
+use crate::store::{Bucket, BucketKind, Object};
 use std::collections::BTreeMap;
 
 /// What a line of a listing shows.
@@ -22,10 +22,10 @@ pub(crate) struct Page {
 }
 
 /// The place of a line in its bucket's order.
-fn place(kind: Kind, name: &str) -> (u32, &str) {
+fn place(kind: BucketKind, name: &str) -> (u32, &str) {
     match kind {
-        Kind::General => (0, name),
-        Kind::Directory => (crc32c::crc32c(name.as_bytes()), name),
+        BucketKind::General => (0, name),
+        BucketKind::Directory => (crc32c::crc32c(name.as_bytes()), name),
     }
 }
 

@@ -3,8 +3,8 @@
 //! What is not listed here (multipart uploads, copies, versions, metadata, ACLs, ...) is answered with 501 NotImplemented.
 
 use crate::listing::{self, Line};
-use crate::signature::{Guests, SESSION_TIME};
-use crate::store::{Bucket, Condition, Kind, Match, Object, Refusal, Store};
+use crate::signature::{Authenticator, SESSION_TIME};
+use crate::store::{Bucket, BucketKind, Condition, Match, Object, Refusal, Store};
 use crate::{Latency, OBJECT_BYTES_MAX};
 use bytes::{Bytes, BytesMut};
 use hyper::StatusCode;
@@ -36,7 +36,7 @@ const KEYS_MAX: usize = 1000;
 pub(crate) struct Service {
     pub(crate) env: Env,
     pub(crate) store: Arc<Store>,
-    pub(crate) guests: Guests,
+    pub(crate) guests: Authenticator,
     pub(crate) latency: Option<Arc<dyn Latency>>,
 }
 
@@ -154,7 +154,7 @@ impl Taking {
         let rest = time.saturating_sub(taken);
         // The runtime's own timer counts in milliseconds, too coarse for what takes a few of them.
         let slept = tokio::task::spawn_blocking(move || {
-            logstead_env::wake_promptly();
+            logstead_env::minimize_timer_slack();
             logstead_env::sleep(rest);
         });
         slept.await.map_err(S3Error::internal_error)
@@ -392,7 +392,7 @@ impl S3 for Service {
         };
         let offset = match input.write_offset_bytes {
             None => None,
-            Some(_) if bucket.kind == Kind::General => {
+            Some(_) if bucket.kind == BucketKind::General => {
                 return Err(not_offered(
                     "x-amz-write-offset-bytes is for directory buckets, whose names end with --x-s3",
                 ));
@@ -576,7 +576,7 @@ impl S3 for Service {
         let bucket = self.bucket(&input.bucket)?;
         let prefix = input.prefix.clone().unwrap_or_default();
         let delimiter = input.delimiter.clone().filter(|text| !text.is_empty());
-        if bucket.kind == Kind::Directory {
+        if bucket.kind == BucketKind::Directory {
             let why = if !prefix.is_empty() && !prefix.ends_with('/') {
                 Some(
                     "For directory buckets, only prefixes that end in a delimiter (/) are supported.",
@@ -637,8 +637,8 @@ impl S3 for Service {
                     last_modified: Some(modified(&object)),
                     size: length(object.len()),
                     storage_class: Some(ObjectStorageClass::from_static(match bucket.kind {
-                        Kind::Directory => "EXPRESS_ONEZONE",
-                        Kind::General => "STANDARD",
+                        BucketKind::Directory => "EXPRESS_ONEZONE",
+                        BucketKind::General => "STANDARD",
                     })),
                     ..ListedObject::default()
                 }),
@@ -692,8 +692,8 @@ impl S3 for Service {
         let bucket = self.bucket(&request.input.bucket);
         taking.read(0).await?;
         let zone = match bucket?.kind {
-            Kind::General => None,
-            Kind::Directory => zone(&request.input.bucket),
+            BucketKind::General => None,
+            BucketKind::Directory => zone(&request.input.bucket),
         };
         Ok(S3Response::new(HeadBucketOutput {
             bucket_location_name: zone,
@@ -710,7 +710,7 @@ impl S3 for Service {
         // Directory buckets have a request of their own, ListDirectoryBuckets.
         let names = names
             .into_iter()
-            .filter(|name| Kind::of(name) == Kind::General);
+            .filter(|name| BucketKind::of(name) == BucketKind::General);
         let buckets = names.map(|name| s3s::dto::Bucket {
             name: Some(name),
             ..s3s::dto::Bucket::default()
@@ -729,7 +729,7 @@ impl S3 for Service {
     ) -> S3Result<S3Response<CreateSessionOutput>> {
         let taking = self.taking();
         let input = request.input;
-        if self.bucket(&input.bucket)?.kind == Kind::General {
+        if self.bucket(&input.bucket)?.kind == BucketKind::General {
             return Err(error(
                 S3ErrorCode::InvalidRequest,
                 "sessions are for directory buckets, whose names end with --x-s3",

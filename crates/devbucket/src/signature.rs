@@ -29,14 +29,14 @@ const BLOCK: usize = 64;
 
 /// An access key.
 #[derive(Clone)]
-pub struct Keys {
+pub struct AccessKey {
     /// Its public part.
     pub access_key: String,
     /// Its secret part.
     pub secret_key: String,
 }
 
-impl std::fmt::Debug for Keys {
+impl std::fmt::Debug for AccessKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Keys({})", self.access_key)
     }
@@ -54,9 +54,9 @@ pub(crate) struct Session {
 
 /// Everybody who may ask.
 #[derive(Clone)]
-pub(crate) struct Guests {
+pub(crate) struct Authenticator {
     env: Env,
-    keys: Keys,
+    keys: AccessKey,
     sessions: Arc<RwLock<BTreeMap<String, Session>>>,
 }
 
@@ -68,9 +68,9 @@ fn invalid(why: &'static str) -> S3Error {
     refused(S3ErrorCode::InvalidRequest, why)
 }
 
-impl Guests {
-    pub(crate) fn new(env: &Env, keys: Keys) -> Guests {
-        Guests {
+impl Authenticator {
+    pub(crate) fn new(env: &Env, keys: AccessKey) -> Authenticator {
+        Authenticator {
             env: env.clone(),
             keys,
             sessions: Arc::default(),
@@ -116,7 +116,7 @@ impl Guests {
         let header = header
             .to_str()
             .map_err(|_| invalid("the header Authorization is not text"))?;
-        let Some(signed) = Signed::parse(header) else {
+        let Some(signed) = AuthorizationHeader::parse(header) else {
             return Err(old_signature());
         };
         let session = self.sessions.read().get(signed.access_key).cloned();
@@ -208,14 +208,14 @@ fn old_signature() -> S3Error {
 }
 
 #[async_trait::async_trait]
-impl S3Auth for Guests {
+impl S3Auth for Authenticator {
     async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
         self.secret_of(access_key).map(SecretKey::from)
     }
 }
 
 /// What an Authorization header says.
-struct Signed<'h> {
+struct AuthorizationHeader<'h> {
     access_key: &'h str,
     date: &'h str,
     region: &'h str,
@@ -225,8 +225,8 @@ struct Signed<'h> {
     signature: &'h str,
 }
 
-impl<'h> Signed<'h> {
-    fn parse(header: &'h str) -> Option<Signed<'h>> {
+impl<'h> AuthorizationHeader<'h> {
+    fn parse(header: &'h str) -> Option<AuthorizationHeader<'h>> {
         let fields = header.strip_prefix(ALGORITHM)?;
         let field = |name: &str| {
             let mut fields = fields.split(',').map(str::trim);
@@ -235,7 +235,7 @@ impl<'h> Signed<'h> {
         // From the end: an access key may hold slashes.
         let mut scope = field("Credential")?.rsplitn(5, '/');
         let _terminator = scope.next().filter(|text| *text == "aws4_request")?;
-        Some(Signed {
+        Some(AuthorizationHeader {
             service: scope.next()?,
             region: scope.next()?,
             date: scope.next()?,
@@ -258,7 +258,7 @@ impl<'h> Signed<'h> {
 
 /// The canonical request: <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>. Path and query are taken as
 /// they were sent: clients send them as they sign them.
-fn canonical(request: &Parts, signed: &Signed<'_>) -> S3Result<String> {
+fn canonical(request: &Parts, signed: &AuthorizationHeader<'_>) -> S3Result<String> {
     let mut pairs: Vec<String> = request
         .uri
         .query()
@@ -345,7 +345,7 @@ pub(crate) fn sign_for_tests(
     let date = parts.headers["x-amz-date"].to_str().expect("text");
     let names: Vec<&str> = headers.iter().map(|(name, _)| *name).collect();
     let names = names.join(";");
-    let signed = Signed {
+    let signed = AuthorizationHeader {
         access_key,
         date: &date[..8],
         region: "here-1",
@@ -395,7 +395,7 @@ mod tests {
             .body(())
             .expect("a request")
             .into_parts();
-        let signed = Signed::parse(header).expect("is one");
+        let signed = AuthorizationHeader::parse(header).expect("is one");
         let canonical = canonical(&parts, &signed).expect("complete");
         let hash = hex(Sha256::checksum(canonical.as_bytes()).as_ref());
         let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";

@@ -25,19 +25,19 @@ const STRIPES: usize = 256;
 
 /// What kind of bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum BucketKind {
     /// S3 Express One Zone: appends, sessions, listings in no order.
     Directory,
     /// Everything else: no appends, listings in order.
     General,
 }
 
-impl Kind {
-    pub(crate) fn of(bucket: &str) -> Kind {
+impl BucketKind {
+    pub(crate) fn of(bucket: &str) -> BucketKind {
         if bucket.ends_with(DIRECTORY_SUFFIX) {
-            Kind::Directory
+            BucketKind::Directory
         } else {
-            Kind::General
+            BucketKind::General
         }
     }
 }
@@ -60,7 +60,7 @@ impl fmt::Debug for Tag {
 
 /// Where the bytes of a part are.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum PartLocation {
     Memory(Bytes),
     /// At this offset of the object's file.
     File(u64),
@@ -68,10 +68,10 @@ pub(crate) enum Place {
 
 /// What one request added to an object.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct ObjectPart {
     /// Its bytes in the object.
     pub(crate) range: Range<u64>,
-    pub(crate) place: Place,
+    pub(crate) place: PartLocation,
 }
 
 /// One state of an object.
@@ -80,7 +80,7 @@ pub(crate) struct Object {
     pub(crate) tag: Tag,
     /// Microseconds since 2000.
     pub(crate) modified: i64,
-    pub(crate) parts: Arc<Vec<Part>>,
+    pub(crate) parts: Arc<Vec<ObjectPart>>,
     /// Its file's number and how far that goes, where there is a disk.
     pub(crate) file: Option<(u64, u64)>,
     /// A write failed and could not be taken back: nobody knows what the file holds until it is read again.
@@ -94,7 +94,7 @@ impl Object {
 }
 
 /// A state of an object that is being read: it can be read to its end, whatever becomes of the object meanwhile.
-pub(crate) struct Opened {
+pub(crate) struct OpenObject {
     pub(crate) object: Object,
     file: Option<Box<dyn File>>,
 }
@@ -149,7 +149,7 @@ impl From<io::Error> for Refusal {
 
 /// A bucket.
 pub(crate) struct Bucket {
-    pub(crate) kind: Kind,
+    pub(crate) kind: BucketKind,
     parts_max: usize,
     quota_bytes: Option<u64>,
     env: Env,
@@ -256,7 +256,7 @@ impl Bucket {
                 match files.append(file, end, object.tag, object.modified, &bytes) {
                     Ok(appended) => {
                         object.file = Some((file, appended.end));
-                        Place::File(appended.payload)
+                        PartLocation::File(appended.payload)
                     }
                     Err(failed) => {
                         if !failed.undone
@@ -268,9 +268,9 @@ impl Bucket {
                     }
                 }
             }
-            _ => Place::Memory(bytes),
+            _ => PartLocation::Memory(bytes),
         };
-        Arc::make_mut(&mut object.parts).push(Part { range, place });
+        Arc::make_mut(&mut object.parts).push(ObjectPart { range, place });
         self.objects.write().insert(key.to_owned(), object.clone());
         Ok(object)
     }
@@ -283,14 +283,17 @@ impl Bucket {
         let (place, file) = match &self.files {
             Some(files) => {
                 let (file, written) = files.create(key, tag, modified, &bytes)?;
-                (Place::File(written.payload), Some((file, written.end)))
+                (
+                    PartLocation::File(written.payload),
+                    Some((file, written.end)),
+                )
             }
-            None => (Place::Memory(bytes), None),
+            None => (PartLocation::Memory(bytes), None),
         };
         let object = Object {
             tag,
             modified,
-            parts: Arc::new(vec![Part { range, place }]),
+            parts: Arc::new(vec![ObjectPart { range, place }]),
             file,
             broken: false,
         };
@@ -314,7 +317,7 @@ impl Bucket {
     }
 
     /// Finds an object to be read.
-    pub(crate) fn open(&self, key: &str) -> Result<Option<Opened>, Refusal> {
+    pub(crate) fn open(&self, key: &str) -> Result<Option<OpenObject>, Refusal> {
         // Held until the file is open: see the invariants.
         let objects = self.objects.read();
         let Some(object) = objects.get(key).cloned() else {
@@ -331,12 +334,12 @@ impl Bucket {
             },
             _ => None,
         };
-        Ok(Some(Opened { object, file }))
+        Ok(Some(OpenObject { object, file }))
     }
 
     /// Bytes of an object.
-    pub(crate) fn read(&self, opened: &Opened, range: Range<u64>) -> Result<Bytes, Refusal> {
-        let Opened { object, file } = opened;
+    pub(crate) fn read(&self, opened: &OpenObject, range: Range<u64>) -> Result<Bytes, Refusal> {
+        let OpenObject { object, file } = opened;
         if range.start > range.end || range.end > object.len() {
             return Err(Refusal::NotSatisfiable);
         }
@@ -352,7 +355,7 @@ impl Bucket {
             }
             let (skip, len) = (from - part.range.start, index(to - from)?);
             match (&part.place, file) {
-                (Place::Memory(all), _) => {
+                (PartLocation::Memory(all), _) => {
                     let skip = index(skip)?;
                     let piece = all.slice(skip..skip + len);
                     if from == range.start && to == range.end {
@@ -360,14 +363,14 @@ impl Bucket {
                     }
                     bytes.extend_from_slice(&piece);
                 }
-                (Place::File(offset), Some(file)) => {
+                (PartLocation::File(offset), Some(file)) => {
                     let before = bytes.len();
                     bytes.resize(before + len, 0);
                     if file.read_full_at(offset + skip, &mut bytes[before..])? < len {
                         return Err(io::Error::other("a file became shorter").into());
                     }
                 }
-                (Place::File(_), None) => return Err(broken()),
+                (PartLocation::File(_), None) => return Err(broken()),
             }
         }
         Ok(bytes.freeze())
@@ -434,7 +437,7 @@ impl Store {
         objects: BTreeMap<String, Object>,
     ) -> Bucket {
         Bucket {
-            kind: Kind::of(name),
+            kind: BucketKind::of(name),
             parts_max: self.parts_max,
             quota_bytes: self.quota_bytes,
             env: self.env.clone(),
@@ -538,7 +541,7 @@ mod tests {
             let made = bucket.append("k", 0, Bytes::from_static(b"abc"), &free());
             made.expect("makes");
             let open = || bucket.open("k").expect("opens").expect("is there");
-            let read = |opened: &Opened| bucket.read(opened, 0..opened.object.len());
+            let read = |opened: &OpenObject| bucket.read(opened, 0..opened.object.len());
             let first = open();
             let appended = bucket.append("k", 3, Bytes::from_static(b"de"), &free());
             appended.expect("appends");

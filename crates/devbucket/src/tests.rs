@@ -9,8 +9,8 @@ const DIRECTORY: &str = "b--z1--x-s3";
 const GENERAL: &str = "general";
 const KEYS: (&str, &str) = ("AKEXAMPLE", "a secret");
 
-fn start(change: impl FnOnce(&mut Options)) -> DevBucket {
-    let mut options = Options::new(KEYS.0, KEYS.1);
+fn start(change: impl FnOnce(&mut DevBucketOptions)) -> DevBucket {
+    let mut options = DevBucketOptions::new(KEYS.0, KEYS.1);
     options.buckets = vec![DIRECTORY.to_owned(), GENERAL.to_owned()];
     change(&mut options);
     DevBucket::start(options, &Env::real()).expect("starts")
@@ -552,7 +552,7 @@ fn buckets_are_made_once_and_must_be_there() {
         get(&bucket, "nowhere", "o").error(),
         (404, "NoSuchBucket".to_owned())
     );
-    let mut options = Options::new("a", "b");
+    let mut options = DevBucketOptions::new("a", "b");
     options.buckets = vec!["Not_A_Name".to_owned()];
     assert!(DevBucket::start(options, &Env::real()).is_err());
 }
@@ -560,14 +560,14 @@ fn buckets_are_made_once_and_must_be_there() {
 #[test]
 fn a_directory_is_found_again() {
     let dir = tempfile::tempdir().expect("a directory");
-    let kept = |options: &mut Options| options.dir = Some(dir.path().to_owned());
+    let kept = |options: &mut DevBucketOptions| options.dir = Some(dir.path().to_owned());
     let bucket = start(kept);
     append(&bucket, "o", 0, b"abc");
     let tag = append(&bucket, "o", 3, b"def").tag();
     ask("PUT", GENERAL, "o").body(b"whole").send(&bucket);
     ask("PUT", "made", "").send(&bucket);
     // Another one cannot serve the same directory.
-    let mut second = Options::new("a", "b");
+    let mut second = DevBucketOptions::new("a", "b");
     kept(&mut second);
     assert!(DevBucket::start(second, &Env::real()).is_err());
     drop(bucket);

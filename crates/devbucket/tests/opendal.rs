@@ -1,6 +1,6 @@
 //! The development bucket through the client library that the server uses for real clouds.
 
-use logstead_devbucket::{DevBucket, Options};
+use logstead_devbucket::{DevBucket, DevBucketOptions};
 use logstead_env::Env;
 use opendal::services::S3;
 use opendal::{ErrorKind, HttpTransporter, OperationContext, Operator};
@@ -9,7 +9,7 @@ use opendal_http_transport_reqwest::ReqwestTransport;
 const DIRECTORY: &str = "b--z1--x-s3";
 
 fn start() -> DevBucket {
-    let mut options = Options::new("AKEXAMPLE", "a secret");
+    let mut options = DevBucketOptions::new("AKEXAMPLE", "a secret");
     options.buckets = vec![DIRECTORY.to_owned(), "general".to_owned()];
     options.parts_max = 3;
     DevBucket::start(options, &Env::real()).expect("starts")

@@ -10,9 +10,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use logstead_engine::{
-    CommitError, Engine, EngineOptions, Env, Executor, Guard, Index, IndexId, Isolation,
-    KeyExtractor, KeyKind, LocalHome, LocalOptions, Present, RowBuilder, RowRef, ScanCursor, Table,
-    TableId, Txn, WorkerId, WriteError, yield_now,
+    CommitError, Engine, EngineOptions, Env, Executor, ExpectPresent, Guard, Index, IndexId,
+    Isolation, KeyExtractor, KeyKind, LocalHome, LocalOptions, RowBuilder, RowRef, ScanCursor,
+    Table, TableId, Txn, WorkerId, WriteError, yield_now,
 };
 
 const WORKERS: u16 = 2;

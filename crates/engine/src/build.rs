@@ -35,14 +35,14 @@ use std::sync::Arc;
 use logstead_types::Rid;
 use smallvec::SmallVec;
 
-use crate::absent::AbsentRow;
 use crate::error::WriteError;
 use crate::index::{Index, KeyKind};
-use crate::state::TxnState;
+use crate::page_fault::AbsentRow;
 use crate::table::Table;
 use crate::txn::Txn;
-use crate::txn::write::{ExaminedVersions, Judge, Work, chain_has_key};
-use crate::version::{CHUNK_SLOTS, Guard, Kind, NoSlots, Stamp, VersionRef};
+use crate::txn::write::{ExaminedVersions, TxnWrites, UniqueChecker, chain_has_key};
+use crate::txn_state::TxnState;
+use crate::version::{CHUNK_SLOTS, Guard, SlotsAbsent, Stamp, VersionKind, VersionRef};
 use crate::wait::Blocker;
 use crate::worker::Scratch;
 
@@ -81,7 +81,7 @@ impl Found<'_> {
 enum Step {
     Done,
     /// It changed meanwhile.
-    Again,
+    Retry,
 }
 
 /// What an entry takes, roughly: asked for ahead of each step. What it really takes is counted as it is allocated.
@@ -147,7 +147,7 @@ impl Txn {
             }
             match built? {
                 Step::Done => *next += 1,
-                Step::Again => continue,
+                Step::Retry => continue,
             }
             if self.ahead.is_some() && next.is_multiple_of(CHUNK_SLOTS as u64) {
                 self.build_ahead(table, *next, false);
@@ -165,7 +165,7 @@ impl Txn {
     fn build_ahead(&mut self, table: &Arc<Table>, next: u64, misses: bool) {
         let mut ahead = self.ahead.take().unwrap_or_default();
         let (number, end) = (next / CHUNK_SLOTS as u64, table.rows.chunk_end());
-        ahead.come_to(self.engine(), &table.rows, number, misses, end);
+        ahead.advance_to_chunk(self.engine(), &table.rows, number, misses, end);
         self.ahead = Some(ahead);
     }
 
@@ -176,17 +176,18 @@ impl Txn {
         rid: Rid,
         guard: &Guard,
     ) -> Result<Step, WriteError> {
-        if self.worker.plays_absent(&table.rows) {
+        if self.worker.simulates_absence(&table.rows) {
             return Err(AbsentRow(rid).of(&table.rows).with_neighbours().into());
         }
         let found = self.find_versions(table, index, rid, guard);
-        let found = found.map_err(|NoSlots| AbsentRow(rid).of(&table.rows).with_neighbours())?;
+        let found =
+            found.map_err(|SlotsAbsent| AbsentRow(rid).of(&table.rows).with_neighbours())?;
         let Some(found) = found else {
             return Ok(Step::Done);
         };
         // That a key was free, or free again, rests on rows it never met.
         self.depends_on_everything();
-        let Some(Work { writer, .. }) = self.work.as_ref() else {
+        let Some(TxnWrites { writer, .. }) = self.work.as_ref() else {
             return Ok(Step::Done);
         };
         // The transaction depends on everything anyway; an error tells of what was examined.
@@ -207,7 +208,7 @@ impl Txn {
                 KeyKind::Unique if candidate && index.is_unique() => {
                     let length = new_key.len();
                     Index::complete(new_key, rid);
-                    let judge = Judge {
+                    let judge = UniqueChecker {
                         table,
                         index,
                         writer,
@@ -233,7 +234,7 @@ impl Txn {
                 Err(error) => {
                     outcome = match found.unless_in_flight(table, rid, guard, error) {
                         Some(error) => Err(error),
-                        None => Ok(Step::Again),
+                        None => Ok(Step::Retry),
                     };
                     break;
                 }
@@ -242,7 +243,7 @@ impl Txn {
         // Also when it is given up half way: what went in meanwhile must not outlive its version.
         self.take_back_unlinked(table, index, rid, &found, &mut scratch, guard);
         let path = &self.worker.inner().path;
-        self.deps.cover_collected(&examined.deps, &**path);
+        self.deps.cover_all_of(&examined.deps, &**path);
         outcome
     }
 
@@ -253,7 +254,7 @@ impl Txn {
         index: &Arc<Index>,
         rid: Rid,
         guard: &'g Guard,
-    ) -> Result<Option<Found<'g>>, NoSlots> {
+    ) -> Result<Option<Found<'g>>, SlotsAbsent> {
         let Some((chunk, slot)) = table.rows.slot(rid) else {
             return Ok(None);
         };
@@ -279,7 +280,7 @@ impl Txn {
             let mut at = Some(head);
             while let Some(version) = at {
                 at = version.next(guard);
-                if version.kind() == Kind::LockOnly {
+                if version.kind() == VersionKind::LockOnly {
                     continue;
                 }
                 let candidate = !settled;
@@ -302,7 +303,7 @@ impl Txn {
                         (None, None) => continue 'again,
                     },
                 }
-                if version.kind() != Kind::Tombstone {
+                if version.kind() != VersionKind::Tombstone {
                     found.rows.push(version);
                     found.candidates += usize::from(candidate);
                 }

@@ -17,23 +17,23 @@ use logstead_wal::Lane;
 use logstead_wal::lease::{Lease, LeaseOptions};
 use parking_lot::{Mutex, RwLock};
 
-use crate::checkpoint::{Base, Checkpoints, Follows, Newest, Pages};
+use crate::as_of::AsOfDatabases;
+use crate::checkpoint::{CheckpointBase, Checkpoints, NewestCheckpoint, PageLoader, ReplicaBase};
 use crate::error::OpenError;
-use crate::evict::Room;
+use crate::evict::MemoryQueue;
 use crate::fault::Faults;
 use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
-use crate::load::{ChunkLoader, Loads};
+use crate::load::{ChunkLoader, FaultLoader};
 use crate::memory::{Account, Charge, Memory};
-use crate::past::Pasts;
 use crate::serializable::Certifier;
 use crate::snapshot_pins::SnapshotPins;
-use crate::snapshots::{Bounds, Published};
+use crate::snapshots::{PublishedSnapshots, VisibilityBounds};
 use crate::stats::{Counters, Stats};
 use crate::table::{TEMPORARY_AT_REPLICAS, Table};
-use crate::wait::{WaitGraph, Waiting};
+use crate::wait::{LockWaitInfo, WaitGraph};
 use crate::worker::Worker;
-use crate::xid::Xids;
+use crate::xid::XidRegistry;
 
 /// How an engine is opened.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ pub(crate) struct EngineInner {
     pub(crate) delta_records: bool,
     pub(crate) absent_one_in: u32,
     /// Each worker's, and behind them whoever takes a checkpoint.
-    pub(crate) published: Box<[CachePadded<Published>]>,
+    pub(crate) published: Box<[CachePadded<PublishedSnapshots>]>,
     pub(crate) counters: Box<[CachePadded<Counters>]>,
     pub(crate) workers_taken: Box<[AtomicBool]>,
     /// Blocks of transaction numbers that workers have taken, each for itself; the first is 1.
@@ -99,19 +99,19 @@ pub(crate) struct EngineInner {
     /// How many tables were dropped: their garbage need not be collected row by row.
     pub(crate) drops: AtomicU64,
     pub(crate) faults: Faults,
-    pub(crate) pages: Arc<Pages>,
+    pub(crate) pages: Arc<PageLoader>,
     pub(crate) chunks: Arc<ChunkLoader>,
     /// Who wants memory, and what was evicted.
-    pub(crate) room: Arc<Room>,
+    pub(crate) memory_queue: Arc<MemoryQueue>,
     /// The newest published checkpoint.
-    pub(crate) newest: Arc<Newest>,
+    pub(crate) newest: Arc<NewestCheckpoint>,
     pub(crate) certifier: Certifier,
     /// Locks of rows that were given back, by mode, without a version that tells of it.
     pub(crate) rows_handed_over: Handovers,
     /// The same of locks that are the callers' own.
     callers_handed_over: Handovers,
     /// Ids of transactions.
-    pub(crate) xids: Xids,
+    pub(crate) xids: XidRegistry,
     /// Snapshots that transactions hand to others.
     pub(crate) exported: SnapshotPins,
     /// Garbage of workers whose handles are gone.
@@ -120,9 +120,9 @@ pub(crate) struct EngineInner {
     pub(crate) env: Env,
     pub(crate) checkpoints: Checkpoints,
     /// Restore points that are read.
-    pub(crate) pasts: Pasts,
+    pub(crate) pasts: AsOfDatabases,
     /// The log that it follows, if it is a replica.
-    pub(crate) follows: Option<Arc<Follows>>,
+    pub(crate) replica_base: Option<Arc<ReplicaBase>>,
     /// The lanes' buffers.
     _buffers: Charge,
     account: Account,
@@ -137,9 +137,9 @@ pub(crate) struct OpenLog {
     /// The first CSN to be drawn.
     pub(crate) next: Csn,
     /// What the next checkpoint is taken from.
-    pub(crate) base: Base,
+    pub(crate) base: CheckpointBase,
     /// Of a replica, whose lanes and base are nobody's: the log that it follows.
-    pub(crate) follows: Option<Arc<Follows>>,
+    pub(crate) replica_base: Option<Arc<ReplicaBase>>,
 }
 
 /// The engine. Clones are the same engine.
@@ -158,12 +158,12 @@ impl EngineInner {
     }
 
     /// Where the snapshot of a checkpoint is published.
-    pub(crate) fn published_by_checkpoints(&self) -> &Published {
+    pub(crate) fn published_by_checkpoints(&self) -> &PublishedSnapshots {
         &self.published[self.counters.len()]
     }
 
-    pub(crate) fn bounds(&self) -> Bounds {
-        Bounds::read(self.horizon(), &self.published, &self.exported)
+    pub(crate) fn bounds(&self) -> VisibilityBounds {
+        VisibilityBounds::read(self.horizon(), &self.published, &self.exported)
     }
 }
 
@@ -208,17 +208,17 @@ impl Engine {
             lease,
             next,
             base,
-            follows,
+            replica_base,
         } = log;
         let workers = options.workers;
-        let newest = match &follows {
-            Some(follows) => Arc::clone(&follows.newest),
+        let newest = match &replica_base {
+            Some(replica_base) => Arc::clone(&replica_base.newest),
             None => base.shared(),
         };
-        let epoch = follows
+        let epoch = replica_base
             .as_ref()
-            .map_or_else(|| base.epoch(), |follows| follows.epoch);
-        let pages = Arc::new(Pages::new(home.clone(), Arc::clone(&newest)));
+            .map_or_else(|| base.epoch(), |replica_base| replica_base.epoch);
+        let pages = Arc::new(PageLoader::new(home.clone(), Arc::clone(&newest)));
         let path = CommitPath::new(&options.commit, workers, lanes, next, env)?;
         if let Some(lease) = &lease {
             let path = Arc::downgrade(&path);
@@ -228,22 +228,26 @@ impl Engine {
                 }
             });
         }
-        let room = Room::new(account.memory());
-        let pasts = Pasts::new(base.place());
+        let memory_queue = MemoryQueue::new(account.memory());
+        let pasts = AsOfDatabases::new(base.place());
         let chunks = Arc::new(ChunkLoader::new(
             home.clone(),
             Arc::clone(&newest),
-            Arc::clone(&room),
+            Arc::clone(&memory_queue),
             account.memory(),
         ));
-        let loader = Loads::new(Arc::clone(&chunks), Arc::clone(&pages), follows.clone());
+        let loader = FaultLoader::new(
+            Arc::clone(&chunks),
+            Arc::clone(&pages),
+            replica_base.clone(),
+        );
         Ok(Engine(Arc::new(EngineInner {
             path,
             home,
             epoch,
             delta_records: options.delta_records,
             absent_one_in: options.absent_one_in,
-            published: (0..=workers).map(|_| Published::new()).collect(),
+            published: (0..=workers).map(|_| PublishedSnapshots::new()).collect(),
             counters: (0..workers).map(|_| CachePadded::default()).collect(),
             workers_taken: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             txn_id_blocks: AtomicU64::new(1),
@@ -253,18 +257,18 @@ impl Engine {
             faults: Faults::new(Box::new(loader), options.fault_threads),
             pages,
             chunks,
-            room,
+            memory_queue,
             newest,
             certifier: Certifier::new(),
             rows_handed_over: Handovers::default(),
             callers_handed_over: Handovers::default(),
-            xids: Xids::new(next),
+            xids: XidRegistry::new(next),
             exported: SnapshotPins::default(),
             orphans: Mutex::default(),
             lease,
             env: env.clone(),
             pasts,
-            follows,
+            replica_base,
             checkpoints: Checkpoints::new(
                 base,
                 options.checkpoint_bandwidth_bytes,
@@ -327,7 +331,7 @@ impl Engine {
             .entry(id)
             .or_insert_with(|| {
                 let table = Table::new(id, workers, self.0.memory());
-                if self.0.follows.is_some() {
+                if self.0.replica_base.is_some() {
                     table.rows.follow();
                 }
                 Arc::new(table)
@@ -343,7 +347,7 @@ impl Engine {
     /// would get its records.
     pub fn create_temporary_table(&self, id: TableId) -> Arc<Table> {
         assert!(
-            self.0.follows.is_none() || id >= TEMPORARY_AT_REPLICAS,
+            self.0.replica_base.is_none() || id >= TEMPORARY_AT_REPLICAS,
             "table {id} may be one of the log that is followed"
         );
         let workers = self.worker_count();
@@ -417,14 +421,14 @@ impl Engine {
 
     /// May whoever waits for this be answered?
     #[inline]
-    pub fn is_committed(&self, awaits: &CommitWait) -> bool {
-        self.0.path.is_reached(awaits)
+    pub fn is_committed(&self, commit_wait: &CommitWait) -> bool {
+        self.0.path.is_reached(commit_wait)
     }
 
     /// Ready when all of it is Committed: at once, without allocating, if it is.
     #[inline]
-    pub fn acknowledged(&self, awaits: CommitWait) -> Acknowledged {
-        self.0.path.acknowledged(awaits)
+    pub fn acknowledged(&self, commit_wait: CommitWait) -> Acknowledged {
+        self.0.path.acknowledged(commit_wait)
     }
 
     /// A lock of the caller's own, of which `hash` tells the name, is about to be given back by whoever has committed
@@ -480,7 +484,7 @@ impl Engine {
     }
 
     /// Who waits for a lock now, and for whom.
-    pub fn lock_waits(&self) -> Vec<Waiting> {
+    pub fn lock_waits(&self) -> Vec<LockWaitInfo> {
         self.0.waits.all()
     }
 

@@ -2,12 +2,12 @@
 
 use logstead_commit::LogFailed;
 use logstead_types::{Csn, IndexId, Rid};
-use logstead_wal::numbers::UsedUp;
+use logstead_wal::numbers::NumbersExhausted;
 use logstead_wal::recovery::RecoveryError;
 use logstead_wal::recovery::follow::FollowError;
 
-use crate::absent::{Absent, FaultError};
 use crate::memory::OutOfMemory;
+use crate::page_fault::{FaultError, PageFault};
 use crate::row::RowError;
 use crate::wait::Blocker;
 
@@ -19,7 +19,7 @@ pub enum WriteError {
     Blocked(Blocker),
     /// Something that is needed is not in memory: wait for it, call again.
     #[error(transparent)]
-    Absent(#[from] Absent),
+    Absent(#[from] PageFault),
     /// Something that is needed cannot be brought into memory.
     #[error(transparent)]
     Fault(#[from] FaultError),
@@ -68,7 +68,7 @@ pub enum WriteError {
     /// The memory budget is used up (53200). Reads, deletes and rollback go on.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
-    /// The table is of the past, which nobody changes ([`Past`](crate::Past)).
+    /// The table is of the past, which nobody changes ([`AsOfDatabase`](crate::AsOfDatabase)).
     #[error("the past cannot be changed")]
     Past,
     /// The engine follows another server's log ([`Replica`](crate::Replica)), which alone changes what it has (25006).
@@ -104,7 +104,7 @@ pub enum CommitError {
     Replica,
     /// A number that it would need is used up (54000). Nothing else was lost, and reading goes on.
     #[error(transparent)]
-    UsedUp(#[from] UsedUp),
+    UsedUp(#[from] NumbersExhausted),
     /// The log cannot be written any more; the process must stop.
     #[error(transparent)]
     LogFailed(#[from] LogFailed),

@@ -1,8 +1,8 @@
 //! Keeping what is in memory within the budget: who is evicted, when, and who waits for room.
 //!
 //! Owns: the evictor's thread, the clock's hands that go round all chunks and all leaves of indexes, and the queue of
-//! those who wait for memory ([`room`]). Whether a row may go at all is told by its chunk ([`crate::version`]), a leaf
-//! by its tree; how they come back by [`crate::fault`].
+//! those who wait for memory ([`memory_queue`]). Whether a row may go at all is told by its chunk ([`crate::version`]),
+//! a leaf by its tree; how they come back by [`crate::fault`].
 //!
 //! The rule: the thread begins when more than [`HIGH_PERCENT`] of the budget without its reserve is used, and ends
 //! below [`LOW_PERCENT`]. Rows go one by one: one that somebody has looked for since the hand came by last is passed
@@ -50,7 +50,7 @@
 //! What was evicted still counts until no guard protects it any more. How much that may be is known (`pending`), and is
 //! not evicted twice.
 
-mod room;
+mod memory_queue;
 #[cfg(test)]
 mod tests;
 
@@ -67,10 +67,10 @@ use crate::checkpoint::Checkpointer;
 use crate::engine::{Engine, EngineInner};
 use crate::index::Index;
 use crate::table::Table;
-use crate::version::{Guard, Kept, SlotSet};
+use crate::version::{Guard, RetainReason, SlotSet};
 
-pub(crate) use room::{AheadShare, GRANTS_MAX, InLoad, Room, Want};
-use room::{ReclaimProgress, TableKey};
+pub(crate) use memory_queue::{GRANTS_MAX, LoadGuard, MemoryQueue, MemoryRequest, ReadAheadGrant};
+use memory_queue::{ReclaimProgress, TableKey};
 
 /// The thread begins above this part of the budget without its reserve.
 const HIGH_PERCENT: u64 = 85;
@@ -116,7 +116,7 @@ impl Wake for Unpark {
 
 /// What a round of the clock found.
 #[derive(Clone, Copy, Debug, Default)]
-struct Round {
+struct SweepResult {
     rows: u64,
     chunks: u64,
     leaves: u64,
@@ -159,11 +159,11 @@ fn tables(inner: &EngineInner) -> Vec<Swept> {
 }
 
 /// Moves the hand over the rows of every chunk up to `rounds` times, until `wanted` bytes were evicted.
-fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> Round {
-    let room = &inner.room;
-    let hand = &mut room.hands.lock().chunk;
+fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> SweepResult {
+    let memory_queue = &inner.memory_queue;
+    let hand = &mut memory_queue.hands.lock().chunk;
     let tables = tables(inner);
-    let mut found = Round::default();
+    let mut found = SweepResult::default();
     if tables.is_empty() {
         return found;
     }
@@ -207,8 +207,8 @@ fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> 
                     found.bytes += evicted.bytes as u64;
                     found.unsaved |= evicted.unsaved;
                 }
-                Err(Kept::Absent | Kept::Used) => {}
-                Err(Kept::Unsaved) => found.unsaved = true,
+                Err(RetainReason::Absent | RetainReason::InUse) => {}
+                Err(RetainReason::Unsaved) => found.unsaved = true,
             }
         }
         number += 1;
@@ -217,17 +217,24 @@ fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> 
         Some(swept) => (swept.which, number),
         None => ((0, TableId(0)), 0),
     };
-    room.rows_evicted.fetch_add(found.rows, Ordering::Relaxed);
-    room.chunks_evicted
+    memory_queue
+        .rows_evicted
+        .fetch_add(found.rows, Ordering::Relaxed);
+    memory_queue
+        .chunks_evicted
         .fetch_add(found.chunks, Ordering::Relaxed);
     found
 }
 
 /// The same for leaves of indexes: those that nobody has used since their tree's hand was there last.
-fn sweep_leaves(inner: &EngineInner, indexes: &[(TableKey, Arc<Index>)], wanted: u64) -> Round {
-    let room = &inner.room;
-    let mut found = Round::default();
-    let hand = &mut room.hands.lock().leaf;
+fn sweep_leaves(
+    inner: &EngineInner,
+    indexes: &[(TableKey, Arc<Index>)],
+    wanted: u64,
+) -> SweepResult {
+    let memory_queue = &inner.memory_queue;
+    let mut found = SweepResult::default();
+    let hand = &mut memory_queue.hands.lock().leaf;
     let mut at = indexes.partition_point(|(table, index)| (*table, index.id()) < *hand);
     // A tree's hand may be in its middle: the third time comes by where the first began.
     let mut left = 3 * indexes.len();
@@ -249,14 +256,15 @@ fn sweep_leaves(inner: &EngineInner, indexes: &[(TableKey, Arc<Index>)], wanted:
         Some((table, index)) => (*table, index.id()),
         None => ((0, TableId(0)), IndexId(0)),
     };
-    room.leaves_evicted
+    memory_queue
+        .leaves_evicted
         .fetch_add(found.leaves, Ordering::Relaxed);
     found
 }
 
 /// Evicts rows and leaves, in proportion to what they take, until `wanted` bytes were. `urgent`: if nothing goes, also
 /// what has been used.
-fn round(inner: &EngineInner, wanted: u64, urgent: bool) -> Round {
+fn round(inner: &EngineInner, wanted: u64, urgent: bool) -> SweepResult {
     let mut indexes = Vec::new();
     let mut in_leaves = 0;
     for swept in tables(inner) {
@@ -266,7 +274,7 @@ fn round(inner: &EngineInner, wanted: u64, urgent: bool) -> Round {
         }
     }
     indexes.sort_unstable_by_key(|(table, index)| (*table, index.id()));
-    let used = inner.room.memory.used_bytes().max(1);
+    let used = inner.memory_queue.memory.used_bytes().max(1);
     let part = in_leaves.min(used) as f64 / used as f64;
     let mut found = sweep_leaves(inner, &indexes, (wanted as f64 * part) as u64);
     found.add(sweep(inner, wanted.saturating_sub(found.bytes), 2, true));
@@ -277,7 +285,7 @@ fn round(inner: &EngineInner, wanted: u64, urgent: bool) -> Round {
         found.add(sweep(inner, wanted, 1, false));
     }
     if found.bytes > 0 {
-        let (bytes, pending) = (found.bytes, Arc::clone(&inner.room.pending));
+        let (bytes, pending) = (found.bytes, Arc::clone(&inner.memory_queue.pending));
         pending.fetch_add(bytes, Ordering::SeqCst);
         Guard::pin().defer(move || {
             pending.fetch_sub(bytes, Ordering::SeqCst);
@@ -286,8 +294,8 @@ fn round(inner: &EngineInner, wanted: u64, urgent: bool) -> Round {
     found
 }
 
-impl Round {
-    fn add(&mut self, other: Round) {
+impl SweepResult {
+    fn add(&mut self, other: SweepResult) {
         self.rows += other.rows;
         self.chunks += other.chunks;
         self.leaves += other.leaves;
@@ -297,11 +305,11 @@ impl Round {
 }
 
 /// Waits a while for what was evicted to be free, and serves those who wait.
-fn free(room: &Room) {
+fn free(memory_queue: &MemoryQueue) {
     for _ in 0..FREE_LOOKS {
         Guard::pin().flush();
-        room.serve();
-        if room.pending.load(Ordering::SeqCst) == 0 {
+        memory_queue.serve();
+        if memory_queue.pending.load(Ordering::SeqCst) == 0 {
             return;
         }
         logstead_env::sleep(FREE_AGAIN);
@@ -319,26 +327,26 @@ impl Engine {
 
     /// What was evicted and brought in so far.
     pub fn eviction_stats(&self) -> EvictionStats {
-        let room = &self.inner().room;
+        let memory_queue = &self.inner().memory_queue;
         EvictionStats {
-            rows_evicted: room.rows_evicted.load(Ordering::Relaxed),
-            chunks_evicted: room.chunks_evicted.load(Ordering::Relaxed),
-            rows_loaded: room.rows_loaded.load(Ordering::Relaxed),
-            chunks_loaded: room.loaded.load(Ordering::Relaxed),
-            leaves_evicted: room.leaves_evicted.load(Ordering::Relaxed),
+            rows_evicted: memory_queue.rows_evicted.load(Ordering::Relaxed),
+            chunks_evicted: memory_queue.chunks_evicted.load(Ordering::Relaxed),
+            rows_loaded: memory_queue.rows_loaded.load(Ordering::Relaxed),
+            chunks_loaded: memory_queue.loaded.load(Ordering::Relaxed),
+            leaves_evicted: memory_queue.leaves_evicted.load(Ordering::Relaxed),
         }
     }
 
     /// The longest that anybody waits for memory before it is refused, from now on.
     pub fn set_memory_wait(&self, most: Duration) {
-        self.inner().room.set_wait_max(most);
+        self.inner().memory_queue.set_wait_max(most);
     }
 }
 
 /// Keeps memory within the budget until it is dropped, which waits for the round under way, and for a checkpoint if the
 /// engine has no [`Checkpointer`] of its own.
 pub struct Evictor {
-    room: Arc<Room>,
+    memory_queue: Arc<MemoryQueue>,
     thread: Option<JoinHandle>,
 }
 
@@ -346,17 +354,17 @@ impl Evictor {
     /// Starts the thread. One for an engine. `always`: evicts all the time whatever can be evicted, to show what that
     /// breaks.
     pub fn start(engine: &Engine, always: bool) -> std::io::Result<Evictor> {
-        let room = Arc::clone(&engine.inner().room);
+        let memory_queue = Arc::clone(&engine.inner().memory_queue);
         let engine = engine.clone();
-        room.begin();
+        memory_queue.begin();
         let thread = logstead_env::spawn("evictor", None, move || run(&engine, always));
         match thread {
             Ok(thread) => Ok(Evictor {
-                room,
+                memory_queue,
                 thread: Some(thread),
             }),
             Err(error) => {
-                room.end();
+                memory_queue.end();
                 Err(error)
             }
         }
@@ -365,12 +373,12 @@ impl Evictor {
 
 impl Drop for Evictor {
     fn drop(&mut self) {
-        self.room.stop();
+        self.memory_queue.stop();
         if let Some(thread) = self.thread.take() {
             // A panic was told by whoever panicked.
             let _told = thread.join();
         }
-        self.room.end();
+        self.memory_queue.end();
     }
 }
 
@@ -380,7 +388,7 @@ impl Drop for Evictor {
 #[derive(Debug, Default)]
 struct Sweeps {
     /// What there was when the last one found nothing.
-    vain: Option<(ReclaimProgress, Round)>,
+    vain: Option<(ReclaimProgress, SweepResult)>,
     /// How many were left out since.
     left_out: u32,
 }
@@ -391,9 +399,9 @@ const LEFT_OUT_MAX: u32 = 3;
 
 impl Sweeps {
     /// What one found, which is to be told of this one too, if that is not worth while.
-    fn instead(&mut self, waited: bool, hopes: ReclaimProgress) -> Option<Round> {
+    fn instead(&mut self, waited: bool, reclaim_progress: ReclaimProgress) -> Option<SweepResult> {
         let (before, found) = self.vain?;
-        if !waited || before != hopes || self.left_out == LEFT_OUT_MAX {
+        if !waited || before != reclaim_progress || self.left_out == LEFT_OUT_MAX {
             self.vain = None;
             return None;
         }
@@ -402,9 +410,9 @@ impl Sweeps {
     }
 
     /// What one has found, with what there was before.
-    fn note(&mut self, hopes: ReclaimProgress, found: Round) {
+    fn note(&mut self, reclaim_progress: ReclaimProgress, found: SweepResult) {
         self.left_out = 0;
-        self.vain = (found.bytes == 0).then_some((hopes, found));
+        self.vain = (found.bytes == 0).then_some((reclaim_progress, found));
     }
 
     /// Something may go that could not.
@@ -428,7 +436,7 @@ impl Pacer {
                 self.0 = Some(own);
                 engine.ask_for_checkpoint(at_once);
             }
-            Err(_) => engine.inner().room.checkpoints_fail(),
+            Err(_) => engine.inner().memory_queue.checkpoints_fail(),
         }
     }
 }
@@ -437,61 +445,61 @@ fn run(engine: &Engine, always: bool) {
     // Nobody else would ever settle those who wait.
     let _watch = abort_on_panic("evicting");
     let inner = engine.inner();
-    let room = &inner.room;
+    let memory_queue = &inner.memory_queue;
     let mut pacer = Pacer::default();
     let mut sweeps = Sweeps::default();
     // Rounds in vain while nobody waited.
     let mut idle = 0;
     let again = if always { ALWAYS_AGAIN } else { LOOK_AGAIN };
-    while room.wait(again, always) {
+    while memory_queue.wait(again, always) {
         if always {
             round(inner, u64::MAX, false);
             engine.evict_all();
         }
-        room.serve();
-        let waited = room.some_wait();
+        memory_queue.serve();
+        let waited = memory_queue.some_wait();
         let clock = inner.env.clock.as_ref();
-        inner.pasts.tidy(clock, waited || room.is_scarce());
-        if !waited && !room.is_scarce() {
+        inner.pasts.tidy(clock, waited || memory_queue.is_scarce());
+        if !waited && !memory_queue.is_scarce() {
             idle = 0;
             continue;
         }
-        let need = room.need();
-        let mut found = Round::default();
+        let need = memory_queue.need();
+        let mut found = SweepResult::default();
         if need > 0 {
-            let hopes = room.hopes();
-            found = match sweeps.instead(waited, hopes) {
+            let reclaim_progress = memory_queue.reclaim_progress();
+            found = match sweeps.instead(waited, reclaim_progress) {
                 Some(found) => found,
                 None => {
                     let found = round(inner, need, waited);
-                    sweeps.note(hopes, found);
+                    sweeps.note(reclaim_progress, found);
                     found
                 }
             };
         }
         let short = found.bytes < need;
-        if waited && short && room.wants_checkpoint() {
+        if waited && short && memory_queue.wants_checkpoint() {
             pacer.ask(engine, true);
         } else if short && found.unsaved {
             pacer.ask(engine, false);
         }
-        if found.bytes > 0 || room.pending.load(Ordering::SeqCst) > 0 {
+        if found.bytes > 0 || memory_queue.pending.load(Ordering::SeqCst) > 0 {
             idle = 0;
-            room.has_evicted();
-            free(room);
+            memory_queue.has_evicted();
+            free(memory_queue);
             continue;
         }
         Guard::pin().flush();
-        room.serve();
-        if room.some_wait() {
+        memory_queue.serve();
+        if memory_queue.some_wait() {
             // What is held for who comes to it later may go the next time.
-            if inner.faults.let_go_of_ahead() {
+            if inner.faults.release_read_ahead() {
                 sweeps.hope();
             }
-            room.count_in_vain();
-            room.pause(0);
+            memory_queue.count_in_vain();
+            memory_queue.pause(0);
         } else {
-            room.pause(idle);
+            memory_queue.pause(idle);
             idle += 1;
         }
     }

@@ -41,13 +41,13 @@ const ROOT: usize = usize::MAX;
 
 /// What [`Executor::run_with`] does next; the answer counts only when nothing is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idle {
+pub enum IdleAction {
     /// Park until a task is woken.
     Park,
     /// The same, but for so long at most.
     ParkFor(Duration),
     /// Look again at once.
-    Again,
+    Recheck,
 }
 
 /// What wakers share with the thread.
@@ -140,7 +140,7 @@ impl Executor {
         });
         let worker = engine.worker(id);
         let thread = ready.thread.clone();
-        worker.set_kick(Arc::new(move || thread.unpark()));
+        worker.set_wake_hook(Arc::new(move || thread.unpark()));
         Executor {
             worker,
             tasks: RefCell::default(),
@@ -196,12 +196,12 @@ impl Executor {
 
     /// Runs until every task has ended. What they have committed is then durable or being written.
     pub fn run(&self) {
-        self.run_with(&mut |_| Idle::Park);
+        self.run_with(&mut |_| IdleAction::Park);
     }
 
     /// Runs until every task has ended, calling `turn` after each round of ready tasks; it is told whether the thread
     /// would park now.
-    pub fn run_with(&self, turn: &mut dyn FnMut(bool) -> Idle) {
+    pub fn run_with(&self, turn: &mut dyn FnMut(bool) -> IdleAction) {
         while self.live.get() > 0 {
             self.round(turn, &mut || ());
         }
@@ -224,7 +224,7 @@ impl Executor {
                     output = Some(value);
                 }
             };
-            self.round(&mut |_| Idle::Park, &mut poll_root);
+            self.round(&mut |_| IdleAction::Park, &mut poll_root);
             if let Some(output) = output.take() {
                 self.flush_rest();
                 return output;
@@ -233,7 +233,7 @@ impl Executor {
     }
 
     /// Runs what is ready; if nothing is, sees to the lane, collects garbage, or parks.
-    fn round(&self, turn: &mut dyn FnMut(bool) -> Idle, poll_root: &mut dyn FnMut()) {
+    fn round(&self, turn: &mut dyn FnMut(bool) -> IdleAction, poll_root: &mut dyn FnMut()) {
         let mut batch = self.batch.take();
         std::mem::swap(&mut *self.ready.queue.lock(), &mut batch);
         if batch.is_empty() {
@@ -262,7 +262,7 @@ impl Executor {
             }
         }
         self.batch.replace(batch);
-        self.worker.between();
+        self.worker.between_tasks();
         turn(false);
     }
 
@@ -295,10 +295,11 @@ impl Executor {
         self.worker.engine().commit_path().now()
     }
 
-    fn idle(&self, turn: &mut dyn FnMut(bool) -> Idle) {
+    fn idle(&self, turn: &mut dyn FnMut(bool) -> IdleAction) {
         let next = turn(true);
         let now = self.worker.engine().commit_path().clock();
-        if next == Idle::Again && self.idle_since.get().is_some() && self.ask_at.get() > now {
+        if next == IdleAction::Recheck && self.idle_since.get().is_some() && self.ask_at.get() > now
+        {
             return;
         }
         let since = self.idle_since.get().unwrap_or(now);
@@ -310,15 +311,15 @@ impl Executor {
             u64::try_from(again.as_nanos()).unwrap_or(u64::MAX)
         });
         self.ask_at.set(now.saturating_add(wait_ns));
-        if next == Idle::Again || !self.ready.queue.lock().is_empty() {
+        if next == IdleAction::Recheck || !self.ready.queue.lock().is_empty() {
             return;
         }
         if self.worker.collect_garbage(COLLECT_ROWS) {
             return;
         }
         let limit = match next {
-            Idle::ParkFor(time) => Some(again.map_or(time, |again| again.min(time))),
-            Idle::Park | Idle::Again => again,
+            IdleAction::ParkFor(time) => Some(again.map_or(time, |again| again.min(time))),
+            IdleAction::Park | IdleAction::Recheck => again,
         };
         if self.ready.queue.lock().is_empty() {
             // A wake from here on has left its token with the thread.

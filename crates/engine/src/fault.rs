@@ -14,8 +14,9 @@
 //!
 //! One that failed is forgotten: who asks next has it tried again.
 //!
-//! What somebody will want next is asked for as well, as runs of chunks ([`crate::ahead`]). They come last: a thread takes one when nobody waits, half of the threads at most are at them, and one
-//! that is at a run leaves it when somebody waits whom no other thread serves. Each chunk of a run is a fault of its own while it is loaded.
+//! What somebody will want next is asked for as well, as runs of chunks ([`crate::read_ahead`]). They come last: a
+//! thread takes one when nobody waits, half of the threads at most are at them, and one that is at a run leaves it when
+//! somebody waits whom no other thread serves. Each chunk of a run is a fault of its own while it is loaded.
 //!
 //! *How* something is loaded is a [`Loader`]'s affair. It is told what is wanted, on a loader thread, and returns when that
 //! is in memory, was so already, or cannot be had. Loader threads are started when first needed; with none (a simulation,
@@ -33,12 +34,12 @@ use logstead_env::{JoinHandle, abort_on_panic};
 use logstead_types::TableId;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::absent::FaultError;
-use crate::ahead::Run;
-use crate::evict::{GRANTS_MAX, Want};
+use crate::as_of::AsOfDatabase;
+use crate::evict::{GRANTS_MAX, MemoryRequest};
 use crate::index::Index;
-use crate::past::Past;
-use crate::rows::Rows;
+use crate::page_fault::FaultError;
+use crate::read_ahead::Prefetch;
+use crate::rows::TableRows;
 use crate::txn::Txn;
 use crate::version::{CHUNK_SLOTS, SlotSet};
 
@@ -47,19 +48,19 @@ const RUNS_MAX: usize = 256;
 
 /// Slots of a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Needs {
+pub(crate) struct SlotRequest {
     /// Whose rows who waits cannot do without.
     pub(crate) needed: SlotSet,
     /// Whose rows he is likely to want next.
     pub(crate) beside: SlotSet,
 }
 
-impl Needs {
-    pub(crate) const NONE: Needs = Needs::of(SlotSet::NONE);
+impl SlotRequest {
+    pub(crate) const NONE: SlotRequest = SlotRequest::of(SlotSet::NONE);
 
     /// These, and nothing beside them.
-    pub(crate) const fn of(needed: SlotSet) -> Needs {
-        Needs {
+    pub(crate) const fn of(needed: SlotSet) -> SlotRequest {
+        SlotRequest {
             needed,
             beside: SlotSet::NONE,
         }
@@ -70,8 +71,8 @@ impl Needs {
         self.needed.union(&self.beside)
     }
 
-    fn union(&self, other: &Needs) -> Needs {
-        Needs {
+    fn union(&self, other: &SlotRequest) -> SlotRequest {
+        SlotRequest {
             needed: self.needed.union(&other.needed),
             beside: self.beside.union(&other.beside),
         }
@@ -80,15 +81,15 @@ impl Needs {
 
 /// What is to be brought into memory.
 #[derive(Clone)]
-pub(crate) enum Wanted {
+pub(crate) enum FaultTarget {
     /// Rows of a chunk.
     Rows {
         /// Whose.
-        rows: Arc<Rows>,
+        rows: Arc<TableRows>,
         /// Which chunk.
         number: u64,
         /// In which slots.
-        slots: Needs,
+        slots: SlotRequest,
     },
     /// A leaf of an index.
     Leaf {
@@ -100,7 +101,7 @@ pub(crate) enum Wanted {
     /// What a past is made of.
     Past {
         /// Which.
-        past: Arc<Past>,
+        past: Arc<AsOfDatabase>,
         /// The indexes of this table too.
         table: Option<TableId>,
     },
@@ -113,10 +114,10 @@ pub(crate) enum Wanted {
     },
 }
 
-impl fmt::Debug for Wanted {
+impl fmt::Debug for FaultTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wanted::Rows {
+            FaultTarget::Rows {
                 rows,
                 number,
                 slots,
@@ -128,13 +129,13 @@ impl fmt::Debug for Wanted {
                 }
                 _ => write!(f, "chunk {number} of table {}", rows.table),
             },
-            Wanted::Past { past, table: None } => write!(f, "the past at CSN {}", past.csn()),
-            Wanted::Past {
+            FaultTarget::Past { past, table: None } => write!(f, "the past at CSN {}", past.csn()),
+            FaultTarget::Past {
                 past,
                 table: Some(table),
             } => write!(f, "the indexes of table {table} at CSN {}", past.csn()),
-            Wanted::Room { bytes, .. } => write!(f, "memory for {bytes} bytes"),
-            Wanted::Leaf { index, low } => {
+            FaultTarget::Room { bytes, .. } => write!(f, "memory for {bytes} bytes"),
+            FaultTarget::Leaf { index, low } => {
                 write!(
                     f,
                     "the leaf of index {} from {} on",
@@ -180,8 +181,8 @@ impl Txn {
     }
 
     /// What it is about to wait for, with what it is likely to want next.
-    fn widen(&mut self, wanted: Arc<Wanted>) -> Arc<Wanted> {
-        let Wanted::Rows {
+    fn widen(&mut self, wanted: Arc<FaultTarget>) -> Arc<FaultTarget> {
+        let FaultTarget::Rows {
             rows,
             number,
             slots,
@@ -203,10 +204,10 @@ impl Txn {
         if !beside {
             return wanted;
         }
-        Arc::new(Wanted::Rows {
+        Arc::new(FaultTarget::Rows {
             rows: Arc::clone(rows),
             number: *number,
-            slots: Needs {
+            slots: SlotRequest {
                 needed: slots.needed,
                 beside: SlotSet::ALL,
             },
@@ -214,21 +215,23 @@ impl Txn {
     }
 }
 
-impl Wanted {
+impl FaultTarget {
     /// Which rows of a chunk; none, if it is no rows.
-    fn slots(&self) -> Needs {
+    fn slots(&self) -> SlotRequest {
         match self {
-            Wanted::Rows { slots, .. } => *slots,
-            Wanted::Leaf { .. } | Wanted::Past { .. } | Wanted::Room { .. } => Needs::NONE,
+            FaultTarget::Rows { slots, .. } => *slots,
+            FaultTarget::Leaf { .. } | FaultTarget::Past { .. } | FaultTarget::Room { .. } => {
+                SlotRequest::NONE
+            }
         }
     }
 
     fn key(&self) -> Key {
         match self {
-            Wanted::Rows { rows, number, .. } => Key::Chunk(Arc::as_ptr(rows).addr(), *number),
-            Wanted::Leaf { index, low } => Key::Leaf(Arc::as_ptr(index).addr(), low.clone()),
-            Wanted::Past { past, table } => Key::Past(Arc::as_ptr(past).addr(), *table),
-            Wanted::Room { .. } => Key::Room,
+            FaultTarget::Rows { rows, number, .. } => Key::Chunk(Arc::as_ptr(rows).addr(), *number),
+            FaultTarget::Leaf { index, low } => Key::Leaf(Arc::as_ptr(index).addr(), low.clone()),
+            FaultTarget::Past { past, table } => Key::Past(Arc::as_ptr(past).addr(), *table),
+            FaultTarget::Room { .. } => Key::Room,
         }
     }
 }
@@ -237,34 +240,34 @@ impl Wanted {
 pub(crate) trait Loader: Send + Sync {
     /// Returns when it is in memory, whoever brought it; of a chunk, the rows in `slots` that are needed, whatever `wanted` says, and those beside them if there is
     /// room. May block. Of one thing there is one load at a time.
-    fn load(&self, wanted: &Wanted, slots: &Needs) -> Result<(), FaultError>;
+    fn load(&self, wanted: &FaultTarget, slots: &SlotRequest) -> Result<(), FaultError>;
 
     /// Brings in the rest of a run, as far as there is room that nobody waits for. Before each chunk it asks `next` what is to become of it, and calls `done` behind each that was to be
     /// brought, whatever came of it.
-    fn load_run(&self, run: &Run, next: &dyn Fn(u64, &SlotSet) -> Next, done: &dyn Fn(u64));
+    fn load_run(&self, run: &Prefetch, next: &dyn Fn(u64, &SlotSet) -> Next, done: &dyn Fn(u64));
 }
 
 /// What is to become of the next chunk of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// It is to be brought in.
-    Bring,
+    Load,
     /// Nobody wants it any more, or somebody else brings it.
-    Pass,
+    Skip,
     /// It, and all behind it, is left for later.
-    Leave,
+    Defer,
 }
 
 /// One load, and who waits for it.
 struct Fault {
-    wanted: Arc<Wanted>,
+    wanted: Arc<FaultTarget>,
     waiting: Mutex<Waiting>,
 }
 
 #[derive(Default)]
 struct Waiting {
     /// Of a chunk: the rows that anybody who has come asks for.
-    slots: Needs,
+    slots: SlotRequest,
     outcome: Option<Result<(), FaultError>>,
     /// By ticket.
     wakers: Vec<(u64, Waker)>,
@@ -291,7 +294,7 @@ struct State {
     /// Those that no thread has taken, oldest first.
     queue: VecDeque<Arc<Fault>>,
     /// Runs that no thread is at.
-    ahead: VecDeque<Arc<Run>>,
+    ahead: VecDeque<Arc<Prefetch>>,
     /// How many threads are at one.
     at_runs: usize,
     threads: Vec<JoinHandle>,
@@ -305,7 +308,7 @@ struct Shared {
     state: Mutex<State>,
     more: Condvar,
     /// All runs that somebody has.
-    runs: Mutex<Vec<Weak<Run>>>,
+    runs: Mutex<Vec<Weak<Prefetch>>>,
     /// One load at a time where there are no threads.
     alone: Mutex<()>,
 }
@@ -354,25 +357,25 @@ impl Shared {
 
 impl Shared {
     /// Brings in a run, until somebody waits for something else.
-    fn bring_run(&self, run: &Run) {
+    fn bring_run(&self, run: &Prefetch) {
         let key = |number| Key::Chunk(Arc::as_ptr(&run.rows).addr(), number);
         let next = |number, slots: &SlotSet| {
             let mut state = self.state.lock();
             if state.closing || state.queue.len() > state.idle {
-                return Next::Leave;
+                return Next::Defer;
             }
             if state.faults.contains_key(&key(number)) {
                 run.skip();
-                return Next::Pass;
+                return Next::Skip;
             }
             if !run.begin() {
-                return Next::Pass;
+                return Next::Skip;
             }
             // Who comes to it meanwhile waits for this load, and asks for himself if it was in vain.
-            let wanted = Wanted::Rows {
+            let wanted = FaultTarget::Rows {
                 rows: Arc::clone(&run.rows),
                 number,
-                slots: Needs {
+                slots: SlotRequest {
                     needed: SlotSet::NONE,
                     beside: *slots,
                 },
@@ -382,7 +385,7 @@ impl Shared {
                 waiting: Mutex::default(),
             };
             state.faults.insert(key(number), Arc::new(fault));
-            Next::Bring
+            Next::Load
         };
         let done = |number| {
             let fault = self.state.lock().faults.remove(&key(number));
@@ -417,7 +420,7 @@ impl Faults {
     }
 
     /// Loads on the calling thread.
-    pub(crate) fn load_here(&self, wanted: &Wanted) -> Result<(), FaultError> {
+    pub(crate) fn load_here(&self, wanted: &FaultTarget) -> Result<(), FaultError> {
         let _one_at_a_time = self.shared.alone.lock();
         self.shared.loader.load(wanted, &wanted.slots())
     }
@@ -445,7 +448,7 @@ impl Faults {
     }
 
     /// Asks for chunks that somebody is about to come to.
-    pub(crate) fn ask_ahead(&self, run: &Arc<Run>) {
+    pub(crate) fn request_read_ahead(&self, run: &Arc<Prefetch>) {
         let mut dead = VecDeque::new();
         let mut state = self.shared.state.lock();
         if !self.has_thread(&mut state) {
@@ -453,7 +456,7 @@ impl Faults {
         }
         if state.ahead.len() >= RUNS_MAX {
             // Those of walks that ended while nobody had time for them. What they hold is not dropped under the lock.
-            let is_dead = |run: &Arc<Run>| run.rest().is_empty();
+            let is_dead = |run: &Arc<Prefetch>| run.rest().is_empty();
             (dead, state.ahead) = state.ahead.drain(..).partition(is_dead);
             if state.ahead.len() >= RUNS_MAX {
                 run.stop();
@@ -473,28 +476,28 @@ impl Faults {
 
     /// Is no thread at a run, and none waits for one?
     #[cfg(test)]
-    pub(crate) fn is_through_with_runs(&self) -> bool {
+    pub(crate) fn has_no_runs(&self) -> bool {
         let state = self.shared.state.lock();
         state.ahead.is_empty() && state.at_runs == 0
     }
 
     /// Memory is wanted: nothing that was read ahead is held any more. False: there was nothing.
-    pub(crate) fn let_go_of_ahead(&self) -> bool {
+    pub(crate) fn release_read_ahead(&self) -> bool {
         let runs = std::mem::take(&mut *self.shared.runs.lock());
         let runs: Vec<_> = runs.iter().filter_map(Weak::upgrade).collect();
-        runs.iter().for_each(|run| run.let_go());
+        runs.iter().for_each(|run| run.release());
         !runs.is_empty()
     }
 
     /// Asks for something, on behalf of who is woken by `waker`.
-    fn ask(&self, wanted: &Arc<Wanted>, waker: &Waker) -> RoomRequest {
+    fn ask(&self, wanted: &Arc<FaultTarget>, waker: &Waker) -> FaultPoll {
         if self.threads_max == 0 {
-            return RoomRequest::Done(self.load_here(wanted));
+            return FaultPoll::Done(self.load_here(wanted));
         }
         let mut state = self.shared.state.lock();
         if !self.has_thread(&mut state) {
             drop(state);
-            return RoomRequest::Done(self.load_here(wanted));
+            return FaultPoll::Done(self.load_here(wanted));
         }
         let key = wanted.key();
         let fault = match state.faults.get(&key) {
@@ -517,12 +520,12 @@ impl Faults {
         waiting.wakers.push((ticket, waker.clone()));
         waiting.slots = waiting.slots.union(&wanted.slots());
         drop(waiting);
-        if let Wanted::Rows { rows, number, .. } = &**wanted
+        if let FaultTarget::Rows { rows, number, .. } = &**wanted
             && let Some(chunk) = rows.chunk(*number)
         {
             chunk.wait_for(&wanted.slots().needed);
         }
-        RoomRequest::Waits(Ticket { fault, ticket })
+        FaultPoll::Waiting(Ticket { fault, ticket })
     }
 }
 
@@ -548,9 +551,9 @@ impl Drop for Faults {
     }
 }
 
-enum RoomRequest {
+enum FaultPoll {
     Done(Result<(), FaultError>),
-    Waits(Ticket),
+    Waiting(Ticket),
 }
 
 /// A place among those who wait for a fault.
@@ -576,7 +579,7 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         // Shells stay: it is the one that was waited for.
-        if let Wanted::Rows { rows, number, .. } = &*self.fault.wanted
+        if let FaultTarget::Rows { rows, number, .. } = &*self.fault.wanted
             && let Some(chunk) = rows.chunk(*number)
         {
             chunk.came_back();
@@ -586,21 +589,25 @@ impl Drop for Ticket {
     }
 }
 
-/// Future of [`Absent::wait`](crate::Absent::wait).
+/// Future of [`PageFault::wait`](crate::PageFault::wait).
 #[must_use = "a wait does nothing unless polled"]
 pub struct FaultWait<'t> {
-    wanted: Arc<Wanted>,
+    wanted: Arc<FaultTarget>,
     /// Not to be used while it waits.
     txn: &'t mut Txn,
     ticket: Option<Ticket>,
     /// The place among those who wait for memory.
-    room: Option<Arc<Want>>,
+    room: Option<Arc<MemoryRequest>>,
     /// Who waits goes on if it cannot be had.
     is_optional: bool,
 }
 
 impl<'t> FaultWait<'t> {
-    pub(crate) fn new(wanted: Arc<Wanted>, is_optional: bool, txn: &'t mut Txn) -> FaultWait<'t> {
+    pub(crate) fn new(
+        wanted: Arc<FaultTarget>,
+        is_optional: bool,
+        txn: &'t mut Txn,
+    ) -> FaultWait<'t> {
         FaultWait {
             wanted: txn.widen(wanted),
             txn,
@@ -616,12 +623,12 @@ impl Future for FaultWait<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        if let Wanted::Room {
+        if let FaultTarget::Room {
             bytes,
             from_reserve,
         } = *this.wanted
         {
-            let room = &this.txn.engine().room;
+            let room = &this.txn.engine().memory_queue;
             let held = this.txn.held_bytes.get();
             if this.room.is_none() && this.txn.grants.get() > GRANTS_MAX && room.is_used_up_by(held)
             {
@@ -629,7 +636,7 @@ impl Future for FaultWait<'_> {
             }
             let want = this
                 .room
-                .get_or_insert_with(|| room.want_beside(bytes, from_reserve, held));
+                .get_or_insert_with(|| room.request_beside(bytes, from_reserve, held));
             return match want.poll(cx.waker()) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(Ok(granted)) => {
@@ -645,15 +652,15 @@ impl Future for FaultWait<'_> {
             return Poll::Ready(this.txn.unless_optional(this.is_optional, outcome));
         }
         let engine = this.txn.engine();
-        if engine.room.is_used_up_by(this.txn.held_bytes.get()) {
+        if engine.memory_queue.is_used_up_by(this.txn.held_bytes.get()) {
             let refused = Err(engine.memory().exhausted().into());
             return Poll::Ready(this.txn.unless_optional(this.is_optional, refused));
         }
         match engine.faults.ask(&this.wanted, cx.waker()) {
-            RoomRequest::Done(outcome) => {
+            FaultPoll::Done(outcome) => {
                 Poll::Ready(this.txn.unless_optional(this.is_optional, outcome))
             }
-            RoomRequest::Waits(ticket) => {
+            FaultPoll::Waiting(ticket) => {
                 this.ticket = Some(ticket);
                 Poll::Pending
             }

@@ -16,12 +16,12 @@ use std::sync::atomic::Ordering;
 use logstead_types::{Csn, Rid, TableId};
 use smallvec::{SmallVec, smallvec};
 
-use crate::snapshots::Bounds;
+use crate::snapshots::VisibilityBounds;
 use crate::stats::add;
 use crate::table::Table;
 use crate::txn::precommit::Buffers;
 use crate::txn::write::{RowChange, drop_entries};
-use crate::version::{Guard, Kind, Prune, Stamp, VersionRef};
+use crate::version::{Guard, PruneLock, Stamp, VersionKind, VersionRef};
 use crate::worker::WorkerInner;
 
 /// A transaction's writes, to be cleaned up after.
@@ -102,7 +102,7 @@ impl Garbage {
         buffers
             .writes
             .retain(|w| matches!(w.what, RowChange::Update | RowChange::Delete));
-        buffers.let_go_of_excess();
+        buffers.shrink_buffers();
         if buffers.writes.is_empty() {
             worker.give_buffers(buffers);
         } else {
@@ -182,7 +182,11 @@ impl Garbage {
     }
 
     /// The next row that was written.
-    fn next_written(&mut self, bounds: &Bounds, worker: &WorkerInner) -> Option<(Arc<Table>, Rid)> {
+    fn next_written(
+        &mut self,
+        bounds: &VisibilityBounds,
+        worker: &WorkerInner,
+    ) -> Option<(Arc<Table>, Rid)> {
         loop {
             let batch = self.batches.front_mut().filter(|b| bounds.ripe(b.csn))?;
             if let Some(write) = batch.buffers.writes.get(batch.done) {
@@ -209,7 +213,7 @@ impl Garbage {
     }
 
     /// Rows whose snapshot is gone are looked at again.
-    fn release(&mut self, bounds: &Bounds) {
+    fn release(&mut self, bounds: &VisibilityBounds) {
         let released = &mut self.released;
         self.held.retain(|single, tables| {
             let holds = bounds.holds(*single);
@@ -238,7 +242,7 @@ pub(crate) fn collect(worker: &WorkerInner, budget: usize) -> bool {
     more
 }
 
-fn collect_rows(worker: &WorkerInner, bounds: &Bounds, budget: usize) -> bool {
+fn collect_rows(worker: &WorkerInner, bounds: &VisibilityBounds, budget: usize) -> bool {
     worker.garbage.borrow_mut().release(bounds);
     for turn in 0..budget {
         // By turns, so that neither waits for the other, however much of it there is.
@@ -290,9 +294,9 @@ type KeptBy = SmallVec<[u64; 4]>;
 /// Unlinks what the bounds allow below the newest version. Tells whether some index key may be gone with it, and which
 /// single snapshots kept something.
 fn prune_chain<'g>(
-    mut prune: Prune<'_>,
+    mut prune: PruneLock<'_>,
     slot: usize,
-    bounds: &Bounds,
+    bounds: &VisibilityBounds,
     guard: &'g Guard,
     dropped: &mut Dropped<'g>,
 ) -> (bool, KeptBy) {
@@ -304,12 +308,12 @@ fn prune_chain<'g>(
         // Below a tombstone nothing keeps a key: entries go with the versions.
         keys_changed |= matches!(
             version.kind(),
-            Kind::Tombstone | Kind::Row { keys_changed: true }
+            VersionKind::Tombstone | VersionKind::Row { keys_changed: true }
         );
         let Some(csn) = csn_of(version) else {
             return false;
         };
-        if version.kind() == Kind::LockOnly {
+        if version.kind() == VersionKind::LockOnly {
             if may_go {
                 dropped.push(version);
             }
@@ -375,7 +379,7 @@ fn drop_all(
 /// Cleans up one row. Tells what single snapshots kept something.
 fn collect_row(
     worker: &WorkerInner,
-    bounds: &Bounds,
+    bounds: &VisibilityBounds,
     table: &Table,
     rid: Rid,
     is_again: bool,
@@ -389,7 +393,7 @@ fn collect_row(
         return KeptBy::new();
     };
     let mut buried_after = None;
-    if head.kind() == Kind::Tombstone
+    if head.kind() == VersionKind::Tombstone
         && let Some(csn) = csn_of(head)
     {
         match bounds.gone(csn) {

@@ -16,7 +16,7 @@
 //! - What rows, indexes and buffers take stays within one budget; beyond it writes fail, and reads, deletes, rollback
 //!   and collection go on (see [`Memory`]).
 //! - No operation blocks: where another transaction is in the way, the caller gets a [`Blocker`] to await, and where
-//!   something is not in memory an [`Absent`].
+//!   something is not in memory a [`PageFault`].
 //!
 //! It knows no SQL, types or names: rows are columns of bytes, indexes get their keys from a [`KeyExtractor`]. It knows
 //! no runtime: whoever waits is a [`std::task::Waker`].
@@ -117,28 +117,28 @@
 //! ```
 //!
 //! A transaction that wants a row that another one holds gets [`WriteError::Blocked`]: it awaits the [`Blocker`], looks
-//! at the row again, and writes again. One that needs what is not in memory gets [`Absent`], a read too: it awaits that
-//! and begins the operation again; without a memory limit it never does. `examples/embedded.rs` shows that, several
-//! tasks on several workers, and a log on a disk that is opened again.
+//! at the row again, and writes again. One that needs what is not in memory gets [`PageFault`], a read too: it awaits
+//! that and begins the operation again; without a memory limit it never does. `examples/embedded.rs` shows that,
+//! several tasks on several workers, and a log on a disk that is opened again.
 #![deny(unsafe_code)]
 
-mod absent;
-mod ahead;
+mod as_of;
 mod build;
 mod checkpoint;
+mod chunk_tail;
 pub mod delta;
 mod engine;
 mod error;
 mod evict;
 mod executor;
-mod exported;
+mod exported_snapshot;
 mod fault;
 mod garbage;
 mod index;
 mod load;
 mod memory;
-mod past;
-mod pending;
+mod page_fault;
+mod read_ahead;
 mod replay;
 mod replica;
 pub mod row;
@@ -147,13 +147,13 @@ mod rows;
 mod serializable;
 mod snapshot_pins;
 mod snapshots;
-mod state;
 mod stats;
 mod table;
 mod table_lock;
 mod tree;
 mod txn;
 mod txn_id;
+mod txn_state;
 mod verify;
 #[allow(
     unsafe_code,
@@ -164,16 +164,16 @@ mod wait;
 mod worker;
 mod xid;
 
-pub use absent::{Absent, FaultError, Present};
+pub use as_of::AsOfDatabase;
 pub use checkpoint::{
     Checkpoint, CheckpointError, CheckpointListener, CheckpointReport, CheckpointStats,
-    CheckpointTook, Checkpointer, RestorePoint, RestorePointError, RestoredIndex,
+    CheckpointTimings, Checkpointer, RestorePoint, RestorePointError, RestoredIndex,
 };
 pub use engine::{Engine, EngineOptions};
 pub use error::{CommitError, OpenError, ReplayError, ReplicaError, WriteError};
 pub use evict::{EvictionStats, Evictor};
-pub use executor::{Executor, Idle, yield_now};
-pub use exported::ExportedSnapshot;
+pub use executor::{Executor, IdleAction, yield_now};
+pub use exported_snapshot::ExportedSnapshot;
 pub use fault::FaultWait;
 pub use index::{Index, IndexCursor, KeyExtractor, KeyKind};
 pub use load::{ChunkCounts, Warmup};
@@ -182,8 +182,9 @@ pub use logstead_checkpoint::RecoveryTarget;
 pub use logstead_checkpoint::Retention;
 pub use logstead_commit::adapt::TunedSetting;
 pub use logstead_commit::{
-    AckTiming, Acknowledged, Adapt, Adaptive, CommitOptions, CommitPath, CommitWait, ForceCommit,
-    LaneStats, Latencies, LogFailed, Moment, Phase, ProtocolKind, QueueKind, Tracking, WaitCounts,
+    AckTiming, Acknowledged, AdaptiveSettings, AdaptiveStatus, CommitOptions, CommitPath,
+    CommitStage, CommitWait, ForceCommit, LaneStats, Latencies, LogFailed, Phase, ProtocolKind,
+    QueueKind, Tracking, WaitCounts,
 };
 pub use logstead_env::Env;
 pub use logstead_home::{
@@ -192,12 +193,12 @@ pub use logstead_home::{
 };
 pub use logstead_types::{Csn, IndexId, Rid, TableId, WorkerId};
 pub use logstead_wal::lease::{Lease, LeaseEvent, LeaseLost, LeaseOptions};
-pub use logstead_wal::manifest::Holder as LeaseHolder;
+pub use logstead_wal::manifest::LeaseHolder;
 pub use logstead_wal::{FlushMode, FlushOutcome};
 pub use memory::{ALLOWANCE_BYTES_MAX, Charge, Memory, OutOfMemory, footprint};
-pub use past::Past;
+pub use page_fault::{ExpectPresent, FaultError, PageFault};
 pub use replay::RecoveryReport;
-pub use replica::{Batch, Replica};
+pub use replica::{Replica, ReplicaBatch};
 pub use row::{RowBuilder, RowError, RowRef};
 pub use row_lock::RowLock;
 pub use serializable::SafeSnapshot;
@@ -205,12 +206,12 @@ pub use stats::Stats;
 pub use table::{RowLockCounts, TEMPORARY_AT_REPLICAS, Table};
 pub use table_lock::{HeldLocks, TableLock};
 pub use tree::TreeReport;
-pub use txn::precommit::{Receipt, TryCommitError};
+pub use txn::precommit::{CommitReceipt, TryCommitError};
 pub use txn::savepoint::SavepointId;
-pub use txn::{Isolation, Outcome, Row, ScanCursor, Txn, VersionId, View};
+pub use txn::{CursorSnapshot, Isolation, Outcome, Row, ScanCursor, Txn, VersionId};
 pub use txn_id::TxnId;
-pub use verify::{IndexReport, Scratch, StoredIndex, StoredRows, VerifyError};
+pub use verify::{IndexReport, ScratchFiles, StoredIndex, StoredRows, VerifyError};
 pub use version::Guard;
-pub use wait::{Blocker, LockWait, WaitError, Waiting};
+pub use wait::{Blocker, LockWait, LockWaitInfo, WaitError};
 pub use worker::Worker;
 pub use xid::{PAIRS_MAX, Xid, XidSnapshot, XidStatus};

@@ -5,13 +5,13 @@
 //! the objects are gone while they are read, because a newer one was published, they are read again from that.
 //!
 //! A chunk that the log behind the checkpoint has changed, and that nobody has read since the start, comes in with its
-//! tail over its pages ([`crate::pending`]): at least the rows that the tail has touched.
+//! tail over its pages ([`crate::chunk_tail`]): at least the rows that the tail has touched.
 //!
 //! Everything read was checked: checksums, keys and lengths by crate `checkpoint`, here that rows are rows and older
 //! than their checkpoint. What is damaged, or cannot be read, is told by object, offset and chunk, and not served;
 //! other chunks are, and so are rows of that chunk whose newest state is in a newer page. Slots of which only the
 //! damaged page, or an older one, could tell what they are count as rows that are absent, until they can be read
-//! ([`Rows::doubts`]). Of a chunk that cannot be read no insert gets a free row number until it has been read.
+//! ([`TableRows::doubts`]). Of a chunk that cannot be read no insert gets a free row number until it has been read.
 //!
 //! Memory: a load asks for room before it reads, for what it brings: what the chunk's absent rows took on average when
 //! they were evicted, or, if that was not in this life, a guess from its pages' compressed length. What it is granted
@@ -23,30 +23,30 @@
 //! one).
 
 mod chunk;
-mod places;
+mod row_locations;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use logstead_checkpoint::{Chain, PageKey, PageReader};
+use logstead_checkpoint::{PageChain, PageKey, PageReader};
 use logstead_env::JoinHandle;
 use logstead_home::LogHome;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::absent::FaultError;
-use crate::ahead::Run;
-use crate::checkpoint::{Follows, Newest, Pages, Stored};
+use crate::checkpoint::{NewestCheckpoint, PageLoader, ReplicaBase, StoredCheckpoint};
+use crate::chunk_tail::{ChunkTail, TailMismatch};
 use crate::delta;
 use crate::engine::Engine;
-use crate::evict::{AheadShare, InLoad, Room};
-use crate::fault::{Loader, Needs, Next, Wanted};
+use crate::evict::{LoadGuard, MemoryQueue, ReadAheadGrant};
+use crate::fault::{FaultTarget, Loader, Next, SlotRequest};
 use crate::memory::{Charge, Memory};
-use crate::pending::{Tail, Unfit};
-use crate::rows::{Contents, Rows};
+use crate::page_fault::FaultError;
+use crate::read_ahead::Prefetch;
+use crate::rows::{Contents, TableRows};
 use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, SlotSet};
-pub(crate) use chunk::{Filled, Unreadable, read_chunk};
-use places::Places;
+pub(crate) use chunk::{LoadedChunk, ReadError, read_chunk};
+use row_locations::RowLocationCache;
 
 /// Rows take so many times the bytes of their pages, as a guess.
 const UNPACKED: u64 = 3;
@@ -66,21 +66,21 @@ struct RoomRequest<'a, 'l> {
     /// These rows; all, if there is a tail.
     wanted: &'a SlotSet,
     /// What comes over its pages.
-    tail: Option<&'a Tail>,
+    tail: Option<&'a ChunkTail>,
     /// What they took when they were evicted.
     known: Option<u64>,
-    patience: Patience<'l>,
+    patience: WaitPolicy<'l>,
 }
 
 /// What who asks does where there is no room.
 #[derive(Clone, Copy)]
-enum Patience<'l> {
+enum WaitPolicy<'l> {
     /// He waits for some.
-    Waits,
+    Wait,
     /// He goes on with what is left, the reserve included.
-    Hurries,
-    /// He gives up: nobody waits for what he would bring ([`crate::ahead`]).
-    GivesUp(&'l AheadShare<'l>),
+    NoWait,
+    /// He gives up: nobody waits for what he would bring ([`crate::read_ahead`]).
+    GiveUp(&'l ReadAheadGrant<'l>),
 }
 
 /// What a load may take.
@@ -91,8 +91,8 @@ struct Allowed<'l> {
     /// It was refused and goes on, alone.
     alone: Option<MutexGuard<'l, ()>>,
     /// Nobody waits for it.
-    ahead: Option<&'l AheadShare<'l>>,
-    _in_load: InLoad,
+    ahead: Option<&'l ReadAheadGrant<'l>>,
+    _in_load: LoadGuard,
 }
 
 impl Allowed<'_> {
@@ -112,20 +112,20 @@ impl Allowed<'_> {
 /// Brings rows back.
 pub(crate) struct ChunkLoader {
     home: LogHome,
-    newest: Arc<Newest>,
-    room: Arc<Room>,
+    newest: Arc<NewestCheckpoint>,
+    room: Arc<MemoryQueue>,
     memory: &'static Memory,
     /// Held by a load that goes on without room.
     alone: Mutex<()>,
     /// Where the rows of large chunks lie.
-    places: Places,
+    places: RowLocationCache,
 }
 
 impl ChunkLoader {
     pub(crate) fn new(
         home: LogHome,
-        newest: Arc<Newest>,
-        room: Arc<Room>,
+        newest: Arc<NewestCheckpoint>,
+        room: Arc<MemoryQueue>,
         memory: &'static Memory,
     ) -> ChunkLoader {
         ChunkLoader {
@@ -134,7 +134,7 @@ impl ChunkLoader {
             room,
             memory,
             alone: Mutex::default(),
-            places: Places::new(memory),
+            places: RowLocationCache::new(memory),
         }
     }
 
@@ -146,41 +146,41 @@ impl ChunkLoader {
     /// Brings all rows of a chunk, those that are not there.
     pub(crate) fn load_chunk(
         &self,
-        rows: &Rows,
+        rows: &TableRows,
         number: u64,
         reader: &mut PageReader,
     ) -> Result<(), FaultError> {
-        let all = Needs::of(SlotSet::ALL);
-        self.load(rows, number, &all, Patience::Waits, reader)?;
+        let all = SlotRequest::of(SlotSet::ALL);
+        self.load(rows, number, &all, WaitPolicy::Wait, reader)?;
         Ok(())
     }
 
     /// Brings the rows of a chunk that its tail has touched, if it has one.
     pub(crate) fn load_tail(
         &self,
-        rows: &Rows,
+        rows: &TableRows,
         number: u64,
         reader: &mut PageReader,
     ) -> Result<(), FaultError> {
-        self.load(rows, number, &Needs::NONE, Patience::Waits, reader)?;
+        self.load(rows, number, &SlotRequest::NONE, WaitPolicy::Wait, reader)?;
         Ok(())
     }
 
     /// The same for who takes checkpoints, which others wait for who wait for room: so he does not.
     pub(crate) fn load_tail_for_checkpoint(
         &self,
-        rows: &Rows,
+        rows: &TableRows,
         number: u64,
         reader: &mut PageReader,
     ) -> Result<(), FaultError> {
-        self.load(rows, number, &Needs::NONE, Patience::Hurries, reader)?;
+        self.load(rows, number, &SlotRequest::NONE, WaitPolicy::NoWait, reader)?;
         Ok(())
     }
 
     /// Brings in the rest of a run, with as few requests as the places of its pages allow: see [`Loader::load_run`].
     fn load_run(
         &self,
-        run: &Run,
+        run: &Prefetch,
         next: &dyn Fn(u64, &SlotSet) -> Next,
         done: &dyn Fn(u64),
         reader: &mut PageReader,
@@ -190,9 +190,9 @@ impl ChunkLoader {
         let mut is_read = false;
         for (at, (number, slots)) in rest.iter().enumerate() {
             match next(*number, slots) {
-                Next::Bring => {}
-                Next::Pass => continue,
-                Next::Leave => break,
+                Next::Load => {}
+                Next::Skip => continue,
+                Next::Defer => break,
             }
             // Not before one is to be brought: nothing may be wanted any more, and who leaves the run at once would
             // have it read again.
@@ -201,12 +201,12 @@ impl ChunkLoader {
             {
                 self.read_ahead(rows, chunks, reader);
             }
-            let needs = Needs {
+            let needs = SlotRequest {
                 needed: SlotSet::NONE,
                 beside: *slots,
             };
-            let share = AheadShare::new(&self.room);
-            match self.load(rows, *number, &needs, Patience::GivesUp(&share), reader) {
+            let share = ReadAheadGrant::new(&self.room);
+            match self.load(rows, *number, &needs, WaitPolicy::GiveUp(&share), reader) {
                 Ok(bytes) => run.has_brought(*number, bytes, &share),
                 Err(FaultError::OutOfMemory(_) | FaultError::Closing) => run.stop(),
                 // Who comes to it is told.
@@ -214,12 +214,12 @@ impl ChunkLoader {
             }
             done(*number);
         }
-        reader.forget_ahead();
+        reader.discard_read_ahead();
     }
 
     /// Has the reader read the pages of several chunks at once, as far as they lie together. What cannot be read is
     /// read again by who needs it.
-    fn read_ahead(&self, rows: &Rows, chunks: &[(u64, SlotSet)], reader: &mut PageReader) {
+    fn read_ahead(&self, rows: &TableRows, chunks: &[(u64, SlotSet)], reader: &mut PageReader) {
         let directory = self.newest.of(rows).directory;
         let mut pages = Vec::new();
         for (number, _) in chunks {
@@ -238,15 +238,15 @@ impl ChunkLoader {
     /// Those beside what is needed only if they are a small part of the memory. Tells how much they take.
     fn load(
         &self,
-        rows: &Rows,
+        rows: &TableRows,
         number: u64,
-        needs: &Needs,
-        patience: Patience<'_>,
+        needs: &SlotRequest,
+        patience: WaitPolicy<'_>,
         reader: &mut PageReader,
     ) -> Result<u64, FaultError> {
         let loaded = self.load_rows(rows, number, needs, patience, reader);
         if let Err(FaultError::Damaged(_) | FaultError::Unreachable(_)) = &loaded {
-            rows.put_aside(number);
+            rows.quarantine(number);
         }
         loaded
     }
@@ -254,10 +254,10 @@ impl ChunkLoader {
     /// See [`ChunkLoader::load`].
     fn load_rows(
         &self,
-        rows: &Rows,
+        rows: &TableRows,
         number: u64,
-        needs: &Needs,
-        patience: Patience<'_>,
+        needs: &SlotRequest,
+        patience: WaitPolicy<'_>,
         reader: &mut PageReader,
     ) -> Result<u64, FaultError> {
         let Some(chunk) = rows.chunk(number) else {
@@ -393,7 +393,7 @@ impl ChunkLoader {
                     rows.doubts.settle(number, &doubtful);
                     bytes += taken;
                     self.room.count_loaded(brought.len());
-                    self.room.kick_if_scarce();
+                    self.room.wake_if_scarce();
                     wanted = wanted.minus(&brought);
                     if is_whole {
                         rows.take_back(number);
@@ -416,7 +416,7 @@ impl ChunkLoader {
     /// blocks until it is through, and reads nothing meanwhile. `looks`: how often was looked before, and afterwards.
     fn wait_until_written(
         &self,
-        rows: &Rows,
+        rows: &TableRows,
         number: u64,
         chunk: &Chunk,
         mut looks: u32,
@@ -439,12 +439,12 @@ impl ChunkLoader {
     /// Reads rows of a chunk, of which is known how much they take, or not.
     fn read<'l>(
         &'l self,
-        stored: &Stored,
-        rows: &Rows,
+        stored: &StoredCheckpoint,
+        rows: &TableRows,
         number: u64,
         asked: &RoomRequest<'_, 'l>,
         reader: &mut PageReader,
-    ) -> Result<(Filled, Allowed<'l>), FaultError> {
+    ) -> Result<(LoadedChunk, Allowed<'l>), FaultError> {
         let RoomRequest {
             wanted,
             tail,
@@ -456,9 +456,9 @@ impl ChunkLoader {
             chunk: number,
         };
         let chain = stored.directory.get(&key)?;
-        let kept = tail.map_or(0, Tail::len_bytes);
+        let kept = tail.map_or(0, ChunkTail::len_bytes);
         let share = |of: u64| (of * wanted.len() as u64).div_ceil(CHUNK_SLOTS as u64);
-        let packed = share(chain.as_ref().map_or(0, Chain::len_bytes)) + kept;
+        let packed = share(chain.as_ref().map_or(0, PageChain::len_bytes)) + kept;
         let (mut bytes, least) = match known {
             Some(bytes) => (bytes, bytes),
             None => {
@@ -516,20 +516,20 @@ impl ChunkLoader {
         &'l self,
         bytes: u64,
         least: u64,
-        patience: Patience<'l>,
+        patience: WaitPolicy<'l>,
     ) -> Result<Allowed<'l>, FaultError> {
         let (room, ahead) = match patience {
-            Patience::GivesUp(share) => (share.take(bytes), Some(share)),
-            Patience::Waits | Patience::Hurries => (self.room.take(bytes, false), None),
+            WaitPolicy::GiveUp(share) => (share.take(bytes), Some(share)),
+            WaitPolicy::Wait | WaitPolicy::NoWait => (self.room.take(bytes, false), None),
         };
         let granted = match (room, patience) {
             (Some(charge), _) => Ok(charge),
-            (None, Patience::GivesUp(_)) => return Err(self.memory.exhausted().into()),
-            (None, Patience::Waits) if !self.room.is_hopeless() => {
+            (None, WaitPolicy::GiveUp(_)) => return Err(self.memory.exhausted().into()),
+            (None, WaitPolicy::Wait) if !self.room.is_hopeless() => {
                 self.room
-                    .want_here(bytes.min(self.room.limit(false)), false, 0)
+                    .request_blocking(bytes.min(self.room.limit(false)), false, 0)
             }
-            (None, Patience::Waits | Patience::Hurries) => Err(self.memory.exhausted()),
+            (None, WaitPolicy::Wait | WaitPolicy::NoWait) => Err(self.memory.exhausted()),
         };
         let (charge, alone) = match granted {
             Ok(charge) => (charge, None),
@@ -554,10 +554,10 @@ impl ChunkLoader {
     }
 }
 
-pub(crate) fn unreadable(why: Unreadable, key: &PageKey, chain: Option<&Chain>) -> FaultError {
+pub(crate) fn unreadable(why: ReadError, key: &PageKey, chain: Option<&PageChain>) -> FaultError {
     match why {
-        Unreadable::Page(error) => error.into(),
-        Unreadable::Row(slot, why) => {
+        ReadError::Page(error) => error.into(),
+        ReadError::Row(slot, why) => {
             let place = chain.map(|chain| {
                 let at = chain.base();
                 format!("object {}, offset {}", at.object, at.offset)
@@ -570,8 +570,8 @@ pub(crate) fn unreadable(why: Unreadable, key: &PageKey, chain: Option<&Chain>) 
     }
 }
 
-pub(crate) fn unfit(why: &Unfit, key: &PageKey, chain: Option<&Chain>) -> FaultError {
-    let at = chain.map(Chain::base);
+pub(crate) fn unfit(why: &TailMismatch, key: &PageKey, chain: Option<&PageChain>) -> FaultError {
+    let at = chain.map(PageChain::base);
     let place = at.map(|at| format!("object {}, offset {}", at.object, at.offset));
     FaultError::Damaged(format!(
         "the log's entry with CSN {} does not fit row {} of {key} ({}): {}",
@@ -583,24 +583,24 @@ pub(crate) fn unfit(why: &Unfit, key: &PageKey, chain: Option<&Chain>) -> FaultE
 }
 
 /// Brings in whatever is absent.
-pub(crate) struct Loads {
+pub(crate) struct FaultLoader {
     pub(crate) chunks: Arc<ChunkLoader>,
-    pub(crate) pages: Arc<Pages>,
-    follows: Option<Arc<Follows>>,
+    pub(crate) pages: Arc<PageLoader>,
+    replica_base: Option<Arc<ReplicaBase>>,
     /// Readers that nobody uses just now: as many as loads have been under way at once.
     readers: Mutex<Vec<PageReader>>,
 }
 
-impl Loads {
+impl FaultLoader {
     pub(crate) fn new(
         chunks: Arc<ChunkLoader>,
-        pages: Arc<Pages>,
-        follows: Option<Arc<Follows>>,
-    ) -> Loads {
-        Loads {
+        pages: Arc<PageLoader>,
+        replica_base: Option<Arc<ReplicaBase>>,
+    ) -> FaultLoader {
+        FaultLoader {
             chunks,
             pages,
-            follows,
+            replica_base,
             readers: Mutex::default(),
         }
     }
@@ -610,24 +610,24 @@ impl Loads {
         let idle = self.readers.lock().pop();
         let mut reader = idle.unwrap_or_else(|| self.chunks.reader().of_single_pages());
         let read = read(&mut reader);
-        reader.let_go_of_excess();
+        reader.shrink_buffers();
         self.readers.lock().push(reader);
         read
     }
 }
 
-impl Loads {
-    fn load_any(&self, wanted: &Wanted, slots: &Needs) -> Result<(), FaultError> {
+impl FaultLoader {
+    fn load_any(&self, wanted: &FaultTarget, slots: &SlotRequest) -> Result<(), FaultError> {
         match wanted {
-            Wanted::Rows { rows, number, .. } => self.with_reader(|reader| {
+            FaultTarget::Rows { rows, number, .. } => self.with_reader(|reader| {
                 let mut load = |needs| {
                     let chunks = &self.chunks;
-                    chunks.load(rows, *number, needs, Patience::Waits, reader)
+                    chunks.load(rows, *number, needs, WaitPolicy::Wait, reader)
                 };
                 match load(slots) {
                     // How much they take may not be known: then without what nobody needs now.
                     Err(FaultError::OutOfMemory(_)) if slots.all() != slots.needed => {
-                        load(&Needs::of(slots.needed))?;
+                        load(&SlotRequest::of(slots.needed))?;
                     }
                     loaded => {
                         loaded?;
@@ -635,29 +635,29 @@ impl Loads {
                 }
                 Ok(())
             }),
-            Wanted::Leaf { index, low } => {
-                let waits = Patience::Waits;
+            FaultTarget::Leaf { index, low } => {
+                let waits = WaitPolicy::Wait;
                 let _room = self.chunks.allow(LEAF_BYTES, LEAF_BYTES, waits)?;
                 let table = index.rows.table;
                 self.with_reader(|reader| self.pages.load_leaf(table, index, low, reader))
             }
-            Wanted::Past { past, table } => past.load(*table),
+            FaultTarget::Past { past, table } => past.load(*table),
             // Who waits for room asks for it himself, and keeps it.
-            Wanted::Room { .. } => Ok(()),
+            FaultTarget::Room { .. } => Ok(()),
         }
     }
 }
 
-impl Loader for Loads {
-    fn load(&self, wanted: &Wanted, slots: &Needs) -> Result<(), FaultError> {
+impl Loader for FaultLoader {
+    fn load(&self, wanted: &FaultTarget, slots: &SlotRequest) -> Result<(), FaultError> {
         let loaded = self.load_any(wanted, slots);
-        match &self.follows {
-            Some(follows) => loaded.map_err(|error| follows.explain(error)),
+        match &self.replica_base {
+            Some(replica_base) => loaded.map_err(|error| replica_base.explain(error)),
             None => loaded,
         }
     }
 
-    fn load_run(&self, run: &Run, next: &dyn Fn(u64, &SlotSet) -> Next, done: &dyn Fn(u64)) {
+    fn load_run(&self, run: &Prefetch, next: &dyn Fn(u64, &SlotSet) -> Next, done: &dyn Fn(u64)) {
         self.with_reader(|reader| self.chunks.load_run(run, next, done, reader));
     }
 }
@@ -675,8 +675,8 @@ impl Engine {
     /// and `go_on` says so. Blocks: for threads of their own. What is damaged is left, and told to who needs it.
     pub fn bring_all(&self, go_on: impl Fn() -> bool) -> Result<(), FaultError> {
         let brought = self.bring_tables(go_on);
-        match &self.inner().follows {
-            Some(follows) => brought.map_err(|error| follows.explain(error)),
+        match &self.inner().replica_base {
+            Some(replica_base) => brought.map_err(|error| replica_base.explain(error)),
             None => brought,
         }
     }
@@ -684,8 +684,9 @@ impl Engine {
     fn bring_tables(&self, go_on: impl Fn() -> bool) -> Result<(), FaultError> {
         let inner = self.inner();
         // What a replica cannot read is probably gone, and it ends.
-        let is_left =
-            |error: &FaultError| inner.follows.is_none() && matches!(error, FaultError::Damaged(_));
+        let is_left = |error: &FaultError| {
+            inner.replica_base.is_none() && matches!(error, FaultError::Damaged(_))
+        };
         let mut tables = self.tables();
         tables.sort_unstable_by_key(|table| table.id());
         let mut reader = inner.chunks.reader();
@@ -707,7 +708,7 @@ impl Engine {
                 let go_on = || go_on() && !table.is_dropped() && has_plenty(self.memory());
                 let (pages, id) = (&inner.pages, table.id());
                 // What a replica has begun with is gone sooner or later, and nothing of it is ever evicted.
-                let brought = match inner.follows {
+                let brought = match inner.replica_base {
                     Some(_) => pages.load_all_leaves(id, &index, &mut reader, go_on),
                     None => pages.load_late_leaves(id, &index, &mut reader, go_on),
                 };

@@ -1,10 +1,10 @@
 //! Bringing tables back from the newest checkpoint and the log behind it.
 //!
 //! Of the checkpoint nothing is read but its record: the chunks that it has are there, and absent. Survivors of the log
-//! are dealt out by chunk to parts, in CSN order, each with a thread of its own ([`part`]) that keeps what concerns a
-//! chunk of the checkpoint for who brings that in ([`crate::pending`]): a row's records stay in CSN order behind its
-//! page, whatever the threads do. So a start takes time for the log behind the checkpoint, not for the data, nor for
-//! how many chunks the log has touched. Nobody else can reach a chunk until all records are
+//! are dealt out by chunk to parts, in CSN order, each with a thread of its own ([`partition`]) that keeps what
+//! concerns a chunk of the checkpoint for who brings that in ([`crate::chunk_tail`]): a row's records stay in CSN order
+//! behind its page, whatever the threads do. So a start takes time for the log behind the checkpoint, not for the data,
+//! nor for how many chunks the log has touched. Nobody else can reach a chunk until all records are
 //! applied, so a row has one version at any time, stamped with the CSN that wrote it; slots that end up empty are free.
 //! The other chunks come when somebody needs them ([`crate::fault`]), and in the background as long as there is room
 //! ([`Engine::bring_all`]).
@@ -15,7 +15,7 @@
 //! counted, so that the refusal can say how much they need. Nothing is written to a log that is refused.
 
 mod follow;
-mod part;
+mod partition;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
@@ -23,25 +23,25 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use logstead_checkpoint::{
-    CheckpointError, ChunkSize, Directory, Record as CheckpointRecord, Upgrade, UpgradeProgress,
+    CheckpointError, CheckpointRecord, CheckpointUpgrade, ChunkSize, Directory, UpgradeProgress,
 };
 use logstead_env::{Clock, Env, core_count, spawn_scoped};
 use logstead_home::{HomeError, LogHome};
 use logstead_types::{Csn, DatabaseId, Epoch, Rid, TableId};
-use logstead_wal::manifest::Checkpoint;
-use logstead_wal::recovery::{self, RecoveryError, Survivors};
-use logstead_wal::{Allowance, LaneConfig, Records};
+use logstead_wal::manifest::CheckpointRef;
+use logstead_wal::recovery::{self, RecoveryError, RedoHandler};
+use logstead_wal::{LaneConfig, LogAllocationLimit, RecordReader};
 
-use crate::checkpoint::{Base, Stored};
+use crate::checkpoint::{CheckpointBase, StoredCheckpoint};
 use crate::engine::{Engine, EngineOptions, OpenLog};
 use crate::error::{OpenError, ReplayError};
 use crate::memory::Account;
 use crate::rows::absent_bytes;
 use crate::version::{CHUNK_SLOTS, Guard};
-use part::{Beyond, Part, Shared};
+use partition::{MemoryShortfall, ReplayPartition, ReplayShared};
 
 pub(crate) use follow::open_beside;
-pub use logstead_wal::recovery::Report as RecoveryReport;
+pub use logstead_wal::recovery::RecoveryReport;
 
 /// Bytes of records given to a thread at once.
 const BATCH_BYTES: usize = 128 << 10;
@@ -78,7 +78,7 @@ impl Batch {
     }
 
     /// Applies all of it, or up to a failure here or elsewhere.
-    fn apply(&self, part: &mut Part<'_>, shared: &Shared) {
+    fn apply(&self, part: &mut ReplayPartition<'_>, shared: &ReplayShared) {
         let mut start = 0;
         for &(csn, end) in &self.ends {
             if shared.failed().is_some_and(|failed| failed <= csn) {
@@ -97,18 +97,18 @@ struct Thread<'scope> {
     to: SyncSender<Batch>,
     /// Batches that were applied, to be filled again.
     empty: Receiver<Batch>,
-    handle: ScopedJoinHandle<'scope, Beyond>,
+    handle: ScopedJoinHandle<'scope, MemoryShortfall>,
 }
 
 impl<'scope> Thread<'scope> {
     fn spawn<'s: 'scope>(
         scope: &'scope Scope<'scope, '_>,
-        shared: &'s Shared,
+        shared: &'s ReplayShared,
         number: usize,
     ) -> std::io::Result<Thread<'scope>> {
         let (to, from) = sync_channel(BATCHES_QUEUED);
         let (done, empty) = channel();
-        let body = move || run(Part::new(shared), shared, &from, &done);
+        let body = move || run(ReplayPartition::new(shared), shared, &from, &done);
         let handle = spawn_scoped(scope, &format!("replay-{number}"), body)?;
         Ok(Thread { to, empty, handle })
     }
@@ -116,11 +116,11 @@ impl<'scope> Thread<'scope> {
 
 /// A thread's life. After a failure it goes on taking batches, so that nobody waits for it.
 fn run(
-    mut part: Part<'_>,
-    shared: &Shared,
+    mut part: ReplayPartition<'_>,
+    shared: &ReplayShared,
     from: &Receiver<Batch>,
     done: &Sender<Batch>,
-) -> Beyond {
+) -> MemoryShortfall {
     for mut batch in from {
         batch.apply(&mut part, shared);
         batch.clear();
@@ -133,7 +133,7 @@ fn run(
 /// Deals records out.
 struct Replay<'scope, 'e, 's> {
     scope: &'scope Scope<'scope, 'e>,
-    shared: &'s Shared,
+    shared: &'s ReplayShared,
     clock: &'s dyn Clock,
     /// How many parts there are.
     parts: usize,
@@ -142,8 +142,8 @@ struct Replay<'scope, 'e, 's> {
     /// Started when there is enough to do; empty before.
     threads: Vec<Thread<'scope>>,
     /// What is applied in this thread: all of it, if there is one part or little to do.
-    here: Part<'s>,
-    beyond: Beyond,
+    here: ReplayPartition<'s>,
+    beyond: MemoryShortfall,
     waited: Duration,
     home: &'s LogHome,
     /// Of a checkpoint that was made anew.
@@ -194,7 +194,7 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
     fn load(
         &mut self,
         database: DatabaseId,
-        at: &Checkpoint,
+        at: &CheckpointRef,
     ) -> Result<CheckpointRecord, RecoveryError> {
         let csn = at.csn;
         let unreadable = |source| {
@@ -222,7 +222,7 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
             // Touched or not: that is known from here on.
             table.rows.tails.add_touched([]);
         }
-        self.shared.set_loaded(Stored {
+        self.shared.set_loaded(StoredCheckpoint {
             csn,
             directory,
             publication: 0,
@@ -232,7 +232,7 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
 
     /// Nobody can go back once a checkpoint is made anew: refused, unless the budget has room for what there is of each
     /// chunk, also of one that is not in memory, and as much again for rows.
-    fn has_room_for(&self, upgrade: &Upgrade) -> Result<(), RecoveryError> {
+    fn has_room_for(&self, upgrade: &CheckpointUpgrade) -> Result<(), RecoveryError> {
         let tables = &upgrade.record().tables;
         let needed: u64 = tables.iter().map(|info| absent_bytes(info.rid_end)).sum();
         let needed = needed.saturating_mul(2);
@@ -277,14 +277,14 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
     }
 }
 
-impl<'scope, 's: 'scope> Survivors for Replay<'scope, '_, 's> {
+impl<'scope, 's: 'scope> RedoHandler for Replay<'scope, '_, 's> {
     fn upgrade(
         &mut self,
         database: DatabaseId,
         epoch: Epoch,
-        at: &Checkpoint,
+        at: &CheckpointRef,
         is_ours: &mut dyn FnMut() -> Result<(), HomeError>,
-    ) -> Result<Option<Checkpoint>, RecoveryError> {
+    ) -> Result<Option<CheckpointRef>, RecoveryError> {
         let csn = at.csn;
         let home = self.home;
         let failed = |source| match source {
@@ -294,7 +294,7 @@ impl<'scope, 's: 'scope> Survivors for Replay<'scope, '_, 's> {
             CheckpointError::Home(error @ HomeError::Fenced(_)) => RecoveryError::Home(error),
             source => RecoveryError::Refused(ReplayError::Page { csn, source }.into()),
         };
-        let Some(upgrade) = Upgrade::of(home, database, at).map_err(failed)? else {
+        let Some(upgrade) = CheckpointUpgrade::of(home, database, at).map_err(failed)? else {
             return Ok(None);
         };
         self.has_room_for(&upgrade)?;
@@ -324,13 +324,17 @@ impl<'scope, 's: 'scope> Survivors for Replay<'scope, '_, 's> {
         Ok(Some(upgraded.checkpoint))
     }
 
-    fn checkpoint(&mut self, database: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
+    fn checkpoint(
+        &mut self,
+        database: DatabaseId,
+        at: &CheckpointRef,
+    ) -> Result<(), RecoveryError> {
         self.load(database, at)?;
         Ok(())
     }
 
     fn take(&mut self, csn: Csn, bytes: &[u8]) -> Result<(), RecoveryError> {
-        let mut records = Records::new(bytes);
+        let mut records = RecordReader::new(bytes);
         let mut start = 0;
         while let Some(record) = records.next() {
             let record = record.map_err(|source| RecoveryError::Apply {
@@ -386,7 +390,7 @@ pub(crate) fn open(
     let mut lane = LaneConfig {
         buffer_size_bytes: options.commit.lane_buffer_bytes,
         blocks_in_flight_max: Some(options.commit.blocks_in_flight_max),
-        allowance: Some(Arc::new(Allowance::new(
+        allocation_limit: Some(Arc::new(LogAllocationLimit::new(
             options.commit.log_allocation_limit_bytes,
         ))),
     };
@@ -414,7 +418,7 @@ pub(crate) fn open(
             options.memory_bytes
         )));
     }
-    let log = recovery::Options {
+    let log = recovery::RecoveryOptions {
         lanes: u16::try_from(lanes).map_err(|_| OpenError::Options("too many lanes".into()))?,
         lane,
         accept_data_loss: options.accept_data_loss,
@@ -425,7 +429,7 @@ pub(crate) fn open(
         0 => core_count().clamp(THREADS_MIN, THREADS_MAX),
         threads => threads.min(THREADS_MAX),
     };
-    let shared = Shared::new(options.workers, memory);
+    let shared = ReplayShared::new(options.workers, memory);
     let (recovered, loaded) = std::thread::scope(|scope| {
         let mut replay = Replay {
             scope,
@@ -434,8 +438,8 @@ pub(crate) fn open(
             parts,
             filling: (0..parts).map(|_| Batch::default()).collect(),
             threads: Vec::new(),
-            here: Part::new(&shared),
-            beyond: Beyond::default(),
+            here: ReplayPartition::new(&shared),
+            beyond: MemoryShortfall::default(),
             waited: Duration::ZERO,
             home: &home,
             upgraded_bytes: 0,
@@ -460,11 +464,11 @@ pub(crate) fn open(
             Err(error) => Err(error.into()),
         }
     })?;
-    let base = Base::open(
+    let base = CheckpointBase::open(
         home.clone(),
         recovered.database,
         recovered.epoch,
-        recovered.keeper,
+        recovered.manifest_writer,
         loaded,
     )
     .map_err(|error| RecoveryError::Refused(error.into()))?;
@@ -476,7 +480,7 @@ pub(crate) fn open(
             lanes: recovered.lanes,
             lease: recovered.lease,
             next: recovered.next_csn,
-            follows: None,
+            replica_base: None,
         },
         shared.tables.into_inner(),
         account,

@@ -3,8 +3,8 @@
 //! The exclusive strengths ([`RowLock::NoKeyUpdate`], [`RowLock::Update`]) are versions at the top of the row's chain,
 //! which one transaction at a time can have: what it wrote, or a version that is only a lock. The shared ones
 //! ([`RowLock::KeyShare`], [`RowLock::Share`]) can have many holders; they stand in the table's [`RowLocks`], and the
-//! row's chunk counts its rows that have some, so that a writer pays one load where there are none. [`meeting`] is the
-//! protocol by which the two kinds always see each other.
+//! row's chunk counts its rows that have some, so that a writer pays one load where there are none.
+//! [`exclusive_and_shared`] is the protocol by which the two kinds always see each other.
 //!
 //! Who has to wait enters the row's queue, in the order of arrival; see [`queue`](RowLocks) and `wait`.
 //!
@@ -15,19 +15,19 @@
 //! - R3 Shared locks are noted among the transaction's writes in the order they were taken, with what was held before:
 //!   rolling back to a savepoint takes them back in reverse.
 //! - R4 Whoever takes a lock depends on all who held a conflicting one before and wrote something, here or elsewhere: by the version
-//!   they left, or, if they only locked the row, by what they noted before they gave it back ([`handed`]).
+//!   they left, or, if they only locked the row, by what they noted before they gave it back ([`handover`]).
 
-pub(crate) mod handed;
-pub(crate) mod meeting;
+mod acquire;
+pub(crate) mod exclusive_and_shared;
+pub(crate) mod handover;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod order;
 mod table;
-mod take;
 
+pub(crate) use acquire::unshare;
 pub(crate) use table::{Next, RowLocks, Shard};
-pub(crate) use take::unshare;
 
 /// How a row is locked, weakest first. What a transaction does to a row locks it too: an update that changes no key of
 /// a unique index is [`RowLock::NoKeyUpdate`], one that does and a delete are [`RowLock::Update`].

@@ -4,7 +4,7 @@
 //! two loads and no lock. Its shell stays; its slots may be absent ([`crate::version`]). A rid is handed out again only after its row's deletion is below the horizon and every
 //! snapshot, and its index entries are gone (T1), or when its insert was undone.
 
-mod doubt;
+mod uncertain_slots;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,15 +12,15 @@ use std::sync::{Arc, OnceLock};
 use logstead_types::{Rid, TableId};
 use parking_lot::Mutex;
 
-use crate::absent::AbsentRow;
-use crate::checkpoint::Stored;
+use crate::checkpoint::StoredCheckpoint;
+use crate::chunk_tail::{ChunkTail, ChunkTails};
 use crate::memory::{Charge, Memory, footprint};
-use crate::pending::{Tail, Tails};
-use doubt::Doubts;
+use crate::page_fault::AbsentRow;
+use uncertain_slots::UncertainSlots;
 
 use crate::version::{
-    Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, NoSlots, SHELL_BYTES, SlotSet, UnsharedSlots,
-    VersionRef,
+    Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, SHELL_BYTES, SlotSet, SlotsAbsent,
+    UnsharedSlots, VersionRef,
 };
 
 /// Buckets of chunks: the n-th holds 2^n chunks.
@@ -29,7 +29,7 @@ const BUCKETS: usize = 40;
 type Bucket = Box<[OnceLock<Box<Chunk>>]>;
 
 /// The slots of one table, and which rids are free.
-pub(crate) struct Rows {
+pub(crate) struct TableRows {
     /// Whose rows they are.
     pub(crate) table: TableId,
     buckets: [OnceLock<Bucket>; BUCKETS],
@@ -47,11 +47,11 @@ pub(crate) struct Rows {
     /// Another server hands out its rids, and says by its log which are in use.
     is_followed: AtomicBool,
     /// What the log behind the checkpoint says of chunks that are still absent.
-    pub(crate) tails: Tails,
+    pub(crate) tails: ChunkTails,
     /// What is not known of chunks that could not be read.
-    pub(crate) doubts: Doubts,
+    pub(crate) doubts: UncertainSlots,
     /// Of the past: where they are read from. They never change, and a chunk that is not there is made absent when somebody looks for it.
-    past: Option<Box<Stored>>,
+    past: Option<Box<StoredCheckpoint>>,
     /// Where it all is counted.
     memory: &'static Memory,
 }
@@ -94,9 +94,9 @@ pub(crate) struct Contents {
     pub(crate) empty: SlotSet,
 }
 
-impl Rows {
-    pub(crate) fn new(table: TableId, memory: &'static Memory) -> Rows {
-        Rows {
+impl TableRows {
+    pub(crate) fn new(table: TableId, memory: &'static Memory) -> TableRows {
+        TableRows {
             table,
             memory,
             buckets: [const { OnceLock::new() }; BUCKETS],
@@ -110,8 +110,8 @@ impl Rows {
             stays: AtomicBool::new(false),
             temporary: false,
             is_followed: AtomicBool::new(false),
-            tails: Tails::default(),
-            doubts: Doubts::default(),
+            tails: ChunkTails::default(),
+            doubts: UncertainSlots::default(),
             past: None,
         }
     }
@@ -120,18 +120,18 @@ impl Rows {
     pub(crate) fn of_past(
         table: TableId,
         memory: &'static Memory,
-        stored: Stored,
+        stored: StoredCheckpoint,
         rid_end: u64,
-    ) -> Rows {
-        let mut rows = Rows::new(table, memory);
+    ) -> TableRows {
+        let mut rows = TableRows::new(table, memory);
         rows.past = Some(Box::new(stored));
         *rows.next_rid.get_mut() = rid_end.min(RID_MAX);
         rows
     }
 
     /// Those of a temporary table: no checkpoint has them, so they stay in memory.
-    pub(crate) fn temporary(table: TableId, memory: &'static Memory) -> Rows {
-        let mut rows = Rows::new(table, memory);
+    pub(crate) fn temporary(table: TableId, memory: &'static Memory) -> TableRows {
+        let mut rows = TableRows::new(table, memory);
         rows.temporary = true;
         *rows.stays.get_mut() = true;
         rows
@@ -145,7 +145,7 @@ impl Rows {
 
     /// The checkpoint that they are read from, if they are of the past.
     #[inline]
-    pub(crate) fn past(&self) -> Option<&Stored> {
+    pub(crate) fn past(&self) -> Option<&StoredCheckpoint> {
         self.past.as_deref()
     }
 
@@ -273,7 +273,7 @@ impl Rows {
     }
 
     /// Replay: keeps what the log says of the `number`-th chunk, which the checkpoint has, until somebody brings that in.
-    pub(crate) fn keep_tail(&self, number: u64, tail: Tail) {
+    pub(crate) fn keep_tail(&self, number: u64, tail: ChunkTail) {
         let Some(last) = tail.rid_end().0.checked_sub(1) else {
             return;
         };
@@ -292,7 +292,7 @@ impl Rows {
         rows: UnsharedSlots,
         wanted: &SlotSet,
         Contents { saved, empty }: &Contents,
-        over: Option<&Arc<Tail>>,
+        over: Option<&Arc<ChunkTail>>,
     ) -> Option<SlotSet> {
         let chunk = self.chunk(number)?;
         // What is not wanted is as the checkpoint has it.
@@ -368,10 +368,10 @@ impl Rows {
     }
 
     /// A chunk cannot be read: no insert gets a row number in it, a free one or one that was never handed out.
-    pub(crate) fn put_aside(&self, number: u64) {
+    pub(crate) fn quarantine(&self, number: u64) {
         let mut free = self.free_rids.lock();
         let FreeRids { rids, .. } = &mut *free;
-        let is_new = self.doubts.put_aside(number, || {
+        let is_new = self.doubts.quarantine(number, || {
             let of_chunk = |rid: &mut Rid| rid.0 / CHUNK_SLOTS as u64 == number;
             let mut aside: Vec<Rid> = rids.extract_if(.., of_chunk).collect();
             aside.extend(self.rest_of_last(number));
@@ -401,7 +401,7 @@ impl Rows {
 
     /// A chunk has been read: if it was aside, its free row numbers may be used again.
     pub(crate) fn take_back(&self, number: u64) {
-        if self.doubts.some_aside() {
+        if self.doubts.any_quarantined() {
             let mut free = self.free_rids.lock();
             free.rids.extend(self.doubts.take_back(number));
             free.settle();
@@ -410,7 +410,7 @@ impl Rows {
         }
     }
 
-    /// What [`Rows::slot_or_new`] will allocate for the next rid, at most.
+    /// What [`TableRows::slot_or_new`] will allocate for the next rid, at most.
     #[inline]
     pub(crate) fn next_rid_bytes(&self) -> usize {
         let next = self.next_rid.load(Ordering::Relaxed);
@@ -441,7 +441,7 @@ impl Rows {
         let Some((chunk, slot)) = self.slot(rid) else {
             return self.without_chunk(rid);
         };
-        let absent = |NoSlots| AbsentRow(rid);
+        let absent = |SlotsAbsent| AbsentRow(rid);
         chunk.head(slot, guard).map_err(absent)
     }
 
@@ -454,7 +454,7 @@ impl Rows {
         let Some((chunk, slot)) = self.slot(rid) else {
             return self.without_chunk(rid);
         };
-        let absent = |NoSlots| AbsentRow(rid);
+        let absent = |SlotsAbsent| AbsentRow(rid);
         chunk.peek(slot, guard).map_err(absent)
     }
 
@@ -492,7 +492,7 @@ impl Rows {
             return;
         }
         let mut free = self.free_rids.lock();
-        if self.doubts.some_aside() && self.doubts.keep(rid.0 / CHUNK_SLOTS as u64, rid) {
+        if self.doubts.any_quarantined() && self.doubts.keep(rid.0 / CHUNK_SLOTS as u64, rid) {
             return;
         }
         free.rids.push(rid);
@@ -535,7 +535,7 @@ impl Rows {
     }
 }
 
-impl Drop for Rows {
+impl Drop for TableRows {
     fn drop(&mut self) {
         let buckets = self.buckets.iter().enumerate();
         let made = buckets.filter(|(_, bucket)| bucket.get().is_some());
@@ -544,7 +544,7 @@ impl Drop for Rows {
     }
 }
 
-/// What a table with so many row ids takes when all of its chunks are absent ([`Rows::expect`]).
+/// What a table with so many row ids takes when all of its chunks are absent ([`TableRows::expect`]).
 pub(crate) fn absent_bytes(rid_end: u64) -> u64 {
     let Some(last) = rid_end.min(RID_MAX).checked_sub(1) else {
         return 0;
@@ -570,7 +570,7 @@ mod tests {
         for rid_end in [0, 1, 63, 64, 65, 128, 5_000, 100_000] {
             let account = crate::memory::Account::open(u64::MAX);
             let memory = account.memory();
-            let rows = Rows::new(TableId(1), memory);
+            let rows = TableRows::new(TableId(1), memory);
             let before = memory.used_bytes();
             rows.expect(rid_end);
             assert_eq!(
@@ -584,15 +584,15 @@ mod tests {
     /// Free row numbers in a chunk that cannot be read fail no insert; when it has been read they are used again, with those that became free meanwhile.
     #[test]
     fn what_is_in_a_chunk_aside_is_given_to_nobody() {
-        let rows = Rows::new(TableId(1), &UNLIMITED);
+        let rows = TableRows::new(TableId(1), &UNLIMITED);
         for _ in 0..130 {
             rows.fresh_rid();
         }
         for rid in [3, 70, 4] {
             rows.free_rid(Rid(rid));
         }
-        rows.put_aside(0);
-        rows.put_aside(0);
+        rows.quarantine(0);
+        rows.quarantine(0);
         rows.free_rid(Rid(5));
         rows.free_rid(Rid(71));
         let given = [(); 4].map(|()| rows.allocate_rid().0);
@@ -609,13 +609,13 @@ mod tests {
     /// Nor are those of the last chunk that nobody has had yet; when it has been read each is given out once.
     #[test]
     fn the_rest_of_a_last_chunk_is_aside_with_it() {
-        let rows = Rows::new(TableId(1), &UNLIMITED);
+        let rows = TableRows::new(TableId(1), &UNLIMITED);
         for _ in 0..74 {
             rows.fresh_rid();
         }
-        rows.put_aside(0);
+        rows.quarantine(0);
         assert_eq!(rows.rid_end(), 74, "it is not the last one");
-        rows.put_aside(1);
+        rows.quarantine(1);
         assert_eq!(rows.fresh_rid(), Rid(128));
         rows.take_back(1);
         let given: Vec<u64> = (0..55).map(|_| rows.allocate_rid().0).collect();
@@ -631,7 +631,7 @@ mod tests {
         assert_eq!(place(Rid(128)), (1, 1, 0));
         assert_eq!(place(Rid(3 * 64)), (2, 0, 0));
         assert_eq!(place(Rid(RID_MAX - 1)).0, BUCKETS - 1);
-        let rows = Rows::new(TableId(1), &UNLIMITED);
+        let rows = TableRows::new(TableId(1), &UNLIMITED);
         assert!(rows.slot(Rid(300)).is_none());
         assert!(rows.slot(Rid(u64::MAX)).is_none());
         rows.slot_or_new(Rid(300));

@@ -6,7 +6,7 @@
 //!
 //! Invariant: at any moment every snapshot in use is in a slot of its worker, or at or above its worker's `rest`, or
 //! pinned, or at or
-//! above the CSN counter as whoever computes [`Bounds`] has read it. For:
+//! above the CSN counter as whoever computes [`VisibilityBounds`] has read it. For:
 //! - Taking one publishes the counter as `rest` (unless a lower bound stands already), then reads the counter again and
 //!   uses that; computing bounds reads the counter first and `rest` after. Either the publication is seen, or the
 //!   snapshot is at or above the counter that was read.
@@ -37,15 +37,15 @@ const NONE: u64 = u64::MAX;
 const SINGLES_MAX: usize = 15;
 
 /// The snapshots of a worker, readable by all: two cache lines of its own.
-pub(crate) struct Published {
+pub(crate) struct PublishedSnapshots {
     /// At or below every snapshot that is not in a slot.
     rest: AtomicU64,
     singles: [AtomicU64; SINGLES_MAX],
 }
 
-impl Published {
-    pub(crate) fn new() -> CachePadded<Published> {
-        CachePadded::new(Published {
+impl PublishedSnapshots {
+    pub(crate) fn new() -> CachePadded<PublishedSnapshots> {
+        CachePadded::new(PublishedSnapshots {
             rest: AtomicU64::new(NONE),
             singles: [const { AtomicU64::new(NONE) }; SINGLES_MAX],
         })
@@ -82,12 +82,12 @@ impl Default for Snapshots {
 impl Snapshots {
     /// Takes a snapshot of now.
     #[inline]
-    pub(crate) fn acquire(&mut self, horizon: &Horizon, published: &Published) -> Csn {
+    pub(crate) fn acquire(&mut self, horizon: &Horizon, published: &PublishedSnapshots) -> Csn {
         self.take(published, || horizon.counter())
     }
 
     #[inline]
-    fn take(&mut self, published: &Published, counter: impl Fn() -> Csn) -> Csn {
+    fn take(&mut self, published: &PublishedSnapshots, counter: impl Fn() -> Csn) -> Csn {
         let conservative = counter().0;
         point();
         if let Some(newest) = self.live.last_mut()
@@ -115,7 +115,7 @@ impl Snapshots {
         snapshot
     }
 
-    fn set_rest(&mut self, rest: u64, published: &Published) {
+    fn set_rest(&mut self, rest: u64, published: &PublishedSnapshots) {
         self.rest = rest;
         published.rest.store(rest, Ordering::SeqCst);
     }
@@ -127,7 +127,7 @@ impl Snapshots {
     }
 
     /// One more use of a snapshot that is pinned, and perhaps older than all that this worker has.
-    pub(crate) fn adopt(&mut self, snapshot: Csn, published: &Published) {
+    pub(crate) fn adopt(&mut self, snapshot: Csn, published: &PublishedSnapshots) {
         let at = self
             .live
             .binary_search_by_key(&snapshot.0, |live| live.snapshot);
@@ -156,7 +156,7 @@ impl Snapshots {
 
     /// One use less.
     #[inline]
-    pub(crate) fn release(&mut self, snapshot: Csn, published: &Published) {
+    pub(crate) fn release(&mut self, snapshot: Csn, published: &PublishedSnapshots) {
         let Some(at) = self.find(snapshot) else {
             return;
         };
@@ -174,7 +174,7 @@ impl Snapshots {
     }
 
     /// Puts snapshots that have lasted in slots, and raises the bound to the oldest that finds none.
-    pub(crate) fn publish(&mut self, published: &Published) {
+    pub(crate) fn publish(&mut self, published: &PublishedSnapshots) {
         let mut rest = NONE;
         for live in self.live.iter_mut().filter(|l| l.slot.is_none()) {
             let slot = self.slots.trailing_ones() as usize;
@@ -195,7 +195,7 @@ impl Snapshots {
 
 /// What garbage collection may drop. Bounds that have grown old stay right: they only keep more.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bounds {
+pub(crate) struct VisibilityBounds {
     /// Snapshots published by themselves, below `rest`, in order.
     singles: SmallVec<[u64; 8]>,
     /// Every other snapshot, now and later, is at or above this.
@@ -204,14 +204,14 @@ pub(crate) struct Bounds {
     horizon: u64,
 }
 
-impl Bounds {
+impl VisibilityBounds {
     pub(crate) fn read(
         horizon: &Horizon,
-        published: &[CachePadded<Published>],
+        published: &[CachePadded<PublishedSnapshots>],
         exported: &SnapshotPins,
-    ) -> Bounds {
+    ) -> VisibilityBounds {
         let durable = horizon.get().0;
-        let mut bounds = Bounds {
+        let mut bounds = VisibilityBounds {
             singles: SmallVec::new(),
             rest: horizon.counter().0,
             horizon: durable,
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn a_long_snapshot_keeps_only_what_it_sees() {
         let horizon = Horizon::new(1, Csn(10));
-        let published = [Published::new()];
+        let published = [PublishedSnapshots::new()];
         let mut snapshots = Snapshots::default();
         let old = snapshots.acquire(&horizon, &published[0]);
         assert_eq!(old, Csn(10));
@@ -301,7 +301,7 @@ mod tests {
         let young = snapshots.acquire(&horizon, &published[0]);
         assert_eq!(young, Csn(30));
         tick(&horizon);
-        let bounds = Bounds::read(&horizon, &published, &SnapshotPins::default());
+        let bounds = VisibilityBounds::read(&horizon, &published, &SnapshotPins::default());
         assert_eq!(bounds.oldest(), Csn(10));
         assert_eq!(
             bounds.droppable(Csn(5), Csn(12)),
@@ -317,12 +317,12 @@ mod tests {
         assert_eq!(bounds.gone(Csn(12)), Err(Some(10)));
         assert_eq!(bounds.gone(Csn(9)), Ok(()));
         snapshots.release(old, &published[0]);
-        let bounds = Bounds::read(&horizon, &published, &SnapshotPins::default());
+        let bounds = VisibilityBounds::read(&horizon, &published, &SnapshotPins::default());
         assert!(!bounds.holds(10));
         assert_eq!(bounds.droppable(Csn(5), Csn(12)), Ok(()));
         snapshots.release(young, &published[0]);
         assert_eq!(
-            Bounds::read(&horizon, &published, &SnapshotPins::default()).oldest(),
+            VisibilityBounds::read(&horizon, &published, &SnapshotPins::default()).oldest(),
             Csn(31)
         );
     }
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn a_snapshot_taken_among_commits_keeps_what_it_sees() {
         let horizon = Horizon::new(1, Csn(10));
-        let published = [Published::new()];
+        let published = [PublishedSnapshots::new()];
         let mut snapshots = Snapshots::default();
         let snapshot = snapshots.take(&published[0], || {
             let now = horizon.counter();
@@ -344,14 +344,14 @@ mod tests {
         for _ in 0..10 {
             tick(&horizon);
         }
-        let bounds = Bounds::read(&horizon, &published, &SnapshotPins::default());
+        let bounds = VisibilityBounds::read(&horizon, &published, &SnapshotPins::default());
         assert_eq!(
             bounds.droppable(Csn(9), Csn(11)),
             Err(None),
             "until it has a slot, everything from before it was taken on stays"
         );
         snapshots.publish(&published[0]);
-        let bounds = Bounds::read(&horizon, &published, &SnapshotPins::default());
+        let bounds = VisibilityBounds::read(&horizon, &published, &SnapshotPins::default());
         assert_eq!(bounds.droppable(Csn(11), Csn(15)), Err(Some(12)));
         assert_eq!(bounds.droppable(Csn(12), Csn(15)), Ok(()));
     }
@@ -371,8 +371,8 @@ mod tests {
         runner.run(|| {
             set_hook(Some(thread::yield_now));
             let horizon = Arc::new(Horizon::new(1, Csn(10)));
-            let published = Arc::new([Published::new(), Published::new()]);
-            let computed = Arc::new(Mutex::new(Vec::<Bounds>::new()));
+            let published = Arc::new([PublishedSnapshots::new(), PublishedSnapshots::new()]);
+            let computed = Arc::new(Mutex::new(Vec::<VisibilityBounds>::new()));
             let workers: Vec<_> = (0..2)
                 .map(|n| {
                     let (horizon, published) = (horizon.clone(), published.clone());
@@ -401,7 +401,8 @@ mod tests {
                 })
                 .collect();
             for _ in 0..3 {
-                let bounds = Bounds::read(&horizon, &*published, &SnapshotPins::default());
+                let bounds =
+                    VisibilityBounds::read(&horizon, &*published, &SnapshotPins::default());
                 computed.lock().expect("nobody panics").push(bounds);
             }
             workers.into_iter().for_each(|w| w.join().expect("ends"));
@@ -424,10 +425,10 @@ mod tests {
         runner.run(|| {
             set_hook(Some(thread::yield_now));
             let horizon = Arc::new(Horizon::new(1, Csn(10)));
-            let published = Arc::new([Published::new(), Published::new()]);
+            let published = Arc::new([PublishedSnapshots::new(), PublishedSnapshots::new()]);
             let exported = Arc::new(SnapshotPins::default());
             let handed = Arc::new(Mutex::new(None));
-            let computed = Arc::new(Mutex::new(Vec::<Bounds>::new()));
+            let computed = Arc::new(Mutex::new(Vec::<VisibilityBounds>::new()));
             let exporter = {
                 let (horizon, published) = (horizon.clone(), published.clone());
                 let (exported, handed) = (exported.clone(), handed.clone());
@@ -476,12 +477,12 @@ mod tests {
                 )
             };
             for _ in 0..3 {
-                let bounds = Bounds::read(&horizon, &*published, &importer.0);
+                let bounds = VisibilityBounds::read(&horizon, &*published, &importer.0);
                 computed.lock().expect("nobody panics").push(bounds);
             }
             exporter.join().expect("ends");
             importer.1.join().expect("ends");
-            let last = Bounds::read(&horizon, &*published, &importer.0);
+            let last = VisibilityBounds::read(&horizon, &*published, &importer.0);
             assert_eq!(last.oldest(), horizon.counter());
             set_hook(None);
         });
@@ -492,7 +493,7 @@ mod tests {
     #[test]
     fn many_old_snapshots_keep_one_version_each() {
         let horizon = Horizon::new(1, Csn(10));
-        let published = [Published::new()];
+        let published = [PublishedSnapshots::new()];
         let mut snapshots = Snapshots::default();
         let mut taken: Vec<Csn> = (0..SINGLES_MAX + 3)
             .map(|_| {
@@ -505,7 +506,7 @@ mod tests {
         let newest = horizon.counter();
         let kept = |snapshots: &mut Snapshots| -> usize {
             snapshots.publish(&published[0]);
-            let bounds = Bounds::read(&horizon, &published, &SnapshotPins::default());
+            let bounds = VisibilityBounds::read(&horizon, &published, &SnapshotPins::default());
             (9..newest.0 - 1)
                 .filter(|csn| bounds.droppable(Csn(*csn), Csn(csn + 1)).is_err())
                 .count()
@@ -528,7 +529,11 @@ mod tests {
     fn what_is_not_durable_stays() {
         let horizon = Horizon::new(1, Csn(10));
         drop(horizon.draw(WorkerId(0)));
-        let bounds = Bounds::read(&horizon, &[Published::new()], &SnapshotPins::default());
+        let bounds = VisibilityBounds::read(
+            &horizon,
+            &[PublishedSnapshots::new()],
+            &SnapshotPins::default(),
+        );
         assert_eq!(
             bounds.droppable(Csn(5), Csn(10)),
             Err(None),

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use logstead_types::{IndexId, TableId};
 use parking_lot::RwLock;
 
-use crate::checkpoint::Stored;
+use crate::checkpoint::StoredCheckpoint;
 use crate::index::Index;
 use crate::memory::Memory;
 use crate::row_lock::RowLocks;
-use crate::rows::Rows;
+use crate::rows::TableRows;
 use crate::table_lock::TableLocks;
 use crate::version::CHUNK_SLOTS;
 
@@ -22,7 +22,7 @@ pub const TEMPORARY_AT_REPLICAS: TableId = TableId(1 << 31);
 /// A table's rows, indexes and locks.
 pub struct Table {
     id: TableId,
-    pub(crate) rows: Arc<Rows>,
+    pub(crate) rows: Arc<TableRows>,
     indexes: RwLock<Vec<Arc<Index>>>,
     /// How often an index was attached.
     attached: AtomicU64,
@@ -53,7 +53,7 @@ impl Table {
     pub(crate) fn new(id: TableId, workers: usize, memory: &'static Memory) -> Table {
         Table {
             id,
-            rows: Arc::new(Rows::new(id, memory)),
+            rows: Arc::new(TableRows::new(id, memory)),
             indexes: RwLock::default(),
             attached: AtomicU64::new(0),
             locks: TableLocks::new(workers),
@@ -66,7 +66,7 @@ impl Table {
     /// A temporary table (see [`Table::is_temporary`]).
     pub(crate) fn temporary(id: TableId, workers: usize, memory: &'static Memory) -> Table {
         Table {
-            rows: Arc::new(Rows::temporary(id, memory)),
+            rows: Arc::new(TableRows::temporary(id, memory)),
             ..Table::new(id, workers, memory)
         }
     }
@@ -84,10 +84,10 @@ impl Table {
         id: TableId,
         workers: usize,
         memory: &'static Memory,
-        (stored, rid_end): (Stored, u64),
+        (stored, rid_end): (StoredCheckpoint, u64),
     ) -> Table {
         Table {
-            rows: Arc::new(Rows::of_past(id, memory, stored, rid_end)),
+            rows: Arc::new(TableRows::of_past(id, memory, stored, rid_end)),
             ..Table::new(id, workers, memory)
         }
     }

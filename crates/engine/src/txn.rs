@@ -6,14 +6,14 @@
 //!
 //! Every version examined counts as read: the transaction depends on it, rejected rows and tombstones included (T1).
 
-mod depends;
+mod dependencies;
 pub(crate) mod precommit;
 mod read;
 pub(crate) mod savepoint;
 mod scan;
 pub(crate) mod write;
 
-pub(crate) use depends::cover_chunk;
+pub(crate) use dependencies::cover_chunk;
 pub use scan::ScanCursor;
 
 use std::cell::{Cell, RefCell};
@@ -24,25 +24,25 @@ use logstead_commit::{CommitWait, DependencySet, PriorLockHolder};
 use logstead_types::{Csn, Rid};
 use smallvec::SmallVec;
 
-use crate::absent::Absent;
-use crate::ahead::Ahead;
 use crate::engine::EngineInner;
 use crate::error::WriteError;
-use crate::exported::ExportedSnapshot;
+use crate::exported_snapshot::ExportedSnapshot;
 use crate::fault::Missed;
 use crate::index::{Index, IndexCursor};
 use crate::memory::Charge;
+use crate::page_fault::PageFault;
+use crate::read_ahead::ReadAhead;
 use crate::row::RowRef;
 use crate::row_lock::RowLock;
-use crate::serializable::{Ordinal, Tracked};
+use crate::serializable::{Ordinal, TrackedTxn};
 use crate::table::Table;
 use crate::table_lock::{HeldLocks, TableLock};
 use crate::tree::interleave::point;
 use crate::txn::savepoint::Savepoint;
-use crate::txn::write::{ChangedKeys, Work, chain_has_key};
+use crate::txn::write::{ChangedKeys, TxnWrites, chain_has_key};
 use crate::txn_id::TxnId;
-use crate::version::{Guard, Kind, Stamp, VersionRef};
-use crate::wait::{Blocker, Turn, WantedRow};
+use crate::version::{Guard, Stamp, VersionKind, VersionRef};
+use crate::wait::{Blocker, RowQueueTurn, WantedRow};
 use crate::worker::{Scratch, WorkerInner};
 use crate::xid::Xid;
 
@@ -136,7 +136,7 @@ pub struct Row<'g> {
 }
 
 /// A snapshot kept for a cursor that outlives its statement; see [`Txn::swap_view`].
-pub struct View {
+pub struct CursorSnapshot {
     worker: Rc<WorkerInner>,
     snapshot: Csn,
     command: u32,
@@ -144,7 +144,7 @@ pub struct View {
     from: Ordinal,
 }
 
-impl Drop for View {
+impl Drop for CursorSnapshot {
     fn drop(&mut self) {
         self.worker.release_snapshot(self.snapshot);
     }
@@ -168,7 +168,7 @@ pub struct Txn {
     /// Declared to change nothing.
     pub(crate) read_only: bool,
     /// SERIALIZABLE, from the snapshot on, unless that is safe.
-    pub(crate) tracked: Option<Box<Tracked>>,
+    pub(crate) tracked: Option<Box<TrackedTxn>>,
     pub(crate) command: u32,
     /// Statements begun: those that were begun inside of others count, too.
     commands: u32,
@@ -183,7 +183,7 @@ pub struct Txn {
     /// When it began, if times are taken.
     pub(crate) began_at: u64,
     /// There from the first write or row lock on.
-    pub(crate) work: Option<Work>,
+    pub(crate) work: Option<TxnWrites>,
     pub(crate) tables: SmallVec<[HeldTable; 4]>,
     /// A table whose strong lock was refused and is still intended.
     intent: Option<Arc<Table>>,
@@ -193,14 +193,14 @@ pub struct Txn {
     /// Table locks taken since the first savepoint, by position in `tables`.
     pub(crate) tables_since: Vec<(usize, TableLock)>,
     /// Its place in the queue of a row that it waits for, or is to try now.
-    pub(crate) turn: Option<Turn>,
+    pub(crate) turn: Option<RowQueueTurn>,
     pub(crate) ended: bool,
     /// It may use the memory budget's reserve.
     pub(crate) uses_reserve: bool,
     /// It has written more than what leads out of want: a home that is short of space refuses it.
     pub(crate) grows: Cell<bool>,
     /// Since when it asks for room in the log.
-    pub(crate) room_asked: logstead_wal::RoomRequest,
+    pub(crate) room_request: logstead_wal::RoomRequest,
     /// Memory it has waited for, kept for its next write.
     pub(crate) granted: RefCell<Option<Charge>>,
     /// About what its writes take in memory until it ends: nothing of that is in a checkpoint before, so none of it can
@@ -212,7 +212,7 @@ pub struct Txn {
     /// How often it wanted an empty slot that could not be read.
     pub(crate) unread_slots: Cell<u32>,
     /// What was read ahead for the index that it builds.
-    pub(crate) ahead: Option<Box<Ahead>>,
+    pub(crate) ahead: Option<Box<ReadAhead>>,
 }
 
 /// The row whose version was seen.
@@ -231,7 +231,7 @@ struct Superseded;
 
 /// What is at the newest end of a row that is to be written.
 #[derive(Clone, Copy)]
-pub(crate) struct Target<'g> {
+pub(crate) struct WriteTarget<'g> {
     /// The newest version, to install above.
     pub(crate) head: VersionRef<'g>,
     /// The newest row version that is committed or the transaction's own, which is the one the caller read (for
@@ -252,7 +252,7 @@ impl Txn {
             tracked: None,
             command: 1,
             commands: 1,
-            deps: worker.inner().path.collected(),
+            deps: worker.inner().path.new_dependency_set(),
             handed_over: CommitWait::none(),
             xid: None,
             imported: None,
@@ -266,7 +266,7 @@ impl Txn {
             tables_since: Vec::new(),
             uses_reserve: false,
             grows: Cell::new(false),
-            room_asked: logstead_wal::RoomRequest::default(),
+            room_request: logstead_wal::RoomRequest::default(),
             granted: RefCell::default(),
             held_bytes: Cell::new(0),
             grants: Cell::new(0),
@@ -316,13 +316,13 @@ impl Txn {
         // At the end only reading goes on, which sees what all others wrote: see `Txn::holding`.
         self.commands = self.commands.saturating_add(1);
         self.command = self.commands;
-        self.look_again();
+        self.refresh_snapshot();
     }
 
     /// The statement goes on with what is committed by now, in READ COMMITTED; what it wrote, and what statements
     /// inside of it wrote, it still does not see.
     #[inline]
-    pub fn look_again(&mut self) {
+    pub fn refresh_snapshot(&mut self) {
         self.pass_turn();
         self.give_up_intent();
         if self.isolation == Isolation::ReadCommitted {
@@ -378,10 +378,10 @@ impl Txn {
     }
 
     /// What the current statement sees, kept for later.
-    pub fn view(&mut self) -> View {
+    pub fn view(&mut self) -> CursorSnapshot {
         let snapshot = self.snapshot();
         self.worker.share_snapshot(snapshot);
-        View {
+        CursorSnapshot {
             worker: self.worker.clone(),
             snapshot,
             command: self.command,
@@ -391,9 +391,9 @@ impl Txn {
 
     /// What a statement that begins now would see in READ COMMITTED, whatever the transaction's level: for checks that
     /// must not miss what was committed since. Statements before this one count as seen.
-    pub fn latest_view(&mut self) -> View {
+    pub fn latest_view(&mut self) -> CursorSnapshot {
         let (snapshot, from) = self.latest_snapshot();
-        View {
+        CursorSnapshot {
             snapshot,
             worker: self.worker.clone(),
             command: self.command,
@@ -403,14 +403,14 @@ impl Txn {
 
     /// The statement whose view was taken goes on, after others that were run inside of it: it sees what it saw, and
     /// writes as itself again. What they wrote it neither sees nor writes over ([`WriteError::Overtaken`]).
-    pub fn resume_view(&mut self, mut view: View) {
+    pub fn resume_view(&mut self, mut view: CursorSnapshot) {
         self.pass_turn();
         self.swap_view(&mut view);
     }
 
     /// Exchanges what the transaction sees with `view`. A cursor that outlives its statement swaps its view in before
     /// each fetch and out again after; while it is in, the transaction only reads.
-    pub fn swap_view(&mut self, view: &mut View) {
+    pub fn swap_view(&mut self, view: &mut CursorSnapshot) {
         let snapshot = self.snapshot();
         self.snapshot = Some(view.snapshot);
         view.snapshot = snapshot;
@@ -448,12 +448,12 @@ impl Txn {
         index: &Arc<Index>,
         key: &[u8],
         guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
+    ) -> Result<Option<Row<'g>>, PageFault> {
         // Before entries are looked up, also if there are none: what is visible to it has its entries by then.
         self.snapshot();
         self.track_key(index, key);
-        if self.worker.plays_absent(&index.rows) {
-            return Err(Absent::leaf(index, key));
+        if self.worker.simulates_absence(&index.rows) {
+            return Err(PageFault::leaf(index, key));
         }
         let mut rids: SmallVec<[Rid; 8]> = SmallVec::new();
         index.lookup(key, |rid| {
@@ -461,7 +461,7 @@ impl Txn {
             true
         })?;
         for rid in rids {
-            let seen = match self.see(&index.rows, rid, guard) {
+            let seen = match self.visible_version(&index.rows, rid, guard) {
                 Ok(seen) => seen,
                 Err(absent) => return Err(absent.of(&index.rows)),
             };
@@ -490,7 +490,7 @@ impl Txn {
         &mut self,
         cursor: &mut IndexCursor,
         guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
+    ) -> Result<Option<Row<'g>>, PageFault> {
         // Before entries are read ahead: what is visible to it has its entries by then.
         self.snapshot();
         loop {
@@ -498,7 +498,7 @@ impl Txn {
                 self.track_cursor(cursor, true);
                 return Ok(None);
             };
-            let seen = match self.see(&cursor.index().rows, rid, guard) {
+            let seen = match self.visible_version(&cursor.index().rows, rid, guard) {
                 Ok(seen) => seen,
                 Err(absent) => {
                     cursor.step_back();
@@ -569,8 +569,8 @@ impl Txn {
         base: VersionId,
         want: RowLock,
         guard: &'g Guard,
-    ) -> Result<Target<'g>, WriteError> {
-        self.play_absent(&table.rows, rid)
+    ) -> Result<WriteTarget<'g>, WriteError> {
+        self.simulate_absence(&table.rows, rid)
             .map_err(|chunk| chunk.of(&table.rows))?;
         'again: loop {
             let head = match table.rows.head(rid, guard) {
@@ -582,7 +582,7 @@ impl Txn {
             let mut held = None;
             while let Some(version) = at {
                 at = version.next(guard);
-                let lock_only = version.kind() == Kind::LockOnly;
+                let lock_only = version.kind() == VersionKind::LockOnly;
                 let csn = match version.stamp() {
                     Stamp::Writer(_) if self.is_own(version) => {
                         // The newest of one's own tells for those below.
@@ -594,12 +594,12 @@ impl Txn {
                             Err(WriteError::SelfModified)
                         } else if version.command() > self.command {
                             Err(WriteError::Overtaken)
-                        } else if version.kind() == Kind::Tombstone {
+                        } else if version.kind() == VersionKind::Tombstone {
                             Err(WriteError::Gone)
                         } else if base != VersionId::own(version.command()) {
                             Err(WriteError::Changed)
                         } else {
-                            Ok(Target {
+                            Ok(WriteTarget {
                                 head,
                                 row: version,
                                 held,
@@ -630,7 +630,7 @@ impl Txn {
                     continue;
                 }
                 self.cover(csn, &table.rows, rid);
-                let deleted = version.kind() == Kind::Tombstone;
+                let deleted = version.kind() == VersionKind::Tombstone;
                 let newer = base != VersionId::committed(csn);
                 if want == RowLock::KeyShare && !deleted {
                     if newer && !self.same_keys(table, base, version, guard) {
@@ -642,7 +642,7 @@ impl Txn {
                 {
                     return Err(self.lost(deleted));
                 }
-                return Ok(Target {
+                return Ok(WriteTarget {
                     head,
                     row: version,
                     held,
@@ -667,7 +667,9 @@ impl Txn {
                 Stamp::Committed(csn) => Some(csn),
                 Stamp::Writer(state) => state.committed(),
             };
-            if version.kind() != Kind::LockOnly && csn.map(VersionId::committed) == Some(base) {
+            if version.kind() != VersionKind::LockOnly
+                && csn.map(VersionId::committed) == Some(base)
+            {
                 let changed = table.with_indexes(|indexes| {
                     self.changed_keys(indexes, version.row(), newest.row())
                 });

@@ -40,8 +40,8 @@ use logstead_types::Csn;
 
 use crate::memory::{Memory, footprint};
 use crate::row_lock::RowLock;
-use crate::state::TxnState;
 use crate::tree::interleave::point;
+use crate::txn_state::TxnState;
 
 const TOMBSTONE: u32 = 1 << 31;
 const LOCK_ONLY: u32 = 1 << 30;
@@ -107,7 +107,7 @@ struct Version {
 
 /// What a version is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum VersionKind {
     /// A row. `keys_changed`: in some index its key differs from its predecessor's.
     Row { keys_changed: bool },
     /// The row is deleted.
@@ -140,31 +140,31 @@ pub(crate) const fn version_bytes(length: usize) -> usize {
 }
 
 /// An allocated version nobody else can see.
-struct Fresh {
+struct UnpublishedVersion {
     version: NonNull<Version>,
     memory: &'static Memory,
 }
 
-impl Fresh {
+impl UnpublishedVersion {
     fn new(
         stamp: u64,
-        kind: Kind,
+        kind: VersionKind,
         lock: RowLock,
         command: u32,
         row: &[u8],
         memory: &'static Memory,
-    ) -> Fresh {
+    ) -> UnpublishedVersion {
         assert!(
             row.len() <= LENGTH as usize,
             "rows are limited to ROW_BYTES_MAX"
         );
         let flags = match kind {
-            Kind::Row {
+            VersionKind::Row {
                 keys_changed: false,
             } => 0,
-            Kind::Row { keys_changed: true } => KEYS_CHANGED,
-            Kind::Tombstone => TOMBSTONE,
-            Kind::LockOnly => LOCK_ONLY,
+            VersionKind::Row { keys_changed: true } => KEYS_CHANGED,
+            VersionKind::Tombstone => TOMBSTONE,
+            VersionKind::LockOnly => LOCK_ONLY,
         };
         let flags = match lock {
             RowLock::Update => flags | KEYS_LOCKED,
@@ -191,13 +191,13 @@ impl Fresh {
                 row.len(),
             );
         }
-        Fresh { version, memory }
+        UnpublishedVersion { version, memory }
     }
 }
 
-impl Drop for Fresh {
+impl Drop for UnpublishedVersion {
     fn drop(&mut self) {
-        // SAFETY: never published, so owned by us alone; allocated by `Fresh::new`.
+        // SAFETY: never published, so owned by us alone; allocated by `UnpublishedVersion::new`.
         unsafe { free(self.version, self.memory) }
     }
 }
@@ -205,7 +205,7 @@ impl Drop for Fresh {
 /// Frees a version.
 ///
 /// # Safety
-/// `version` came from [`Fresh::new`], is freed once, and nobody can reach it.
+/// `version` came from [`UnpublishedVersion::new`], is freed once, and nobody can reach it.
 unsafe fn free(version: NonNull<Version>, memory: &Memory) {
     // SAFETY: the caller owns it.
     let length = unsafe {
@@ -292,16 +292,16 @@ impl<'g> VersionRef<'g> {
 
     /// What it is.
     #[inline]
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> VersionKind {
         let shape = self.header().shape.load(Ordering::Relaxed);
         if shape & (TOMBSTONE | LOCK_ONLY) == 0 {
-            Kind::Row {
+            VersionKind::Row {
                 keys_changed: shape & KEYS_CHANGED != 0,
             }
         } else if shape & TOMBSTONE != 0 {
-            Kind::Tombstone
+            VersionKind::Tombstone
         } else {
-            Kind::LockOnly
+            VersionKind::LockOnly
         }
     }
 
@@ -372,9 +372,9 @@ mod prune;
 mod slot_set;
 mod unshared;
 
-pub(crate) use chunk::{Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, NoSlots, SHELL_BYTES};
-pub(crate) use evict::Kept;
-pub(crate) use prune::Prune;
+pub(crate) use chunk::{Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, SHELL_BYTES, SlotsAbsent};
+pub(crate) use evict::RetainReason;
+pub(crate) use prune::PruneLock;
 pub(crate) use slot_set::SlotSet;
 pub(crate) use unshared::UnsharedSlots;
 

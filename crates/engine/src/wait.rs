@@ -30,16 +30,16 @@ use smallvec::SmallVec;
 use crate::engine::EngineInner;
 use crate::error::WriteError;
 use crate::row_lock::{Next, RowLock};
-use crate::state::TxnState;
 use crate::table::Table;
 use crate::table_lock::{HeldLocks, TableLock};
 use crate::txn::Txn;
 use crate::txn_id::TxnId;
+use crate::txn_state::TxnState;
 use crate::version::{Guard, Stamp};
 
 /// What a transaction waits for, as of when it was blocked.
 #[derive(Clone)]
-enum Cause {
+enum WaitCause {
     /// A row that others have locked; `holder` is one of them.
     Row {
         row: WantedRow,
@@ -93,16 +93,16 @@ impl WantedRow {
 
 /// Why an operation could not go on: another transaction holds what it needs.
 #[derive(Clone)]
-pub struct Blocker(Cause);
+pub struct Blocker(WaitCause);
 
 impl Blocker {
     pub(crate) fn row(row: WantedRow, holder: Arc<TxnState>) -> Blocker {
-        Blocker(Cause::Row { row, holder })
+        Blocker(WaitCause::Row { row, holder })
     }
 
     pub(crate) fn outcome(writer: Arc<TxnState>) -> Blocker {
         let releases = writer.releases();
-        Blocker(Cause::Outcome { writer, releases })
+        Blocker(WaitCause::Outcome { writer, releases })
     }
 
     pub(crate) fn table(
@@ -111,7 +111,7 @@ impl Blocker {
         holder: Option<TxnId>,
         releases: u64,
     ) -> Blocker {
-        Blocker(Cause::Table {
+        Blocker(WaitCause::Table {
             table,
             lock,
             holder,
@@ -122,15 +122,15 @@ impl Blocker {
     /// One transaction in the way, where one is known (NOWAIT and SKIP LOCKED need no more than that there is one).
     pub fn holder(&self) -> Option<TxnId> {
         match &self.0 {
-            Cause::Row { holder, .. } => Some(holder.id()),
-            Cause::Outcome { writer, .. } => Some(writer.id()),
-            Cause::Table { holder, .. } => *holder,
+            WaitCause::Row { holder, .. } => Some(holder.id()),
+            WaitCause::Outcome { writer, .. } => Some(writer.id()),
+            WaitCause::Table { holder, .. } => *holder,
         }
     }
 
     /// Is it a table lock that is in the way?
     pub fn is_table(&self) -> bool {
-        matches!(self.0, Cause::Table { .. })
+        matches!(self.0, WaitCause::Table { .. })
     }
 
     /// Waits until it is worth trying again. Dropping the future ends the wait.
@@ -146,15 +146,15 @@ impl Blocker {
 impl fmt::Debug for Blocker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Cause::Row { row, holder } => write!(
+            WaitCause::Row { row, holder } => write!(
                 f,
                 "Blocker({:?} of row {} held by {:?})",
                 row.lock,
                 row.rid,
                 holder.id()
             ),
-            Cause::Outcome { writer, .. } => write!(f, "Blocker(outcome of {:?})", writer.id()),
-            Cause::Table { table, lock, .. } => write!(f, "Blocker({lock:?} of {table:?})"),
+            WaitCause::Outcome { writer, .. } => write!(f, "Blocker(outcome of {:?})", writer.id()),
+            WaitCause::Table { table, lock, .. } => write!(f, "Blocker({lock:?} of {table:?})"),
         }
     }
 }
@@ -170,7 +170,7 @@ pub enum WaitError {
 /// Future of [`Blocker::wait`].
 #[must_use = "a wait does nothing unless polled"]
 pub struct LockWait<'t> {
-    cause: Cause,
+    cause: WaitCause,
     txn: &'t mut Txn,
     /// Registered at the cause and in the graph.
     parked: bool,
@@ -184,9 +184,9 @@ impl LockWait<'_> {
         }
         let id = self.txn.id();
         match &self.cause {
-            Cause::Row { .. } => {}
-            Cause::Outcome { writer, .. } => writer.deregister(id),
-            Cause::Table { table, .. } => table.locks.deregister(id),
+            WaitCause::Row { .. } => {}
+            WaitCause::Outcome { writer, .. } => writer.deregister(id),
+            WaitCause::Table { table, .. } => table.locks.deregister(id),
         }
         self.txn.engine().waits.leave(id);
     }
@@ -195,7 +195,7 @@ impl LockWait<'_> {
     fn register(&mut self, cx: &Context<'_>) -> bool {
         let id = self.txn.id();
         match &self.cause {
-            Cause::Row { row, holder } => {
+            WaitCause::Row { row, holder } => {
                 let again = self.txn.queue_for(row, cx.waker());
                 holder.note_row(&row.table, row.rid);
                 // What was in the way may have gone before it was told of us; another obstacle is one we are not noted
@@ -209,11 +209,11 @@ impl LockWait<'_> {
                 }
                 false
             }
-            Cause::Outcome { writer, releases } => {
+            WaitCause::Outcome { writer, releases } => {
                 writer.register(id, cx.waker());
                 !writer.holds_since(*releases)
             }
-            Cause::Table {
+            WaitCause::Table {
                 table,
                 lock,
                 releases,
@@ -233,7 +233,7 @@ impl Future for LockWait<'_> {
         let this = &mut *self;
         let id = this.txn.id();
         if !this.parked {
-            if !matches!(this.cause, Cause::Row { .. }) {
+            if !matches!(this.cause, WaitCause::Row { .. }) {
                 this.txn.pass_turn();
             }
             this.parked = true;
@@ -251,11 +251,11 @@ impl Future for LockWait<'_> {
             return Poll::Pending;
         }
         let over = match &this.cause {
-            Cause::Row { row, .. } => {
+            WaitCause::Row { row, .. } => {
                 let mut shard = row.table.row_locks.shard(row.rid);
                 shard.take_wake(row.rid, id, cx.waker())
             }
-            Cause::Outcome { .. } | Cause::Table { .. } => this.register(cx),
+            WaitCause::Outcome { .. } | WaitCause::Table { .. } => this.register(cx),
         };
         if over {
             this.unpark();
@@ -275,7 +275,7 @@ impl Drop for LockWait<'_> {
 }
 
 /// A transaction's place in the queue of a row.
-pub(crate) struct Turn {
+pub(crate) struct RowQueueTurn {
     table: Arc<Table>,
     rid: Rid,
 }
@@ -299,7 +299,7 @@ impl Txn {
         let holds = has_version || shard.held(row.rid, id).is_some();
         let again = shard.enqueue(row.rid, id, row.lock, holds, waker);
         drop(shard);
-        self.turn = Some(Turn {
+        self.turn = Some(RowQueueTurn {
             table: row.table.clone(),
             rid: row.rid,
         });
@@ -338,12 +338,12 @@ impl Txn {
 
     #[cold]
     fn leave_queue(&mut self, taken: Option<RowLock>) {
-        let Some(Turn { table, rid }) = self.turn.take() else {
+        let Some(RowQueueTurn { table, rid }) = self.turn.take() else {
             return;
         };
         let next = table.row_locks.shard(rid).dequeue(rid, self.id(), taken);
         match (next, &self.work) {
-            (Next::Nobody, _) => {}
+            (Next::Empty, _) => {}
             (Next::Wake(waker), _) => waker.wake(),
             (Next::AtRelease, Some(work)) => work.writer.state().note_row(&table, rid),
             // Who has no state has taken no lock.
@@ -355,13 +355,13 @@ impl Txn {
 type HeldTables = SmallVec<[(TableId, HeldLocks); 4]>;
 
 struct Node {
-    cause: Cause,
+    cause: WaitCause,
     held: HeldTables,
 }
 
 /// A wait for a lock, as others see it.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct LockWaitInfo {
     /// Who waits.
     pub waiter: TxnId,
     /// The lock of a table that it waits for; none if it is a row that it waits for.
@@ -379,7 +379,7 @@ pub(crate) struct WaitGraph {
 
 impl WaitGraph {
     /// Adds a waiting transaction; true if that closes a cycle.
-    fn enter(&self, id: TxnId, cause: Cause, held: HeldTables) -> bool {
+    fn enter(&self, id: TxnId, cause: WaitCause, held: HeldTables) -> bool {
         let mut nodes = self.nodes.lock();
         nodes.insert(id, Node { cause, held });
         let mut seen: SmallVec<[TxnId; 16]> = SmallVec::new();
@@ -403,18 +403,20 @@ impl WaitGraph {
     fn waits_for(
         nodes: &HashMap<TxnId, Node, FixedState>,
         id: TxnId,
-        cause: &Cause,
+        cause: &WaitCause,
     ) -> SmallVec<[TxnId; 4]> {
         // A wait that is over but not yet left waits for nobody. One for a table lock is over when its waiter was
         // woken, not when something was released: releases that only concern strong locks leave the others parked.
         let (table, lock) = match cause {
-            Cause::Row { row, .. } => return row.obstacles(id),
-            Cause::Outcome { writer, releases } => {
+            WaitCause::Row { row, .. } => return row.obstacles(id),
+            WaitCause::Outcome { writer, releases } => {
                 let stands = writer.holds_since(*releases);
                 return stands.then(|| writer.id()).into_iter().collect();
             }
-            Cause::Table { table, .. } if !table.locks.is_waiting(id) => return SmallVec::new(),
-            Cause::Table { table, lock, .. } => (table.id(), *lock),
+            WaitCause::Table { table, .. } if !table.locks.is_waiting(id) => {
+                return SmallVec::new();
+            }
+            WaitCause::Table { table, lock, .. } => (table.id(), *lock),
         };
         let weak = !lock.is_strong();
         let holds_some = nodes
@@ -430,7 +432,7 @@ impl WaitGraph {
                 // Read and Write queue behind those who wait for a strong lock.
                 let ahead = weak
                     && !holds_some
-                    && matches!(&node.cause, Cause::Table { table: t, lock: l, .. }
+                    && matches!(&node.cause, WaitCause::Table { table: t, lock: l, .. }
                         if t.id() == table && l.is_strong() && l.conflicts(lock));
                 **other != id && (holds || ahead)
             })
@@ -439,12 +441,12 @@ impl WaitGraph {
     }
 
     /// All waits.
-    pub(crate) fn all(&self) -> Vec<Waiting> {
+    pub(crate) fn all(&self) -> Vec<LockWaitInfo> {
         let nodes = self.nodes.lock();
         let all = nodes.iter().map(|(waiter, node)| {
             let mut blockers = Self::waits_for(&nodes, *waiter, &node.cause).to_vec();
             let table = match &node.cause {
-                Cause::Table {
+                WaitCause::Table {
                     table,
                     lock,
                     holder,
@@ -455,9 +457,9 @@ impl WaitGraph {
                     blockers.extend(holder.filter(|holder| !blockers.contains(holder)));
                     Some((table.id(), *lock))
                 }
-                Cause::Row { .. } | Cause::Outcome { .. } => None,
+                WaitCause::Row { .. } | WaitCause::Outcome { .. } => None,
             };
-            Waiting {
+            LockWaitInfo {
                 waiter: *waiter,
                 table,
                 blockers,

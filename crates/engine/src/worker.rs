@@ -12,8 +12,8 @@ use logstead_wal::{FlushMode, FlushOutcome, Lane};
 use crate::engine::{Engine, EngineInner};
 use crate::garbage::{self, Garbage};
 use crate::memory::{ALLOWANCE_BYTES_MAX, OutOfMemory};
-use crate::rows::Rows;
-use crate::snapshots::{Bounds, Snapshots};
+use crate::rows::TableRows;
+use crate::snapshots::{Snapshots, VisibilityBounds};
 use crate::stats::{Counters, Stats, add};
 use crate::txn::precommit::Buffers;
 use crate::txn::{Isolation, Txn};
@@ -49,7 +49,7 @@ pub(crate) struct WorkerInner {
     pool: RefCell<Vec<Buffers>>,
     pub(crate) scratch: RefCell<Scratch>,
     pub(crate) garbage: RefCell<Garbage>,
-    bounds: RefCell<Bounds>,
+    bounds: RefCell<VisibilityBounds>,
     commits_until_bounds: Cell<u32>,
     /// Bytes the worker may take before it looks at the memory account again.
     allowance: Cell<u64>,
@@ -89,7 +89,7 @@ impl WorkerInner {
 
     /// Is what is looked at next to be taken for absent, though it is not? Only in tests.
     #[inline]
-    pub(crate) fn plays_absent(&self, rows: &Rows) -> bool {
+    pub(crate) fn simulates_absence(&self, rows: &TableRows) -> bool {
         cfg!(debug_assertions)
             && self.inner().absent_one_in != 0
             && !rows.stays()
@@ -147,7 +147,7 @@ impl WorkerInner {
     }
 
     /// What in-line pruning may drop; looked up anew every few commits.
-    pub(crate) fn bounds(&self) -> std::cell::Ref<'_, Bounds> {
+    pub(crate) fn bounds(&self) -> std::cell::Ref<'_, VisibilityBounds> {
         self.bounds.borrow()
     }
 
@@ -188,10 +188,11 @@ impl WorkerInner {
     #[cold]
     fn look_and_admit(&self, bytes: u64, from_reserve: bool) -> Result<(), OutOfMemory> {
         let memory = self.inner().memory();
-        let room = &self.inner().room;
-        room.kick_if_scarce();
+        let memory_queue = &self.inner().memory_queue;
+        memory_queue.wake_if_scarce();
         // Who came before is served before.
-        let refused = || room.is_queued(from_reserve) || memory.left_bytes(from_reserve) < bytes;
+        let refused =
+            || memory_queue.is_queued(from_reserve) || memory.left_bytes(from_reserve) < bytes;
         if refused() {
             garbage::collect(self, COLLECTED_IN_WANT);
             if refused() {
@@ -301,13 +302,13 @@ impl Worker {
 
     /// Between two tasks, with more to run: what has waited for too long is flushed.
     #[inline]
-    pub fn between(&self) {
-        self.0.inner().path.between(self.0.id);
+    pub fn between_tasks(&self) {
+        self.0.inner().path.between_tasks(self.0.id);
     }
 
-    /// Has `kick` called, from any thread, when the worker should look whether it is idle.
-    pub fn set_kick(&self, kick: WakeFn) {
-        self.0.inner().path.set_kick(self.0.id, kick);
+    /// Has `wake_hook` called, from any thread, when the worker should look whether it is idle.
+    pub fn set_wake_hook(&self, wake_hook: WakeFn) {
+        self.0.inner().path.set_wake_hook(self.0.id, wake_hook);
     }
 
     /// Writes what the worker's lane holds: in this thread, or by the lane's writer. Lanes that it has left with

@@ -42,15 +42,15 @@ pub const PAIRS_MAX: usize = 1 << 19;
 const ABORTED_MAX: usize = 1 << 12;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Running {
-    Yes,
+enum XidState {
+    Active,
     /// It may have drawn its CSN.
     Committing,
 }
 
 #[derive(Default)]
 struct Ids {
-    running: BTreeMap<u64, Running>,
+    running: BTreeMap<u64, XidState>,
     /// So many ids may have been drawn that are not among them yet.
     drawing: usize,
     /// CSN and id of those that have committed and changed something, by CSN.
@@ -64,7 +64,7 @@ struct Ids {
 
 /// All ids of an engine.
 #[derive(Default)]
-pub(crate) struct Xids {
+pub(crate) struct XidRegistry {
     ids: Mutex<Ids>,
     /// There are pairs: nobody else needs the lock to read a row's name.
     some: AtomicBool,
@@ -106,19 +106,19 @@ impl Xid {
         self.number
     }
 
-    fn set(&self, running: Running) {
+    fn set(&self, running: XidState) {
         let mut ids = self.engine.inner().xids.ids.lock();
         ids.running.insert(self.number, running);
     }
 
     /// Before the transaction draws its CSN.
     pub(crate) fn begin_commit(&self) {
-        self.set(Running::Committing);
+        self.set(XidState::Committing);
     }
 
     /// It was refused a CSN.
     pub(crate) fn refused(&self) {
-        self.set(Running::Yes);
+        self.set(XidState::Active);
     }
 
     /// It has committed; with a CSN, if it has changed anything. Before its state tells of it.
@@ -153,10 +153,10 @@ impl Drop for Xid {
     }
 }
 
-impl Xids {
+impl XidRegistry {
     /// Ids below are of earlier lives.
-    pub(crate) fn new(next: Csn) -> Xids {
-        let xids = Xids::default();
+    pub(crate) fn new(next: Csn) -> XidRegistry {
+        let xids = XidRegistry::default();
         xids.ids.lock().forgotten = next.0.saturating_sub(1);
         xids
     }
@@ -168,7 +168,7 @@ impl Worker {
     /// home keeps the room that is left for who removes.
     pub async fn assign_xid(&self) -> Result<Xid, CommitError> {
         let worker = self.id();
-        if self.0.inner().follows.is_some() {
+        if self.0.inner().replica_base.is_some() {
             return Err(CommitError::Replica);
         }
         if self.0.is_short_of_space() {
@@ -180,7 +180,7 @@ impl Worker {
         let place = place.map_err(commit_error)?;
         let engine = self.0.inner();
         let path = &engine.path;
-        let mut nothing = path.collected();
+        let mut nothing = path.new_dependency_set();
         let began_at = path.now();
         // A CSN without an entry would be a gap in the log for ever.
         let _watch = abort_on_panic("drawing a transaction's id");
@@ -193,7 +193,7 @@ impl Worker {
         let body = PushBody::Inline(&[]);
         let pushed = path.push(worker, entrance, drawn, &mut nothing, body, began_at);
         let mut ids = engine.xids.ids.lock();
-        ids.running.insert(csn.0, Running::Yes);
+        ids.running.insert(csn.0, XidState::Active);
         ids.drawing -= 1;
         drop(ids);
         let xid = Xid {
@@ -228,7 +228,7 @@ impl Engine {
         let mut spins = 0_u32;
         let ids = loop {
             let ids = self.inner().xids.ids.lock();
-            if ids.drawing == 0 && !ids.running.values().any(|of| *of == Running::Committing) {
+            if ids.drawing == 0 && !ids.running.values().any(|of| *of == XidState::Committing) {
                 break ids;
             }
             drop(ids);

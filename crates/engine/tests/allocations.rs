@@ -6,8 +6,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use logstead_engine::{
-    Engine, EngineOptions, FlushMode, Guard, Index, Isolation, KeyExtractor, KeyKind, Present,
-    RowBuilder, RowRef, Table, Txn, Worker, footprint,
+    Engine, EngineOptions, ExpectPresent, FlushMode, Guard, Index, Isolation, KeyExtractor,
+    KeyKind, RowBuilder, RowRef, Table, Txn, Worker, footprint,
 };
 use logstead_env::Env;
 use logstead_home::{LogHome, MemoryHome};

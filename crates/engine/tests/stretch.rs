@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_engine::{
-    CommitOptions, CommitPath, Engine, EngineOptions, FlushMode, Guard, Index, Isolation,
-    KeyExtractor, KeyKind, Present, ProtocolKind, QueueKind, RowBuilder, RowLock, RowRef, Table,
+    CommitOptions, CommitPath, Engine, EngineOptions, ExpectPresent, FlushMode, Guard, Index,
+    Isolation, KeyExtractor, KeyKind, ProtocolKind, QueueKind, RowBuilder, RowLock, RowRef, Table,
     Tracking, Txn, Worker,
 };
 use logstead_env::Env;

@@ -5,7 +5,7 @@
 //! mapped by itself: unmapped when it is freed, and enlarged by moving its pages, not their bytes, so that both sizes are never there at once.
 //!
 //! Much small memory that is freed at once (the elements of an array, the rows of a sort) stays with the allocator as well, and the next statement's buffers come
-//! on top of it. Only who freed it knows that it was much: it says [`give_back_memory`].
+//! on top of it. Only who freed it knows that it was much: it says [`release_free_memory`].
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
@@ -23,7 +23,7 @@ const ALIGNMENT_MAX: usize = 4096;
 /// Gives what the calling thread has freed, and mimalloc keeps for the next who asks, back to the system. It looks at each page of the thread's heap: some milliseconds
 /// for each gigabyte there is. Does nothing where mimalloc is not the allocator.
 #[cold]
-pub fn give_back_memory() {
+pub fn release_free_memory() {
     use libmimalloc_sys as _;
     unsafe extern "C" {
         fn mi_collect(force: bool);

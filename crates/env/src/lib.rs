@@ -34,22 +34,22 @@ mod thread;
 mod users;
 mod watch;
 
-pub use allocator::{LargeMapped, give_back_memory};
+pub use allocator::{LargeMapped, release_free_memory};
 pub use clock::{Clock, Instant, RealClock, SimClock};
 pub use files::{
-    Access, Buffer, Contents, DIRECT_ALIGNMENT, DataDirectory, Fault, File, FileKind, FileLock,
-    Files, Loss, OpenMode, RawPlace, Readers, RealFiles, SimFiles, is_disk_full, owner_and_mode,
-    user_id, write_all,
+    Access, Buffer, DIRECT_ALIGNMENT, DataDirMode, DataDirectory, DirectoryEntries, Fault, File,
+    FileKind, FileLock, Files, Loss, OpenMode, RawFileRange, RealFiles, SimFiles, is_disk_full,
+    owner_and_mode, user_id, write_all,
 };
-pub use local_socket::{LocalSocket, SOCKET_PATH_BYTES_MAX, Told, can_write_in};
+pub use local_socket::{LocalSocket, LockFileLines, SOCKET_PATH_BYTES_MAX, can_write_in};
 pub use memory::memory_bytes;
 pub use net::{
     connect, listen, peek, peer_user, prepare_accepted, prepare_local, raise_open_files_limit,
 };
 pub use process::{ProcessIdentity, Processes, RealProcesses, SimProcesses};
 pub use random::{Random, RealRandom, SimRandom};
-pub use ring::{Ring, RingDone, RingWaker, RingWrite};
-pub use thread::{JoinHandle, core_count, sleep, spawn, spawn_scoped, wake_promptly};
+pub use ring::{Ring, RingCompletion, RingWaker, RingWrite};
+pub use thread::{JoinHandle, core_count, minimize_timer_slack, sleep, spawn, spawn_scoped};
 pub use users::user_name;
 pub use watch::{AbortOnPanic, abort_on_panic};
 

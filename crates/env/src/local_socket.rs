@@ -37,7 +37,7 @@ pub struct LocalSocket {
 
 /// What is told in the lock file, beside this process's number: PostgreSQL's lines.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
+pub struct LockFileLines<'a> {
     /// The data directory.
     pub data_directory: &'a str,
     /// Seconds since 1970.
@@ -70,7 +70,7 @@ impl LocalSocket {
         directory: &Path,
         port: u16,
         permissions: u32,
-        about: Told<'_>,
+        about: LockFileLines<'_>,
     ) -> io::Result<LocalSocket> {
         let socket = directory.join(format!(".s.PGSQL.{port}"));
         if socket.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
@@ -244,7 +244,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixStream;
 
-    const ABOUT: Told<'static> = Told {
+    const ABOUT: LockFileLines<'static> = LockFileLines {
         data_directory: "/data",
         started: 7,
     };

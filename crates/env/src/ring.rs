@@ -65,7 +65,7 @@ pub struct RingWrite {
 }
 
 /// A write that is over.
-pub struct RingDone<T> {
+pub struct RingCompletion<T> {
     /// As it was given.
     pub write: RingWrite,
     /// What was given with it.
@@ -185,7 +185,7 @@ impl<T> Ring<T> {
 
     /// Submits what was started, waits until a write is over or the waker has been used, and adds the writes that are
     /// over to `done`. An error is the ring's own: what is in flight stays so, and nothing more can be done with it.
-    pub fn wait(&mut self, done: &mut Vec<RingDone<T>>) -> io::Result<()> {
+    pub fn wait(&mut self, done: &mut Vec<RingCompletion<T>>) -> io::Result<()> {
         if self.broken {
             return Err(io::Error::other("the ring has failed before"));
         }
@@ -208,7 +208,7 @@ impl<T> Ring<T> {
         Ok(())
     }
 
-    fn wait_unbroken(&mut self, done: &mut Vec<RingDone<T>>) -> io::Result<()> {
+    fn wait_unbroken(&mut self, done: &mut Vec<RingCompletion<T>>) -> io::Result<()> {
         loop {
             let entered = self.ring.submit_and_wait(1);
             if self.take_completed(done)? {
@@ -224,7 +224,7 @@ impl<T> Ring<T> {
     }
 
     /// Moves what is over to `done`; true if there was something, also if it was only the event.
-    fn take_completed(&mut self, done: &mut Vec<RingDone<T>>) -> io::Result<bool> {
+    fn take_completed(&mut self, done: &mut Vec<RingCompletion<T>>) -> io::Result<bool> {
         let mut any = false;
         for entry in self.ring.completion() {
             any = true;
@@ -243,7 +243,7 @@ impl<T> Ring<T> {
                 ));
             };
             self.free.push(slot);
-            done.push(RingDone {
+            done.push(RingCompletion {
                 write,
                 token,
                 result: result_of(entry.result()),

@@ -71,7 +71,7 @@ pub fn sleep(time: std::time::Duration) {
 
 /// Lets the calling thread's timed waits end when they are over, and not up to 50 us later: for who plays the part of a
 /// device. A kernel that refuses leaves them late.
-pub fn wake_promptly() {
+pub fn minimize_timer_slack() {
     let _refusal_is_harmless = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
 }
 

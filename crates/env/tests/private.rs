@@ -2,7 +2,7 @@
 //! they are.
 #![allow(clippy::disallowed_methods, reason = "the test looks at real files")]
 
-use logstead_env::{Access, Contents, Files, OpenMode, Readers, RealFiles};
+use logstead_env::{Access, DataDirMode, DirectoryEntries, Files, OpenMode, RealFiles};
 use std::io::ErrorKind;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 /// The umask belongs to the whole process, so one test runs at a time.
 static UMASK: Mutex<()> = Mutex::new(());
 
-const CONTENTS: Contents<'static> = Contents {
+const CONTENTS: DirectoryEntries<'static> = DirectoryEntries {
     lock: "lock",
     names: &["manifest", "log"],
 };
@@ -36,7 +36,7 @@ fn set_mode(path: &Path, mode: u32) {
 fn whatever_the_umask_only_readers_can_open_what_is_made() {
     let _umask = UMASK.lock().unwrap_or_else(PoisonError::into_inner);
     for umask in [0, 0o022, 0o077, 0o777] {
-        for readers in [Readers::Owner, Readers::Group] {
+        for readers in [DataDirMode::Owner, DataDirMode::Group] {
             let root = tempfile::tempdir().unwrap();
             let files = RealFiles::readable_by(readers);
             let dir = root.path().join("a/b");
@@ -61,8 +61,8 @@ fn whatever_the_umask_only_readers_can_open_what_is_made() {
                 drop(files.lock(&lock).unwrap().unwrap());
             });
             let (directory, file) = match readers {
-                Readers::Owner => (0o700, 0o600),
-                Readers::Group => (0o750, 0o640),
+                DataDirMode::Owner => (0o700, 0o600),
+                DataDirMode::Group => (0o750, 0o640),
             };
             for made in [root.path().join("a"), dir] {
                 assert_eq!(mode(&made), directory, "umask {umask:o}: {made:?}");
@@ -74,7 +74,7 @@ fn whatever_the_umask_only_readers_can_open_what_is_made() {
     }
 }
 
-fn entered(dir: &Path, readers: Readers) -> Result<Option<String>, String> {
+fn entered(dir: &Path, readers: DataDirMode) -> Result<Option<String>, String> {
     let entered = RealFiles::default().data_directory(dir, CONTENTS, readers);
     match entered {
         Ok(entered) => Ok(entered.told),
@@ -108,7 +108,7 @@ fn what_an_older_version_left_open_is_closed_and_told() {
     std::fs::write(&elsewhere, "").unwrap();
     set_mode(&elsewhere, 0o644);
     symlink(&elsewhere, dir.join("log/lane-0000/1.seg")).unwrap();
-    let told = entered(&dir, Readers::Owner).unwrap();
+    let told = entered(&dir, DataDirMode::Owner).unwrap();
     assert!(told.unwrap().contains("closed to them now"));
     for name in ["", "log", "log/lane-0000"] {
         assert_eq!(mode(&dir.join(name)), 0o700, "{name}");
@@ -118,7 +118,7 @@ fn what_an_older_version_left_open_is_closed_and_told() {
     }
     assert_eq!(mode(&dir.join("notes")), 0o644, "not ours");
     assert_eq!(mode(&elsewhere), 0o644, "behind a link");
-    assert_eq!(entered(&dir, Readers::Owner), Ok(None), "once");
+    assert_eq!(entered(&dir, DataDirMode::Owner), Ok(None), "once");
 }
 
 /// The lock file is the last: while it is open, not all is done.
@@ -130,7 +130,7 @@ fn a_closing_that_was_interrupted_is_finished() {
     left_open(&dir);
     set_mode(&dir, 0o700);
     set_mode(&dir.join("manifest"), 0o600);
-    assert!(entered(&dir, Readers::Owner).unwrap().is_some());
+    assert!(entered(&dir, DataDirMode::Owner).unwrap().is_some());
     assert_eq!(mode(&dir.join("log/lane-0000/0.seg")), 0o600);
     assert_eq!(mode(&dir.join("lock")), 0o600);
 }
@@ -140,11 +140,11 @@ fn one_that_was_opened_to_others_afterwards_is_refused_in_postgresqls_words() {
     let _umask = UMASK.lock().unwrap_or_else(PoisonError::into_inner);
     let root = tempfile::tempdir().unwrap();
     let dir = root.path().join("data");
-    entered(&dir, Readers::Owner).unwrap();
+    entered(&dir, DataDirMode::Owner).unwrap();
     drop(RealFiles::default().lock(&dir.join("lock")).unwrap());
     for exposed in [0o755, 0o701, 0o770, 0o720, 0o777] {
         set_mode(&dir, exposed);
-        let refused = entered(&dir, Readers::Owner).unwrap_err();
+        let refused = entered(&dir, DataDirMode::Owner).unwrap_err();
         let words = format!(
             "data directory \"{}\" has invalid permissions\nDETAIL:  Permissions should be u=rwx (0700) or u=rwx,g=rx (0750).",
             dir.display()
@@ -165,10 +165,10 @@ fn a_directory_with_other_things_is_refused_as_it_is_and_an_empty_one_becomes_pr
         set_mode(dir, 0o755);
     }
     std::fs::write(other.join("notes"), "").unwrap();
-    assert!(entered(&other, Readers::Owner).is_err());
+    assert!(entered(&other, DataDirMode::Owner).is_err());
     assert_eq!(mode(&other), 0o755);
     std::fs::create_dir(empty.join("lost+found")).unwrap();
-    assert_eq!(entered(&empty, Readers::Owner), Ok(None));
+    assert_eq!(entered(&empty, DataDirMode::Owner), Ok(None));
     assert_eq!(mode(&empty), 0o700);
 }
 
@@ -178,15 +178,15 @@ fn the_group_may_read_what_is_made_for_it() {
     let _umask = UMASK.lock().unwrap_or_else(PoisonError::into_inner);
     let root = tempfile::tempdir().unwrap();
     let dir = root.path().join("data");
-    entered(&dir, Readers::Group).unwrap();
+    entered(&dir, DataDirMode::Group).unwrap();
     drop(
-        RealFiles::readable_by(Readers::Group)
+        RealFiles::readable_by(DataDirMode::Group)
             .lock(&dir.join("lock"))
             .unwrap(),
     );
     assert_eq!(mode(&dir), 0o750);
     let again = RealFiles::default()
-        .data_directory(&dir, CONTENTS, Readers::Owner)
+        .data_directory(&dir, CONTENTS, DataDirMode::Owner)
         .unwrap();
     assert_eq!(mode(&dir), 0o750, "it was made so");
     let files = again.files.unwrap();

@@ -30,7 +30,7 @@ mod stack;
 mod tests;
 
 pub use stack::{
-    NoStack, OnStack, can_suspend, is_ending, no_suspend, on_stack, poll_with_stack,
+    OnStack, StackAllocError, can_suspend, is_ending, no_suspend, on_stack, poll_with_stack,
     remaining_stack, stack_depth, wait, with_stack,
 };
 #[cfg(doc)]

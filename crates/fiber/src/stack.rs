@@ -21,7 +21,7 @@ const IDLE_MAX: usize = 8;
 pub(crate) const STACKS_MAX: usize = 512;
 
 /// What a stack is told to do.
-enum Job {
+enum FiberCommand {
     /// Call this with that. SAFETY: whoever gives it keeps what it is called with until it has returned.
     Run(unsafe fn(*mut ()), *mut ()),
     /// Go on where it was suspended.
@@ -31,7 +31,7 @@ enum Job {
 }
 
 /// Why it comes back.
-enum Step {
+enum FiberYield {
     /// It has done what it was told, or that has panicked.
     Done(Result<(), Box<dyn Any + Send>>),
     /// It is suspended in the middle of it.
@@ -39,10 +39,10 @@ enum Step {
 }
 
 /// What those know who run on a stack. Lives as long as the stack.
-struct Link {
+struct FiberContext {
     /// How to leave it.
-    yielder: Cell<*const Yielder<Job, Step>>,
-    extent: Cell<Extent>,
+    yielder: Cell<*const Yielder<FiberCommand, FiberYield>>,
+    extent: Cell<StackBounds>,
     /// How many hold a [`NoSuspend`].
     forbidden: Cell<usize>,
     /// The task is being dropped.
@@ -53,7 +53,7 @@ struct Link {
 
 /// Where the stack lies on which the caller runs: a task's stack, or a segment that continues it ([`with_stack`]).
 #[derive(Clone, Copy)]
-struct Extent {
+struct StackBounds {
     /// The address at which it begins.
     base: usize,
     /// The address at which it ends, below the other; 0 if that is not known.
@@ -62,9 +62,9 @@ struct Extent {
     before: usize,
 }
 
-impl Extent {
+impl StackBounds {
     /// One of which nothing is known.
-    const UNKNOWN: Extent = Extent {
+    const UNKNOWN: StackBounds = StackBounds {
         base: usize::MAX,
         limit: 0,
         before: 0,
@@ -76,18 +76,18 @@ const END_BYTES: usize = 64 << 10;
 
 thread_local! {
     /// The stack that runs on this thread; null on the thread's own.
-    static RUNNING: Cell<*const Link> = const { Cell::new(std::ptr::null()) };
+    static RUNNING: Cell<*const FiberContext> = const { Cell::new(std::ptr::null()) };
     static IDLE: RefCell<Vec<Stack>> = const { RefCell::new(Vec::new()) };
     /// Where polls begin that have no stack of their own.
-    static OWN: Cell<Extent> = const { Cell::new(Extent::UNKNOWN) };
+    static OWN: Cell<StackBounds> = const { Cell::new(StackBounds::UNKNOWN) };
     /// Stacks of this thread.
     static STACKS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// A stack, with a loop on it that does one job after the other.
 struct Stack {
-    coroutine: Coroutine<Job, Step, ()>,
-    link: Box<Link>,
+    coroutine: Coroutine<FiberCommand, FiberYield, ()>,
+    link: Box<FiberContext>,
 }
 
 impl Stack {
@@ -104,28 +104,28 @@ impl Stack {
         }
         let memory = DefaultStack::new(STACK_BYTES).ok()?;
         let limit = memory.limit().get() + END_BYTES;
-        let link = Box::new(Link {
+        let link = Box::new(FiberContext {
             yielder: Cell::new(std::ptr::null()),
-            extent: Cell::new(Extent::UNKNOWN),
+            extent: Cell::new(StackBounds::UNKNOWN),
             forbidden: Cell::new(0),
             ending: Cell::new(false),
             waker: Cell::new(std::ptr::null()),
         });
-        let of_loop: *const Link = &raw const *link;
+        let of_loop: *const FiberContext = &raw const *link;
         let coroutine = Coroutine::with_stack(memory, move |yielder, first| {
             // SAFETY: the link is dropped after the coroutine, with the stack that both belong to.
             let link = unsafe { &*of_loop };
             link.yielder.set(yielder);
-            link.extent.set(Extent {
+            link.extent.set(StackBounds {
                 base: address(),
                 limit,
                 before: 0,
             });
             let mut job = first;
-            while let Job::Run(call, with) = job {
+            while let FiberCommand::Run(call, with) = job {
                 // SAFETY: whoever gives the job gives what belongs to the function, and keeps it until the job is done.
                 let ran = catch_unwind(AssertUnwindSafe(|| unsafe { call(with) }));
-                job = yielder.suspend(Step::Done(ran));
+                job = yielder.suspend(FiberYield::Done(ran));
             }
         });
         STACKS.set(STACKS.get() + 1);
@@ -146,18 +146,18 @@ impl Stack {
     }
 
     /// Lets it run until it comes back. `waker` is that of the poll.
-    fn run(&mut self, job: Job, waker: &Waker) -> Step {
+    fn run(&mut self, job: FiberCommand, waker: &Waker) -> FiberYield {
         self.link.waker.set(waker);
         let _before = Before(RUNNING.replace(&raw const *self.link));
         match self.coroutine.resume(job) {
             CoroutineResult::Yield(step) => step,
-            CoroutineResult::Return(()) => Step::Done(Ok(())),
+            CoroutineResult::Return(()) => FiberYield::Done(Ok(())),
         }
     }
 }
 
 /// Whoever ran before runs again when this is dropped.
-struct Before(*const Link);
+struct Before(*const FiberContext);
 
 impl Drop for Before {
     fn drop(&mut self) {
@@ -166,7 +166,7 @@ impl Drop for Before {
 }
 
 /// What was known of the thread's own stack is known again when this is dropped.
-struct OwnBefore(Extent);
+struct OwnBefore(StackBounds);
 
 impl Drop for OwnBefore {
     fn drop(&mut self) {
@@ -178,7 +178,7 @@ impl Drop for Stack {
     fn drop(&mut self) {
         // It stands at the end of a job, or has not begun: a suspended one is brought to its end before.
         if self.coroutine.started() && !self.coroutine.done() {
-            let _ends = self.run(Job::Quit, Waker::noop());
+            let _ends = self.run(FiberCommand::Quit, Waker::noop());
         }
         STACKS.set(STACKS.get().saturating_sub(1));
     }
@@ -191,13 +191,13 @@ fn address() -> usize {
     std::ptr::from_ref(&here).addr()
 }
 
-fn running() -> Option<&'static Link> {
+fn running() -> Option<&'static FiberContext> {
     // SAFETY: the link of a running stack lives until the stack has come back, so longer than what asks on it. Its users in this file keep it no longer than that.
     unsafe { RUNNING.get().as_ref() }
 }
 
 /// Where the caller's stack is noted.
-fn with_extent<T>(look: impl FnOnce(&Cell<Extent>) -> T) -> T {
+fn with_extent<T>(look: impl FnOnce(&Cell<StackBounds>) -> T) -> T {
     match running() {
         Some(link) => look(&link.extent),
         None => OWN.with(look),
@@ -221,12 +221,12 @@ pub fn remaining_stack() -> Option<usize> {
 
 /// There is no memory for a stack: what was to run on it has not run.
 #[derive(Debug)]
-pub struct NoStack;
+pub struct StackAllocError;
 
 /// Runs something that needs so many bytes of stack: here, if they are there, or on a segment that is made for it and continues the stack. It may
 /// [`wait`] as ever. Of what is recursive each step may ask again.
 #[inline]
-pub fn with_stack<T>(bytes: usize, run: impl FnOnce() -> T) -> Result<T, NoStack> {
+pub fn with_stack<T>(bytes: usize, run: impl FnOnce() -> T) -> Result<T, StackAllocError> {
     match remaining_stack() {
         Some(remaining) if remaining >= bytes => Ok(run()),
         _ => on_segment(bytes, run),
@@ -234,16 +234,16 @@ pub fn with_stack<T>(bytes: usize, run: impl FnOnce() -> T) -> Result<T, NoStack
 }
 
 #[cold]
-fn on_segment<T>(bytes: usize, run: impl FnOnce() -> T) -> Result<T, NoStack> {
+fn on_segment<T>(bytes: usize, run: impl FnOnce() -> T) -> Result<T, StackAllocError> {
     /// The stack that is continued is the caller's again when this is dropped.
-    struct Continued(Extent);
+    struct Continued(StackBounds);
     impl Drop for Continued {
         fn drop(&mut self) {
             with_extent(|extent| extent.set(self.0));
         }
     }
-    let size = bytes.checked_add(2 * END_BYTES).ok_or(NoStack)?;
-    let memory = DefaultStack::new(size).map_err(|_| NoStack)?;
+    let size = bytes.checked_add(2 * END_BYTES).ok_or(StackAllocError)?;
+    let memory = DefaultStack::new(size).map_err(|_| StackAllocError)?;
     let limit = memory.limit().get() + END_BYTES;
     // Unknown, if the task has never been told where its stack begins.
     let before = match with_extent(Cell::get).base {
@@ -254,7 +254,7 @@ fn on_segment<T>(bytes: usize, run: impl FnOnce() -> T) -> Result<T, NoStack> {
     Ok(corosensei::on_stack(memory, move || {
         let _continued = continued;
         with_extent(|extent| {
-            extent.set(Extent {
+            extent.set(StackBounds {
                 base: address(),
                 limit,
                 before,
@@ -265,12 +265,15 @@ fn on_segment<T>(bytes: usize, run: impl FnOnce() -> T) -> Result<T, NoStack> {
 }
 
 /// Polls `work` as [`with_stack`] runs something, each time.
-pub async fn poll_with_stack<F: Future>(bytes: usize, work: F) -> Result<F::Output, NoStack> {
+pub async fn poll_with_stack<F: Future>(
+    bytes: usize,
+    work: F,
+) -> Result<F::Output, StackAllocError> {
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(|cx| match with_stack(bytes, || work.as_mut().poll(cx)) {
         Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
         Ok(Poll::Pending) => Poll::Pending,
-        Err(NoStack) => Poll::Ready(Err(NoStack)),
+        Err(StackAllocError) => Poll::Ready(Err(StackAllocError)),
     })
     .await
 }
@@ -294,7 +297,7 @@ pub fn is_ending() -> bool {
 
 /// Runs something during which the caller is not suspended: it holds what other tasks of the thread may want.
 pub fn no_suspend<T>(run: impl FnOnce() -> T) -> T {
-    struct Forbidden(&'static Link);
+    struct Forbidden(&'static FiberContext);
     impl Drop for Forbidden {
         fn drop(&mut self) {
             self.0.forbidden.set(self.0.forbidden.get() - 1);
@@ -322,7 +325,7 @@ pub fn wait<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         }
         // SAFETY: the loop that made the yielder is below us on this stack.
         let yielder = unsafe { &*link.yielder.get() };
-        let _resumed = yielder.suspend(Step::Suspended);
+        let _resumed = yielder.suspend(FiberYield::Suspended);
     }
 }
 
@@ -391,7 +394,7 @@ impl<F: Future> Future for OnStack<F> {
         let this = self.get_mut();
         let was_suspended = this.suspended.is_some();
         let (mut stack, job) = match this.suspended.take() {
-            Some(stack) => (stack, Job::Resume),
+            Some(stack) => (stack, FiberCommand::Resume),
             None => {
                 // SAFETY: no frames use it: no stack is suspended.
                 let inner = unsafe { this.inner.as_mut() };
@@ -400,13 +403,13 @@ impl<F: Future> Future for OnStack<F> {
                 }
                 let with: *mut () = this.inner.as_ptr().cast();
                 match Stack::take() {
-                    Some(stack) => (stack, Job::Run(poll_inner::<F>, with)),
+                    Some(stack) => (stack, FiberCommand::Run(poll_inner::<F>, with)),
                     None => {
                         // On the thread's own stack nobody can be suspended.
                         let _before = Before(RUNNING.replace(std::ptr::null()));
-                        let own = OWN.replace(Extent {
+                        let own = OWN.replace(StackBounds {
                             base: address(),
-                            ..Extent::UNKNOWN
+                            ..StackBounds::UNKNOWN
                         });
                         let _own = OwnBefore(own);
                         // SAFETY: as above, and the function has returned before this does.
@@ -417,11 +420,11 @@ impl<F: Future> Future for OnStack<F> {
             }
         };
         match stack.run(job, cx.waker()) {
-            Step::Suspended => {
+            FiberYield::Suspended => {
                 this.suspended = Some(stack);
                 Poll::Pending
             }
-            Step::Done(ran) => {
+            FiberYield::Done(ran) => {
                 stack.put_back();
                 if let Err(panic) = ran {
                     resume_unwind(panic);
@@ -442,7 +445,7 @@ impl<F: Future> Drop for OnStack<F> {
         if let Some(mut stack) = self.suspended.take() {
             stack.link.ending.set(true);
             // It cannot be suspended again.
-            let _whatever_it_ends_with = stack.run(Job::Resume, Waker::noop());
+            let _whatever_it_ends_with = stack.run(FiberCommand::Resume, Waker::noop());
             stack.link.ending.set(false);
             stack.put_back();
         }

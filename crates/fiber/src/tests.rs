@@ -352,8 +352,14 @@ fn a_future_is_polled_with_as_much_as_it_needs() {
 
 #[test]
 fn a_segment_for_which_there_is_no_memory_is_told() {
-    assert!(matches!(with_stack(usize::MAX - 1, || ()), Err(NoStack)));
-    assert!(matches!(with_stack(usize::MAX / 4, || ()), Err(NoStack)));
+    assert!(matches!(
+        with_stack(usize::MAX - 1, || ()),
+        Err(StackAllocError)
+    ));
+    assert!(matches!(
+        with_stack(usize::MAX / 4, || ()),
+        Err(StackAllocError)
+    ));
 }
 
 #[test]

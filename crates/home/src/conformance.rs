@@ -189,8 +189,8 @@ fn side_segments_live_and_die(home: &LogHome, step: &dyn Fn() -> bool) {
     let bytes: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
     let (done, completions) = mpsc::channel();
     // In pieces of all sizes; one that is given up leaves nothing.
-    let mut writer = home.sides.begin_side(lane, 7);
-    let mut given_up = home.sides.begin_side(lane, 8);
+    let mut writer = home.sides.begin_side_segment(lane, 7);
+    let mut given_up = home.sides.begin_side_segment(lane, 8);
     let mut rest = bytes.as_slice();
     for size in [0, 1, 5000, 4096, 100_000, usize::MAX] {
         let (piece, more) = rest.split_at(rest.len().min(size));
@@ -204,33 +204,35 @@ fn side_segments_live_and_die(home: &LogHome, step: &dyn Fn() -> bool) {
     drop(given_up);
     writer.finish(Box::new(move |result| drop(done.send(result))));
     told(&completions, step).expect("stores");
-    assert_eq!(home.sides.list_sides(lane).expect("lists"), vec![7]);
+    assert_eq!(home.sides.list_side_segments(lane).expect("lists"), vec![7]);
     let mut into = vec![0; 1000];
     assert_eq!(
         home.sides
-            .get_side(lane, 7, 4000, &mut into)
+            .get_side_segment(lane, 7, 4000, &mut into)
             .expect("reads"),
         1000
     );
     assert_eq!(into, bytes[4000..5000]);
     assert_eq!(
         home.sides
-            .get_side(lane, 7, bytes.len() as u64 - 10, &mut into)
+            .get_side_segment(lane, 7, bytes.len() as u64 - 10, &mut into)
             .expect("reads"),
         10
     );
     let mut all = vec![0; bytes.len() + 1];
     assert_eq!(
-        home.sides.get_side(lane, 7, 0, &mut all).expect("reads"),
+        home.sides
+            .get_side_segment(lane, 7, 0, &mut all)
+            .expect("reads"),
         bytes.len()
     );
     assert_eq!(all[..bytes.len()], bytes);
-    home.sides.remove_side(lane, 7).expect("removes");
+    home.sides.remove_side_segment(lane, 7).expect("removes");
     home.sides
-        .remove_side(lane, 7)
+        .remove_side_segment(lane, 7)
         .expect("removing a missing one is fine");
     assert!(matches!(
-        home.sides.get_side(lane, 7, 0, &mut into),
+        home.sides.get_side_segment(lane, 7, 0, &mut into),
         Err(HomeError::Missing(_))
     ));
 }

@@ -45,9 +45,9 @@ pub trait Copies: Send + Sync {
     /// it, and are left alone.
     fn copies_completed(&self, epoch: Epoch) -> Result<(), HomeError>;
 
-    /// Reads like [`SideSegments::get_side`](crate::SideSegments::get_side), from one copy: for whoever finds bytes
-    /// damaged. One that cannot be reached is an error.
-    fn get_side_copy(
+    /// Reads like [`SideSegments::get_side_segment`](crate::SideSegments::get_side_segment), from one copy: for whoever
+    /// finds bytes damaged. One that cannot be reached is an error.
+    fn get_side_segment_copy(
         &self,
         copy: usize,
         lane: LaneId,
@@ -58,7 +58,7 @@ pub trait Copies: Send + Sync {
 
     /// Replaces a damaged copy of a side segment by a good one. A copy that cannot be written any more is left as it
     /// is.
-    fn replace_side_copy(
+    fn replace_side_segment_copy(
         &self,
         damaged: usize,
         good: usize,

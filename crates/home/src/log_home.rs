@@ -165,7 +165,7 @@ impl LogHome {
     }
 
     /// Reads a side segment from one copy, the only one perhaps.
-    pub fn get_side_copy(
+    pub fn get_side_segment_copy(
         &self,
         copy: usize,
         lane: LaneId,
@@ -174,8 +174,8 @@ impl LogHome {
         into: &mut [u8],
     ) -> Result<usize, HomeError> {
         match &self.copies {
-            Some(copies) => copies.get_side_copy(copy, lane, id, offset, into),
-            None => self.sides.get_side(lane, id, offset, into),
+            Some(copies) => copies.get_side_segment_copy(copy, lane, id, offset, into),
+            None => self.sides.get_side_segment(lane, id, offset, into),
         }
     }
 }

@@ -17,13 +17,13 @@
 //! A bucket is opened for writing only if it has passed the [`probe`], and if its prefix holds a log or nothing.
 //! Credentials are never part of a URL, so errors and logs may show it.
 
-use crate::bucket::{self, Bucket, BucketError, Outcome, ReadOnly, probe};
+use crate::bucket::{self, Bucket, BucketError, Outcome, ReadOnlyBucket, probe};
 use crate::{
     HomeError, LocalHome, LocalObjects, LocalOptions, LogHome, MemoryHome, ObjectHome,
     ObjectOptions, ObjectReader, OpenPurpose, ReplicatedHome, ReplicatedOptions, SimulatedHome,
     Source, WriteConcern,
 };
-use logstead_env::{Env, FileKind, Readers};
+use logstead_env::{DataDirMode, Env, FileKind};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ use tracing::{info, warn};
 /// How often a bucket is asked when a home is opened, and how long the pauses between two tries are: from the first
 /// one, they double up to the longest.
 #[derive(Clone, Copy)]
-struct Patience {
+struct RetryPolicy {
     tries: u32,
     first: Duration,
     longest: Duration,
@@ -42,14 +42,14 @@ struct Patience {
 
 /// With a bucket that has not answered yet: long enough for a hiccup, short enough for whoever waits at a terminal to
 /// be told of a wrong endpoint.
-const STRANGER: Patience = Patience {
+const STRANGER: RetryPolicy = RetryPolicy {
     tries: 6,
     first: Duration::from_millis(100),
     longest: Duration::from_secs(2),
 };
 /// With one that has just passed the probe: it is the right one and has a bad minute, so that a start does better to
 /// wait than to end.
-const KNOWN: Patience = Patience {
+const KNOWN: RetryPolicy = RetryPolicy {
     tries: 24,
     ..STRANGER
 };
@@ -327,14 +327,14 @@ fn open_to_read(
         }
         Some(_) if parts.is_bucket() => {
             let bucket = bucket::open(&parts.bucket_url(), env)?;
-            patiently(env, bucket.as_ref(), STRANGER, async || {
+            with_retries(env, bucket.as_ref(), STRANGER, async || {
                 match bucket.stat(MANIFEST).await {
                     Ok(Some(_)) => Ok(Ok(())),
                     Ok(None) => Ok(Err(missing(bucket.as_ref()))),
                     Err(error) => Err(error),
                 }
             })??;
-            let bucket = Arc::new(ReadOnly(bucket));
+            let bucket = Arc::new(ReadOnlyBucket(bucket));
             let home = ObjectHome::open(bucket, env, ObjectOptions::default())?;
             Ok(home.into())
         }
@@ -354,12 +354,12 @@ fn directory(url: &str) -> Result<Option<PathBuf>, HomeError> {
 
 /// Who may read the home that `url` names, where it is a directory that is there; of a list, who may read all of them:
 /// a copy or a branch of it is for the same.
-pub fn readers_of(url: &str, env: &Env) -> Readers {
+pub fn readers_of(url: &str, env: &Env) -> DataDirMode {
     if let Some(urls) = list_of(url) {
         let all = |readers| urls.iter().all(|url| readers_of(url, env) == readers);
-        return match all(Readers::Group) {
-            true => Readers::Group,
-            false => Readers::Owner,
+        return match all(DataDirMode::Group) {
+            true => DataDirMode::Group,
+            false => DataDirMode::Owner,
         };
     }
     let dir = directory(url).ok().flatten();
@@ -465,10 +465,10 @@ fn missing(bucket: &dyn Bucket) -> HomeError {
 }
 
 /// Asks a bucket, and again if it could not answer. The requests run to their end in this thread.
-fn patiently<T>(
+fn with_retries<T>(
     env: &Env,
     bucket: &dyn Bucket,
-    patience: Patience,
+    patience: RetryPolicy,
     mut ask: impl AsyncFnMut() -> Result<T, BucketError>,
 ) -> Result<T, HomeError> {
     let cannot = |error: &dyn std::fmt::Display| HomeError::Url {
@@ -509,16 +509,16 @@ fn patiently<T>(
 fn prepare(
     bucket: &dyn Bucket,
     env: &Env,
-    [stranger, known]: [Patience; 2],
+    [stranger, known]: [RetryPolicy; 2],
 ) -> Result<(), HomeError> {
-    patiently(env, bucket, stranger, async || {
+    with_retries(env, bucket, stranger, async || {
         match probe::probe(bucket, env.random.u64()).await {
             Ok(()) => Ok(Ok(())),
             Err(probe::ProbeError::Failed(error)) => Err(error),
             Err(unfit @ probe::ProbeError::Unfit(_)) => Ok(Err(unfit.at(bucket))),
         }
     })??;
-    patiently(env, bucket, known, async || {
+    with_retries(env, bucket, known, async || {
         if bucket.stat(MANIFEST).await?.is_some() {
             return Ok(Ok(()));
         }
@@ -644,7 +644,7 @@ mod tests {
     #[test]
     fn a_bucket_that_has_answered_gets_more_tries() {
         let (env, _) = Env::simulated(1);
-        let at_once = |patience: Patience| Patience {
+        let at_once = |patience: RetryPolicy| RetryPolicy {
             first: Duration::ZERO,
             longest: Duration::ZERO,
             ..patience

@@ -31,11 +31,11 @@ pub(crate) const SIDE_PART_BYTES: usize = 4 << 20;
 /// shows there ([`NoRoom::DiskFull`]).
 pub trait SideSegments: Send + Sync {
     /// Begins to store a side segment. Its number is fresh.
-    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter>;
+    fn begin_side_segment(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter>;
 
     /// Reads `into.len()` bytes of a side segment from `offset`; less only at its end. [`HomeError::Missing`] if there
     /// is none.
-    fn get_side(
+    fn get_side_segment(
         &self,
         lane: LaneId,
         id: u64,
@@ -44,12 +44,12 @@ pub trait SideSegments: Send + Sync {
     ) -> Result<usize, HomeError>;
 
     /// The side segments of a lane.
-    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError>;
+    fn list_side_segments(&self, lane: LaneId) -> Result<Vec<u64>, HomeError>;
 
     /// Removes a side segment. Removing a missing one is fine.
-    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError>;
+    fn remove_side_segment(&self, lane: LaneId, id: u64) -> Result<(), HomeError>;
 
     /// The same for one of this life that is not needed after all; by any thread, a completion's too: nobody waits for
     /// requests. What cannot be removed is listed by the next life, whose recovery removes it.
-    fn give_up_side(&self, lane: LaneId, id: u64);
+    fn give_up_side_segment(&self, lane: LaneId, id: u64);
 }

@@ -5,7 +5,7 @@
 use crate::branch::{ack, at, home_options, of_branch, open_source, point};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::{Arg, ArgMatches, Command};
-use logstead_checkpoint::{Backup, BackupError, backup};
+use logstead_checkpoint::{BackupError, BackupReport, backup};
 use logstead_env::Env;
 use std::io::Write;
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ pub(crate) fn commands() -> [Command; 2] {
     ]
 }
 
-fn copy(from: &str, to: &str, arguments: &ArgMatches) -> Result<Backup, String> {
+fn copy(from: &str, to: &str, arguments: &ArgMatches) -> Result<BackupReport, String> {
     let env = Env::real();
     logstead_home::check_copy(from, to, &env).map_err(|error| error.to_string())?;
     let options = home_options(arguments, from, &env);

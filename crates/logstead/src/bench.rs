@@ -2,7 +2,7 @@
 
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::ArgMatches;
-use logstead_bench::{Bar, BenchError, Request, Results};
+use logstead_bench::{Bar, BenchCommand, BenchError, Results};
 use logstead_env::Env;
 use std::io::Write;
 use std::process::ExitCode;
@@ -13,20 +13,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const EXIT_INTERRUPTED: u8 = 130;
 
 pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
-    let request = match Request::read(arguments) {
+    let request = match BenchCommand::read(arguments) {
         Ok(request) => request,
         Err(error) => return fail(EXIT_USAGE, &error),
     };
     let env = Env::real();
     let options = match request {
-        Request::Run(options) => options,
-        Request::Experiments => {
+        BenchCommand::Run(options) => options,
+        BenchCommand::Experiments => {
             // As below, of a pipe.
             let list = logstead_bench::experiment::describe();
             let _pipe_may_be_closed = std::io::stdout().write_all(list.as_bytes());
             return ExitCode::SUCCESS;
         }
-        Request::Report { files, html } => {
+        BenchCommand::Report { files, html } => {
             return match logstead_bench::report_files(&files, &html, &env) {
                 Ok(said) => {
                     // As below, of a pipe.

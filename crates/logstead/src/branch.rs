@@ -7,8 +7,8 @@
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail, prepare};
 use clap::{Arg, ArgMatches, Command};
 use logstead_checkpoint::{
-    BranchError, PINS, Pin, PinKind, Pins, Point, RecoveryTarget, create_branch, directory_of,
-    drop_branch, points_of_now, restore_point, served,
+    BranchError, PINS, Pin, PinKind, Pins, RecoveryPoint, RecoveryTarget, create_branch,
+    directory_of, drop_branch, points_of_now, restore_point, served,
 };
 use logstead_env::Env;
 use logstead_home::{
@@ -243,7 +243,7 @@ fn create(
     let (parent, url, name) = parent_of(url, path, options, env)?;
     let open = |pin: &Pin| open_own(&url, pin, options, env);
     let made = create_branch(&parent, &name, which, env, open)?;
-    let point = Point::unnamed(made.record);
+    let point = RecoveryPoint::unnamed(made.record);
     Ok(format!(
         "branch \"{path}\" begins with the state of {} (CSN {})\n",
         point.taken_at_utc(),
@@ -280,7 +280,7 @@ fn list(home: LogHome) -> Result<String, BranchError> {
                 "branch {} ({}) since {} CSN {}\n",
                 pin.name,
                 state.name(),
-                Point::unnamed(pin.record).taken_at_utc(),
+                RecoveryPoint::unnamed(pin.record).taken_at_utc(),
                 pin.record.csn
             );
         }

@@ -5,7 +5,7 @@
 //! `adaptive` is on. The values are canonical and in range; what remains to be checked is how they fit together.
 
 use logstead_engine::{
-    AckTiming, Adapt, CommitOptions, ForceCommit, ProtocolKind, QueueKind, Tracking,
+    AckTiming, AdaptiveSettings, CommitOptions, ForceCommit, ProtocolKind, QueueKind, Tracking,
 };
 use logstead_home::HomeCapabilities;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub(crate) fn options(
     let on = values.get("adaptive").is_none_or(|value| value != "off");
     let moves = |name: &str, of_home: bool| of_home && on && !values.contains_key(name);
     let options = CommitOptions {
-        adapt: Adapt {
+        adapt: AdaptiveSettings {
             lanes: moves("workers_per_lane", home.adapt.lanes),
             flush_unit: moves("flush_unit", home.adapt.flush_unit),
             buffer: moves("lane_buffer_size", home.adapt.buffer),
@@ -192,9 +192,9 @@ mod tests {
                 assert_eq!((read.lanes(5), read.queue), (1, QueueKind::Latched));
                 assert_eq!(
                     read.adapt,
-                    Adapt {
+                    AdaptiveSettings {
                         flush_unit: true,
-                        ..Adapt::NOTHING
+                        ..AdaptiveSettings::NOTHING
                     },
                     "all but one are given"
                 );
@@ -205,13 +205,13 @@ mod tests {
                 assert_eq!((read.ack_group, read.steal_group), (4, 0));
                 assert_eq!(
                     (read.acknowledging, read.force_commit),
-                    (AckTiming::ByDice, ForceCommit::IfIdleLong)
+                    (AckTiming::AtRandom, ForceCommit::IfIdleLong)
                 );
                 assert_eq!(read.log_allocation_limit_bytes, 1 << 30);
                 assert_eq!(read.horizon_pause, Some(Duration::from_millis(20)));
                 show(&mut values, &read);
                 let fixed = CommitOptions {
-                    adapt: Adapt::NOTHING,
+                    adapt: AdaptiveSettings::NOTHING,
                     ..read
                 };
                 assert_eq!(options(&values, &CAPABILITIES).unwrap(), fixed);
@@ -224,9 +224,9 @@ mod tests {
         let mut values = Values::new();
         let read = options(&values, &CAPABILITIES).unwrap();
         assert_eq!(read, CommitOptions::defaults_for(&CAPABILITIES));
-        assert_eq!(read.adapt, Adapt::ALL);
+        assert_eq!(read.adapt, AdaptiveSettings::ALL);
         let off = options(&given(&[("adaptive", "no")]), &CAPABILITIES).unwrap();
-        assert_eq!(off.adapt, Adapt::NOTHING);
+        assert_eq!(off.adapt, AdaptiveSettings::NOTHING);
         show(&mut values, &read);
         assert_eq!(values["workers_per_lane"], "2");
         assert_eq!(values["flush_timeout"], "2500");

@@ -8,10 +8,10 @@
 use crate::system_file;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use logstead_engine::Retention;
-use logstead_env::{Access, Env, OpenMode, Readers};
+use logstead_env::{Access, DataDirMode, Env, OpenMode};
 use logstead_home::{IoMethod, WriteConcern};
 use logstead_sql_catalog::settings::{self, Setting, SettingContext};
-use logstead_wire::access::{Identity, Rule, trusts_others};
+use logstead_wire::hba::{HbaLine, IdentLine, trusts_others};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     pub(crate) data_directory: PathBuf,
     /// Of a directory that is made now.
-    pub(crate) readers: Readers,
+    pub(crate) readers: DataDirMode,
     /// Where the log lives, if not in the data directory.
     pub(crate) home: Option<String>,
     /// The home whose log is followed, if this is a replica.
@@ -85,9 +85,9 @@ pub(crate) struct Config {
     /// Which checkpoints are kept.
     pub(crate) retention: Retention,
     /// Who may connect; none is the default.
-    pub(crate) hba: Option<Vec<Rule>>,
+    pub(crate) hba: Option<Vec<HbaLine>>,
     /// Maps of the system's users to roles.
-    pub(crate) identities: Vec<Identity>,
+    pub(crate) identities: Vec<IdentLine>,
     /// Where sockets of the file system are made; nothing: the server chooses.
     pub(crate) socket_directories: Option<Vec<PathBuf>>,
     /// Of those sockets.
@@ -450,8 +450,8 @@ impl Config {
             listen,
             data_directory: PathBuf::from(value("data_directory")),
             readers: match value("allow_group_access").as_str() {
-                "on" => Readers::Group,
-                _ => Readers::Owner,
+                "on" => DataDirMode::Group,
+                _ => DataDirMode::Owner,
             },
             home: Some(value("home")).filter(|url| !url.is_empty()),
             replica_of: Some(value("replica_of")).filter(|url| !url.is_empty()),

@@ -2,7 +2,7 @@
 
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use logstead_devbucket::{DevBucket, Latency, Options, PARTS_MAX};
+use logstead_devbucket::{DevBucket, DevBucketOptions, Latency, PARTS_MAX};
 use logstead_env::{Env, SimRandom};
 use logstead_home::simulated::{MODELS, Model, ServiceKind};
 use std::io::Write;
@@ -112,7 +112,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         given.cloned().unwrap_or_default()
     };
     let (access_key, secret_key) = (text("access-key"), text("secret-key"));
-    let mut options = Options::new(&access_key, &secret_key);
+    let mut options = DevBucketOptions::new(&access_key, &secret_key);
     if let Some(listen) = arguments.get_one::<SocketAddr>("listen") {
         options.listen = *listen;
     }

@@ -17,14 +17,16 @@ use crate::branch::open_branch;
 use crate::log::verified;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::ArgMatches;
-use logstead_checkpoint::{CheckpointError, PINS, Point, Record, Report, points_of_now};
-use logstead_engine::{IndexReport, Scratch, StoredRows};
+use logstead_checkpoint::{
+    CheckpointError, CheckpointRecord, FsckReport, PINS, RecoveryPoint, points_of_now,
+};
+use logstead_engine::{IndexReport, ScratchFiles, StoredRows};
 use logstead_env::Env;
 use logstead_home::{LogHome, ObjectId};
 use logstead_sql_catalog::stored_indexes;
 use logstead_types::{DatabaseId, TableId};
-use logstead_wal::inspect::{self, Verified};
-use logstead_wal::manifest::Checkpoint;
+use logstead_wal::inspect::{self, LogReport};
+use logstead_wal::manifest::CheckpointRef;
 use logstead_wal::recovery::RecoveryError;
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -40,10 +42,10 @@ const TOO_FAST: &str = "checkpoints are taken faster than they can be read: try 
 
 /// What a look has found.
 struct Found {
-    newest: Option<Checkpoint>,
-    pages: Report,
+    newest: Option<CheckpointRef>,
+    pages: FsckReport,
     indexes: IndexReport,
-    log: Result<Verified, RecoveryError>,
+    log: Result<LogReport, RecoveryError>,
 }
 
 impl Found {
@@ -88,9 +90,9 @@ impl Found {
 }
 
 /// How it is to be done.
-struct How {
+struct FsckOptions {
     /// Where entries are sorted that do not fit in memory.
-    scratch: Scratch,
+    scratch: ScratchFiles,
     /// Not only the newest checkpoint's indexes, but those of every one that is kept.
     restore_points: bool,
 }
@@ -112,7 +114,7 @@ fn look(home: &LogHome) -> Result<Found, Failed> {
     })
 }
 
-fn check(home: &LogHome, how: &How) -> Result<Found, Failed> {
+fn check(home: &LogHome, how: &FsckOptions) -> Result<Found, Failed> {
     let mut tries = 0;
     let mut found = loop {
         let pinned = pins_of_now(home)?;
@@ -137,7 +139,7 @@ fn check(home: &LogHome, how: &How) -> Result<Found, Failed> {
 
 /// The indexes of the newest checkpoint against its rows, table by table. If what was removed meanwhile is missed, goes
 /// on with the checkpoint that is the newest by then.
-fn newest_indexes(home: &LogHome, how: &How) -> Result<IndexReport, Failed> {
+fn newest_indexes(home: &LogHome, how: &FsckOptions) -> Result<IndexReport, Failed> {
     let mut report = IndexReport::default();
     let mut done = BTreeSet::new();
     let mut tries = 0;
@@ -161,7 +163,7 @@ fn newest_indexes(home: &LogHome, how: &How) -> Result<IndexReport, Failed> {
     }
 }
 
-fn manifest_of_now(home: &LogHome) -> Result<Option<Checkpoint>, Failed> {
+fn manifest_of_now(home: &LogHome) -> Result<Option<CheckpointRef>, Failed> {
     Ok(inspect::manifest_of(home)?.checkpoint)
 }
 
@@ -171,7 +173,7 @@ fn pins_of_now(home: &LogHome) -> Result<Option<Vec<u8>>, Failed> {
 }
 
 /// The restore points there are now; or why they are not known, which is damage.
-fn restore_points(home: &LogHome) -> Result<Result<Vec<Point>, String>, Failed> {
+fn restore_points(home: &LogHome) -> Result<Result<Vec<RecoveryPoint>, String>, Failed> {
     let manifest = || Ok::<_, Failed>(inspect::manifest_of(home)?);
     match points_of_now(home, manifest) {
         Ok(points) => Ok(Ok(points)),
@@ -183,7 +185,7 @@ fn restore_points(home: &LogHome) -> Result<Result<Vec<Point>, String>, Failed> 
 }
 
 /// The indexes of restore points.
-fn older_indexes(home: &LogHome, how: &How) -> Result<IndexReport, Failed> {
+fn older_indexes(home: &LogHome, how: &FsckOptions) -> Result<IndexReport, Failed> {
     let manifest = inspect::manifest_of(home)?;
     let mut report = IndexReport::default();
     let points = match restore_points(home)? {
@@ -222,12 +224,12 @@ fn indexes_of(
     home: &LogHome,
     database: DatabaseId,
     (object, crc): (ObjectId, u32),
-    how: &How,
+    how: &FsckOptions,
     done: &mut BTreeSet<TableId>,
     report: &mut IndexReport,
 ) -> Result<IndexReport, Failed> {
     let mut found = IndexReport::default();
-    let record = match Record::read(home.objects.as_ref(), database, object, crc) {
+    let record = match CheckpointRecord::read(home.objects.as_ref(), database, object, crc) {
         Ok(record) => record,
         Err(CheckpointError::Home(error)) => return Err(error.into()),
         Err(error) => {
@@ -303,8 +305,8 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         None => std::env::temp_dir(),
     };
     let prefix = format!("logstead-fsck-{}", std::process::id());
-    let how = How {
-        scratch: Scratch::new(Arc::clone(&env.files), scratch, prefix),
+    let how = FsckOptions {
+        scratch: ScratchFiles::new(Arc::clone(&env.files), scratch, prefix),
         restore_points: arguments.get_flag("restore-points"),
     };
     let found = home
@@ -403,8 +405,8 @@ mod tests {
             }),
             ..LogHome::from(inner)
         };
-        let how = How {
-            scratch: Scratch::new(Env::real().files, std::env::temp_dir(), "none".to_owned()),
+        let how = FsckOptions {
+            scratch: ScratchFiles::new(Env::real().files, std::env::temp_dir(), "none".to_owned()),
             restore_points: true,
         };
         let found = check(&home, &how).unwrap();

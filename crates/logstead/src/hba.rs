@@ -1,9 +1,9 @@
 //! The rules of who may connect, in the settings file: an array of tables `[[hba]]`, and `[[ident]]` with the maps of the system's users.
 
-use logstead_wire::access::{Channel, Identity, Method, Network, Rule};
+use logstead_wire::hba::{AuthMethod, ConnType, HbaAddress, HbaLine, IdentLine};
 
 /// Reads the array.
-pub(crate) fn rules(value: &toml::Value) -> Result<Vec<Rule>, String> {
+pub(crate) fn rules(value: &toml::Value) -> Result<Vec<HbaLine>, String> {
     let wrong = || "\"hba\" must be tables, each written [[hba]]".to_owned();
     let list = value.as_array().ok_or_else(wrong)?;
     list.iter()
@@ -16,7 +16,7 @@ pub(crate) fn rules(value: &toml::Value) -> Result<Vec<Rule>, String> {
 }
 
 /// Reads the maps.
-pub(crate) fn identities(value: &toml::Value) -> Result<Vec<Identity>, String> {
+pub(crate) fn identities(value: &toml::Value) -> Result<Vec<IdentLine>, String> {
     let wrong = || "\"ident\" must be tables, each written [[ident]]".to_owned();
     let list = value.as_array().ok_or_else(wrong)?;
     list.iter()
@@ -28,7 +28,7 @@ pub(crate) fn identities(value: &toml::Value) -> Result<Vec<Identity>, String> {
         .collect()
 }
 
-fn identity(table: &toml::Table) -> Result<Identity, String> {
+fn identity(table: &toml::Table) -> Result<IdentLine, String> {
     const KNOWN: [&str; 3] = ["map", "system", "user"];
     if let Some(unknown) = table.keys().find(|key| !KNOWN.contains(&key.as_str())) {
         return Err(format!("unknown key \"{unknown}\""));
@@ -38,20 +38,20 @@ fn identity(table: &toml::Table) -> Result<Identity, String> {
         Some(_) => Err(format!("\"{key}\" must be a text")),
         None => Err(format!("\"{key}\" is missing")),
     };
-    Identity::new(text("map")?, &text("system")?, text("user")?)
+    IdentLine::new(text("map")?, &text("system")?, text("user")?)
 }
 
 /// A rule names a map that no line has: it would let nobody in.
-pub(crate) fn unknown_map<'a>(rules: &'a [Rule], identities: &[Identity]) -> Option<&'a str> {
+pub(crate) fn unknown_map<'a>(rules: &'a [HbaLine], identities: &[IdentLine]) -> Option<&'a str> {
     rules.iter().find_map(|rule| match &rule.method {
-        Method::Peer(Some(map)) if identities.iter().all(|line| line.map != *map) => {
+        AuthMethod::Peer(Some(map)) if identities.iter().all(|line| line.map != *map) => {
             Some(map.as_str())
         }
         _ => None,
     })
 }
 
-fn rule(table: &toml::Table) -> Result<Rule, String> {
+fn rule(table: &toml::Table) -> Result<HbaLine, String> {
     const KNOWN: [&str; 6] = ["type", "database", "user", "address", "method", "map"];
     if let Some(unknown) = table.keys().find(|key| !KNOWN.contains(&key.as_str())) {
         return Err(format!("unknown key \"{unknown}\""));
@@ -80,25 +80,27 @@ fn rule(table: &toml::Table) -> Result<Rule, String> {
     {
         return Err(format!("database \"{word}\" is not supported"));
     }
-    let channel = text("type", Some("host"))?.parse::<Channel>()?;
+    let channel = text("type", Some("host"))?.parse::<ConnType>()?;
     let network = match channel {
-        Channel::Local if table.contains_key("address") => {
+        ConnType::Local if table.contains_key("address") => {
             return Err("a rule for local connections has no \"address\"".to_owned());
         }
-        Channel::Local => Network::All,
-        _ => text("address", None)?.parse::<Network>()?,
+        ConnType::Local => HbaAddress::All,
+        _ => text("address", None)?.parse::<HbaAddress>()?,
     };
-    let method = match text("method", None)?.parse::<Method>()? {
-        Method::Peer(_) if channel != Channel::Local => {
+    let method = match text("method", None)?.parse::<AuthMethod>()? {
+        AuthMethod::Peer(_) if channel != ConnType::Local => {
             return Err("peer authentication is only supported on local sockets".to_owned());
         }
-        Method::Peer(_) if table.contains_key("map") => Method::Peer(Some(text("map", None)?)),
+        AuthMethod::Peer(_) if table.contains_key("map") => {
+            AuthMethod::Peer(Some(text("map", None)?))
+        }
         _ if table.contains_key("map") => {
             return Err("\"map\" is only for the method peer".to_owned());
         }
         method => method,
     };
-    Ok(Rule {
+    Ok(HbaLine {
         channel,
         databases,
         users: names("user")?,
@@ -111,7 +113,7 @@ fn rule(table: &toml::Table) -> Result<Rule, String> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Vec<Rule>, String> {
+    fn read(text: &str) -> Result<Vec<HbaLine>, String> {
         let table: toml::Table = text.parse().unwrap();
         rules(&table["hba"])
     }
@@ -126,12 +128,12 @@ mod tests {
         assert_eq!(read[0].databases, ["a", "b"]);
         assert_eq!(
             (read[0].channel, read[0].method.clone()),
-            (Channel::HostSsl, Method::Scram)
+            (ConnType::HostSsl, AuthMethod::Scram)
         );
         assert_eq!(read[1].users, ["all"]);
         assert_eq!(
             (read[1].network, read[1].method.clone()),
-            (Network::All, Method::Reject)
+            (HbaAddress::All, AuthMethod::Reject)
         );
     }
 
@@ -141,8 +143,8 @@ mod tests {
             "[[hba]]\ntype = 'local'\nmethod = 'peer'\n[[hba]]\ntype = 'local'\nmethod = 'peer'\nmap = 'm'",
         )
         .unwrap();
-        assert_eq!(rules[0].method, Method::Peer(None));
-        assert_eq!(rules[1].method, Method::Peer(Some("m".to_owned())));
+        assert_eq!(rules[0].method, AuthMethod::Peer(None));
+        assert_eq!(rules[1].method, AuthMethod::Peer(Some("m".to_owned())));
         assert_eq!(unknown_map(&rules, &[]), Some("m"));
         let table: toml::Table = "[[ident]]\nmap = 'm'\nsystem = 'root'\nuser = 'postgres'"
             .parse()

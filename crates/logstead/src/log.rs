@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
 }
 
 /// What a good log holds, in words.
-pub(crate) fn verified(found: &inspect::Verified) -> String {
+pub(crate) fn verified(found: &inspect::LogReport) -> String {
     let report = &found.report;
     let mut text = format!(
         "the log is good: {} entries, {} records, {} bytes; the next CSN is {}\n",

@@ -3,11 +3,11 @@
 //! Owns: the command line, the configuration, and the wiring of the rooms into a running server. Only this crate
 //! knows them all.
 
-mod arrivals;
 mod backup;
 mod bench;
 mod branch;
 mod checkpoints;
+mod client_admission;
 mod commit_settings;
 mod config;
 mod descriptors;

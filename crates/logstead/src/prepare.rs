@@ -5,7 +5,7 @@ use crate::config::{self, Config};
 use crate::sockets::{self, Sockets};
 use crate::{EXIT_FAILURE, EXIT_USAGE, descriptors, fail};
 use logstead_env::Env;
-use logstead_wire::access::{Access, Channel, Rule};
+use logstead_wire::hba::{ClientAuthConfig, ConnType, HbaLine};
 use logstead_wire::tls::Tls;
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ pub(crate) struct Prepared {
     pub(crate) config: Config,
     pub(crate) env: Env,
     pub(crate) listening: Listening,
-    pub(crate) access: Arc<Access>,
+    pub(crate) access: Arc<ClientAuthConfig>,
     /// Clients beyond the most that there may be, to be told so.
     pub(crate) spare: usize,
 }
@@ -64,7 +64,7 @@ pub(crate) fn prepare(mut config: Config) -> Result<Prepared, ExitCode> {
         Ok(address) => address,
         Err(error) => return Err(fail(EXIT_FAILURE, &format!("cannot listen: {error}"))),
     };
-    sockets::tell(&mut config, address, open_files_max);
+    sockets::report_settings(&mut config, address, open_files_max);
     let now_us = env.clock.now_micros_since_2000();
     let local = match Sockets::open(&mut config, address.port(), now_us) {
         Ok(local) => local,
@@ -93,7 +93,7 @@ pub(crate) fn prepare(mut config: Config) -> Result<Prepared, ExitCode> {
 }
 
 /// How clients are let in, as it was configured.
-fn access(config: &Config) -> Result<Access, String> {
+fn access(config: &Config) -> Result<ClientAuthConfig, String> {
     let tls = match &config.ssl {
         None => None,
         Some((certificate, key)) => {
@@ -101,11 +101,11 @@ fn access(config: &Config) -> Result<Access, String> {
             Some(Tls::new(certificate.as_bytes(), key.as_bytes())?)
         }
     };
-    let channel = |rule: &Rule| rule.channel == Channel::HostSsl;
+    let channel = |rule: &HbaLine| rule.channel == ConnType::HostSsl;
     if tls.is_none() && config.hba.iter().flatten().any(channel) {
         warn!("a rule is for encrypted connections, and ssl is off: it fits none");
     }
-    Ok(Access {
+    Ok(ClientAuthConfig {
         rules: config.hba.clone(),
         identities: config.identities.clone(),
         timeout: config.authentication_timeout,
@@ -134,7 +134,7 @@ fn certificate_and_key(certificate: &Path, key: &Path) -> Result<(String, String
 }
 
 /// Certificate and key are read again; connections that begin from now on are shown the new ones.
-pub(crate) fn certificate_again(config: &Config, access: &Access) {
+pub(crate) fn certificate_again(config: &Config, access: &ClientAuthConfig) {
     let (Some((certificate, key)), Some(tls)) = (&config.ssl, &access.tls) else {
         info!("there is no certificate to be read again");
         return;

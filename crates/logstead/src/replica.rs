@@ -14,7 +14,7 @@
 mod follow;
 mod promote;
 
-use crate::arrivals::Arrivals;
+use crate::client_admission::ClientAdmission;
 use crate::config::Config;
 use crate::metrics::Watched;
 use crate::open::{Failure, OpenLog, prices, proofs};
@@ -31,7 +31,7 @@ use logstead_env::{Env, JoinHandle};
 use logstead_sql_catalog::{ReplicaPhase, ReplicaStatus, Tariff};
 use logstead_sql_session::{Instance, Promotion};
 use logstead_types::Csn;
-use logstead_wire::access::Access;
+use logstead_wire::hba::ClientAuthConfig;
 use promote::Promoting;
 use std::future::Future;
 use std::path::PathBuf;
@@ -124,7 +124,7 @@ async fn serve(
     config: &Arc<Config>,
     env: &Env,
     listening: Listening,
-    access: &Arc<Access>,
+    access: &Arc<ClientAuthConfig>,
     spare: usize,
 ) -> Result<Option<(Listening, Arc<Watched>, OpenLog)>, Failure> {
     let cannot_listen = |error: std::io::Error| (EXIT_FAILURE, format!("cannot listen: {error}"));
@@ -158,7 +158,7 @@ async fn serve(
         let Ok(opened) = opened else { return Ok(None) };
         let server = Server::start(config, env, opened?, access, &promotion)?;
         watched.set(Some(Arc::clone(&server.instance)));
-        let arrivals = Arc::new(Arrivals {
+        let arrivals = Arc::new(ClientAdmission {
             workers: server.inboxes.clone(),
             instance: Arc::clone(&server.instance),
             most: config.connections_max + spare,
@@ -263,7 +263,7 @@ impl Server {
         config: &Arc<Config>,
         env: &Env,
         opened: Opened,
-        access: &Arc<Access>,
+        access: &Arc<ClientAuthConfig>,
         promotion: &Arc<Promotion>,
     ) -> Result<Server, Failure> {
         let Opened {

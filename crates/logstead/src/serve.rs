@@ -3,8 +3,8 @@
 //! Threads: this one accepts and listens for signals; each worker has its own (see `worker`). Order of a stop: no new
 //! clients; idle sessions end; open transactions get a grace time; everything is flushed; a last checkpoint; exit 0.
 
-use crate::arrivals::Arrivals;
 use crate::checkpoints::Checkpoints;
+use crate::client_admission::ClientAdmission;
 use crate::config::Config;
 use crate::metrics::Watched;
 use crate::open::{Failure, OpenLog, open_instance, open_log, place, release, say};
@@ -15,7 +15,7 @@ use logstead_engine::{Engine, FaultError, Warmup};
 use logstead_env::{Env, JoinHandle};
 use logstead_sql_session::{Instance, WatchdogState};
 use logstead_types::WorkerId;
-use logstead_wire::access::Access;
+use logstead_wire::hba::ClientAuthConfig;
 use std::future::Future;
 use std::io::Write;
 use std::pin::pin;
@@ -141,7 +141,7 @@ async fn accept(
     listening: Listening,
     watched: Option<Arc<Watched>>,
     instance: &Arc<Instance>,
-    (access, spare): (&Access, usize),
+    (access, spare): (&ClientAuthConfig, usize),
     (workers, checkpoints): (Vec<Arc<Inbox>>, Checkpoints),
 ) -> Result<(), String> {
     let Listening {
@@ -171,7 +171,7 @@ async fn accept(
         watched.set_primary(Arc::clone(instance));
     }
     tokio::spawn(watch(Arc::clone(instance)));
-    let arrivals = Arc::new(Arrivals {
+    let arrivals = Arc::new(ClientAdmission {
         workers: workers.clone(),
         instance: Arc::clone(instance),
         most: config.connections_max + spare,
@@ -256,7 +256,7 @@ pub(crate) fn start_workers(
     config: &Config,
     env: &Env,
     instance: &Arc<Instance>,
-    access: &Arc<Access>,
+    access: &Arc<ClientAuthConfig>,
 ) -> std::io::Result<Started> {
     let (mut inboxes, mut threads) = (Vec::new(), Vec::new());
     for number in 0..config.workers {

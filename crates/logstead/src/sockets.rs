@@ -3,10 +3,10 @@
 //! Invariant: where directories were named, a socket is made in each of them or the server does not start. In the one that the server chose
 //! itself nobody may count on one: there it is a warning.
 
-use crate::arrivals::Arrivals;
+use crate::client_admission::ClientAdmission;
 use crate::config::Config;
-use crate::worker::Incoming;
-use logstead_env::{LocalSocket, Told, can_write_in};
+use crate::worker::ClientStream;
+use logstead_env::{LocalSocket, LockFileLines, can_write_in};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Sockets {
                 .collect(),
         };
         let data = config.data_directory.display().to_string();
-        let about = Told {
+        let about = LockFileLines {
             data_directory: &data,
             started: now_us / 1_000_000 + EPOCH_S,
         };
@@ -81,7 +81,7 @@ impl Sockets {
     /// Accepts from each of them for as long as what is given back lives.
     pub(crate) fn accept(
         &self,
-        arrivals: &Arc<Arrivals>,
+        arrivals: &Arc<ClientAdmission>,
     ) -> Result<tokio::task::JoinSet<()>, String> {
         let mut accepting = tokio::task::JoinSet::new();
         for socket in &self.0 {
@@ -109,19 +109,19 @@ impl Sockets {
 }
 
 /// A client's stream as it was accepted.
-pub(crate) trait Accepted: Send + 'static {
+pub(crate) trait AcceptedStream: Send + 'static {
     /// Writes what fits.
-    fn try_tell(&self, bytes: &[u8]);
+    fn try_send(&self, bytes: &[u8]);
     /// Waits until something has come and gives what fits, which stays there; nothing if the client is gone.
     fn peeked(&self, into: &mut [u8]) -> impl Future<Output = std::io::Result<usize>> + Send;
     /// Takes off what was peeked.
     fn forget(&self, peeked: &mut [u8]);
     /// Made ready for a worker's runtime.
-    fn prepared(self) -> std::io::Result<Incoming>;
+    fn prepared(self) -> std::io::Result<ClientStream>;
 }
 
-impl Accepted for tokio::net::TcpStream {
-    fn try_tell(&self, bytes: &[u8]) {
+impl AcceptedStream for tokio::net::TcpStream {
+    fn try_send(&self, bytes: &[u8]) {
         // It fits the socket's buffer, or nobody is there.
         let _nobody_waits = self.try_write(bytes);
     }
@@ -135,15 +135,15 @@ impl Accepted for tokio::net::TcpStream {
         let _it_is_over_in_any_case = self.try_read(peeked);
     }
 
-    fn prepared(self) -> std::io::Result<Incoming> {
+    fn prepared(self) -> std::io::Result<ClientStream> {
         let stream = self.into_std()?;
         logstead_env::prepare_accepted(&stream)?;
-        Ok(Incoming::Host(stream))
+        Ok(ClientStream::Host(stream))
     }
 }
 
-impl Accepted for tokio::net::UnixStream {
-    fn try_tell(&self, bytes: &[u8]) {
+impl AcceptedStream for tokio::net::UnixStream {
+    fn try_send(&self, bytes: &[u8]) {
         let _nobody_waits = self.try_write(bytes);
     }
 
@@ -156,15 +156,15 @@ impl Accepted for tokio::net::UnixStream {
         let _it_is_over_in_any_case = self.try_read(peeked);
     }
 
-    fn prepared(self) -> std::io::Result<Incoming> {
+    fn prepared(self) -> std::io::Result<ClientStream> {
         let stream = self.into_std()?;
         logstead_env::prepare_local(&stream)?;
-        Ok(Incoming::Local(stream))
+        Ok(ClientStream::Local(stream))
     }
 }
 
 /// What PostgreSQL's settings tell of how a server was started.
-pub(crate) fn tell(config: &mut Config, address: SocketAddr, open_files: Option<u64>) {
+pub(crate) fn report_settings(config: &mut Config, address: SocketAddr, open_files: Option<u64>) {
     let ip = address.ip();
     let listens = match ip.is_unspecified() {
         true => "*".to_owned(),

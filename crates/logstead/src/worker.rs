@@ -9,7 +9,7 @@
 use logstead_env::abort_on_panic;
 use logstead_sql_session::{Instance, WorkerSessions};
 use logstead_types::WorkerId;
-use logstead_wire::access::Access;
+use logstead_wire::hba::ClientAuthConfig;
 use logstead_wire::tls::Stream;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -40,39 +40,39 @@ const COLLECT_PAUSE_IDLE: Duration = Duration::from_millis(500);
 const COLLECT_PAUSE_SCARCE: Duration = Duration::from_millis(1);
 
 /// A client on its way to its worker.
-pub(crate) struct Arrived {
-    pub(crate) stream: Incoming,
+pub(crate) struct AcceptedClient {
+    pub(crate) stream: ClientStream,
     /// By when it must have proved who it is.
     pub(crate) deadline: Instant,
 }
 
 /// A client's stream; it does not block.
-pub(crate) enum Incoming {
+pub(crate) enum ClientStream {
     /// From an address.
     Host(TcpStream),
     /// From a socket of this machine's file system.
     Local(UnixStream),
 }
 
-impl Incoming {
+impl ClientStream {
     /// Within the worker's runtime.
     fn stream(self) -> std::io::Result<Stream> {
         Ok(match self {
-            Incoming::Host(stream) => Stream::Plain(tokio::net::TcpStream::from_std(stream)?),
-            Incoming::Local(stream) => Stream::Local(tokio::net::UnixStream::from_std(stream)?),
+            ClientStream::Host(stream) => Stream::Plain(tokio::net::TcpStream::from_std(stream)?),
+            ClientStream::Local(stream) => Stream::Local(tokio::net::UnixStream::from_std(stream)?),
         })
     }
 }
 
 /// Where a worker's clients come in.
 pub(crate) struct Inbox {
-    sender: Mutex<Option<mpsc::UnboundedSender<Arrived>>>,
+    sender: Mutex<Option<mpsc::UnboundedSender<AcceptedClient>>>,
     /// Sessions of this worker, those on their way included.
     pub(crate) sessions: AtomicUsize,
 }
 
 impl Inbox {
-    pub(crate) fn new() -> (Arc<Inbox>, mpsc::UnboundedReceiver<Arrived>) {
+    pub(crate) fn new() -> (Arc<Inbox>, mpsc::UnboundedReceiver<AcceptedClient>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (
             Arc::new(Inbox {
@@ -83,7 +83,7 @@ impl Inbox {
         )
     }
 
-    pub(crate) fn send(&self, client: Arrived) {
+    pub(crate) fn send(&self, client: AcceptedClient) {
         if let Some(sender) = self
             .sender
             .lock()
@@ -110,9 +110,9 @@ impl Inbox {
 pub(crate) fn run(
     id: WorkerId,
     instance: &Arc<Instance>,
-    mut clients: mpsc::UnboundedReceiver<Arrived>,
+    mut clients: mpsc::UnboundedReceiver<AcceptedClient>,
     inbox: &Arc<Inbox>,
-    access: &Arc<Access>,
+    access: &Arc<ClientAuthConfig>,
 ) {
     // Its sessions, and whoever waits for their locks, would wait for ever. (A session's own panic ends that session
     // only.)
@@ -139,7 +139,7 @@ pub(crate) fn run(
         let kick = Arc::clone(&dirty);
         sessions
             .worker
-            .set_kick(Arc::new(move || kick.notify_one()));
+            .set_wake_hook(Arc::new(move || kick.notify_one()));
         let flusher = tokio::task::spawn_local(flush(Rc::clone(&sessions), dirty));
         let collector = tokio::task::spawn_local(collect(Rc::clone(&sessions)));
         let undoer = undo(Rc::clone(&sessions));
@@ -152,7 +152,7 @@ pub(crate) fn run(
                 let analyst = analyze(Rc::clone(&sessions), pause);
                 tokio::task::spawn_local(sessions.task(analyst))
             });
-        while let Some(Arrived { stream, deadline }) = clients.recv().await {
+        while let Some(AcceptedClient { stream, deadline }) = clients.recv().await {
             let sessions = Rc::clone(&sessions);
             let inbox = Arc::clone(inbox);
             let access = Arc::clone(access);
@@ -242,7 +242,7 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Arc<Notify>) {
             }
             progress = now;
             // Readers may come without end.
-            worker.between();
+            worker.between_tasks();
         }
         sessions.about_to_flush(false);
         again = if idle {
@@ -251,7 +251,7 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Arc<Notify>) {
             let alone = sessions.working() == 0 && sessions.waiting() > 0;
             worker.idle(alone, Some(idle_average))
         } else {
-            worker.between();
+            worker.between_tasks();
             None
         };
     }

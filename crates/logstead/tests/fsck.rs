@@ -5,8 +5,9 @@
 mod script;
 
 use logstead_checkpoint::{
-    CHUNK_SLOTS, Chain, ChunkWriter, Directory, Extent, Head, Leaf, LeafWriter, Ledger,
-    NewCheckpoint, ObjectWriter, PageKey, PageReader, Publisher, Record, RetainedRecord,
+    CHUNK_SLOTS, CheckpointHead, CheckpointRecord, ChunkWriter, Directory, ImageKind, Leaf,
+    LeafWriter, NewCheckpoint, ObjectIdAllocator, ObjectWriter, PageChain, PageKey, PageReader,
+    Publisher, RetainedRecord,
 };
 use logstead_engine::{Engine, EngineOptions, FlushMode, StoredIndex, StoredRows};
 use logstead_env::Env;
@@ -15,7 +16,7 @@ use logstead_sql_catalog::{CatalogStore, stored_indexes};
 use logstead_sql_session::{Instance, Session, StartupRequest, WorkerSessions};
 use logstead_types::{Csn, TableId, WorkerId};
 use logstead_wal::inspect::manifest_of;
-use logstead_wal::manifest::{Checkpoint, Manifest};
+use logstead_wal::manifest::{CheckpointRef, Manifest};
 use script::Script;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -85,8 +86,8 @@ fn make(dir: &Path, statements: &[&str]) {
 
 struct InManifest(LogHome);
 
-impl Head for InManifest {
-    fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
+impl CheckpointHead for InManifest {
+    fn name(&self, checkpoint: CheckpointRef) -> Result<(), HomeError> {
         let (bytes, tag) = self.0.names.get(MANIFEST)?.unwrap();
         let mut manifest = Manifest::decode(&bytes).unwrap();
         manifest.checkpoint = Some(checkpoint);
@@ -101,8 +102,8 @@ impl Head for InManifest {
 /// The newest checkpoint of a database that nobody serves, to be changed behind everybody's back.
 struct Pages {
     home: LogHome,
-    newest: Checkpoint,
-    record: Record,
+    newest: CheckpointRef,
+    record: CheckpointRecord,
     directory: Directory,
 }
 
@@ -111,7 +112,7 @@ impl Pages {
         let home = local(dir);
         let manifest = manifest_of(&home).unwrap();
         let newest = manifest.checkpoint.unwrap();
-        let record = Record::read(
+        let record = CheckpointRecord::read(
             home.objects.as_ref(),
             manifest.database,
             newest.object,
@@ -144,19 +145,19 @@ impl Pages {
     fn publish(
         self,
         keep: bool,
-        change: impl FnOnce(&Pages, &mut ObjectWriter<'_>) -> Vec<(PageKey, Option<Chain>)>,
+        change: impl FnOnce(&Pages, &mut ObjectWriter<'_>) -> Vec<(PageKey, Option<PageChain>)>,
     ) {
         let head = InManifest(self.home.clone());
-        let ledger = after(&self.newest);
+        let object_ids = after(&self.newest);
         let mut publisher = Publisher::open(
             self.home.clone(),
             head,
             self.record.database,
-            Arc::clone(&ledger),
+            Arc::clone(&object_ids),
             Some(&self.newest),
         )
         .unwrap();
-        let mut writer = ObjectWriter::new(self.home.objects.clone(), ledger, None);
+        let mut writer = ObjectWriter::new(self.home.objects.clone(), object_ids, None);
         let changes = change(&self, &mut writer);
         let csn = Csn(self.record.csn.get() + 1);
         let applied = self
@@ -178,20 +179,20 @@ impl Pages {
 }
 
 /// The numbers of objects behind those of a checkpoint: as many are given to a home that nobody needs.
-fn after(newest: &Checkpoint) -> Arc<Ledger> {
-    let ledger = Arc::new(Ledger::new(newest.epoch));
+fn after(newest: &CheckpointRef) -> Arc<ObjectIdAllocator> {
+    let object_ids = Arc::new(ObjectIdAllocator::new(newest.epoch));
     let elsewhere = LogHome::from(MemoryHome::new(1 << 20));
-    let writer = ObjectWriter::new(elsewhere.objects, Arc::clone(&ledger), None);
+    let writer = ObjectWriter::new(elsewhere.objects, Arc::clone(&object_ids), None);
     let mut writer = writer.with_object_bytes(1);
     let mut chunks = ChunkWriter::new();
     for chunk in 0..=newest.object.0 & u64::from(u32::MAX) {
         let table = TableId(1);
-        chunks.begin(PageKey::Rows { table, chunk }, Extent::Whole, Csn(2));
+        chunks.begin(PageKey::Rows { table, chunk }, ImageKind::Whole, Csn(2));
         chunks.row(0, Csn(1), &[1], &mut writer).unwrap();
         chunks.finish(&mut writer).unwrap();
     }
     std::mem::forget(writer.finish().unwrap());
-    ledger
+    object_ids
 }
 
 /// The only tile of a small index without the entries that are not to stay, and with others.
@@ -200,7 +201,7 @@ fn with_entries(
     writer: &mut ObjectWriter<'_>,
     index: &StoredIndex,
     change: impl FnOnce(&mut BTreeSet<Vec<u8>>),
-) -> (PageKey, Option<Chain>) {
+) -> (PageKey, Option<PageChain>) {
     let tile = pages
         .directory
         .tiles(index.table, index.index, Vec::new())
@@ -229,7 +230,7 @@ fn with_a_second_row(
     pages: &Pages,
     writer: &mut ObjectWriter<'_>,
     index: &StoredIndex,
-) -> ((PageKey, Option<Chain>), u64) {
+) -> ((PageKey, Option<PageChain>), u64) {
     let key = PageKey::Rows {
         table: index.table,
         chunk: 0,
@@ -248,11 +249,11 @@ fn with_a_second_row(
     rows.insert(free, rows[&0].clone());
     let mut chunks = ChunkWriter::new();
     let newest = rows.values().map(|(csn, _)| csn.get()).max().unwrap();
-    chunks.begin(key.clone(), Extent::Whole, Csn(newest + 1));
+    chunks.begin(key.clone(), ImageKind::Whole, Csn(newest + 1));
     for (slot, (csn, bytes)) in &rows {
         chunks.row(*slot, *csn, bytes, writer).unwrap();
     }
-    let chain = Chain::whole(chunks.finish(writer).unwrap());
+    let chain = PageChain::whole(chunks.finish(writer).unwrap());
     ((key, chain), u64::from(free))
 }
 
@@ -302,7 +303,7 @@ fn said_of(name: &str, change: impl FnOnce(&Pages) -> Box<Change>) -> String {
     said
 }
 
-type Change = dyn FnOnce(&Pages, &mut ObjectWriter<'_>) -> Vec<(PageKey, Option<Chain>)>;
+type Change = dyn FnOnce(&Pages, &mut ObjectWriter<'_>) -> Vec<(PageKey, Option<PageChain>)>;
 
 #[test]
 fn a_row_whose_entry_is_gone_is_named() {

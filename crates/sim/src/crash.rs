@@ -29,7 +29,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of a transaction, never used twice.
-pub type Writer = u64;
+pub type WriterId = u64;
 
 /// A key of the rows that transactions share.
 pub type Key = u64;
@@ -41,7 +41,7 @@ pub type KeyState = Option<(u64, Vec<u8>)>;
 #[derive(Clone, Debug)]
 struct Version {
     order: u64,
-    writer: Writer,
+    writer: WriterId,
     state: KeyState,
 }
 
@@ -59,14 +59,14 @@ impl Version {
 #[derive(Clone, Debug, Default)]
 struct Record {
     /// Whom it read or overwrote.
-    follows: BTreeSet<Writer>,
+    follows: BTreeSet<WriterId>,
     hardened: bool,
     acknowledged: bool,
 }
 
 /// What a crash did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Aftermath {
+pub struct CrashReport {
     /// Transactions of this life that survived.
     pub survived: u64,
     /// Those of them that nobody had acknowledged.
@@ -83,20 +83,20 @@ pub struct Oracle {
     /// How many transactions have become visible.
     order: u64,
     keys: BTreeMap<Key, Vec<Version>>,
-    records: BTreeMap<Writer, Record>,
-    answers: Vec<(Writer, BTreeSet<Writer>)>,
+    records: BTreeMap<WriterId, Record>,
+    answers: Vec<(WriterId, BTreeSet<WriterId>)>,
     /// Survivors of earlier lives.
-    settled: BTreeSet<Writer>,
+    settled: BTreeSet<WriterId>,
     /// What earlier lives lost.
-    lost: BTreeSet<Writer>,
+    lost: BTreeSet<WriterId>,
     keeps_history: bool,
     /// Whom survivors of earlier lives followed, if history is kept.
-    past: BTreeMap<Writer, BTreeSet<Writer>>,
+    past: BTreeMap<WriterId, BTreeSet<WriterId>>,
 }
 
 /// What a copy holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopyReport {
     /// Transactions in it.
     pub transactions: u64,
     /// Those of them that nobody had been told of when the reading began.
@@ -123,7 +123,7 @@ impl Oracle {
         key: Key,
         snapshot: u64,
         value: Option<&[u8]>,
-    ) -> Result<Option<Writer>, String> {
+    ) -> Result<Option<WriterId>, String> {
         let version = self.visible(key, snapshot);
         let expected = version.and_then(Version::value);
         if expected != value {
@@ -137,13 +137,13 @@ impl Oracle {
     }
 
     /// Who wrote the newest state of a key.
-    pub fn newest(&self, key: Key) -> Option<Writer> {
+    pub fn newest(&self, key: Key) -> Option<WriterId> {
         let versions = self.keys.get(&key)?;
         versions.last().map(|version| version.writer)
     }
 
     /// Who deleted the row that the snapshot has of a key.
-    pub fn deleter_since(&self, key: Key, snapshot: u64) -> Option<Writer> {
+    pub fn deleter_since(&self, key: Key, snapshot: u64) -> Option<WriterId> {
         let row = self.visible(key, snapshot)?.row();
         let mut later = self.keys.get(&key)?.iter();
         let other = later.find(|version| version.order > snapshot && version.row() != row);
@@ -151,15 +151,15 @@ impl Oracle {
     }
 
     /// Everybody who has become visible in this life.
-    pub fn everybody(&self) -> impl Iterator<Item = Writer> {
+    pub fn everybody(&self) -> impl Iterator<Item = WriterId> {
         self.records.keys().copied()
     }
 
     /// A transaction has become visible: its writes, in any order, and whom it follows.
     pub fn visible_now(
         &mut self,
-        writer: Writer,
-        follows: BTreeSet<Writer>,
+        writer: WriterId,
+        follows: BTreeSet<WriterId>,
         writes: impl IntoIterator<Item = (Key, KeyState)>,
     ) {
         self.order += 1;
@@ -179,16 +179,16 @@ impl Oracle {
     }
 
     /// The transaction's entry, and everything before it in its stream, is on stable storage.
-    pub fn hardened(&mut self, writer: Writer) {
+    pub fn hardened(&mut self, writer: WriterId) {
         if let Some(record) = self.records.get_mut(&writer) {
             record.hardened = true;
         }
     }
 
     /// The first one among these and their predecessors that is not hardened.
-    fn first_soft(&self, of: impl IntoIterator<Item = Writer>) -> Option<Writer> {
-        let mut left: Vec<Writer> = of.into_iter().collect();
-        let mut seen: BTreeSet<Writer> = left.iter().copied().collect();
+    fn first_soft(&self, of: impl IntoIterator<Item = WriterId>) -> Option<WriterId> {
+        let mut left: Vec<WriterId> = of.into_iter().collect();
+        let mut seen: BTreeSet<WriterId> = left.iter().copied().collect();
         while let Some(writer) = left.pop() {
             if self.settled.contains(&writer) {
                 continue;
@@ -202,12 +202,12 @@ impl Oracle {
     }
 
     /// May clients hear of it, by the precise rule?
-    pub fn committable(&self, writer: Writer) -> bool {
+    pub fn committable(&self, writer: WriterId) -> bool {
         self.first_soft([writer]).is_none()
     }
 
     /// A client hears that its transaction is committed.
-    pub fn acknowledged(&mut self, writer: Writer) -> Result<(), String> {
+    pub fn acknowledged(&mut self, writer: WriterId) -> Result<(), String> {
         if let Some(soft) = self.first_soft([writer]) {
             return Err(format!(
                 "{writer} was acknowledged before {soft} was hardened"
@@ -220,7 +220,7 @@ impl Oracle {
     }
 
     /// A client hears something that these transactions wrote; `reader` is who asked.
-    pub fn answered(&mut self, reader: Writer, told: BTreeSet<Writer>) -> Result<(), String> {
+    pub fn answered(&mut self, reader: WriterId, told: BTreeSet<WriterId>) -> Result<(), String> {
         if let Some(soft) = self.first_soft(told.iter().copied()) {
             return Err(format!(
                 "{reader} was told what {soft} wrote before that was hardened"
@@ -237,7 +237,7 @@ impl Oracle {
 
     /// Everything that somebody has been told of by now, or that has survived a crash: what a copy must hold whose
     /// reading begins now.
-    pub fn told(&self) -> BTreeSet<Writer> {
+    pub fn told(&self) -> BTreeSet<WriterId> {
         let acknowledged = self
             .records
             .iter()
@@ -252,15 +252,15 @@ impl Oracle {
 
     /// The most of these that can be one moment: without those who follow somebody who is not among them. Earlier
     /// lives' survivors are.
-    pub fn closed(&self, among: &BTreeSet<Writer>) -> BTreeSet<Writer> {
+    pub fn closed(&self, among: &BTreeSet<WriterId>) -> BTreeSet<WriterId> {
         let mut closed = among.clone();
         loop {
-            let is_in = |next: &Writer| closed.contains(next) || self.settled.contains(next);
-            let all_are_in = |writer: &&Writer| {
+            let is_in = |next: &WriterId| closed.contains(next) || self.settled.contains(next);
+            let all_are_in = |writer: &&WriterId| {
                 let record = self.records.get(writer);
                 record.is_none_or(|record| record.follows.iter().all(is_in))
             };
-            let left: BTreeSet<Writer> = closed.iter().filter(all_are_in).copied().collect();
+            let left: BTreeSet<WriterId> = closed.iter().filter(all_are_in).copied().collect();
             if left.len() == closed.len() {
                 return closed;
             }
@@ -272,10 +272,10 @@ impl Oracle {
     /// began.
     pub fn copied(
         &self,
-        told: &BTreeSet<Writer>,
-        ledger: &BTreeSet<Writer>,
+        told: &BTreeSet<WriterId>,
+        ledger: &BTreeSet<WriterId>,
         rows: &BTreeMap<Key, Vec<u8>>,
-    ) -> Result<Copied, String> {
+    ) -> Result<CopyReport, String> {
         if let Some(gone) = told.difference(ledger).next() {
             return Err(format!(
                 "somebody was told of {gone} before the reading began, and it is not in the copy"
@@ -300,7 +300,7 @@ impl Oracle {
             .records
             .keys()
             .filter(|writer| !ledger.contains(writer));
-        Ok(Copied {
+        Ok(CopyReport {
             transactions: ledger.len() as u64,
             later: ledger.difference(told).count() as u64,
             left_out: left_out.count() as u64,
@@ -310,18 +310,19 @@ impl Oracle {
     /// The machine has stopped and come back with these numbers in the ledger and these rows. Begins the next life.
     pub fn crashed(
         &mut self,
-        ledger: &BTreeSet<Writer>,
+        ledger: &BTreeSet<WriterId>,
         rows: &BTreeMap<Key, Vec<u8>>,
-    ) -> Result<Aftermath, String> {
-        let mut aftermath = Aftermath::default();
+    ) -> Result<CrashReport, String> {
+        let mut aftermath = CrashReport::default();
         if let Some(gone) = self.settled.difference(ledger).next() {
             return Err(format!("{gone} survived an earlier crash, and is gone"));
         }
         if let Some(back) = self.lost.intersection(ledger).next() {
             return Err(format!("{back} was lost in an earlier crash, and is back"));
         }
-        let known =
-            |writer: &&Writer| self.settled.contains(*writer) || self.records.contains_key(*writer);
+        let known = |writer: &&WriterId| {
+            self.settled.contains(*writer) || self.records.contains_key(*writer)
+        };
         if let Some(unknown) = ledger.iter().find(|writer| !known(writer)) {
             return Err(format!("{unknown} survived and was never visible"));
         }
@@ -356,7 +357,7 @@ impl Oracle {
 
     fn compare(
         &self,
-        ledger: &BTreeSet<Writer>,
+        ledger: &BTreeSet<WriterId>,
         rows: &BTreeMap<Key, Vec<u8>>,
     ) -> Result<(), String> {
         let survives = |version: &&Version| ledger.contains(&version.writer);
@@ -378,7 +379,7 @@ impl Oracle {
         }
     }
 
-    fn begin_life(&mut self, ledger: &BTreeSet<Writer>) {
+    fn begin_life(&mut self, ledger: &BTreeSet<WriterId>) {
         let gone = self
             .records
             .keys()
@@ -406,7 +407,7 @@ impl Oracle {
 }
 
 /// Who wrote a value, and its length: values begin with the number of their writer.
-fn head(value: &[u8]) -> (Option<Writer>, usize) {
+fn head(value: &[u8]) -> (Option<WriterId>, usize) {
     let writer = value.first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
     (writer, value.len())
 }
@@ -415,11 +416,11 @@ fn head(value: &[u8]) -> (Option<Writer>, usize) {
 mod tests {
     use super::*;
 
-    fn value(writer: Writer) -> Vec<u8> {
+    fn value(writer: WriterId) -> Vec<u8> {
         writer.to_be_bytes().to_vec()
     }
 
-    fn state(row: u64, writer: Writer) -> KeyState {
+    fn state(row: u64, writer: WriterId) -> KeyState {
         Some((row, value(writer)))
     }
 
@@ -459,11 +460,12 @@ mod tests {
             oracle.hardened(1);
             oracle
         };
-        let found = |mut oracle: Oracle, ledger: &[Writer], rows| {
+        let found = |mut oracle: Oracle, ledger: &[WriterId], rows| {
             oracle.crashed(&ledger.iter().copied().collect(), &rows)
         };
-        let why =
-            |oracle, ledger: &[Writer], rows| found(oracle, ledger, rows).expect_err("a violation");
+        let why = |oracle, ledger: &[WriterId], rows| {
+            found(oracle, ledger, rows).expect_err("a violation")
+        };
         let aftermath = found(two(), &[1, 2], both()).expect("all survived");
         assert_eq!(aftermath.survived, 2);
         let aftermath = found(two(), &[], BTreeMap::new()).expect("nobody was told");
@@ -543,8 +545,8 @@ mod tests {
         let told = oracle.told();
         assert_eq!(told, BTreeSet::from([1]));
         oracle.visible_now(3, BTreeSet::from([1]), [(7, state(1, 3))]);
-        let judge = |oracle: &Oracle, told: &[Writer], ledger: &[Writer], rows| {
-            let set = |of: &[Writer]| of.iter().copied().collect();
+        let judge = |oracle: &Oracle, told: &[WriterId], ledger: &[WriterId], rows| {
+            let set = |of: &[WriterId]| of.iter().copied().collect();
             oracle.copied(&set(told), &set(ledger), &rows)
         };
         let first = || BTreeMap::from([(7, value(1))]);
@@ -561,10 +563,10 @@ mod tests {
             (3, 2, 0)
         );
         judge(&oracle, &[1], &[1, 2], both()).expect("a moment");
-        let among = |of: &[Writer]| oracle.closed(&of.iter().copied().collect());
+        let among = |of: &[WriterId]| oracle.closed(&of.iter().copied().collect());
         assert_eq!(among(&[2, 3]), BTreeSet::new());
         assert_eq!(among(&[1, 3]), BTreeSet::from([1, 3]));
-        let why = |told: &[Writer], ledger: &[Writer], rows| {
+        let why = |told: &[WriterId], ledger: &[WriterId], rows| {
             judge(&oracle, told, ledger, rows).expect_err("no moment")
         };
         let text = why(&[1], &[], BTreeMap::new());

@@ -28,7 +28,7 @@ pub type Element = u64;
 
 /// What is expected of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum IsolationLevel {
     /// READ COMMITTED.
     ReadCommitted,
     /// REPEATABLE READ as PostgreSQL has it.
@@ -39,7 +39,7 @@ pub enum Level {
 
 /// A list as somebody saw it: how long, and which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ListRead {
     length: u32,
     hash: u64,
 }
@@ -51,10 +51,10 @@ fn grow(hash: u64, element: Element) -> u64 {
         .wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-impl Seen {
+impl ListRead {
     /// A list that was read.
-    pub fn of(list: impl IntoIterator<Item = Element>) -> Seen {
-        let mut seen = Seen { length: 0, hash: 1 };
+    pub fn of(list: impl IntoIterator<Item = Element>) -> ListRead {
+        let mut seen = ListRead { length: 0, hash: 1 };
         for element in list {
             seen.length += 1;
             seen.hash = grow(seen.hash, element);
@@ -67,7 +67,7 @@ impl Seen {
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     /// It read a list; a key that is not there has an empty one.
-    Read(Key, Seen),
+    Read(Key, ListRead),
     /// It appended an element.
     Append(Key, Element),
 }
@@ -102,7 +102,7 @@ pub enum Violation {
     /// The transaction read a list that ends among the appends of another (G1b).
     Intermediate(usize, Key),
     /// Transactions that depend on each other in a circle; some of them.
-    Circle(Vec<usize>),
+    Cycle(Vec<usize>),
 }
 
 impl fmt::Display for Violation {
@@ -121,7 +121,7 @@ impl fmt::Display for Violation {
                     "transaction {t} read list {key} in the middle of a transaction"
                 )
             }
-            Violation::Circle(some) => write!(f, "transactions depend on each other: {some:?}"),
+            Violation::Cycle(some) => write!(f, "transactions depend on each other: {some:?}"),
         }
     }
 }
@@ -173,7 +173,7 @@ impl Versions {
 pub fn check(
     history: &[Transaction],
     lists: &HashMap<Key, Vec<Element>>,
-    level: Level,
+    level: IsolationLevel,
 ) -> Result<Report, Violation> {
     let mut report = Report::default();
     // Who appended what, in committed transactions.
@@ -198,7 +198,7 @@ pub fn check(
     for (key, list) in lists {
         let mut of = Versions {
             writers: Vec::with_capacity(list.len()),
-            hashes: vec![Seen::of([]).hash],
+            hashes: vec![ListRead::of([]).hash],
         };
         let mut hash = of.hashes[0];
         for element in list {
@@ -225,7 +225,7 @@ pub fn check(
     }
     let nothing = Versions {
         writers: Vec::new(),
-        hashes: vec![Seen::of([]).hash],
+        hashes: vec![ListRead::of([]).hash],
     };
     for (t, transaction) in history.iter().enumerate() {
         if transaction.end == End::Aborted {
@@ -259,16 +259,16 @@ pub fn check(
     report.rw_edges = edges.iter().filter(|e| e.2 == Edge::Anti).count();
     let n = history.len() as u32;
     let circle = match level {
-        Level::ReadCommitted => find_circle(
+        IsolationLevel::ReadCommitted => find_circle(
             n,
             edges
                 .iter()
                 .filter(|e| e.2 == Edge::Dependency)
                 .map(|e| (e.0, e.1)),
         ),
-        Level::Serializable => find_circle(n, edges.iter().map(|e| (e.0, e.1))),
+        IsolationLevel::Serializable => find_circle(n, edges.iter().map(|e| (e.0, e.1))),
         // Two nodes per transaction, reached by a dependency or by an rw; from the latter no rw goes on.
-        Level::SnapshotIsolation => find_circle(
+        IsolationLevel::SnapshotIsolation => find_circle(
             2 * n,
             edges
                 .iter()
@@ -281,7 +281,7 @@ pub fn check(
         .map(|circle| circle.into_iter().map(|t| t % n as usize).collect()),
     };
     match circle {
-        Some(circle) => Err(Violation::Circle(circle)),
+        Some(circle) => Err(Violation::Cycle(circle)),
         None => Ok(report),
     }
 }
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     fn read(key: Key, list: &[Element]) -> Op {
-        Op::Read(key, Seen::of(list.iter().copied()))
+        Op::Read(key, ListRead::of(list.iter().copied()))
     }
 
     fn committed(ops: Vec<Op>) -> Transaction {
@@ -372,20 +372,20 @@ mod tests {
     fn judge(
         history: &[Transaction],
         lists: &[(Key, &[Element])],
-        level: Level,
+        level: IsolationLevel,
     ) -> Result<(), Violation> {
         let lists = lists.iter().map(|(k, l)| (*k, l.to_vec())).collect();
         check(history, &lists, level).map(|_| ())
     }
 
-    const LEVELS: [Level; 3] = [
-        Level::ReadCommitted,
-        Level::SnapshotIsolation,
-        Level::Serializable,
+    const LEVELS: [IsolationLevel; 3] = [
+        IsolationLevel::ReadCommitted,
+        IsolationLevel::SnapshotIsolation,
+        IsolationLevel::Serializable,
     ];
 
     /// Which levels forbid a history.
-    fn forbidden(history: &[Transaction], lists: &[(Key, &[Element])]) -> Vec<Level> {
+    fn forbidden(history: &[Transaction], lists: &[(Key, &[Element])]) -> Vec<IsolationLevel> {
         LEVELS
             .into_iter()
             .filter(|level| judge(history, lists, *level).is_err())
@@ -410,7 +410,7 @@ mod tests {
         ];
         assert_eq!(
             forbidden(&history, &[(1, &[10]), (2, &[20])]),
-            [Level::Serializable]
+            [IsolationLevel::Serializable]
         );
     }
 
@@ -423,7 +423,7 @@ mod tests {
         ];
         assert_eq!(
             forbidden(&history, &[(1, &[10]), (2, &[20])]),
-            [Level::Serializable]
+            [IsolationLevel::Serializable]
         );
     }
 
@@ -435,7 +435,10 @@ mod tests {
         ];
         assert_eq!(
             forbidden(&skew, &[(1, &[10]), (2, &[20])]),
-            [Level::SnapshotIsolation, Level::Serializable]
+            [
+                IsolationLevel::SnapshotIsolation,
+                IsolationLevel::Serializable
+            ]
         );
         let lost = [
             committed(vec![read(1, &[]), Op::Append(1, 10)]),
@@ -443,7 +446,10 @@ mod tests {
         ];
         assert_eq!(
             forbidden(&lost, &[(1, &[10, 11])]),
-            [Level::SnapshotIsolation, Level::Serializable]
+            [
+                IsolationLevel::SnapshotIsolation,
+                IsolationLevel::Serializable
+            ]
         );
     }
 
@@ -471,7 +477,7 @@ mod tests {
             end: End::Aborted,
         };
         let all = |history: &[Transaction], lists: &[(Key, &[Element])]| {
-            judge(history, lists, Level::ReadCommitted)
+            judge(history, lists, IsolationLevel::ReadCommitted)
         };
         assert_eq!(
             all(std::slice::from_ref(&aborted), &[(1, &[10])]),

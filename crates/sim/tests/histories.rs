@@ -11,11 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use logstead_engine::{
-    CommitError, Engine, EngineOptions, Env, Executor, Guard, Index, IndexCursor, IndexId,
-    Isolation, KeyExtractor, KeyKind, MemoryHome, Present, RowBuilder, RowRef, ScanCursor, Table,
+    CommitError, Engine, EngineOptions, Env, Executor, ExpectPresent, Guard, Index, IndexCursor,
+    IndexId, Isolation, KeyExtractor, KeyKind, MemoryHome, RowBuilder, RowRef, ScanCursor, Table,
     TableId, Txn, Worker, WorkerId, WriteError, yield_now,
 };
-use logstead_sim::history::{Element, End, Key, Level, Op, Report, Seen, Transaction, check};
+use logstead_sim::history::{
+    Element, End, IsolationLevel, Key, ListRead, Op, Report, Transaction, check,
+};
 
 #[path = "../../engine/tests/engine/agreement.rs"]
 mod agreement;
@@ -132,12 +134,12 @@ impl World {
             .get(&self.by_key, &key.to_be_bytes(), &guard)
             .expect_present();
         let list = row.map_or_else(Vec::new, |row| list_of(row.bytes));
-        ops.push(Op::Read(key, Seen::of(list)));
+        ops.push(Op::Read(key, ListRead::of(list)));
     }
 
     /// Three keys at once; those that are not there have empty lists.
     fn read_range(&self, txn: &mut Txn, key: Key, reverse: bool, ops: &mut Vec<Op>) {
-        let mut found: HashMap<Key, Seen> = HashMap::new();
+        let mut found: HashMap<Key, ListRead> = HashMap::new();
         let mut cursor = IndexCursor::new(
             &self.by_key,
             Bound::Included(key.to_be_bytes().to_vec()),
@@ -146,11 +148,11 @@ impl World {
         );
         let guard = Guard::pin();
         while let Some(row) = txn.index_next(&mut cursor, &guard).expect_present() {
-            found.insert(key_of(row.bytes), Seen::of(list_of(row.bytes)));
+            found.insert(key_of(row.bytes), ListRead::of(list_of(row.bytes)));
         }
         for key in key..key + 3 {
             let seen = found.get(&key).copied();
-            ops.push(Op::Read(key, seen.unwrap_or_else(|| Seen::of([]))));
+            ops.push(Op::Read(key, seen.unwrap_or_else(|| ListRead::of([]))));
         }
     }
 
@@ -165,7 +167,10 @@ impl World {
             && let Some(row) = txn.index_next(&mut cursor, &guard).expect_present()
         {
             left -= 1;
-            ops.push(Op::Read(key_of(row.bytes), Seen::of(list_of(row.bytes))));
+            ops.push(Op::Read(
+                key_of(row.bytes),
+                ListRead::of(list_of(row.bytes)),
+            ));
         }
     }
 
@@ -191,7 +196,7 @@ impl World {
                 match found {
                     Some(seen) => {
                         let mut list = list_of(seen.bytes);
-                        let before = Seen::of(list.iter().copied());
+                        let before = ListRead::of(list.iter().copied());
                         list.push(element);
                         let (rid, version) = (seen.rid, seen.version);
                         txn.update(&self.table, rid, version, &row(key, &list))
@@ -199,7 +204,7 @@ impl World {
                     }
                     None => txn
                         .insert(&self.table, &row(key, &[element]))
-                        .map(|_| Seen::of([])),
+                        .map(|_| ListRead::of([])),
                 }
             };
             match done {
@@ -341,7 +346,7 @@ fn run(level: Isolation, count: u64) -> (Vec<Transaction>, Arc<World>) {
     (histories, world)
 }
 
-fn judged(level: Isolation, expected: Level) -> Report {
+fn judged(level: Isolation, expected: IsolationLevel) -> Report {
     let count = from_environment("LOGSTEAD_HISTORY_TRANSACTIONS", 12_000);
     let (history, world) = run(level, count);
     let worker = world.engine.worker(WorkerId(0));
@@ -360,25 +365,25 @@ fn judged(level: Isolation, expected: Level) -> Report {
 
 #[test]
 fn read_committed_histories() {
-    judged(Isolation::ReadCommitted, Level::ReadCommitted);
+    judged(Isolation::ReadCommitted, IsolationLevel::ReadCommitted);
 }
 
 #[test]
 fn repeatable_read_histories_are_snapshot_isolation() {
-    judged(Isolation::RepeatableRead, Level::SnapshotIsolation);
+    judged(Isolation::RepeatableRead, IsolationLevel::SnapshotIsolation);
 }
 
 #[test]
 fn serializable_histories_have_no_circle() {
-    judged(Isolation::Serializable, Level::Serializable);
+    judged(Isolation::Serializable, IsolationLevel::Serializable);
 }
 
 /// The generator makes what the checker looks for: each level breaks the rule of the next.
 #[test]
 fn weaker_levels_are_told_apart() {
     for (level, stronger) in [
-        (Isolation::ReadCommitted, Level::SnapshotIsolation),
-        (Isolation::RepeatableRead, Level::Serializable),
+        (Isolation::ReadCommitted, IsolationLevel::SnapshotIsolation),
+        (Isolation::RepeatableRead, IsolationLevel::Serializable),
     ] {
         let (history, world) = run(level, 12_000);
         let lists = world.final_lists(&world.engine.worker(WorkerId(0)));

@@ -1,12 +1,12 @@
 //! Copies a log's tail to another home: what survives behind the checkpoint, entry by entry, into one lane of an epoch
 //! of its own.
 //!
-//! 1. [`Tail::read`] takes a moment of the source (`recovery::moment`, with the proof) and reads that as a recovery
-//!    would, changing nothing, so a server may be at work there: what comes out is what a crash at one moment of the
-//!    reading could have left, and holds everything that was acknowledged before. It is that only if the source's
-//!    manifest is still the same afterwards, apart from its lease: before it names a newer checkpoint nothing of this
-//!    tail is removed. Looking is the caller's business.
-//! 2. [`Tail::finish`] stores what is still in memory; what it says of the lane belongs into the copy's manifest.
+//! 1. [`TailCopy::read`] takes a moment of the source (`recovery::consistent_cut`, with the proof) and reads that as a
+//!    recovery would, changing nothing, so a server may be at work there: what comes out is what a crash at one moment
+//!    of the reading could have left, and holds everything that was acknowledged before. It is that only if the
+//!    source's manifest is still the same afterwards, apart from its lease: before it names a newer checkpoint nothing
+//!    of this tail is removed. Looking is the caller's business.
+//! 2. [`TailCopy::finish`] stores what is still in memory; what it says of the lane belongs into the copy's manifest.
 //!
 //! Invariants:
 //! - Entries keep their CSNs, and hang on nothing any more: whatever they hung on has survived with them, or is in the
@@ -20,11 +20,11 @@
 //! Does not: copy checkpoints, or write manifests.
 
 use crate::block::{FORMAT_VERSION, HEADER_LEN, Header};
-use crate::entry::{Body, Deps, Entry, SideRef};
-use crate::manifest::{Checkpoint, Manifest, Mark, Span};
+use crate::entry::{Deps, Entry, EntryBody, SideRef};
+use crate::manifest::{CheckpointRef, LaneSpan, Manifest, RecoveryMark};
 use crate::numbers::first_number;
-use crate::numbers::{SIDES_END, UsedUp, segment_end};
-use crate::recovery::{self, Moment, Reading, RecoveryError, Survivors};
+use crate::numbers::{NumbersExhausted, SIDES_END, segment_end};
+use crate::recovery::{self, ConsistentCut, LogView, RecoveryError, RedoHandler};
 use logstead_env::{Buffer, Clock};
 use logstead_home::{HomeError, LogHome, NoRoom, Position, RoomRequest, SideWriter};
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
@@ -54,7 +54,7 @@ pub struct Destination {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiedTail {
     /// The mark of the epoch that it was copied to; `None`: there was nothing.
-    pub mark: Option<Mark>,
+    pub mark: Option<RecoveryMark>,
     /// Side segments that belong to it.
     pub sides: Vec<u64>,
     /// Entries.
@@ -92,7 +92,7 @@ struct Current {
 }
 
 /// A tail that has been read, and is stored in part.
-pub struct Tail<'h> {
+pub struct TailCopy<'h> {
     to: &'h LogHome,
     place: Destination,
     base: Csn,
@@ -125,7 +125,7 @@ fn no_answer(to: &LogHome) -> RecoveryError {
     HomeError::io(what, std::io::ErrorKind::BrokenPipe.into()).into()
 }
 
-impl<'h> Tail<'h> {
+impl<'h> TailCopy<'h> {
     /// Reads what survives in `from` behind the checkpoint of its manifest, as of one moment.
     pub fn read(
         from: &LogHome,
@@ -133,16 +133,16 @@ impl<'h> Tail<'h> {
         clock: &dyn Clock,
         to: &'h LogHome,
         place: Destination,
-    ) -> Result<Tail<'h>, RecoveryError> {
+    ) -> Result<TailCopy<'h>, RecoveryError> {
         let checkpoint = manifest.checkpoint.as_ref();
         let base = checkpoint.map_or(Csn(1), |checkpoint| checkpoint.csn);
         let of_epoch = |id: &u64| id >> 32 == u64::from(place.epoch.get());
         // Of an attempt before this one, which nobody needs.
-        let sides = to.sides.list_sides(place.lane)?;
+        let sides = to.sides.list_side_segments(place.lane)?;
         let side_last = sides.into_iter().filter(of_epoch).max();
         let room = usize::try_from(to.capabilities().room_size_bytes_max);
         let quarter = room.unwrap_or(usize::MAX) / 4;
-        let mut tail = Tail {
+        let mut tail = TailCopy {
             to,
             place,
             base,
@@ -160,8 +160,8 @@ impl<'h> Tail<'h> {
             entries: 0,
             bytes: 0,
         };
-        let moment = Moment::take(from, manifest, true)?;
-        let reading = Reading::of_moment(&moment, from, clock, true);
+        let moment = ConsistentCut::take(from, manifest, true)?;
+        let reading = LogView::of_moment(&moment, from, clock, true);
         let replayed = recovery::replay(&reading, false, &mut tail)?;
         tail.end_entry()?;
         let last = replayed.marks.last().map_or(base, |mark| mark.next);
@@ -174,13 +174,13 @@ impl<'h> Tail<'h> {
         self.end_block();
         self.store()?;
         let Destination { epoch, lane, .. } = self.place;
-        let mark = self.lane.as_ref().map(|open| Mark {
+        let mark = self.lane.as_ref().map(|open| RecoveryMark {
             epoch,
             base: self.base,
             first_unaccounted: self.first_unaccounted,
             annulled_from: None,
             next: self.next,
-            spans: vec![Span {
+            spans: vec![LaneSpan {
                 lane,
                 first_segment: open.first_segment,
                 end: open.end,
@@ -226,7 +226,7 @@ impl<'h> Tail<'h> {
         let entry = Entry {
             csn,
             deps: Deps::floor(Csn(self.base.get() - 1)),
-            body: side.map_or(Body::Inline(&current.records), Body::Side),
+            body: side.map_or(EntryBody::Inline(&current.records), EntryBody::Side),
         };
         entry.encode(&mut self.block.payload);
         if self.block.entries == 0 {
@@ -283,7 +283,7 @@ impl<'h> Tail<'h> {
         };
         let first_segment = listed.max(fresh);
         if first_segment >= segment_end(epoch, self.to.capabilities().leased) {
-            return Err(UsedUp::Segments.into());
+            return Err(NumbersExhausted::Segments.into());
         }
         let opened = self.to.appends.open_lane(lane, first_segment);
         opened.map_err(|error| from_room(error, self.to))?;
@@ -357,8 +357,8 @@ impl<'h> Tail<'h> {
     }
 }
 
-impl Survivors for Tail<'_> {
-    fn checkpoint(&mut self, _: DatabaseId, _: &Checkpoint) -> Result<(), RecoveryError> {
+impl RedoHandler for TailCopy<'_> {
+    fn checkpoint(&mut self, _: DatabaseId, _: &CheckpointRef) -> Result<(), RecoveryError> {
         Ok(())
     }
 
@@ -383,9 +383,12 @@ impl Survivors for Tail<'_> {
         current.records.extend_from_slice(records);
         if current.side.is_none() && current.records.len() > self.inline_bytes_max {
             if self.side_next >= first_number(self.place.epoch) + SIDES_END {
-                return Err(UsedUp::Sides.into());
+                return Err(NumbersExhausted::Sides.into());
             }
-            current.side = Some((self.side_next, to.sides.begin_side(lane, self.side_next)));
+            current.side = Some((
+                self.side_next,
+                to.sides.begin_side_segment(lane, self.side_next),
+            ));
             self.side_next += 1;
         }
         if let Some((_, writer)) = &mut current.side {
@@ -420,7 +423,7 @@ impl Orphans {
             home.segments.trim(*lane, *segment)?;
         }
         for (lane, side) in &self.sides {
-            home.sides.remove_side(*lane, *side)?;
+            home.sides.remove_side_segment(*lane, *side)?;
         }
         Ok(())
     }
@@ -433,17 +436,17 @@ pub fn orphans(home: &LogHome, tail: &CopiedTail) -> Result<Orphans, HomeError> 
         sides: Vec::new(),
     };
     let spans = tail.mark.iter().flat_map(|mark| &mark.spans);
-    let spans: Vec<&Span> = spans.collect();
+    let spans: Vec<&LaneSpan> = spans.collect();
     for lane in home.segments.list_lanes()? {
         for info in home.segments.list_segments(lane)? {
-            let is_its = |span: &&&Span| {
+            let is_its = |span: &&&LaneSpan| {
                 span.lane == lane && (span.first_segment..=span.end.segment).contains(&info.segment)
             };
             if !spans.iter().any(|span| is_its(&span)) {
                 orphans.segments.push((lane, info.segment));
             }
         }
-        for side in home.sides.list_sides(lane)? {
+        for side in home.sides.list_side_segments(lane)? {
             let is_its = spans.iter().any(|span| span.lane == lane) && tail.sides.contains(&side);
             if !is_its {
                 orphans.sides.push((lane, side));

@@ -60,7 +60,7 @@ pub struct SideRef {
 
 /// Where an entry's records are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Body<'a> {
+pub enum EntryBody<'a> {
     /// Here.
     Inline(&'a [u8]),
     /// In a side segment.
@@ -75,21 +75,21 @@ pub struct Entry<'a> {
     /// What its survival hangs on.
     pub deps: Deps,
     /// What it changed. An inline body without bytes is a void entry: it only accounts for its CSN.
-    pub body: Body<'a>,
+    pub body: EntryBody<'a>,
 }
 
 /// Appends all of the entry but its inline records to `out`, so that records are copied once, to their place.
 pub(crate) fn encode_head(
     csn: Csn,
     deps: &Deps,
-    body: &Body<'_>,
+    body: &EntryBody<'_>,
     scratch: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) {
     scratch.clear();
     let (kind, inline_len) = match body {
-        Body::Inline(records) => (INLINE, records.len()),
-        Body::Side(_) => (SIDE, 0),
+        EntryBody::Inline(records) => (INLINE, records.len()),
+        EntryBody::Side(_) => (SIDE, 0),
     };
     scratch.push(kind);
     varint::put(csn.get(), scratch);
@@ -98,7 +98,7 @@ pub(crate) fn encode_head(
     for dep in &deps.list {
         varint::put(csn.get().wrapping_sub(dep.get()), scratch);
     }
-    if let Body::Side(side) = body {
+    if let EntryBody::Side(side) = body {
         varint::put(u64::from(side.lane.get()), scratch);
         varint::put(side.id, scratch);
         varint::put(side.length, scratch);
@@ -112,7 +112,7 @@ impl<'a> Entry<'a> {
     /// Appends the entry's bytes to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         encode_head(self.csn, &self.deps, &self.body, &mut Vec::new(), out);
-        if let Body::Inline(records) = self.body {
+        if let EntryBody::Inline(records) = self.body {
             out.extend_from_slice(records);
         }
     }
@@ -139,7 +139,7 @@ impl<'a> Entry<'a> {
             list.push(Csn(csn.get().wrapping_sub(reader.number()?)));
         }
         let body = if kind == INLINE {
-            Body::Inline(reader.rest())
+            EntryBody::Inline(reader.rest())
         } else {
             let lane = LaneId(reader.number_u16()?);
             let id = reader.number()?;
@@ -148,7 +148,7 @@ impl<'a> Entry<'a> {
             if !reader.is_empty() {
                 return Err(FormatError::new("bytes behind the entry", reader.at()));
             }
-            Body::Side(SideRef {
+            EntryBody::Side(SideRef {
                 lane,
                 id,
                 length,
@@ -164,15 +164,15 @@ impl<'a> Entry<'a> {
 }
 
 /// The entries in a block's payload, in order. After an error there are no more.
-pub struct Entries<'a> {
+pub struct EntryReader<'a> {
     reader: Reader<'a>,
     broken: bool,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> EntryReader<'a> {
     /// Reads entries from `payload`, which may be anything.
-    pub fn new(payload: &'a [u8]) -> Entries<'a> {
-        Entries {
+    pub fn new(payload: &'a [u8]) -> EntryReader<'a> {
+        EntryReader {
             reader: Reader::new(payload),
             broken: false,
         }
@@ -194,7 +194,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-impl<'a> Iterator for Entries<'a> {
+impl<'a> Iterator for EntryReader<'a> {
     type Item = Result<Entry<'a>, FormatError>;
 
     fn next(&mut self) -> Option<Self::Item> {

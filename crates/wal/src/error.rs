@@ -1,7 +1,7 @@
 //! Why a log cannot be brought back.
 
-use crate::manifest::Holder;
-use crate::numbers::UsedUp;
+use crate::manifest::LeaseHolder;
+use crate::numbers::NumbersExhausted;
 use logstead_home::{HomeError, Position};
 use logstead_types::{BlockNo, Csn, Epoch, LaneId};
 
@@ -108,14 +108,14 @@ pub enum RecoveryError {
         /// Which home.
         home: String,
         /// Whose lease it is.
-        holder: Box<Holder>,
+        holder: Box<LeaseHolder>,
     },
     /// No space for the new epoch's segments.
     #[error("the disk that holds {0} is full: free some space and start again")]
     DiskFull(String),
     /// No number is left that the next epoch would need.
     #[error(transparent)]
-    UsedUp(#[from] UsedUp),
+    UsedUp(#[from] NumbersExhausted),
     /// The home failed.
     #[error(transparent)]
     Home(#[from] HomeError),

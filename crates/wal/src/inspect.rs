@@ -1,17 +1,19 @@
 //! Reads a log offline: `logstead log verify URL` and `logstead log dump URL`, of every kind of home.
 //!
 //! Nothing is changed. A local home's lock is taken, so they refuse politely while a server runs there. Homes in
-//! buckets have no such lock, and none is needed: what is read is one moment of the log (`recovery::moment`), whoever
-//! is at work there. What came after it is not counted; a dump shows what of it lies before the moment's ends, and
-//! marks it.
+//! buckets have no such lock, and none is needed: what is read is one moment of the log (`recovery::consistent_cut`),
+//! whoever is at work there. What came after it is not counted; a dump shows what of it lies before the moment's ends,
+//! and marks it.
 //!
 //! A list of homes is read as one, by a majority of its members. One copy of several can be read by its own URL too:
 //! its record holds the manifest as this copy knows it. One that was away lacks what the others have.
 
-use crate::entry::{Body, Entries};
-use crate::manifest::{self, Checkpoint, Manifest, ManifestError};
-use crate::record::{Record, Records};
-use crate::recovery::{self, LaneScan, Listed, Moment, Reading, RecoveryError, Report, Survivors};
+use crate::entry::{EntryBody, EntryReader};
+use crate::manifest::{self, CheckpointRef, Manifest, ManifestError};
+use crate::record::{RecordReader, RowRecord};
+use crate::recovery::{
+    self, ConsistentCut, LaneListing, LaneScan, LogView, RecoveryError, RecoveryReport, RedoHandler,
+};
 use logstead_env::{Clock, Env, RealClock};
 use logstead_home::{HomeError, LogHome, named_in_record, open_read_only};
 use logstead_types::{Csn, DatabaseId};
@@ -20,11 +22,11 @@ use std::io::{self, Write};
 
 /// What a good log holds.
 #[derive(Clone, Debug)]
-pub struct Verified {
+pub struct LogReport {
     /// The manifest.
     pub manifest: Manifest,
     /// What a recovery would find.
-    pub report: Report,
+    pub report: RecoveryReport,
     /// Records in the surviving entries.
     pub records: u64,
     /// The first CSN that a server would draw.
@@ -57,13 +59,17 @@ impl From<HomeError> for InspectError {
 /// Decodes and counts records. What a checkpoint holds is not its business.
 struct Count(u64);
 
-impl Survivors for Count {
-    fn checkpoint(&mut self, _database: DatabaseId, _at: &Checkpoint) -> Result<(), RecoveryError> {
+impl RedoHandler for Count {
+    fn checkpoint(
+        &mut self,
+        _database: DatabaseId,
+        _at: &CheckpointRef,
+    ) -> Result<(), RecoveryError> {
         Ok(())
     }
 
     fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
-        for record in Records::new(records) {
+        for record in RecordReader::new(records) {
             record.map_err(|error| RecoveryError::Apply {
                 csn,
                 source: error.into(),
@@ -90,7 +96,7 @@ const MOMENTS: u32 = 3;
 
 /// Which look at a log this is.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct InspectOptions {
     /// A server may be at work.
     in_use: bool,
     /// It is one of several copies.
@@ -101,17 +107,17 @@ struct Look {
 
 /// What went wrong with the log in an error, if it was the log.
 trait OfLog: From<RecoveryError> {
-    fn of_log(self) -> Result<RecoveryError, Self>;
+    fn log_error(self) -> Result<RecoveryError, Self>;
 }
 
 impl OfLog for RecoveryError {
-    fn of_log(self) -> Result<RecoveryError, RecoveryError> {
+    fn log_error(self) -> Result<RecoveryError, RecoveryError> {
         Ok(self)
     }
 }
 
 impl OfLog for InspectError {
-    fn of_log(self) -> Result<RecoveryError, InspectError> {
+    fn log_error(self) -> Result<RecoveryError, InspectError> {
         match self {
             InspectError::Log(error) => Ok(error),
             InspectError::Output(_) => Err(self),
@@ -124,28 +130,28 @@ impl OfLog for InspectError {
 ///
 /// The manifest is read again when the lanes' segments are listed. If it has changed, some may have been removed before
 /// that, and the list may be too short: then it begins again. If it has not, what was found without an error is all of
-/// the moment, though a newer checkpoint be there by then ([`Listed`]). After an error the manifest is read once more:
-/// what was there to be read may have been removed since. If it has not changed, the error is one of the log, but for
-/// what is gone since the moment was taken: of a list of homes a member may be out of reach by now, and the others give
-/// another moment.
+/// the moment, though a newer checkpoint be there by then ([`LaneListing`]). After an error the manifest is read once
+/// more: what was there to be read may have been removed since. If it has not changed, the error is one of the log, but
+/// for what is gone since the moment was taken: of a list of homes a member may be out of reach by now, and the others
+/// give another moment.
 fn beside<T, E: OfLog>(
     home: &LogHome,
     ahead: bool,
     mut begin: impl FnMut(&Manifest) -> Result<(), E>,
-    mut look: impl FnMut(&Moment, Look) -> Result<T, E>,
+    mut look: impl FnMut(&ConsistentCut, InspectOptions) -> Result<T, E>,
 ) -> Result<T, E> {
     let (mut tries, mut moments) = (0, 0);
     loop {
         let (manifest, is_copy) = read_manifest(home)?;
         let held = manifest.holder.as_ref();
         moments += 1;
-        let how = Look {
+        let how = InspectOptions {
             in_use: home.capabilities().leased && held.is_some_and(|holder| !holder.is_released()),
             is_copy,
             is_last: moments == MOMENTS,
         };
         begin(&manifest)?;
-        let listed = Listed::new(home, &manifest)?;
+        let listed = LaneListing::new(home, &manifest)?;
         if !read_manifest(home)?.0.is_of_log(&manifest) {
             moments = 0;
             tries += 1;
@@ -158,7 +164,7 @@ fn beside<T, E: OfLog>(
             .take(ahead)
             .map_err(E::from)
             .and_then(|moment| look(&moment, how));
-        let error = match looked.map_err(E::of_log) {
+        let error = match looked.map_err(E::log_error) {
             Ok(found) => return Ok(found),
             Err(Ok(error)) => error,
             Err(Err(other)) => return Err(other),
@@ -186,29 +192,29 @@ fn beside<T, E: OfLog>(
 }
 
 /// Reads the whole log that `url` names as a recovery would, and decodes every record.
-pub fn verify(url: &str, env: &Env) -> Result<Verified, RecoveryError> {
+pub fn verify(url: &str, env: &Env) -> Result<LogReport, RecoveryError> {
     let home = open_read_only(url, env)?;
     verify_with(&home, env.clock.as_ref(), true)
 }
 
 /// The same for any home.
-pub fn verify_home(home: &LogHome) -> Result<Verified, RecoveryError> {
+pub fn verify_home(home: &LogHome) -> Result<LogReport, RecoveryError> {
     verify_with(home, &RealClock::new(), false)
 }
 
-fn verify_with(home: &LogHome, clock: &dyn Clock, ahead: bool) -> Result<Verified, RecoveryError> {
-    let look = |moment: &Moment, how: Look| {
-        let Look {
+fn verify_with(home: &LogHome, clock: &dyn Clock, ahead: bool) -> Result<LogReport, RecoveryError> {
+    let look = |moment: &ConsistentCut, how: InspectOptions| {
+        let InspectOptions {
             in_use, is_copy, ..
         } = how;
         let mut count = Count(0);
-        let reading = Reading::of_moment(moment, home, clock, ahead).of_copy(is_copy);
+        let reading = LogView::of_moment(moment, home, clock, ahead).of_copy(is_copy);
         let replayed = recovery::replay(&reading, false, &mut count)?;
         let settled = Manifest {
             marks: replayed.marks,
             ..moment.manifest().clone()
         };
-        Ok(Verified {
+        Ok(LogReport {
             manifest: moment.manifest().clone(),
             report: replayed.report,
             records: count.0,
@@ -271,9 +277,9 @@ pub fn dump_home(home: &LogHome, out: &mut impl Write) -> Result<(), InspectErro
         }
         Ok(out.write_all(&manifest.encode())?)
     };
-    let look = |moment: &Moment, how: Look| {
+    let look = |moment: &ConsistentCut, how: InspectOptions| {
         let mut out = out.borrow_mut();
-        let reading = Reading::of_moment(moment, home, &clock, false);
+        let reading = LogView::of_moment(moment, home, &clock, false);
         let manifest = moment.manifest();
         let is_current = || Ok::<_, RecoveryError>(read_manifest(home)?.0.is_of_log(manifest));
         let mut dump = |scans: Vec<LaneScan<'_>>, last| {
@@ -311,7 +317,7 @@ struct Marks {
 fn dump_lane(
     mut scan: LaneScan<'_>,
     marks: &Marks,
-    how: Look,
+    how: InspectOptions,
     is_current: &dyn Fn() -> Result<bool, RecoveryError>,
     out: &mut impl Write,
 ) -> Result<(), InspectError> {
@@ -338,7 +344,7 @@ fn dump_lane(
             ", durable through {}, horizon {}",
             header.durable_through, header.horizon
         )?;
-        for entry in Entries::new(block.payload) {
+        for entry in EntryReader::new(block.payload) {
             match entry {
                 Ok(entry) => {
                     let list: Vec<u64> = entry.deps.list.iter().map(|csn| csn.get()).collect();
@@ -353,8 +359,8 @@ fn dump_lane(
                         entry.csn, entry.deps.floor
                     )?;
                     match entry.body {
-                        Body::Inline(records) => dump_records(records, out)?,
-                        Body::Side(side) => writeln!(
+                        EntryBody::Inline(records) => dump_records(records, out)?,
+                        EntryBody::Side(side) => writeln!(
                             out,
                             "    in side segment {:016x} of lane {}, {} bytes, crc {:08x}",
                             side.id, side.lane, side.length, side.crc
@@ -381,15 +387,15 @@ fn dump_records(records: &[u8], out: &mut impl Write) -> Result<(), InspectError
     if records.is_empty() {
         writeln!(out, "    void")?;
     }
-    for record in Records::new(records) {
+    for record in RecordReader::new(records) {
         match record {
-            Ok(Record::Insert { table, rid, row }) => {
+            Ok(RowRecord::Insert { table, rid, row }) => {
                 writeln!(out, "    insert table {table} rid {rid} {}", Hex(row))?;
             }
-            Ok(Record::Update { table, rid, delta }) => {
+            Ok(RowRecord::Update { table, rid, delta }) => {
                 writeln!(out, "    update table {table} rid {rid} {}", Hex(delta))?;
             }
-            Ok(Record::Delete { table, rid }) => {
+            Ok(RowRecord::Delete { table, rid }) => {
                 writeln!(out, "    delete table {table} rid {rid}")?
             }
             Err(error) => writeln!(out, "    bad record: {error}")?,

@@ -1,7 +1,7 @@
 //! The write-ahead log: lanes, blocks, entries, records, and how a database comes back from them.
 //!
 //! The write path, from a transaction to durable:
-//! 1. while statements run, row changes are serialized into the transaction's own memory ([`Record::encode`]);
+//! 1. while statements run, row changes are serialized into the transaction's own memory ([`RowRecord::encode`]);
 //! 2. [`Lane::room`] takes place in the lane's buffer and on the disk, so that nothing after it can fail;
 //! 3. the transaction draws its CSN and [`Lane::push`] copies the entry into the buffer, publishing its CSN as not
 //!    durable;
@@ -24,10 +24,10 @@ pub mod copy;
 pub mod entry;
 mod error;
 pub mod inspect;
-mod keeper;
 mod lane;
 pub mod lease;
 pub mod manifest;
+mod manifest_writer;
 pub mod numbers;
 pub mod record;
 pub mod recovery;
@@ -35,17 +35,18 @@ mod stored_manifest;
 mod truncate;
 pub mod varint;
 
-pub use entry::{Body, Deps, Entry, SideRef};
-pub use keeper::ManifestKeeper;
+pub use entry::{Deps, Entry, EntryBody, SideRef};
 pub use lane::{
-    APPEND_CLASSES, Allowance, Appends, AppendsBySize, Cursor, Entrance, FlushMode, FlushOutcome,
-    FlushTimes, HorizonSource, Lane, LaneConfig, LaneCounters, LaneError, LaneEvent, LaneListener,
-    LaneStart, LaneStatus, NoRoom, Pushed, Room, Side, SideDone, append_class,
+    APPEND_CLASSES, AppendTimes, AppendTimesBySize, Cursor, EntryReservation, FlushMode,
+    FlushOutcome, FlushTimes, HorizonSource, Lane, LaneConfig, LaneCounters, LaneError, LaneEvent,
+    LaneInsertLock, LaneListener, LaneStart, LaneStatus, LogAllocationLimit, NoRoom, PushResult,
+    SideDone, SideSegmentWriter, append_class,
 };
 /// Who takes room in a lane says since when.
 pub use logstead_home::RoomRequest;
-pub use record::{Record, Records};
-pub use truncate::Truncated;
+pub use manifest_writer::ManifestWriter;
+pub use record::{RecordReader, RowRecord};
+pub use truncate::TruncationReport;
 
 use thiserror::Error;
 

@@ -2,7 +2,7 @@
 //! epochs since.
 //!
 //! A text of lines (`text`), so that a person can read it; the last line is the CRC-32C of everything before it.
-//! [`ManifestKeeper`](crate::ManifestKeeper) changes it while a server runs.
+//! [`ManifestWriter`](crate::ManifestWriter) changes it while a server runs.
 //!
 //! ```text
 //! logstead manifest 2
@@ -39,7 +39,7 @@
 
 mod text;
 
-pub use text::{ManifestError, Unfinished};
+pub use text::{ManifestError, UnfinishedCopy};
 
 use logstead_env::ProcessIdentity;
 use logstead_home::{ObjectId, Position};
@@ -59,7 +59,7 @@ pub(crate) const LOOKS: u32 = 4;
 
 /// Where a lane begins in the present epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct EpochLane {
     /// The lane.
     pub lane: LaneId,
     /// Its first segment in this epoch.
@@ -68,7 +68,7 @@ pub struct Origin {
 
 /// What one lane wrote in a past epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct LaneSpan {
     /// The lane.
     pub lane: LaneId,
     /// Its first segment in that epoch.
@@ -81,7 +81,7 @@ pub struct Span {
 
 /// What became of a past epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct RecoveryMark {
     /// The epoch.
     pub epoch: Epoch,
     /// Its first CSN.
@@ -93,12 +93,12 @@ pub struct Mark {
     /// First CSN of the epoch after it: above every CSN seen.
     pub next: Csn,
     /// What its lanes wrote.
-    pub spans: Vec<Span>,
+    pub spans: Vec<LaneSpan>,
 }
 
 /// The newest checkpoint: what it holds, and where the log is needed from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checkpoint {
+pub struct CheckpointRef {
     /// The object that is its record.
     pub object: ObjectId,
     /// CRC-32C of that object.
@@ -108,19 +108,19 @@ pub struct Checkpoint {
     /// The epoch in which it was taken.
     pub epoch: Epoch,
     /// Where each lane of that epoch is needed from.
-    pub starts: Vec<Start>,
+    pub starts: Vec<RedoPoint>,
 }
 
-impl Checkpoint {
+impl CheckpointRef {
     /// Where a lane of its epoch is needed from.
-    pub fn start_of(&self, lane: LaneId) -> Option<&Start> {
+    pub fn start_of(&self, lane: LaneId) -> Option<&RedoPoint> {
         self.starts.iter().find(|start| start.lane == lane)
     }
 }
 
 /// A place between two blocks of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
+pub struct RedoPoint {
     /// The lane.
     pub lane: LaneId,
     /// Where the block before ended. The next one lies there, or at the start of the segment after.
@@ -143,7 +143,7 @@ pub struct AbandonedEpochs {
 
 /// Segments given up by a start that accepted a loss of data: not read, and not removed, so that an expert may look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Discarded {
+pub struct DiscardedSegments {
     /// The lane.
     pub lane: LaneId,
     /// First of them.
@@ -154,7 +154,7 @@ pub struct Discarded {
 
 /// Who may write, for how long: the lease, as it is written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct LeaseHolder {
     /// A random number: one start of one server.
     pub owner: u64,
     /// Grows with everything that this owner writes here.
@@ -169,7 +169,7 @@ pub struct Holder {
     pub process: ProcessIdentity,
 }
 
-impl Holder {
+impl LeaseHolder {
     /// The owner gave the lease back: it answers nobody any more.
     pub fn is_released(&self) -> bool {
         self.duration_ms == 0
@@ -209,15 +209,15 @@ pub struct Manifest {
     /// The epoch that writes, or wrote last.
     pub epoch: Epoch,
     /// Who may write; `None` where the kernel's lock says it.
-    pub holder: Option<Holder>,
+    pub holder: Option<LeaseHolder>,
     /// Its lanes.
-    pub lanes: Vec<Origin>,
+    pub lanes: Vec<EpochLane>,
     /// The newest checkpoint.
-    pub checkpoint: Option<Checkpoint>,
+    pub checkpoint: Option<CheckpointRef>,
     /// The epochs before that wrote anything: without a checkpoint all of them, else those from the checkpoint's on.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<RecoveryMark>,
     /// Segments given up.
-    pub discarded: Vec<Discarded>,
+    pub discarded: Vec<DiscardedSegments>,
     /// Earlier epochs given up in part.
     pub given_up: Vec<AbandonedEpochs>,
 }
@@ -254,7 +254,7 @@ impl Manifest {
     }
 
     /// From where on a lane of some epoch is needed, if that is not its first block.
-    pub fn start_of(&self, epoch: Epoch, lane: LaneId) -> Option<&Start> {
+    pub fn start_of(&self, epoch: Epoch, lane: LaneId) -> Option<&RedoPoint> {
         let checkpoint = self.checkpoint.as_ref();
         let of_epoch = checkpoint.filter(|checkpoint| checkpoint.epoch == epoch);
         of_epoch.and_then(|checkpoint| checkpoint.start_of(lane))
@@ -268,7 +268,7 @@ impl Manifest {
     }
 
     /// Names a newer checkpoint, and forgets the marks that it makes superfluous.
-    pub fn set_checkpoint(&mut self, checkpoint: Checkpoint) {
+    pub fn set_checkpoint(&mut self, checkpoint: CheckpointRef) {
         let earlier = self
             .marks
             .iter()
@@ -291,7 +291,7 @@ impl Manifest {
 
     /// True if the segment was given up by a start that accepted a loss.
     pub fn is_discarded(&self, lane: LaneId, segment: u64) -> bool {
-        let covers = |gone: &Discarded| {
+        let covers = |gone: &DiscardedSegments| {
             gone.lane == lane && (gone.first_segment..=gone.last_segment).contains(&segment)
         };
         self.discarded.iter().any(covers)
@@ -337,7 +337,7 @@ impl Manifest {
                 if span.end.segment < span.first_segment {
                     return Err("a span ends before it begins");
                 }
-                let begins_there = |start: &Start| {
+                let begins_there = |start: &RedoPoint| {
                     span.first_segment == start.at.segment
                         && span.end > start.at
                         && span.blocks > start.block
@@ -363,8 +363,8 @@ impl Manifest {
         Ok(())
     }
 
-    fn check_checkpoint(&self, checkpoint: &Checkpoint) -> Result<(), &'static str> {
-        let Checkpoint {
+    fn check_checkpoint(&self, checkpoint: &CheckpointRef) -> Result<(), &'static str> {
+        let CheckpointRef {
             csn, epoch, starts, ..
         } = checkpoint;
         if epoch.get() == 0 || *epoch > self.epoch || *csn == Csn::ZERO {
@@ -382,8 +382,8 @@ impl Manifest {
         if *epoch != self.epoch {
             return Ok(());
         }
-        let fits = |origin: &Origin| {
-            let of_lane = |start: &&Start| {
+        let fits = |origin: &EpochLane| {
+            let of_lane = |start: &&RedoPoint| {
                 start.at.segment >= origin.first_segment
                     && (start.block > 0 || start.at.segment == origin.first_segment)
             };
@@ -415,7 +415,7 @@ impl Manifest {
         if after.epoch != self.epoch || after.csn < before.csn {
             return Err("a checkpoint goes back");
         }
-        let back = |start: &Start| {
+        let back = |start: &RedoPoint| {
             let before = self.start_of(self.epoch, start.lane);
             before.is_some_and(|before| (start.at, start.block) < (before.at, before.block))
         };

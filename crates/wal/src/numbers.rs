@@ -28,7 +28,7 @@ pub const EPOCH_END: Epoch = Epoch(u32::MAX - (1 << 10));
 
 /// Numbers that are used up. Nothing was promised that needs another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UsedUp {
+pub enum NumbersExhausted {
     /// Of a lane's segments in this epoch.
     #[error(
         "a lane of the log has used up its segment numbers of this epoch; restart the server, which begins another one"
@@ -63,7 +63,8 @@ pub fn segment_end(epoch: Epoch, leased: bool) -> u64 {
 }
 
 /// The epoch after this one.
-pub fn next_epoch(epoch: Epoch) -> Result<Epoch, UsedUp> {
+pub fn next_epoch(epoch: Epoch) -> Result<Epoch, NumbersExhausted> {
     let next = epoch.get().checked_add(1).map(Epoch);
-    next.filter(|next| *next < EPOCH_END).ok_or(UsedUp::Epochs)
+    next.filter(|next| *next < EPOCH_END)
+        .ok_or(NumbersExhausted::Epochs)
 }

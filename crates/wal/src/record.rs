@@ -16,7 +16,7 @@ const DELETE: u8 = 3;
 
 /// One row change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record<'a> {
+pub enum RowRecord<'a> {
     /// A new row.
     Insert {
         /// Its table.
@@ -44,13 +44,13 @@ pub enum Record<'a> {
     },
 }
 
-impl Record<'_> {
+impl RowRecord<'_> {
     /// Appends the record's bytes to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let (kind, table, rid, bytes) = match *self {
-            Record::Insert { table, rid, row } => (INSERT, table, rid, Some(row)),
-            Record::Update { table, rid, delta } => (UPDATE, table, rid, Some(delta)),
-            Record::Delete { table, rid } => (DELETE, table, rid, None),
+            RowRecord::Insert { table, rid, row } => (INSERT, table, rid, Some(row)),
+            RowRecord::Update { table, rid, delta } => (UPDATE, table, rid, Some(delta)),
+            RowRecord::Delete { table, rid } => (DELETE, table, rid, None),
         };
         out.push(kind);
         varint::put(u64::from(table.get()), out);
@@ -63,30 +63,31 @@ impl Record<'_> {
 
     /// The table it changes.
     pub fn table(&self) -> TableId {
-        let (Record::Insert { table, .. }
-        | Record::Update { table, .. }
-        | Record::Delete { table, .. }) = self;
+        let (RowRecord::Insert { table, .. }
+        | RowRecord::Update { table, .. }
+        | RowRecord::Delete { table, .. }) = self;
         *table
     }
 
     /// The row it changes.
     pub fn rid(&self) -> Rid {
-        let (Record::Insert { rid, .. } | Record::Update { rid, .. } | Record::Delete { rid, .. }) =
-            self;
+        let (RowRecord::Insert { rid, .. }
+        | RowRecord::Update { rid, .. }
+        | RowRecord::Delete { rid, .. }) = self;
         *rid
     }
 }
 
 /// The records in some bytes, in order. After an error there are no more.
-pub struct Records<'a> {
+pub struct RecordReader<'a> {
     reader: Reader<'a>,
     broken: bool,
 }
 
-impl<'a> Records<'a> {
+impl<'a> RecordReader<'a> {
     /// Reads records from `bytes`, which may be anything.
-    pub fn new(bytes: &'a [u8]) -> Records<'a> {
-        Records {
+    pub fn new(bytes: &'a [u8]) -> RecordReader<'a> {
+        RecordReader {
             reader: Reader::new(bytes),
             broken: false,
         }
@@ -97,7 +98,7 @@ impl<'a> Records<'a> {
         self.reader.at()
     }
 
-    fn read(&mut self) -> Result<Record<'a>, FormatError> {
+    fn read(&mut self) -> Result<RowRecord<'a>, FormatError> {
         let start = self.reader.at();
         let kind = self.reader.byte()?;
         if !matches!(kind, INSERT | UPDATE | DELETE) {
@@ -106,18 +107,18 @@ impl<'a> Records<'a> {
         let table = TableId(self.reader.number_u32()?);
         let rid = Rid(self.reader.number()?);
         if kind == DELETE {
-            return Ok(Record::Delete { table, rid });
+            return Ok(RowRecord::Delete { table, rid });
         }
         let len = self.reader.number()?;
         let bytes = self.reader.bytes(len)?;
         Ok(if kind == INSERT {
-            Record::Insert {
+            RowRecord::Insert {
                 table,
                 rid,
                 row: bytes,
             }
         } else {
-            Record::Update {
+            RowRecord::Update {
                 table,
                 rid,
                 delta: bytes,
@@ -126,8 +127,8 @@ impl<'a> Records<'a> {
     }
 }
 
-impl<'a> Iterator for Records<'a> {
-    type Item = Result<Record<'a>, FormatError>;
+impl<'a> Iterator for RecordReader<'a> {
+    type Item = Result<RowRecord<'a>, FormatError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.broken || self.reader.is_empty() {

@@ -1,6 +1,6 @@
 //! Reads the manifest that a home holds.
 //!
-//! Does not: change it; [`ManifestKeeper`](crate::ManifestKeeper) and recovery do.
+//! Does not: change it; [`ManifestWriter`](crate::ManifestWriter) and recovery do.
 
 use crate::error::RecoveryError;
 use crate::manifest::{self, Manifest, ManifestError};

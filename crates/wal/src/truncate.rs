@@ -34,7 +34,7 @@ use std::collections::{BTreeSet, HashSet};
 
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Truncated {
+pub struct TruncationReport {
     /// Segments of lanes.
     pub segments: u64,
     /// Side segments.
@@ -42,17 +42,17 @@ pub struct Truncated {
 }
 
 /// What a running server has removed of the log so far.
-pub(crate) struct Own {
+pub(crate) struct TruncationProgress {
     /// Nothing of earlier epochs is left that a checkpoint of this one makes superfluous.
     earlier_removed: bool,
     /// Of each lane, the first segment that is still there.
     first: Vec<(LaneId, u64)>,
 }
 
-impl Own {
-    pub(crate) fn new(manifest: &Manifest) -> Own {
+impl TruncationProgress {
+    pub(crate) fn new(manifest: &Manifest) -> TruncationProgress {
         let lanes = manifest.lanes.iter();
-        Own {
+        TruncationProgress {
             earlier_removed: false,
             first: lanes
                 .map(|origin| (origin.lane, origin.first_segment))
@@ -67,9 +67,9 @@ pub(crate) fn run(
     home: &LogHome,
     manifest: &Manifest,
     lanes: &[Lane],
-    own: &mut Own,
-) -> Result<Truncated, HomeError> {
-    let mut truncated = Truncated::default();
+    own: &mut TruncationProgress,
+) -> Result<TruncationReport, HomeError> {
+    let mut truncated = TruncationReport::default();
     let checkpoint = manifest.checkpoint.as_ref();
     // One of an earlier epoch: the start has seen to it.
     let Some(checkpoint) = checkpoint.filter(|checkpoint| checkpoint.epoch == manifest.epoch)
@@ -82,7 +82,7 @@ pub(crate) fn run(
     }
     for lane in lanes {
         for side in lane.sides_below(checkpoint.csn) {
-            home.sides.remove_side(side.lane, side.id)?;
+            home.sides.remove_side_segment(side.lane, side.id)?;
             truncated.sides += 1;
         }
         lane.forget_sides_below(checkpoint.csn);
@@ -109,7 +109,7 @@ pub(crate) fn remove_earlier(
     home: &LogHome,
     manifest: &Manifest,
     live: &HashSet<(LaneId, u64)>,
-    truncated: &mut Truncated,
+    truncated: &mut TruncationReport,
 ) -> Result<(), HomeError> {
     let mut ends: Vec<(LaneId, u64, Position)> = Vec::new();
     for span in manifest.marks.iter().flat_map(|mark| &mark.spans) {
@@ -124,11 +124,11 @@ pub(crate) fn remove_earlier(
     lanes.extend(manifest.lanes.iter().map(|origin| origin.lane));
     for lane in lanes {
         // Before its segments: a lane is found by them.
-        for id in home.sides.list_sides(lane)? {
+        for id in home.sides.list_side_segments(lane)? {
             let epoch = Epoch(u32::try_from(id >> 32).unwrap_or(u32::MAX));
             let orphan = epoch < manifest.epoch && !live.contains(&(lane, id));
             if orphan && !manifest.is_evidence(epoch) {
-                home.sides.remove_side(lane, id)?;
+                home.sides.remove_side_segment(lane, id)?;
                 truncated.sides += 1;
             }
         }

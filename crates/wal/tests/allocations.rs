@@ -4,7 +4,9 @@
 use logstead_env::SimClock;
 use logstead_home::{LaneAppends, LogHome, MemoryHome};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
-use logstead_wal::{Allowance, Deps, FlushMode, FlushOutcome, Lane, LaneConfig, LaneStart};
+use logstead_wal::{
+    Deps, FlushMode, FlushOutcome, Lane, LaneConfig, LaneStart, LogAllocationLimit,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -35,7 +37,7 @@ static ALLOCATOR: Counting = Counting;
 fn lanes() -> [Lane; 2] {
     // One segment for all that is written: a new one would be counted.
     let home = MemoryHome::new(16 << 20);
-    let allowance = Arc::new(Allowance::new(1 << 20));
+    let allocation_limit = Arc::new(LogAllocationLimit::new(1 << 20));
     [0, 1].map(|number| {
         home.open_lane(LaneId(number), 0).unwrap();
         let start = LaneStart {
@@ -47,7 +49,7 @@ fn lanes() -> [Lane; 2] {
         let config = LaneConfig {
             buffer_size_bytes: 64 * 1024,
             blocks_in_flight_max: Some(4),
-            allowance: Some(Arc::clone(&allowance)),
+            allocation_limit: Some(Arc::clone(&allocation_limit)),
         };
         let clock = Arc::new(SimClock::new());
         Lane::new(LogHome::from(home.clone()), clock, start, config)

@@ -5,10 +5,10 @@
 //! Invariants: until it is over nothing is read but what the exchange asks for, each message bounded before it is received; nothing that the client sent is
 //! run; the log has no passwords, proofs or verifiers.
 
-use crate::access::{Access, Method, Request};
+use crate::client_connection::{ClientConnection, protocol_error};
 use crate::decode::{Frame, ProtocolError};
 use crate::encode;
-use crate::link::{Link, protocol_error};
+use crate::hba::{AuthMethod, ClientAuthConfig, HbaRequest};
 use logstead_sql_catalog::role::Role;
 use logstead_sql_catalog::role::scram::{
     Exchange, MECHANISM_PLUS, NONCE_BYTES, Proof, ScramError, Verifier,
@@ -42,7 +42,7 @@ impl Display for Origin {
 }
 
 /// What a connection is before anybody is known.
-pub(crate) struct Arrival {
+pub(crate) struct ConnectionInfo {
     /// From where.
     pub(crate) origin: Origin,
     /// Over an encrypted connection.
@@ -52,37 +52,37 @@ pub(crate) struct Arrival {
 }
 
 /// Why somebody was not let in.
-enum Refused {
+enum AuthFailure {
     /// With this error.
-    Told(SqlError),
+    Rejected(SqlError),
     /// The connection is gone.
-    Lost,
+    Disconnected,
 }
 
-impl From<SqlError> for Refused {
-    fn from(error: SqlError) -> Refused {
-        Refused::Told(error)
+impl From<SqlError> for AuthFailure {
+    fn from(error: SqlError) -> AuthFailure {
+        AuthFailure::Rejected(error)
     }
 }
 
-impl From<ConnectionLost> for Refused {
-    fn from(ConnectionLost: ConnectionLost) -> Refused {
-        Refused::Lost
+impl From<ConnectionLost> for AuthFailure {
+    fn from(ConnectionLost: ConnectionLost) -> AuthFailure {
+        AuthFailure::Disconnected
     }
 }
 
 /// Finds out who the client is, and notes it in the request. False if it is not let in; it has been told then.
 pub(crate) async fn authenticate(
-    link: &mut Link,
+    link: &mut ClientConnection,
     worker: &WorkerSessions,
-    access: &Access,
-    arrival: Arrival,
+    access: &ClientAuthConfig,
+    arrival: ConnectionInfo,
     request: &mut StartupRequest,
 ) -> bool {
     let origin = arrival.origin;
     match prove(link, worker, access, arrival, request).await {
         Ok(()) => true,
-        Err(Refused::Told(error)) => {
+        Err(AuthFailure::Rejected(error)) => {
             tracing::warn!(
                 "a client at {origin} was not let in as {:?}: {:?}",
                 request.user,
@@ -91,17 +91,17 @@ pub(crate) async fn authenticate(
             link.only_error(&error.fatal());
             false
         }
-        Err(Refused::Lost) => false,
+        Err(AuthFailure::Disconnected) => false,
     }
 }
 
 async fn prove(
-    link: &mut Link,
+    link: &mut ClientConnection,
     worker: &WorkerSessions,
-    access: &Access,
-    arrival: Arrival,
+    access: &ClientAuthConfig,
+    arrival: ConnectionInfo,
     request: &mut StartupRequest,
-) -> Result<(), Refused> {
+) -> Result<(), AuthFailure> {
     let refused =
         |message: String| SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message);
     if request.user.is_empty() {
@@ -113,7 +113,7 @@ async fn prove(
         true => request.user.as_str(),
         false => request.database.as_str(),
     };
-    let asked = Request {
+    let asked = HbaRequest {
         address: match arrival.origin {
             Origin::Host(address) => Some(address),
             Origin::Local(_) => None,
@@ -135,19 +135,19 @@ async fn prove(
     };
     let role = roles.by_name(&request.user);
     match access.method(&asked, &roles) {
-        Some(Method::Peer(map)) => {
+        Some(AuthMethod::Peer(map)) => {
             let Origin::Local(peer) = arrival.origin else {
                 return Err(refused("peer authentication of a host".to_owned()).into());
             };
             peer_is(peer, map, access, &request.user)?;
         }
         None => return Err(refused(format!("no pg_hba.conf entry for {}", whom())).into()),
-        Some(Method::Reject) => {
+        Some(AuthMethod::Reject) => {
             let message = format!("pg_hba.conf rejects connection for {}", whom());
             return Err(refused(message).into());
         }
-        Some(Method::Trust) => {}
-        Some(Method::Scram) => {
+        Some(AuthMethod::Trust) => {}
+        Some(AuthMethod::Scram) => {
             let now = worker.instance.env.clock.now_micros_since_2000();
             scram(link, worker, arrival.binding, &request.user, role, now).await?;
         }
@@ -160,7 +160,7 @@ async fn prove(
 fn peer_is(
     peer: Option<u32>,
     map: Option<&str>,
-    access: &Access,
+    access: &ClientAuthConfig,
     user: &str,
 ) -> Result<(), SqlError> {
     let name = peer.and_then(logstead_env::user_name);
@@ -183,13 +183,13 @@ fn peer_is(
 
 /// The exchange. Whether there is such a role, whether it has a password, and whether that is good still shows in nothing but the log.
 async fn scram(
-    link: &mut Link,
+    link: &mut ClientConnection,
     worker: &WorkerSessions,
     binding: Option<Vec<u8>>,
     user: &str,
     role: Option<&Arc<Role>>,
     now: i64,
-) -> Result<(), Refused> {
+) -> Result<(), AuthFailure> {
     let stored = role.and_then(|role| role.password.as_deref());
     let expired = role.is_some_and(|role| role.valid_until.is_some_and(|until| until < now));
     let found = stored.and_then(Verifier::parse);
@@ -236,9 +236,9 @@ async fn scram(
 }
 
 /// The next message, which has to be one of the exchange, and short.
-async fn sasl_message(link: &mut Link) -> Result<Frame, Refused> {
+async fn sasl_message(link: &mut ClientConnection) -> Result<Frame, AuthFailure> {
     let wrong =
-        |message: String| Refused::from(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
+        |message: String| AuthFailure::from(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
     loop {
         if let Some(kind) = link.input().first()
             && *kind != b'p'

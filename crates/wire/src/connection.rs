@@ -4,11 +4,11 @@
 //! or simple query, and only after everything they tell is Committed (`Session::settle`), while the server's lease is valid.
 //! Does not: know SQL. The session answers into the link.
 
-use crate::access::Access;
-use crate::authenticate::{Arrival, Origin, authenticate};
+use crate::authenticate::{ConnectionInfo, Origin, authenticate};
+use crate::client_connection::{ClientConnection, protocol_error};
 use crate::decode::{self, FirstPacket, Frontend, Target};
 use crate::encode;
-use crate::link::{Link, protocol_error};
+use crate::hba::ClientAuthConfig;
 use crate::tls::Stream;
 use logstead_sql_session::{
     BindRequest, Client, ConnectionLost, FunctionCallRequest, Session, StartupRequest,
@@ -25,7 +25,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
 /// Serves one client to the end. Whatever happens, the session's transaction is over when this returns.
-pub async fn serve(stream: impl Into<Stream>, worker: Rc<WorkerSessions>, access: Arc<Access>) {
+pub async fn serve(
+    stream: impl Into<Stream>,
+    worker: Rc<WorkerSessions>,
+    access: Arc<ClientAuthConfig>,
+) {
     let deadline = Instant::now() + access.timeout;
     serve_arrived(stream, worker, access, deadline).await;
 }
@@ -34,7 +38,7 @@ pub async fn serve(stream: impl Into<Stream>, worker: Rc<WorkerSessions>, access
 pub async fn serve_arrived(
     stream: impl Into<Stream>,
     worker: Rc<WorkerSessions>,
-    access: Arc<Access>,
+    access: Arc<ClientAuthConfig>,
     deadline: Instant,
 ) {
     let start = start(stream.into(), &worker, &access);
@@ -47,7 +51,7 @@ pub async fn serve_arrived(
     Session::until_open(&worker, &request).await;
     if let Some(mut session) = open_session(&mut link, &worker, request) {
         let end = survive(run(&mut link, &mut session)).await;
-        if matches!(end, Some(Ok(Goodbye)))
+        if matches!(end, Some(Ok(SessionEnd)))
             && !link.output().is_empty()
             && let Err(error) = session.finish().await
         {
@@ -58,7 +62,7 @@ pub async fn serve_arrived(
         // Aborts what is open, frees locks, forgets the cancel key.
         session.close();
         match end {
-            Some(Ok(Goodbye)) => {}
+            Some(Ok(SessionEnd)) => {}
             Some(Err(ConnectionLost)) => return,
             None => {
                 link.only_error(
@@ -91,8 +95,8 @@ async fn survive<T>(work: impl Future<Output = T>) -> Option<T> {
 async fn start(
     stream: Stream,
     worker: &WorkerSessions,
-    access: &Access,
-) -> Option<(Link, StartupRequest)> {
+    access: &ClientAuthConfig,
+) -> Option<(ClientConnection, StartupRequest)> {
     let (client, server) = match &stream {
         Stream::Plain(stream) => (stream.peer_addr().ok(), stream.local_addr().ok()),
         Stream::Local(_) | Stream::Tls(_) => (None, None),
@@ -116,8 +120,8 @@ async fn start(
 async fn first_packets(
     mut stream: Stream,
     worker: &WorkerSessions,
-    access: &Access,
-) -> Option<(Link, Vec<(String, String)>, Arrival)> {
+    access: &ClientAuthConfig,
+) -> Option<(ClientConnection, Vec<(String, String)>, ConnectionInfo)> {
     let lease = || worker.instance.engine.lease().cloned();
     let origin = match &stream {
         Stream::Plain(stream) => Origin::Host(stream.peer_addr().ok()?.ip().to_canonical()),
@@ -150,7 +154,7 @@ async fn first_packets(
                                 "received unencrypted data after SSL request",
                             )
                             .detail("This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.");
-                            let mut link = Link::new(Stream::Plain(plain), lease());
+                            let mut link = ClientConnection::new(Stream::Plain(plain), lease());
                             link.only_error(&error.fatal());
                             link.close().await;
                             return None;
@@ -183,7 +187,7 @@ async fn first_packets(
             }
             Ok(Some(FirstPacket::Startup { minor, parameters })) => {
                 let encrypted = matches!(stream, Stream::Tls(_));
-                let mut link = Link::new(stream, lease());
+                let mut link = ClientConnection::new(stream, lease());
                 *link.input() = buffer;
                 let unknown: Vec<&str> = parameters
                     .iter()
@@ -193,7 +197,7 @@ async fn first_packets(
                 if minor > 0 || !unknown.is_empty() {
                     encode::negotiate_protocol_version(link.output(), 0, &unknown);
                 }
-                let arrival = Arrival {
+                let arrival = ConnectionInfo {
                     origin,
                     encrypted,
                     binding,
@@ -201,7 +205,7 @@ async fn first_packets(
                 return Some((link, parameters, arrival));
             }
             Err(error) => {
-                let mut link = Link::new(stream, lease());
+                let mut link = ClientConnection::new(stream, lease());
                 link.error(&protocol_error(error));
                 link.close().await;
                 return None;
@@ -226,7 +230,7 @@ fn startup_request(parameters: Vec<(String, String)>) -> StartupRequest {
 }
 
 fn open_session(
-    link: &mut Link,
+    link: &mut ClientConnection,
     worker: &Rc<WorkerSessions>,
     request: StartupRequest,
 ) -> Option<Session> {
@@ -250,9 +254,12 @@ fn open_session(
 }
 
 /// Why the loop ended in an orderly way.
-struct Goodbye;
+struct SessionEnd;
 
-async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, ConnectionLost> {
+async fn run(
+    link: &mut ClientConnection,
+    session: &mut Session,
+) -> Result<SessionEnd, ConnectionLost> {
     let mut skipping = false;
     // Replies leave at the end of a request (Sync, simple query) or on Flush. While more requests have already arrived, they
     // wait for those: a pipeline costs one write and one wait for the log.
@@ -262,7 +269,7 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
         if dry || link.output_is_full() {
             if due || link.output_is_full() {
                 if send(link, session).await?.is_some() {
-                    return Ok(Goodbye);
+                    return Ok(SessionEnd);
                 }
                 due = false;
             } else {
@@ -270,12 +277,12 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
             }
             if dry {
                 match wait_for_input(link, session).await? {
-                    Waited::Ends(reason) => {
+                    IdleEvent::Ends(reason) => {
                         link.error(&reason);
-                        return Ok(Goodbye);
+                        return Ok(SessionEnd);
                     }
-                    Waited::Received => continue,
-                    Waited::Notified => {
+                    IdleEvent::Received => continue,
+                    IdleEvent::Notified => {
                         tell_notifications(link, session);
                         due = true;
                         continue;
@@ -287,7 +294,7 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
             Ok(frame) => frame,
             Err(error) => {
                 link.error(&protocol_error(error));
-                return Ok(Goodbye);
+                return Ok(SessionEnd);
             }
         };
         if skipping && !matches!(frame.kind, b'S' | b'X') {
@@ -353,17 +360,17 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
                 session.end_request();
                 // What was answered before it came in the same packet is told all the same.
                 if due && send(link, session).await?.is_some() {
-                    return Ok(Goodbye);
+                    return Ok(SessionEnd);
                 }
                 link.discard();
-                return Ok(Goodbye);
+                return Ok(SessionEnd);
             }
             // Late pieces of a COPY that has failed.
             Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => Ok(()),
             Frontend::Flush => {
                 session.end_request();
                 if send(link, session).await?.is_some() {
-                    return Ok(Goodbye);
+                    return Ok(SessionEnd);
                 }
                 continue;
             }
@@ -375,13 +382,13 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
             session.unwind().await;
             session.fail(error, link);
             if fatal {
-                return Ok(Goodbye);
+                return Ok(SessionEnd);
             }
             skipping = true;
             // An error is told at once: the client's Flush behind it will be skipped, and who is still sending may stop.
             due = true;
             if link.has_frame() && send(link, session).await?.is_some() {
-                return Ok(Goodbye);
+                return Ok(SessionEnd);
             }
         }
     }
@@ -389,7 +396,7 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
 
 async fn extended(
     message: Frontend<'_>,
-    link: &mut Link,
+    link: &mut ClientConnection,
     session: &mut Session,
 ) -> Result<(), SqlError> {
     match message {
@@ -441,7 +448,7 @@ async fn extended(
     Ok(())
 }
 
-fn ready(link: &mut Link, session: &mut Session) {
+fn ready(link: &mut ClientConnection, session: &mut Session) {
     for (name, value) in session.take_changed_settings() {
         link.parameter_status(name, &value);
     }
@@ -450,7 +457,7 @@ fn ready(link: &mut Link, session: &mut Session) {
 }
 
 /// What the session has been notified of, if it is outside a transaction.
-fn tell_notifications(link: &mut Link, session: &mut Session) {
+fn tell_notifications(link: &mut ClientConnection, session: &mut Session) {
     for n in session.take_notifications() {
         let at = link.output().len();
         encode::notification_response(link.output(), n.pid, &n.channel, &n.payload);
@@ -462,7 +469,10 @@ fn tell_notifications(link: &mut Link, session: &mut Session) {
 
 /// Sends the replies once everything they tell is Committed. `Some` when the session cannot go on. If nothing more was asked, others see the session wait
 /// for its client before the client has its answer: who has one and looks finds it at rest.
-async fn send(link: &mut Link, session: &mut Session) -> Result<Option<Goodbye>, ConnectionLost> {
+async fn send(
+    link: &mut ClientConnection,
+    session: &mut Session,
+) -> Result<Option<SessionEnd>, ConnectionLost> {
     let last = !link.has_frame();
     if link.output().is_empty() {
         if last {
@@ -473,7 +483,7 @@ async fn send(link: &mut Link, session: &mut Session) -> Result<Option<Goodbye>,
     if let Err(error) = session.settle().await {
         // Replies that were not confirmed must never reach the client.
         link.only_error(&error);
-        return Ok(Some(Goodbye));
+        return Ok(Some(SessionEnd));
     }
     if last {
         session.waits_for_client();
@@ -483,7 +493,7 @@ async fn send(link: &mut Link, session: &mut Session) -> Result<Option<Goodbye>,
 }
 
 /// What came while nothing was asked.
-enum Waited {
+enum IdleEvent {
     /// Bytes.
     Received,
     /// A notification.
@@ -493,7 +503,10 @@ enum Waited {
 }
 
 /// Waits until bytes arrive, or something else happens.
-async fn wait_for_input(link: &mut Link, session: &mut Session) -> Result<Waited, ConnectionLost> {
+async fn wait_for_input(
+    link: &mut ClientConnection,
+    session: &mut Session,
+) -> Result<IdleEvent, ConnectionLost> {
     let signals = session.signals();
     let in_transaction = session.in_transaction();
     let limit = session.idle_limit();
@@ -502,17 +515,17 @@ async fn wait_for_input(link: &mut Link, session: &mut Session) -> Result<Waited
         std::future::poll_fn(|cx| {
             // Who was told to end now takes no request more, even if it came first.
             if signals.must_end(true) {
-                return Poll::Ready(Ok(Waited::Ends(signals.ending())));
+                return Poll::Ready(Ok(IdleEvent::Ends(signals.ending())));
             }
             if let Poll::Ready(received) = receive.as_mut().poll(cx) {
-                return Poll::Ready(received.map(|()| Waited::Received));
+                return Poll::Ready(received.map(|()| IdleEvent::Received));
             }
             signals.register(cx.waker());
             if signals.must_end(in_transaction) {
-                return Poll::Ready(Ok(Waited::Ends(signals.ending())));
+                return Poll::Ready(Ok(IdleEvent::Ends(signals.ending())));
             }
             if !in_transaction && signals.has_notifications() {
-                return Poll::Ready(Ok(Waited::Notified));
+                return Poll::Ready(Ok(IdleEvent::Notified));
             }
             Poll::Pending
         })
@@ -522,7 +535,7 @@ async fn wait_for_input(link: &mut Link, session: &mut Session) -> Result<Waited
         None => received.await,
         Some((limit, error)) => match tokio::time::timeout(limit, received).await {
             Ok(received) => received,
-            Err(_) => Ok(Waited::Ends(error)),
+            Err(_) => Ok(IdleEvent::Ends(error)),
         },
     }
 }

@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use logstead_engine::{Engine, Executor, Idle, Worker, WorkerId, yield_now};
+use logstead_engine::{Engine, Executor, IdleAction, Worker, WorkerId, yield_now};
 use logstead_env::Clock;
 use parking_lot::Mutex;
 
-use super::{Seat, Verdict, Workload};
-use crate::access::Stop;
-use crate::measure::{Measured, STEP_NS};
-use crate::options::{Common, Home};
+use super::{Verdict, WorkShare, Workload};
+use crate::access::TxnError;
+use crate::measure::{Measurements, STEP_NS};
+use crate::options::{CommonOptions, Home};
 use crate::random::Rng;
 
 /// An arrival nearer than this is waited for without parking: a parked thread comes back late.
@@ -38,7 +38,7 @@ pub(super) struct Plan<W> {
     pub(super) stop: Arc<AtomicBool>,
     pub(super) failure: Arc<Mutex<Option<String>>>,
     pub(super) done: Vec<Arc<AtomicU64>>,
-    pub(super) common: Common,
+    pub(super) common: CommonOptions,
     pub(super) workers: usize,
     pub(super) now: u64,
     pub(super) from: u64,
@@ -57,7 +57,7 @@ struct Context<W> {
     timers: RefCell<Timers>,
     /// Draws the pauses.
     pauses: RefCell<Rng>,
-    measured: RefCell<Measured>,
+    measured: RefCell<Measurements>,
 }
 
 /// A Poisson process.
@@ -99,10 +99,10 @@ impl Ord for Timer {
     }
 }
 
-pub(super) fn run_worker<W: Workload>(plan: &Arc<Plan<W>>, worker: usize) -> Measured {
+pub(super) fn run_worker<W: Workload>(plan: &Arc<Plan<W>>, worker: usize) -> Measurements {
     let common = &plan.common;
     let executor = Executor::new(&plan.engine, WorkerId(worker as u16));
-    let seat = |session| Seat {
+    let seat = |session| WorkShare {
         worker,
         workers: plan.workers,
         session,
@@ -132,7 +132,7 @@ pub(super) fn run_worker<W: Workload>(plan: &Arc<Plan<W>>, worker: usize) -> Mea
         arrivals,
         timers: RefCell::default(),
         pauses: RefCell::new(stream(common.in_flight + 1)),
-        measured: RefCell::new(Measured::new(W::KINDS.len())),
+        measured: RefCell::new(Measurements::new(W::KINDS.len())),
         plan: Arc::clone(plan),
     });
     for session in 0..common.in_flight {
@@ -232,10 +232,10 @@ impl<W: Workload> Context<W> {
     }
 
     /// Wakes who has waited long enough, and says for how long the thread may park.
-    fn turn(&self, would_park: bool) -> Idle {
+    fn turn(&self, would_park: bool) -> IdleAction {
         let mut timers = self.timers.borrow_mut();
         if timers.0.is_empty() {
-            return Idle::Park;
+            return IdleAction::Park;
         }
         let now = self.now();
         let stop = self.plan.stop.load(Ordering::Relaxed);
@@ -247,12 +247,12 @@ impl<W: Workload> Context<W> {
             }
         }
         match timers.0.peek() {
-            _ if woken || !would_park => Idle::Again,
-            Some(timer) if timer.at > now + SPIN_NS => Idle::ParkFor(Duration::from_nanos(
+            _ if woken || !would_park => IdleAction::Recheck,
+            Some(timer) if timer.at > now + SPIN_NS => IdleAction::ParkFor(Duration::from_nanos(
                 (timer.at - now - SPIN_NS).min(PARK_NS_MAX),
             )),
-            Some(_) => Idle::Again,
-            None => Idle::Park,
+            Some(_) => IdleAction::Recheck,
+            None => IdleAction::Park,
         }
     }
 
@@ -272,7 +272,7 @@ impl<W: Workload> Context<W> {
             let verdict = plan.workload.execute(client, &mut txn).await;
             let worked = self.now();
             let failed = match verdict {
-                Ok(Verdict::Commit) => match txn.precommit().await.map_err(Stop::from) {
+                Ok(Verdict::Commit) => match txn.precommit().await.map_err(TxnError::from) {
                     Ok(receipt) => {
                         plan.workload.committed(client, receipt.csn);
                         let wrote = receipt.csn.is_some();
@@ -287,7 +287,7 @@ impl<W: Workload> Context<W> {
                 },
                 Ok(Verdict::RollBack) => {
                     // The answer tells of what was read.
-                    let read = txn.awaits();
+                    let read = txn.commit_wait();
                     txn.abort();
                     if waits {
                         let acknowledged = plan.engine.acknowledged(read).await;
@@ -305,9 +305,9 @@ impl<W: Workload> Context<W> {
                 let mut measured = self.measured.borrow_mut();
                 let counts = &mut measured.kinds[kind];
                 match failed {
-                    Stop::Conflict => counts.conflicts += 1,
-                    Stop::Deadlock => counts.deadlocks += 1,
-                    Stop::Broken(why) => return Err(why),
+                    TxnError::Conflict => counts.conflicts += 1,
+                    TxnError::Deadlock => counts.deadlocks += 1,
+                    TxnError::Broken(why) => return Err(why),
                 }
             }
             self.pause(tries).await;

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use logstead_engine::{
-    AckTiming, Adapt, ForceCommit, Isolation, ProtocolKind, QueueKind, Tracking,
+    AckTiming, AdaptiveSettings, ForceCommit, Isolation, ProtocolKind, QueueKind, Tracking,
 };
 
-use super::{Common, Home};
+use super::{CommonOptions, Home};
 
 /// More workers than this have no lane each.
 const WORKERS_MAX: usize = 1024;
@@ -285,7 +285,7 @@ impl Setting {
     }
 
     /// Makes it part of a run's configuration.
-    pub fn apply(&self, common: &mut Common) {
+    pub fn apply(&self, common: &mut CommonOptions) {
         match self {
             Setting::Workers(n) => common.workers = *n,
             Setting::Home(home) => common.home = home.clone(),
@@ -310,7 +310,11 @@ impl Setting {
             Setting::Queue(kind) => common.commit.queue = *kind,
             Setting::Delta(on) => common.delta_records = *on,
             Setting::Adaptive(on) => {
-                common.commit.adapt = if *on { Adapt::ALL } else { Adapt::NOTHING };
+                common.commit.adapt = if *on {
+                    AdaptiveSettings::ALL
+                } else {
+                    AdaptiveSettings::NOTHING
+                };
             }
         }
     }

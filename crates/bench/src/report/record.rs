@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{PERCENTILES, configuration, parameters, per_second, rows};
 use crate::measure::STEP_NS;
-use crate::{Check, Latencies, Outcome, Results};
+use crate::{ConsistencyCheck, Latencies, Results, RunOutcome};
 
 /// Names what the JSON is; a report refuses others.
 const FORMAT: &str = "logstead-bench/2";
@@ -285,7 +285,7 @@ impl Latency {
     }
 }
 
-fn conditions(checks: &[Check]) -> Vec<Condition> {
+fn conditions(checks: &[ConsistencyCheck]) -> Vec<Condition> {
     checks
         .iter()
         .map(|check| Condition {
@@ -304,7 +304,7 @@ fn pairs(pairs: Vec<(&str, String)>) -> BTreeMap<String, String> {
 }
 
 impl Run {
-    fn of(results: &Results, outcome: &Outcome) -> Run {
+    fn of(results: &Results, outcome: &RunOutcome) -> Run {
         let cell = &outcome.cell;
         let transactions = rows(outcome)
             .into_iter()
@@ -363,7 +363,7 @@ impl Run {
 }
 
 /// What is derived from the engine's counts.
-fn figures(outcome: &Outcome) -> BTreeMap<String, f64> {
+fn figures(outcome: &RunOutcome) -> BTreeMap<String, f64> {
     let stats = &outcome.stats;
     let mut figures = outcome.figures.clone();
     figures.extend(outcome.path.figures());

@@ -6,8 +6,8 @@ use super::{
     Document, PERCENTILES, configuration, grouped, parameters, per_second, rows, summary, time,
     workers,
 };
-use crate::options::Cell;
-use crate::{Outcome, Results};
+use crate::options::RunConfig;
+use crate::{Results, RunOutcome};
 
 /// Renders rows of cells; the first column is aligned to the left, the others to the right.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
@@ -65,13 +65,13 @@ fn has_more_than_cores(results: &Results, count: usize) -> String {
 pub(crate) fn render(results: &Results) -> String {
     let mut text = format!("{}\n", results.options.name);
     let _infallible = writeln!(text, "  machine: {}", results.machine.describe());
-    let facts = |cell: &Cell| {
+    let facts = |cell: &RunConfig| {
         let mut facts = parameters(&cell.kind);
         facts.extend(configuration(cell));
         facts
     };
     // Before anything has ended, what was asked for.
-    let cells: Vec<&Cell> = match results.outcomes.len() {
+    let cells: Vec<&RunConfig> = match results.outcomes.len() {
         0 => results.options.cells.iter().collect(),
         _ => results.outcomes.iter().map(|o| &o.cell).collect(),
     };
@@ -137,7 +137,7 @@ pub(crate) fn render(results: &Results) -> String {
     text
 }
 
-fn render_outcome(results: &Results, outcome: &Outcome, own: &str) -> String {
+fn render_outcome(results: &Results, outcome: &RunOutcome, own: &str) -> String {
     let label = &outcome.cell.label;
     let several = results.options.cells.len() > 1 || results.options.repeat > 1;
     let mut text = format!(
@@ -220,7 +220,7 @@ fn render_outcome(results: &Results, outcome: &Outcome, own: &str) -> String {
     text
 }
 
-fn checks(checks: &[crate::Check]) -> String {
+fn checks(checks: &[crate::ConsistencyCheck]) -> String {
     if checks.is_empty() {
         return String::new();
     }

@@ -11,7 +11,7 @@ use logstead_engine::Txn;
 use super::columns::{customer, district, history, line, order, warehouse};
 use super::{DISTRICTS, Tpcc};
 use crate::access::{Store, id, number};
-use crate::driver::Check;
+use crate::driver::ConsistencyCheck;
 
 /// (warehouse, district)
 type District = (u32, u32);
@@ -72,12 +72,12 @@ impl Faults {
         }
     }
 
-    fn into_check(self, name: String) -> Check {
+    fn into_check(self, name: String) -> ConsistencyCheck {
         let result = match self.count {
             0 => Ok(()),
             n => Err(format!("{n} times: {}", self.first.join("; "))),
         };
-        Check::new(name, result)
+        ConsistencyCheck::new(name, result)
     }
 }
 
@@ -201,7 +201,7 @@ impl Tpcc {
         p
     }
 
-    pub(super) fn check_consistency(&self, txn: &mut Txn) -> Vec<Check> {
+    pub(super) fn check_consistency(&self, txn: &mut Txn) -> Vec<ConsistencyCheck> {
         let p = self.picture(txn);
         let mut faults: [Faults; 12] = std::array::from_fn(|_| Faults::default());
         let mut expect = |condition: usize, holds: bool, what: &dyn Fn() -> String| {
@@ -291,7 +291,7 @@ impl Tpcc {
                 )
             });
         }
-        let mut checks: Vec<Check> = faults
+        let mut checks: Vec<ConsistencyCheck> = faults
             .into_iter()
             .zip(NAMES)
             .enumerate()
@@ -305,13 +305,16 @@ impl Tpcc {
         let found = [p.warehouses.len(), p.districts.len(), p.customers.len()];
         let expected = [1, DISTRICTS, DISTRICTS * scale.customers]
             .map(|n| n as usize * scale.warehouses as usize);
-        checks.push(Check::new(
+        checks.push(ConsistencyCheck::new(
             "warehouses, districts and customers are all there",
             (found == expected)
                 .then_some(())
                 .ok_or_else(|| format!("{found:?} instead of {expected:?}")),
         ));
-        checks.push(Check::new("indexes and tables agree", self.agree(txn)));
+        checks.push(ConsistencyCheck::new(
+            "indexes and tables agree",
+            self.agree(txn),
+        ));
         checks
     }
 

@@ -88,7 +88,7 @@ fn nurand(a: u32, c: u32, low: u32, high: u32, rng: &mut Rng) -> u32 {
 
 /// A customer, by number or by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum CustomerSelector {
     Id(u32),
     Name(u32),
 }
@@ -109,7 +109,7 @@ pub(super) struct Input {
     pub(super) customer: u32,
     pub(super) lines: [Line; LINES_MAX],
     pub(super) line_count: usize,
-    pub(super) who: Who,
+    pub(super) who: CustomerSelector,
     pub(super) customer_warehouse: u32,
     pub(super) customer_district: u32,
     pub(super) amount: i64,
@@ -126,7 +126,7 @@ impl Default for Input {
             customer: 1,
             lines: [Line::default(); LINES_MAX],
             line_count: 0,
-            who: Who::Id(1),
+            who: CustomerSelector::Id(1),
             customer_warehouse: 1,
             customer_district: 1,
             amount: 0,
@@ -200,9 +200,9 @@ impl Input {
 
     fn draw_who(&mut self, scale: &Scale, constants: &Constants, rng: &mut Rng) {
         self.who = if rng.percent(60) {
-            Who::Name(constants.name(scale, rng))
+            CustomerSelector::Name(constants.name(scale, rng))
         } else {
-            Who::Id(constants.customer(scale, rng))
+            CustomerSelector::Id(constants.customer(scale, rng))
         };
     }
 }
@@ -255,12 +255,12 @@ mod tests {
                 }
                 PAYMENT => {
                     remote += u32::from(input.customer_warehouse != 2);
-                    by_name += u32::from(matches!(input.who, Who::Name(_)));
+                    by_name += u32::from(matches!(input.who, CustomerSelector::Name(_)));
                     assert!((1..=4).contains(&input.customer_warehouse));
                 }
                 _ => {}
             }
-            if let Who::Name(name) = input.who {
+            if let CustomerSelector::Name(name) = input.who {
                 assert!(name < 300);
             }
         }

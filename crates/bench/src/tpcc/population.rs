@@ -7,7 +7,7 @@ use logstead_engine::RowBuilder;
 use super::columns::{customer, district, history, item, line, order, stock, warehouse};
 use super::inputs::{Constants, last_name};
 use super::{DISTRICTS, Tpcc};
-use crate::access::Stop;
+use crate::access::TxnError;
 use crate::driver::Loader;
 use crate::random::Rng;
 
@@ -64,7 +64,7 @@ impl Tpcc {
         i_id: u32,
         rng: &mut Rng,
         into: &mut Loader,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TxnError> {
         let mut builder = RowBuilder::new();
         builder.start(1, item::COUNT);
         builder.push(Some(&i_id.to_be_bytes()));
@@ -80,7 +80,7 @@ impl Tpcc {
         w_id: u32,
         rng: &mut Rng,
         into: &mut Loader,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TxnError> {
         let mut builder = RowBuilder::new();
         let id = w_id.to_be_bytes();
         let paid = PAID * i64::from(self.scale.customers);
@@ -127,7 +127,7 @@ impl Tpcc {
         d_id: u32,
         rng: &mut Rng,
         into: &mut Loader,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TxnError> {
         let mut builder = RowBuilder::new();
         let mut name = Vec::new();
         for c_id in 1..=self.scale.customers {
@@ -193,7 +193,7 @@ impl Tpcc {
         d_id: u32,
         rng: &mut Rng,
         into: &mut Loader,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TxnError> {
         let mut builder = RowBuilder::new();
         // Every customer has one order, in random order.
         let mut customers: Vec<u32> = (1..=self.scale.customers).collect();

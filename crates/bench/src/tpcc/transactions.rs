@@ -3,9 +3,9 @@
 use logstead_engine::Txn;
 
 use super::columns::{customer, district, item, line, order, stock, warehouse};
-use super::inputs::{Who, last_name};
+use super::inputs::{CustomerSelector, last_name};
 use super::{Client, DISTRICTS, Tpcc};
-use crate::access::{Stop, Store, id, key, number, rewrite};
+use crate::access::{Store, TxnError, id, key, number, rewrite};
 use crate::driver::Verdict;
 
 /// Most bytes of a customer's data.
@@ -21,11 +21,11 @@ impl Tpcc {
         found: &mut Vec<u32>,
         warehouse: u32,
         district: u32,
-        who: Who,
-    ) -> Result<u32, Stop> {
+        who: CustomerSelector,
+    ) -> Result<u32, TxnError> {
         let name = match who {
-            Who::Id(id) => return Ok(id),
-            Who::Name(name) => name,
+            CustomerSelector::Id(id) => return Ok(id),
+            CustomerSelector::Name(name) => name,
         };
         let mut prefix = key::<2, 8>([warehouse, district]).to_vec();
         last_name(name, &mut prefix);
@@ -44,7 +44,7 @@ impl Tpcc {
         )
         .await?;
         match found.len() {
-            0 => Err(Stop::Broken(format!(
+            0 => Err(TxnError::Broken(format!(
                 "no customer of district {district} of warehouse {warehouse} has last name {name}"
             ))),
             n => Ok(found[n.div_ceil(2) - 1]),
@@ -55,7 +55,7 @@ impl Tpcc {
         &self,
         client: &mut Client,
         txn: &mut Txn,
-    ) -> Result<Verdict, Stop> {
+    ) -> Result<Verdict, TxnError> {
         let Client { input, builder, .. } = client;
         let lines = &input.lines[..input.line_count];
         let (w_id, d_id, c_id) = (input.warehouse, input.district, input.customer);
@@ -162,7 +162,7 @@ impl Tpcc {
         &self,
         client: &mut Client,
         txn: &mut Txn,
-    ) -> Result<Verdict, Stop> {
+    ) -> Result<Verdict, TxnError> {
         let Client {
             input,
             builder,
@@ -226,7 +226,7 @@ impl Tpcc {
         &self,
         client: &mut Client,
         txn: &mut Txn,
-    ) -> Result<Verdict, Stop> {
+    ) -> Result<Verdict, TxnError> {
         let Client { input, found, .. } = client;
         let (w_id, d_id) = (input.warehouse, input.district);
         let c_id = self
@@ -245,7 +245,7 @@ impl Tpcc {
         })
         .await?;
         let Some(o_id) = newest else {
-            return Err(Stop::Broken(format!("customer {c_id} has no order")));
+            return Err(TxnError::Broken(format!("customer {c_id} has no order")));
         };
         let o_key = key::<3, 12>([w_id, d_id, o_id]);
         Store::range(txn, &self.line.primary, &o_key, &o_key, false, |row| {
@@ -260,7 +260,7 @@ impl Tpcc {
         &self,
         client: &mut Client,
         txn: &mut Txn,
-    ) -> Result<Verdict, Stop> {
+    ) -> Result<Verdict, TxnError> {
         let Client {
             input,
             builder,
@@ -344,7 +344,7 @@ impl Tpcc {
         &self,
         client: &mut Client,
         txn: &mut Txn,
-    ) -> Result<Verdict, Stop> {
+    ) -> Result<Verdict, TxnError> {
         let Client { input, items, .. } = client;
         let (w_id, d_id) = (input.warehouse, input.district);
         let next = self

@@ -3,8 +3,8 @@
 //! Owns a discrete-event model of workers, not of the protocols: every transaction runs in the engine, and what
 //! flushes, steals and acknowledges is the code that ships. What is modelled is what time that takes. A worker is a
 //! thread; one of them runs at a time (`scheduler`), and only where it spends time does another get its turn:
-//! executing, looking through desks, robbing, waiting for its own write, or for something to do. The prices are inputs
-//! ([`Prices`]), measured on a real machine.
+//! executing, looking through ack queues, robbing, waiting for its own write, or for something to do. The prices are
+//! inputs ([`CostModel`]), measured on a real machine.
 //!
 //! Limits: there is no contention for latches, cache lines or memory bandwidth but what the prices say on average; a
 //! transaction is atomic, so transactions never meet in a row lock; the home's writers and whoever completes their
@@ -24,7 +24,7 @@ use logstead_env::{Clock, SimClock, SimRandom};
 use logstead_home::simulated::Model;
 use parking_lot::Mutex;
 
-use crate::measure::{Counts, Measured};
+use crate::measure::{Counts, Measurements};
 use crate::options::Ycsb as Parameters;
 use crate::path::PathFigures;
 use crate::random::Distribution;
@@ -35,7 +35,7 @@ use worker::Plan;
 
 /// What things take, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Prices {
+pub struct CostModel {
     /// A transaction from its begin to its pre-commit.
     pub execute: u64,
     /// A look through a worker's transactions for some to acknowledge.
@@ -48,9 +48,9 @@ pub struct Prices {
     pub wake: u64,
 }
 
-impl Default for Prices {
-    fn default() -> Prices {
-        Prices {
+impl Default for CostModel {
+    fn default() -> CostModel {
+        CostModel {
             execute: 3_000,
             look: 150,
             probe: 40,
@@ -82,7 +82,7 @@ pub struct VirtualOptions {
     /// Transactions measured, over all workers.
     pub transactions: u64,
     /// What things take.
-    pub prices: Prices,
+    pub prices: CostModel,
     /// Determines every random number.
     pub seed: u64,
 }
@@ -99,7 +99,7 @@ impl Default for VirtualOptions {
             read_ratio: 0.5,
             operations: 1,
             transactions: 100_000,
-            prices: Prices::default(),
+            prices: CostModel::default(),
             seed: 1,
         }
     }
@@ -163,7 +163,7 @@ pub fn run(options: &VirtualOptions) -> Result<VirtualFigures, BenchError> {
         workload,
         options: options.clone(),
         scheduler: Arc::clone(&scheduler),
-        measured: Mutex::new(Measured::new(2)),
+        measured: Mutex::new(Measurements::new(2)),
         span: Mutex::new((u64::MAX, 0)),
         failure: Mutex::new(None),
     });
@@ -201,7 +201,7 @@ mod tests {
     /// Whatever the ways of acknowledging and forcing: everybody comes to an end, and twice alike.
     #[test]
     fn every_way_of_committing_ends_and_is_repeatable() {
-        for acknowledging in [AckTiming::WhenHardened, AckTiming::ByDice] {
+        for acknowledging in [AckTiming::WhenHardened, AckTiming::AtRandom] {
             for force_commit in [ForceCommit::AtOnce, ForceCommit::IfIdleLong] {
                 for (sessions, think_ns) in [(1, 0), (16, 0), (2, 200_000)] {
                     let commit = CommitOptions {

@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
+enum ThreadState {
     Runs,
     Sleeps,
     Waits,
@@ -21,7 +21,7 @@ enum Doing {
 }
 
 struct Seat {
-    doing: Doing,
+    doing: ThreadState,
     /// Rises whenever it goes on: what was planned for it before is void then.
     turn: u64,
 }
@@ -48,7 +48,7 @@ pub(super) struct Scheduler {
 impl Scheduler {
     pub(super) fn new(clock: Arc<SimClock>, threads: usize) -> Scheduler {
         let seat = || Seat {
-            doing: Doing::Waits,
+            doing: ThreadState::Waits,
             turn: 0,
         };
         Scheduler {
@@ -112,19 +112,19 @@ impl Scheduler {
     /// The thread spends time: nobody wakes it before.
     pub(super) fn sleep(&self, thread: usize, ns: u64) {
         if ns > 0 {
-            self.leave(thread, Doing::Sleeps, Some(self.now() + ns));
+            self.leave(thread, ThreadState::Sleeps, Some(self.now() + ns));
         }
     }
 
     /// The thread has nothing to do until it is woken, or until then.
     pub(super) fn wait(&self, thread: usize, until: Option<u64>) {
-        self.leave(thread, Doing::Waits, until);
+        self.leave(thread, ThreadState::Waits, until);
     }
 
     /// A thread that waits goes on at this moment, at the latest.
     pub(super) fn wake(&self, thread: usize, at: u64) {
         let mut state = self.state.lock();
-        if state.seats[thread].doing == Doing::Waits {
+        if state.seats[thread].doing == ThreadState::Waits {
             state.plan_for(thread, at);
         }
     }
@@ -133,11 +133,11 @@ impl Scheduler {
     pub(super) fn end(&self, thread: usize) {
         self.meter(thread);
         let mut state = self.state.lock();
-        state.seats[thread].doing = Doing::Ended;
+        state.seats[thread].doing = ThreadState::Ended;
         self.next(&mut state);
     }
 
-    fn leave(&self, thread: usize, doing: Doing, until: Option<u64>) {
+    fn leave(&self, thread: usize, doing: ThreadState, until: Option<u64>) {
         self.meter(thread);
         let mut state = self.state.lock();
         debug_assert_eq!(state.current, Some(thread));
@@ -159,18 +159,21 @@ impl Scheduler {
         state.current = None;
         while let Some(Reverse((at, _, thread, turn))) = state.plan.pop() {
             let seat = &mut state.seats[thread];
-            if seat.turn != turn || matches!(seat.doing, Doing::Runs | Doing::Ended) {
+            if seat.turn != turn || matches!(seat.doing, ThreadState::Runs | ThreadState::Ended) {
                 continue;
             }
             seat.turn += 1;
-            seat.doing = Doing::Runs;
+            seat.doing = ThreadState::Runs;
             let ahead = at.saturating_sub(self.now());
             self.clock.advance(Duration::from_nanos(ahead));
             state.current = Some(thread);
             self.bells[thread].notify_one();
             return;
         }
-        let forgotten = state.seats.iter().any(|seat| seat.doing != Doing::Ended);
+        let forgotten = state
+            .seats
+            .iter()
+            .any(|seat| seat.doing != ThreadState::Ended);
         assert!(!forgotten, "all who are left wait for ever");
     }
 }

@@ -18,9 +18,9 @@ use parking_lot::Mutex;
 use super::VirtualOptions;
 use super::home::VirtualHome;
 use super::scheduler::Scheduler;
-use crate::access::Stop;
-use crate::driver::{Loader, Seat, Workload};
-use crate::measure::Measured;
+use crate::access::TxnError;
+use crate::driver::{Loader, WorkShare, Workload};
+use crate::measure::Measurements;
 use crate::random::Rng;
 use crate::ycsb::Ycsb;
 
@@ -36,7 +36,7 @@ pub(super) struct Plan {
     pub(super) workload: Ycsb,
     pub(super) options: VirtualOptions,
     pub(super) scheduler: Arc<Scheduler>,
-    pub(super) measured: Mutex<Measured>,
+    pub(super) measured: Mutex<Measurements>,
     /// When the first transaction began and the last ended.
     pub(super) span: Mutex<(u64, u64)>,
     pub(super) failure: Mutex<Option<String>>,
@@ -52,7 +52,7 @@ struct Meter {
 pub(super) fn load(engine: &Engine, workload: &Ycsb, seed: u64) -> Result<(), String> {
     let executor = Executor::new(engine, WorkerId(0));
     let mut loader = Loader::alone(executor.worker().clone());
-    let seat = Seat {
+    let seat = WorkShare {
         worker: 0,
         workers: 1,
         session: 0,
@@ -64,7 +64,7 @@ pub(super) fn load(engine: &Engine, workload: &Ycsb, seed: u64) -> Result<(), St
                 .await?;
             loader.finish(engine).await
         })
-        .map_err(|stop: Stop| format!("{stop:?}"))
+        .map_err(|stop: TxnError| format!("{stop:?}"))
 }
 
 /// Runs all workers to their end.
@@ -143,7 +143,7 @@ struct Context {
     probes: u64,
     timers: RefCell<BTreeMap<(u64, u64), Waker>>,
     timed: Cell<u64>,
-    measured: RefCell<Measured>,
+    measured: RefCell<Measurements>,
     rng: RefCell<Rng>,
 }
 
@@ -155,12 +155,12 @@ fn work(plan: &Arc<Plan>, meter: &Arc<Meter>, number: usize) {
     let ready: Arc<Mutex<Vec<usize>>> = Arc::default();
     let scheduler = Arc::clone(&plan.scheduler);
     let wake_ns = options.prices.wake;
-    worker.set_kick(Arc::new(move || {
+    worker.set_wake_hook(Arc::new(move || {
         scheduler.wake(number, scheduler.now() + wake_ns);
     }));
     let steals = options.commit.protocol == ProtocolKind::Autonomous;
     let group = options.commit.steal_group.min(options.workers) as u64;
-    let part = Seat {
+    let part = WorkShare {
         worker: number,
         workers: options.workers,
         session: 0,
@@ -176,7 +176,7 @@ fn work(plan: &Arc<Plan>, meter: &Arc<Meter>, number: usize) {
         probes: if steals { group.saturating_sub(1) } else { 0 },
         timers: RefCell::default(),
         timed: Cell::new(0),
-        measured: RefCell::new(Measured::new(Ycsb::KINDS.len())),
+        measured: RefCell::new(Measurements::new(Ycsb::KINDS.len())),
         rng: RefCell::new(Rng::of_part(options.seed, (number as u64) << 32)),
         worker,
     });
@@ -246,7 +246,7 @@ impl Context {
                     live -= 1;
                 }
             }
-            self.worker.between();
+            self.worker.between_tasks();
             self.pay();
         }
     }
@@ -300,7 +300,7 @@ impl Context {
 async fn run_session(context: Rc<Context>, session: usize) {
     let plan = Arc::clone(&context.plan);
     let options = &plan.options;
-    let seat = Seat {
+    let seat = WorkShare {
         worker: context.number,
         workers: options.workers,
         session,
@@ -333,7 +333,7 @@ async fn transact(
     client: &mut <Ycsb as Workload>::Client,
     kind: usize,
     began: u64,
-) -> Result<(), Stop> {
+) -> Result<(), TxnError> {
     let plan = &context.plan;
     let prices = &plan.options.prices;
     plan.scheduler.sleep(context.number, prices.execute);
@@ -349,7 +349,7 @@ async fn transact(
     }
     context.pay();
     let acknowledged = plan.engine.acknowledged(receipt.waits_for).await;
-    acknowledged.map_err(|error| Stop::Broken(error.to_string()))?;
+    acknowledged.map_err(|error| TxnError::Broken(error.to_string()))?;
     let end = context.now();
     let mut measured = context.measured.borrow_mut();
     let counts = &mut measured.kinds[kind];

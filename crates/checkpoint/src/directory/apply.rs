@@ -1,13 +1,13 @@
 //! The next directory: [`Directory::apply`].
 
 use super::{Directory, Layers, LiveChanges};
-use crate::cache::Nodes;
+use crate::cache::NodeCache;
 use crate::error::CheckpointError;
 use crate::fork::{self, Fork};
 use crate::frame::{Encoder, FrameError, FrameKind};
 use crate::node::{self, Entries, LEVELS_MAX, NODE_BYTES_MIN, Node};
-use crate::place::{Chain, KeyBytes, PageKey, PageRef};
-use crate::rows::RowsPage;
+use crate::page_ref::{KeyBytes, PageChain, PageKey, PageRef};
+use crate::rows::RowsPageBuilder;
 use crate::writer::ObjectWriter;
 use logstead_home::ObjectId;
 use logstead_types::Csn;
@@ -36,7 +36,7 @@ impl Directory {
     /// an error.
     pub fn apply(
         &self,
-        changes: &[(PageKey, Option<Chain>)],
+        changes: &[(PageKey, Option<PageChain>)],
         leave: &BTreeSet<ObjectId>,
         csn: Csn,
         writer: &mut ObjectWriter<'_>,
@@ -57,7 +57,8 @@ impl Directory {
                     .map(|(key, chain)| (key.clone(), chain.as_ref()));
                 let mut all: BTreeMap<_, _> = old.collect();
                 for (key, chain) in changes {
-                    let is_below = |chain: Option<&Chain>| chain.is_some_and(Chain::is_below);
+                    let is_below =
+                        |chain: Option<&PageChain>| chain.is_some_and(PageChain::is_below);
                     let above = all.insert(key, chain);
                     // Who made the changes knew what lay over the tree. Where that has nothing to do with the tree any
                     // more, nothing begins there.
@@ -115,7 +116,7 @@ impl Directory {
     }
 }
 
-type Change<'a> = (KeyBytes, Option<&'a Chain>);
+type Change<'a> = (KeyBytes, Option<&'a PageChain>);
 
 /// A child while its parent is made anew.
 enum Child {
@@ -127,7 +128,7 @@ enum Child {
 
 /// One run of [`Directory::apply`].
 struct Apply<'a, 'w> {
-    nodes: &'a Nodes,
+    nodes: &'a NodeCache,
     leave: &'a BTreeSet<ObjectId>,
     csn: Csn,
     writer: &'a mut ObjectWriter<'w>,
@@ -152,8 +153,8 @@ impl Apply<'_, '_> {
         *self.live.entry(page.object).or_default() += sign * i64::from(page.len);
     }
 
-    fn count_chain(&mut self, chain: Option<&Chain>, sign: i64) {
-        for page in chain.into_iter().flat_map(Chain::pages) {
+    fn count_chain(&mut self, chain: Option<&PageChain>, sign: i64) {
+        for page in chain.into_iter().flat_map(PageChain::pages) {
             self.count(page, sign);
         }
     }
@@ -228,8 +229,8 @@ impl Apply<'_, '_> {
     fn beside(
         &self,
         key: &KeyBytes,
-        chain: Option<&Chain>,
-    ) -> Result<Option<Option<Chain>>, CheckpointError> {
+        chain: Option<&PageChain>,
+    ) -> Result<Option<Option<PageChain>>, CheckpointError> {
         let above = self.fork.as_ref().and_then(|fork| fork.get(key));
         let Some(chain) = chain else {
             return Ok(Some(None));
@@ -245,7 +246,7 @@ impl Apply<'_, '_> {
         match chain.added() {
             Some([]) => Ok(above.map(|above| Some(above.clone()))),
             Some(added) => {
-                let mut below = above.cloned().unwrap_or_else(Chain::below);
+                let mut below = above.cloned().unwrap_or_else(PageChain::below);
                 below.push(added);
                 Ok(Some(Some(below.settled())))
             }
@@ -308,20 +309,20 @@ impl Apply<'_, '_> {
 
     /// The page that a chunk has which the tree does not know: what was written behind it, when that could not be told,
     /// is all there is.
-    fn empty_base(&mut self, key: &KeyBytes) -> Result<Option<Chain>, CheckpointError> {
+    fn empty_base(&mut self, key: &KeyBytes) -> Result<Option<PageChain>, CheckpointError> {
         let Ok(key @ PageKey::Rows { .. }) = PageKey::decode(key) else {
             return Ok(None);
         };
-        let mut page = RowsPage::new();
+        let mut page = RowsPageBuilder::new();
         page.begin(self.csn);
         let frame = page.finish(FrameKind::RowsBase, &key, &mut self.encoder)?;
         let at = self.writer.put(frame)?;
-        Ok(Chain::whole(&[at]))
+        Ok(PageChain::whole(&[at]))
     }
 
     fn leaf(
         &mut self,
-        entries: &[(KeyBytes, Chain)],
+        entries: &[(KeyBytes, PageChain)],
         changes: &[Change<'_>],
     ) -> Result<Option<Entries>, CheckpointError> {
         let mut out = Vec::with_capacity(entries.len() + changes.len());

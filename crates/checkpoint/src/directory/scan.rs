@@ -1,12 +1,12 @@
 //! Pages in the order of their keys: [`Directory::scan`], and what is found by it.
 
 use super::Directory;
-use crate::cache::Nodes;
+use crate::cache::NodeCache;
 use crate::error::CheckpointError;
 use crate::error::damaged;
 use crate::fork;
 use crate::node::{Entries, Node};
-use crate::place::{Chain, KeyBytes, Owner, PageKey, PageRef, next_owner};
+use crate::page_ref::{KeyBytes, PageChain, PageKey, PageOwner, PageRef, next_owner};
 use logstead_types::TableId;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Directory {
     /// told why: there may be more.
     pub fn keys_of(
         &self,
-        owner: Owner,
+        owner: PageOwner,
     ) -> Result<(Vec<PageKey>, Option<CheckpointError>), CheckpointError> {
         let from = PageKey::first_of(owner);
         let is_wanted = |key: &PageKey| key.owner() == owner;
@@ -54,7 +54,7 @@ impl Directory {
 
     /// The tables, and indexes, that have pages; and why some may be missing, if so. A node of each level is read for
     /// each.
-    pub fn owners(&self) -> Result<(Vec<Owner>, Option<CheckpointError>), CheckpointError> {
+    pub fn owners(&self) -> Result<(Vec<PageOwner>, Option<CheckpointError>), CheckpointError> {
         let mut found = Vec::new();
         let mut why = None;
         let mut next = Some((TableId(0), None));
@@ -75,7 +75,7 @@ impl Directory {
 
 /// Pages in the order of keys; see [`Directory::scan`].
 pub struct Scan {
-    nodes: Arc<Nodes>,
+    nodes: Arc<NodeCache>,
     /// What is scanned, until the first entry is asked for.
     start: Option<Directory>,
     from: KeyBytes,
@@ -84,7 +84,7 @@ pub struct Scan {
     /// What lies over the tree and was not met yet.
     over: VecDeque<fork::Entry>,
     /// The tree's next entry, and the node that has it, if it was looked at.
-    under: Option<Option<(KeyBytes, Chain, PageRef)>>,
+    under: Option<Option<(KeyBytes, PageChain, PageRef)>>,
     /// Nodes that cannot be read are passed over, and noted here with their first keys, if it is there.
     passes: Option<Vec<(KeyBytes, CheckpointError)>>,
 }
@@ -113,7 +113,7 @@ impl Scan {
         Ok(())
     }
 
-    fn step(&mut self) -> Result<Option<(PageKey, Chain)>, CheckpointError> {
+    fn step(&mut self) -> Result<Option<(PageKey, PageChain)>, CheckpointError> {
         if let Some(directory) = self.start.take() {
             let layers = directory.layers()?;
             let over = layers.over().iter();
@@ -159,7 +159,7 @@ impl Scan {
     }
 
     /// The tree's next entry.
-    fn step_under(&mut self) -> Result<Option<(KeyBytes, Chain, PageRef)>, CheckpointError> {
+    fn step_under(&mut self) -> Result<Option<(KeyBytes, PageChain, PageRef)>, CheckpointError> {
         while let Some((node, at, index)) = self.path.last_mut() {
             let here = *index;
             *index += 1;
@@ -188,7 +188,7 @@ fn decoded(key: &[u8], at: &PageRef) -> Result<PageKey, CheckpointError> {
 }
 
 impl Iterator for Scan {
-    type Item = Result<(PageKey, Chain), CheckpointError>;
+    type Item = Result<(PageKey, PageChain), CheckpointError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let step = self.step();

@@ -5,8 +5,8 @@
 //! beside those read ahead.
 //! Does not: check a frame; a stretch has whatever bytes the home gave.
 
-use super::Reads;
-use crate::place::PageRef;
+use super::ReadStats;
+use crate::page_ref::PageRef;
 use logstead_home::{HomeError, ObjectId, ObjectReader};
 
 /// The most that is read in one go.
@@ -143,7 +143,7 @@ impl Windows {
         objects: &dyn ObjectReader,
         mut pages: Vec<PageRef>,
         bytes_max: usize,
-        reads: &mut Reads,
+        reads: &mut ReadStats,
     ) {
         self.ahead.clear();
         pages.sort_unstable_by_key(|at| (at.object, at.offset));

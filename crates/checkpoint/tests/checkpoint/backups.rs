@@ -4,15 +4,15 @@
 use crate::rig;
 
 use logstead_checkpoint::{
-    BackupError, CheckpointError, ChunkWriter, Directory, Head, Ledger, NewCheckpoint,
-    ObjectWriter, Publisher, Record, RetainedRecord, TableInfo, backup, fsck, points,
-    points_of_now,
+    BackupError, CheckpointError, CheckpointHead, CheckpointRecord, ChunkWriter, Directory,
+    NewCheckpoint, ObjectIdAllocator, ObjectWriter, Publisher, RetainedRecord, TableInfo, backup,
+    fsck, points, points_of_now,
 };
 use logstead_env::Env;
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{Csn, DatabaseId, Epoch, TableId};
 use logstead_wal::inspect::manifest_of;
-use logstead_wal::manifest::{self, Checkpoint, Manifest};
+use logstead_wal::manifest::{self, CheckpointRef, Manifest};
 use rig::paused::Paused;
 use rig::{Rows, home, key, read_all, write_whole};
 use std::collections::BTreeSet;
@@ -24,8 +24,8 @@ const CHUNKS: u64 = 4;
 /// Names a checkpoint in the manifest.
 struct InManifest(LogHome);
 
-impl Head for InManifest {
-    fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
+impl CheckpointHead for InManifest {
+    fn name(&self, checkpoint: CheckpointRef) -> Result<(), HomeError> {
         let (bytes, tag) = self.0.names.get(manifest::NAME)?.unwrap();
         let next = Manifest {
             epoch: checkpoint.epoch,
@@ -72,21 +72,22 @@ impl Source {
         let (home, epoch) = (&self.0, Epoch(number as u32));
         let newest = manifest_of(home).unwrap().checkpoint;
         let root = newest.as_ref().map(|newest| {
-            let record = Record::read(home.objects.as_ref(), DATABASE, newest.object, newest.crc);
+            let record =
+                CheckpointRecord::read(home.objects.as_ref(), DATABASE, newest.object, newest.crc);
             record.unwrap().root
         });
-        let ledger = Arc::new(Ledger::new(epoch));
+        let object_ids = Arc::new(ObjectIdAllocator::new(epoch));
         let head = InManifest(home.clone());
         let publisher = Publisher::open(
             home.clone(),
             head,
             DATABASE,
-            Arc::clone(&ledger),
+            Arc::clone(&object_ids),
             newest.as_ref(),
         );
         let csn = Csn(10 * number + 5);
         let mut chunks = ChunkWriter::new();
-        let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+        let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
         let rows = Source::rows(number);
         let changed = (0..CHUNKS).filter(|chunk| number == 1 || number % CHUNKS == *chunk);
         let changes: Vec<_> = changed
@@ -126,7 +127,7 @@ fn assert_whole(target: &LogHome, numbers: std::ops::RangeInclusive<u64>, when: 
     let newest = copy.checkpoint.expect("the source has one");
     let report = fsck(target, copy.database, Some(&newest)).unwrap();
     assert!(report.is_clean(), "{when}: {:#?}", report.damage);
-    let record = Record::read(
+    let record = CheckpointRecord::read(
         target.objects.as_ref(),
         copy.database,
         newest.object,

@@ -4,9 +4,9 @@
 use crate::rig;
 
 use logstead_checkpoint::{
-    BranchError, ChunkWriter, Directory, Head, Ledger, NewCheckpoint, ObjectWriter, Pin, Pins,
-    Publisher, Record, RecoveryTarget, RetainedRecord, TableInfo, create_branch, drop_branch, fsck,
-    restore_point, served,
+    BranchError, CheckpointHead, CheckpointRecord, ChunkWriter, Directory, NewCheckpoint,
+    ObjectIdAllocator, ObjectWriter, Pin, Pins, Publisher, RecoveryTarget, RetainedRecord,
+    TableInfo, create_branch, drop_branch, fsck, restore_point, served,
 };
 use logstead_env::{Env, SimClock};
 use logstead_home::simulated::MODELS;
@@ -15,7 +15,7 @@ use logstead_home::{
 };
 use logstead_types::{Csn, DatabaseId, Epoch, TableId};
 use logstead_wal::inspect::manifest_of;
-use logstead_wal::manifest::{Checkpoint, Manifest};
+use logstead_wal::manifest::{CheckpointRef, Manifest};
 use rig::{Rows, key, read_all, write_whole};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,8 +51,8 @@ impl InManifest {
     }
 }
 
-impl Head for InManifest {
-    fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
+impl CheckpointHead for InManifest {
+    fn name(&self, checkpoint: CheckpointRef) -> Result<(), HomeError> {
         self.change(|manifest| manifest.checkpoint = Some(checkpoint.clone()))
     }
 }
@@ -74,9 +74,9 @@ impl Server {
             .unwrap();
         let manifest = manifest_of(home).unwrap();
         let newest = manifest.checkpoint.as_ref();
-        let ledger = Arc::new(Ledger::new(manifest.epoch));
+        let object_ids = Arc::new(ObjectIdAllocator::new(manifest.epoch));
         let publisher =
-            Publisher::open(home.clone(), head, manifest.database, ledger, newest).unwrap();
+            Publisher::open(home.clone(), head, manifest.database, object_ids, newest).unwrap();
         let root = publisher.newest().and_then(|newest| newest.record.root);
         let directory = Directory::open(home.objects.clone(), root);
         Server {
@@ -90,8 +90,8 @@ impl Server {
 
     /// Gives some rows new bytes, publishes that, and removes what is not needed any more.
     fn checkpoint(&mut self, byte: u8) {
-        let ledger = Arc::clone(self.publisher.ledger());
-        let writer = ObjectWriter::new(self.home.objects.clone(), ledger, None);
+        let object_ids = Arc::clone(self.publisher.object_ids());
+        let writer = ObjectWriter::new(self.home.objects.clone(), object_ids, None);
         let mut writer = writer.with_object_bytes(300);
         let mut chunks = ChunkWriter::new().with_page_bytes(200);
         let csn = Csn(self.csn.0 + 2);
@@ -207,7 +207,7 @@ impl World {
         let manifest = manifest_of(&home).unwrap();
         assert_ne!(manifest.database, DATABASE);
         let newest = manifest.checkpoint.clone().unwrap();
-        let record = Record::read(
+        let record = CheckpointRecord::read(
             home.objects.as_ref(),
             manifest.database,
             newest.object,

@@ -3,7 +3,8 @@
 use crate::rig;
 
 use logstead_checkpoint::{
-    Chain, ChunkWriter, Directory, Extent, LeafWriter, Ledger, ObjectId, ObjectWriter, PageKey,
+    ChunkWriter, Directory, ImageKind, LeafWriter, ObjectId, ObjectIdAllocator, ObjectWriter,
+    PageChain, PageKey,
 };
 use logstead_home::LogHome;
 use logstead_types::{Csn, Epoch};
@@ -17,7 +18,7 @@ const CHUNKS: u64 = 400;
 /// sizes.
 fn database() -> (LogHome, Directory) {
     let home = home();
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
     let mut directory = Directory::open(home.objects.clone(), None);
     let (mut chunks, mut leaves) = (
         ChunkWriter::new().with_page_bytes(3_000),
@@ -25,14 +26,14 @@ fn database() -> (LogHome, Directory) {
     );
     for step in 0..12_u64 {
         let csn = Csn(10 + step);
-        let writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
+        let writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&object_ids), None);
         let mut writer = writer.with_object_bytes(500 << step);
         let mut changes = std::collections::BTreeMap::new();
         for chunk in (0..CHUNKS).filter(|chunk| step == 0 || chunk % 11 == step) {
             let place = key(1, chunk);
             let chain = match directory.get(&place).unwrap() {
                 Some(mut chain) if chunk % 2 == 0 => {
-                    chunks.begin(place.clone(), Extent::Delta, csn);
+                    chunks.begin(place.clone(), ImageKind::Delta, csn);
                     chunks.row(3, Csn(9), &[7; 90], &mut writer).unwrap();
                     chain.push(chunks.finish(&mut writer).unwrap());
                     Some(chain)
@@ -62,7 +63,7 @@ fn database() -> (LogHome, Directory) {
                 changes.insert(place, Some(chain.unwrap()));
             }
         }
-        let changes: Vec<(PageKey, Option<Chain>)> = changes.into_iter().collect();
+        let changes: Vec<(PageKey, Option<PageChain>)> = changes.into_iter().collect();
         let none = BTreeSet::new();
         let applied = directory.apply(&changes, &none, csn, &mut writer).unwrap();
         keep(writer.finish().unwrap());
@@ -120,12 +121,12 @@ fn a_large_directory_is_not_looked_through() {
     let mut read = Vec::new();
     for count in [2_000, 40_000] {
         let home = home();
-        let ledger = Arc::new(Ledger::new(Epoch(1)));
+        let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
         let mut chunks = ChunkWriter::new();
         let mut directory = Directory::open(home.objects.clone(), None);
         let mut last = None;
         for (csn, all) in [(Csn(10), 0..count), (Csn(11), 500..510)] {
-            let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
+            let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&object_ids), None);
             let mut changes = Vec::new();
             for chunk in all {
                 let rows = Rows::from([((1, chunk, 0), (Csn(5), vec![1]))]);

@@ -3,8 +3,8 @@
 use crate::rig;
 
 use logstead_checkpoint::{
-    CheckpointError, ChunkWriter, Directory, Head, Ledger, NewCheckpoint, ObjectWriter, Publisher,
-    Record, RetainedRecord, TableInfo, fsck,
+    CheckpointError, CheckpointHead, CheckpointRecord, ChunkWriter, Directory, NewCheckpoint,
+    ObjectIdAllocator, ObjectWriter, Publisher, RetainedRecord, TableInfo, fsck,
 };
 use logstead_env::Env;
 use logstead_home::{
@@ -12,7 +12,7 @@ use logstead_home::{
     WriteConcern,
 };
 use logstead_types::{Csn, DatabaseId, Epoch, TableId};
-use logstead_wal::manifest::Checkpoint;
+use logstead_wal::manifest::CheckpointRef;
 use parking_lot::Mutex;
 use rig::{Rows, home, key, read_all, write_whole};
 use std::collections::BTreeSet;
@@ -21,29 +21,29 @@ use std::sync::Arc;
 const DATABASE: DatabaseId = DatabaseId(5);
 
 /// Remembers what is named.
-struct Named(Arc<Mutex<Option<Checkpoint>>>);
+struct Named(Arc<Mutex<Option<CheckpointRef>>>);
 
-impl Head for Named {
-    fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
+impl CheckpointHead for Named {
+    fn name(&self, checkpoint: CheckpointRef) -> Result<(), HomeError> {
         *self.0.lock() = Some(checkpoint);
         Ok(())
     }
 }
 
 /// A checkpoint of three chunks, two pages each.
-fn checkpoint() -> (LogHome, Checkpoint, Rows) {
+fn checkpoint() -> (LogHome, CheckpointRef, Rows) {
     let home = home();
     let named = Arc::new(Mutex::new(None));
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
     let head = Named(Arc::clone(&named));
-    let publisher = Publisher::open(home.clone(), head, DATABASE, Arc::clone(&ledger), None);
+    let publisher = Publisher::open(home.clone(), head, DATABASE, Arc::clone(&object_ids), None);
     let mut publisher = publisher.unwrap();
     let row = |chunk, slot: u16| ((1, chunk, slot), (Csn(5), vec![slot as u8; 50]));
     let rows: Rows = (0..3)
         .flat_map(|chunk| (0..5).map(move |slot| row(chunk, slot)))
         .collect();
     let mut chunks = ChunkWriter::new().with_page_bytes(200);
-    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+    let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
     let mut whole = |chunk| {
         let chain = write_whole(&rows, (1, chunk), Csn(10), &mut chunks, &mut writer);
         (key(1, chunk), chain.unwrap())
@@ -93,8 +93,8 @@ fn copies(home: &LogHome, damage: impl Fn(usize, &mut Vec<u8>)) -> LogHome {
     LogHome::from(home.unwrap())
 }
 
-fn reads(home: &LogHome, named: &Checkpoint) -> Result<Rows, CheckpointError> {
-    let record = Record::read(home.objects.as_ref(), DATABASE, named.object, named.crc)?;
+fn reads(home: &LogHome, named: &CheckpointRef) -> Result<Rows, CheckpointError> {
+    let record = CheckpointRecord::read(home.objects.as_ref(), DATABASE, named.object, named.crc)?;
     let directory = Directory::open(home.objects.clone(), record.root);
     read_all(home, &directory)
 }

@@ -3,8 +3,9 @@
 use crate::rig;
 
 use logstead_checkpoint::{
-    CheckpointError, ChunkWriter, CopyStats, Directory, Head, Ledger, NewCheckpoint, ObjectWriter,
-    Publisher, Record, RetainedRecord, TableInfo, copy_checkpoint, fsck,
+    CheckpointError, CheckpointHead, CheckpointRecord, ChunkWriter, CopyStats, Directory,
+    NewCheckpoint, ObjectIdAllocator, ObjectWriter, Publisher, RetainedRecord, TableInfo,
+    copy_checkpoint, fsck,
 };
 use logstead_env::{Env, SimClock};
 use logstead_home::simulated::MODELS;
@@ -13,7 +14,7 @@ use logstead_home::{
     SimulatedHome, SimulatedOptions, Source, WriteConcern,
 };
 use logstead_types::{Csn, DatabaseId, Epoch, TableId};
-use logstead_wal::manifest::Checkpoint;
+use logstead_wal::manifest::CheckpointRef;
 use parking_lot::Mutex;
 use rig::{Rows, home, key, read_all, write_whole};
 use std::collections::BTreeSet;
@@ -22,29 +23,29 @@ use std::sync::Arc;
 const DATABASE: DatabaseId = DatabaseId(5);
 const CHUNKS: u64 = 12;
 
-struct Named(Arc<Mutex<Option<Checkpoint>>>);
+struct Named(Arc<Mutex<Option<CheckpointRef>>>);
 
-impl Head for Named {
-    fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
+impl CheckpointHead for Named {
+    fn name(&self, checkpoint: CheckpointRef) -> Result<(), HomeError> {
         *self.0.lock() = Some(checkpoint);
         Ok(())
     }
 }
 
 /// A checkpoint in several objects.
-fn checkpoint() -> (LogHome, Checkpoint, Rows) {
+fn checkpoint() -> (LogHome, CheckpointRef, Rows) {
     let home = home();
     let named = Arc::new(Mutex::new(None));
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
     let head = Named(Arc::clone(&named));
-    let publisher = Publisher::open(home.clone(), head, DATABASE, Arc::clone(&ledger), None);
+    let publisher = Publisher::open(home.clone(), head, DATABASE, Arc::clone(&object_ids), None);
     let mut publisher = publisher.unwrap();
     let row = |chunk, slot: u16| ((1, chunk, slot), (Csn(5), vec![slot as u8; 50]));
     let rows: Rows = (0..CHUNKS)
         .flat_map(|chunk| (0..5).map(move |slot| row(chunk, slot)))
         .collect();
     let mut chunks = ChunkWriter::new().with_page_bytes(200);
-    let writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+    let writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
     let mut writer = writer.with_object_bytes(600);
     let mut whole = |chunk| {
         let chain = write_whole(&rows, (1, chunk), Csn(10), &mut chunks, &mut writer);
@@ -72,8 +73,8 @@ fn checkpoint() -> (LogHome, Checkpoint, Rows) {
     (home, named.unwrap(), rows)
 }
 
-fn copy(from: &LogHome, named: &Checkpoint, to: &LogHome) -> Result<CopyStats, CheckpointError> {
-    let record = Record::read(from.objects.as_ref(), DATABASE, named.object, named.crc)?;
+fn copy(from: &LogHome, named: &CheckpointRef, to: &LogHome) -> Result<CopyStats, CheckpointError> {
+    let record = CheckpointRecord::read(from.objects.as_ref(), DATABASE, named.object, named.crc)?;
     copy_checkpoint(
         &from.objects,
         (named.object, named.crc),
@@ -83,8 +84,9 @@ fn copy(from: &LogHome, named: &Checkpoint, to: &LogHome) -> Result<CopyStats, C
 }
 
 /// Everything is there, and good.
-fn assert_whole(home: &LogHome, named: &Checkpoint, rows: &Rows) {
-    let record = Record::read(home.objects.as_ref(), DATABASE, named.object, named.crc).unwrap();
+fn assert_whole(home: &LogHome, named: &CheckpointRef, rows: &Rows) {
+    let record =
+        CheckpointRecord::read(home.objects.as_ref(), DATABASE, named.object, named.crc).unwrap();
     let directory = Directory::open(home.objects.clone(), record.root);
     assert!(read_all(home, &directory).unwrap() == *rows);
     let report = fsck(home, DATABASE, Some(named)).unwrap();
@@ -132,7 +134,9 @@ fn a_copy_that_is_cut_short_at_any_request_goes_on() {
                 assert!(sim.is_down());
                 sim.reboot();
                 // Without its record nobody takes it for whole; with it, it is.
-                if Record::read(to.objects.as_ref(), DATABASE, named.object, named.crc).is_ok() {
+                if CheckpointRecord::read(to.objects.as_ref(), DATABASE, named.object, named.crc)
+                    .is_ok()
+                {
                     assert_whole(&to, &named, &rows);
                 }
                 copy(&from, &named, &to).unwrap();

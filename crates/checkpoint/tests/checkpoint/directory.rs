@@ -3,8 +3,8 @@
 use crate::rig;
 
 use logstead_checkpoint::{
-    Chain, Directory, DirectoryUpdate, Ledger, LiveChanges, ObjectId, ObjectWriter, PageKey,
-    PageRef,
+    Directory, DirectoryUpdate, LiveChanges, ObjectId, ObjectIdAllocator, ObjectWriter, PageChain,
+    PageKey, PageRef,
 };
 use logstead_home::LogHome;
 use logstead_types::{Csn, Epoch, IndexId, TableId};
@@ -22,8 +22,8 @@ fn page(number: u64) -> PageRef {
     }
 }
 
-fn chain(number: u64, deltas: u64) -> Chain {
-    let mut chain = Chain::whole(&[page(number)]).unwrap();
+fn chain(number: u64, deltas: u64) -> PageChain {
+    let mut chain = PageChain::whole(&[page(number)]).unwrap();
     for delta in 0..deltas {
         chain.push(&[page(number * 31 + delta)]);
     }
@@ -32,9 +32,9 @@ fn chain(number: u64, deltas: u64) -> Chain {
 
 struct Tree {
     home: LogHome,
-    ledger: Arc<Ledger>,
+    object_ids: Arc<ObjectIdAllocator>,
     directory: Directory,
-    model: BTreeMap<PageKey, Chain>,
+    model: BTreeMap<PageKey, PageChain>,
     live: LiveChanges,
     csn: u64,
     cache_bytes: usize,
@@ -44,7 +44,7 @@ impl Tree {
     fn new(cache_bytes: usize) -> Tree {
         let home = home();
         Tree {
-            ledger: Arc::new(Ledger::new(Epoch(2))),
+            object_ids: Arc::new(ObjectIdAllocator::new(Epoch(2))),
             directory: Directory::with_cache(home.objects.clone(), None, cache_bytes),
             home,
             model: BTreeMap::new(),
@@ -56,12 +56,15 @@ impl Tree {
 
     fn apply(
         &mut self,
-        changes: BTreeMap<PageKey, Option<Chain>>,
+        changes: BTreeMap<PageKey, Option<PageChain>>,
         leave: &BTreeSet<ObjectId>,
     ) -> DirectoryUpdate {
         self.csn += 1;
-        let mut writer =
-            ObjectWriter::new(self.home.objects.clone(), Arc::clone(&self.ledger), None);
+        let mut writer = ObjectWriter::new(
+            self.home.objects.clone(),
+            Arc::clone(&self.object_ids),
+            None,
+        );
         let changes: Vec<_> = changes.into_iter().collect();
         let applied = self
             .directory
@@ -110,7 +113,7 @@ impl Tree {
             );
         }
         let mut pages = LiveChanges::new();
-        for page in self.model.values().flat_map(Chain::pages) {
+        for page in self.model.values().flat_map(PageChain::pages) {
             *pages.entry(page.object).or_default() += i64::from(page.len);
         }
         let counted: LiveChanges = self
@@ -320,7 +323,11 @@ fn the_old_directory_is_as_it_was() {
     let found: BTreeMap<_, _> = old.scan(None).map(Result::unwrap).collect();
     assert_eq!(found, model);
     let twice = [(key(1, 1), None), (key(1, 1), None)];
-    let mut writer = ObjectWriter::new(tree.home.objects.clone(), Arc::clone(&tree.ledger), None);
+    let mut writer = ObjectWriter::new(
+        tree.home.objects.clone(),
+        Arc::clone(&tree.object_ids),
+        None,
+    );
     assert!(
         old.apply(&twice, &BTreeSet::new(), Csn(9), &mut writer)
             .is_err()

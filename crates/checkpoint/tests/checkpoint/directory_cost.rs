@@ -5,7 +5,7 @@
 use crate::rig;
 
 use logstead_checkpoint::{
-    Chain, ChunkWriter, Directory, Extent, Ledger, ObjectWriter, PageKey, PageRef,
+    ChunkWriter, Directory, ImageKind, ObjectIdAllocator, ObjectWriter, PageChain, PageKey, PageRef,
 };
 use logstead_env::{Env, SimClock, SimRandom};
 use logstead_home::simulated::MODELS;
@@ -19,11 +19,11 @@ const CHUNKS: u64 = 12_500;
 const ROW: usize = 100;
 
 /// The bytes of a page with so many rows.
-fn page_bytes(rows: u16, extent: Extent) -> u64 {
+fn page_bytes(rows: u16, extent: ImageKind) -> u64 {
     let home = home();
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
     let random = SimRandom::new(7);
-    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+    let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
     let mut chunks = ChunkWriter::new();
     chunks.begin(key(16_384, 90_000), extent, Csn(9_000_000));
     for slot in 0..rows {
@@ -73,16 +73,16 @@ fn nodes_that_lie_together_are_read_together() {
         object: 3 << 32,
         offset: 0,
     };
-    let changes: Vec<(PageKey, Option<Chain>)> = (0..CHUNKS)
+    let changes: Vec<(PageKey, Option<PageChain>)> = (0..CHUNKS)
         .map(|chunk| {
             (
                 key(16_384, chunk),
-                Chain::whole(&[places.put(&random, 6_000)]),
+                PageChain::whole(&[places.put(&random, 6_000)]),
             )
         })
         .collect();
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
-    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
+    let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
     let made = Directory::open(home.objects.clone(), None)
         .apply(&changes, &BTreeSet::new(), Csn(9), &mut writer)
         .unwrap();
@@ -106,7 +106,7 @@ fn nodes_that_lie_together_are_read_together() {
     assert!(one <= 4, "{one} requests for one chunk");
 }
 
-fn there(change: &(PageKey, Option<Chain>)) -> (PageKey, Chain) {
+fn there(change: &(PageKey, Option<PageChain>)) -> (PageKey, PageChain) {
     (change.0.clone(), change.1.clone().expect("it has pages"))
 }
 
@@ -122,27 +122,27 @@ struct Cost {
 fn costs(changed: u64, rounds: u64) -> (Cost, Cost, Cost) {
     let home: LogHome = home();
     let random = SimRandom::new(changed);
-    let whole = page_bytes(64, Extent::Whole);
-    let delta = page_bytes(1, Extent::Delta);
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let whole = page_bytes(64, ImageKind::Whole);
+    let delta = page_bytes(1, ImageKind::Delta);
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
     let mut places = Places {
         object: 3 << 32,
         offset: 0,
     };
-    let mut chains: Vec<Chain> = (0..CHUNKS)
+    let mut chains: Vec<PageChain> = (0..CHUNKS)
         .map(|_| {
             let len = whole - random.below(40);
-            Chain::whole(&[places.put(&random, len)]).unwrap()
+            PageChain::whole(&[places.put(&random, len)]).unwrap()
         })
         .collect();
-    let mut changes: Vec<(PageKey, Option<Chain>)> = chains
+    let mut changes: Vec<(PageKey, Option<PageChain>)> = chains
         .iter()
         .enumerate()
         .map(|(chunk, chain)| (key(16_384, chunk as u64), Some(chain.clone())))
         .collect();
     let mut directory = Directory::open(home.objects.clone(), None);
-    let mut round_of = |changes: &[(PageKey, Option<Chain>)], number: u64| {
-        let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
+    let mut round_of = |changes: &[(PageKey, Option<PageChain>)], number: u64| {
+        let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&object_ids), None);
         let made = directory.apply(changes, &BTreeSet::new(), Csn(1_000 + number), &mut writer);
         let made = made.unwrap();
         directory = made.directory;
@@ -168,7 +168,7 @@ fn costs(changed: u64, rounds: u64) -> (Cost, Cost, Cost) {
             let chain = &mut chains[chunk as usize];
             if chain.is_due_for_merge(delta, whole) {
                 page_bytes += whole;
-                *chain = Chain::whole(&[places.put(&random, whole)]).unwrap();
+                *chain = PageChain::whole(&[places.put(&random, whole)]).unwrap();
             } else {
                 page_bytes += delta;
                 chain.push(&[places.put(&random, delta - random.below(3))]);

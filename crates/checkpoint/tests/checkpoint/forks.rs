@@ -4,8 +4,8 @@
 use crate::rig;
 
 use logstead_checkpoint::{
-    Chain, CheckpointError, Directory, Ledger, LiveChanges, ObjectId, ObjectWriter, PageKey,
-    PageReader, PageRef,
+    CheckpointError, Directory, LiveChanges, ObjectId, ObjectIdAllocator, ObjectWriter, PageChain,
+    PageKey, PageReader, PageRef,
 };
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, Epoch, IndexId, TableId};
@@ -108,9 +108,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct World {
     memory: MemoryHome,
     home: LogHome,
-    ledger: Arc<Ledger>,
+    object_ids: Arc<ObjectIdAllocator>,
     directory: Directory,
-    model: BTreeMap<PageKey, Chain>,
+    model: BTreeMap<PageKey, PageChain>,
     live: LiveChanges,
     pages: u64,
     csn: u64,
@@ -122,7 +122,7 @@ impl World {
         let home = LogHome::from(memory.clone());
         let mut world = World {
             directory: Directory::open(home.objects.clone(), None),
-            ledger: Arc::new(Ledger::new(Epoch(2))),
+            object_ids: Arc::new(ObjectIdAllocator::new(Epoch(2))),
             memory,
             home,
             model: BTreeMap::new(),
@@ -172,7 +172,13 @@ impl World {
     fn look_up(
         &mut self,
         changes: &[(u64, What)],
-    ) -> Result<(Vec<(PageKey, Option<Chain>)>, BTreeMap<PageKey, Chain>), CheckpointError> {
+    ) -> Result<
+        (
+            Vec<(PageKey, Option<PageChain>)>,
+            BTreeMap<PageKey, PageChain>,
+        ),
+        CheckpointError,
+    > {
         let mut all = BTreeMap::new();
         let mut model = self.model.clone();
         for (number, what) in changes {
@@ -184,7 +190,7 @@ impl World {
             let older = model.get(&key).cloned();
             let (known, found) = match (what, older) {
                 (What::Whole, _) | (What::Delta, None) => {
-                    let whole = Chain::whole(&[page]).expect("a page");
+                    let whole = PageChain::whole(&[page]).expect("a page");
                     (Some(whole.clone()), Some(whole))
                 }
                 (What::Delta, Some(mut known)) => {
@@ -206,7 +212,10 @@ impl World {
     }
 
     /// The same with what it makes of the directory's entries.
-    fn change(&mut self, changes: Vec<(PageKey, Option<Chain>)>) -> Result<bool, CheckpointError> {
+    fn change(
+        &mut self,
+        changes: Vec<(PageKey, Option<PageChain>)>,
+    ) -> Result<bool, CheckpointError> {
         let (directory, live, is_in_tree) = self.make(changes)?;
         for (object, bytes) in live {
             *self.live.entry(object).or_default() += bytes;
@@ -218,11 +227,14 @@ impl World {
 
     fn make(
         &mut self,
-        changes: Vec<(PageKey, Option<Chain>)>,
+        changes: Vec<(PageKey, Option<PageChain>)>,
     ) -> Result<(Directory, LiveChanges, bool), CheckpointError> {
         self.csn += 1;
-        let mut writer =
-            ObjectWriter::new(self.home.objects.clone(), Arc::clone(&self.ledger), None);
+        let mut writer = ObjectWriter::new(
+            self.home.objects.clone(),
+            Arc::clone(&self.object_ids),
+            None,
+        );
         let (csn, none) = (Csn(self.csn), BTreeSet::new());
         let applied = self.directory.apply(&changes, &none, csn, &mut writer)?;
         rig::keep(writer.finish().expect("stored"));
@@ -328,7 +340,7 @@ impl World {
     /// What the pages that are named take of each object.
     fn pages(&self) -> LiveChanges {
         let mut pages = LiveChanges::new();
-        for page in self.model.values().flat_map(Chain::pages) {
+        for page in self.model.values().flat_map(PageChain::pages) {
             *pages.entry(page.object).or_default() += i64::from(page.len);
         }
         pages
@@ -439,7 +451,7 @@ fn a_chunk_that_had_no_page_is_what_was_written_behind_it() {
     assert!(!chain.is_below());
     assert_eq!(chain.deltas(), [page]);
     let mut reader = PageReader::new(world.home.objects.clone());
-    let base = Chain::whole(&[chain.base()]).expect("a page");
+    let base = PageChain::whole(&[chain.base()]).expect("a page");
     let read = reader.chunk(&key(gone), &base, |slot, _, _| unreachable!("row {slot}"));
     read.expect("an empty page");
     assert!(world.directory.get(&key(beside)).expect("found").is_some());

@@ -5,13 +5,13 @@
 use crate::rig;
 
 use logstead_checkpoint::{
-    Chain, CheckpointError, ChunkSize, ChunkWriter, Directory, Extent, IndexInfo, LeafWriter,
-    Ledger, ObjectId, ObjectUse, ObjectWriter, PageReader, PageRef, Record, RetainedRecord,
-    TableInfo, frame,
+    CheckpointError, CheckpointRecord, ChunkSize, ChunkWriter, Directory, ImageKind, IndexInfo,
+    LeafWriter, ObjectId, ObjectIdAllocator, ObjectUse, ObjectWriter, PageChain, PageReader,
+    PageRef, RetainedRecord, TableInfo, frame,
 };
 use logstead_home::{LogHome, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, LaneId, TableId};
-use logstead_wal::manifest::Start;
+use logstead_wal::manifest::RedoPoint;
 use proptest::prelude::*;
 use rig::{home, key, tile, write_tile};
 use std::collections::BTreeSet;
@@ -56,10 +56,10 @@ fn object(home: &LogHome, at: &PageRef) -> Vec<u8> {
 #[test]
 fn pages_are_as_documented() {
     let home = home();
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
-    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
+    let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
     let mut chunks = ChunkWriter::new().with_page_bytes(40);
-    chunks.begin(key(16_384, 258), Extent::Whole, Csn(1_000));
+    chunks.begin(key(16_384, 258), ImageKind::Whole, Csn(1_000));
     chunks.row(0, Csn(999), b"first", &mut writer).unwrap();
     chunks.row(30, Csn(1), b"", &mut writer).unwrap();
     chunks
@@ -71,7 +71,7 @@ fn pages_are_as_documented() {
         )
         .unwrap();
     let whole = chunks.finish(&mut writer).unwrap().to_vec();
-    chunks.begin(key(16_384, 258), Extent::Delta, Csn(2_000));
+    chunks.begin(key(16_384, 258), ImageKind::Delta, Csn(2_000));
     chunks.row(5, Csn(1_500), b"new", &mut writer).unwrap();
     chunks.gone(30).unwrap();
     chunks.gone(0).unwrap();
@@ -103,7 +103,7 @@ fn pages_of_old_chunks_are_read_in_their_size() {
     let delta = stored(&home, 2, &bytes(include_str!("golden/delta_1024.txt")));
     let piece = stored(&home, 3, &bytes(include_str!("golden/piece_1024.txt")));
     let key = key(16_384, 258);
-    let read = |size: ChunkSize, chain: &Chain| {
+    let read = |size: ChunkSize, chain: &PageChain| {
         let mut rows = Vec::new();
         let mut reader = PageReader::new(home.objects.clone());
         let read = reader.chunk_of(size, &key, chain, |slot, csn, row| {
@@ -111,7 +111,7 @@ fn pages_of_old_chunks_are_read_in_their_size() {
         });
         read.map(|()| rows)
     };
-    let mut chain = Chain::whole(&[base]).unwrap();
+    let mut chain = PageChain::whole(&[base]).unwrap();
     let old = read(ChunkSize::Of1024, &chain).unwrap();
     let expected = [(0, Csn(999), b"first".to_vec()), (300, Csn(1), Vec::new())];
     assert_eq!(old, expected);
@@ -127,8 +127,8 @@ fn pages_of_old_chunks_are_read_in_their_size() {
 #[test]
 fn tiles_are_as_documented() {
     let home = home();
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
-    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
+    let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
     let mut leaves = LeafWriter::new().with_page_bytes(16);
     let entries = [&b"bat\x01"[..], b"bee\x01", b"bee\x02", b"beetle\x03"].map(<[u8]>::to_vec);
     let key = tile(16_384, 16_390, b"ba");
@@ -167,20 +167,20 @@ fn page(object: u64, offset: u32) -> PageRef {
 #[test]
 fn nodes_are_as_documented() {
     let home = home();
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
-    let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
-    let mut chain = Chain::whole(&[page(7, 0), page(8, 1)]).unwrap();
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
+    let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&object_ids), None);
+    let mut chain = PageChain::whole(&[page(7, 0), page(8, 1)]).unwrap();
     chain.push(&[page(9, 2)]);
     let changes = [
         (key(3, 1), Some(chain)),
-        (key(3, 2), Chain::whole(&[page(7, 4_096)])),
+        (key(3, 2), PageChain::whole(&[page(7, 4_096)])),
     ];
     let empty = Directory::open(home.objects.clone(), None);
     let leaf = empty
         .apply(&changes, &BTreeSet::new(), Csn(77), &mut writer)
         .unwrap();
     let many: Vec<_> = (0..150)
-        .map(|n| (key(3, n), Chain::whole(&[page(1, 0)])))
+        .map(|n| (key(3, n), PageChain::whole(&[page(1, 0)])))
         .collect();
     let inner = empty
         .apply(&many, &BTreeSet::new(), Csn(78), &mut writer)
@@ -204,8 +204,8 @@ fn nodes_are_as_documented() {
     assert_eq!(found.payload.len(), expected.payload.len());
 }
 
-fn record() -> Record {
-    Record {
+fn record() -> CheckpointRecord {
+    CheckpointRecord {
         database: DatabaseId(0x0123_4567_89ab_cdef),
         chunk_size: ChunkSize::Of1024,
         csn: Csn(1_000),
@@ -228,7 +228,7 @@ fn record() -> Record {
             size_bytes: 65_536,
             live_bytes: 60_000,
         }],
-        starts: vec![Start {
+        starts: vec![RedoPoint {
             lane: LaneId(2),
             at: Position {
                 segment: 9,
@@ -247,21 +247,21 @@ fn record() -> Record {
     }
 }
 
-fn with_indexes() -> Record {
+fn with_indexes() -> CheckpointRecord {
     let info = |table, index, keys| IndexInfo {
         table: TableId(table),
         index: IndexId(index),
         keys,
     };
-    Record {
+    CheckpointRecord {
         indexes: vec![info(5, 6, 0), info(16_384, 16_390, 0x0102_0304_0506_0708)],
         ..record()
     }
 }
 
 /// In the format of today.
-fn today(record: Record) -> Record {
-    Record {
+fn today(record: CheckpointRecord) -> CheckpointRecord {
+    CheckpointRecord {
         chunk_size: ChunkSize::Of64,
         ..record
     }
@@ -274,14 +274,17 @@ fn records_are_as_documented() {
     let bytes = record().encode(OBJECT).unwrap();
     compare("record", include_str!("golden/record.txt"), &bytes);
     let database = record().database;
-    assert_eq!(Record::decode(&bytes, database, OBJECT).unwrap(), record());
-    assert!(Record::decode(&bytes, DatabaseId(1), OBJECT).is_err());
-    assert!(Record::decode(&bytes, database, ObjectId(7)).is_err());
+    assert_eq!(
+        CheckpointRecord::decode(&bytes, database, OBJECT).unwrap(),
+        record()
+    );
+    assert!(CheckpointRecord::decode(&bytes, DatabaseId(1), OBJECT).is_err());
+    assert!(CheckpointRecord::decode(&bytes, database, ObjectId(7)).is_err());
 }
 
 #[test]
 fn a_record_says_whether_there_are_pins() {
-    let with = Record {
+    let with = CheckpointRecord {
         has_pins: true,
         ..today(with_indexes())
     };
@@ -289,12 +292,12 @@ fn a_record_says_whether_there_are_pins() {
     for record in [&with, &without] {
         let bytes = record.encode(OBJECT).unwrap();
         assert_eq!(
-            Record::decode(&bytes, record.database, OBJECT).unwrap(),
+            CheckpointRecord::decode(&bytes, record.database, OBJECT).unwrap(),
             *record
         );
     }
     // Where it cannot be said nothing is said.
-    let old = Record {
+    let old = CheckpointRecord {
         has_pins: true,
         ..record()
     };
@@ -340,7 +343,7 @@ fn pages_nodes_and_records_of_a_newer_format_are_refused_by_their_versions() {
     let home = home();
     let page = newer(&bytes(include_str!("golden/base.txt")), version);
     let page = stored(&home, 100, &page);
-    let chain = Chain::whole(&[page]).unwrap();
+    let chain = PageChain::whole(&[page]).unwrap();
     let mut reader = PageReader::new(home.objects.clone());
     let read = reader.chunk(&key(16_384, 258), &chain, |_, _, _| panic!("it is read"));
     let read = damage(read.map(drop));
@@ -359,7 +362,7 @@ fn pages_nodes_and_records_of_a_newer_format_are_refused_by_their_versions() {
     // A record by its frame's version, and by its own, which is the payload's first byte.
     let good = today(with_indexes()).encode(OBJECT).unwrap();
     let database = record().database;
-    let error = Record::decode(&newer(&good, version), database, OBJECT).unwrap_err();
+    let error = CheckpointRecord::decode(&newer(&good, version), database, OBJECT).unwrap_err();
     says(&error, version, frame::FORMAT_VERSION);
     let (mut buffer, mut encoder) = (Vec::new(), frame::Encoder::new());
     let found = frame::decode(&good, &mut buffer).unwrap();
@@ -368,14 +371,14 @@ fn pages_nodes_and_records_of_a_newer_format_are_refused_by_their_versions() {
     payload[0] += 1;
     let own = encoder.encode(found.kind, found.csn, found.key, &payload);
     let own = own.unwrap().to_vec();
-    let error = Record::decode(&own, database, OBJECT).unwrap_err();
+    let error = CheckpointRecord::decode(&own, database, OBJECT).unwrap_err();
     says(&error, known + 1, known);
     // And as a start reads it: named by a manifest.
     let object = home
         .objects
         .put_object(OBJECT, &own)
         .map(|()| crc32c::crc32c(&own));
-    let read = Record::read(home.objects.as_ref(), database, OBJECT, object.unwrap());
+    let read = CheckpointRecord::read(home.objects.as_ref(), database, OBJECT, object.unwrap());
     let read = damage(read.map(drop));
     assert_eq!(read.object, OBJECT);
     says(&read, known + 1, known);
@@ -386,7 +389,7 @@ fn records_with_indexes_are_as_documented() {
     let record = with_indexes();
     let bytes = record.encode(OBJECT).unwrap();
     compare("record2", include_str!("golden/record2.txt"), &bytes);
-    let read = Record::decode(&bytes, record.database, OBJECT).unwrap();
+    let read = CheckpointRecord::decode(&bytes, record.database, OBJECT).unwrap();
     assert_eq!(read, record);
     let found = read.index(TableId(16_384), IndexId(16_390));
     assert_eq!(found.map(|info| info.keys), Some(0x0102_0304_0506_0708));
@@ -399,11 +402,11 @@ fn records_of_today_are_as_documented() {
     let record = today(with_indexes());
     let bytes = record.encode(OBJECT).unwrap();
     compare("record3", include_str!("golden/record3.txt"), &bytes);
-    let read = Record::decode(&bytes, record.database, OBJECT).unwrap();
+    let read = CheckpointRecord::decode(&bytes, record.database, OBJECT).unwrap();
     assert_eq!(read, record);
     let none = today(self::record());
     let bytes = none.encode(OBJECT).unwrap();
-    let read = Record::decode(&bytes, record.database, OBJECT).unwrap();
+    let read = CheckpointRecord::decode(&bytes, record.database, OBJECT).unwrap();
     assert_eq!(read, none);
 }
 
@@ -421,7 +424,7 @@ fn a_record_of_a_newer_format_is_refused() {
         let bytes = encoder
             .encode(frame::FrameKind::Record, record.csn, frame.key, &payload)
             .unwrap();
-        let error = Record::decode(bytes, record.database, OBJECT).unwrap_err();
+        let error = CheckpointRecord::decode(bytes, record.database, OBJECT).unwrap_err();
         let is_newer = matches!(error, frame::FrameError::Newer { .. });
         assert_eq!(is_newer, newer, "{format}: {error}");
     }
@@ -447,7 +450,7 @@ fn every_flipped_bit_of_a_record_is_found() {
     let crc = crc32c::crc32c(&good);
     home.objects.put_object(OBJECT, &good).unwrap();
     assert_eq!(
-        Record::read(home.objects.as_ref(), record.database, OBJECT, crc).unwrap(),
+        CheckpointRecord::read(home.objects.as_ref(), record.database, OBJECT, crc).unwrap(),
         record
     );
     for at in 0..good.len() {
@@ -456,15 +459,15 @@ fn every_flipped_bit_of_a_record_is_found() {
             bad[at] ^= 1 << bit;
             home.objects.remove_object(OBJECT).unwrap();
             home.objects.put_object(OBJECT, &bad).unwrap();
-            assert!(Record::decode(&bad, record.database, OBJECT).is_err());
-            match Record::read(home.objects.as_ref(), record.database, OBJECT, crc) {
+            assert!(CheckpointRecord::decode(&bad, record.database, OBJECT).is_err());
+            match CheckpointRecord::read(home.objects.as_ref(), record.database, OBJECT, crc) {
                 Err(CheckpointError::Damaged(damage)) => assert_eq!(damage.object, OBJECT),
                 other => panic!("byte {at} bit {bit}: {other:?}"),
             }
         }
     }
     home.objects.remove_object(OBJECT).unwrap();
-    let missing = Record::read(home.objects.as_ref(), record.database, OBJECT, crc);
+    let missing = CheckpointRecord::read(home.objects.as_ref(), record.database, OBJECT, crc);
     assert!(matches!(missing, Err(CheckpointError::Damaged(_))));
 }
 
@@ -482,7 +485,7 @@ fn a_long_record_is_read_whole() {
     assert!(bytes.len() > 100_000);
     let home = home();
     home.objects.put_object(id, &bytes).unwrap();
-    let read = Record::read(
+    let read = CheckpointRecord::read(
         home.objects.as_ref(),
         record.database,
         id,
@@ -493,7 +496,7 @@ fn a_long_record_is_read_whole() {
 
 #[test]
 fn records_that_contradict_themselves_are_neither_written_nor_read() {
-    let bad: [fn(&mut Record); 11] = [
+    let bad: [fn(&mut CheckpointRecord); 11] = [
         |record| record.tables.swap(0, 1),
         |record| record.objects.push(record.objects[0]),
         |record| record.objects[0].live_bytes = 0,
@@ -530,7 +533,7 @@ proptest! {
         changed[at % len] = byte;
         for payload in [&payload[..], &changed, &changed[..at % len]] {
             let bytes = encoder.encode(frame::FrameKind::Record, Csn(1_000), good.key, payload).unwrap();
-            if let Ok(read) = Record::decode(bytes, record().database, OBJECT) {
+            if let Ok(read) = CheckpointRecord::decode(bytes, record().database, OBJECT) {
                 let again = read.encode(OBJECT).unwrap();
                 prop_assert_eq!(&again[..], bytes);
             }

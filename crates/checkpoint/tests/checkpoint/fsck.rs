@@ -3,13 +3,13 @@
 use crate::rig;
 
 use logstead_checkpoint::{
-    Chain, ChunkWriter, Directory, DirectoryUpdate, Extent, Head, IndexInfo, LeafWriter, Ledger,
-    NewCheckpoint, ObjectWriter, PageKey, Publisher, Record, Report, RetainedRecord, TableInfo,
-    fsck,
+    CheckpointHead, CheckpointRecord, ChunkWriter, Directory, DirectoryUpdate, FsckReport,
+    ImageKind, IndexInfo, LeafWriter, NewCheckpoint, ObjectIdAllocator, ObjectWriter, PageChain,
+    PageKey, Publisher, RetainedRecord, TableInfo, fsck,
 };
 use logstead_home::{HomeError, LogHome, MemoryHome, ObjectId};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
-use logstead_wal::manifest::Checkpoint;
+use logstead_wal::manifest::CheckpointRef;
 use parking_lot::Mutex;
 use rig::{Rows, flipped, home, key, tile, write_tile, write_whole};
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ fn put_tile(
     high: Option<&[u8]>,
     csn: Csn,
     writer: &mut ObjectWriter<'_>,
-) -> (PageKey, Option<Chain>) {
+) -> (PageKey, Option<PageChain>) {
     let entries = [b"1", b"2"].map(|end| [low, end].concat());
     let key = tile(1, 2, low);
     let mut leaves = LeafWriter::new();
@@ -37,23 +37,23 @@ fn put_tile(
 }
 
 /// Remembers what is named.
-struct Named(Arc<Mutex<Option<Checkpoint>>>);
+struct Named(Arc<Mutex<Option<CheckpointRef>>>);
 
-impl Head for Named {
-    fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
+impl CheckpointHead for Named {
+    fn name(&self, checkpoint: CheckpointRef) -> Result<(), HomeError> {
         *self.0.lock() = Some(checkpoint);
         Ok(())
     }
 }
 
 /// Two checkpoints, the older one kept; the newer one has a chunk with a delta, and one that is unchanged.
-fn two_checkpoints(rid_end: u64) -> (LogHome, Checkpoint) {
+fn two_checkpoints(rid_end: u64) -> (LogHome, CheckpointRef) {
     let home = home();
     let named = Arc::new(Mutex::new(None));
     let head = Named(Arc::clone(&named));
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
     let mut publisher =
-        Publisher::open(home.clone(), head, DATABASE, Arc::clone(&ledger), None).unwrap();
+        Publisher::open(home.clone(), head, DATABASE, Arc::clone(&object_ids), None).unwrap();
     let mut directory = Directory::open(home.objects.clone(), None);
     let mut chunks = ChunkWriter::new();
     let rows: Rows = (0..3)
@@ -62,7 +62,7 @@ fn two_checkpoints(rid_end: u64) -> (LogHome, Checkpoint) {
         })
         .collect();
     for csn in [Csn(10), Csn(20)] {
-        let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
+        let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&object_ids), None);
         let mut changes: Vec<_> = match csn {
             Csn(10) => (0..3)
                 .map(|chunk| {
@@ -71,8 +71,8 @@ fn two_checkpoints(rid_end: u64) -> (LogHome, Checkpoint) {
                 })
                 .collect(),
             _ => {
-                let mut chain: Chain = directory.get(&key(1, 1)).unwrap().unwrap();
-                chunks.begin(key(1, 1), Extent::Delta, csn);
+                let mut chain: PageChain = directory.get(&key(1, 1)).unwrap().unwrap();
+                chunks.begin(key(1, 1), ImageKind::Delta, csn);
                 chunks.gone(1).unwrap();
                 chain.push(chunks.finish(&mut writer).unwrap());
                 vec![(key(1, 1), Some(chain))]
@@ -106,7 +106,7 @@ fn two_checkpoints(rid_end: u64) -> (LogHome, Checkpoint) {
     (home, newest.unwrap())
 }
 
-fn report(home: &LogHome, newest: &Checkpoint) -> Report {
+fn report(home: &LogHome, newest: &CheckpointRef) -> FsckReport {
     fsck(home, DATABASE, Some(newest)).unwrap()
 }
 
@@ -133,7 +133,7 @@ fn a_whole_home_is_clean_and_counted() {
     assert!(found.is_clean());
     assert_eq!((found.unneeded_objects, found.unneeded_bytes), (1, 8));
     let empty = fsck(&rig::home(), DATABASE, None).unwrap();
-    assert_eq!(empty, Report::default());
+    assert_eq!(empty, FsckReport::default());
 }
 
 #[test]
@@ -155,7 +155,8 @@ fn damage_to_any_byte_is_found_and_its_object_named() {
 #[test]
 fn what_can_be_read_is_checked_in_spite_of_damage() {
     let (home, newest) = two_checkpoints(3 * 64);
-    let record = Record::read(home.objects.as_ref(), DATABASE, newest.object, newest.crc).unwrap();
+    let record =
+        CheckpointRecord::read(home.objects.as_ref(), DATABASE, newest.object, newest.crc).unwrap();
     let root = record.root.unwrap();
     let objects = home.objects.list_objects().unwrap();
     let index = objects
@@ -204,7 +205,7 @@ fn records_that_do_not_fit_their_pages_are_found() {
         found.damage
     );
     let (home, newest) = two_checkpoints(3 * 64);
-    type Spoil = fn(&mut Record);
+    type Spoil = fn(&mut CheckpointRecord);
     let spoil: [(&str, Spoil); 6] = [
         ("an index that the record does not name", |record| {
             record.indexes[0].index = IndexId(3)
@@ -227,13 +228,14 @@ fn records_that_do_not_fit_their_pages_are_found() {
     ];
     for (what, spoil) in spoil {
         let mut record =
-            Record::read(home.objects.as_ref(), DATABASE, newest.object, newest.crc).unwrap();
+            CheckpointRecord::read(home.objects.as_ref(), DATABASE, newest.object, newest.crc)
+                .unwrap();
         spoil(&mut record);
         let object = ObjectId::new(Epoch(1), 99);
         let bytes = record.encode(object).unwrap();
         home.objects.remove_object(object).unwrap();
         home.objects.put_object(object, &bytes).unwrap();
-        let other = Checkpoint {
+        let other = CheckpointRef {
             object,
             crc: crc32c::crc32c(&bytes),
             csn: record.csn,
@@ -243,7 +245,7 @@ fn records_that_do_not_fit_their_pages_are_found() {
         let says = found.damage.iter().any(|line| line.contains(what));
         assert!(says, "{what}: {:#?}", found.damage);
     }
-    let other = Checkpoint {
+    let other = CheckpointRef {
         csn: Csn(21),
         ..newest
     };
@@ -277,10 +279,10 @@ fn tiles_that_do_not_fit_together_are_found() {
         let home = home();
         let named = Arc::new(Mutex::new(None));
         let head = Named(Arc::clone(&named));
-        let ledger = Arc::new(Ledger::new(Epoch(1)));
+        let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
         let mut publisher =
-            Publisher::open(home.clone(), head, DATABASE, Arc::clone(&ledger), None).unwrap();
-        let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+            Publisher::open(home.clone(), head, DATABASE, Arc::clone(&object_ids), None).unwrap();
+        let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
         let changes: Vec<_> = tiles
             .iter()
             .map(|(low, high)| put_tile(low, *high, Csn(3), &mut writer))
@@ -320,9 +322,9 @@ fn what_lies_over_the_tree_is_as_whole_as_the_tree() {
     let home = LogHome::from(memory.clone());
     let named = Arc::new(Mutex::new(None));
     let head = Named(Arc::clone(&named));
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
     let mut publisher =
-        Publisher::open(home.clone(), head, DATABASE, Arc::clone(&ledger), None).unwrap();
+        Publisher::open(home.clone(), head, DATABASE, Arc::clone(&object_ids), None).unwrap();
     let low = |number: u32| match number {
         0 => Vec::new(),
         // Behind the entries of the first tile.
@@ -335,7 +337,7 @@ fn what_lies_over_the_tree_is_as_whole_as_the_tree() {
     let mut directory = Directory::open(home.objects.clone(), None);
     let mut publish = |directory: &Directory,
                        csn: u64,
-                       changes: &[(PageKey, Option<Chain>)],
+                       changes: &[(PageKey, Option<PageChain>)],
                        mut writer: ObjectWriter<'_>| {
         let applied = directory
             .apply(changes, &BTreeSet::new(), Csn(csn), &mut writer)
@@ -356,7 +358,7 @@ fn what_lies_over_the_tree_is_as_whole_as_the_tree() {
             .unwrap();
         (applied.directory, applied.unreadable.is_some())
     };
-    let writer = || ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
+    let writer = || ObjectWriter::new(home.objects.clone(), Arc::clone(&object_ids), None);
     // The first leaf alone stays in the first object.
     let mut first = writer();
     let all: Vec<_> = (0..TILES)

@@ -4,8 +4,8 @@ use crate::rig;
 
 use logstead_checkpoint::frame::{self, FrameKind};
 use logstead_checkpoint::{
-    Chain, CheckpointError, ChunkWriter, Directory, Extent, Ledger, ObjectWriter, Pace, Page,
-    PageReader, RowsPage, SlotState, read_rows,
+    CheckpointError, ChunkWriter, DecodedPage, Directory, ImageKind, ObjectIdAllocator,
+    ObjectWriter, PageChain, PageReader, RateLimiter, RowsPageBuilder, SlotState, read_rows,
 };
 use logstead_env::{Clock, SimClock};
 use logstead_types::{Csn, Epoch};
@@ -29,14 +29,14 @@ proptest! {
     #[test]
     fn a_chunk_is_what_was_written_last(steps in proptest::collection::vec(step(), 1..6)) {
         let home = home();
-        let ledger = Arc::new(Ledger::new(Epoch(3)));
+        let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(3)));
         let mut chunks = ChunkWriter::new().with_page_bytes(100);
-        let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None).with_object_bytes(1_000);
+        let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None).with_object_bytes(1_000);
         let mut rows = BTreeMap::new();
-        let mut chain: Option<Chain> = None;
+        let mut chain: Option<PageChain> = None;
         for (number, step) in steps.iter().enumerate() {
             let csn = Csn(100 * (number as u64 + 1));
-            let extent = if number == 0 { Extent::Whole } else { Extent::Delta };
+            let extent = if number == 0 { ImageKind::Whole } else { ImageKind::Delta };
             chunks.begin(key(7, 9), extent, csn);
             for (slot, len) in step {
                 match len {
@@ -56,7 +56,7 @@ proptest! {
             }
             let pages = chunks.finish(&mut writer).unwrap();
             match &mut chain {
-                None => chain = Chain::whole(pages),
+                None => chain = PageChain::whole(pages),
                 Some(chain) => chain.push(pages),
             }
         }
@@ -72,7 +72,7 @@ proptest! {
 
 #[test]
 fn a_page_of_another_chunk_is_not_taken() {
-    let mut page = RowsPage::new();
+    let mut page = RowsPageBuilder::new();
     page.begin(Csn(9));
     page.row(3, Csn(4), b"row").unwrap();
     let mut encoder = frame::Encoder::new();
@@ -87,7 +87,7 @@ fn a_page_of_another_chunk_is_not_taken() {
     ] {
         let read = read_rows(&bytes, &key, is_base, &mut buffer);
         assert_eq!(read.is_ok(), right, "{key} {is_base}");
-        if let Ok(Page::Rows(rows)) = read {
+        if let Ok(DecodedPage::Rows(rows)) = read {
             assert_eq!(rows.csn(), Csn(9));
             rows.visit(|slot, state| {
                 let row = SlotState::Row {
@@ -102,7 +102,7 @@ fn a_page_of_another_chunk_is_not_taken() {
 
 #[test]
 fn rows_come_in_order_and_are_older_than_their_page() {
-    let mut page = RowsPage::new();
+    let mut page = RowsPageBuilder::new();
     page.begin(Csn(9));
     page.row(3, Csn(4), b"").unwrap();
     for (slot, csn) in [(3, 4), (2, 4), (64, 4), (4, 9), (4, 10)] {
@@ -150,7 +150,7 @@ fn nothing_impossible_is_read_out_of_a_page() {
         ("piece beyond", FrameKind::RowPiece, vec![1, 1, 3, 2, 7, 7]),
     ];
     let mut encoder = frame::Encoder::new();
-    let mut right = RowsPage::new();
+    let mut right = RowsPageBuilder::new();
     right.begin(Csn(10));
     let right = right
         .finish(FrameKind::RowsBase, &key(1, 1), &mut encoder)
@@ -175,9 +175,10 @@ fn nothing_impossible_is_read_out_of_a_page() {
 /// A small checkpoint with every kind of frame in it.
 fn small() -> (logstead_home::LogHome, Directory, Rows) {
     let home = home();
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
     let mut chunks = ChunkWriter::new().with_page_bytes(60);
-    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None).with_object_bytes(400);
+    let mut writer =
+        ObjectWriter::new(home.objects.clone(), object_ids, None).with_object_bytes(400);
     let mut rows = Rows::new();
     for chunk in 0..3 {
         for slot in 0..3 {
@@ -190,7 +191,7 @@ fn small() -> (logstead_home::LogHome, Directory, Rows) {
         let whole = write_whole(&rows, (5, chunk), Csn(20), &mut chunks, &mut writer);
         changes.push((key(5, chunk), whole.unwrap()));
     }
-    chunks.begin(key(5, 2), Extent::Delta, Csn(30));
+    chunks.begin(key(5, 2), ImageKind::Delta, Csn(30));
     chunks.gone(0).unwrap();
     chunks.row(2, Csn(25), b"changed", &mut writer).unwrap();
     let delta = chunks.finish(&mut writer).unwrap();
@@ -257,19 +258,19 @@ fn a_missing_or_shorter_object_is_named() {
 #[test]
 fn neighbours_are_read_together() {
     let home = home();
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
     let mut chunks = ChunkWriter::new();
-    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+    let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
     let mut chains = Vec::new();
     for chunk in 0..200 {
-        chunks.begin(key(1, chunk), Extent::Whole, Csn(2));
+        chunks.begin(key(1, chunk), ImageKind::Whole, Csn(2));
         for slot in 0..64 {
             let noise: Vec<u8> = (0..100)
                 .map(|i| (i * 7 + slot * 13 + chunk as u16) as u8)
                 .collect();
             chunks.row(slot, Csn(1), &noise, &mut writer).unwrap();
         }
-        chains.push(Chain::whole(chunks.finish(&mut writer).unwrap()).unwrap());
+        chains.push(PageChain::whole(chunks.finish(&mut writer).unwrap()).unwrap());
     }
     rig::keep(writer.finish().unwrap());
     let mut reader = PageReader::new(home.objects.clone());
@@ -288,13 +289,13 @@ fn neighbours_are_read_together() {
 fn a_budget_holds_back_who_writes_faster() {
     let home = home();
     let clock = Arc::new(SimClock::new());
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
     let waits = std::sync::atomic::AtomicU64::new(0);
-    let pace = Pace::new(Arc::clone(&clock) as Arc<dyn Clock>, 1 << 20, |time| {
+    let rate_limiter = RateLimiter::new(Arc::clone(&clock) as Arc<dyn Clock>, 1 << 20, |time| {
         waits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         clock.advance(time);
     });
-    let mut writer = ObjectWriter::new(home.objects, ledger, Some(pace));
+    let mut writer = ObjectWriter::new(home.objects, object_ids, Some(rate_limiter));
     let mut encoder = frame::Encoder::new();
     let noise: Vec<u8> = (0..100_000_u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
@@ -320,16 +321,16 @@ fn a_budget_holds_back_who_writes_faster() {
 #[test]
 fn an_older_state_in_a_newer_ones_place_is_not_taken() {
     let home = home();
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
     let mut chunks = ChunkWriter::new();
     let mut roots = Vec::new();
     for csn in [10, 11] {
-        let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
-        chunks.begin(key(1, 1), Extent::Whole, Csn(csn));
+        let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&object_ids), None);
+        chunks.begin(key(1, 1), ImageKind::Whole, Csn(csn));
         chunks.row(0, Csn(csn - 1), b"row", &mut writer).unwrap();
-        let chain = Chain::whole(chunks.finish(&mut writer).unwrap());
+        let chain = PageChain::whole(chunks.finish(&mut writer).unwrap());
         // Its pages are in one object, its directory in the next.
-        let mut nodes = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
+        let mut nodes = ObjectWriter::new(home.objects.clone(), Arc::clone(&object_ids), None);
         let empty = Directory::open(home.objects.clone(), None);
         let made = empty.apply(
             &[(key(1, 1), chain)],
@@ -387,7 +388,7 @@ type Found = BTreeMap<u16, (Csn, Option<Vec<u8>>)>;
 /// What is read of a chain, how that ended, and of which slots it is known.
 fn read_chain(
     reader: &mut PageReader,
-    chain: &Chain,
+    chain: &PageChain,
     wanted: impl Fn(u16) -> bool,
 ) -> (Found, Result<(), String>, u64) {
     let mut found = Found::new();
@@ -404,17 +405,17 @@ fn read_chain(
 #[test]
 fn a_long_change_is_cut_in_pieces() {
     let home = home();
-    let ledger = Arc::new(Ledger::new(Epoch(3)));
-    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(3)));
+    let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
     let mut chunks = ChunkWriter::new().with_page_bytes(30);
-    chunks.begin(key(7, 9), Extent::Whole, Csn(10));
+    chunks.begin(key(7, 9), ImageKind::Whole, Csn(10));
     for slot in [1, 2, 3] {
         chunks.row(slot, Csn(4), b"row", &mut writer).unwrap();
     }
-    let mut chain = Chain::whole(chunks.finish(&mut writer).unwrap()).unwrap();
+    let mut chain = PageChain::whole(chunks.finish(&mut writer).unwrap()).unwrap();
     let long: Vec<u8> = (0..500).map(|at| b'a' + (at % 26) as u8).collect();
     for (csn, slots) in [(20, [1, 2]), (30, [2, 3])] {
-        chunks.begin(key(7, 9), Extent::Delta, Csn(csn));
+        chunks.begin(key(7, 9), ImageKind::Delta, Csn(csn));
         for slot in slots {
             let change = if slot == 2 { &long[..] } else { b"+short" };
             chunks
@@ -425,7 +426,7 @@ fn a_long_change_is_cut_in_pieces() {
         assert!(pages.len() > 16, "{} pages", pages.len());
         chain.push(pages);
     }
-    chunks.begin(key(7, 9), Extent::Delta, Csn(40));
+    chunks.begin(key(7, 9), ImageKind::Delta, Csn(40));
     chunks.row(9, Csn(39), b"new", &mut writer).unwrap();
     let newest = chunks.finish(&mut writer).unwrap().to_vec();
     rig::keep(writer.finish().unwrap());
@@ -445,7 +446,7 @@ fn a_long_change_is_cut_in_pieces() {
     // One piece is missing.
     let mut cut = chain.pages().copied().collect::<Vec<_>>();
     cut.remove(5);
-    let mut broken = Chain::whole(&cut[..1]).unwrap();
+    let mut broken = PageChain::whole(&cut[..1]).unwrap();
     broken.push(&cut[1..]);
     broken.push(&newest);
     let (_, read, known) = read_chain(&mut reader, &broken, |_| true);
@@ -461,17 +462,17 @@ fn changes_count_when_the_pages_below_them_can_be_read() {
     let home = home();
     let mut chunks = ChunkWriter::new().with_page_bytes(30);
     let (base, delta, change) = (1, 2, 3);
-    let mut chain: Option<Chain> = None;
+    let mut chain: Option<PageChain> = None;
     let csn = Csn;
     for (number, kind) in [base, change, delta, change].into_iter().enumerate() {
         let number = number as u64;
         // An object each.
-        let ledger = Arc::new(Ledger::new(Epoch(3 + number as u32)));
-        let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+        let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(3 + number as u32)));
+        let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
         let extent = if kind == base {
-            Extent::Whole
+            ImageKind::Whole
         } else {
-            Extent::Delta
+            ImageKind::Delta
         };
         chunks.begin(key(7, 9), extent, csn(10 * (number + 1)));
         let at = csn(10 * number + 1);
@@ -501,7 +502,7 @@ fn changes_count_when_the_pages_below_them_can_be_read() {
         }
         let pages = chunks.finish(&mut writer).unwrap();
         match &mut chain {
-            None => chain = Chain::whole(pages),
+            None => chain = PageChain::whole(pages),
             Some(chain) => chain.push(pages),
         }
         rig::keep(writer.finish().unwrap());

@@ -5,8 +5,8 @@ use crate::rig;
 
 use logstead_checkpoint::frame::{self, FrameKind};
 use logstead_checkpoint::{
-    Chain, CheckpointError, Directory, FENCE_BYTES_MAX, Leaf, LeafWriter, Ledger, ObjectId,
-    ObjectWriter, PageReader, PageRef,
+    CheckpointError, Directory, FENCE_BYTES_MAX, Leaf, LeafWriter, ObjectId, ObjectIdAllocator,
+    ObjectWriter, PageChain, PageReader, PageRef,
 };
 use logstead_home::LogHome;
 use logstead_types::{Csn, Epoch, IndexId, TableId};
@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 fn writer_of(home: &LogHome, epoch: u32) -> ObjectWriter<'static> {
-    let ledger = Arc::new(Ledger::new(Epoch(epoch)));
-    ObjectWriter::new(home.objects.clone(), ledger, None).with_object_bytes(1_000)
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(epoch)));
+    ObjectWriter::new(home.objects.clone(), object_ids, None).with_object_bytes(1_000)
 }
 
 /// Entries that share much, little and nothing, some of them long.
@@ -89,7 +89,7 @@ proptest! {
             rig::keep(writer.finish().unwrap());
             let mut reader = PageReader::new(home.objects.clone());
             for pages in [&pages[..], &pages[..1], &pages[1..]] {
-                let chain = Chain::whole(pages).unwrap();
+                let chain = PageChain::whole(pages).unwrap();
                 let mut leaf = Leaf::default();
                 if reader.leaf(&tile(1, 2, b"b"), &chain, &mut leaf).is_ok() {
                     let read: Vec<_> = leaf.entries().map(<[u8]>::to_vec).collect();
@@ -252,7 +252,11 @@ fn every_flipped_bit_of_a_tile_is_found_and_named() {
 #[test]
 fn entries_of_any_length_are_stored() {
     let home = home();
-    let mut writer = ObjectWriter::new(home.objects.clone(), Arc::new(Ledger::new(Epoch(1))), None);
+    let mut writer = ObjectWriter::new(
+        home.objects.clone(),
+        Arc::new(ObjectIdAllocator::new(Epoch(1))),
+        None,
+    );
     let noise = |seed: u32, len: u32| -> Vec<u8> {
         (0..len)
             .map(|n| ((n ^ seed).wrapping_mul(2_654_435_761) >> 21) as u8)
@@ -338,7 +342,7 @@ fn pieces_of_other_tiles_are_not_taken() {
     let mut reader = PageReader::new(home.objects.clone());
     let mut leaf = Leaf::default();
     for wrong in [&pages[1..], &pages[..pages.len() - 1], &swapped, &twice] {
-        let chain = Chain::whole(wrong).unwrap();
+        let chain = PageChain::whole(wrong).unwrap();
         let read = reader.leaf(&own, &chain, &mut leaf);
         assert!(matches!(read, Err(CheckpointError::Damaged(_))));
     }
@@ -348,6 +352,6 @@ fn pieces_of_other_tiles_are_not_taken() {
         object: ObjectId(77),
         ..pages[0]
     };
-    let chain = Chain::whole(&[nobody]).unwrap();
+    let chain = PageChain::whole(&[nobody]).unwrap();
     assert!(reader.leaf(&own, &chain, &mut leaf).is_err());
 }

@@ -37,9 +37,9 @@ mod tests;
 
 use std::fmt;
 
-use logstead_wal::{APPEND_CLASSES, Appends, AppendsBySize, append_class};
+use logstead_wal::{APPEND_CLASSES, AppendTimes, AppendTimesBySize, append_class};
 
-use crate::options::Adapt;
+use crate::options::AdaptiveSettings;
 use lanes::LaneRule;
 
 /// Appends that take longer are worth gathering for; below, the timeout is a plain one.
@@ -57,7 +57,7 @@ pub struct Period {
     /// See `commits`.
     pub wait_ns: u64,
     /// Appends that completed, by class of size.
-    pub appends: AppendsBySize,
+    pub appends: AppendTimesBySize,
     /// Bytes of entries in them.
     pub payload_bytes: u64,
     /// Refusals for want of room in a buffer.
@@ -65,7 +65,7 @@ pub struct Period {
 }
 
 /// Of all but the slowest, which may be a straggler.
-fn mean_ns(appends: &Appends) -> Option<u64> {
+fn mean_ns(appends: &AppendTimes) -> Option<u64> {
     match appends.count {
         0 => None,
         1 | 2 => Some(appends.ns / appends.count),
@@ -75,8 +75,8 @@ fn mean_ns(appends: &Appends) -> Option<u64> {
 
 impl Period {
     /// Appends of all sizes.
-    pub fn appends(&self) -> Appends {
-        let mut all = Appends::default();
+    pub fn appends(&self) -> AppendTimes {
+        let mut all = AppendTimes::default();
         self.appends.iter().for_each(|of| all.add_all(of));
         all
     }
@@ -90,7 +90,7 @@ impl Period {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// What may move at all.
-    pub adapt: Adapt,
+    pub adapt: AdaptiveSettings,
     /// Lanes that were opened.
     pub lanes_max: usize,
     /// The flush unit is between these.
@@ -189,7 +189,7 @@ pub struct Measurements {
 #[derive(Debug)]
 pub struct Controller {
     bounds: Bounds,
-    force: Tuning,
+    tuning: Tuning,
     /// What an append of each class takes, smoothed; 0: never seen.
     append_ns: [u64; APPEND_CLASSES],
     lanes: LaneRule,
@@ -205,10 +205,10 @@ const AGAIN: u32 = 2;
 
 impl Controller {
     /// Begins with the numbers in force.
-    pub fn new(bounds: Bounds, force: Tuning) -> Controller {
+    pub fn new(bounds: Bounds, tuning: Tuning) -> Controller {
         Controller {
             bounds,
-            force,
+            tuning,
             append_ns: [0; APPEND_CLASSES],
             lanes: LaneRule::new(bounds.lanes_max),
             measured: Measurements::default(),
@@ -219,8 +219,8 @@ impl Controller {
     }
 
     /// The numbers in force.
-    pub fn in_force(&self) -> Tuning {
-        self.force
+    pub fn tuning(&self) -> Tuning {
+        self.tuning
     }
 
     /// What was measured in the last period.
@@ -242,7 +242,7 @@ impl Controller {
                 };
             }
         }
-        let lanes = self.force.lanes as u64;
+        let lanes = self.tuning.lanes as u64;
         let measured = Measurements {
             append_ns,
             wait_ns: period.wait_ns / period.commits.max(1),
@@ -269,13 +269,13 @@ impl Controller {
     }
 
     fn lanes_of(&mut self, measured: &Measurements, out: &mut Vec<Decision>) {
-        let from = self.force.lanes;
+        let from = self.tuning.lanes;
         if let Some((to, reason)) = self.lanes.on(from, measured) {
-            self.force.lanes = to.clamp(1, self.bounds.lanes_max);
+            self.tuning.lanes = to.clamp(1, self.bounds.lanes_max);
             out.push(Decision {
                 what: TunedSetting::Lanes,
                 from: from as u64,
-                to: self.force.lanes as u64,
+                to: self.tuning.lanes as u64,
                 reason,
                 measured: *measured,
             });
@@ -283,7 +283,7 @@ impl Controller {
     }
 
     fn unit_of(&mut self, measured: &Measurements, out: &mut Vec<Decision>) {
-        let unit = self.force.flush_unit_bytes;
+        let unit = self.tuning.flush_unit_bytes;
         let full = measured.bytes_per_append >= unit as u64 / 4 * 3;
         let class = append_class(measured.bytes_per_append);
         let here = self.append_ns[class];
@@ -322,7 +322,7 @@ impl Controller {
             return;
         };
         (self.unit_up, self.unit_down) = (0, 0);
-        self.force.flush_unit_bytes = to;
+        self.tuning.flush_unit_bytes = to;
         out.push(Decision {
             what: TunedSetting::FlushUnit,
             from: unit as u64,
@@ -334,8 +334,8 @@ impl Controller {
 
     fn buffer_of(&mut self, measured: &Measurements, out: &mut Vec<Decision>) {
         let most = self.bounds.buffer_bytes_max;
-        let wanted = (self.force.flush_unit_bytes * 2).clamp(most / 2, most);
-        let from = std::mem::replace(&mut self.force.buffer_bytes, wanted);
+        let wanted = (self.tuning.flush_unit_bytes * 2).clamp(most / 2, most);
+        let from = std::mem::replace(&mut self.tuning.buffer_bytes, wanted);
         if from != wanted {
             out.push(Decision {
                 what: TunedSetting::Buffer,
@@ -360,11 +360,11 @@ impl Controller {
         } else {
             (PLAIN_TIMEOUT_NS, 0)
         };
-        let force = &mut self.force;
+        let tuning = &mut self.tuning;
         let off = |wanted: u64, now: u64| wanted.abs_diff(now) > now / 4;
         let adapt = self.bounds.adapt;
-        let moves = adapt.flush_timeout && off(timeout_ns, force.flush_timeout_ns)
-            || adapt.gather && off(gather_ns, force.gather_ns);
+        let moves = adapt.flush_timeout && off(timeout_ns, tuning.flush_timeout_ns)
+            || adapt.gather && off(gather_ns, tuning.gather_ns);
         self.pace = if moves { self.pace + 1 } else { 0 };
         if self.pace < AGAIN {
             return;
@@ -375,13 +375,13 @@ impl Controller {
             (
                 TunedSetting::FlushTimeout,
                 adapt.flush_timeout,
-                &mut force.flush_timeout_ns,
+                &mut tuning.flush_timeout_ns,
                 timeout_ns,
             ),
             (
                 TunedSetting::Gather,
                 adapt.gather,
-                &mut force.gather_ns,
+                &mut tuning.gather_ns,
                 gather_ns,
             ),
         ] {

@@ -5,7 +5,7 @@ use super::*;
 const MS: u64 = 1_000_000;
 
 const BOUNDS: Bounds = Bounds {
-    adapt: Adapt::ALL,
+    adapt: AdaptiveSettings::ALL,
     lanes_max: 8,
     flush_unit_bytes_min: 64 << 10,
     flush_unit_bytes_max: 1 << 20,
@@ -90,7 +90,7 @@ fn told(controller: &mut Controller, loads: &[(usize, Load)]) -> String {
     let mut number = 0;
     for (periods, load) in loads {
         for _ in 0..*periods {
-            let period = load.period(controller.in_force().lanes as u64);
+            let period = load.period(controller.tuning().lanes as u64);
             for decision in controller.on(&period) {
                 text_of_all += &text(number, &decision);
             }
@@ -150,9 +150,9 @@ fn timeout_and_gather_delay_follow_the_latency_there_and_back() {
     };
     let mut controller = Controller::new(
         Bounds {
-            adapt: Adapt {
+            adapt: AdaptiveSettings {
                 lanes: false,
-                ..Adapt::ALL
+                ..AdaptiveSettings::ALL
             },
             ..BOUNDS
         },
@@ -174,9 +174,9 @@ fn timeout_and_gather_delay_follow_the_latency_there_and_back() {
 
 #[test]
 fn full_blocks_grow_where_lanes_are_always_busy_and_shrink_where_they_are_not() {
-    let adapt = Adapt {
+    let adapt = AdaptiveSettings {
         lanes: false,
-        ..Adapt::ALL
+        ..AdaptiveSettings::ALL
     };
     let mut controller = Controller::new(Bounds { adapt, ..BOUNDS }, FORCE);
     let full = |bytes, append_us, busy_percent| Load {
@@ -235,7 +235,7 @@ impl Dice {
 fn nothing_ever_leaves_its_bounds_and_what_is_fixed_never_moves() {
     for seed in 0..200 {
         let mut dice = Dice(seed);
-        let adapt = Adapt {
+        let adapt = AdaptiveSettings {
             lanes: dice.roll(2) == 1,
             flush_unit: dice.roll(2) == 1,
             buffer: dice.roll(2) == 1,
@@ -246,9 +246,9 @@ fn nothing_ever_leaves_its_bounds_and_what_is_fixed_never_moves() {
         let mut controller = Controller::new(bounds, FORCE);
         for _ in 0..200 {
             let load = dice.load();
-            let before = controller.in_force();
+            let before = controller.tuning();
             let decisions = controller.on(&load.period(before.lanes as u64));
-            let now = controller.in_force();
+            let now = controller.tuning();
             assert!((1..=8).contains(&now.lanes), "{seed}: {now:?}");
             let unit = now.flush_unit_bytes;
             assert!((64 << 10..=1 << 20).contains(&unit), "{seed}: {now:?}");
@@ -288,7 +288,7 @@ fn under_a_constant_load_it_comes_to_rest() {
             let mut now = load;
             now.append_us += now.append_us * dice.roll(jitter + 1) / 100;
             now.wait_percent += now.wait_percent * dice.roll(jitter + 1) / 100;
-            let period = now.period(controller.in_force().lanes as u64);
+            let period = now.period(controller.tuning().lanes as u64);
             let of_period = controller.on(&period).len();
             if of_period > 0 {
                 last = number;

@@ -1,4 +1,4 @@
-//! Looking through desks: who is hardened, who may pass, who goes on.
+//! Looking through ack queues: who is hardened, who may pass, who goes on.
 
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
@@ -9,15 +9,15 @@ use logstead_wal::Cursor;
 use smallvec::SmallVec;
 
 use super::CommitPath;
-use super::observe::Moment;
-use crate::ack_queue::{Heap, Held, NOTHING, PendingAcks};
+use super::observe::CommitStage;
+use crate::ack_queue::{Heap, NOTHING, PendingAcks, WaitingCommit};
+use crate::commit_waiters::CommitWaiter;
 use crate::dependency_set::IsCommitted;
-use crate::pending::Pending;
+use crate::pending_commit::PendingCommit;
 use crate::stats::Phase;
-use crate::tracking::{Progress, Verdict};
-use crate::waits::Waiting;
+use crate::tracking::{DurabilityProgress, Verdict};
 
-/// Who is to go on once the desk is left.
+/// Who is to go on once the ack queue is left.
 type Woken = SmallVec<[Waker; 8]>;
 
 impl CommitPath {
@@ -36,7 +36,9 @@ impl CommitPath {
             if woken.len() > before {
                 // It has something to do, even if its thread has not woken up yet: the lane's next flush may wait for
                 // it.
-                self.seats[worker].idle.store(false, Ordering::SeqCst);
+                self.worker_slots[worker]
+                    .idle
+                    .store(false, Ordering::SeqCst);
             }
         }
         for waker in woken {
@@ -45,19 +47,21 @@ impl CommitPath {
     }
 
     fn look_through_desk(&self, worker: usize, woken: &mut Woken) {
-        let desk = &self.desks[worker];
-        desk.work(|papers| {
-            desk.count_look();
-            desk.queue.drain(|pending| papers.take_in(pending));
-            self.look_at_hardened(worker, papers, woken);
+        let ack_queue = &self.ack_queues[worker];
+        ack_queue.work(|pending_acks| {
+            ack_queue.count_look();
+            ack_queue
+                .queue
+                .drain(|pending| pending_acks.take_in(pending));
+            self.look_at_hardened(worker, pending_acks, woken);
             loop {
-                self.look_at_heaps(papers, woken);
-                let floor = lowest(&papers.floors);
-                let gsn = lowest(&papers.gsns);
+                self.look_at_heaps(pending_acks, woken);
+                let floor = lowest(&pending_acks.floors);
+                let gsn = lowest(&pending_acks.gsns);
                 // Both are published, whatever is found for the first.
-                let floors = &desk.lowest_floor;
+                let floors = &ack_queue.lowest_floor;
                 let passed = floors.publish(floor, |until| until < self.horizon.get().0);
-                let gsns = &desk.lowest_gsn;
+                let gsns = &ack_queue.lowest_gsn;
                 let hardened = gsns.publish(gsn, |until| until <= self.hardened_gsn());
                 if !passed && !hardened {
                     break;
@@ -66,13 +70,13 @@ impl CommitPath {
         });
     }
 
-    fn look_at_hardened(&self, worker: usize, papers: &mut PendingAcks, woken: &mut Woken) {
-        for lane in papers.lanes() {
-            let (commits, wait_ns) = self.look_at_hardened_of(lane, papers, woken);
+    fn look_at_hardened(&self, worker: usize, pending_acks: &mut PendingAcks, woken: &mut Woken) {
+        for lane in pending_acks.lanes() {
+            let (commits, wait_ns) = self.look_at_hardened_of(lane, pending_acks, woken);
             if commits > 0 && self.adapting.is_some() {
-                let seat = &self.seats[worker];
-                seat.commits.fetch_add(commits, Ordering::Relaxed);
-                seat.wait_ns.fetch_add(wait_ns, Ordering::Relaxed);
+                let worker_slot = &self.worker_slots[worker];
+                worker_slot.commits.fetch_add(commits, Ordering::Relaxed);
+                worker_slot.wait_ns.fetch_add(wait_ns, Ordering::Relaxed);
             }
         }
     }
@@ -82,14 +86,14 @@ impl CommitPath {
     fn look_at_hardened_of(
         &self,
         number: u16,
-        papers: &mut PendingAcks,
+        pending_acks: &mut PendingAcks,
         woken: &mut Woken,
     ) -> (u64, u64) {
         let (mut commits, mut wait_ns) = (0, 0_u64);
         let lane = &self.lanes[usize::from(number)];
         let hardened = lane.hardened().0;
         let mut times = None;
-        while let Some(mut pending) = papers.next_hardened(number, hardened) {
+        while let Some(mut pending) = pending_acks.next_hardened(number, hardened) {
             if self.options.timing {
                 // One look for all that went with the same flush.
                 if times.as_ref().is_none_or(|(end, _)| *end < pending.end) {
@@ -105,33 +109,34 @@ impl CommitPath {
                 commits += 1;
                 wait_ns += sealed_at.saturating_sub(pending.precommitted_at);
             }
-            self.observed(pending.csn, Moment::Hardened);
+            self.observed(pending.csn, CommitStage::Hardened);
             let verdict = self.tracking.judge(&pending, self);
             if verdict != Verdict::Committed {
-                self.observed(pending.csn, Moment::Waits);
+                self.observed(pending.csn, CommitStage::Waits);
             }
             match verdict {
-                Verdict::Committed => papers.waits.none += 1,
-                Verdict::Horizon(_) => papers.waits.horizon += 1,
-                Verdict::Gsn(_) => papers.waits.gsn += 1,
-                Verdict::Predecessor(_) => papers.waits.predecessor += 1,
+                Verdict::Committed => pending_acks.waits.none += 1,
+                Verdict::Horizon(_) => pending_acks.waits.horizon += 1,
+                Verdict::Gsn(_) => pending_acks.waits.gsn += 1,
+                Verdict::Predecessor(_) => pending_acks.waits.predecessor += 1,
             }
-            self.settle(papers, pending, verdict, woken);
+            self.settle(pending_acks, pending, verdict, woken);
         }
         (commits, wait_ns)
     }
 
-    fn look_at_heaps(&self, papers: &mut PendingAcks, woken: &mut Woken) {
-        while let Some(pending) = pop_below(&mut papers.floors, self.horizon.get().0) {
+    fn look_at_heaps(&self, pending_acks: &mut PendingAcks, woken: &mut Woken) {
+        while let Some(pending) = pop_below(&mut pending_acks.floors, self.horizon.get().0) {
             let verdict = self.tracking.judge(&pending, self);
-            self.settle(papers, *pending, verdict, woken);
+            self.settle(pending_acks, *pending, verdict, woken);
         }
         if self.tracking.is_by_page() {
-            while let Some(pending) =
-                pop_below(&mut papers.gsns, self.hardened_gsn().saturating_add(1))
-            {
+            while let Some(pending) = pop_below(
+                &mut pending_acks.gsns,
+                self.hardened_gsn().saturating_add(1),
+            ) {
                 let verdict = self.tracking.judge(&pending, self);
-                self.settle(papers, *pending, verdict, woken);
+                self.settle(pending_acks, *pending, verdict, woken);
             }
         }
     }
@@ -139,21 +144,21 @@ impl CommitPath {
     /// Puts a hardened transaction where its verdict says; what waited for one that is Committed follows at once.
     fn settle(
         &self,
-        papers: &mut PendingAcks,
-        pending: Pending,
+        pending_acks: &mut PendingAcks,
+        pending: PendingCommit,
         verdict: Verdict,
         woken: &mut Woken,
     ) {
-        let mut freed: SmallVec<[Waiting; 4]> = SmallVec::new();
+        let mut freed: SmallVec<[CommitWaiter; 4]> = SmallVec::new();
         let mut next = Some((pending, verdict));
         while let Some((pending, verdict)) = next.take() {
             match verdict {
-                Verdict::Committed => self.commit(papers, &pending, &mut freed),
-                Verdict::Horizon(csn) => papers.floors.push(Reverse(Held {
+                Verdict::Committed => self.commit(pending_acks, &pending, &mut freed),
+                Verdict::Horizon(csn) => pending_acks.floors.push(Reverse(WaitingCommit {
                     until: csn.0,
                     pending: Box::new(pending),
                 })),
-                Verdict::Gsn(gsn) => papers.gsns.push(Reverse(Held {
+                Verdict::Gsn(gsn) => pending_acks.gsns.push(Reverse(WaitingCommit {
                     until: gsn,
                     pending: Box::new(pending),
                 })),
@@ -170,8 +175,8 @@ impl CommitPath {
             }
             while let Some(waiting) = freed.pop() {
                 match waiting {
-                    Waiting::Client(_, waker) => woken.push(waker),
-                    Waiting::Dependent(pending) => {
+                    CommitWaiter::Client(_, waker) => woken.push(waker),
+                    CommitWaiter::Dependent(pending) => {
                         let verdict = self.tracking.judge(&pending, self);
                         next = Some((*pending, verdict));
                         break;
@@ -184,13 +189,13 @@ impl CommitPath {
     /// The transaction is Committed: from here on it survives whatever comes.
     fn commit(
         &self,
-        papers: &mut PendingAcks,
-        pending: &Pending,
-        freed: &mut SmallVec<[Waiting; 4]>,
+        pending_acks: &mut PendingAcks,
+        pending: &PendingCommit,
+        freed: &mut SmallVec<[CommitWaiter; 4]>,
     ) {
         if self.options.timing {
             let now = self.clock();
-            let latencies = &mut papers.latencies;
+            let latencies = &mut pending_acks.latencies;
             latencies.record(Phase::Execution, pending.execution_ns);
             if let Some((sealed_at, hardened_at)) = pending.flushed {
                 let since = |later: u64, earlier: u64| later.saturating_sub(earlier);
@@ -201,7 +206,7 @@ impl CommitPath {
             self.decided_at[self.ring.place(pending.csn)].store(now, Ordering::Relaxed);
         }
         self.ring.set(pending.csn);
-        self.observed(pending.csn, Moment::Committed);
+        self.observed(pending.csn, CommitStage::Committed);
         self.waits.take(pending.csn, freed);
     }
 
@@ -212,7 +217,7 @@ impl CommitPath {
         if self.tracking.is_by_page() {
             self.advance_gsn();
         }
-        self.tell_hardened(lane);
+        self.notify_hardened(lane);
         self.adapt();
     }
 
@@ -243,10 +248,10 @@ impl CommitPath {
 
     fn horizon_moved(&self) {
         let horizon = self.horizon.get();
-        self.mark.advance(horizon.0);
+        self.horizon_watermark.advance(horizon.0);
         self.pause.wake();
-        for worker in 0..self.desks.len() {
-            if self.desks[worker].is_passed(horizon) {
+        for worker in 0..self.ack_queues.len() {
+            if self.ack_queues[worker].is_passed(horizon) {
                 self.acknowledge(worker);
             }
         }
@@ -265,9 +270,9 @@ impl CommitPath {
         if lowest <= before {
             return;
         }
-        self.gsn_mark.advance(lowest);
-        for worker in 0..self.desks.len() {
-            if self.desks[worker].lowest_gsn.get() <= lowest {
+        self.gsn_watermark.advance(lowest);
+        for worker in 0..self.ack_queues.len() {
+            if self.ack_queues[worker].lowest_gsn.get() <= lowest {
                 self.acknowledge(worker);
             }
         }
@@ -278,7 +283,7 @@ fn lowest(heap: &Heap) -> u64 {
     heap.peek().map_or(NOTHING, |Reverse(held)| held.until)
 }
 
-fn pop_below(heap: &mut Heap, limit: u64) -> Option<Box<Pending>> {
+fn pop_below(heap: &mut Heap, limit: u64) -> Option<Box<PendingCommit>> {
     let Reverse(first) = heap.peek()?;
     if first.until >= limit {
         return None;

@@ -16,7 +16,7 @@ use crate::watermark::{LogFailed, Watermark, WatermarkWait};
 #[must_use = "a wait does nothing unless polled"]
 pub struct Acknowledged {
     path: Arc<CommitPath>,
-    awaits: CommitWait,
+    commit_wait: CommitWait,
     /// Which of the list is waited for.
     at: usize,
     number: Option<u64>,
@@ -28,10 +28,10 @@ pub struct Acknowledged {
 impl CommitPath {
     /// Ready when all of it is Committed: at once, without allocating, if it is.
     #[inline]
-    pub fn acknowledged(self: &Arc<Self>, awaits: CommitWait) -> Acknowledged {
+    pub fn acknowledged(self: &Arc<Self>, commit_wait: CommitWait) -> Acknowledged {
         Acknowledged {
             path: self.clone(),
-            awaits,
+            commit_wait,
             at: 0,
             number: None,
             registered: None,
@@ -46,7 +46,7 @@ impl Future for Acknowledged {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        while let Some(&csn) = this.awaits.list.get(this.at) {
+        while let Some(&csn) = this.commit_wait.list.get(this.at) {
             if !this.path.is_committed(csn) {
                 let number = *this.number.get_or_insert_with(|| this.path.waits.number());
                 let path = &this.path;
@@ -56,7 +56,7 @@ impl Future for Acknowledged {
                     .register(csn, number, cx.waker(), || path.is_committed(csn))
                 {
                     // Registered before the look at the failure, which is set before its waiters are woken.
-                    return match path.mark.failure() {
+                    return match path.horizon_watermark.failure() {
                         Some(failure) => Poll::Ready(Err(failure)),
                         None => Poll::Pending,
                     };
@@ -67,18 +67,21 @@ impl Future for Acknowledged {
             }
             this.at += 1;
         }
-        if this.awaits.floor >= this.path.horizon() {
+        if this.commit_wait.floor >= this.path.horizon() {
             let floor = this.floor.get_or_insert_with(|| {
-                Watermark::wait(this.path.mark.clone(), this.awaits.floor.0 + 1)
+                Watermark::wait(
+                    this.path.horizon_watermark.clone(),
+                    this.commit_wait.floor.0 + 1,
+                )
             });
             match Pin::new(floor).poll(cx) {
                 Poll::Ready(Ok(())) => {}
                 other => return other,
             }
         }
-        if this.awaits.gsn > this.path.gsn_mark.get() {
+        if this.commit_wait.gsn > this.path.gsn_watermark.get() {
             let gsn = this.gsn.get_or_insert_with(|| {
-                Watermark::wait(this.path.gsn_mark.clone(), this.awaits.gsn)
+                Watermark::wait(this.path.gsn_watermark.clone(), this.commit_wait.gsn)
             });
             return Pin::new(gsn).poll(cx);
         }

@@ -10,9 +10,9 @@ use super::{CommitPath, PushedTxn, WakeFn};
 use crate::protocol::{AckTiming, Action, Actions, Event, LaneView};
 
 impl CommitPath {
-    /// Has `kick` called when the worker should look whether it is idle ([`CommitPath::idle`]).
-    pub fn set_kick(&self, worker: WorkerId, kick: WakeFn) {
-        *self.seats[usize::from(worker.0)].kick.write() = Some(kick);
+    /// Has `wake_hook` called when the worker should look whether it is idle ([`CommitPath::idle`]).
+    pub fn set_wake_hook(&self, worker: WorkerId, wake_hook: WakeFn) {
+        *self.worker_slots[usize::from(worker.0)].wake_hook.write() = Some(wake_hook);
     }
 
     /// How a lane stands. The clock is read only if something waits there.
@@ -43,7 +43,7 @@ impl CommitPath {
             all_idle: self
                 .mapping
                 .residents(lane)
-                .all(|worker| self.seats[worker].idle.load(Ordering::SeqCst)),
+                .all(|worker| self.worker_slots[worker].idle.load(Ordering::SeqCst)),
         }
     }
 
@@ -53,7 +53,7 @@ impl CommitPath {
         if !self.shares_lanes() {
             return;
         }
-        let idle = &self.seats[usize::from(worker.0)].idle;
+        let idle = &self.worker_slots[usize::from(worker.0)].idle;
         if !idle.load(Ordering::Relaxed) {
             idle.store(true, Ordering::SeqCst);
         }
@@ -61,7 +61,7 @@ impl CommitPath {
 
     /// A worker's next random number (SplitMix64): only that worker's thread asks.
     fn dice(&self, worker: usize) -> u32 {
-        let dice = &self.seats[worker].dice;
+        let dice = &self.worker_slots[worker].dice;
         let state = dice
             .load(Ordering::Relaxed)
             .wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -75,8 +75,8 @@ impl CommitPath {
     /// The worker has sessions to run.
     #[inline]
     pub fn busy(&self, worker: WorkerId) {
-        let seat = &self.seats[usize::from(worker.0)];
-        for says in [&seat.idle, &seat.rests] {
+        let worker_slot = &self.worker_slots[usize::from(worker.0)];
+        for says in [&worker_slot.idle, &worker_slot.rests] {
             if says.load(Ordering::Relaxed) {
                 says.store(false, Ordering::SeqCst);
             }
@@ -99,7 +99,10 @@ impl CommitPath {
         }
         self.lead_if_wanted();
         let stealable_bytes = if self.steals() {
-            let others = self.shape.steal_lanes_of(number).filter(|of| *of != lane);
+            let others = self
+                .protocol_config
+                .steal_lanes_of(number)
+                .filter(|of| *of != lane);
             others.map(|of| self.lanes[of].dirty_bytes()).sum()
         } else {
             0
@@ -115,10 +118,10 @@ impl CommitPath {
 
     /// Between two tasks of a worker that has more to run: what has waited for too long is flushed.
     #[inline]
-    pub fn between(&self, worker: WorkerId) {
+    pub fn between_tasks(&self, worker: WorkerId) {
         let number = usize::from(worker.0);
         // Those who only read would never come to the end of a transaction that is told of.
-        let rolls = self.options.acknowledging == AckTiming::ByDice;
+        let rolls = self.options.acknowledging == AckTiming::AtRandom;
         for lane in self.mapping.lanes_of(number) {
             let lane = self.view(lane);
             if lane.unflushed_bytes > 0 || rolls {
@@ -146,7 +149,7 @@ impl CommitPath {
             for lane in left {
                 // Roused for it, it would not have looked there any more: those whose bytes they are do.
                 if self.lanes[lane].is_dirty() {
-                    self.rouse(lane);
+                    self.wake_worker_of(lane);
                 }
             }
         }
@@ -154,7 +157,7 @@ impl CommitPath {
     }
 
     fn steals(&self) -> bool {
-        self.shape.steal_group > 1
+        self.protocol_config.steal_group > 1
             && self.options.protocol == crate::protocol::ProtocolKind::Autonomous
     }
 
@@ -169,8 +172,10 @@ impl CommitPath {
     ) -> Option<Duration> {
         let number = usize::from(worker.0);
         let here = self.adopt(number);
-        self.seats[number].idle.store(true, Ordering::SeqCst);
-        self.seats[number].rests.store(true, Ordering::SeqCst);
+        self.worker_slots[number].idle.store(true, Ordering::SeqCst);
+        self.worker_slots[number]
+            .rests
+            .store(true, Ordering::SeqCst);
         self.lead_if_wanted();
         let mut again: Option<Duration> = None;
         // Lanes that it has left may hold something of it, and perhaps nobody else pushes there any more.
@@ -193,16 +198,16 @@ impl CommitPath {
     }
 
     /// After a lane's hardened cursor has moved.
-    pub(super) fn tell_hardened(&self, lane: usize) {
+    pub(super) fn notify_hardened(&self, lane: usize) {
         let event = Event::Hardened {
             lane,
             hardened: self.lanes[lane].hardened().0,
             // After the cursor has moved: who becomes idle says so before it looks at the cursor.
-            idle_worker: self.options.acknowledging == AckTiming::ByDice
+            idle_worker: self.options.acknowledging == AckTiming::AtRandom
                 && self
                     .mapping
                     .residents(lane)
-                    .any(|worker| self.seats[worker].rests.load(Ordering::SeqCst)),
+                    .any(|worker| self.worker_slots[worker].rests.load(Ordering::SeqCst)),
             view: self.view(lane),
         };
         self.on(event);
@@ -210,7 +215,8 @@ impl CommitPath {
 
     pub(super) fn on(&self, event: Event<'_>) -> Option<Duration> {
         let mut actions = Actions::new();
-        self.protocol.on(event, &self.shape(), &mut actions);
+        self.protocol
+            .on(event, &self.protocol_config(), &mut actions);
         let mut again = None;
         for action in actions {
             match action {
@@ -223,7 +229,7 @@ impl CommitPath {
                     // All of it has hardened between the look and now: a round that has just begun would wait for ever
                     // for the lane to say so again.
                     if outcome == FlushOutcome::Clean {
-                        self.tell_hardened(lane);
+                        self.notify_hardened(lane);
                     }
                 }
                 Action::Steal { worker } => self.steal(worker),
@@ -232,31 +238,32 @@ impl CommitPath {
                     self.acknowledge_all(self.mapping.members(lane));
                 }
                 Action::BeginRound { background } => self.begin_round(background),
-                Action::AskAgain { after_ns } => again = Some(Duration::from_nanos(after_ns)),
-                Action::Rouse { lane } => self.rouse(lane),
+                Action::Recheck { after_ns } => again = Some(Duration::from_nanos(after_ns)),
+                Action::WakeWorker { lane } => self.wake_worker_of(lane),
             }
         }
         again
     }
 
     fn steal(&self, worker: usize) {
-        let own = self.shape.lane_of(worker);
+        let own = self.protocol_config.lane_of(worker);
         let thief = &self.lanes[own];
-        for victim in self.shape.steal_lanes_of(worker) {
+        for victim in self.protocol_config.steal_lanes_of(worker) {
             if victim != own {
-                thief.steal(&self.lanes[victim], self.shape().flush_unit_bytes);
+                thief.steal(&self.lanes[victim], self.protocol_config().flush_unit_bytes);
             }
         }
     }
 
     /// An idle worker first: one that is busy gets there in time, and is only asked to look once more.
-    pub(super) fn rouse(&self, lane: usize) {
-        let idle = |worker: &usize| self.seats[*worker].idle.load(Ordering::SeqCst);
+    pub(super) fn wake_worker_of(&self, lane: usize) {
+        let idle = |worker: &usize| self.worker_slots[*worker].idle.load(Ordering::SeqCst);
         let members = || self.mapping.members(lane);
         let mut candidates = members().filter(idle).chain(members());
-        let kick = candidates.find_map(|worker| self.seats[worker].kick.read().clone());
-        if let Some(kick) = kick {
-            kick();
+        let wake_hook =
+            candidates.find_map(|worker| self.worker_slots[worker].wake_hook.read().clone());
+        if let Some(wake_hook) = wake_hook {
+            wake_hook();
         }
     }
 }

@@ -1,20 +1,20 @@
 //! The commit path of one engine: from pre-commit to acknowledgment.
 //!
-//! 1. [`CommitPath::room`]: place for the entry in lane, home, allowance, queue and commit ring (T12).
+//! 1. [`CommitPath::room`]: place for the entry in lane, home, allocation limit, queue and commit ring (T12).
 //! 2. [`CommitPath::enter`]: the lane's lock is taken; then [`CommitPath::draw`]: `reserved` is published, the CSN
 //!    drawn.
 //! 3. [`CommitPath::push`]: the entry goes into the lane, `reserved` is cleared, the lock given back; the transaction
 //!    object goes into the worker's queue.
 //! 4. [`CommitPath::precommitted`], after the versions are visible: the protocol is told, and flushes, steals or
 //!    acknowledges in the worker's thread as it sees fit; [`CommitPath::idle`] when the worker has nothing else to do.
-//! 5. A lane hardens: the horizon moves, the protocol is told, desks are looked through. A hardened transaction that
-//!    its tracking mode lets pass is set in the commit ring, and those who waited for it go on: clients are woken,
+//! 5. A lane hardens: the horizon moves, the protocol is told, ack queues are looked through. A hardened transaction
+//!    that its tracking mode lets pass is set in the commit ring, and those who waited for it go on: clients are woken,
 //!    transactions that depend on it are judged again.
 //!
 //! # While `reserved` is published (T12)
 //!
 //! The horizon stands still for everybody from the draw until the entry is in its lane. So what may be held up is done
-//! before or after, and the order is in the types: a push needs an [`Entrance`] and consumes the reservation.
+//! before or after, and the order is in the types: a push needs a [`CommitInsertLock`] and consumes the reservation.
 //!
 //! - *Before*: room; certification, and waking those who waited for its outcome; the lane's lock; memory for the
 //!   entry's head and for lists, and the pages of the buffer that the entry fills.
@@ -45,7 +45,7 @@
 //! # Invariants
 //!
 //! - Nothing is set in the commit ring that is not hardened and Committed by its mode's rule.
-//! - Every hardened transaction not yet Committed lies in a desk's heap or is registered with a predecessor, and
+//! - Every hardened transaction not yet Committed lies in an ack queue's heap or is registered with a predecessor, and
 //!   whoever moves what it waits for finds it there (T13).
 //! - No lock is held while the home is called or a waker is.
 //! - What lanes are told to record as the horizon ([`HorizonSource`](logstead_wal::HorizonSource)) is one that was
@@ -55,10 +55,10 @@
 
 mod acknowledge;
 mod acknowledged;
-mod adapting;
+mod adaptive_tuner;
 mod drive;
+mod idle_horizon;
 mod observe;
-mod pause;
 mod rounds;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -69,32 +69,33 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 use logstead_env::Env;
 use logstead_types::{Csn, WorkerId};
-use logstead_wal::numbers::{CSN_END, UsedUp};
+use logstead_wal::numbers::{CSN_END, NumbersExhausted};
 use logstead_wal::{
-    Cursor, Deps, FlushMode, Lane, LaneCounters, LaneEvent, NoRoom, Room, RoomRequest, SideRef,
+    Cursor, Deps, EntryReservation, FlushMode, Lane, LaneCounters, LaneEvent, NoRoom, RoomRequest,
+    SideRef,
 };
 use parking_lot::{Mutex, RwLock};
 
 pub use acknowledged::Acknowledged;
-pub use adapting::{Adaptive, DecisionRecord};
-pub use observe::{Moment, Observer};
+pub use adaptive_tuner::{AdaptiveStatus, DecisionRecord};
+pub use observe::{CommitStage, Observer};
 
 use crate::ack_queue::AckQueue;
 use crate::commit_wait::CommitWait;
+use crate::commit_waiters::CommitWaiters;
 use crate::dependency_set::{DependencySet, IsCommitted};
 use crate::horizon::{Horizon, Reservation};
-use crate::mapping::Mapping;
+use crate::lane_mapping::LaneMapping;
 use crate::options::CommitOptions;
-use crate::pending::Pending;
+use crate::pending_commit::PendingCommit;
 use crate::protocol::{Protocol, ProtocolConfig};
 use crate::ring::CommitRing;
 use crate::stats::{Latencies, Phase, WaitCounts};
-use crate::tracking::{Progress, Tracking};
+use crate::tracking::{DurabilityProgress, Tracking};
 use crate::tuning::LiveTuning;
-use crate::waits::Waits;
 use crate::watermark::{LogFailed, Watermark};
-use adapting::Adapting;
-use pause::{Pause, PublishedHorizon};
+use adaptive_tuner::AdaptiveTuner;
+use idle_horizon::{IdleHorizonRecorder, PublishedHorizon};
 use rounds::Committer;
 
 /// Wakes a worker's thread.
@@ -106,13 +107,13 @@ type FailureHook = Arc<dyn Fn(&LogFailed) + Send + Sync>;
 const ACKNOWLEDGMENT_SHARDS: usize = 16;
 
 /// What a worker shows of itself.
-struct Seat {
+struct WorkerSlot {
     /// It has no session ready to run.
     idle: AtomicBool,
-    /// It has said so itself, and nothing since: who hardens something of it acknowledges (`AckTiming::ByDice`). Unlike
-    /// `idle`, this stays when somebody wakes one of its sessions: it may never say again that it is idle.
+    /// It has said so itself, and nothing since: who hardens something of it acknowledges (`AckTiming::AtRandom`).
+    /// Unlike `idle`, this stays when somebody wakes one of its sessions: it may never say again that it is idle.
     rests: AtomicBool,
-    kick: RwLock<Option<WakeFn>>,
+    wake_hook: RwLock<Option<WakeFn>>,
     /// State of its random numbers.
     dice: AtomicU64,
     /// Commits since somebody looked that have hardened, and for how long they had waited for their blocks to be
@@ -125,23 +126,23 @@ struct Seat {
 pub struct CommitPath {
     env: Env,
     options: CommitOptions,
-    /// What of it is fixed; see [`CommitPath::shape`].
-    shape: ProtocolConfig,
+    /// What of it is fixed; see [`CommitPath::protocol_config`].
+    protocol_config: ProtocolConfig,
     /// What of it may change.
-    force: LiveTuning,
-    mapping: Mapping,
-    adapting: Option<Adapting>,
+    tuning: LiveTuning,
+    mapping: LaneMapping,
+    adapting: Option<AdaptiveTuner>,
     tracking: Tracking,
     horizon: Horizon,
     /// The horizon, for those who wait for it.
-    mark: Arc<Watermark>,
+    horizon_watermark: Arc<Watermark>,
     ring: CommitRing,
     /// By the commit ring's word: when it was set.
     decided_at: Box<[AtomicU64]>,
-    waits: Waits,
+    waits: CommitWaiters,
     lanes: Vec<Lane>,
-    desks: Box<[CachePadded<AckQueue>]>,
-    seats: Box<[CachePadded<Seat>]>,
+    ack_queues: Box<[CachePadded<AckQueue>]>,
+    worker_slots: Box<[CachePadded<WorkerSlot>]>,
     protocol: Protocol,
     /// When a block of the lane completed last.
     hardened_at: Box<[CachePadded<AtomicU64>]>,
@@ -149,9 +150,9 @@ pub struct CommitPath {
     gsn_newest: CachePadded<AtomicU64>,
     gsn_hardened: CachePadded<AtomicU64>,
     /// The latter, for those who wait for it.
-    gsn_mark: Arc<Watermark>,
+    gsn_watermark: Arc<Watermark>,
     committer: Committer,
-    pause: Pause,
+    pause: IdleHorizonRecorder,
     acknowledgments: Box<[CachePadded<Mutex<Latencies>>]>,
     failure_hook: Mutex<Option<FailureHook>>,
     observer: OnceLock<Observer>,
@@ -160,25 +161,25 @@ pub struct CommitPath {
 
 /// Place for one transaction on the commit path. Given back when dropped.
 #[must_use]
-pub struct Admission {
-    room: Room,
+pub struct CommitReservation {
+    room: EntryReservation,
     /// The lane it is in: the entry goes there, whatever lane its worker pushes to by then.
     lane: usize,
 }
 
 /// The lane's lock, held for one transaction; see [`CommitPath::enter`].
 #[must_use]
-pub struct Entrance<'p> {
-    lane: logstead_wal::Entrance<'p>,
+pub struct CommitInsertLock<'p> {
+    lane: logstead_wal::LaneInsertLock<'p>,
     number: usize,
     /// When, if anybody wants to know.
     entered_at: Option<u64>,
 }
 
-impl Entrance<'_> {
+impl CommitInsertLock<'_> {
     /// Gives the lane's lock back, and keeps the place in it.
-    pub fn leave(self) -> Admission {
-        Admission {
+    pub fn leave(self) -> CommitReservation {
+        CommitReservation {
             lane: self.number,
             room: self.lane.leave(),
         }
@@ -223,7 +224,7 @@ impl IsCommitted for CommitPath {
     }
 }
 
-impl Progress for CommitPath {
+impl DurabilityProgress for CommitPath {
     #[inline]
     fn hardened_gsn(&self) -> u64 {
         self.gsn_hardened.load(Ordering::SeqCst)
@@ -242,8 +243,8 @@ impl CommitPath {
         next: Csn,
         env: &Env,
     ) -> std::io::Result<Arc<CommitPath>> {
-        let shape = options.shape(workers);
-        let (moves, least) = (options.moves_lanes(), shape.lanes());
+        let protocol_config = options.protocol_config(workers);
+        let (moves, least) = (options.moves_lanes(), protocol_config.lanes());
         let most = if moves { workers } else { least };
         assert!(
             (least..=most).contains(&lanes.len()),
@@ -257,11 +258,11 @@ impl CommitPath {
                 .log_allocation_limit_csns
                 .max(2 * workers as u64 + 64),
         );
-        let seat = |worker: usize| Seat {
+        let worker_slot = |worker: usize| WorkerSlot {
             // Nobody waits for one who has never run anything.
             idle: AtomicBool::new(true),
             rests: AtomicBool::new(true),
-            kick: RwLock::default(),
+            wake_hook: RwLock::default(),
             dice: AtomicU64::new(worker as u64 + 1),
             commits: AtomicU64::new(0),
             wait_ns: AtomicU64::new(0),
@@ -271,37 +272,44 @@ impl CommitPath {
             env: env.clone(),
             options: *options,
             tracking: options.tracking,
-            mark: Arc::new(Watermark::new(horizon.get().0)),
+            horizon_watermark: Arc::new(Watermark::new(horizon.get().0)),
             horizon,
             decided_at: (0..decisions).map(|_| AtomicU64::new(0)).collect(),
             ring,
-            waits: Waits::new(),
-            desks: (0..workers)
+            waits: CommitWaiters::new(),
+            ack_queues: (0..workers)
                 .map(|_| CachePadded::new(AckQueue::new(options.queue)))
                 .collect(),
-            seats: (0..workers).map(|w| CachePadded::new(seat(w))).collect(),
-            protocol: Protocol::new(options.protocol, &shape),
+            worker_slots: (0..workers)
+                .map(|w| CachePadded::new(worker_slot(w)))
+                .collect(),
+            protocol: Protocol::new(options.protocol, &protocol_config),
             hardened_at: lanes.iter().map(|_| CachePadded::default()).collect(),
             gsn_newest: CachePadded::default(),
             gsn_hardened: CachePadded::default(),
-            gsn_mark: Arc::default(),
+            gsn_watermark: Arc::default(),
             committer: Committer::default(),
-            pause: Pause::new(next),
+            pause: IdleHorizonRecorder::new(next),
             acknowledgments: (0..ACKNOWLEDGMENT_SHARDS)
                 .map(|_| CachePadded::default())
                 .collect(),
             failure_hook: Mutex::default(),
             observer: OnceLock::new(),
-            mapping: Mapping::new(workers, shape.workers_per_lane, lanes.len(), moves),
-            force: LiveTuning::new(&shape),
-            adapting: Adapting::new(options, &shape, lanes.len(), env),
+            mapping: LaneMapping::new(
+                workers,
+                protocol_config.workers_per_lane,
+                lanes.len(),
+                moves,
+            ),
+            tuning: LiveTuning::new(&protocol_config),
+            adapting: AdaptiveTuner::new(options, &protocol_config, lanes.len(), env),
             lanes,
-            shape,
+            protocol_config,
             this: this.clone(),
         });
         for (number, lane) in path.lanes.iter().enumerate() {
             lane.set_horizon_source(Arc::new(PublishedHorizon {
-                mark: Arc::clone(&path.mark),
+                horizon_watermark: Arc::clone(&path.horizon_watermark),
                 recorded: Arc::clone(&path.pause.recorded),
             }));
             let weak = path.this.clone();
@@ -344,7 +352,7 @@ impl CommitPath {
 
     /// How many workers there are.
     pub fn worker_count(&self) -> usize {
-        self.shape.workers
+        self.protocol_config.workers
     }
 
     /// The lane that a worker pushes to now.
@@ -384,13 +392,13 @@ impl CommitPath {
 
     /// The oldest unflushed entry waits no longer than this while sessions are ready: the number in force.
     pub fn flush_timeout(&self) -> Duration {
-        Duration::from_nanos(self.shape().flush_timeout_ns)
+        Duration::from_nanos(self.protocol_config().flush_timeout_ns)
     }
 
     /// The numbers in force.
     #[inline]
-    pub(crate) fn shape(&self) -> ProtocolConfig {
-        self.force.shape(&self.shape)
+    pub(crate) fn protocol_config(&self) -> ProtocolConfig {
+        self.tuning.protocol_config(&self.protocol_config)
     }
 
     /// Nanoseconds of the environment's clock; 0 if times are not taken.
@@ -407,13 +415,13 @@ impl CommitPath {
 
     /// A transaction's empty collection of dependencies.
     #[inline]
-    pub fn collected(&self) -> DependencySet {
-        self.tracking.collected()
+    pub fn new_dependency_set(&self) -> DependencySet {
+        self.tracking.new_dependency_set()
     }
 
     /// What a client waits for that is told of what was collected.
-    pub fn awaits(&self, collected: &DependencySet) -> CommitWait {
-        self.tracking.awaits(collected)
+    pub fn commit_wait(&self, dependency_set: &DependencySet) -> CommitWait {
+        self.tracking.commit_wait(dependency_set)
     }
 
     /// Takes place for a transaction of `worker` with `bytes` bytes of records. On [`NoRoom::Full`] see
@@ -423,7 +431,7 @@ impl CommitPath {
         worker: WorkerId,
         bytes: usize,
         asked: &mut RoomRequest,
-    ) -> Result<Admission, NoRoom> {
+    ) -> Result<CommitReservation, NoRoom> {
         let lane = self.adopt(usize::from(worker.0));
         self.room_in(worker, lane, bytes, asked)
     }
@@ -435,30 +443,31 @@ impl CommitPath {
         lane: usize,
         bytes: usize,
         asked: &mut RoomRequest,
-    ) -> Result<Admission, NoRoom> {
-        let desk = &self.desks[usize::from(worker.0)];
-        while !desk.queue.has_room() {
-            // If another thread is at the desk, it empties the queue before it leaves, and waits for nothing meanwhile.
+    ) -> Result<CommitReservation, NoRoom> {
+        let ack_queue = &self.ack_queues[usize::from(worker.0)];
+        while !ack_queue.queue.has_room() {
+            // If another thread is at the ack queue, it empties the queue before it leaves, and waits for nothing
+            // meanwhile.
             self.acknowledge(usize::from(worker.0));
             std::hint::spin_loop();
         }
         if self.horizon.counter() >= CSN_END {
-            return Err(UsedUp::Csns.into());
+            return Err(NumbersExhausted::Csns.into());
         }
         if self.is_far_ahead() {
             // Behind a lane that has failed the horizon moves no more.
             let failed = self.lanes.iter().find_map(Lane::failure);
             return Err(failed.map_or(NoRoom::Full, NoRoom::Failed));
         }
-        let room = self.lanes[lane].room_asked(bytes, asked)?;
-        Ok(Admission { room, lane })
+        let room = self.lanes[lane].room_for(bytes, asked)?;
+        Ok(CommitReservation { room, lane })
     }
 
     /// Has `waker` woken once when there may be room in this lane: register first, then ask again. A second refusal may
     /// have another reason: see [`CommitPath::poll_room`].
     fn wait_room(&self, lane: usize, waker: &Waker) {
         if self.is_far_ahead() {
-            self.mark.notify(waker);
+            self.horizon_watermark.notify(waker);
         } else {
             self.lanes[lane].wait_room(waker);
         }
@@ -471,7 +480,7 @@ impl CommitPath {
         bytes: usize,
         asked: &mut RoomRequest,
         waker: &Waker,
-    ) -> Poll<Result<Admission, NoRoom>> {
+    ) -> Poll<Result<CommitReservation, NoRoom>> {
         let lane = self.adopt(usize::from(worker.0));
         self.poll_room_in(worker, lane, bytes, asked, waker)
     }
@@ -484,9 +493,9 @@ impl CommitPath {
         bytes: usize,
         asked: &mut RoomRequest,
         waker: &Waker,
-    ) -> Poll<Result<Admission, NoRoom>> {
-        // One lane all the time: who is refused registers where it was refused. The commit ring, the allowance, or the
-        // buffer and the home: after as many refusals all of them are waited for.
+    ) -> Poll<Result<CommitReservation, NoRoom>> {
+        // One lane all the time: who is refused registers where it was refused. The commit ring, the allocation limit,
+        // or the buffer and the home: after as many refusals all of them are waited for.
         for _ in 0..4 {
             match self.room_in(worker, lane, bytes, asked) {
                 Err(NoRoom::Full) => self.wait_room(lane, waker),
@@ -499,7 +508,7 @@ impl CommitPath {
     /// As many CSNs are ahead of the horizon as the commit ring holds. Others may draw between this look and the draw,
     /// each once.
     fn is_far_ahead(&self) -> bool {
-        let ahead = self.horizon.counter().0 + self.shape.workers as u64;
+        let ahead = self.horizon.counter().0 + self.protocol_config.workers as u64;
         ahead >= self.horizon.get().0 + self.ring.capacity()
     }
 
@@ -514,8 +523,12 @@ impl CommitPath {
     /// waits or takes long: the lane stands still meanwhile. May wait for the lock, so it comes before the state is
     /// Committing, which others wait for, too.
     #[inline]
-    pub fn enter(&self, place: Admission, collected: &mut DependencySet) -> Entrance<'_> {
-        collected.prune(self);
+    pub fn enter(
+        &self,
+        place: CommitReservation,
+        dependency_set: &mut DependencySet,
+    ) -> CommitInsertLock<'_> {
+        dependency_set.prune(self);
         self.entered(place.lane, self.lanes[place.lane].enter(place.room))
     }
 
@@ -523,19 +536,23 @@ impl CommitPath {
     /// lane's lock.
     pub fn try_enter(
         &self,
-        place: Admission,
-        collected: &mut DependencySet,
-    ) -> Result<Entrance<'_>, Admission> {
-        collected.prune(self);
-        let Admission { lane, room } = place;
+        place: CommitReservation,
+        dependency_set: &mut DependencySet,
+    ) -> Result<CommitInsertLock<'_>, CommitReservation> {
+        dependency_set.prune(self);
+        let CommitReservation { lane, room } = place;
         match self.lanes[lane].try_enter(room) {
             Ok(entered) => Ok(self.entered(lane, entered)),
-            Err(room) => Err(Admission { lane, room }),
+            Err(room) => Err(CommitReservation { lane, room }),
         }
     }
 
-    fn entered<'p>(&self, number: usize, lane: logstead_wal::Entrance<'p>) -> Entrance<'p> {
-        Entrance {
+    fn entered<'p>(
+        &self,
+        number: usize,
+        lane: logstead_wal::LaneInsertLock<'p>,
+    ) -> CommitInsertLock<'p> {
+        CommitInsertLock {
             lane,
             number,
             entered_at: self.observes().then(|| self.clock()),
@@ -552,21 +569,21 @@ impl CommitPath {
     pub fn push(
         &self,
         worker: WorkerId,
-        entrance: Entrance<'_>,
+        entrance: CommitInsertLock<'_>,
         (csn, reservation): (Csn, Reservation<'_>),
-        collected: &mut DependencySet,
+        dependency_set: &mut DependencySet,
         body: PushBody<'_>,
         began_at: u64,
     ) -> PushedTxn {
-        let Entrance {
+        let CommitInsertLock {
             mut lane,
             number,
             entered_at,
         } = entrance;
         // Not before: who has the lane's lock may still be refused by the certifier, and would stay a member.
         self.mapping.pushes(usize::from(worker.0), number);
-        let deps = self.tracking.take_deps(csn, collected);
-        let gsn_min = collected.gsn() + 1;
+        let deps = self.tracking.take_deps(csn, dependency_set);
+        let gsn_min = dependency_set.gsn() + 1;
         let pushed = match body {
             PushBody::Inline(records) => lane.push(csn, gsn_min, &deps, records),
             PushBody::Side(side) => lane.push_side(csn, gsn_min, &deps, &side),
@@ -575,8 +592,8 @@ impl CommitPath {
         // Only now: giving back a lock may mean waking somebody.
         drop(lane);
         if let Some(entered_at) = entered_at {
-            self.observed_at(csn, Moment::Entered, entered_at);
-            self.observed(csn, Moment::Pushed);
+            self.observed_at(csn, CommitStage::Entered, entered_at);
+            self.observed(csn, CommitStage::Pushed);
         }
         let worker = usize::from(worker.0);
         self.mapping.pushed(worker, number, pushed.end.0);
@@ -585,21 +602,21 @@ impl CommitPath {
         }
         let precommitted_at = self.now();
         let Deps { floor, list } = deps;
-        let pending = Pending {
+        let pending = PendingCommit {
             csn,
             // As many as there are workers at most, and those are numbered so.
             lane: number as u16,
             end: pushed.end.0,
-            dsn: collected.dsn(),
+            dsn: dependency_set.dsn(),
             floor,
             gsn: pushed.gsn,
-            local: collected.is_local_to(number),
+            local: dependency_set.is_local_to(number),
             execution_ns: precommitted_at.saturating_sub(began_at),
             precommitted_at,
             list,
             flushed: None,
         };
-        self.desks[worker].queue.push(pending);
+        self.ack_queues[worker].queue.push(pending);
         PushedTxn {
             was_clean: pushed.was_clean,
             end: pushed.end,
@@ -610,10 +627,10 @@ impl CommitPath {
 
     /// Is all of it Committed?
     #[inline]
-    pub fn is_reached(&self, awaits: &CommitWait) -> bool {
-        awaits.floor < self.horizon.get()
-            && awaits.list.iter().all(|csn| self.is_committed(*csn))
-            && awaits.gsn <= self.gsn_mark.get()
+    pub fn is_reached(&self, commit_wait: &CommitWait) -> bool {
+        commit_wait.floor < self.horizon.get()
+            && commit_wait.list.iter().all(|csn| self.is_committed(*csn))
+            && commit_wait.gsn <= self.gsn_watermark.get()
     }
 
     /// Calls `hook` when the log cannot be written any more: the process must stop.
@@ -621,7 +638,7 @@ impl CommitPath {
         let hook: FailureHook = Arc::from(hook);
         *self.failure_hook.lock() = Some(hook.clone());
         // Failed before: who failed it may have found no hook. Told twice is told.
-        if let Some(failure) = self.mark.failure() {
+        if let Some(failure) = self.horizon_watermark.failure() {
             hook(&failure);
         }
     }
@@ -629,8 +646,8 @@ impl CommitPath {
     /// Nothing is acknowledged any more, and the hook is called: the log cannot be written, or it is somebody else's
     /// now.
     pub fn fail(&self, failure: LogFailed) {
-        self.mark.fail(failure.clone());
-        self.gsn_mark.fail(failure.clone());
+        self.horizon_watermark.fail(failure.clone());
+        self.gsn_watermark.fail(failure.clone());
         for waker in self.waits.take_clients() {
             waker.wake();
         }
@@ -642,7 +659,7 @@ impl CommitPath {
 
     /// Why nothing can be acknowledged any more, if so it is.
     pub fn failure(&self) -> Option<LogFailed> {
-        self.mark.failure()
+        self.horizon_watermark.failure()
     }
 
     /// Begins the write of whatever lanes hold.
@@ -662,13 +679,13 @@ impl CommitPath {
                 ..LaneStats::default()
             })
             .collect();
-        for (worker, desk) in self.desks.iter().enumerate() {
+        for (worker, ack_queue) in self.ack_queues.iter().enumerate() {
             let stats = &mut all[self.mapping.lane_of(worker)];
-            desk.look(|papers| {
-                stats.waits.add(&papers.waits);
+            ack_queue.look(|pending_acks| {
+                stats.waits.add(&pending_acks.waits);
             });
-            stats.looks += desk.looks();
-            // Who found the desk taken meanwhile has left a note.
+            stats.looks += ack_queue.looks();
+            // Who found the ack queue taken meanwhile has left a note.
             self.acknowledge(worker);
         }
         for stats in &mut all {
@@ -680,14 +697,17 @@ impl CommitPath {
 
     /// How often anybody has looked through a worker's transactions for some to acknowledge.
     pub fn looks(&self) -> u64 {
-        self.desks.iter().map(|desk| desk.looks()).sum()
+        self.ack_queues
+            .iter()
+            .map(|ack_queue| ack_queue.looks())
+            .sum()
     }
 
     /// Where the time of all commits went.
     pub fn latencies(&self) -> Latencies {
         let mut all = Latencies::default();
-        for (worker, desk) in self.desks.iter().enumerate() {
-            desk.look(|papers| all.add(&papers.latencies));
+        for (worker, ack_queue) in self.ack_queues.iter().enumerate() {
+            ack_queue.look(|pending_acks| all.add(&pending_acks.latencies));
             self.acknowledge(worker);
         }
         for shard in &self.acknowledgments {

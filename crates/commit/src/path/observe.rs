@@ -8,7 +8,7 @@ use super::CommitPath;
 
 /// A moment of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum CommitStage {
     /// It has its lane's lock and is about to publish `reserved`.
     Entered,
     /// Its entry is in the lane, and `reserved` cleared: until now the horizon stood still for it.
@@ -21,9 +21,9 @@ pub enum Moment {
     Committed,
 }
 
-/// Hears of moments, with the clock's nanoseconds. Called with the papers of a worker at hand: it must be quick and must not call the
-/// commit path.
-pub type Observer = Box<dyn Fn(Csn, Moment, u64) + Send + Sync>;
+/// Hears of moments, with the clock's nanoseconds. Called with a worker's pending acks at hand: it must be quick and
+/// must not call the commit path.
+pub type Observer = Box<dyn Fn(Csn, CommitStage, u64) + Send + Sync>;
 
 impl CommitPath {
     /// Has every later moment told to `observer`. Once only: another one is given back.
@@ -37,14 +37,14 @@ impl CommitPath {
     }
 
     #[inline]
-    pub(super) fn observed(&self, csn: Csn, moment: Moment) {
+    pub(super) fn observed(&self, csn: Csn, moment: CommitStage) {
         if let Some(observer) = self.observer.get() {
             observer(csn, moment, self.clock());
         }
     }
 
     /// The same of a moment that is over.
-    pub(super) fn observed_at(&self, csn: Csn, moment: Moment, at: u64) {
+    pub(super) fn observed_at(&self, csn: Csn, moment: CommitStage, at: u64) {
         if let Some(observer) = self.observer.get() {
             observer(csn, moment, at);
         }

@@ -13,14 +13,14 @@ use crate::protocol::{Event, ProtocolKind};
 use crate::word::AtomicWord;
 
 /// Who leads, and whether somebody shall.
-struct Lead<W = AtomicU64> {
+struct RoundLeadership<W = AtomicU64> {
     wanted: W,
     leading: W,
 }
 
-impl<W: AtomicWord> Lead<W> {
-    fn new() -> Lead<W> {
-        Lead {
+impl<W: AtomicWord> RoundLeadership<W> {
+    fn new() -> RoundLeadership<W> {
+        RoundLeadership {
             wanted: W::new(0),
             leading: W::new(0),
         }
@@ -56,7 +56,7 @@ impl<W: AtomicWord> Lead<W> {
 
 /// The thread that leads rounds in the background, and who asks for them.
 pub(super) struct Committer {
-    lead: Lead,
+    lead: RoundLeadership,
     stop: Arc<AtomicBool>,
     thread: OnceLock<Thread>,
 }
@@ -64,7 +64,7 @@ pub(super) struct Committer {
 impl Default for Committer {
     fn default() -> Committer {
         Committer {
-            lead: Lead::new(),
+            lead: RoundLeadership::new(),
             stop: Arc::default(),
             thread: OnceLock::new(),
         }
@@ -131,7 +131,7 @@ impl CommitPath {
         self.committer.lead.is_wanted()
     }
 
-    /// See [`Lead::lead`].
+    /// See [`RoundLeadership::lead`].
     fn lead(&self, one: bool) {
         let hands_on = self.committer.lead.lead(one, || {
             let lanes: Vec<(u64, u64)> = self
@@ -142,7 +142,7 @@ impl CommitPath {
             self.on(Event::Round { lanes: &lanes });
         });
         if hands_on {
-            (0..self.lanes.len()).for_each(|lane| self.rouse(lane));
+            (0..self.lanes.len()).for_each(|lane| self.wake_worker_of(lane));
         }
     }
 }
@@ -158,9 +158,9 @@ mod tests {
         let explored = || {
             // What there is, what rounds have seen of it, and how many lead.
             let all = Arc::new((ShuttleU64::new(0), ShuttleU64::new(0), ShuttleU64::new(0)));
-            let lead: Arc<Lead<ShuttleU64>> = Arc::new(Lead::new());
+            let lead: Arc<RoundLeadership<ShuttleU64>> = Arc::new(RoundLeadership::new());
             type All = (ShuttleU64, ShuttleU64, ShuttleU64);
-            let ask = |all: &All, lead: &Lead<ShuttleU64>, one: bool| {
+            let ask = |all: &All, lead: &RoundLeadership<ShuttleU64>, one: bool| {
                 AtomicWord::fetch_add(&all.0, 1);
                 lead.want();
                 let round = || {

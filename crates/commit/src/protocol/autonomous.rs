@@ -27,15 +27,15 @@ pub(crate) struct Autonomous {
 }
 
 impl Autonomous {
-    pub(crate) fn new(shape: &ProtocolConfig) -> Autonomous {
+    pub(crate) fn new(protocol_config: &ProtocolConfig) -> Autonomous {
         Autonomous {
-            ack_every: shape.workers.max(2).ilog2(),
+            ack_every: protocol_config.workers.max(2).ilog2(),
         }
     }
 
-    pub(crate) fn on(&self, event: Event<'_>, shape: &ProtocolConfig, out: &mut Actions) {
+    pub(crate) fn on(&self, event: Event<'_>, protocol_config: &ProtocolConfig, out: &mut Actions) {
         let acknowledge = |worker| Action::Acknowledge {
-            workers: shape.ack_group_of(worker),
+            workers: protocol_config.ack_group_of(worker),
         };
         match event {
             Event::Precommitted {
@@ -44,21 +44,23 @@ impl Autonomous {
                 stealable_bytes,
                 dice,
             } => {
-                let due = shape.is_due(&lane);
+                let due = protocol_config.is_due(&lane);
                 let robs = !due
                     && lane.can_flush
                     && stealable_bytes > 0
-                    && lane.unflushed_bytes + stealable_bytes >= shape.flush_unit_bytes;
+                    && lane.unflushed_bytes + stealable_bytes >= protocol_config.flush_unit_bytes;
                 if due || robs {
                     if robs {
                         out.push(Action::Steal { worker });
                     }
                     out.push(Action::Flush {
-                        lane: shape.lane_of(worker),
+                        lane: protocol_config.lane_of(worker),
                         inline: true,
                     });
                 }
-                if shape.acknowledging == AckTiming::ByDice && dice.is_multiple_of(self.ack_every) {
+                if protocol_config.acknowledging == AckTiming::AtRandom
+                    && dice.is_multiple_of(self.ack_every)
+                {
                     out.push(acknowledge(worker));
                 }
             }
@@ -69,20 +71,20 @@ impl Autonomous {
                 dice,
                 ..
             } => {
-                let expected = shape.force_commit == ForceCommit::IfIdleLong;
+                let expected = protocol_config.force_commit == ForceCommit::IfIdleLong;
                 let forced = !expected
                     || average_idle_ns
                         .is_none_or(|average| average >= u64::from(dice % IDLE_NS_MAX));
                 if forced && lane.unflushed_bytes > 0 {
                     out.push(Action::Flush {
-                        lane: shape.lane_of(worker),
+                        lane: protocol_config.lane_of(worker),
                         inline: true,
                     });
                 }
                 // Whoever is idle acknowledges, whatever the dice say of a flush: it has nothing better to do.
                 out.push(acknowledge(worker));
                 if !forced && lane.unflushed_bytes > 0 {
-                    out.push(Action::AskAgain {
+                    out.push(Action::Recheck {
                         after_ns: u64::from(IDLE_NS_MAX),
                     });
                 }
@@ -90,11 +92,11 @@ impl Autonomous {
             Event::Hardened {
                 lane, idle_worker, ..
             } => {
-                if shape.acknowledging == AckTiming::WhenHardened || idle_worker {
-                    let workers = shape.workers_of(lane);
+                if protocol_config.acknowledging == AckTiming::WhenHardened || idle_worker {
+                    let workers = protocol_config.workers_of(lane);
                     out.push(Action::Acknowledge {
-                        workers: shape.ack_group_of(workers.start).start
-                            ..shape.ack_group_of(workers.end - 1).end,
+                        workers: protocol_config.ack_group_of(workers.start).start
+                            ..protocol_config.ack_group_of(workers.end - 1).end,
                     });
                 }
             }

@@ -1,6 +1,6 @@
 //! Grouped lanes (Milliscale §4.2): every lane is flushed for itself, and its workers acknowledged after that.
 //!
-//! The only one whose workers may change lanes: it asks nothing about which workers a lane has (see `mapping`).
+//! The only one whose workers may change lanes: it asks nothing about which workers a lane has (see `lane_mapping`).
 //!
 //! Rule: a lane is flushed when it holds a flush unit or its oldest entry has waited for the timeout, and when its
 //! workers have nothing else to do. The flush after a completed one waits a moment for the workers that it has just set
@@ -14,19 +14,19 @@ pub(crate) struct GroupedLanes;
 
 impl GroupedLanes {
     /// For how long the lane still waits for its other workers.
-    fn gathers_ns(lane: &LaneView, shape: &ProtocolConfig) -> u64 {
+    fn gathers_ns(lane: &LaneView, protocol_config: &ProtocolConfig) -> u64 {
         if lane.all_idle {
             0
         } else {
             let since = lane.since_hardened_ns.min(lane.waited_ns);
-            shape.gather_ns.saturating_sub(since)
+            protocol_config.gather_ns.saturating_sub(since)
         }
     }
 
-    pub(crate) fn on(event: Event<'_>, shape: &ProtocolConfig, out: &mut Actions) {
+    pub(crate) fn on(event: Event<'_>, protocol_config: &ProtocolConfig, out: &mut Actions) {
         match event {
             Event::Precommitted { lane, .. } => {
-                if shape.is_due(&lane) && lane.can_flush {
+                if protocol_config.is_due(&lane) && lane.can_flush {
                     out.push(Action::Flush {
                         lane: lane.number,
                         inline: false,
@@ -38,24 +38,24 @@ impl GroupedLanes {
                 if lane.unflushed_bytes == 0 || !lane.can_flush {
                     return;
                 }
-                match GroupedLanes::gathers_ns(&lane, shape) {
+                match GroupedLanes::gathers_ns(&lane, protocol_config) {
                     0 => out.push(Action::Flush {
                         lane: lane.number,
                         inline: alone,
                     }),
-                    after_ns => out.push(Action::AskAgain { after_ns }),
+                    after_ns => out.push(Action::Recheck { after_ns }),
                 }
             }
             Event::Hardened { lane, view, .. } => {
                 out.push(Action::AcknowledgeLane { lane });
                 if view.unflushed_bytes > 0 {
-                    out.push(if shape.is_due(&view) {
+                    out.push(if protocol_config.is_due(&view) {
                         Action::Flush {
                             lane,
                             inline: false,
                         }
                     } else {
-                        Action::Rouse { lane }
+                        Action::WakeWorker { lane }
                     });
                 }
             }

@@ -77,18 +77,18 @@ pub enum AckTiming {
     #[default]
     WhenHardened,
     /// The paper's: on average once in log2(workers) transactions, and by whoever is idle.
-    ByDice,
+    AtRandom,
 }
 
 impl AckTiming {
     /// Both.
-    pub const ALL: [AckTiming; 2] = [AckTiming::WhenHardened, AckTiming::ByDice];
+    pub const ALL: [AckTiming; 2] = [AckTiming::WhenHardened, AckTiming::AtRandom];
 
     /// Its name, as in the settings.
     pub fn name(self) -> &'static str {
         match self {
             AckTiming::WhenHardened => "when-hardened",
-            AckTiming::ByDice => "by-dice",
+            AckTiming::AtRandom => "by-dice",
         }
     }
 
@@ -221,12 +221,12 @@ pub enum Action {
         background: bool,
     },
     /// Ask again ([`Event::Idle`]) when this time has passed.
-    AskAgain {
+    Recheck {
         /// Nanoseconds from now.
         after_ns: u64,
     },
     /// Have a worker that has something in this lane ask ([`Event::Idle`]) when it is idle, now if it is.
-    Rouse {
+    WakeWorker {
         /// The lane.
         lane: usize,
     },
@@ -316,22 +316,22 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    pub(crate) fn new(kind: ProtocolKind, shape: &ProtocolConfig) -> Protocol {
+    pub(crate) fn new(kind: ProtocolKind, protocol_config: &ProtocolConfig) -> Protocol {
         match kind {
             ProtocolKind::Group => Protocol::Group(Mutex::new(Group::new())),
             ProtocolKind::Pipelined => Protocol::Pipelined(Mutex::new(Pipelined::new())),
-            ProtocolKind::Autonomous => Protocol::Autonomous(Autonomous::new(shape)),
+            ProtocolKind::Autonomous => Protocol::Autonomous(Autonomous::new(protocol_config)),
             ProtocolKind::GroupedLanes => Protocol::GroupedLanes,
         }
     }
 
     #[inline]
-    pub(crate) fn on(&self, event: Event<'_>, shape: &ProtocolConfig, out: &mut Actions) {
+    pub(crate) fn on(&self, event: Event<'_>, protocol_config: &ProtocolConfig, out: &mut Actions) {
         match self {
-            Protocol::Group(protocol) => protocol.lock().on(event, shape, out),
-            Protocol::Pipelined(protocol) => protocol.lock().on(event, shape, out),
-            Protocol::Autonomous(protocol) => protocol.on(event, shape, out),
-            Protocol::GroupedLanes => GroupedLanes::on(event, shape, out),
+            Protocol::Group(protocol) => protocol.lock().on(event, protocol_config, out),
+            Protocol::Pipelined(protocol) => protocol.lock().on(event, protocol_config, out),
+            Protocol::Autonomous(protocol) => protocol.on(event, protocol_config, out),
+            Protocol::GroupedLanes => GroupedLanes::on(event, protocol_config, out),
         }
     }
 }

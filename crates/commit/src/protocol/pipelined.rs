@@ -13,7 +13,12 @@ impl Pipelined {
         Pipelined(Rounds::new(true))
     }
 
-    pub(crate) fn on(&mut self, event: Event<'_>, shape: &ProtocolConfig, out: &mut Actions) {
-        self.0.on(event, shape, out);
+    pub(crate) fn on(
+        &mut self,
+        event: Event<'_>,
+        protocol_config: &ProtocolConfig,
+        out: &mut Actions,
+    ) {
+        self.0.on(event, protocol_config, out);
     }
 }

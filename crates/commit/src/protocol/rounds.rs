@@ -34,13 +34,13 @@ impl Rounds {
         }
     }
 
-    fn end_if_reached(&mut self, shape: &ProtocolConfig, out: &mut Actions) {
+    fn end_if_reached(&mut self, protocol_config: &ProtocolConfig, out: &mut Actions) {
         if !self.targets.as_ref().is_some_and(Vec::is_empty) {
             return;
         }
         self.targets = None;
         out.push(Action::Acknowledge {
-            workers: 0..shape.workers,
+            workers: 0..protocol_config.workers,
         });
         if !self.asked {
             return;
@@ -50,15 +50,20 @@ impl Rounds {
         } else {
             // Whoever is idle or next finds bytes worth a flush leads; the leader goes back to its sessions.
             self.asked = false;
-            let lanes = 0..shape.lanes();
-            out.extend(lanes.map(|lane| Action::Rouse { lane }));
+            let lanes = 0..protocol_config.lanes();
+            out.extend(lanes.map(|lane| Action::WakeWorker { lane }));
         }
     }
 
-    pub(super) fn on(&mut self, event: Event<'_>, shape: &ProtocolConfig, out: &mut Actions) {
+    pub(super) fn on(
+        &mut self,
+        event: Event<'_>,
+        protocol_config: &ProtocolConfig,
+        out: &mut Actions,
+    ) {
         match event {
             Event::Precommitted { lane, .. } => {
-                if shape.is_due(&lane) {
+                if protocol_config.is_due(&lane) {
                     self.ask(out);
                 }
             }
@@ -82,16 +87,16 @@ impl Rounds {
                     }
                 }
                 self.targets = Some(targets);
-                self.end_if_reached(shape, out);
+                self.end_if_reached(protocol_config, out);
             }
             Event::Hardened { lane, hardened, .. } => match &mut self.targets {
                 Some(targets) => {
                     targets.retain(|&(of, end)| of != lane || hardened < end);
-                    self.end_if_reached(shape, out);
+                    self.end_if_reached(protocol_config, out);
                 }
                 // No round has flushed this: somebody found the buffer full. Perhaps none will ever be asked for again.
                 None => out.push(Action::Acknowledge {
-                    workers: shape.workers_of(lane),
+                    workers: protocol_config.workers_of(lane),
                 }),
             },
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn shape(workers: usize, workers_per_lane: usize) -> ProtocolConfig {
+fn protocol_config(workers: usize, workers_per_lane: usize) -> ProtocolConfig {
     ProtocolConfig {
         workers,
         workers_per_lane,
@@ -55,12 +55,12 @@ fn hardened(of: usize, hardened: u64, unflushed_bytes: usize) -> Event<'static> 
 }
 
 /// What a protocol does, event by event.
-fn told(kind: ProtocolKind, shape: ProtocolConfig, events: &[Event<'_>]) -> String {
-    let protocol = Protocol::new(kind, &shape);
+fn told(kind: ProtocolKind, protocol_config: ProtocolConfig, events: &[Event<'_>]) -> String {
+    let protocol = Protocol::new(kind, &protocol_config);
     let mut lines = Vec::new();
     for event in events {
         let mut actions = Actions::new();
-        protocol.on(*event, &shape, &mut actions);
+        protocol.on(*event, &protocol_config, &mut actions);
         let actions: Vec<String> = actions
             .iter()
             .map(|action| match action {
@@ -73,8 +73,8 @@ fn told(kind: ProtocolKind, shape: ProtocolConfig, events: &[Event<'_>]) -> Stri
                 Action::BeginRound { background } => {
                     format!("round {}", if *background { "there" } else { "here" })
                 }
-                Action::AskAgain { after_ns } => format!("again in {after_ns}"),
-                Action::Rouse { lane } => format!("rouse {lane}"),
+                Action::Recheck { after_ns } => format!("again in {after_ns}"),
+                Action::WakeWorker { lane } => format!("rouse {lane}"),
             })
             .collect();
         lines.push(actions.join(", "));
@@ -107,7 +107,10 @@ fn group_flushes_all_lanes_in_rounds_led_by_a_worker() {
         \n\
         acknowledge 0..3, rouse 0, rouse 1, rouse 2\n\
         round here";
-    assert_eq!(told(ProtocolKind::Group, shape(3, 1), &events), expected);
+    assert_eq!(
+        told(ProtocolKind::Group, protocol_config(3, 1), &events),
+        expected
+    );
 }
 
 /// Somebody found the buffer full and flushed it. Nobody may ever want a round again.
@@ -115,7 +118,10 @@ fn group_flushes_all_lanes_in_rounds_led_by_a_worker() {
 fn what_hardens_without_a_round_is_acknowledged() {
     for kind in [ProtocolKind::Group, ProtocolKind::Pipelined] {
         let events = [precommitted(1, 100), hardened(1, 100, 0)];
-        assert_eq!(told(kind, shape(4, 2), &events), "\nacknowledge 2..4");
+        assert_eq!(
+            told(kind, protocol_config(4, 2), &events),
+            "\nacknowledge 2..4"
+        );
     }
 }
 
@@ -141,7 +147,7 @@ fn pipelined_does_so_in_the_background_and_goes_on_while_wanted() {
         round there\n\
         acknowledge 0..1";
     assert_eq!(
-        told(ProtocolKind::Pipelined, shape(1, 1), &events),
+        told(ProtocolKind::Pipelined, protocol_config(1, 1), &events),
         expected
     );
 }
@@ -191,11 +197,14 @@ fn autonomous_workers_flush_rob_and_acknowledge_for_themselves() {
         acknowledge 4..6\n\
         acknowledge 2..4\n\
         acknowledge 2..4";
-    assert_eq!(told(ProtocolKind::Autonomous, shape(8, 1), &events), ours);
+    assert_eq!(
+        told(ProtocolKind::Autonomous, protocol_config(8, 1), &events),
+        ours
+    );
     let papers = ProtocolConfig {
-        acknowledging: AckTiming::ByDice,
+        acknowledging: AckTiming::AtRandom,
         force_commit: ForceCommit::IfIdleLong,
-        ..shape(8, 1)
+        ..protocol_config(8, 1)
     };
     let expected = "\n\
         flush 5 here\n\
@@ -265,16 +274,16 @@ fn grouped_lanes_flush_each_for_itself() {
         \n\
         flush 1 here";
     assert_eq!(
-        told(ProtocolKind::GroupedLanes, shape(4, 2), &events),
+        told(ProtocolKind::GroupedLanes, protocol_config(4, 2), &events),
         expected
     );
 }
 
 #[test]
 fn grouped_lanes_wait_a_moment_for_those_just_set_free() {
-    let shape = ProtocolConfig {
+    let protocol_config = ProtocolConfig {
         gather_ns: 400,
-        ..shape(4, 2)
+        ..protocol_config(4, 2)
     };
     let after = |since_hardened_ns, waited_ns, all_idle| Event::Idle {
         worker: 3,
@@ -295,17 +304,20 @@ fn grouped_lanes_wait_a_moment_for_those_just_set_free() {
         after(5000, 400, false),
     ];
     let expected = "again in 350\nflush 1 here\nagain in 10\nflush 1 here";
-    assert_eq!(told(ProtocolKind::GroupedLanes, shape, &events), expected);
+    assert_eq!(
+        told(ProtocolKind::GroupedLanes, protocol_config, &events),
+        expected
+    );
 }
 
 #[test]
 fn workers_lanes_and_groups() {
-    let shape = shape(5, 2);
-    assert_eq!(shape.lanes(), 3);
-    assert_eq!(shape.workers_of(2), 4..5);
-    assert_eq!(shape.ack_group_of(4), 4..5);
-    assert_eq!(shape.steal_lanes_of(1), 0..2);
-    assert_eq!(shape.steal_lanes_of(4), 2..3);
+    let protocol_config = protocol_config(5, 2);
+    assert_eq!(protocol_config.lanes(), 3);
+    assert_eq!(protocol_config.workers_of(2), 4..5);
+    assert_eq!(protocol_config.ack_group_of(4), 4..5);
+    assert_eq!(protocol_config.steal_lanes_of(1), 0..2);
+    assert_eq!(protocol_config.steal_lanes_of(4), 2..3);
     for kind in ProtocolKind::ALL {
         assert_eq!(ProtocolKind::from_name(kind.name()), Some(kind));
     }

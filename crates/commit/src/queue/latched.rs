@@ -4,22 +4,22 @@ use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
-use crate::pending::Pending;
+use crate::pending_commit::PendingCommit;
 
 /// A deque under a lock, taken for every transaction.
 #[derive(Default)]
 pub struct LatchedQueue {
-    queue: Mutex<VecDeque<Pending>>,
+    queue: Mutex<VecDeque<PendingCommit>>,
 }
 
 impl LatchedQueue {
     /// Adds a transaction.
-    pub fn push(&self, pending: Pending) {
+    pub fn push(&self, pending: PendingCommit) {
         self.queue.lock().push_back(pending);
     }
 
     /// Takes everything out, in order; the lock is held meanwhile, as it is in the baseline.
-    pub fn drain(&self, take: impl FnMut(Pending)) {
+    pub fn drain(&self, take: impl FnMut(PendingCommit)) {
         self.queue.lock().drain(..).for_each(take);
     }
 }
@@ -27,7 +27,7 @@ impl LatchedQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pending::tests::sample;
+    use crate::pending_commit::tests::sample;
 
     #[test]
     fn first_in_is_first_out() {

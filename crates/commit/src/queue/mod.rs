@@ -1,7 +1,7 @@
 //! The queue by which a worker hands its pre-committed transactions to whoever acknowledges them.
 //!
-//! One producer, the worker, and one consumer at a time (who holds the worker's desk). The lock-free ring serves; the
-//! latched queue exists as the baseline that benchmarks compare with (Autonomous Commit §4).
+//! One producer, the worker, and one consumer at a time (who holds the worker's ack queue). The lock-free ring serves;
+//! the latched queue exists as the baseline that benchmarks compare with (Autonomous Commit §4).
 
 mod latched;
 mod ring;
@@ -9,7 +9,7 @@ mod ring;
 pub use latched::LatchedQueue;
 pub use ring::Ring;
 
-use crate::pending::Pending;
+use crate::pending_commit::PendingCommit;
 
 /// Which queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Queue {
     }
 
     #[inline]
-    pub(crate) fn push(&self, pending: Pending) {
+    pub(crate) fn push(&self, pending: PendingCommit) {
         match self {
             Queue::LockFree(ring) => ring.push(&pending),
             Queue::Latched(queue) => queue.push(pending),
@@ -71,7 +71,7 @@ impl Queue {
 
     /// Takes everything out, in order.
     #[inline]
-    pub(crate) fn drain(&self, take: impl FnMut(Pending)) {
+    pub(crate) fn drain(&self, take: impl FnMut(PendingCommit)) {
         match self {
             Queue::LockFree(ring) => ring.drain(take),
             Queue::Latched(queue) => queue.drain(take),

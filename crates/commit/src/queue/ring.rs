@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU64;
 
 use crossbeam_utils::CachePadded;
 
-use crate::pending::{Pending, WORDS_MAX};
+use crate::pending_commit::{PendingCommit, WORDS_MAX};
 use crate::word::AtomicWord;
 
 /// Cache lines of a worker's ring: 64 KiB, at least two hundred transactions with the most predecessors.
@@ -66,7 +66,7 @@ impl<W: AtomicWord> Ring<W> {
     /// # Panics
     /// If there is no room: the caller has looked before it drew its CSN (T12).
     #[inline]
-    pub fn push(&self, pending: &Pending) {
+    pub fn push(&self, pending: &PendingCommit) {
         assert!(self.has_room(), "the transaction queue is full");
         let start = self.tail.load();
         let mut at = start;
@@ -79,14 +79,14 @@ impl<W: AtomicWord> Ring<W> {
 
     /// For the consumer: takes out all objects, in order.
     #[inline]
-    pub fn drain(&self, mut take: impl FnMut(Pending)) {
+    pub fn drain(&self, mut take: impl FnMut(PendingCommit)) {
         let tail = self.tail.load();
         let mut at = self.head.load();
         if at == tail {
             return;
         }
         while at < tail {
-            take(Pending::read(|| {
+            take(PendingCommit::read(|| {
                 let word = self.word(at).load_relaxed();
                 at += 1;
                 word
@@ -100,7 +100,7 @@ impl<W: AtomicWord> Ring<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pending::tests::sample;
+    use crate::pending_commit::tests::sample;
     use loom::sync::Arc;
     use loom::sync::atomic::AtomicU64 as LoomU64;
 

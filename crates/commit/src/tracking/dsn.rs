@@ -10,18 +10,18 @@
 use logstead_types::Csn;
 use logstead_wal::Deps;
 
-use super::{Progress, Verdict};
+use super::{DurabilityProgress, Verdict};
 use crate::dependency_set::DependencySet;
-use crate::pending::Pending;
+use crate::pending_commit::PendingCommit;
 
-pub(super) fn deps(csn: Csn, collected: &mut DependencySet) -> Deps {
-    let named = collected.take_deps(csn);
+pub(super) fn deps(csn: Csn, dependency_set: &mut DependencySet) -> Deps {
+    let named = dependency_set.take_deps(csn);
     // The floor is there already if it depends on everything.
-    Deps::floor(named.floor.max(Csn(collected.dsn().0)))
+    Deps::floor(named.floor.max(Csn(dependency_set.dsn().0)))
 }
 
 #[inline]
-pub(super) fn judge(pending: &Pending, progress: &impl Progress) -> Verdict {
+pub(super) fn judge(pending: &PendingCommit, progress: &impl DurabilityProgress) -> Verdict {
     let newest = Csn(pending.dsn.0).max(pending.floor);
     if newest < progress.horizon() {
         Verdict::Committed

@@ -13,11 +13,11 @@
 
 use logstead_types::Csn;
 
-use super::{Progress, Verdict};
-use crate::pending::Pending;
+use super::{DurabilityProgress, Verdict};
+use crate::pending_commit::PendingCommit;
 
 #[inline]
-pub(super) fn judge(pending: &Pending, progress: &impl Progress) -> Verdict {
+pub(super) fn judge(pending: &PendingCommit, progress: &impl DurabilityProgress) -> Verdict {
     if pending.floor > Csn::ZERO && pending.floor >= progress.horizon() {
         return Verdict::Horizon(pending.floor);
     }

@@ -7,15 +7,15 @@
 use logstead_types::Csn;
 use logstead_wal::Deps;
 
-use super::{Progress, Verdict};
-use crate::pending::Pending;
+use super::{DurabilityProgress, Verdict};
+use crate::pending_commit::PendingCommit;
 
 pub(super) fn deps(csn: Csn) -> Deps {
     Deps::floor(Csn(csn.0 - 1))
 }
 
 #[inline]
-pub(super) fn judge(pending: &Pending, progress: &impl Progress) -> Verdict {
+pub(super) fn judge(pending: &PendingCommit, progress: &impl DurabilityProgress) -> Verdict {
     if pending.csn < progress.horizon() {
         Verdict::Committed
     } else {

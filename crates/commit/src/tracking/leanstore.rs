@@ -18,13 +18,13 @@
 
 use logstead_types::Csn;
 
-use super::{Progress, Verdict};
+use super::{DurabilityProgress, Verdict};
 use crate::commit_wait::CommitWait;
 use crate::dependency_set::DependencySet;
-use crate::pending::Pending;
+use crate::pending_commit::PendingCommit;
 
 #[inline]
-pub(super) fn judge(pending: &Pending, progress: &impl Progress) -> Verdict {
+pub(super) fn judge(pending: &PendingCommit, progress: &impl DurabilityProgress) -> Verdict {
     if pending.floor > Csn::ZERO && pending.floor >= progress.horizon() {
         return Verdict::Horizon(pending.floor);
     }
@@ -35,12 +35,12 @@ pub(super) fn judge(pending: &Pending, progress: &impl Progress) -> Verdict {
     }
 }
 
-pub(super) fn awaits(collected: &DependencySet) -> CommitWait {
-    let mut awaits = CommitWait::floor(collected.floor());
-    if collected.is_remote() {
-        awaits.gsn = collected.gsn();
+pub(super) fn commit_wait(dependency_set: &DependencySet) -> CommitWait {
+    let mut commit_wait = CommitWait::floor(dependency_set.floor());
+    if dependency_set.is_remote() {
+        commit_wait.gsn = dependency_set.gsn();
     } else {
-        awaits.add(Csn(collected.dsn().0));
+        commit_wait.add(Csn(dependency_set.dsn().0));
     }
-    awaits
+    commit_wait
 }

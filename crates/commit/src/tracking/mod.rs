@@ -18,7 +18,7 @@ use logstead_wal::Deps;
 
 use crate::commit_wait::CommitWait;
 use crate::dependency_set::{DependencySet, IsCommitted};
-use crate::pending::Pending;
+use crate::pending_commit::PendingCommit;
 
 /// How dependencies are tracked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ pub enum Tracking {
 }
 
 /// How far durability has come, as far as a verdict needs to know.
-pub trait Progress: IsCommitted {
+pub trait DurabilityProgress: IsCommitted {
     /// Every entry with a GSN up to it is hardened, in whatever lane.
     fn hardened_gsn(&self) -> u64;
 }
@@ -100,21 +100,21 @@ impl Tracking {
     }
 
     /// An empty collection of dependencies, as detailed as this mode needs it.
-    pub fn collected(self) -> DependencySet {
+    pub fn new_dependency_set(self) -> DependencySet {
         DependencySet::new(matches!(self, Tracking::Gsn | Tracking::Exact))
     }
 
     /// What the entry of the transaction that drew `csn` says on storage; the list is handed over. Allocates nothing.
-    pub fn take_deps(self, csn: Csn, collected: &mut DependencySet) -> Deps {
+    pub fn take_deps(self, csn: Csn, dependency_set: &mut DependencySet) -> Deps {
         match self {
             Tracking::Horizon => horizon::deps(csn),
-            Tracking::Dsn => dsn::deps(csn, collected),
-            Tracking::Gsn | Tracking::Exact | Tracking::LeanStore => collected.take_deps(csn),
+            Tracking::Dsn => dsn::deps(csn, dependency_set),
+            Tracking::Gsn | Tracking::Exact | Tracking::LeanStore => dependency_set.take_deps(csn),
         }
     }
 
     /// May this transaction be acknowledged? It is hardened: asked earlier, the answer would mean nothing.
-    pub fn judge(self, pending: &Pending, progress: &impl Progress) -> Verdict {
+    pub fn judge(self, pending: &PendingCommit, progress: &impl DurabilityProgress) -> Verdict {
         match self {
             Tracking::Horizon => horizon::judge(pending, progress),
             Tracking::Gsn => gsn::judge(pending, progress),
@@ -125,11 +125,11 @@ impl Tracking {
     }
 
     /// What the client of a transaction that changed nothing waits for, or who hears of rows in an error.
-    pub fn awaits(self, collected: &DependencySet) -> CommitWait {
+    pub fn commit_wait(self, dependency_set: &DependencySet) -> CommitWait {
         if self == Tracking::LeanStore {
-            return leanstore::awaits(collected);
+            return leanstore::commit_wait(dependency_set);
         }
-        collected.awaits()
+        dependency_set.commit_wait()
     }
 }
 

@@ -22,20 +22,20 @@ impl IsCommitted for At {
     }
 }
 
-impl Progress for At {
+impl DurabilityProgress for At {
     fn hardened_gsn(&self) -> u64 {
         self.hardened_gsn
     }
 }
 
 /// CSN 20, which has read what 12 and 15 wrote, with GSN 9.
-fn pending() -> Pending {
-    Pending {
+fn pending() -> PendingCommit {
+    PendingCommit {
         csn: Csn(20),
         dsn: Dsn(15),
         gsn: 9,
         list: [Csn(12), Csn(15)].into_iter().collect(),
-        ..Pending::default()
+        ..PendingCommit::default()
     }
 }
 
@@ -77,7 +77,7 @@ fn each_mode_waits_for_what_its_rule_says() {
 
 #[test]
 fn a_floor_waits_for_the_horizon_in_every_mode() {
-    let pending = Pending {
+    let pending = PendingCommit {
         floor: Csn(18),
         local: true,
         list: [].into_iter().collect(),
@@ -108,15 +108,15 @@ fn entries_say_what_recovery_must_know() {
         (Tracking::Gsn, 0, &[12, 15]),
         (Tracking::Exact, 0, &[12, 15]),
     ] {
-        let mut collected = mode.collected();
-        collected.cover(Csn(12), &nothing);
-        collected.cover(Csn(15), &nothing);
-        let deps = mode.take_deps(Csn(20), &mut collected.clone());
+        let mut dependency_set = mode.new_dependency_set();
+        dependency_set.cover(Csn(12), &nothing);
+        dependency_set.cover(Csn(15), &nothing);
+        let deps = mode.take_deps(Csn(20), &mut dependency_set.clone());
         let listed: Vec<u64> = deps.list.iter().map(|csn| csn.0).collect();
         assert_eq!((deps.floor.0, listed.as_slice()), (floor, list), "{mode:?}");
-        collected.cover_everything();
+        dependency_set.cover_everything();
         assert_eq!(
-            mode.take_deps(Csn(20), &mut collected.clone()),
+            mode.take_deps(Csn(20), &mut dependency_set.clone()),
             Deps::floor(Csn(19)),
             "{mode:?}"
         );
@@ -132,7 +132,7 @@ fn leanstore_goes_by_gsns_alone() {
             hardened_gsn,
             ..At::default()
         };
-        let pending = Pending {
+        let pending = PendingCommit {
             local,
             list: [].into_iter().collect(),
             ..pending()
@@ -142,17 +142,20 @@ fn leanstore_goes_by_gsns_alone() {
     assert_eq!(judge(false, 8), Verdict::Gsn(9));
     assert_eq!(judge(false, 9), Verdict::Committed);
     assert_eq!(judge(true, 0), Verdict::Committed, "remote flush avoidance");
-    let mut collected = Tracking::LeanStore.collected();
-    collected.cover(Csn(12), &At::default());
-    collected.cover_chunk(5, true, 0);
-    let deps = Tracking::LeanStore.take_deps(Csn(20), &mut collected);
+    let mut dependency_set = Tracking::LeanStore.new_dependency_set();
+    dependency_set.cover(Csn(12), &At::default());
+    dependency_set.cover_chunk(5, true, 0);
+    let deps = Tracking::LeanStore.take_deps(Csn(20), &mut dependency_set);
     assert_eq!(deps, Deps::floor(Csn::ZERO));
     // Who only reads waits by the same rule: for its own lane, or for all.
-    let awaits = Tracking::LeanStore.awaits(&collected);
-    assert_eq!(awaits, CommitWait::of(Csn(12)));
-    collected.cover_chunk(7, false, 0);
-    let awaits = Tracking::LeanStore.awaits(&collected);
-    assert_eq!((awaits.up_to_gsn(), awaits.by_name()), (7, &[][..]));
+    let commit_wait = Tracking::LeanStore.commit_wait(&dependency_set);
+    assert_eq!(commit_wait, CommitWait::of(Csn(12)));
+    dependency_set.cover_chunk(7, false, 0);
+    let commit_wait = Tracking::LeanStore.commit_wait(&dependency_set);
+    assert_eq!(
+        (commit_wait.up_to_gsn(), commit_wait.by_name()),
+        (7, &[][..])
+    );
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn names_come_back() {
 /// predecessor with it: found by `logstead-sim`'s crashes, seed 359.
 #[test]
 fn a_local_transaction_waits_for_its_predecessors_all_the_same() {
-    let pending = Pending {
+    let pending = PendingCommit {
         local: true,
         ..pending()
     };

@@ -13,7 +13,7 @@ use logstead_home::{
     SegmentInfo, SegmentRollover, SideSegments, SideWriter, Tag,
 };
 use logstead_types::LaneId;
-use logstead_wal::recovery::{self, Options, Recovered};
+use logstead_wal::recovery::{self, RecoveredLog, RecoveryOptions};
 
 const ALIGNMENT: usize = 4096;
 const SEGMENT_BYTES: u64 = 64 * 1024;
@@ -126,7 +126,11 @@ impl ModelHome {
     }
 
     /// Who survives a crash now, for every way it can treat what is being written: lost, torn, or landed.
-    pub(crate) fn crashes(&self, memo: &Mutex<Memo>, options: &Options) -> Vec<Arc<BTreeSet<u32>>> {
+    pub(crate) fn crashes(
+        &self,
+        memo: &Mutex<Memo>,
+        options: &RecoveryOptions,
+    ) -> Vec<Arc<BTreeSet<u32>>> {
         let (disk, waiting) = {
             let state = self.state();
             let waiting: Vec<_> = state
@@ -159,7 +163,12 @@ impl ModelHome {
             .collect()
     }
 
-    fn survivors(&self, disk: OnDisk, memo: &Mutex<Memo>, options: &Options) -> Arc<BTreeSet<u32>> {
+    fn survivors(
+        &self,
+        disk: OnDisk,
+        memo: &Mutex<Memo>,
+        options: &RecoveryOptions,
+    ) -> Arc<BTreeSet<u32>> {
         let key: Vec<(At, u64)> = disk.blocks.iter().map(|(at, b)| (*at, b.hash)).collect();
         let mut memo = memo.lock().expect("nobody panics");
         let found = memo.entry(key).or_insert_with(|| {
@@ -181,7 +190,7 @@ impl ModelHome {
     }
 
     /// Opens the log in it: who survived.
-    pub(crate) fn open(&self, options: &Options) -> (Recovered, BTreeSet<u32>) {
+    pub(crate) fn open(&self, options: &RecoveryOptions) -> (RecoveredLog, BTreeSet<u32>) {
         let home = LogHome::from(self.clone());
         let (env, _) = Env::simulated(1);
         let mut survivors = BTreeSet::new();
@@ -411,24 +420,30 @@ impl NamedValues for ModelHome {
 }
 
 impl SideSegments for ModelHome {
-    fn begin_side(&self, _: LaneId, _: u64) -> Box<dyn SideWriter> {
+    fn begin_side_segment(&self, _: LaneId, _: u64) -> Box<dyn SideWriter> {
         unreachable!("no transaction of the model is large")
     }
 
-    fn get_side(&self, _: LaneId, id: u64, _: u64, _: &mut [u8]) -> Result<usize, HomeError> {
+    fn get_side_segment(
+        &self,
+        _: LaneId,
+        id: u64,
+        _: u64,
+        _: &mut [u8],
+    ) -> Result<usize, HomeError> {
         Err(HomeError::Missing(format!("side segment {id}")))
     }
 
-    fn list_sides(&self, _: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_side_segments(&self, _: LaneId) -> Result<Vec<u64>, HomeError> {
         Ok(Vec::new())
     }
 
-    fn remove_side(&self, _: LaneId, _: u64) -> Result<(), HomeError> {
+    fn remove_side_segment(&self, _: LaneId, _: u64) -> Result<(), HomeError> {
         Ok(())
     }
 
-    fn give_up_side(&self, lane: LaneId, id: u64) {
-        let _next_recovery_removes_it = self.remove_side(lane, id);
+    fn give_up_side_segment(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side_segment(lane, id);
     }
 }
 

@@ -239,7 +239,7 @@ fn by_dice() {
     for scripts in [PAIR, CHAIN] {
         for inline in [false, true] {
             let mut setup = setup(scripts, ProtocolKind::Autonomous);
-            setup.options.acknowledging = AckTiming::ByDice;
+            setup.options.acknowledging = AckTiming::AtRandom;
             setup.options.flush_unit_bytes = 24;
             setup.inline = inline;
             explore(setup, &[QueueKind::LockFree], &[1]);

@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_commit::{
-    AckTiming, Acknowledged, CommitOptions, CommitPath, CommitWait, DependencySet, Progress,
-    ProtocolKind, PushBody, Tracking,
+    AckTiming, Acknowledged, CommitOptions, CommitPath, CommitWait, DependencySet,
+    DurabilityProgress, ProtocolKind, PushBody, Tracking,
 };
 use logstead_env::{Clock, Env, Instant};
 use logstead_types::{Csn, WorkerId};
-use logstead_wal::recovery::Options;
+use logstead_wal::recovery::RecoveryOptions;
 use logstead_wal::{LaneConfig, NoRoom, RoomRequest};
 
 use crate::explorer::Explorer;
@@ -52,13 +52,13 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    fn recovery(&self) -> Options {
-        Options {
+    fn recovery(&self) -> RecoveryOptions {
+        RecoveryOptions {
             lanes: self.options.lanes(self.scripts.len()) as u16,
             lane: LaneConfig {
                 buffer_size_bytes: self.options.lane_buffer_bytes,
                 blocks_in_flight_max: Some(self.options.blocks_in_flight_max),
-                allowance: None,
+                allocation_limit: None,
             },
             accept_data_loss: false,
             lease: logstead_wal::lease::LeaseOptions::default(),
@@ -253,7 +253,9 @@ impl World {
                     world.state().kicked[worker] = true;
                 }
             };
-            world.path.set_kick(WorkerId(worker as u16), Arc::new(kick));
+            world
+                .path
+                .set_wake_hook(WorkerId(worker as u16), Arc::new(kick));
         }
         world
     }
@@ -386,13 +388,13 @@ impl World {
         if !self.explorer.wait(worker + 1, free) {
             return;
         }
-        let mut collected = self.path.collected();
-        let depends_on = self.cover(worker, script, &mut collected);
+        let mut dependency_set = self.path.new_dependency_set();
+        let depends_on = self.cover(worker, script, &mut dependency_set);
         self.point();
         if script.writes.is_empty() {
-            let awaits = self.path.awaits(&collected);
+            let commit_wait = self.path.commit_wait(&dependency_set);
             self.tell(format_args!("worker {worker}: has read {depends_on:?}"));
-            return self.ask(worker, awaits, depends_on);
+            return self.ask(worker, commit_wait, depends_on);
         }
         let mut asked = RoomRequest::default();
         let place = loop {
@@ -448,8 +450,15 @@ impl World {
         // The server takes the lane's lock before it draws, and others can do less while somebody has drawn. What may
         // happen here is more than what may happen there.
         let pushed = self.call(|path| {
-            let entrance = path.enter(place, &mut collected);
-            path.push(id, entrance, (csn, reservation), &mut collected, body, 0)
+            let entrance = path.enter(place, &mut dependency_set);
+            path.push(
+                id,
+                entrance,
+                (csn, reservation),
+                &mut dependency_set,
+                body,
+                0,
+            )
         });
         self.tell(format_args!("worker {worker}: {number} is pushed"));
         self.state().txns[number as usize].pushed = Some((pushed.lane, pushed.end.0));
@@ -469,7 +478,7 @@ impl World {
         &self,
         worker: usize,
         script: &Script,
-        collected: &mut DependencySet,
+        dependency_set: &mut DependencySet,
     ) -> BTreeSet<u32> {
         let path = &self.path;
         let mut state = self.state();
@@ -478,10 +487,14 @@ impl World {
         for &at in script.reads.iter().chain(script.writes) {
             if let Some(writer) = state.records[at].writer {
                 depends_on.insert(writer);
-                collected.cover(state.txns[writer as usize].csn, &**path);
+                dependency_set.cover(state.txns[writer as usize].csn, &**path);
                 if path.tracking() == Tracking::Gsn {
                     let mark = state.marks[at / CHUNK];
-                    collected.cover_chunk(mark.gsn, mark.is_local(lane, path.hardened_gsn()), lane);
+                    dependency_set.cover_chunk(
+                        mark.gsn,
+                        mark.is_local(lane, path.hardened_gsn()),
+                        lane,
+                    );
                 }
             }
         }
@@ -508,9 +521,9 @@ impl World {
         }
     }
 
-    fn ask(&self, worker: usize, awaits: CommitWait, about: BTreeSet<u32>) {
+    fn ask(&self, worker: usize, commit_wait: CommitWait, about: BTreeSet<u32>) {
         let client = Client {
-            future: Box::pin(self.path.acknowledged(awaits)),
+            future: Box::pin(self.path.acknowledged(commit_wait)),
             woken: Arc::new(Woken(AtomicBool::new(true))),
             about,
         };

@@ -1,40 +1,40 @@
 //! What the next checkpoint is taken from: the newest that was published, and the means to publish another.
 //!
 //! Invariant: the directory is that of the newest checkpoint that is known to be published. Whoever brings chunks back,
-//! or evicts them, has the same one ([`Newest`]), from the moment of publication on.
+//! or evicts them, has the same one ([`NewestCheckpoint`]), from the moment of publication on.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_checkpoint::{
-    Chain, CheckpointError as PagesError, Directory, DirectoryUpdate, Ledger, Limits,
-    NewCheckpoint, ObjectId, ObjectWriter, Owner, PageKey, PinsError, Point, Publisher, Record,
-    RetainedRecord, Retention, StoredObjects,
+    CheckpointError as PagesError, CheckpointRecord, Directory, DirectoryUpdate, Limits,
+    NewCheckpoint, ObjectId, ObjectIdAllocator, ObjectWriter, PageChain, PageKey, PageOwner,
+    PinsError, Publisher, RecoveryPoint, RetainedRecord, Retention, StoredObjects,
 };
 use logstead_home::LogHome;
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
-use logstead_wal::ManifestKeeper;
+use logstead_wal::ManifestWriter;
 use parking_lot::Mutex;
 
 use super::take::Buffers;
 use super::{CheckpointError, CheckpointReport, NOT_RESTORED};
-use crate::past::Place;
-use crate::rows::Rows;
+use crate::as_of::RestorePointSource;
+use crate::rows::TableRows;
 
 /// See the module's documentation.
-pub(crate) struct Base {
+pub(crate) struct CheckpointBase {
     home: LogHome,
     database: DatabaseId,
-    keeper: Arc<ManifestKeeper>,
-    publisher: Publisher<Arc<ManifestKeeper>>,
+    manifest_writer: Arc<ManifestWriter>,
+    publisher: Publisher<Arc<ManifestWriter>>,
     directory: Directory,
-    newest: Arc<Newest>,
+    newest: Arc<NewestCheckpoint>,
     /// Of the last one, for the next.
     pub(super) buffers: Buffers,
     /// Tables, and indexes, that are gone and of whose pages some are still named, because a node of the directory
     /// could not be read.
-    hidden: BTreeSet<Owner>,
+    hidden: BTreeSet<PageOwner>,
     /// All that the directory has pages of was named by a checkpoint that this life has published, or was found and
     /// removed: an earlier life may have left some for the same reason.
     has_looked: bool,
@@ -46,7 +46,7 @@ pub(super) struct Others {
     /// In no order.
     pub(super) keys: Vec<PageKey>,
     /// Those of which some could not be found, to be looked for again.
-    hidden: BTreeSet<Owner>,
+    hidden: BTreeSet<PageOwner>,
     /// All were looked for.
     has_looked: bool,
     /// Why.
@@ -57,7 +57,7 @@ impl Others {
     /// Adds the pages of `other`. What is found is removed, the rest stays, until it can be found.
     fn add(
         &mut self,
-        other: Owner,
+        other: PageOwner,
         found: Result<(Vec<PageKey>, Option<PagesError>), PagesError>,
     ) -> Result<(), CheckpointError> {
         let why = match found {
@@ -77,8 +77,8 @@ impl Others {
 }
 
 /// The newest published checkpoint, for those who do not take any.
-pub(crate) struct Newest {
-    stored: Mutex<Stored>,
+pub(crate) struct NewestCheckpoint {
+    stored: Mutex<StoredCheckpoint>,
     /// A checkpoint of this life is published, and the log's tails that it has are gone: one that is still there is of
     /// a table that was dropped before.
     has_tails: AtomicBool,
@@ -86,7 +86,7 @@ pub(crate) struct Newest {
 
 /// A published checkpoint.
 #[derive(Clone)]
-pub(crate) struct Stored {
+pub(crate) struct StoredCheckpoint {
     /// How many this life has published before it. Not even the CSN tells two apart: the first checkpoint of a life may
     /// have that of the one that was loaded, if nobody has committed since.
     pub(crate) publication: u64,
@@ -96,16 +96,16 @@ pub(crate) struct Stored {
     pub(crate) directory: Directory,
 }
 
-impl Newest {
-    pub(crate) fn new(stored: Stored) -> Newest {
-        Newest {
+impl NewestCheckpoint {
+    pub(crate) fn new(stored: StoredCheckpoint) -> NewestCheckpoint {
+        NewestCheckpoint {
             stored: Mutex::new(stored),
             has_tails: AtomicBool::new(false),
         }
     }
 
     /// It, as of now. Its objects may be removed as soon as a newer one is published.
-    pub(crate) fn get(&self) -> Stored {
+    pub(crate) fn get(&self) -> StoredCheckpoint {
         self.stored.lock().clone()
     }
 
@@ -126,22 +126,22 @@ impl Newest {
 
     /// Where the chunks of these rows, and the leaves of their indexes, are read from: the newest as of now, or, if
     /// they are of the past, what they were made from. The one place that decides it.
-    pub(crate) fn of(&self, rows: &Rows) -> Stored {
+    pub(crate) fn of(&self, rows: &TableRows) -> StoredCheckpoint {
         rows.past().cloned().unwrap_or_else(|| self.get())
     }
 
     /// Is that, of these rows, not what is to be read any more? Then its objects may be gone. Those of the past stay.
-    pub(crate) fn is_after(&self, rows: &Rows, stored: &Stored) -> bool {
+    pub(crate) fn is_after(&self, rows: &TableRows, stored: &StoredCheckpoint) -> bool {
         rows.past().is_none() && self.is_newer(stored)
     }
 
-    fn is_newer(&self, stored: &Stored) -> bool {
+    fn is_newer(&self, stored: &StoredCheckpoint) -> bool {
         self.stored.lock().publication != stored.publication
     }
 
     /// Another checkpoint of the same home; the nodes of directories are cached together.
-    pub(crate) fn beside(&self, record: &Record) -> Stored {
-        Stored {
+    pub(crate) fn beside(&self, record: &CheckpointRecord) -> StoredCheckpoint {
+        StoredCheckpoint {
             publication: u64::MAX,
             csn: record.csn,
             directory: self.stored.lock().directory.at(record.root),
@@ -151,13 +151,13 @@ impl Newest {
 
 /// What is to be written anew though it has not changed, so that objects with little in them go.
 #[derive(Default)]
-pub(super) struct Moves {
+pub(super) struct CompactionPlan {
     objects: BTreeSet<ObjectId>,
     chunks: BTreeSet<(TableId, u64)>,
     tiles: Vec<PageKey>,
 }
 
-impl Moves {
+impl CompactionPlan {
     pub(super) fn contains(&self, table: TableId, chunk: u64) -> bool {
         !self.chunks.is_empty() && self.chunks.contains(&(table, chunk))
     }
@@ -178,26 +178,26 @@ impl Moves {
     }
 }
 
-impl Base {
+impl CheckpointBase {
     /// After recovery: of this server's epoch, with the directory that was loaded, if one was.
     pub(crate) fn open(
         home: LogHome,
         database: DatabaseId,
         epoch: Epoch,
-        keeper: ManifestKeeper,
+        manifest_writer: ManifestWriter,
         directory: Option<Directory>,
-    ) -> Result<Base, logstead_checkpoint::CheckpointError> {
-        let keeper = Arc::new(keeper);
-        let newest = keeper.manifest().checkpoint;
-        let ledger = Arc::new(Ledger::new(epoch));
+    ) -> Result<CheckpointBase, logstead_checkpoint::CheckpointError> {
+        let manifest_writer = Arc::new(manifest_writer);
+        let newest = manifest_writer.manifest().checkpoint;
+        let object_ids = Arc::new(ObjectIdAllocator::new(epoch));
         let mut publisher = Publisher::open(
             home.clone(),
-            Arc::clone(&keeper),
+            Arc::clone(&manifest_writer),
             database,
-            ledger,
+            object_ids,
             newest.as_ref(),
         )?;
-        match publisher.look_at_pins() {
+        match publisher.reload_pins() {
             Ok(()) => {}
             // Of a newer server, what else it has written is not known here.
             Err(error @ PagesError::Pins(PinsError::Newer(_))) => return Err(error),
@@ -211,16 +211,16 @@ impl Base {
         let csn = publisher
             .newest()
             .map_or(Csn::ZERO, |newest| newest.record.csn);
-        let stored = Stored {
+        let stored = StoredCheckpoint {
             publication: 0,
             csn,
             directory: directory.clone(),
         };
-        Ok(Base {
-            newest: Arc::new(Newest::new(stored)),
+        Ok(CheckpointBase {
+            newest: Arc::new(NewestCheckpoint::new(stored)),
             home,
             database,
-            keeper,
+            manifest_writer,
             publisher,
             directory,
             buffers: Buffers::default(),
@@ -230,7 +230,7 @@ impl Base {
     }
 
     /// The newest checkpoint, for others.
-    pub(crate) fn shared(&self) -> Arc<Newest> {
+    pub(crate) fn shared(&self) -> Arc<NewestCheckpoint> {
         Arc::clone(&self.newest)
     }
 
@@ -238,13 +238,13 @@ impl Base {
         self.home.clone()
     }
 
-    pub(super) fn ledger(&self) -> Arc<Ledger> {
-        Arc::clone(self.publisher.ledger())
+    pub(super) fn object_ids(&self) -> Arc<ObjectIdAllocator> {
+        Arc::clone(self.publisher.object_ids())
     }
 
     /// This life of the server.
     pub(crate) fn epoch(&self) -> Epoch {
-        self.publisher.ledger().epoch()
+        self.publisher.object_ids().epoch()
     }
 
     /// The newest checkpoint's CSN; zero if there is none: every row is newer.
@@ -257,16 +257,22 @@ impl Base {
     pub(super) fn is_current(&self, csn: Csn) -> bool {
         let newest = self.publisher.newest().map(|newest| &newest.record);
         let same = newest.is_some_and(|record| (record.csn, record.epoch) == (csn, self.epoch()));
-        same && self.publisher.has_told_of_pins()
+        same && self.publisher.has_recorded_pins()
     }
 
     /// Where a chunk lies that is to be changed; perhaps below what can be read.
-    pub(super) fn chain_to_change(&self, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
+    pub(super) fn chain_to_change(
+        &self,
+        key: &PageKey,
+    ) -> Result<Option<PageChain>, CheckpointError> {
         Ok(self.directory.get_to_change(key)?)
     }
 
     /// Where something lies that is to be moved. Nothing, if that cannot be told now.
-    pub(super) fn chain_to_move(&self, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
+    pub(super) fn chain_to_move(
+        &self,
+        key: &PageKey,
+    ) -> Result<Option<PageChain>, CheckpointError> {
         match self.directory.get(key) {
             Err(error) if error.is_unreadable() => Ok(None),
             found => Ok(found?.filter(|chain| !chain.is_below())),
@@ -274,17 +280,17 @@ impl Base {
     }
 
     /// What the next checkpoint had better write anew. Nothing while what lies in an object cannot be told.
-    pub(super) fn moves(&self) -> Result<Moves, CheckpointError> {
+    pub(super) fn moves(&self) -> Result<CompactionPlan, CheckpointError> {
         let found = self
             .publisher
             .to_rewrite(&self.directory, &Limits::default());
         let found = match found {
-            Err(error) if error.is_unreadable() => return Ok(Moves::default()),
+            Err(error) if error.is_unreadable() => return Ok(CompactionPlan::default()),
             found => found?,
         };
-        let mut moves = Moves {
+        let mut moves = CompactionPlan {
             objects: found.objects,
-            ..Moves::default()
+            ..CompactionPlan::default()
         };
         for key in found.keys {
             match key {
@@ -321,7 +327,7 @@ impl Base {
         let gone_indexes = indexes
             .filter(|info| !index_stays(info.table, info.index))
             .map(|info| (info.table, Some(info.index)));
-        let mut gone: BTreeSet<Owner> = gone_tables
+        let mut gone: BTreeSet<PageOwner> = gone_tables
             .chain(gone_indexes)
             .chain(self.hidden.iter().copied())
             .collect();
@@ -360,15 +366,20 @@ impl Base {
         &self,
         key: PageKey,
         high: Option<&[u8]>,
-        chain: Chain,
-        changes: &mut Vec<(PageKey, Option<Chain>)>,
+        chain: PageChain,
+        changes: &mut Vec<(PageKey, Option<PageChain>)>,
     ) -> Result<(), PagesError> {
         self.directory.replace_tile(key, high, chain, changes)
     }
 
     /// What the start has loaded of an index, if its keys are made like that: nothing once this life has published a
     /// checkpoint of its own.
-    pub(crate) fn stored_index(&self, table: TableId, index: IndexId, keys: u64) -> Option<Stored> {
+    pub(crate) fn stored_index(
+        &self,
+        table: TableId,
+        index: IndexId,
+        keys: u64,
+    ) -> Option<StoredCheckpoint> {
         let record = &self.publisher.newest()?.record;
         let info = record.index(table, index)?;
         let is_usable = info.keys == keys && keys != NOT_RESTORED && record.epoch != self.epoch();
@@ -378,8 +389,8 @@ impl Base {
     /// Makes the directory of the next checkpoint; it counts once that is published.
     pub(super) fn make(
         &self,
-        changes: &[(PageKey, Option<Chain>)],
-        moves: &Moves,
+        changes: &[(PageKey, Option<PageChain>)],
+        moves: &CompactionPlan,
         csn: Csn,
         writer: &mut ObjectWriter<'_>,
     ) -> Result<DirectoryUpdate, CheckpointError> {
@@ -409,7 +420,7 @@ impl Base {
         report.taken_at_micros = published.record.taken_at_micros;
         self.directory = made.directory;
         let mut newest = self.newest.stored.lock();
-        *newest = Stored {
+        *newest = StoredCheckpoint {
             publication: newest.publication + 1,
             csn: published.record.csn,
             directory: self.directory.clone(),
@@ -423,13 +434,13 @@ impl Base {
     }
 
     /// Reads the pins of restore points and branches.
-    pub(super) fn look_at_pins(&mut self) -> Result<(), logstead_checkpoint::CheckpointError> {
-        self.publisher.look_at_pins()
+    pub(super) fn reload_pins(&mut self) -> Result<(), logstead_checkpoint::CheckpointError> {
+        self.publisher.reload_pins()
     }
 
     /// Where pasts are read from.
-    pub(crate) fn place(&self) -> Place {
-        Place {
+    pub(crate) fn place(&self) -> RestorePointSource {
+        RestorePointSource {
             home: self.home(),
             database: self.database,
             newest: self.shared(),
@@ -438,7 +449,7 @@ impl Base {
     }
 
     /// What can be gone back to, by CSN, with objects and bytes.
-    pub(super) fn points(&self) -> Vec<(Point, Option<(u64, u64)>)> {
+    pub(super) fn points(&self) -> Vec<(RecoveryPoint, Option<(u64, u64)>)> {
         self.publisher.points()
     }
 
@@ -449,7 +460,7 @@ impl Base {
             Ok(collected) => report.objects_removed = collected.removed,
             Err(error) => report.collection_failed = Some(error.to_string()),
         }
-        match self.keeper.truncate() {
+        match self.manifest_writer.truncate() {
             Ok(removed) => {
                 report.segments_removed = removed.segments;
                 report.sides_removed = removed.sides;
@@ -466,12 +477,12 @@ mod tests {
     #[test]
     fn publications_of_one_csn_are_told_apart() {
         let home = LogHome::from(logstead_home::MemoryHome::new(1 << 20));
-        let mut stored = Stored {
+        let mut stored = StoredCheckpoint {
             publication: 0,
             csn: Csn(7),
             directory: Directory::open(home.objects, None),
         };
-        let newest = Newest::new(stored.clone());
+        let newest = NewestCheckpoint::new(stored.clone());
         assert!(!newest.is_newer(&stored));
         stored.publication = 1;
         *newest.stored.lock() = stored.clone();

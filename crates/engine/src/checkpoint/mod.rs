@@ -39,19 +39,19 @@
 
 mod base;
 mod compaction;
-mod follows;
+mod in_progress;
 #[cfg(test)]
 mod model;
-mod older;
+mod older_rows;
 mod pages;
-mod points;
+mod replica_base;
 mod report;
 mod restore;
+mod restore_points;
 mod tail;
 mod take;
 mod thread;
 mod tiles;
-mod under_way;
 pub(crate) mod walk;
 
 use std::pin::pin;
@@ -60,7 +60,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use logstead_checkpoint::{Pace, PageReader, Point, Reads, Retention};
+use logstead_checkpoint::{PageReader, RateLimiter, ReadStats, RecoveryPoint, Retention};
 use logstead_commit::{CommitWait, LogFailed};
 use logstead_types::Csn;
 use parking_lot::{Mutex, MutexGuard};
@@ -69,16 +69,16 @@ use crate::engine::{Engine, EngineInner};
 
 use compaction::{Compacted, Compaction, CompactionPause};
 
-pub(crate) use base::{Base, Newest, Stored};
-pub(crate) use follows::Follows;
-pub(crate) use pages::Pages;
-pub use points::{RestorePoint, RestorePointError};
-pub use report::{CheckpointError, CheckpointReport, CheckpointStats, CheckpointTook};
+pub(crate) use base::{CheckpointBase, NewestCheckpoint, StoredCheckpoint};
+pub(crate) use in_progress::CheckpointLock;
+pub(crate) use pages::PageLoader;
+pub(crate) use replica_base::ReplicaBase;
+pub use report::{CheckpointError, CheckpointReport, CheckpointStats, CheckpointTimings};
 pub use restore::RestoredIndex;
+pub use restore_points::{RestorePoint, RestorePointError};
 pub use take::Checkpoint;
 pub use thread::{CheckpointListener, Checkpointer};
 pub(crate) use tiles::NOT_RESTORED;
-pub(crate) use under_way::UnderWay;
 
 /// How often lanes are flushed again while a checkpoint waits for them: what a lane holds back must not hold it back
 /// for long.
@@ -90,7 +90,7 @@ const SLICE_CHUNKS: usize = 64;
 /// What the engine keeps for checkpoints.
 pub(crate) struct Checkpoints {
     /// What the next one is taken from; nothing while one is being taken.
-    base: Mutex<Option<Base>>,
+    base: Mutex<Option<CheckpointBase>>,
     /// Indexes are being taken from the loaded checkpoint: until the start is through none is taken, for it would not
     /// have those that nobody has asked for yet, and their tiles would go. Read and written under the lock of `base`.
     starting: AtomicBool,
@@ -98,34 +98,38 @@ pub(crate) struct Checkpoints {
     turn: Mutex<()>,
     /// How many wait for it.
     waiting: AtomicUsize,
-    pub(crate) under_way: UnderWay,
+    pub(crate) under_way: CheckpointLock,
     /// The thread that takes them, if there is one.
-    asked: Mutex<Option<Arc<thread::Shared>>>,
+    asked: Mutex<Option<Arc<thread::CheckpointerShared>>>,
     stats: Mutex<CheckpointStats>,
     compaction_pause: Mutex<CompactionPause>,
     bandwidth_bytes: AtomicU64,
     retention: Retention,
     /// What can be gone back to: as it is told, and where it is, by CSN.
-    points: Mutex<(Vec<RestorePoint>, Vec<Point>)>,
+    points: Mutex<(Vec<RestorePoint>, Vec<RecoveryPoint>)>,
     /// The one under way is to be given up.
     stopping: AtomicBool,
     /// What the start has read of pages, to restore indexes.
-    start_reads: Mutex<Reads>,
+    start_reads: Mutex<ReadStats>,
 }
 
 impl Checkpoints {
-    pub(crate) fn new(base: Base, bandwidth_bytes: u64, retention: Retention) -> Checkpoints {
+    pub(crate) fn new(
+        base: CheckpointBase,
+        bandwidth_bytes: u64,
+        retention: Retention,
+    ) -> Checkpoints {
         let stats = CheckpointStats {
             loaded: Some(base.csn()).filter(|csn| *csn > Csn::ZERO),
             ..CheckpointStats::default()
         };
         Checkpoints {
-            points: Mutex::new(points::listed(&base)),
+            points: Mutex::new(restore_points::listed(&base)),
             base: Mutex::new(Some(base)),
             starting: AtomicBool::new(false),
             turn: Mutex::default(),
             waiting: AtomicUsize::new(0),
-            under_way: UnderWay::default(),
+            under_way: CheckpointLock::default(),
             asked: Mutex::default(),
             stats: Mutex::new(stats),
             compaction_pause: Mutex::default(),
@@ -154,10 +158,10 @@ impl Checkpoints {
     }
 
     /// How fast a checkpoint may write.
-    fn pace(&self, inner: &EngineInner) -> Option<Pace<'static>> {
+    fn rate_limiter(&self, inner: &EngineInner) -> Option<RateLimiter<'static>> {
         let bytes = self.bandwidth_bytes.load(Ordering::Relaxed);
         let clock = Arc::clone(&inner.env.clock);
-        (bytes > 0).then(|| Pace::new(clock, bytes, logstead_env::sleep))
+        (bytes > 0).then(|| RateLimiter::new(clock, bytes, logstead_env::sleep))
     }
 }
 
@@ -179,10 +183,10 @@ impl Engine {
         let checkpoints = &self.inner().checkpoints;
         let _turn = checkpoints.turn();
         let _running = checkpoints.under_way.begin();
-        let room = &self.inner().room;
-        room.checkpoint_begins();
+        let memory_queue = &self.inner().memory_queue;
+        memory_queue.checkpoint_begins();
         let taken = self.take_checkpoint(rest);
-        room.checkpoint_ends(taken.is_ok());
+        memory_queue.checkpoint_ends(taken.is_ok());
         checkpoints.stats.lock().note(&taken);
         taken
     }
@@ -236,7 +240,7 @@ impl Engine {
         while checkpoint.walk(SLICE_CHUNKS)? {
             let is_awaited = checkpoints.waiting.load(Ordering::Relaxed) > 0
                 || checkpoints.under_way.is_awaited()
-                || self.inner().room.somebody_waits();
+                || self.inner().memory_queue.has_waiters();
             if !is_awaited {
                 rest(clock.monotonic().since(begun));
             }

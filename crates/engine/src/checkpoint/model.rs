@@ -14,16 +14,16 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::RandomScheduler;
 use shuttle::{Config, Runner, thread};
 
-use super::walk::{Seen, row_at};
+use super::walk::{ChunkView, row_at};
 use crate::memory::{Account, Memory};
 use crate::row_lock::RowLock;
 use crate::snapshot_pins::SnapshotPins;
-use crate::snapshots::{Bounds, Published, Snapshots};
-use crate::state::TxnState;
+use crate::snapshots::{PublishedSnapshots, Snapshots, VisibilityBounds};
 use crate::tree::interleave::{point, set_hook};
 use crate::txn_id::TxnId;
+use crate::txn_state::TxnState;
 use crate::version::{
-    CHUNK_SLOTS, Chunk, Guard, Kind, NoSlots, SlotSet, Stamp, UnsharedSlots, Writer,
+    CHUNK_SLOTS, Chunk, Guard, SlotSet, SlotsAbsent, Stamp, UnsharedSlots, VersionKind, Writer,
 };
 
 /// The rows of a chunk, as a page has them.
@@ -32,7 +32,7 @@ type Page = BTreeMap<u16, (Csn, Vec<u8>)>;
 /// A row, or none.
 type Value = Option<Vec<u8>>;
 
-const ROW: Kind = Kind::Row {
+const ROW: VersionKind = VersionKind::Row {
     keys_changed: false,
 };
 /// The slots that are written: the first to be frozen, one in the middle, and the last.
@@ -51,7 +51,7 @@ struct World {
     chunk: Chunk,
     horizon: Horizon,
     /// Of two readers and the checkpoints.
-    published: [CachePadded<Published>; 3],
+    published: [CachePadded<PublishedSnapshots>; 3],
     /// The newest checkpoint.
     newest: Mutex<(Csn, Page)>,
     /// What was committed, by slot.
@@ -70,7 +70,11 @@ impl World {
             memory,
             chunk: Chunk::new(memory),
             horizon: Horizon::new(3, Csn(10)),
-            published: [Published::new(), Published::new(), Published::new()],
+            published: [
+                PublishedSnapshots::new(),
+                PublishedSnapshots::new(),
+                PublishedSnapshots::new(),
+            ],
             newest: Mutex::new((Csn(0), Page::new())),
             history: Mutex::default(),
             seen: Mutex::default(),
@@ -88,7 +92,7 @@ impl World {
         slot: usize,
         delete: bool,
         commits: bool,
-    ) -> Result<(), NoSlots> {
+    ) -> Result<(), SlotsAbsent> {
         let guard = Guard::pin();
         let head = self.chunk.head(slot, &guard)?;
         let busy = head.is_some_and(
@@ -98,7 +102,7 @@ impl World {
         let writer = Writer::new(TxnState::new(TxnId(id)));
         let row = id.to_be_bytes();
         let (kind, row) = if delete {
-            (Kind::Tombstone, &[][..])
+            (VersionKind::Tombstone, &[][..])
         } else {
             (ROW, &row[..])
         };
@@ -145,7 +149,7 @@ impl World {
                 let guard = Guard::pin();
                 match row_at(&self.chunk, slot, snapshot, &guard) {
                     Ok(found) => break found.map(|(_, row)| row.to_vec()),
-                    Err(NoSlots) => thread::yield_now(),
+                    Err(SlotsAbsent) => thread::yield_now(),
                 }
             };
             self.seen.lock().push((snapshot, slot, found));
@@ -153,9 +157,9 @@ impl World {
         snapshots.release(snapshot, &self.published[reader]);
     }
 
-    fn bounds(&self) -> Bounds {
+    fn bounds(&self) -> VisibilityBounds {
         self.horizon.advance(|| Csn(u64::MAX));
-        Bounds::read(&self.horizon, &self.published, &SnapshotPins::default())
+        VisibilityBounds::read(&self.horizon, &self.published, &SnapshotPins::default())
     }
 
     /// What the garbage collector does.
@@ -171,7 +175,7 @@ impl World {
                 Stamp::Writer(_) => None,
             };
             let mut prune = self.chunk.prune_lock();
-            if head.kind() == Kind::Tombstone
+            if head.kind() == VersionKind::Tombstone
                 && csn(head).is_some_and(|csn| bounds.gone(csn).is_ok())
             {
                 prune.take_all(slot, head, &guard);
@@ -203,7 +207,7 @@ impl World {
         if self.chunk.begin_writing(false).is_some() {
             let guard = Guard::pin();
             let seen =
-                Seen::look(&self.chunk, snapshot, &guard).expect("what was changed is there");
+                ChunkView::look(&self.chunk, snapshot, &guard).expect("what was changed is there");
             let gone: Vec<u16> = seen.gone(&self.chunk.saved()).collect();
             let since = if whole { Csn(0) } else { since };
             page.retain(|slot, _| match whole {
@@ -216,7 +220,7 @@ impl World {
             point();
             // Rows may come back between one look and the next.
             let seen =
-                Seen::look(&self.chunk, snapshot, &guard).expect("what was changed is there");
+                ChunkView::look(&self.chunk, snapshot, &guard).expect("what was changed is there");
             page.extend(
                 seen.rows_since(since)
                     .map(|(slot, csn, row)| (slot, (csn, row.to_vec()))),

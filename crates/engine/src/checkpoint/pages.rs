@@ -1,5 +1,5 @@
-//! Reading single pages of the newest checkpoint, or of the one that a past is read from ([`Newest::of`]), while the
-//! server runs: how what is absent comes back.
+//! Reading single pages of the newest checkpoint, or of the one that a past is read from ([`NewestCheckpoint::of`]),
+//! while the server runs: how what is absent comes back.
 //!
 //! A page that is looked for in the newest directory may be gone a moment later, because a newer checkpoint was
 //! published meanwhile and its objects were collected. So what cannot be read is looked for again, as long as there is
@@ -7,25 +7,25 @@
 
 use std::sync::Arc;
 
-use logstead_checkpoint::{Division, Leaf, PageKey, PageReader};
+use logstead_checkpoint::{Leaf, PageKey, PageReader, TileBoundaries};
 use logstead_home::LogHome;
 use logstead_types::TableId;
 
-use super::Newest;
-use crate::absent::FaultError;
+use super::NewestCheckpoint;
 use crate::index::Index;
-use crate::rows::Rows;
+use crate::page_fault::FaultError;
+use crate::rows::TableRows;
 use crate::tree::{LoadError, StoredLeaf};
 
 /// The pages of the newest checkpoint.
-pub(crate) struct Pages {
+pub(crate) struct PageLoader {
     home: LogHome,
-    newest: Arc<Newest>,
+    newest: Arc<NewestCheckpoint>,
 }
 
-impl Pages {
-    pub(crate) fn new(home: LogHome, newest: Arc<Newest>) -> Pages {
-        Pages { home, newest }
+impl PageLoader {
+    pub(crate) fn new(home: LogHome, newest: Arc<NewestCheckpoint>) -> PageLoader {
+        PageLoader { home, newest }
     }
 
     /// A reader of pages: one for each thread.
@@ -110,7 +110,7 @@ impl Pages {
         index: &Index,
         low: &[u8],
         high: Option<&[u8]>,
-    ) -> Result<Division, FaultError> {
+    ) -> Result<TileBoundaries, FaultError> {
         loop {
             let stored = self.newest.of(&index.rows);
             match stored.directory.divide(table, index.id(), low, high) {
@@ -124,7 +124,7 @@ impl Pages {
     fn read_leaf(
         &self,
         key: &PageKey,
-        rows: &Rows,
+        rows: &TableRows,
         reader: &mut PageReader,
     ) -> Result<StoredLeaf, FaultError> {
         let mut leaf = Leaf::default();

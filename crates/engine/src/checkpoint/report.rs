@@ -5,7 +5,7 @@ use std::time::Duration;
 use logstead_commit::LogFailed;
 use logstead_types::{Csn, Epoch};
 
-use crate::absent::FaultError;
+use crate::page_fault::FaultError;
 
 /// Why a checkpoint was not taken. The one before stays in force, and nothing that it needs is gone.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -65,7 +65,7 @@ impl From<logstead_checkpoint::CheckpointError> for CheckpointError {
 
 /// How long a checkpoint took, part by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CheckpointTook {
+pub struct CheckpointTimings {
     /// Until everything below its CSN was durable.
     pub waiting: Duration,
     /// Looking at chunks and writing pages; holding back for the budget and resting included.
@@ -124,7 +124,7 @@ pub struct CheckpointReport {
     /// Removing what nothing needs failed: it is tried again after the next one.
     pub collection_failed: Option<String>,
     /// How long it took.
-    pub took: CheckpointTook,
+    pub took: CheckpointTimings,
 }
 
 /// What checkpoints have done since the start.

@@ -10,12 +10,14 @@
 //!   ([`super::tiles`]): the index has its entry, as stored or, once it is brought in, in memory.
 //! - If the tail has touched r, and its chunk is in memory, its entry is put in here, for the version it has now; there is no other one. The list of
 //!   touched rows is made where records are applied, so nothing is applied that is not in it.
-//! - If the tail has touched r, and its chunk is absent, the chunk has r's records ([`crate::pending`]). If none of them may change the columns
-//!   that keys are made of, r has the key now that it had when it was inserted: by the tail, and then its entry is put in here, made of
-//!   that record; or before, and then it is in the tiles. If some may, let R be the last of those: no record behind it changes such a column, so r's key is made of what R leaves
-//!   in them. An update names all columns of an index of which it changes one (`Txn::update`), so R says what it leaves in each, and its entry, which is r's, is put in here, made of R alone. What
-//!   the records before R come to are surplus entries at most. Records of older servers, and of transactions that had written before the index was attached, may name some of the
-//!   columns only: then the chunk is brought in, several at a time.
+//! - If the tail has touched r, and its chunk is absent, the chunk has r's records ([`crate::chunk_tail`]). If none of
+//!   them may change the columns that keys are made of, r has the key now that it had when it was inserted: by the
+//!   tail, and then its entry is put in here, made of that record; or before, and then it is in the tiles. If some may,
+//!   let R be the last of those: no record behind it changes such a column, so r's key is made of what R leaves in
+//!   them. An update names all columns of an index of which it changes one (`Txn::update`), so R says what it leaves in
+//!   each, and its entry, which is r's, is put in here, made of R alone. What the records before R come to are surplus
+//!   entries at most. Records of older servers, and of transactions that had written before the index was attached, may
+//!   name some of the columns only: then the chunk is brought in, several at a time.
 //! - An index that the checkpoint does not list, or lists with keys that were made in another way, is built from rows by whoever asks. So is
 //!   one whose stored leaves cannot be read.
 //!
@@ -32,19 +34,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use logstead_checkpoint::{CheckpointError as PagesError, PageReader};
 use logstead_env::spawn_scoped;
 use logstead_types::{IndexId, Rid};
-use logstead_wal::Record;
+use logstead_wal::RowRecord;
 use parking_lot::Mutex;
 
-use super::Stored;
-use super::pages::Pages;
-use crate::absent::FaultError;
+use super::StoredCheckpoint;
+use super::pages::PageLoader;
+use crate::chunk_tail::{ChunkTail, Noted};
 use crate::delta;
 use crate::engine::Engine;
 use crate::index::{Index, KeyExtractor};
-use crate::pending::{Noted, Tail};
+use crate::page_fault::FaultError;
 use crate::row::{RowBuilder, RowRef};
 use crate::table::Table;
-use crate::version::{Guard, Kind};
+use crate::version::{Guard, VersionKind};
 
 /// A leaf that gets more bytes of entries than two such pieces is brought in at the start: what it gets when it is loaded makes a few leaves of it at most.
 const PIECE_BYTES: usize = 2048;
@@ -65,30 +67,30 @@ pub enum RestoredIndex {
 }
 
 /// Why it cannot be restored.
-enum Failed {
+enum RestoreFailure {
     Damaged(String),
     Fault(FaultError),
 }
 
-impl From<FaultError> for Failed {
-    fn from(error: FaultError) -> Failed {
+impl From<FaultError> for RestoreFailure {
+    fn from(error: FaultError) -> RestoreFailure {
         match error {
-            FaultError::Damaged(what) => Failed::Damaged(what),
-            other => Failed::Fault(other),
+            FaultError::Damaged(what) => RestoreFailure::Damaged(what),
+            other => RestoreFailure::Fault(other),
         }
     }
 }
 
-impl From<PagesError> for Failed {
-    fn from(error: PagesError) -> Failed {
-        Failed::from(FaultError::from(error))
+impl From<PagesError> for RestoreFailure {
+    fn from(error: PagesError) -> RestoreFailure {
+        RestoreFailure::from(FaultError::from(error))
     }
 }
 
 impl Engine {
     /// Keeps an index with the table as the checkpoint has it that was loaded at the start, with the log behind it. As [`Engine::create_index`] and
     /// [`Txn::build_index`](crate::Txn::build_index) together, without looking at rows that have not changed since. To be called
-    /// at the start, before anybody writes, and before [`Engine::end_start`].
+    /// at the start, before anybody writes, and before [`Engine::finish_startup`].
     pub fn restore_index(
         &self,
         table: &Arc<Table>,
@@ -105,8 +107,8 @@ impl Engine {
             let base = inner.checkpoints.base.lock();
             let starting = &inner.checkpoints.starting;
             starting.fetch_or(table.rows.tails.is_starting(), Ordering::SeqCst);
-            match &inner.follows {
-                Some(follows) => follows.stored_index(table.id(), id, extractor.keys()),
+            match &inner.replica_base {
+                Some(replica_base) => replica_base.stored_index(table.id(), id, extractor.keys()),
                 None => base
                     .as_ref()
                     .and_then(|base| base.stored_index(table.id(), id, extractor.keys())),
@@ -127,19 +129,19 @@ impl Engine {
                 index.set_attached(inner.certifier.index_attached());
                 Ok(RestoredIndex::Restored(index))
             }
-            Err(Failed::Damaged(what)) => Ok(RestoredIndex::Damaged(what)),
-            Err(Failed::Fault(error)) => Err(error),
+            Err(RestoreFailure::Damaged(what)) => Ok(RestoredIndex::Damaged(what)),
+            Err(RestoreFailure::Fault(error)) => Err(error),
         }
     }
 
     /// The start is through: what it has noted of the log is forgotten, and checkpoints are taken. Between the first
     /// [`Engine::restore_index`] and this, [`Engine::begin_checkpoint`] gives [`CheckpointError::Busy`](crate::CheckpointError::Busy).
-    pub fn end_start(&self) {
+    pub fn finish_startup(&self) {
         let _base = self.inner().checkpoints.base.lock();
         let starting = &self.inner().checkpoints.starting;
         starting.store(false, Ordering::SeqCst);
         for table in self.inner().tables.read().values() {
-            table.rows.tails.end_start();
+            table.rows.tails.finish_startup();
         }
     }
 
@@ -150,7 +152,7 @@ impl Engine {
         columns: Option<&[usize]>,
     ) -> Result<(), FaultError> {
         let noted = table.rows.tails.noted().unwrap_or_default();
-        let is_unknown = |tail: &Arc<Tail>| {
+        let is_unknown = |tail: &Arc<ChunkTail>| {
             let mut keys = tail
                 .records()
                 .map(|(_, record)| key_after(&record, columns));
@@ -200,9 +202,9 @@ impl Engine {
         &self,
         table: &Arc<Table>,
         index: Index,
-        stored: &Stored,
+        stored: &StoredCheckpoint,
         noted: &Noted,
-    ) -> Result<Index, Failed> {
+    ) -> Result<Index, RestoreFailure> {
         let mut entries: Vec<Vec<u8>> = Vec::new();
         let mut add = |rid: Rid, row: &[u8]| {
             let mut entry = Vec::new();
@@ -215,9 +217,13 @@ impl Engine {
             let guard = Guard::pin();
             let Ok(head) = table.rows.head(*rid, &guard) else {
                 // A chunk that the tail has changed is in no checkpoint as it is: it cannot be evicted.
-                return Err(Failed::Damaged("its rows are not in memory".to_owned()));
+                return Err(RestoreFailure::Damaged(
+                    "its rows are not in memory".to_owned(),
+                ));
             };
-            if let Some(version) = head.filter(|head| matches!(head.kind(), Kind::Row { .. })) {
+            if let Some(version) =
+                head.filter(|head| matches!(head.kind(), VersionKind::Row { .. }))
+            {
                 add(*rid, version.row());
             }
         }
@@ -227,16 +233,17 @@ impl Engine {
         let nothing = builder.finish().to_vec();
         for (_, record) in noted.tails.values().flat_map(|tail| tail.records()) {
             match record {
-                Record::Insert { row, rid, .. } => add(rid, row),
-                Record::Update { delta, rid, .. }
-                    if key_after(&record, columns) == KeyAfter::Told =>
+                RowRecord::Insert { row, rid, .. } => add(rid, row),
+                RowRecord::Update { delta, rid, .. }
+                    if key_after(&record, columns) == KeyAfter::Known =>
                 {
                     // What it does not name, no key is made of.
-                    let row = delta::apply(RowRef::new(&nothing), delta, &mut builder)
-                        .map_err(|why| Failed::Damaged(format!("a record of row {rid}: {why}")))?;
+                    let row = delta::apply(RowRef::new(&nothing), delta, &mut builder).map_err(
+                        |why| RestoreFailure::Damaged(format!("a record of row {rid}: {why}")),
+                    )?;
                     add(rid, row);
                 }
-                Record::Update { .. } | Record::Delete { .. } => {}
+                RowRecord::Update { .. } | RowRecord::Delete { .. } => {}
             }
         }
         entries.sort_unstable();
@@ -255,9 +262,9 @@ impl Engine {
         &self,
         table: &Table,
         index: &Index,
-        stored: &Stored,
+        stored: &StoredCheckpoint,
         entries: &[Vec<u8>],
-    ) -> Result<(), Failed> {
+    ) -> Result<(), RestoreFailure> {
         let pages = &self.inner().pages;
         let mut reader = pages.reader();
         // The directory's nodes on the way to them, of which the first look at one has to read some.
@@ -307,17 +314,17 @@ enum KeyAfter {
     /// It is what it was before, or there is no row.
     Same,
     /// It is made of what the record says.
-    Told,
+    Known,
     /// It may be another one than before, and is made of more than the record says.
     Unknown,
 }
 
 /// What a record says of keys that are made of `columns`; not known of which: of any.
-fn key_after(record: &Record<'_>, columns: Option<&[usize]>) -> KeyAfter {
+fn key_after(record: &RowRecord<'_>, columns: Option<&[usize]>) -> KeyAfter {
     let delta = match record {
-        Record::Insert { .. } => return KeyAfter::Told,
-        Record::Delete { .. } => return KeyAfter::Same,
-        Record::Update { delta, .. } => delta,
+        RowRecord::Insert { .. } => return KeyAfter::Known,
+        RowRecord::Delete { .. } => return KeyAfter::Same,
+        RowRecord::Update { delta, .. } => delta,
     };
     // What cannot be read was refused when it was kept.
     let (Ok(count), Ok(named)) = (delta::column_count(delta), delta::columns(delta)) else {
@@ -328,14 +335,14 @@ fn key_after(record: &Record<'_>, columns: Option<&[usize]>) -> KeyAfter {
     let is_told = |column: usize| column >= count || named.binary_search(&column).is_ok();
     let Some(columns) = columns else {
         return match (0..count).all(is_told) {
-            true => KeyAfter::Told,
+            true => KeyAfter::Known,
             false => KeyAfter::Unknown,
         };
     };
     let told = columns.iter().filter(|column| is_told(**column)).count();
     match told {
         0 => KeyAfter::Same,
-        all if all == columns.len() => KeyAfter::Told,
+        all if all == columns.len() => KeyAfter::Known,
         _ => KeyAfter::Unknown,
     }
 }
@@ -344,7 +351,7 @@ fn insert(
     table: &Table,
     index: &Index,
     entry: &[u8],
-    pages: &Pages,
+    pages: &PageLoader,
     reader: &mut PageReader,
 ) -> Result<(), FaultError> {
     while let Err(low) = index.insert_stored(entry) {

@@ -13,13 +13,13 @@
 //!
 //! Does not: write a chunk whole, unless it has no pages. One for which it is time is brought in before, where there is room.
 
-use logstead_checkpoint::{Chain, Extent, PageKey};
-use logstead_wal::Record;
+use logstead_checkpoint::{ImageKind, PageChain, PageKey};
+use logstead_wal::RowRecord;
 
 use super::CheckpointError;
 use super::take::{Change, Checkpoint};
-use crate::load::{Filled, read_chunk, unfit, unreadable};
-use crate::pending::Tail;
+use crate::chunk_tail::ChunkTail;
+use crate::load::{LoadedChunk, read_chunk, unfit, unreadable};
 use crate::table::Table;
 use crate::version::{CHUNK_SLOTS, SlotSet};
 
@@ -43,14 +43,14 @@ impl Checkpoint {
         table: &Table,
         number: u64,
         key: PageKey,
-        tail: &Tail,
+        tail: &ChunkTail,
         is_moved: bool,
     ) -> Result<bool, CheckpointError> {
         let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
         let chain = base.chain_to_change(&key)?;
         let extent = match chain {
-            Some(_) => Extent::Delta,
-            None => Extent::Whole,
+            Some(_) => ImageKind::Delta,
+            None => ImageKind::Whole,
         };
         self.pages.begin(key.clone(), extent, self.csn);
         let (mut present, mut doubtful) = (SlotSet::NONE, SlotSet::NONE);
@@ -66,7 +66,7 @@ impl Checkpoint {
                     None => some = first_half(&some),
                 }
             };
-            let Filled {
+            let LoadedChunk {
                 mut slots,
                 saved,
                 known,
@@ -107,10 +107,10 @@ impl Checkpoint {
         if !lost.is_empty() {
             // One for each row, but not in the order of their slots where there was nothing to fold.
             for slot in lost.iter() {
-                let of_slot = |(_, record): &(_, Record<'_>)| {
+                let of_slot = |(_, record): &(_, RowRecord<'_>)| {
                     record.rid().0 % CHUNK_SLOTS as u64 == slot as u64
                 };
-                if let Some((csn, Record::Update { delta, .. })) = tail.records().find(of_slot) {
+                if let Some((csn, RowRecord::Update { delta, .. })) = tail.records().find(of_slot) {
                     let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
                     self.pages.change(slot as u16, csn, delta, writer)?;
                 }
@@ -150,9 +150,9 @@ impl Checkpoint {
     fn read_older(
         &mut self,
         key: &PageKey,
-        chain: Option<&Chain>,
+        chain: Option<&PageChain>,
         some: &SlotSet,
-    ) -> Result<Option<Filled>, CheckpointError> {
+    ) -> Result<Option<LoadedChunk>, CheckpointError> {
         let memory = self.engine.memory();
         let mut fits = true;
         let goes_on = |bytes| {
@@ -168,9 +168,9 @@ impl Checkpoint {
     /// Ends the pages that were begun, and gives the chain with them.
     fn push_pages(
         &mut self,
-        chain: Option<Chain>,
+        chain: Option<PageChain>,
         is_moved: bool,
-    ) -> Result<Chain, CheckpointError> {
+    ) -> Result<PageChain, CheckpointError> {
         let moved = match &chain {
             // What cannot be moved stays where it is, and so does its object.
             Some(chain) if is_moved => self.move_pages(chain).ok(),
@@ -182,7 +182,7 @@ impl Checkpoint {
             None => {
                 self.report.pages += written.len() as u64;
                 // A page is always made of a whole chunk.
-                Chain::whole(written).ok_or(CheckpointError::Busy)
+                PageChain::whole(written).ok_or(CheckpointError::Busy)
             }
             Some(mut chain) => {
                 self.report.delta_pages += written.len() as u64;

@@ -9,24 +9,24 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use logstead_checkpoint::{
-    Chain, ChunkWriter, Extent, NewCheckpoint, ObjectWriter, PageKey, PageReader, TableInfo,
+    ChunkWriter, ImageKind, NewCheckpoint, ObjectWriter, PageChain, PageKey, PageReader, TableInfo,
 };
 use logstead_env::Instant;
 use logstead_types::{Csn, Rid};
-use logstead_wal::manifest::Start;
+use logstead_wal::manifest::RedoPoint;
 
-use super::base::{Base, Moves};
-use super::older::{Found, Newer, OlderRows, missing};
-use super::tiles::Tiles;
-use super::walk::{Amount, Seen, row_at};
+use super::base::{CheckpointBase, CompactionPlan};
+use super::older_rows::{Newer, OlderRows, OlderRowsFound, missing};
+use super::tiles::TileWalk;
+use super::walk::{Amount, ChunkView, row_at};
 use super::{CheckpointError, CheckpointReport, Compaction};
+use crate::chunk_tail::ChunkTail;
 use crate::delta;
 use crate::engine::Engine;
 use crate::load::has_plenty;
-use crate::pending::Tail;
 use crate::snapshots::Snapshots;
 use crate::table::Table;
-use crate::version::{CHUNK_SLOTS, Chunk, Guard, NoSlots, SlotSet};
+use crate::version::{CHUNK_SLOTS, Chunk, Guard, SlotSet, SlotsAbsent};
 
 /// Rows of a chunk that take more than this are copied before they are written: a page may be full in the middle of
 /// them, and then the home is waited for, which nobody does under a guard.
@@ -51,11 +51,11 @@ pub(super) struct Change {
     /// By the log behind the checkpoint before, of which it has, or had, a tail.
     pub(super) by_tail: bool,
     /// Where it lies; nowhere, if it is empty.
-    pub(super) chain: Option<Chain>,
+    pub(super) chain: Option<PageChain>,
 }
 
 /// A chain in the next directory, or none any more.
-type Named = (PageKey, Option<Chain>);
+type Named = (PageKey, Option<PageChain>);
 
 /// The most that each of them keeps.
 const BUFFER_BYTES_MAX: usize = 8 << 20;
@@ -82,12 +82,12 @@ fn kept<T>(mut buffer: Vec<T>) -> Vec<T> {
 pub struct Checkpoint {
     pub(super) engine: Engine,
     /// Until it is given back.
-    pub(super) base: Option<Base>,
+    pub(super) base: Option<CheckpointBase>,
     snapshots: Snapshots,
     pub(super) csn: Csn,
     /// What was written below is in the checkpoint before.
     pub(super) since: Csn,
-    starts: Vec<Start>,
+    starts: Vec<RedoPoint>,
     tables: Vec<Arc<Table>>,
     /// The next chunk to look at.
     at: (usize, u64),
@@ -95,8 +95,8 @@ pub struct Checkpoint {
     ahead: (usize, u64),
     pub(super) compaction: Compaction,
     /// Known once the walk has begun.
-    pub(super) moves: Moves,
-    pub(super) tiles: Tiles,
+    pub(super) moves: CompactionPlan,
+    pub(super) tiles: TileWalk,
     pub(super) writer: Option<ObjectWriter<'static>>,
     pub(super) pages: ChunkWriter,
     /// For rows that are absent, and whose chunk is written anew.
@@ -114,21 +114,22 @@ pub struct Checkpoint {
 }
 
 /// How a chunk is written.
-enum How {
+enum ChunkWriteMode {
     /// With the rows that are absent as the checkpoint before has them.
     Whole(OlderRows),
     /// The page's place is behind those of this chain.
-    Delta(Chain),
-    /// All that is known, in the place of the newer pages of this chain: older ones cannot be read ([`super::older`]).
-    Folded(Chain, OlderRows, Newer),
+    Delta(PageChain),
+    /// All that is known, in the place of the newer pages of this chain: older ones cannot be read
+    /// ([`super::older_rows`]).
+    Folded(PageChain, OlderRows, Newer),
 }
 
-impl How {
+impl ChunkWriteMode {
     /// The rows that are absent, where they are written.
     fn older(&self) -> Option<&OlderRows> {
         match self {
-            How::Whole(older) | How::Folded(_, older, _) => Some(older),
-            How::Delta(_) => None,
+            ChunkWriteMode::Whole(older) | ChunkWriteMode::Folded(_, older, _) => Some(older),
+            ChunkWriteMode::Delta(_) => None,
         }
     }
 }
@@ -138,7 +139,7 @@ impl Engine {
     /// while another one is being taken. Nobody waits for it but who calls.
     pub fn begin_checkpoint(&self) -> Result<Checkpoint, CheckpointError> {
         let inner = self.inner();
-        if inner.follows.is_some() {
+        if inner.replica_base.is_some() {
             return Err(CheckpointError::Replica);
         }
         let base = {
@@ -158,7 +159,7 @@ impl Engine {
             let tables = inner.tables.read();
             // Temporary ones are in no checkpoint.
             let lasting = || tables.values().filter(|table| !table.is_temporary());
-            let tiles = Tiles::of(lasting());
+            let tiles = TileWalk::of(lasting());
             let csn = snapshots.acquire(inner.horizon(), inner.published_by_checkpoints());
             (csn, lasting().cloned().collect::<Vec<_>>(), tiles)
         };
@@ -167,14 +168,14 @@ impl Engine {
         tiles.retain_attached(&tables);
         path.flush_all();
         let since = base.csn();
-        let pace = inner.checkpoints.pace(inner);
+        let rate_limiter = inner.checkpoints.rate_limiter(inner);
         let Buffers {
             object,
             changes,
             named,
         } = std::mem::take(&mut base.buffers);
-        let writer =
-            ObjectWriter::new(base.home().objects, base.ledger(), pace).with_buffer(object);
+        let writer = ObjectWriter::new(base.home().objects, base.object_ids(), rate_limiter)
+            .with_buffer(object);
         let reader = PageReader::new(base.home().objects)
             .of_single_pages()
             .merging(delta::put_over);
@@ -195,7 +196,7 @@ impl Engine {
             at: (0, 0),
             ahead: (0, 0),
             compaction: Compaction::Allowed,
-            moves: Moves::default(),
+            moves: CompactionPlan::default(),
             writer: Some(writer),
             pages: ChunkWriter::new(),
             reader,
@@ -317,8 +318,8 @@ impl Checkpoint {
             }
         }
         let guard = Guard::pin();
-        let seen = Seen::look(chunk, self.csn, &guard);
-        let seen = seen.unwrap_or_else(|NoSlots| {
+        let seen = ChunkView::look(chunk, self.csn, &guard);
+        let seen = seen.unwrap_or_else(|SlotsAbsent| {
             unreachable!("a chunk that was changed is in memory, or has a tail")
         });
         // After the look: it is known when slots come for the first time.
@@ -337,7 +338,7 @@ impl Checkpoint {
             .as_ref()
             .map_or(Ok(None), |base| base.chain_to_change(&key))?;
         // Nothing of it can be read any more but what is written now: all that is in memory.
-        let is_hidden = |chain: &Chain| chain.is_below() && chain.deltas().is_empty();
+        let is_hidden = |chain: &PageChain| chain.is_below() && chain.deltas().is_empty();
         let chain = if present.is_empty() {
             None
         } else {
@@ -354,18 +355,18 @@ impl Checkpoint {
             let older = if due || (is_moved && moved.is_none()) {
                 self.older_rows(&key, chain.as_ref(), &absent)
             } else {
-                Found::Nothing
+                OlderRowsFound::Nothing
             };
             let how = match (older, &chain) {
-                (Found::All(older), _) => Some(How::Whole(older)),
-                (Found::Newer(older, newer), Some(chain))
+                (OlderRowsFound::All(older), _) => Some(ChunkWriteMode::Whole(older)),
+                (OlderRowsFound::Newer(older, newer), Some(chain))
                     if !same
                         && (is_hidden(chain)
                             || newer.are_many(chain, all.bytes + older.bytes())) =>
                 {
-                    Some(How::Folded(chain.clone(), older, newer))
+                    Some(ChunkWriteMode::Folded(chain.clone(), older, newer))
                 }
-                (Found::Newer(..) | Found::Nothing, _) => None,
+                (OlderRowsFound::Newer(..) | OlderRowsFound::Nothing, _) => None,
             };
             let anew = match how {
                 Some(how) => self.write_pages(key.clone(), how, chunk, &saved, all)?,
@@ -377,7 +378,7 @@ impl Checkpoint {
                 // What is neither moved nor written stays where it is, and so does its object.
                 (None, None, _) if same => return Ok(false),
                 (None, Some(chain), _) | (None, None, Some(chain)) => {
-                    self.write_pages(key, How::Delta(chain), chunk, &saved, all)?
+                    self.write_pages(key, ChunkWriteMode::Delta(chain), chunk, &saved, all)?
                 }
                 (None, None, None) => return Err(missing()),
             }
@@ -447,7 +448,7 @@ impl Checkpoint {
     }
 
     /// Had a chunk with a tail better be brought in, and written whole?
-    fn is_due(&self, chain: &Chain, tail: &Tail) -> bool {
+    fn is_due(&self, chain: &PageChain, tail: &ChunkTail) -> bool {
         // How much its rows are is not known before they are there: perhaps a delta will do.
         chain.is_due_for_merge(tail.len_bytes(), 0) && has_plenty(self.engine.memory())
     }
@@ -478,11 +479,16 @@ impl Checkpoint {
 
     /// The rows of a chunk that are absent, as far as they can be read. Damage is told to whoever needs one, not by
     /// checkpoints: the chunk's changes are written behind what it has.
-    fn older_rows(&mut self, key: &PageKey, chain: Option<&Chain>, absent: &SlotSet) -> Found {
+    fn older_rows(
+        &mut self,
+        key: &PageKey,
+        chain: Option<&PageChain>,
+        absent: &SlotSet,
+    ) -> OlderRowsFound {
         match chain {
-            _ if absent.is_empty() => Found::All(OlderRows::default()),
+            _ if absent.is_empty() => OlderRowsFound::All(OlderRows::default()),
             Some(chain) => OlderRows::read(&mut self.reader, key, chain, absent, self.since),
-            None => Found::Nothing,
+            None => OlderRowsFound::Nothing,
         }
     }
 
@@ -513,7 +519,7 @@ impl Checkpoint {
         Ok(true)
     }
 
-    pub(super) fn move_pages(&mut self, chain: &Chain) -> Result<Chain, CheckpointError> {
+    pub(super) fn move_pages(&mut self, chain: &PageChain) -> Result<PageChain, CheckpointError> {
         let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
         let before = writer.bytes();
         let moved = logstead_checkpoint::move_pages(chain, self.moves.objects(), writer)?;
@@ -526,31 +532,31 @@ impl Checkpoint {
     fn write_pages(
         &mut self,
         key: PageKey,
-        how: How,
+        how: ChunkWriteMode,
         chunk: &Chunk,
         saved: &SlotSet,
         all: Amount,
-    ) -> Result<Option<Chain>, CheckpointError> {
+    ) -> Result<Option<PageChain>, CheckpointError> {
         let (extent, since) = match how {
-            How::Whole(_) => (Extent::Whole, Csn::ZERO),
-            How::Delta(_) => (Extent::Delta, self.since),
-            How::Folded(..) => (Extent::Delta, Csn::ZERO),
+            ChunkWriteMode::Whole(_) => (ImageKind::Whole, Csn::ZERO),
+            ChunkWriteMode::Delta(_) => (ImageKind::Delta, self.since),
+            ChunkWriteMode::Folded(..) => (ImageKind::Delta, Csn::ZERO),
         };
         let (pages, report) = (&mut self.pages, &mut self.report);
         let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
         pages.begin(key, extent, self.csn);
         // The snapshot keeps what it sees: a second look finds the same, but for rows that have come back.
         let guard = Guard::pin();
-        let seen = still_there(Seen::look(chunk, self.csn, &guard));
+        let seen = still_there(ChunkView::look(chunk, self.csn, &guard));
         match &how {
-            How::Whole(_) => {}
-            How::Delta(_) => {
+            ChunkWriteMode::Whole(_) => {}
+            ChunkWriteMode::Delta(_) => {
                 for slot in seen.gone(saved) {
                     pages.gone(slot)?;
                 }
             }
             // What the pages say that are replaced, and more: no older page counts for a slot that is empty.
-            How::Folded(_, _, newer) => {
+            ChunkWriteMode::Folded(_, _, newer) => {
                 for slot in seen.gone(&SlotSet::ALL) {
                     pages.gone(slot)?;
                 }
@@ -561,7 +567,7 @@ impl Checkpoint {
         }
         let (present, absent) = (seen.present, seen.absent);
         let older_bytes = how.older().map_or(0, OlderRows::bytes);
-        let is_whole = matches!(how, How::Whole(_));
+        let is_whole = matches!(how, ChunkWriteMode::Whole(_));
         if all.bytes + older_bytes >= COPIED_BYTES_MIN {
             drop(guard);
             for slot in present.iter() {
@@ -574,18 +580,18 @@ impl Checkpoint {
                             self.row.extend_from_slice(row);
                             Ok(csn)
                         }
-                        Err(NoSlots) => Err(NoSlots),
+                        Err(SlotsAbsent) => Err(SlotsAbsent),
                     }
                 };
                 let csn = match (found, how.older()) {
                     (Ok(csn), _) => csn,
-                    (Err(NoSlots), Some(older)) if is_whole || older.contains(slot) => {
+                    (Err(SlotsAbsent), Some(older)) if is_whole || older.contains(slot) => {
                         match older.copy(slot, &mut self.reader, &mut self.row) {
                             Ok(csn) => csn,
                             Err(_) => return Ok(None),
                         }
                     }
-                    (Err(NoSlots), _) => continue,
+                    (Err(SlotsAbsent), _) => continue,
                 };
                 if csn >= since {
                     pages.row(slot as u16, csn, &self.row, writer)?;
@@ -610,18 +616,18 @@ impl Checkpoint {
         }
         let written = pages.finish(writer)?;
         match how {
-            How::Whole(_) => {
+            ChunkWriteMode::Whole(_) => {
                 report.pages += written.len() as u64;
                 // A page is always made of a whole chunk.
-                let chain = Chain::whole(written).ok_or(CheckpointError::Busy)?;
+                let chain = PageChain::whole(written).ok_or(CheckpointError::Busy)?;
                 Ok(Some(chain))
             }
-            How::Delta(mut chain) => {
+            ChunkWriteMode::Delta(mut chain) => {
                 report.delta_pages += written.len() as u64;
                 chain.push(written);
                 Ok(Some(chain))
             }
-            How::Folded(chain, _, newer) => {
+            ChunkWriteMode::Folded(chain, _, newer) => {
                 report.delta_pages += written.len() as u64;
                 Ok(newer.replaced(&chain, written))
             }
@@ -753,9 +759,9 @@ impl Drop for Checkpoint {
 }
 
 /// What was found in a chunk that is being written, and therefore stays in memory.
-fn still_there<T>(found: Result<T, NoSlots>) -> T {
+fn still_there<T>(found: Result<T, SlotsAbsent>) -> T {
     match found {
         Ok(found) => found,
-        Err(NoSlots) => unreachable!("a chunk that is being written is not evicted"),
+        Err(SlotsAbsent) => unreachable!("a chunk that is being written is not evicted"),
     }
 }

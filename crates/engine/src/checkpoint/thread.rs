@@ -39,7 +39,7 @@ pub type CheckpointListener = Box<dyn Fn(&Result<CheckpointReport, CheckpointErr
 
 /// When the next one is due, if somebody has asked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum RoomRequest {
+enum CheckpointRequest {
     No,
     /// Not sooner than [`ASKED_MIN`] after the one before.
     Soon,
@@ -48,7 +48,7 @@ enum RoomRequest {
 
 struct State {
     interval: Option<Duration>,
-    asked: RoomRequest,
+    asked: CheckpointRequest,
     stopping: bool,
 }
 
@@ -59,31 +59,33 @@ impl State {
             // Also when nothing is to be done by itself: what was asked for has not happened. Who asks for one at once knows that something has changed:
             // what was removed on a full disk leaves less to write.
             let longest = match self.asked {
-                RoomRequest::Now => RETRY_MIN,
-                RoomRequest::Soon | RoomRequest::No => RETRY_MAX,
+                CheckpointRequest::Now => RETRY_MIN,
+                CheckpointRequest::Soon | CheckpointRequest::No => RETRY_MAX,
             };
             return Some(pause_after(failures).min(longest));
         }
         match (self.asked, self.interval) {
-            (RoomRequest::Now, _) => Some(Duration::ZERO),
-            (RoomRequest::Soon, interval) => Some(interval.map_or(ASKED_MIN, |i| i.min(ASKED_MIN))),
-            (RoomRequest::No, interval) => interval,
+            (CheckpointRequest::Now, _) => Some(Duration::ZERO),
+            (CheckpointRequest::Soon, interval) => {
+                Some(interval.map_or(ASKED_MIN, |i| i.min(ASKED_MIN)))
+            }
+            (CheckpointRequest::No, interval) => interval,
         }
     }
 }
 
 /// Where a thread that takes checkpoints is asked for one.
-pub(crate) struct Shared {
+pub(crate) struct CheckpointerShared {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-impl Shared {
-    fn new(interval: Option<Duration>) -> Shared {
-        Shared {
+impl CheckpointerShared {
+    fn new(interval: Option<Duration>) -> CheckpointerShared {
+        CheckpointerShared {
             state: Mutex::new(State {
                 interval,
-                asked: RoomRequest::No,
+                asked: CheckpointRequest::No,
                 stopping: false,
             }),
             changed: Condvar::new(),
@@ -93,9 +95,9 @@ impl Shared {
     pub(super) fn ask(&self, at_once: bool) {
         let mut state = self.state.lock();
         let asked = if at_once {
-            RoomRequest::Now
+            CheckpointRequest::Now
         } else {
-            RoomRequest::Soon
+            CheckpointRequest::Soon
         };
         if asked > state.asked {
             state.asked = asked;
@@ -106,7 +108,7 @@ impl Shared {
     /// Waits, unless somebody wants another one or the thread's end.
     fn rest(&self, time: Duration) {
         let mut state = self.state.lock();
-        if state.asked == RoomRequest::No && !state.stopping && !time.is_zero() {
+        if state.asked == CheckpointRequest::No && !state.stopping && !time.is_zero() {
             // Who wakes it too early makes a rest shorter.
             self.changed.wait_for(&mut state, time);
         }
@@ -115,7 +117,7 @@ impl Shared {
 
 /// Takes checkpoints until it is dropped, which waits for the one under way.
 pub struct Checkpointer {
-    shared: Arc<Shared>,
+    shared: Arc<CheckpointerShared>,
     engine: Engine,
     thread: Option<JoinHandle>,
 }
@@ -148,7 +150,7 @@ impl Checkpointer {
         interval: Option<Duration>,
         listener: CheckpointListener,
     ) -> std::io::Result<Checkpointer> {
-        let shared = Arc::new(Shared::new(interval));
+        let shared = Arc::new(CheckpointerShared::new(interval));
         let (mine, its) = (Arc::clone(&shared), engine.clone());
         let body = move || run(&mine, &its, &listener);
         let thread = logstead_env::spawn("checkpoints", None, body)?;
@@ -190,7 +192,7 @@ impl Drop for Checkpointer {
 }
 
 /// Waits until it is time, and tells how long the next one may rest. `None`: it is over.
-fn wait(shared: &Shared, begun: std::time::Instant, failures: u32) -> Option<Rests> {
+fn wait(shared: &CheckpointerShared, begun: std::time::Instant, failures: u32) -> Option<Rests> {
     let mut state = shared.state.lock();
     loop {
         if state.stopping {
@@ -201,10 +203,10 @@ fn wait(shared: &Shared, begun: std::time::Instant, failures: u32) -> Option<Res
             Some(due) => {
                 let left = due.saturating_sub(begun.elapsed());
                 if left.is_zero() {
-                    let asked = std::mem::replace(&mut state.asked, RoomRequest::No);
+                    let asked = std::mem::replace(&mut state.asked, CheckpointRequest::No);
                     let rests = state
                         .interval
-                        .filter(|_| asked == RoomRequest::No && failures == 0);
+                        .filter(|_| asked == CheckpointRequest::No && failures == 0);
                     return Some(Rests(rests.unwrap_or_default() / 2));
                 }
                 shared.changed.wait_for(&mut state, left);
@@ -213,7 +215,7 @@ fn wait(shared: &Shared, begun: std::time::Instant, failures: u32) -> Option<Res
     }
 }
 
-fn run(shared: &Shared, engine: &Engine, listener: &CheckpointListener) {
+fn run(shared: &CheckpointerShared, engine: &Engine, listener: &CheckpointListener) {
     let mut failures = 0;
     let mut begun = now();
     while let Some(mut rests) = wait(shared, begun, failures) {
@@ -257,22 +259,22 @@ mod tests {
     fn checkpoints_rest_that_nobody_asked_for() {
         let tiny = Some(Duration::from_nanos(8));
         let rests = |asked, interval, failures| {
-            let shared = Shared::new(interval);
+            let shared = CheckpointerShared::new(interval);
             shared.state.lock().asked = asked;
             // Long ago.
             let begun = now() - 2 * RETRY_MAX;
             let rests = wait(&shared, begun, failures).map(|rests| rests.0.as_nanos());
             assert!(
-                shared.state.lock().asked == RoomRequest::No,
+                shared.state.lock().asked == CheckpointRequest::No,
                 "it is being answered"
             );
             rests
         };
-        assert_eq!(rests(RoomRequest::No, tiny, 0), Some(4));
-        assert_eq!(rests(RoomRequest::Now, tiny, 0), Some(0));
-        assert_eq!(rests(RoomRequest::Soon, tiny, 0), Some(0));
-        assert_eq!(rests(RoomRequest::Now, None, 0), Some(0));
-        assert_eq!(rests(RoomRequest::No, tiny, 3), Some(0));
+        assert_eq!(rests(CheckpointRequest::No, tiny, 0), Some(4));
+        assert_eq!(rests(CheckpointRequest::Now, tiny, 0), Some(0));
+        assert_eq!(rests(CheckpointRequest::Soon, tiny, 0), Some(0));
+        assert_eq!(rests(CheckpointRequest::Now, None, 0), Some(0));
+        assert_eq!(rests(CheckpointRequest::No, tiny, 3), Some(0));
     }
 
     #[test]

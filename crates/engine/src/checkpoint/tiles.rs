@@ -27,14 +27,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use logstead_checkpoint::{Chain, FENCE_BYTES_MAX, IndexInfo, LeafWriter, PageKey};
+use logstead_checkpoint::{FENCE_BYTES_MAX, IndexInfo, LeafWriter, PageChain, PageKey};
 use logstead_types::{IndexId, TableId};
 
 use super::CheckpointError;
 use super::take::Checkpoint;
-use crate::absent::FaultError;
 use crate::index::{ChangedLeaves, Index};
 use crate::memory::{Charge, Memory, footprint};
+use crate::page_fault::FaultError;
 use crate::table::Table;
 
 /// Leaves that are put in one tile because the fences between them are long. If there are more, the index is stored, but a start makes
@@ -57,7 +57,7 @@ struct Indexed {
 
 /// The indexes of a checkpoint, and how far their walk has come.
 #[derive(Default)]
-pub(super) struct Tiles {
+pub(super) struct TileWalk {
     /// By table and number.
     indexes: Vec<Indexed>,
     /// The next one to be walked, or walked on.
@@ -66,7 +66,7 @@ pub(super) struct Tiles {
     moved: usize,
     writer: LeafWriter,
     /// For the directory.
-    changes: Vec<(PageKey, Option<Chain>)>,
+    changes: Vec<(PageKey, Option<PageChain>)>,
     /// What they take, until the checkpoint is over: a large index that is stored for the first time has a change for each of its leaves.
     held: Option<Charge>,
     held_bytes: usize,
@@ -74,9 +74,9 @@ pub(super) struct Tiles {
     written: Option<BTreeSet<PageKey>>,
 }
 
-impl Tiles {
+impl TileWalk {
     /// The indexes that are complete now. Called before the checkpoint's CSN is drawn: what their making rests on, their numbers too, is below it.
-    pub(super) fn of<'t>(tables: impl Iterator<Item = &'t Arc<Table>>) -> Tiles {
+    pub(super) fn of<'t>(tables: impl Iterator<Item = &'t Arc<Table>>) -> TileWalk {
         let mut indexes = Vec::new();
         for table in tables {
             let complete = table.indexes().into_iter().filter(|i| i.is_complete());
@@ -89,9 +89,9 @@ impl Tiles {
             }));
         }
         indexes.sort_unstable_by_key(|indexed| (indexed.table, indexed.index.id()));
-        Tiles {
+        TileWalk {
             indexes,
-            ..Tiles::default()
+            ..TileWalk::default()
         }
     }
 
@@ -129,7 +129,7 @@ impl Tiles {
     }
 
     /// For the directory, in no order.
-    pub(super) fn take_changes(&mut self) -> Vec<(PageKey, Option<Chain>)> {
+    pub(super) fn take_changes(&mut self) -> Vec<(PageKey, Option<PageChain>)> {
         std::mem::take(&mut self.changes)
     }
 
@@ -161,12 +161,12 @@ impl Tiles {
 }
 
 /// What a change takes in memory, with its copy while the directory is made.
-fn change_bytes((key, _): &(PageKey, Option<Chain>)) -> usize {
+fn change_bytes((key, _): &(PageKey, Option<PageChain>)) -> usize {
     let fence = match key {
         PageKey::Leaf { low, .. } => footprint(low.len()),
         _ => 0,
     };
-    2 * (size_of::<(PageKey, Option<Chain>)>() + fence)
+    2 * (size_of::<(PageKey, Option<PageChain>)>() + fence)
 }
 
 impl Checkpoint {
@@ -212,7 +212,7 @@ impl Checkpoint {
 
     /// Writes the next leaf that has changed, with those that it cannot be divided from. False: there is none.
     fn write_tile(&mut self) -> Result<bool, CheckpointError> {
-        let Tiles {
+        let TileWalk {
             indexes,
             at,
             writer: pages,

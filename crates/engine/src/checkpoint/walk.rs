@@ -30,10 +30,12 @@ use std::array;
 
 use logstead_types::Csn;
 
-use crate::version::{CHUNK_SLOTS, Chunk, Guard, Kind, NoSlots, SlotSet, Stamp, VersionRef};
+use crate::version::{
+    CHUNK_SLOTS, Chunk, Guard, SlotSet, SlotsAbsent, Stamp, VersionKind, VersionRef,
+};
 
 /// A chunk as a checkpoint sees it.
-pub(crate) struct Seen<'g> {
+pub(crate) struct ChunkView<'g> {
     rows: [Option<(VersionRef<'g>, Csn)>; CHUNK_SLOTS],
     /// The slots with a row.
     pub(crate) present: SlotSet,
@@ -48,18 +50,18 @@ pub(crate) struct Amount {
     pub(crate) bytes: usize,
 }
 
-impl<'g> Seen<'g> {
+impl<'g> ChunkView<'g> {
     /// Looks at a chunk that is being written, unless it is absent: one that was changed is not.
     pub(crate) fn look(
         chunk: &Chunk,
         snapshot: Csn,
         guard: &'g Guard,
-    ) -> Result<Seen<'g>, NoSlots> {
+    ) -> Result<ChunkView<'g>, SlotsAbsent> {
         // Slots that are there stay, and none becomes absent, while it is being written.
         if !chunk.is_present() {
-            return Err(NoSlots);
+            return Err(SlotsAbsent);
         }
-        let mut seen = Seen {
+        let mut seen = ChunkView {
             rows: array::from_fn(|_| None),
             present: SlotSet::NONE,
             absent: SlotSet::NONE,
@@ -69,7 +71,7 @@ impl<'g> Seen<'g> {
             match see(chunk, slot, snapshot, guard, &mut beyond) {
                 Ok(None) => continue,
                 Ok(row) => seen.rows[slot] = row,
-                Err(NoSlots) => seen.absent.insert(slot),
+                Err(SlotsAbsent) => seen.absent.insert(slot),
             }
             seen.present.insert(slot);
         }
@@ -93,7 +95,7 @@ impl<'g> Seen<'g> {
         })
     }
 
-    /// How much [`Seen::rows_since`] is.
+    /// How much [`ChunkView::rows_since`] is.
     pub(crate) fn amount_since(&self, since: Csn) -> Amount {
         let mut amount = Amount::default();
         for (_, _, row) in self.rows_since(since) {
@@ -126,12 +128,12 @@ fn see<'g>(
     snapshot: Csn,
     guard: &'g Guard,
     beyond: &mut bool,
-) -> Result<Option<(VersionRef<'g>, Csn)>, NoSlots> {
+) -> Result<Option<(VersionRef<'g>, Csn)>, SlotsAbsent> {
     let mut at = chunk.peek(slot, guard)?;
     while let Some(version) = at {
         at = version.next(guard);
         let kind = version.kind();
-        if kind == Kind::LockOnly {
+        if kind == VersionKind::LockOnly {
             continue;
         }
         let csn = match version.stamp() {
@@ -139,7 +141,7 @@ fn see<'g>(
             Stamp::Writer(state) => state.settled(),
         };
         if let Some(csn) = csn.filter(|csn| *csn < snapshot) {
-            return Ok((kind != Kind::Tombstone).then_some((version, csn)));
+            return Ok((kind != VersionKind::Tombstone).then_some((version, csn)));
         }
         *beyond = true;
     }
@@ -152,7 +154,7 @@ pub(crate) fn row_at<'g>(
     slot: usize,
     snapshot: Csn,
     guard: &'g Guard,
-) -> Result<Option<(Csn, &'g [u8])>, NoSlots> {
+) -> Result<Option<(Csn, &'g [u8])>, SlotsAbsent> {
     let seen = see(chunk, slot, snapshot, guard, &mut false)?;
     Ok(seen.map(|(version, csn)| (csn, version.row())))
 }
@@ -171,9 +173,9 @@ mod tests {
     use super::*;
     use crate::memory::UNLIMITED;
     use crate::row_lock::RowLock;
-    use crate::state::TxnState;
     use crate::tree::interleave::{point, set_hook};
     use crate::txn_id::TxnId;
+    use crate::txn_state::TxnState;
     use crate::version::Writer;
 
     type Page = BTreeMap<u16, (Csn, Vec<u8>)>;
@@ -190,7 +192,14 @@ mod tests {
 
     /// One transaction on a row: installs (if nobody else has the row), and commits, rolls back, or leaves it to
     /// `later`.
-    fn write(chunk: &Chunk, horizon: &Horizon, id: u64, slot: usize, kind: Kind, commits: bool) {
+    fn write(
+        chunk: &Chunk,
+        horizon: &Horizon,
+        id: u64,
+        slot: usize,
+        kind: VersionKind,
+        commits: bool,
+    ) {
         let guard = Guard::pin();
         let head = chunk.head(slot, &guard).expect("nobody evicts");
         let busy = head.is_some_and(
@@ -198,7 +207,7 @@ mod tests {
         );
         let writer = Writer::new(TxnState::new(TxnId(id)));
         let row = id.to_be_bytes();
-        let row = if kind == Kind::Tombstone {
+        let row = if kind == VersionKind::Tombstone {
             &[][..]
         } else {
             &row
@@ -233,7 +242,7 @@ mod tests {
     /// whatever the order of marks, installations, draws, and looks.
     #[test]
     fn checkpoints_by_marks_hold_what_is_visible() {
-        const ROW: Kind = Kind::Row {
+        const ROW: VersionKind = VersionKind::Row {
             keys_changed: false,
         };
         let mut config = Config::default();
@@ -255,7 +264,7 @@ mod tests {
                             write(&chunk, &horizon, id, own, ROW, true);
                             write(&chunk, &horizon, id + 1, 40, ROW, round % 2 == 0);
                             if round % 2 == 1 {
-                                write(&chunk, &horizon, id + 2, own, Kind::Tombstone, true);
+                                write(&chunk, &horizon, id + 2, own, VersionKind::Tombstone, true);
                             }
                         }
                     };
@@ -273,7 +282,7 @@ mod tests {
                 }
                 if chunk.begin_writing(false).is_some() {
                     let guard = Guard::pin();
-                    let seen = Seen::look(&chunk, snapshot, &guard).expect("nobody evicts");
+                    let seen = ChunkView::look(&chunk, snapshot, &guard).expect("nobody evicts");
                     let gone: Vec<u16> = seen.gone(&chunk.saved()).collect();
                     page.retain(|slot, _| !gone.contains(slot));
                     page.extend(
@@ -285,7 +294,7 @@ mod tests {
                 }
                 let guard = Guard::pin();
                 // In tests alone nobody collects: what is visible can be asked later.
-                let all = Seen::look(&chunk, snapshot, &guard).expect("nobody evicts");
+                let all = ChunkView::look(&chunk, snapshot, &guard).expect("nobody evicts");
                 let all = all.rows_since(Csn(0));
                 let all: Page = all.map(|(s, csn, row)| (s, (csn, row.to_vec()))).collect();
                 assert_eq!(*page, all, "at {snapshot}, since {since}");

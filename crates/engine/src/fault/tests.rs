@@ -7,13 +7,13 @@ use std::task::Wake;
 use logstead_types::TableId;
 
 use super::*;
-use crate::evict::Room;
+use crate::evict::MemoryQueue;
 use crate::memory::UNLIMITED;
 
 /// Loads what it is told to through a channel, and counts.
 struct Slow {
     loads: Arc<AtomicUsize>,
-    slots: Arc<Mutex<Vec<Needs>>>,
+    slots: Arc<Mutex<Vec<SlotRequest>>>,
     begun: Sender<u64>,
     /// How many loads have begun, and how many of them have been told to go on: first come, first told.
     turns: Mutex<(u64, u64)>,
@@ -40,24 +40,24 @@ impl Slow {
 }
 
 impl Loader for Slow {
-    fn load(&self, wanted: &Wanted, slots: &Needs) -> Result<(), FaultError> {
+    fn load(&self, wanted: &FaultTarget, slots: &SlotRequest) -> Result<(), FaultError> {
         self.loads.fetch_add(1, Ordering::SeqCst);
         self.slots.lock().push(*slots);
-        let Wanted::Rows { number, .. } = wanted else {
+        let FaultTarget::Rows { number, .. } = wanted else {
             return Ok(());
         };
         self.begin(*number)
     }
 
-    fn load_run(&self, run: &Run, next: &dyn Fn(u64, &SlotSet) -> Next, done: &dyn Fn(u64)) {
+    fn load_run(&self, run: &Prefetch, next: &dyn Fn(u64, &SlotSet) -> Next, done: &dyn Fn(u64)) {
         for (number, slots) in run.rest() {
             match next(*number, slots) {
-                Next::Bring => {
+                Next::Load => {
                     let _whatever_comes = self.begin(*number);
                     done(*number);
                 }
-                Next::Pass => {}
-                Next::Leave => return,
+                Next::Skip => {}
+                Next::Defer => return,
             }
         }
     }
@@ -76,9 +76,9 @@ struct World {
     go: Sender<Result<(), FaultError>>,
     faults: Faults,
     loads: Arc<AtomicUsize>,
-    slots: Arc<Mutex<Vec<Needs>>>,
+    slots: Arc<Mutex<Vec<SlotRequest>>>,
     begun: Receiver<u64>,
-    rows: Arc<Rows>,
+    rows: Arc<TableRows>,
     waker: Waker,
 }
 
@@ -103,7 +103,7 @@ impl World {
             begun,
             go,
             rows: Arc::new({
-                let rows = Rows::new(TableId(1), &UNLIMITED);
+                let rows = TableRows::new(TableId(1), &UNLIMITED);
                 rows.expect(100 * 64);
                 rows
             }),
@@ -111,19 +111,19 @@ impl World {
         }
     }
 
-    fn ask(&self, number: u64, slot: usize) -> RoomRequest {
-        let wanted = Arc::new(Wanted::Rows {
+    fn ask(&self, number: u64, slot: usize) -> FaultPoll {
+        let wanted = Arc::new(FaultTarget::Rows {
             rows: self.rows.clone(),
             number,
-            slots: Needs::of(SlotSet::one(slot)),
+            slots: SlotRequest::of(SlotSet::one(slot)),
         });
         self.faults.ask(&wanted, &self.waker)
     }
 
     /// Asks for chunks ahead, on behalf of nobody.
-    fn run(&self, chunks: &[u64]) -> Arc<Run> {
-        let run = Run::of(&self.rows, chunks, &Room::new(&UNLIMITED));
-        self.faults.ask_ahead(&run);
+    fn run(&self, chunks: &[u64]) -> Arc<Prefetch> {
+        let run = Prefetch::of(&self.rows, chunks, &MemoryQueue::new(&UNLIMITED));
+        self.faults.request_read_ahead(&run);
         run
     }
 
@@ -133,8 +133,8 @@ impl World {
 
     fn ticket_for(&self, number: u64, slot: usize) -> Ticket {
         match self.ask(number, slot) {
-            RoomRequest::Waits(ticket) => ticket,
-            RoomRequest::Done(outcome) => panic!("done at once: {outcome:?}"),
+            FaultPoll::Waiting(ticket) => ticket,
+            FaultPoll::Done(outcome) => panic!("done at once: {outcome:?}"),
         }
     }
 
@@ -161,16 +161,16 @@ fn few_runs_wait_for_a_thread() {
     );
     let waiting = || world.faults.shared.state.lock().ahead.len();
     for _ in 0..2 * RUNS_MAX {
-        world.run(&[2, 3]).let_go();
+        world.run(&[2, 3]).release();
     }
     assert!(waiting() <= RUNS_MAX, "{}", waiting());
     let wanted: Vec<_> = (0..2 * RUNS_MAX).map(|_| world.run(&[4, 5])).collect();
     assert_eq!(waiting(), RUNS_MAX);
     let queued = wanted.iter().filter(|run| run.rest().len() == 2).count();
     assert_eq!(queued, RUNS_MAX, "those of the dead made room for them");
-    wanted.iter().for_each(|run| run.let_go());
+    wanted.iter().for_each(|run| run.release());
     world.go.send(Ok(())).expect("is listened to");
-    while !world.faults.is_through_with_runs() {
+    while !world.faults.has_no_runs() {
         // None of the others is begun.
         assert!(world.begun.try_recv().is_err());
         std::thread::yield_now();
@@ -270,14 +270,14 @@ fn rows_of_a_chunk_are_loaded_together() {
 fn without_threads_who_waits_loads() {
     let world = World::new(0);
     world.go.send(Ok(())).expect("is listened to");
-    assert!(matches!(world.ask(1, 0), RoomRequest::Done(Ok(()))));
+    assert!(matches!(world.ask(1, 0), FaultPoll::Done(Ok(()))));
     world
         .go
         .send(Err(FaultError::Closing))
         .expect("is listened to");
     assert!(matches!(
         world.ask(1, 0),
-        RoomRequest::Done(Err(FaultError::Closing))
+        FaultPoll::Done(Err(FaultError::Closing))
     ));
 }
 

@@ -7,9 +7,9 @@ use logstead_types::Rid;
 use smallvec::SmallVec;
 
 use super::{Index, split};
-use crate::absent::{Absent, AbsentRow};
-use crate::ahead::Ahead;
 use crate::engine::EngineInner;
+use crate::page_fault::{AbsentRow, PageFault};
+use crate::read_ahead::ReadAhead;
 use crate::serializable::CursorTrack;
 use crate::tree::Entries;
 use crate::version::{CHUNK_SLOTS, SlotSet};
@@ -47,7 +47,7 @@ pub struct IndexCursor {
     ahead: usize,
     finished: bool,
     /// There once it has missed a row.
-    rows_ahead: Option<Box<Ahead>>,
+    rows_ahead: Option<Box<ReadAhead>>,
     /// The rows of this batch were asked for.
     is_asked: bool,
     /// What a SERIALIZABLE transaction notes of the walk.
@@ -113,7 +113,7 @@ impl IndexCursor {
 
     /// Steps to the next entry and gives its rid.
     #[inline]
-    pub(crate) fn advance(&mut self) -> Result<Option<Rid>, Absent> {
+    pub(crate) fn advance(&mut self) -> Result<Option<Rid>, PageFault> {
         if self.next == self.batch.len() && !self.refill()? {
             return Ok(None);
         }
@@ -144,7 +144,7 @@ impl IndexCursor {
         }
         if !std::mem::replace(&mut self.is_asked, true) {
             let ahead = self.rows_ahead.get_or_insert_default();
-            ahead.come_to_rows(engine, &self.index.rows, others.into_iter());
+            ahead.advance_to_rows(engine, &self.index.rows, others.into_iter());
         }
         beside
     }
@@ -159,7 +159,7 @@ impl IndexCursor {
     }
 
     /// If a leaf is absent, the next look begins where this one did.
-    fn refill(&mut self) -> Result<bool, Absent> {
+    fn refill(&mut self) -> Result<bool, PageFault> {
         if self.finished {
             return Ok(false);
         }
@@ -173,7 +173,7 @@ impl IndexCursor {
         if std::mem::take(&mut self.is_asked)
             && let Some(ahead) = &mut self.rows_ahead
         {
-            ahead.let_go();
+            ahead.release();
         }
         let tree = &self.index.tree;
         let more = if self.reverse {

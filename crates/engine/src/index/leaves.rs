@@ -8,7 +8,7 @@
 //! 3. When the record that names all tiles is published, *and* loads find them there: [`ChangedLeaves::published`]. What was
 //!    written may be evicted from then on. A walk that is dropped has changed nothing: its leaves are given again.
 //!
-//! For who loads: [`Index::load_leaf`], with the key that an [`Absent`](crate::Absent) names.
+//! For who loads: [`Index::load_leaf`], with the key that a [`PageFault`](crate::PageFault) names.
 //!
 //! For who starts: [`Index::restored`], and [`Index::add_late`] for entries whose leaves are absent. Before a walk begins, or it would pass over them,
 //! and whenever there is time: [`Index::first_late_leaf`] is loaded until there is none.
@@ -18,12 +18,12 @@
 
 use std::sync::Arc;
 
-use logstead_checkpoint::Division;
+use logstead_checkpoint::TileBoundaries;
 use logstead_types::IndexId;
 
 use super::{Index, KeyExtractor};
-use crate::rows::Rows;
-use crate::tree::{AbsentLeaf, Evicted, LeafWalk, LoadError, StoredLeaf, Tile, Tree};
+use crate::rows::TableRows;
+use crate::tree::{AbsentLeaf, LeafEviction, LeafWalk, LoadError, StoredLeaf, Tile, Tree};
 
 /// A walk over the leaves of an index that are not as the newest checkpoint has them.
 pub(crate) struct ChangedLeaves {
@@ -53,7 +53,7 @@ impl Index {
         id: IndexId,
         unique: bool,
         extractor: Arc<dyn KeyExtractor>,
-        rows: Arc<Rows>,
+        rows: Arc<TableRows>,
     ) -> Index {
         let tree = Tree::restore(rows.memory());
         Index::with_tree(id, unique, extractor, rows, tree)
@@ -99,7 +99,7 @@ impl Index {
     pub(crate) fn load_leaf<E>(
         &self,
         low: &[u8],
-        divide: impl FnOnce(Option<&[u8]>) -> Result<Division, E>,
+        divide: impl FnOnce(Option<&[u8]>) -> Result<TileBoundaries, E>,
         read: impl FnOnce() -> Result<StoredLeaf, E>,
     ) -> Result<(), LoadError<E>> {
         self.tree.load_or_divide(low, divide, read)
@@ -112,7 +112,7 @@ impl Index {
 
     /// Takes leaves out of memory that the newest checkpoint has as they are and that nobody has used since this last came
     /// by, until they take `bytes`, or the end of the index is reached; the next call goes on there.
-    pub(crate) fn evict_leaves(&self, bytes: usize) -> Evicted {
+    pub(crate) fn evict_leaves(&self, bytes: usize) -> LeafEviction {
         self.tree.evict(bytes)
     }
 

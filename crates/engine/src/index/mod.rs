@@ -25,9 +25,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use logstead_types::{Csn, IndexId, Rid};
 
-use crate::absent::Absent;
+use crate::page_fault::PageFault;
 use crate::row::RowRef;
-use crate::rows::Rows;
+use crate::rows::TableRows;
 use crate::serializable::Ordinal;
 use crate::tree::{AbsentLeaf, Tree, TreeReport};
 
@@ -101,7 +101,7 @@ pub struct Index {
     unique: bool,
     extractor: Arc<dyn KeyExtractor>,
     /// The rows its entries point to.
-    pub(crate) rows: Arc<Rows>,
+    pub(crate) rows: Arc<TableRows>,
     tree: Tree,
     /// SERIALIZABLE transactions that began at or below this place do not rely on its keys; see [`crate::serializable`].
     attached: AtomicU64,
@@ -110,7 +110,7 @@ pub struct Index {
     /// Snapshots below this CSN find less through it than they see: see [`Index::set_serves_from`].
     serves_from: AtomicU64,
     /// A checkpoint has met a leaf of it that is damaged, and said so.
-    damage_told: AtomicBool,
+    damage_reported: AtomicBool,
 }
 
 impl fmt::Debug for Index {
@@ -124,7 +124,7 @@ impl Index {
         id: IndexId,
         unique: bool,
         extractor: Arc<dyn KeyExtractor>,
-        rows: Arc<Rows>,
+        rows: Arc<TableRows>,
     ) -> Index {
         let tree = Tree::new(rows.memory());
         Index::with_tree(id, unique, extractor, rows, tree)
@@ -134,7 +134,7 @@ impl Index {
         id: IndexId,
         unique: bool,
         extractor: Arc<dyn KeyExtractor>,
-        rows: Arc<Rows>,
+        rows: Arc<TableRows>,
         tree: Tree,
     ) -> Index {
         Index {
@@ -146,13 +146,13 @@ impl Index {
             attached: AtomicU64::new(u64::MAX),
             complete: AtomicBool::new(false),
             serves_from: AtomicU64::new(0),
-            damage_told: AtomicBool::new(false),
+            damage_reported: AtomicBool::new(false),
         }
     }
 
     #[cold]
-    fn absent(self: &Arc<Self>, leaf: &AbsentLeaf) -> Absent {
-        Absent::leaf(self, &leaf.low)
+    fn absent(self: &Arc<Self>, leaf: &AbsentLeaf) -> PageFault {
+        PageFault::leaf(self, &leaf.low)
     }
 
     pub(crate) fn attached(&self) -> Ordinal {
@@ -170,7 +170,7 @@ impl Index {
 
     /// A leaf of it cannot be read. False: that was noted before.
     pub(crate) fn is_damaged_for_the_first_time(&self) -> bool {
-        !self.damage_told.swap(true, Ordering::Relaxed)
+        !self.damage_reported.swap(true, Ordering::Relaxed)
     }
 
     /// How its keys are made; see [`KeyExtractor::keys`].
@@ -251,7 +251,7 @@ impl Index {
     /// has an entry of the key (T11). If it refuses, its answer is given and the entry is not inserted; one that was
     /// there before stays. `judge` must not use the index.
     #[inline]
-    pub(crate) fn insert_and_check<E: From<Absent>>(
+    pub(crate) fn insert_and_check<E: From<PageFault>>(
         self: &Arc<Self>,
         entry: &[u8],
         mut judge: impl FnMut(Rid) -> Result<(), E>,
@@ -264,7 +264,7 @@ impl Index {
 
     /// Inserts an entry that cannot conflict.
     #[inline]
-    pub(crate) fn insert(self: &Arc<Self>, entry: &[u8]) -> Result<(), Absent> {
+    pub(crate) fn insert(self: &Arc<Self>, entry: &[u8]) -> Result<(), PageFault> {
         self.tree.insert(entry).map_err(|leaf| self.absent(&leaf))
     }
 
@@ -282,7 +282,7 @@ impl Index {
         self: &Arc<Self>,
         key: &[u8],
         mut found: impl FnMut(Rid) -> bool,
-    ) -> Result<(), Absent> {
+    ) -> Result<(), PageFault> {
         let looked = self.tree.lookup(key, |rid| found(Rid(rid)));
         looked.map_err(|leaf| self.absent(&leaf))
     }

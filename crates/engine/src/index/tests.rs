@@ -3,15 +3,15 @@
 use std::ops::Bound;
 
 use super::*;
-use crate::absent::Present;
 use crate::memory::UNLIMITED;
+use crate::page_fault::ExpectPresent;
 
 /// A judge's refusal, with the rid it was asked about.
 #[derive(Debug, PartialEq)]
 struct Refused(u64);
 
-impl From<Absent> for Refused {
-    fn from(absent: Absent) -> Refused {
+impl From<PageFault> for Refused {
+    fn from(absent: PageFault) -> Refused {
         panic!("{absent}")
     }
 }
@@ -58,7 +58,7 @@ fn ranges_by_prefix_in_both_directions_agree_with_a_filter() {
         IndexId(1),
         false,
         Arc::new(Nothing),
-        Arc::new(Rows::new(logstead_types::TableId(1), &UNLIMITED)),
+        Arc::new(TableRows::new(logstead_types::TableId(1), &UNLIMITED)),
     ));
     let mut all = Vec::new();
     for a in [0u8, 1, 7, 254, 255] {
@@ -116,7 +116,7 @@ fn insert_and_check_judges_the_key_s_other_rids_and_takes_back() {
         IndexId(1),
         true,
         Arc::new(Nothing),
-        Arc::new(Rows::new(logstead_types::TableId(1), &UNLIMITED)),
+        Arc::new(TableRows::new(logstead_types::TableId(1), &UNLIMITED)),
     ));
     assert_eq!(
         index.insert_and_check(&entry(b"k", 1), |_| Err(Refused(0))),

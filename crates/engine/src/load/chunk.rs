@@ -1,6 +1,6 @@
 //! Rows of a chunk, out of its pages.
 
-use logstead_checkpoint::{Chain, CheckpointError, PageKey, PageReader};
+use logstead_checkpoint::{CheckpointError, PageChain, PageKey, PageReader};
 use logstead_home::HomeError;
 use logstead_types::Csn;
 
@@ -9,7 +9,7 @@ use crate::row::RowRef;
 use crate::version::{SlotSet, UnsharedSlots};
 
 /// Rows of a chunk as a checkpoint has them.
-pub(crate) struct Filled {
+pub(crate) struct LoadedChunk {
     /// With those that were wanted.
     pub(crate) slots: UnsharedSlots,
     /// All the slots that have a row in the checkpoint, of those that are known.
@@ -21,7 +21,7 @@ pub(crate) struct Filled {
 }
 
 /// Why a chunk's pages are not what they should be.
-pub(crate) enum Unreadable {
+pub(crate) enum ReadError {
     /// A page cannot be read, or is damaged.
     Page(CheckpointError),
     /// A row is none, or does not belong there.
@@ -33,13 +33,13 @@ pub(crate) enum Unreadable {
 pub(crate) fn read_chunk(
     reader: &mut PageReader,
     key: &PageKey,
-    chain: Option<&Chain>,
+    chain: Option<&PageChain>,
     wanted: &SlotSet,
     csn: Csn,
     memory: &'static Memory,
     mut goes_on: impl FnMut(u64) -> bool,
-) -> Result<Filled, Unreadable> {
-    let mut filled = Filled {
+) -> Result<LoadedChunk, ReadError> {
+    let mut filled = LoadedChunk {
         slots: UnsharedSlots::new(memory),
         saved: SlotSet::default(),
         known: SlotSet::ALL,
@@ -80,10 +80,10 @@ pub(crate) fn read_chunk(
             }
             filled.damage = Some(damage);
         }
-        Err(error) => return Err(Unreadable::Page(error)),
+        Err(error) => return Err(ReadError::Page(error)),
     }
     match wrong {
-        Some((slot, why)) => Err(Unreadable::Row(slot, why)),
+        Some((slot, why)) => Err(ReadError::Row(slot, why)),
         None => Ok(filled),
     }
 }

@@ -12,12 +12,12 @@ use logstead_env::{Env, core_count};
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::Csn;
 use logstead_wal::recovery::follow::{FollowError, Follower};
-use logstead_wal::recovery::{self, RecoveryError, Survivors};
-use logstead_wal::{Allowance, LaneConfig};
+use logstead_wal::recovery::{self, RecoveryError, RedoHandler};
+use logstead_wal::{LaneConfig, LogAllocationLimit};
 
-use super::part::{Beyond, Part, Shared};
+use super::partition::{MemoryShortfall, ReplayPartition, ReplayShared};
 use super::{Batch, Replay, THREADS_MAX, THREADS_MIN};
-use crate::checkpoint::{Base, Follows, Newest, Stored};
+use crate::checkpoint::{CheckpointBase, NewestCheckpoint, ReplicaBase, StoredCheckpoint};
 use crate::engine::{Engine, EngineOptions, OpenLog};
 use crate::error::{OpenError, ReplicaError};
 use crate::memory::Account;
@@ -39,7 +39,7 @@ pub(crate) fn open_beside<'h>(
         0 => core_count().clamp(THREADS_MIN, THREADS_MAX),
         threads => threads.min(THREADS_MAX),
     };
-    let shared = Shared::new(options.workers, memory);
+    let shared = ReplayShared::new(options.workers, memory);
     let mut follower = Follower::open(home)?;
     let begin = follower.begin().cloned();
     let (next, record) = std::thread::scope(|scope| {
@@ -50,8 +50,8 @@ pub(crate) fn open_beside<'h>(
             parts,
             filling: (0..parts).map(|_| Batch::default()).collect(),
             threads: Vec::new(),
-            here: Part::new(&shared),
-            beyond: Beyond::default(),
+            here: ReplayPartition::new(&shared),
+            beyond: MemoryShortfall::default(),
             waited: Duration::ZERO,
             home,
             upgraded_bytes: 0,
@@ -82,13 +82,13 @@ pub(crate) fn open_beside<'h>(
         Ok((progress.next, record))
     })?;
     let directory = shared.loaded().map(|stored| stored.directory.clone());
-    let newest = Newest::new(Stored {
+    let newest = NewestCheckpoint::new(StoredCheckpoint {
         publication: 0,
         csn: begin.as_ref().map_or(Csn::ZERO, |at| at.csn),
         directory: directory
             .unwrap_or_else(|| logstead_checkpoint::Directory::open(home.objects.clone(), None)),
     });
-    let follows = Follows {
+    let replica_base = ReplicaBase {
         home: home.clone(),
         epoch: follower.manifest().epoch,
         record,
@@ -102,12 +102,12 @@ pub(crate) fn open_beside<'h>(
     }
     let own = LogHome::from(MemoryHome::new(SEGMENT_BYTES));
     let lanes = options.commit.lanes(options.workers);
-    let log = recovery::Options {
+    let log = recovery::RecoveryOptions {
         lanes: u16::try_from(lanes).map_err(|_| OpenError::Options("too many lanes".into()))?,
         lane: LaneConfig {
             buffer_size_bytes: BUFFER_BYTES,
             blocks_in_flight_max: Some(1),
-            allowance: Some(Arc::new(Allowance::new(
+            allocation_limit: Some(Arc::new(LogAllocationLimit::new(
                 options.commit.log_allocation_limit_bytes,
             ))),
         },
@@ -117,8 +117,14 @@ pub(crate) fn open_beside<'h>(
     let mut buffers = memory.charge();
     buffers.force(lanes.saturating_mul(log.lane.buffer_bytes_max(&own.capabilities())));
     let empty = recovery::open(&own, env, &log, &mut |_, _| Ok(()))?;
-    let base = Base::open(own, empty.database, empty.epoch, empty.keeper, None)
-        .map_err(|error| RecoveryError::Refused(error.into()))?;
+    let base = CheckpointBase::open(
+        own,
+        empty.database,
+        empty.epoch,
+        empty.manifest_writer,
+        None,
+    )
+    .map_err(|error| RecoveryError::Refused(error.into()))?;
     let engine = Engine::with_lanes(
         options,
         OpenLog {
@@ -127,7 +133,7 @@ pub(crate) fn open_beside<'h>(
             lanes: empty.lanes,
             lease: None,
             next,
-            follows: Some(Arc::new(follows)),
+            replica_base: Some(Arc::new(replica_base)),
         },
         tables,
         account,

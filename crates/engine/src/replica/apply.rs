@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use logstead_checkpoint::PageReader;
 use logstead_types::{Csn, Rid, TableId, WorkerId};
-use logstead_wal::{Record, Records};
+use logstead_wal::{RecordReader, RowRecord};
 
-use super::{BATCH_BYTES, Batch, COLLECTED_ROWS, COLLECTIONS_MAX};
-use crate::absent::FaultError;
+use super::{BATCH_BYTES, COLLECTED_ROWS, COLLECTIONS_MAX, ReplicaBatch};
 use crate::delta;
 use crate::engine::Engine;
 use crate::error::{ReplayError, ReplicaError};
 use crate::index::Index;
+use crate::page_fault::FaultError;
 use crate::row::{RowBuilder, RowError, RowRef};
 use crate::rows::RID_MAX;
 use crate::table::{TEMPORARY_AT_REPLICAS, Table};
 use crate::txn::precommit::Buffers;
-use crate::txn::write::{RowChange, Write};
-use crate::version::{CHUNK_SLOTS, Guard, Kind, version_bytes};
+use crate::txn::write::{RowChange, UndoEntry};
+use crate::version::{CHUNK_SLOTS, Guard, VersionKind, version_bytes};
 use crate::worker::Worker;
 
 const NO_ROW: RowError = RowError::new("an update of a row that does not exist");
@@ -97,7 +97,7 @@ impl Applier {
         &mut self,
         csn: Csn,
         records: &[u8],
-        before: &mut dyn FnMut(&Batch<'_>),
+        before: &mut dyn FnMut(&ReplicaBatch<'_>),
     ) -> Result<(), ReplicaError> {
         if csn != self.csn {
             self.end_entry();
@@ -124,7 +124,7 @@ impl Applier {
         records: &[u8],
         applied: &mut usize,
     ) -> Result<(), ReplicaError> {
-        for record in Records::new(records) {
+        for record in RecordReader::new(records) {
             let record = record.map_err(|source| ReplayError::Records { csn, source })?;
             match self.again.checked_sub(1) {
                 Some(left) => self.again = left,
@@ -139,7 +139,7 @@ impl Applier {
 
     /// Everything below `next` was applied: snapshots see it from now on. Not while half of an entry is applied: who is
     /// told of the batch would meet its versions where newest ones count, as when keys are judged for a new index.
-    pub(super) fn show(&mut self, next: Csn, before: &mut dyn FnMut(&Batch<'_>)) {
+    pub(super) fn show(&mut self, next: Csn, before: &mut dyn FnMut(&ReplicaBatch<'_>)) {
         if next > self.csn {
             self.end_entry();
         } else if !self.begun.is_empty() {
@@ -152,7 +152,7 @@ impl Applier {
         if !self.tables.is_empty() {
             // It is committed, seen or not: who waits for that in the function, for what it reads there, is answered.
             path.follow_durable(next);
-            before(&Batch {
+            before(&ReplicaBatch {
                 engine: &self.engine,
                 tables: &self.tables,
                 visible: next,
@@ -181,7 +181,7 @@ impl Applier {
         }
     }
 
-    fn apply(&mut self, csn: Csn, record: &Record<'_>) -> Result<(), ReplicaError> {
+    fn apply(&mut self, csn: Csn, record: &RowRecord<'_>) -> Result<(), ReplicaError> {
         let (id, rid) = (record.table(), record.rid());
         let wrong = |source| ReplayError::Row {
             csn,
@@ -196,9 +196,9 @@ impl Applier {
             return Err(wrong(SESSIONS_OWN).into());
         }
         let bytes = match record {
-            Record::Insert { row, .. } => row.len(),
-            Record::Update { delta, .. } => delta.len(),
-            Record::Delete { .. } => 0,
+            RowRecord::Insert { row, .. } => row.len(),
+            RowRecord::Update { delta, .. } => delta.len(),
+            RowRecord::Delete { .. } => 0,
         };
         let wanted = version_bytes(bytes) + BESIDE_BYTES;
         self.worker
@@ -236,7 +236,7 @@ impl Applier {
     fn install(
         &mut self,
         change: &Change<'_>,
-        record: &Record<'_>,
+        record: &RowRecord<'_>,
     ) -> Result<Option<Installed>, RowError> {
         let Change { table, rid, csn } = change;
         let (chunk, slot) = table.rows.slot_or_new(*rid);
@@ -245,33 +245,33 @@ impl Applier {
             let Ok(head) = chunk.peek(slot, &guard) else {
                 return Ok(None);
             };
-            let row = head.filter(|head| matches!(head.kind(), Kind::Row { .. }));
+            let row = head.filter(|head| matches!(head.kind(), VersionKind::Row { .. }));
             let old = row.map(|version| version.row());
             let new = match record {
-                Record::Insert { row, .. } => Some(RowRef::parse(row)?.bytes()),
-                Record::Update { delta, .. } => {
+                RowRecord::Insert { row, .. } => Some(RowRef::parse(row)?.bytes()),
+                RowRecord::Update { delta, .. } => {
                     let old = RowRef::new(old.ok_or(NO_ROW)?);
                     Some(delta::apply(old, delta, &mut self.builder)?)
                 }
                 // As at a start: what is not there is deleted already.
-                Record::Delete { .. } if old.is_none() => {
+                RowRecord::Delete { .. } if old.is_none() => {
                     return Ok(Some(Installed {
                         superseded: false,
                         bytes: 0,
                         entries: Vec::new(),
                     }));
                 }
-                Record::Delete { .. } => None,
+                RowRecord::Delete { .. } => None,
             };
             let entries = new.map_or_else(Vec::new, |new| entries(table, *rid, old, new));
             let kind = match new {
                 // What lies below a tombstone may have entries that are not this row's.
-                Some(_) => Kind::Row {
+                Some(_) => VersionKind::Row {
                     keys_changed: head.is_some() && !entries.is_empty()
                         || head.is_some() && old.is_none()
                         || has_lost_keys(table, old, new),
                 },
-                None => Kind::Tombstone,
+                None => VersionKind::Tombstone,
             };
             let row = new.unwrap_or_default();
             match chunk.install_committed(slot, head, *csn, kind, row, &guard) {
@@ -290,7 +290,7 @@ impl Applier {
     }
 
     /// The collector looks at the row once nobody needs what was there before.
-    fn note(&mut self, table: &Arc<Table>, rid: Rid, record: &Record<'_>) {
+    fn note(&mut self, table: &Arc<Table>, rid: Rid, record: &RowRecord<'_>) {
         let worker = &self.worker.0;
         let written = self.written.get_or_insert_with(|| worker.take_buffers());
         let tables = &mut written.tables;
@@ -302,11 +302,11 @@ impl Applier {
             }
         };
         let what = match record {
-            Record::Delete { .. } => RowChange::Delete,
+            RowRecord::Delete { .. } => RowChange::Delete,
             // An insert above a tombstone supersedes that.
-            Record::Insert { .. } | Record::Update { .. } => RowChange::Update,
+            RowRecord::Insert { .. } | RowRecord::Update { .. } => RowChange::Update,
         };
-        written.writes.push(Write {
+        written.writes.push(UndoEntry {
             table: at as u32,
             what,
             rid,
@@ -332,8 +332,8 @@ impl Applier {
 }
 
 fn not_brought(engine: &Engine, error: FaultError) -> ReplicaError {
-    let follows = engine.inner().follows.as_ref();
-    match follows.map_or(error.clone(), |follows| follows.explain(error)) {
+    let replica_base = engine.inner().replica_base.as_ref();
+    match replica_base.map_or(error.clone(), |replica_base| replica_base.explain(error)) {
         FaultError::TooOld(checkpoint) => ReplicaError::Removed {
             next: engine.next_csn(),
             checkpoint,

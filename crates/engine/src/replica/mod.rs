@@ -15,7 +15,7 @@
 //!
 //! - R1 *Every snapshot is at or above `O`.* The counter begins there, and only grows.
 //! - R2 *What is absent is as `B` and the start's tail have it.* A start keeps the log from `B` to `O` for chunks that
-//!   `B` has, one version for each row ([`crate::pending`]), which is right for all snapshots by R1. From then on an
+//!   `B` has, one version for each row ([`crate::chunk_tail`]), which is right for all snapshots by R1. From then on an
 //!   entry that changes an absent row brings its chunk in first, with its tail; so no record is ever kept for one that
 //!   is absent, and what an older snapshot sees is unfolded in memory.
 //! - R3 *Nothing leaves memory* ([`Rows::follow`](crate::rows::Rows::follow)), neither rows nor leaves. So each chunk
@@ -36,8 +36,8 @@
 //! # Catalogs
 //!
 //! A table comes into being with its first record. Before a batch becomes visible, a function of the caller hears
-//! which tables it has changed, and may read at its CSN ([`Batch::snapshot`]), make and drop tables and indexes, and
-//! build indexes: nobody sees the batch before it returns. It runs on the replica's thread, so no entry is applied
+//! which tables it has changed, and may read at its CSN ([`ReplicaBatch::snapshot`]), make and drop tables and indexes,
+//! and build indexes: nobody sees the batch before it returns. It runs on the replica's thread, so no entry is applied
 //! meanwhile, and an index that is attached there misses nothing.
 //!
 //! The numbers of tables are the primary's, below
@@ -74,11 +74,11 @@ use std::sync::Arc;
 use logstead_env::Env;
 use logstead_home::LogHome;
 use logstead_types::{Csn, Epoch, TableId, WorkerId};
-use logstead_wal::recovery::follow::{Follower, Progress};
+use logstead_wal::recovery::follow::{FollowProgress, Follower};
 
 use crate::engine::{Engine, EngineOptions};
 use crate::error::{OpenError, ReplicaError};
-use crate::exported::ExportedSnapshot;
+use crate::exported_snapshot::ExportedSnapshot;
 use apply::Applier;
 
 /// Rows that the collector looks at in one step, and steps after each batch at most.
@@ -90,7 +90,7 @@ const CATCH_UP_ROUNDS: usize = 8;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// What has been applied and is about to become visible.
-pub struct Batch<'b> {
+pub struct ReplicaBatch<'b> {
     engine: &'b Engine,
     /// The tables that it has changed.
     pub tables: &'b BTreeSet<TableId>,
@@ -98,7 +98,7 @@ pub struct Batch<'b> {
     pub visible: Csn,
 }
 
-impl Batch<'_> {
+impl ReplicaBatch<'_> {
     /// A snapshot that sees the batch, and what came before ([`Txn::import_snapshot`](crate::Txn::import_snapshot)).
     pub fn snapshot(&self) -> Arc<ExportedSnapshot> {
         ExportedSnapshot::pin(self.engine, self.visible)
@@ -115,7 +115,7 @@ pub struct Replica<'h> {
 impl<'h> Replica<'h> {
     /// Opens at the newest checkpoint of the log in `home`, with all that is known to be durable. Its engine has one
     /// worker more than the options say, the last one, which is the replica's own. Indexes are made by
-    /// [`Engine::restore_index`] before [`Engine::end_start`], as at any start, before the first round.
+    /// [`Engine::restore_index`] before [`Engine::finish_startup`], as at any start, before the first round.
     pub fn open(
         options: EngineOptions,
         home: &'h LogHome,
@@ -151,7 +151,7 @@ impl<'h> Replica<'h> {
     }
 
     /// How far the log was read.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> FollowProgress {
         self.follower.progress()
     }
 
@@ -166,7 +166,7 @@ impl<'h> Replica<'h> {
     pub fn catch_up(
         &mut self,
         shown: Csn,
-        before: &mut dyn FnMut(&Batch<'_>),
+        before: &mut dyn FnMut(&ReplicaBatch<'_>),
     ) -> Result<bool, ReplicaError> {
         for _ in 0..CATCH_UP_ROUNDS {
             let was = self.progress();
@@ -180,13 +180,18 @@ impl<'h> Replica<'h> {
 
     /// Reads the log on, applies what has become due, and shows it. Before each batch becomes visible `before` is told.
     /// Blocks while pages and the log are read.
-    pub fn round(&mut self, before: &mut dyn FnMut(&Batch<'_>)) -> Result<Progress, ReplicaError> {
+    pub fn round(
+        &mut self,
+        before: &mut dyn FnMut(&ReplicaBatch<'_>),
+    ) -> Result<FollowProgress, ReplicaError> {
         if self.has_ended {
             return Err(ReplicaError::Ended);
         }
         let applier = &mut self.applier;
-        let follows = applier.engine().inner().follows.as_ref();
-        if let Some(checkpoint) = follows.and_then(|follows| follows.superseded.get()) {
+        let replica_base = applier.engine().inner().replica_base.as_ref();
+        if let Some(checkpoint) =
+            replica_base.and_then(|replica_base| replica_base.superseded.get())
+        {
             let checkpoint = *checkpoint;
             self.has_ended = true;
             let next = self.engine().next_csn();

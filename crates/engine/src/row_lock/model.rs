@@ -6,7 +6,7 @@
 use loom::sync::atomic::{AtomicUsize, Ordering, fence};
 use loom::sync::{Arc, Mutex, MutexGuard};
 
-use super::meeting::{self, Place};
+use super::exclusive_and_shared::{self, LockedRow};
 
 /// A row: who is at the head (0: nobody), the chunk's counter, the shard with its holders.
 struct Row {
@@ -33,7 +33,7 @@ struct Locker<'r> {
     me: usize,
 }
 
-impl<'r> Place for Locker<'r> {
+impl<'r> LockedRow for Locker<'r> {
     type Shard = MutexGuard<'r, Vec<usize>>;
     type Refusal = usize;
     type Before = ();
@@ -99,11 +99,11 @@ fn meet(sharers: usize) {
                         row: &row,
                         me: 2 + i,
                     };
-                    meeting::shared(&mut locker)
+                    exclusive_and_shared::shared(&mut locker)
                 })
             })
             .collect();
-        let exclusive = meeting::exclusive(&mut Locker { row: &row, me: 1 });
+        let exclusive = exclusive_and_shared::exclusive(&mut Locker { row: &row, me: 1 });
         let shared: Vec<_> = others
             .into_iter()
             .map(|t| t.join().expect("thread"))

@@ -14,7 +14,8 @@ use super::RowLock;
 use crate::tree::interleave::set_hook;
 use crate::txn::VersionId;
 use crate::{
-    Engine, EngineOptions, Guard, Isolation, Present, RowBuilder, Table, TableLock, Txn, Worker,
+    Engine, EngineOptions, ExpectPresent, Guard, Isolation, RowBuilder, Table, TableLock, Txn,
+    Worker,
 };
 
 thread_local! {

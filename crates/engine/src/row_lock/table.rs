@@ -31,8 +31,8 @@ use logstead_types::Rid;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::RowLock;
-use crate::state::TxnState;
 use crate::txn_id::TxnId;
+use crate::txn_state::TxnState;
 
 const SHARDS: usize = 16;
 /// A map that once was larger and is nearly empty gives its memory back; one below this is not worth the work.
@@ -274,31 +274,31 @@ impl Shard {
     #[must_use]
     pub(crate) fn dequeue(&mut self, rid: Rid, txn: TxnId, lock: Option<RowLock>) -> Next {
         let Some(queue) = self.queues.get_mut(&rid) else {
-            return Next::Nobody;
+            return Next::Empty;
         };
         let Some(at) = queue.iter().position(|w| w.txn == txn) else {
-            return Next::Nobody;
+            return Next::Empty;
         };
         let was_woken = queue.remove(at).woken;
         if queue.is_empty() {
             self.queues.remove(&rid);
             shrink(&mut self.queues);
-            return Next::Nobody;
+            return Next::Empty;
         }
         if !was_woken {
-            return Next::Nobody;
+            return Next::Empty;
         }
         if lock.is_some_and(|lock| queue.iter().all(|w| w.lock.conflicts(lock))) {
             return Next::AtRelease;
         }
-        Self::wake_at(queue, 0).map_or(Next::Nobody, Next::Wake)
+        Self::wake_at(queue, 0).map_or(Next::Empty, Next::Wake)
     }
 }
 
 /// What becomes of a queue that somebody left.
 pub(crate) enum Next {
     /// It is empty, or will be told by somebody else.
-    Nobody,
+    Empty,
     /// The next one tries.
     Wake(Waker),
     /// All wait for the one who left.
@@ -308,7 +308,7 @@ pub(crate) enum Next {
 /// A table's shards, made when first needed.
 #[derive(Default)]
 pub(crate) struct RowLocks {
-    /// At least the newest transaction that gave back a lock without a version; see [`super::handed`].
+    /// At least the newest transaction that gave back a lock without a version; see [`super::handover`].
     pub(super) handed_newest: CachePadded<AtomicU64>,
     #[cfg(test)]
     pub(super) handed_stores: AtomicU64,

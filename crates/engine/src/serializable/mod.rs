@@ -37,10 +37,11 @@
 //! 4. When it is to commit, its writes are worked out ([`writes`]): rows, and keys rows have now and had not before. A
 //!    row that leaves a range, or is deleted, is a row its reader has seen.
 //! 5. Under the mutex, sstamp comes from the writers, from its begin on, of what it read; pstamp from the readers of what
-//!    it writes ([`kept`]). If it may commit, its reads and writes are kept under its place; its state becomes Committing, and it
-//!    draws. All that can fail, wait or allocate is done by then (T12): it has its lane's lock, which it takes under the mutex only if it need not wait. The mutex is released before the
-//!    entry goes into the lane: who begins now sees the writer's CSN below its snapshot and waits for its outcome when it
-//!    meets its versions (T4).
+//!    it writes ([`certified_history`]). If it may commit, its reads and writes are kept under its place; its state
+//!    becomes Committing, and it draws. All that can fail, wait or allocate is done by then (T12): it has its lane's
+//!    lock, which it takes under the mutex only if it need not wait. The mutex is released before the entry goes into
+//!    the lane: who begins now sees the writer's CSN below its snapshot and waits for its outcome when it meets its
+//!    versions (T4).
 //!
 //! Both directions of "V overwrote what U read" are found whichever is certified first: if V, then its writes are kept
 //! when U comes, since U's begin is at or below V's place (else U had read V's version); if U, then its reads are kept
@@ -69,9 +70,9 @@
 //!
 //! What is below the begin of the oldest active transaction: writers, since nobody asks for them any more, and read stamps,
 //! since the pstamp of everyone active, or to come, is at or above that begin - 1 anyway. When nobody is active,
-//! everything. What remains is bounded: see [`kept`] and [`reads`].
+//! everything. What remains is bounded: see [`certified_history`] and [`reads`].
 
-mod kept;
+mod certified_history;
 mod ordinal;
 mod ranges;
 mod reads;
@@ -94,14 +95,14 @@ use parking_lot::Mutex;
 
 pub(crate) use ordinal::Ordinal;
 use reads::ReadSet;
-use state::{Begun, Dangerous, Safety, State, Ticket};
-pub(crate) use track::{CursorTrack, Tracked};
+use state::{ActiveTxn, CertifierState, Safety, SerializationFailure, Ticket};
+pub(crate) use track::{CursorTrack, TrackedTxn};
 use writes::WriteSet;
 
 use crate::txn::Txn;
 
 struct Shared {
-    state: State,
+    state: CertifierState,
     wakers: HashMap<Ticket, Waker, FixedState>,
 }
 
@@ -113,10 +114,10 @@ pub(crate) struct Certifier {
 }
 
 /// What the certifier answers a writer.
-enum Certified<T> {
+enum CertifyOutcome<T> {
     /// It may commit, and has drawn.
     Yes(T),
-    No(Dangerous),
+    No(SerializationFailure),
     /// Its lane is busy: it comes again with the lane's lock. Nothing has changed.
     Busy,
     /// Its writes must be worked out again.
@@ -125,7 +126,7 @@ enum Certified<T> {
 
 impl Certifier {
     pub(crate) fn new() -> Certifier {
-        let state = State::new();
+        let state = CertifierState::new();
         Certifier {
             next: AtomicU64::new(state.next().0),
             shared: Mutex::new(Shared {
@@ -142,7 +143,7 @@ impl Certifier {
     }
 
     /// Begins a transaction, whose snapshot `snapshot` takes. Nothing is to be tracked if it is read-only and safe.
-    fn begin(&self, read_only: bool, snapshot: impl FnOnce() -> Csn) -> (Csn, Option<Begun>) {
+    fn begin(&self, read_only: bool, snapshot: impl FnOnce() -> Csn) -> (Csn, Option<ActiveTxn>) {
         let mut shared = self.shared.lock();
         let begun = shared.state.begin(read_only);
         (snapshot(), begun)
@@ -161,12 +162,16 @@ impl Certifier {
     }
 
     /// Must the transaction fail, whatever it does from here on?
-    fn check(&self, begun: Begun, reads: &ReadSet) -> Result<(), Dangerous> {
+    fn check(&self, begun: ActiveTxn, reads: &ReadSet) -> Result<(), SerializationFailure> {
         self.shared.lock().state.check(begun.begin, reads)
     }
 
     /// Ends a transaction without changes.
-    fn certify_reader(&self, begun: Begun, reads: &ReadSet) -> Result<(), Dangerous> {
+    fn certify_reader(
+        &self,
+        begun: ActiveTxn,
+        reads: &ReadSet,
+    ) -> Result<(), SerializationFailure> {
         let mut shared = self.shared.lock();
         let decision = shared.state.certify_reader(begun, reads);
         self.next.store(shared.state.next().0, Ordering::SeqCst);
@@ -178,19 +183,19 @@ impl Certifier {
     /// Committing and draws its CSN. After `No` it is not active any more.
     fn certify<L, T>(
         &self,
-        begun: Begun,
+        begun: ActiveTxn,
         reads: &ReadSet,
         writes: &WriteSet,
         fresh: impl FnOnce() -> bool,
         enter: impl FnOnce() -> Option<L>,
         draw: impl FnOnce(L, &dyn Fn()) -> T,
-    ) -> Certified<T> {
+    ) -> CertifyOutcome<T> {
         let mut shared = self.shared.lock();
         if !fresh() {
-            return Certified::Stale;
+            return CertifyOutcome::Stale;
         }
         let Some(lane) = enter() else {
-            return Certified::Busy;
+            return CertifyOutcome::Busy;
         };
         let decision = shared.state.certify(begun, reads, writes);
         // Before the draw: a waker may take locks and allocate (T12). Who is woken comes here first, and waits for the mutex.
@@ -198,19 +203,19 @@ impl Certifier {
         match decision {
             Ok(()) => {
                 let next = shared.state.next().0;
-                Certified::Yes(draw(lane, &|| self.next.store(next, Ordering::SeqCst)))
+                CertifyOutcome::Yes(draw(lane, &|| self.next.store(next, Ordering::SeqCst)))
             }
             Err(dangerous) => {
                 // In this order: giving room in a lane back may mean waiting for it.
                 drop(shared);
                 drop(lane);
-                Certified::No(dangerous)
+                CertifyOutcome::No(dangerous)
             }
         }
     }
 
     /// A transaction ended without being certified.
-    fn end(&self, begun: Begun) {
+    fn end(&self, begun: ActiveTxn) {
         let mut shared = self.shared.lock();
         shared.state.end(begun.ticket, None);
         Self::wake_settled(&mut shared);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kept::Kept;
+use super::certified_history::CertifiedHistory;
 use super::ordinal::Ordinal;
 use super::reads::ReadSet;
 use super::writes::TableWrites;
@@ -13,7 +13,7 @@ pub(crate) struct Ticket(u64);
 
 /// An active transaction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Begun {
+pub(crate) struct ActiveTxn {
     pub(crate) ticket: Ticket,
     /// It sees exactly the certified writers below this.
     pub(crate) begin: Ordinal,
@@ -21,12 +21,12 @@ pub(crate) struct Begun {
 
 /// It must not commit: some order of reads and writes would be a circle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Dangerous;
+pub(crate) struct SerializationFailure;
 
 /// A reader that waits until it knows whether its snapshot is safe.
 #[derive(Debug)]
 struct Waiter {
-    begun: Begun,
+    begun: ActiveTxn,
     /// Some concurrent writer has an sstamp below its begin.
     unsafe_: bool,
 }
@@ -43,7 +43,7 @@ pub(crate) enum Safety {
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct CertifierState {
     /// The place of the next writer.
     next: Ordinal,
     tickets: u64,
@@ -52,18 +52,18 @@ pub(super) struct State {
     /// Those among them that may write.
     writers: BTreeSet<Ticket>,
     waiters: Vec<Waiter>,
-    kept: Kept,
+    kept: CertifiedHistory,
 }
 
-impl State {
-    pub(super) fn new() -> State {
-        State {
+impl CertifierState {
+    pub(super) fn new() -> CertifierState {
+        CertifierState {
             next: Ordinal(1),
             tickets: 0,
             active: BTreeMap::new(),
             writers: BTreeSet::new(),
             waiters: Vec::new(),
-            kept: Kept::default(),
+            kept: CertifiedHistory::default(),
         }
     }
 
@@ -83,7 +83,7 @@ impl State {
     }
 
     /// A transaction takes its snapshot now. `None`: it is a reader whose snapshot is safe.
-    pub(super) fn begin(&mut self, read_only: bool) -> Option<Begun> {
+    pub(super) fn begin(&mut self, read_only: bool) -> Option<ActiveTxn> {
         if read_only && self.writers.is_empty() {
             return None;
         }
@@ -92,7 +92,7 @@ impl State {
         if !read_only {
             self.writers.insert(ticket);
         }
-        Some(Begun {
+        Some(ActiveTxn {
             ticket,
             begin: self.next,
         })
@@ -103,7 +103,7 @@ impl State {
         if self.writers.is_empty() {
             return None;
         }
-        let begun = Begun {
+        let begun = ActiveTxn {
             ticket: self.ticket(),
             begin: self.next,
         };
@@ -154,9 +154,13 @@ impl State {
     }
 
     /// The least sstamp of those who overwrote what the transaction has read, its pstamp so far: must it fail?
-    pub(super) fn check(&self, begin: Ordinal, reads: &ReadSet) -> Result<(), Dangerous> {
+    pub(super) fn check(
+        &self,
+        begin: Ordinal,
+        reads: &ReadSet,
+    ) -> Result<(), SerializationFailure> {
         if self.kept.overwriters(begin, reads) <= begin.before().max(reads.examined) {
-            return Err(Dangerous);
+            return Err(SerializationFailure);
         }
         Ok(())
     }
@@ -164,9 +168,9 @@ impl State {
     /// The end of a transaction that changed nothing. It is not active any more, whatever the answer.
     pub(super) fn certify_reader(
         &mut self,
-        begun: Begun,
+        begun: ActiveTxn,
         reads: &ReadSet,
-    ) -> Result<(), Dangerous> {
+    ) -> Result<(), SerializationFailure> {
         if reads.examined > Ordinal::NONE {
             // It has looked beyond its snapshot: its place is now, like a writer's.
             return self.certify(begun, reads, &[]);
@@ -185,10 +189,10 @@ impl State {
     /// answer.
     pub(super) fn certify(
         &mut self,
-        begun: Begun,
+        begun: ActiveTxn,
         reads: &ReadSet,
         writes: &[TableWrites],
-    ) -> Result<(), Dangerous> {
+    ) -> Result<(), SerializationFailure> {
         let place = self.next;
         let sstamp = self.kept.overwriters(begun.begin, reads).min(place);
         let pstamp = begun
@@ -198,7 +202,7 @@ impl State {
             .max(self.kept.readers(writes));
         if sstamp <= pstamp {
             self.end(begun.ticket, None);
-            return Err(Dangerous);
+            return Err(SerializationFailure);
         }
         self.next = Ordinal(place.0 + 1);
         self.end(begun.ticket, Some(sstamp));
@@ -241,7 +245,7 @@ impl State {
     }
 
     #[cfg(test)]
-    pub(super) fn kept(&self) -> &Kept {
+    pub(super) fn kept(&self) -> &CertifiedHistory {
         &self.kept
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use logstead_types::{IndexId, Rid, TableId};
 
 use super::ranges::KeyRange;
-use super::state::State;
+use super::state::CertifierState;
 use super::writes::TableWrites;
 use super::*;
 
@@ -37,7 +37,7 @@ struct Done {
 }
 
 struct Open {
-    begun: Begun,
+    begun: ActiveTxn,
     reads: ReadSet,
     done: Done,
 }
@@ -104,7 +104,7 @@ fn has_circle(committed: &[Done]) -> bool {
 
 fn run(seed: u64, certify: bool) -> (Vec<Done>, usize) {
     let mut dice = Dice(seed);
-    let mut state = State::new();
+    let mut state = CertifierState::new();
     let mut committed: Vec<Done> = Vec::new();
     let mut open: Vec<Open> = Vec::new();
     let mut refused = 0;
@@ -236,7 +236,7 @@ fn rows(rows: &[u64]) -> WriteSet {
     write_set(rows, &|_| false)
 }
 
-fn begin(state: &mut State) -> Open {
+fn begin(state: &mut CertifierState) -> Open {
     Open {
         begun: state.begin(false).expect("not read-only"),
         reads: ReadSet::default(),
@@ -249,7 +249,11 @@ impl Open {
         self.reads.row(TABLE, Rid(row), self.begun.begin);
     }
 
-    fn commit(self, state: &mut State, writes: &WriteSet) -> Result<(), Dangerous> {
+    fn commit(
+        self,
+        state: &mut CertifierState,
+        writes: &WriteSet,
+    ) -> Result<(), SerializationFailure> {
         state.certify(self.begun, &self.reads, writes)
     }
 }
@@ -257,7 +261,7 @@ impl Open {
 /// Read stamps may go only when no active transaction can have an sstamp at or below them.
 #[test]
 fn t6_stamps_stay_as_long_as_somebody_may_need_them() {
-    let mut state = State::new();
+    let mut state = CertifierState::new();
     let mut a = begin(&mut state);
     a.row(1);
     let b = begin(&mut state);
@@ -271,14 +275,14 @@ fn t6_stamps_stay_as_long_as_somebody_may_need_them() {
         let other = begin(&mut state);
         assert_eq!(other.commit(&mut state, &rows(&[100 + n])), Ok(()));
     }
-    assert_eq!(a.commit(&mut state, &rows(&[2])), Err(Dangerous));
+    assert_eq!(a.commit(&mut state, &rows(&[2])), Err(SerializationFailure));
     assert!(state.kept().is_empty());
 }
 
 /// Long after: while one transaction stays, others come and go; what is kept stays below its limit, and still decides.
 #[test]
 fn what_is_kept_is_bounded() {
-    let mut state = State::new();
+    let mut state = CertifierState::new();
     let mut old = begin(&mut state);
     old.row(0);
     let long = vec![7; 4096];
@@ -294,14 +298,17 @@ fn what_is_kept_is_bounded() {
     let mut overwriter = begin(&mut state);
     overwriter.row(1);
     assert_eq!(overwriter.commit(&mut state, &rows(&[0])), Ok(()));
-    assert_eq!(old.commit(&mut state, &rows(&[1])), Err(Dangerous));
+    assert_eq!(
+        old.commit(&mut state, &rows(&[1])),
+        Err(SerializationFailure)
+    );
     assert!(state.kept().is_empty());
 }
 
 /// Short overlapping transactions: what they leave behind goes as they go, though somebody is active at every moment.
 #[test]
 fn what_nobody_needs_is_forgotten() {
-    let mut state = State::new();
+    let mut state = CertifierState::new();
     let mut open = std::collections::VecDeque::new();
     for n in 0..10_000 {
         let mut txn = begin(&mut state);

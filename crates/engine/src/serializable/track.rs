@@ -3,30 +3,30 @@
 
 use std::sync::Arc;
 
-use logstead_commit::{Admission, Entrance, Reservation};
+use logstead_commit::{CommitInsertLock, CommitReservation, Reservation};
 use logstead_types::{Csn, Dsn, IndexId, Rid, TableId};
 
 use super::ranges::KeyRange;
 use super::reads::{RangeId, ReadSet};
-use super::state::Begun;
+use super::state::ActiveTxn;
 use super::writes::{ROWS_MAX, TableWrites, WriteSet};
-use super::{Certified, Certifier, Ordinal, SafeSnapshot};
+use super::{Certifier, CertifyOutcome, Ordinal, SafeSnapshot};
 use crate::engine::EngineInner;
 use crate::error::CommitError;
 use crate::index::{Index, IndexCursor};
 use crate::stats::add;
 use crate::table::Table;
 use crate::tree::interleave::point;
-use crate::txn::write::Work;
+use crate::txn::write::TxnWrites;
 use crate::txn::{Isolation, Txn};
-use crate::version::{Guard, Kind};
+use crate::version::{Guard, VersionKind};
 
 /// Tables below this are the system catalog: not tracked, as in PostgreSQL.
 const USER_TABLES: TableId = TableId(16_384);
 
 /// What a SERIALIZABLE transaction keeps for the certifier from its snapshot on.
-pub(crate) struct Tracked {
-    pub(super) begun: Begun,
+pub(crate) struct TrackedTxn {
+    pub(super) begun: ActiveTxn,
     pub(super) reads: ReadSet,
     /// From which place on writers count as overwriting what is read now: the begin, or, while a later view is swapped
     /// in, that view's.
@@ -35,7 +35,7 @@ pub(crate) struct Tracked {
 
 /// A transaction that has its CSN, and its lane to itself.
 pub(crate) struct CsnAssigned<'e, 'w> {
-    pub(crate) entrance: Entrance<'e>,
+    pub(crate) entrance: CommitInsertLock<'e>,
     pub(crate) csn: (Csn, Reservation<'e>),
     /// What only certification needed. Giving memory back takes time, so it is kept until `reserved` is cleared (T12).
     pub(crate) dropped_later: Option<DroppedLater<'w>>,
@@ -46,22 +46,22 @@ type SeenIndexes<'w> = Vec<(&'w Arc<Table>, u64)>;
 /// See [`CsnAssigned`].
 pub(crate) struct DroppedLater<'w>(
     #[expect(dead_code, reason = "kept, and dropped later")]
-    (Box<Tracked>, WriteSet, SeenIndexes<'w>),
+    (Box<TrackedTxn>, WriteSet, SeenIndexes<'w>),
 );
 
 /// How far a transaction has got with its lane.
-enum OwnLane<'e> {
+enum CommitLaneAccess<'e> {
     /// It has room there.
-    Outside(Admission),
+    Reserved(CommitReservation),
     /// It has the lane's lock.
-    Inside(Entrance<'e>),
+    Locked(CommitInsertLock<'e>),
 }
 
-impl OwnLane<'_> {
+impl CommitLaneAccess<'_> {
     /// The lock is given back.
     fn left(self) -> Self {
         match self {
-            OwnLane::Inside(entrance) => OwnLane::Outside(entrance.leave()),
+            CommitLaneAccess::Locked(entrance) => CommitLaneAccess::Reserved(entrance.leave()),
             outside => outside,
         }
     }
@@ -85,7 +85,7 @@ impl Txn {
         let certifier = &worker.inner().certifier;
         let (snapshot, begun) = certifier.begin(self.read_only, || worker.acquire_snapshot());
         self.tracked = begun.map(|begun| {
-            Box::new(Tracked {
+            Box::new(TrackedTxn {
                 from: begun.begin,
                 begun,
                 reads: ReadSet::default(),
@@ -188,7 +188,7 @@ impl Txn {
         if table < USER_TABLES {
             return;
         }
-        let Begun { ticket, begin } = tracked.begun;
+        let ActiveTxn { ticket, begin } = tracked.begun;
         if begin <= cursor.index().attached() {
             return tracked.reads.whole_table(table, tracked.from);
         }
@@ -322,9 +322,9 @@ impl Txn {
     pub(crate) fn draw<'e, 'w>(
         &mut self,
         engine: &'e EngineInner,
-        place: Admission,
+        place: CommitReservation,
         draw: impl Fn() -> (Csn, Reservation<'e>),
-        work: &'w Work,
+        work: &'w TxnWrites,
         guard: &Guard,
     ) -> Result<CsnAssigned<'e, 'w>, CommitError> {
         if self.read_only {
@@ -343,20 +343,22 @@ impl Txn {
                 dropped_later: None,
             });
         };
-        let mut lane = Some(OwnLane::Outside(place));
+        let mut lane = Some(CommitLaneAccess::Reserved(place));
         loop {
             let (writes, seen) = self.write_set(work, guard);
             loop {
                 let fresh = || seen.iter().all(|(table, n)| table.indexes_attached() == *n);
                 let enter = || match lane.take()? {
-                    OwnLane::Inside(entrance) => Some(entrance),
-                    OwnLane::Outside(place) => match path.try_enter(place, &mut self.deps) {
-                        Ok(entrance) => Some(entrance),
-                        Err(place) => {
-                            lane = Some(OwnLane::Outside(place));
-                            None
+                    CommitLaneAccess::Locked(entrance) => Some(entrance),
+                    CommitLaneAccess::Reserved(place) => {
+                        match path.try_enter(place, &mut self.deps) {
+                            Ok(entrance) => Some(entrance),
+                            Err(place) => {
+                                lane = Some(CommitLaneAccess::Reserved(place));
+                                None
+                            }
                         }
-                    },
+                    }
                 };
                 let draw = |entrance, publish: &dyn Fn()| {
                     // Before the place is visible to others; see "Newest versions".
@@ -368,23 +370,23 @@ impl Txn {
                 let (begun, reads) = (tracked.begun, &tracked.reads);
                 let certifier = &engine.certifier;
                 match certifier.certify(begun, reads, &writes, fresh, enter, draw) {
-                    Certified::Yes((entrance, csn)) => {
+                    CertifyOutcome::Yes((entrance, csn)) => {
                         return Ok(CsnAssigned {
                             entrance,
                             csn,
                             dropped_later: Some(DroppedLater((tracked, writes, seen))),
                         });
                     }
-                    Certified::No(_) => return Err(self.refused()),
-                    Certified::Stale => {
+                    CertifyOutcome::No(_) => return Err(self.refused()),
+                    CertifyOutcome::Stale => {
                         // Working the writes out again takes other locks.
-                        lane = lane.map(OwnLane::left);
+                        lane = lane.map(CommitLaneAccess::left);
                         break;
                     }
-                    Certified::Busy => {
+                    CertifyOutcome::Busy => {
                         lane = lane.map(|lane| match lane {
-                            OwnLane::Outside(place) => {
-                                OwnLane::Inside(path.enter(place, &mut self.deps))
+                            CommitLaneAccess::Reserved(place) => {
+                                CommitLaneAccess::Locked(path.enter(place, &mut self.deps))
                             }
                             inside => inside,
                         });
@@ -401,7 +403,7 @@ impl Txn {
 
     /// What the transaction leaves behind, and how many indexes had been attached to each table when its keys were
     /// made.
-    fn write_set<'w>(&self, work: &'w Work, guard: &Guard) -> (WriteSet, SeenIndexes<'w>) {
+    fn write_set<'w>(&self, work: &'w TxnWrites, guard: &Guard) -> (WriteSet, SeenIndexes<'w>) {
         let buffers = &work.buffers;
         let mut writes = WriteSet::new();
         let mut seen = Vec::new();
@@ -449,7 +451,7 @@ fn new_keys(
     table: &Table,
     indexes: &[Arc<Index>],
     rid: Rid,
-    work: &Work,
+    work: &TxnWrites,
     guard: &Guard,
     keys: &mut Vec<(IndexId, Box<[u8]>)>,
 ) {
@@ -463,20 +465,20 @@ fn new_keys(
     while let Some(version) = at {
         at = version.next(guard);
         match version.kind() {
-            Kind::LockOnly => continue,
-            Kind::Tombstone if version.is_of(&work.writer) => {
+            VersionKind::LockOnly => continue,
+            VersionKind::Tombstone if version.is_of(&work.writer) => {
                 // Deleted: it has no keys any more.
                 if !own {
                     return;
                 }
             }
-            Kind::Row { .. } if version.is_of(&work.writer) => {
+            VersionKind::Row { .. } if version.is_of(&work.writer) => {
                 if !own {
                     new = Some(version.row());
                 }
             }
-            Kind::Tombstone => break,
-            Kind::Row { .. } => {
+            VersionKind::Tombstone => break,
+            VersionKind::Row { .. } => {
                 old = Some(version.row());
                 break;
             }

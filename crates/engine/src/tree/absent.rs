@@ -32,13 +32,13 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use logstead_checkpoint::Division;
+use logstead_checkpoint::TileBoundaries;
 
-use super::cell::{Pin, Taken};
-use super::edit::{Image, Locked, boxed, fresh};
+use super::cell::{EpochGuard, RetiredContent};
+use super::edit::{PageImage, PageWriteLock, boxed, fresh};
 use super::page::{HEAP_END, LINKS_MAX, Page};
 use super::reshape::separator;
-use super::{Entries, Found, Goal, Side, Stop, Tree, Version};
+use super::{Entries, FoundPage, Goal, LatchVersion, SearchStop, Side, Tree};
 
 /// A leaf that is not in memory. What needed it has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(crate) struct AbsentLeaf {
 
 /// What eviction has given up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Evicted {
+pub(crate) struct LeafEviction {
     pub(crate) leaves: usize,
     /// What they took; free once nobody looks at them any more.
     pub(crate) bytes: usize,
@@ -72,12 +72,12 @@ pub(crate) enum LoadError<E> {
     /// It could not be read.
     Read(E),
     /// What was read is not that leaf.
-    Unfit(Unfit),
+    Unfit(LeafMismatch),
 }
 
 /// What is wrong with a stored leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum LeafMismatch {
     /// It ends somewhere else than the leaf.
     End,
     /// An entry, or a place where tiles begin, is not above the one before it.
@@ -88,36 +88,36 @@ pub(crate) enum Unfit {
     Size,
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for LeafMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Unfit::End => "it does not end where the next leaf begins",
-            Unfit::Order => "its entries are not in order",
-            Unfit::Outside => "it has entries of other leaves",
-            Unfit::Size => "it has more entries than a page of leaves can take",
+            LeafMismatch::End => "it does not end where the next leaf begins",
+            LeafMismatch::Order => "its entries are not in order",
+            LeafMismatch::Outside => "it has entries of other leaves",
+            LeafMismatch::Size => "it has more entries than a page of leaves can take",
         })
     }
 }
 
 /// The right to put a leaf in (L2).
-struct Loading<'t> {
+struct LeafLoadGuard<'t> {
     tree: &'t Tree,
     low: &'t [u8],
 }
 
-impl<'t> Loading<'t> {
+impl<'t> LeafLoadGuard<'t> {
     /// Nothing: somebody else has it.
-    fn begin(tree: &'t Tree, low: &'t [u8]) -> Option<Loading<'t>> {
+    fn begin(tree: &'t Tree, low: &'t [u8]) -> Option<LeafLoadGuard<'t>> {
         let mut loading = tree.loading.lock();
         if loading.iter().any(|other| **other == *low) {
             return None;
         }
         loading.push(low.into());
-        Some(Loading { tree, low })
+        Some(LeafLoadGuard { tree, low })
     }
 }
 
-impl Drop for Loading<'_> {
+impl Drop for LeafLoadGuard<'_> {
     fn drop(&mut self) {
         let mut loading = self.tree.loading.lock();
         loading.retain(|other| **other != *self.low);
@@ -127,24 +127,29 @@ impl Drop for Loading<'_> {
 impl Page {
     /// Why there is no child at a link that a search came to.
     #[cold]
-    pub(super) fn without_child(&self, version: Version, link: usize, pin: &Pin) -> Stop {
+    pub(super) fn without_child(
+        &self,
+        version: LatchVersion,
+        link: usize,
+        pin: &EpochGuard,
+    ) -> SearchStop {
         let mut low = Vec::new();
         self.copy_low_of(link, pin, &mut low);
         if self.level == 1 && self.latch.check(version).is_ok() {
-            Stop::Absent(AbsentLeaf { low: low.into() })
+            SearchStop::Absent(AbsentLeaf { low: low.into() })
         } else {
-            Stop::Restart
+            SearchStop::Restart
         }
     }
 
     /// The link that leads to what covers `bytes`.
-    pub(super) fn link_to(&self, bytes: &[u8], pin: &Pin) -> usize {
+    pub(super) fn link_to(&self, bytes: &[u8], pin: &EpochGuard) -> usize {
         let place = self.find(self.meta(), bytes, pin);
         place.at + usize::from(place.exact)
     }
 
     /// What is freed with the page.
-    fn evicted_bytes(&self, pin: &Pin) -> usize {
+    fn evicted_bytes(&self, pin: &EpochGuard) -> usize {
         Page::memory_bytes(self.level)
             + self.blobs.load(pin).map_or(0, |blobs| blobs.memory_bytes())
     }
@@ -153,7 +158,7 @@ impl Page {
 /// A page above the leaves, at a link.
 pub(super) struct AboveLeaves<'g> {
     pub(super) page: &'g Page,
-    pub(super) version: Version,
+    pub(super) version: LatchVersion,
     /// Leads to the leaf that was looked for.
     pub(super) link: usize,
     /// Its last link.
@@ -165,10 +170,10 @@ impl Tree {
     pub(super) fn find_above<'g>(
         &'g self,
         bytes: &[u8],
-        pin: &'g Pin,
-    ) -> Result<Result<AboveLeaves<'g>, Found<'g>>, Stop> {
+        pin: &'g EpochGuard,
+    ) -> Result<Result<AboveLeaves<'g>, FoundPage<'g>>, SearchStop> {
         let top = self.latch.read()?;
-        let is_leaf = self.root.load(pin).ok_or(Stop::Restart)?.is_leaf();
+        let is_leaf = self.root.load(pin).ok_or(SearchStop::Restart)?.is_leaf();
         self.latch.check(top)?;
         let goal = Goal::At(bytes, Side::From);
         let found = self.find(goal, u8::from(!is_leaf), pin)?;
@@ -176,7 +181,7 @@ impl Tree {
             return match found.parent {
                 None => Ok(Err(found)),
                 // It is not the root any more.
-                Some(_) => Err(Stop::Restart),
+                Some(_) => Err(SearchStop::Restart),
             };
         }
         let (page, version) = (found.page, found.version);
@@ -193,22 +198,27 @@ impl Tree {
 
     /// Takes clean leaves that nobody has used since the hand was there last out of memory, from the hand on, until they
     /// take `bytes`. Stops at the end of the tree at the latest; the next call begins again at its start. One at a time.
-    pub(crate) fn evict(&self, bytes: usize) -> Evicted {
+    pub(crate) fn evict(&self, bytes: usize) -> LeafEviction {
         let mut hand = self.hand.lock();
         self.evict_from(&mut hand, bytes, Page::take_touched)
     }
 
     /// Takes all clean leaves out of memory, used or not.
-    pub(crate) fn evict_all(&self) -> Evicted {
+    pub(crate) fn evict_all(&self) -> LeafEviction {
         self.evict_from(&mut Vec::new(), usize::MAX, |_| false)
     }
 
-    fn evict_from(&self, hand: &mut Vec<u8>, bytes: usize, spare: fn(&Page) -> bool) -> Evicted {
-        let mut evicted = Evicted::default();
+    fn evict_from(
+        &self,
+        hand: &mut Vec<u8>,
+        bytes: usize,
+        spare: fn(&Page) -> bool,
+    ) -> LeafEviction {
+        let mut evicted = LeafEviction::default();
         let mut next = Vec::new();
         while !evicted.ended && evicted.bytes < bytes {
             // A pin per page: what is given up is to be freed.
-            let pin = Pin::new();
+            let pin = EpochGuard::new();
             let step =
                 Tree::again(|| self.evict_some(hand, bytes, spare, &mut evicted, &mut next, &pin));
             // Pages above leaves are never absent.
@@ -228,10 +238,10 @@ impl Tree {
         from: &[u8],
         bytes: usize,
         spare: fn(&Page) -> bool,
-        evicted: &mut Evicted,
+        evicted: &mut LeafEviction,
         next: &mut Vec<u8>,
-        pin: &Pin,
-    ) -> Result<bool, Stop> {
+        pin: &EpochGuard,
+    ) -> Result<bool, SearchStop> {
         next.clear();
         let published = self.published.load(Acquire);
         let Ok(above) = self.find_above(from, pin)? else {
@@ -287,13 +297,13 @@ impl Tree {
     pub(crate) fn load_or_divide<E>(
         &self,
         low: &[u8],
-        divide: impl FnOnce(Option<&[u8]>) -> Result<Division, E>,
+        divide: impl FnOnce(Option<&[u8]>) -> Result<TileBoundaries, E>,
         read: impl FnOnce() -> Result<StoredLeaf, E>,
     ) -> Result<(), LoadError<E>> {
-        let Some(_loading) = Loading::begin(self, low) else {
+        let Some(_loading) = LeafLoadGuard::begin(self, low) else {
             return Ok(());
         };
-        let pin = Pin::new();
+        let pin = EpochGuard::new();
         let Some(high) = self.absent_end(low, &pin) else {
             return Ok(());
         };
@@ -312,7 +322,7 @@ impl Tree {
         let image = stored
             .image(low, high, &late, self)
             .map_err(LoadError::Unfit)?;
-        let pin = Pin::new();
+        let pin = EpochGuard::new();
         let leaves = self.leaves_of(&image, low, high, late.is_empty(), &pin);
         self.put_absent(low, leaves, &pin)
             .map_err(LoadError::Unfit)?;
@@ -321,7 +331,7 @@ impl Tree {
     }
 
     /// Where the leaf that begins at `low` ends, if it is absent.
-    fn absent_end(&self, low: &[u8], pin: &Pin) -> Option<Option<Vec<u8>>> {
+    fn absent_end(&self, low: &[u8], pin: &EpochGuard) -> Option<Option<Vec<u8>>> {
         let found = Tree::again(|| {
             let Ok(above) = self.find_above(low, pin)? else {
                 return Ok(None);
@@ -339,7 +349,7 @@ impl Tree {
 
     /// The first absent leaf that ends above `from`.
     pub(crate) fn next_absent(&self, from: &[u8]) -> Option<AbsentLeaf> {
-        let pin = Pin::new();
+        let pin = EpochGuard::new();
         let mut from = from.to_vec();
         let mut next = Vec::new();
         loop {
@@ -375,11 +385,11 @@ impl Tree {
     /// Pages for the entries of a leaf: one, if they are not too many. It is clean if all of them are stored. Nobody else sees them yet.
     fn leaves_of(
         &self,
-        image: &Image,
+        image: &PageImage,
         low: &[u8],
         high: Option<&[u8]>,
         is_stored: bool,
-        pin: &Pin,
+        pin: &EpochGuard,
     ) -> Vec<NewLeaf> {
         let parts = parts(image);
         let is_whole = is_stored && parts.len() == 1;
@@ -410,12 +420,17 @@ impl Tree {
     }
 
     /// Puts leaves in the place of the absent one that begins at `low`. Only this thread may do so (L2), so it is absent.
-    fn put_absent(&self, low: &[u8], leaves: Vec<NewLeaf>, pin: &Pin) -> Result<(), Unfit> {
+    fn put_absent(
+        &self,
+        low: &[u8],
+        leaves: Vec<NewLeaf>,
+        pin: &EpochGuard,
+    ) -> Result<(), LeafMismatch> {
         let count = leaves.len();
         let more: Vec<&[u8]> = leaves[1..].iter().map(|leaf| &leaf.low[..]).collect();
         let place = Tree::again(|| self.lock_place(low, &more, pin));
         let Ok(Some(mut place)) = place else {
-            return Err(Unfit::Size);
+            return Err(LeafMismatch::Size);
         };
         let pages = leaves.into_iter().map(|leaf| Some(leaf.page));
         place.put(pages.collect(), self, pin);
@@ -436,15 +451,15 @@ impl Tree {
         &'g self,
         low: &[u8],
         more: &[&[u8]],
-        pin: &'g Pin,
-    ) -> Result<Option<Place<'g>>, Stop> {
+        pin: &'g EpochGuard,
+    ) -> Result<Option<LeafPosition<'g>>, SearchStop> {
         let Ok(above) = self.find_above(low, pin)? else {
             return Ok(None);
         };
         let parent = above.page.lock(above.version)?;
         let link = above.link;
         if more.is_empty() {
-            return Ok(Some(Place {
+            return Ok(Some(LeafPosition {
                 parent,
                 link,
                 separators: None,
@@ -452,7 +467,7 @@ impl Tree {
         }
         let separators = parent.with_separators(link, more, self, pin);
         if separators.is_some() {
-            return Ok(Some(Place {
+            return Ok(Some(LeafPosition {
                 parent,
                 link,
                 separators,
@@ -468,7 +483,7 @@ impl Tree {
                     .with_separators(page.link_to(low, pin), more, self, pin)
                     .is_some()
         })?;
-        Err(Stop::Restart)
+        Err(SearchStop::Restart)
     }
 }
 
@@ -478,20 +493,25 @@ const SPLIT_SEPARATORS_MIN: usize = 2;
 /// A leaf that nobody else sees yet.
 struct NewLeaf {
     low: Vec<u8>,
-    page: Taken<Page>,
+    page: RetiredContent<Page>,
 }
 
 /// Where an absent leaf is to be put.
-pub(super) struct Place<'g> {
-    parent: Locked<'g>,
+pub(super) struct LeafPosition<'g> {
+    parent: PageWriteLock<'g>,
     link: usize,
     /// The parent's separators with those between several leaves.
-    separators: Option<Image>,
+    separators: Option<PageImage>,
 }
 
-impl Place<'_> {
+impl LeafPosition<'_> {
     /// Puts leaves, or nothing for those that are absent, in the place of the absent one.
-    pub(super) fn put(&mut self, leaves: Vec<Option<Taken<Page>>>, tree: &Tree, pin: &Pin) {
+    pub(super) fn put(
+        &mut self,
+        leaves: Vec<Option<RetiredContent<Page>>>,
+        tree: &Tree,
+        pin: &EpochGuard,
+    ) {
         let (parent, link) = (&mut self.parent, self.link);
         match self.separators.take() {
             None => leaves
@@ -511,15 +531,15 @@ impl Place<'_> {
     }
 }
 
-impl Locked<'_> {
+impl PageWriteLock<'_> {
     /// The page's separators with `more` behind the link, if they fit.
     fn with_separators(
         &self,
         link: usize,
         more: &[&[u8]],
         tree: &Tree,
-        pin: &Pin,
-    ) -> Option<Image> {
+        pin: &EpochGuard,
+    ) -> Option<PageImage> {
         let mut image = self.image(pin);
         for (n, separator) in more.iter().enumerate() {
             image.insert(link + n, separator, &tree.usage);
@@ -530,7 +550,7 @@ impl Locked<'_> {
 }
 
 /// What goes into one page each.
-fn parts(image: &Image) -> Vec<Range<usize>> {
+fn parts(image: &PageImage) -> Vec<Range<usize>> {
     let all = 0..image.len();
     if image.entries_bytes(&all) <= HEAP_END {
         return vec![all];
@@ -554,19 +574,19 @@ impl StoredLeaf {
         high: Option<&[u8]>,
         late: &[Box<[u8]>],
         tree: &Tree,
-    ) -> Result<Image, Unfit> {
+    ) -> Result<PageImage, LeafMismatch> {
         if self.high.as_deref() != high {
-            return Err(Unfit::End);
+            return Err(LeafMismatch::End);
         }
-        let mut image = Image::default();
+        let mut image = PageImage::default();
         let mut last: Option<&[u8]> = None;
         let mut late = late.iter().peekable();
         for entry in (0..self.entries.len()).map(|at| self.entries.get(at)) {
             if last.is_some_and(|last| last >= entry) {
-                return Err(Unfit::Order);
+                return Err(LeafMismatch::Order);
             }
             if entry < low || high.is_some_and(|high| entry >= high) {
-                return Err(Unfit::Outside);
+                return Err(LeafMismatch::Outside);
             }
             while let Some(late) = late.next_if(|late| ***late < *entry) {
                 image.insert(image.len(), late, &tree.usage);

@@ -2,11 +2,11 @@
 //! with unsafe code.
 //!
 //! Invariants:
-//! - C1 What was put into a cell is owned by exactly one [`Cell`] or one [`Taken`] at any time: both are left only by
-//!   an atomic swap, and neither can be copied.
-//! - C2 Content is freed only through the epoch collector, by a dropped [`Taken`] (and [`Cell`] when it is dropped
-//!   itself): whoever borrowed it under a [`Pin`] did so before it was handed to the collector, so his pin is older and
-//!   keeps it alive.
+//! - C1 What was put into a cell is owned by exactly one [`EpochCell`] or one [`RetiredContent`] at any time: both are
+//!   left only by an atomic swap, and neither can be copied.
+//! - C2 Content is freed only through the epoch collector, by a dropped [`RetiredContent`] (and [`EpochCell`] when it
+//!   is dropped itself): whoever borrowed it under an [`EpochGuard`] did so before it was handed to the collector, so
+//!   his pin is older and keeps it alive.
 //! - C3 A borrow lives no longer than the pin it was made under, nor than the borrow of the cell.
 //!
 //! The interface is safe: whatever is called in whatever order, memory stays valid. A reader may find the cell empty
@@ -19,33 +19,33 @@ use crossbeam_epoch::{Atomic, Owned, Shared};
 use super::interleave;
 
 /// Keeps everything borrowed from cells under it from being freed. Short-lived.
-pub(super) struct Pin(crossbeam_epoch::Guard);
+pub(super) struct EpochGuard(crossbeam_epoch::Guard);
 
-impl Pin {
+impl EpochGuard {
     /// Pins this thread. (A type of ours, so that a guard of another collector cannot be passed for one of this.)
     #[inline]
-    pub(super) fn new() -> Pin {
-        Pin(crossbeam_epoch::pin())
+    pub(super) fn new() -> EpochGuard {
+        EpochGuard(crossbeam_epoch::pin())
     }
 }
 
 /// Holds a `T` or nothing.
-pub(super) struct Cell<T: Send + Sync + 'static>(Atomic<T>);
+pub(super) struct EpochCell<T: Send + Sync + 'static>(Atomic<T>);
 
 /// Content between two cells. Dropped, it is freed when nobody can look at it any more.
-pub(super) struct Taken<T: Send + Sync + 'static>(*const T);
+pub(super) struct RetiredContent<T: Send + Sync + 'static>(*const T);
 
-impl<T: Send + Sync> Cell<T> {
+impl<T: Send + Sync> EpochCell<T> {
     /// Holds nothing.
     #[allow(
         clippy::declare_interior_mutable_const,
         reason = "each use is a cell of its own"
     )]
-    pub(super) const EMPTY: Cell<T> = Cell(Atomic::null());
+    pub(super) const EMPTY: EpochCell<T> = EpochCell(Atomic::null());
 
     /// Borrows what the cell holds now.
     #[inline]
-    pub(super) fn load<'g>(&'g self, pin: &'g Pin) -> Option<&'g T> {
+    pub(super) fn load<'g>(&'g self, pin: &'g EpochGuard) -> Option<&'g T> {
         interleave::point();
         let shared = self.0.load(Ordering::Acquire, &pin.0);
         // SAFETY: C1, C2: the cell owned it when it was loaded under `pin`, so it is freed after `pin` at the earliest,
@@ -55,49 +55,49 @@ impl<T: Send + Sync> Cell<T> {
 
     /// Takes the content out.
     #[inline]
-    pub(super) fn take(&self, pin: &Pin) -> Option<Taken<T>> {
+    pub(super) fn take(&self, pin: &EpochGuard) -> Option<RetiredContent<T>> {
         let old = self.0.swap(Shared::null(), Ordering::AcqRel, &pin.0);
-        (!old.is_null()).then(|| Taken(old.as_raw()))
+        (!old.is_null()).then(|| RetiredContent(old.as_raw()))
     }
 
     /// Puts content in; what was there is given up.
     #[inline]
-    pub(super) fn put(&self, content: Taken<T>, pin: &Pin) {
+    pub(super) fn put(&self, content: RetiredContent<T>, pin: &EpochGuard) {
         let raw = content.0;
         std::mem::forget(content);
         let old = self.0.swap(Shared::from(raw), Ordering::AcqRel, &pin.0);
         if !old.is_null() {
-            drop(Taken(old.as_raw()));
+            drop(RetiredContent(old.as_raw()));
         }
     }
 }
 
-impl<T: Send + Sync> Taken<T> {
-    pub(super) fn new(content: Box<T>) -> Taken<T> {
+impl<T: Send + Sync> RetiredContent<T> {
+    pub(super) fn new(content: Box<T>) -> RetiredContent<T> {
         // Through `Owned`, which is how the collector will free it.
-        let pin = Pin::new();
-        Taken(Owned::<T>::from(content).into_shared(&pin.0).as_raw())
+        let pin = EpochGuard::new();
+        RetiredContent(Owned::<T>::from(content).into_shared(&pin.0).as_raw())
     }
 }
 
-impl<T: Send + Sync> Drop for Taken<T> {
+impl<T: Send + Sync> Drop for RetiredContent<T> {
     fn drop(&mut self) {
-        let pin = Pin::new();
+        let pin = EpochGuard::new();
         // SAFETY: C1: only this owned it, so nobody can load it any more and it is freed once; C2: who borrowed it before
         // is pinned. It came from `Owned`. `T` is Send, so any thread may drop it.
         unsafe { pin.0.defer_destroy(Shared::from(self.0)) }
     }
 }
 
-impl<T: Send + Sync> Drop for Cell<T> {
+impl<T: Send + Sync> Drop for EpochCell<T> {
     fn drop(&mut self) {
         // Through the collector too: it may have come from another cell, and be borrowed through that.
-        drop(self.take(&Pin::new()));
+        drop(self.take(&EpochGuard::new()));
     }
 }
 
-// SAFETY: C1: a `Taken` is the only owner of a `T`, which may move between threads.
-unsafe impl<T: Send + Sync> Send for Taken<T> {}
+// SAFETY: C1: a `RetiredContent` is the only owner of a `T`, which may move between threads.
+unsafe impl<T: Send + Sync> Send for RetiredContent<T> {}
 
 #[cfg(test)]
 mod tests {
@@ -119,16 +119,16 @@ mod tests {
     #[test]
     fn a_borrow_outlives_the_taking() {
         let dropped = Arc::new(AtomicUsize::new(0));
-        let (from, to) = (Cell::EMPTY, Cell::EMPTY);
-        let pin = Pin::new();
-        let content = Taken::new(Box::new(Counted(dropped.clone(), 7)));
+        let (from, to) = (EpochCell::EMPTY, EpochCell::EMPTY);
+        let pin = EpochGuard::new();
+        let content = RetiredContent::new(Box::new(Counted(dropped.clone(), 7)));
         from.put(content, &pin);
         let borrowed = from.load(&pin).expect("there");
         to.put(from.take(&pin).expect("there"), &pin);
         assert!(from.load(&pin).is_none());
         drop(to);
         for _ in 0..1000 {
-            drop(Pin::new());
+            drop(EpochGuard::new());
         }
         assert_eq!((borrowed.1, dropped.load(Ordering::SeqCst)), (7, 0));
         drop(pin);

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::Tree;
 use super::blob::Blobs;
-use super::cell::Pin;
+use super::cell::EpochGuard;
 use super::edit::links_end;
 use super::page::{HEAP_END, INLINE_BYTES_MAX, Page, head_of};
 
@@ -30,7 +30,7 @@ pub struct TreeReport {
 
 /// A page, its bounds and what is asked of it.
 struct Checker<'p> {
-    pin: &'p Pin,
+    pin: &'p EpochGuard,
     report: TreeReport,
 }
 
@@ -165,7 +165,7 @@ impl Checker<'_> {
 impl Tree {
     /// Looks at every page and verifies the invariants. Nobody may change the tree meanwhile.
     pub(crate) fn check(&self) -> Result<TreeReport, Fault> {
-        let pin = Pin::new();
+        let pin = EpochGuard::new();
         let root = self.root.load(&pin).ok_or("no root")?;
         let mut checker = Checker {
             pin: &pin,

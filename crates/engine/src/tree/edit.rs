@@ -1,16 +1,16 @@
-//! Changing a page under its lock: single entries in place, and the whole page from an [`Image`].
+//! Changing a page under its lock: single entries in place, and the whole page from a [`PageImage`].
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::blob::{Blob, Blobs, Usage};
-use super::cell::{Cell, Pin, Taken};
+use super::cell::{EpochCell, EpochGuard, RetiredContent};
 use super::interleave;
-use super::latch::{Restart, Version};
+use super::latch::{LatchVersion, Restart};
 use super::page::{
-    BLOB, FenceAt, HEAD_BYTES, HEAP_END, INLINE_BYTES_MAX, LINKS_MAX, Meta, NOT_WRITTEN, Page,
-    Place, Slot, WORDS, head_of,
+    BLOB, EntryPosition, FenceAt, HEAD_BYTES, HEAP_END, INLINE_BYTES_MAX, LINKS_MAX, Meta,
+    NOT_WRITTEN, Page, Slot, WORDS, head_of,
 };
 
 /// Longer fences are kept outside the page.
@@ -35,7 +35,7 @@ pub(super) enum Fit {
 
 /// A page's entries, taken out of it.
 #[derive(Default)]
-pub(super) struct Image {
+pub(super) struct PageImage {
     bytes: Vec<u8>,
     items: Vec<Item>,
 }
@@ -46,7 +46,7 @@ enum Item {
     Outside(Arc<Blob>),
 }
 
-impl Image {
+impl PageImage {
     pub(super) fn len(&self) -> usize {
         self.items.len()
     }
@@ -77,7 +77,7 @@ impl Image {
     }
 
     /// Appends all of another one's.
-    pub(super) fn append(&mut self, other: Image) {
+    pub(super) fn append(&mut self, other: PageImage) {
         let by = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
         self.items
@@ -145,14 +145,14 @@ impl Image {
 }
 
 /// The right to change a page, until it is dropped.
-pub(super) struct Locked<'g> {
+pub(super) struct PageWriteLock<'g> {
     page: &'g Page,
-    version: Version,
+    version: LatchVersion,
     changed: bool,
     obsolete: bool,
 }
 
-impl std::ops::Deref for Locked<'_> {
+impl std::ops::Deref for PageWriteLock<'_> {
     type Target = Page;
 
     fn deref(&self) -> &Page {
@@ -160,7 +160,7 @@ impl std::ops::Deref for Locked<'_> {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for PageWriteLock<'_> {
     fn drop(&mut self) {
         if self.changed && self.page.is_leaf() {
             self.set_written_in(NOT_WRITTEN);
@@ -174,19 +174,19 @@ impl Drop for Locked<'_> {
 impl Page {
     /// Locks the page if the version still stands.
     #[inline]
-    pub(super) fn lock(&self, version: Version) -> Result<Locked<'_>, Restart> {
+    pub(super) fn lock(&self, version: LatchVersion) -> Result<PageWriteLock<'_>, Restart> {
         self.latch.lock(version)?;
         Ok(self.locked(version))
     }
 
     /// Locks the page if nobody has.
-    pub(super) fn lock_now(&self) -> Result<Locked<'_>, Restart> {
+    pub(super) fn lock_now(&self) -> Result<PageWriteLock<'_>, Restart> {
         let version = self.latch.lock_now()?;
         Ok(self.locked(version))
     }
 
-    fn locked(&self, version: Version) -> Locked<'_> {
-        Locked {
+    fn locked(&self, version: LatchVersion) -> PageWriteLock<'_> {
+        PageWriteLock {
             page: self,
             version,
             changed: false,
@@ -195,7 +195,7 @@ impl Page {
     }
 }
 
-impl<'g> Locked<'g> {
+impl<'g> PageWriteLock<'g> {
     /// The page, for longer than the lock is held.
     pub(super) fn page(&self) -> &'g Page {
         self.page
@@ -240,7 +240,13 @@ impl<'g> Locked<'g> {
 
     /// Can the page take `entry`, which belongs at `place`?
     #[inline]
-    pub(super) fn fit(&self, place: Place, entry: &[u8], usage: &Arc<Usage>, pin: &Pin) -> Fit {
+    pub(super) fn fit(
+        &self,
+        place: EntryPosition,
+        entry: &[u8],
+        usage: &Arc<Usage>,
+        pin: &EpochGuard,
+    ) -> Fit {
         let meta = self.meta();
         if !self.is_leaf() && meta.count + 2 > LINKS_MAX {
             return Fit::No;
@@ -267,7 +273,13 @@ impl<'g> Locked<'g> {
     }
 
     /// The page's entries with one more.
-    fn with(&self, place: Place, entry: &[u8], usage: &Arc<Usage>, pin: &Pin) -> Image {
+    fn with(
+        &self,
+        place: EntryPosition,
+        entry: &[u8],
+        usage: &Arc<Usage>,
+        pin: &EpochGuard,
+    ) -> PageImage {
         let mut image = self.image(pin);
         image.insert(place.at, entry, usage);
         image
@@ -277,12 +289,12 @@ impl<'g> Locked<'g> {
     /// it is put in with it.
     pub(super) fn insert(
         &mut self,
-        place: Place,
+        place: EntryPosition,
         fit: Fit,
         entry: &[u8],
-        link: Option<Taken<Page>>,
+        link: Option<RetiredContent<Page>>,
         usage: &Arc<Usage>,
-        pin: &Pin,
+        pin: &EpochGuard,
     ) {
         self.changed = true;
         let meta = self.meta();
@@ -310,7 +322,7 @@ impl<'g> Locked<'g> {
         at: usize,
         entry: &[u8],
         usage: &Arc<Usage>,
-        pin: &Pin,
+        pin: &EpochGuard,
     ) {
         if meta.count == 0 {
             // Without entries any prefix is right; none is simplest, and what there was is garbage.
@@ -321,7 +333,9 @@ impl<'g> Locked<'g> {
         let slot = if entry.len() > INLINE_BYTES_MAX {
             let mut table = self.page.blobs.load(pin).cloned().unwrap_or_default();
             let number = table.add(Blob::new(entry, usage));
-            self.page.blobs.put(Taken::new(Box::new(table)), pin);
+            self.page
+                .blobs
+                .put(RetiredContent::new(Box::new(table)), pin);
             Slot::new(head_of(suffix), number, BLOB)
         } else {
             let rest = suffix.get(HEAD_BYTES..).unwrap_or_default();
@@ -338,7 +352,7 @@ impl<'g> Locked<'g> {
     }
 
     /// Takes out the entry at `at`.
-    pub(super) fn remove(&mut self, at: usize, pin: &Pin) {
+    pub(super) fn remove(&mut self, at: usize, pin: &EpochGuard) {
         self.changed = true;
         let mut meta = self.meta();
         let slot = self.slot(at);
@@ -361,7 +375,11 @@ impl<'g> Locked<'g> {
     }
 
     /// Takes out the separator at `at` and the link above it.
-    pub(super) fn remove_child(&mut self, at: usize, pin: &Pin) -> Option<Taken<Page>> {
+    pub(super) fn remove_child(
+        &mut self,
+        at: usize,
+        pin: &EpochGuard,
+    ) -> Option<RetiredContent<Page>> {
         let count = self.meta().count;
         self.remove(at, pin);
         let gone = self.page.links()[at + 1].take(pin);
@@ -377,7 +395,7 @@ impl<'g> Locked<'g> {
         at: usize,
         entry: &[u8],
         usage: &Arc<Usage>,
-        pin: &Pin,
+        pin: &EpochGuard,
     ) -> bool {
         let mut image = self.image(pin);
         image.remove(at);
@@ -391,14 +409,14 @@ impl<'g> Locked<'g> {
         true
     }
 
-    fn move_link(&self, from: usize, to: usize, pin: &Pin) {
+    fn move_link(&self, from: usize, to: usize, pin: &EpochGuard) {
         if let Some(link) = self.page.links()[from].take(pin) {
             self.page.links()[to].put(link, pin);
         }
     }
 
     /// Takes all links out, those of absent leaves as nothing.
-    pub(super) fn take_links(&mut self, pin: &Pin) -> Vec<Option<Taken<Page>>> {
+    pub(super) fn take_links(&mut self, pin: &EpochGuard) -> Vec<Option<RetiredContent<Page>>> {
         self.changed = true;
         let links = &self.page.links()[..=self.meta().count];
         links.iter().map(|link| link.take(pin)).collect()
@@ -407,8 +425,8 @@ impl<'g> Locked<'g> {
     /// Puts links in, from the first place on; the places were empty.
     pub(super) fn put_links(
         &mut self,
-        links: impl IntoIterator<Item = Option<Taken<Page>>>,
-        pin: &Pin,
+        links: impl IntoIterator<Item = Option<RetiredContent<Page>>>,
+        pin: &EpochGuard,
     ) {
         self.changed = true;
         for (at, link) in links.into_iter().enumerate() {
@@ -419,29 +437,35 @@ impl<'g> Locked<'g> {
     }
 
     /// Takes one link out: its leaf is absent from here on.
-    pub(super) fn take_link(&mut self, at: usize, pin: &Pin) -> Option<Taken<Page>> {
+    pub(super) fn take_link(
+        &mut self,
+        at: usize,
+        pin: &EpochGuard,
+    ) -> Option<RetiredContent<Page>> {
         self.changed = true;
         self.page.links()[at].take(pin)
     }
 
     /// Puts one in: its leaf is there.
-    pub(super) fn put_link(&mut self, at: usize, link: Taken<Page>, pin: &Pin) {
+    pub(super) fn put_link(&mut self, at: usize, link: RetiredContent<Page>, pin: &EpochGuard) {
         self.changed = true;
         self.page.links()[at].put(link, pin);
     }
 
-    fn set_blobs(&self, table: Blobs, pin: &Pin) {
+    fn set_blobs(&self, table: Blobs, pin: &EpochGuard) {
         if table.is_empty() {
             drop(self.page.blobs.take(pin));
         } else {
-            self.page.blobs.put(Taken::new(Box::new(table)), pin);
+            self.page
+                .blobs
+                .put(RetiredContent::new(Box::new(table)), pin);
         }
     }
 
     /// The page's entries.
-    pub(super) fn image(&self, pin: &Pin) -> Image {
+    pub(super) fn image(&self, pin: &EpochGuard) -> PageImage {
         let meta = self.meta();
-        let mut image = Image::default();
+        let mut image = PageImage::default();
         for at in 0..meta.count {
             let slot = self.slot(at);
             let item = match self.slot_blob(slot, pin) {
@@ -458,7 +482,7 @@ impl<'g> Locked<'g> {
     }
 
     /// The page's fences.
-    pub(super) fn fences(&self, pin: &Pin) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+    pub(super) fn fences(&self, pin: &EpochGuard) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
         let [low, high] = [&self.page.low, &self.page.high].map(|fence| {
             let mut bytes = Vec::new();
             self.copy_fence(fence, pin, &mut bytes).then_some(bytes)
@@ -469,16 +493,16 @@ impl<'g> Locked<'g> {
     /// Writes the page anew: the image's entries in `range`, between the fences. Links stay as they are.
     pub(super) fn rebuild(
         &mut self,
-        image: &Image,
+        image: &PageImage,
         range: Range<usize>,
         low: Option<&[u8]>,
         high: Option<&[u8]>,
         usage: &Arc<Usage>,
-        pin: &Pin,
+        pin: &EpochGuard,
     ) {
         self.changed = true;
-        let mut draft = Draft::new(image, range);
-        let room = |draft: &Draft, fence: Option<&[u8]>| {
+        let mut draft = PageBuilder::new(image, range);
+        let room = |draft: &PageBuilder, fence: Option<&[u8]>| {
             fence.is_none_or(|f| f.len() <= FENCE_BYTES_MAX && f.len() <= draft.room())
         };
         let low_in_heap = room(&draft, low);
@@ -498,15 +522,15 @@ impl<'g> Locked<'g> {
 }
 
 /// A page in the making.
-struct Draft {
+struct PageBuilder {
     words: Box<[u64; WORDS]>,
     meta: Meta,
     blobs: Blobs,
 }
 
-impl Draft {
-    fn new(image: &Image, range: Range<usize>) -> Draft {
-        let mut draft = Draft {
+impl PageBuilder {
+    fn new(image: &PageImage, range: Range<usize>) -> PageBuilder {
+        let mut draft = PageBuilder {
             words: Box::new([0; WORDS]),
             meta: Meta {
                 heap: HEAP_END,
@@ -574,12 +598,12 @@ pub(super) fn fresh(level: u8, usage: &Usage) -> Box<Page> {
 }
 
 /// What a cell holds, to be put into a page's links.
-pub(super) fn boxed(page: Box<Page>) -> Taken<Page> {
-    Taken::new(page)
+pub(super) fn boxed(page: Box<Page>) -> RetiredContent<Page> {
+    RetiredContent::new(page)
 }
 
 /// All cells empty from `count` on? For checking.
-pub(super) fn links_end(links: &[Cell<Page>], count: usize, pin: &Pin) -> bool {
+pub(super) fn links_end(links: &[EpochCell<Page>], count: usize, pin: &EpochGuard) -> bool {
     links
         .iter()
         .skip(count)

@@ -60,7 +60,7 @@ pub(super) struct Restart;
 
 /// A version that was not locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Version(u64);
+pub(super) struct LatchVersion(u64);
 
 /// A version word.
 pub(super) struct Latch<W: Word = AtomicU64>(W);
@@ -73,17 +73,17 @@ impl<W: Word> Latch<W> {
     /// The version to read under, after waiting while a writer has it. Who holds a lock must not wait for what is
     /// left of it.
     #[inline]
-    pub(super) fn read(&self) -> Result<Version, Restart> {
+    pub(super) fn read(&self) -> Result<LatchVersion, Restart> {
         interleave::point();
         let word = self.0.load(Ordering::Acquire);
         if word & (LOCKED | OBSOLETE) == 0 {
-            return Ok(Version(word));
+            return Ok(LatchVersion(word));
         }
         self.read_slowly()
     }
 
     #[cold]
-    fn read_slowly(&self) -> Result<Version, Restart> {
+    fn read_slowly(&self) -> Result<LatchVersion, Restart> {
         let mut spins = 0;
         loop {
             let word = self.0.load(Ordering::Acquire);
@@ -91,7 +91,7 @@ impl<W: Word> Latch<W> {
                 return Err(Restart);
             }
             if word & LOCKED == 0 {
-                return Ok(Version(word));
+                return Ok(LatchVersion(word));
             }
             W::pause(&mut spins);
         }
@@ -99,7 +99,7 @@ impl<W: Word> Latch<W> {
 
     /// Does the version still stand, and with it everything read since?
     #[inline]
-    pub(super) fn check(&self, version: Version) -> Result<(), Restart> {
+    pub(super) fn check(&self, version: LatchVersion) -> Result<(), Restart> {
         interleave::point();
         W::fence(Ordering::Acquire);
         if self.0.load(Ordering::Relaxed) == version.0 {
@@ -111,7 +111,7 @@ impl<W: Word> Latch<W> {
 
     /// Locks if the version still stands. Never waits.
     #[inline]
-    pub(super) fn lock(&self, version: Version) -> Result<(), Restart> {
+    pub(super) fn lock(&self, version: LatchVersion) -> Result<(), Restart> {
         interleave::point();
         if self.0.swap_if(version.0, version.0 | LOCKED) {
             W::fence(Ordering::Release);
@@ -122,18 +122,18 @@ impl<W: Word> Latch<W> {
     }
 
     /// Locks if nobody else has. Never waits.
-    pub(super) fn lock_now(&self) -> Result<Version, Restart> {
+    pub(super) fn lock_now(&self) -> Result<LatchVersion, Restart> {
         let word = self.0.load(Ordering::Acquire);
         if word & (LOCKED | OBSOLETE) != 0 {
             return Err(Restart);
         }
-        self.lock(Version(word))?;
-        Ok(Version(word))
+        self.lock(LatchVersion(word))?;
+        Ok(LatchVersion(word))
     }
 
     /// Ends a lock taken at `version`.
     #[inline]
-    pub(super) fn unlock(&self, version: Version, changed: bool, obsolete: bool) {
+    pub(super) fn unlock(&self, version: LatchVersion, changed: bool, obsolete: bool) {
         interleave::point();
         let word = if obsolete {
             version.0.wrapping_add(STEP) | OBSOLETE

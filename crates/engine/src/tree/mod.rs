@@ -63,16 +63,16 @@ use std::sync::atomic::{AtomicU32, AtomicUsize};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-pub(crate) use absent::{AbsentLeaf, Evicted, LoadError, StoredLeaf};
+pub(crate) use absent::{AbsentLeaf, LeafEviction, LoadError, StoredLeaf};
 pub use check::TreeReport;
 pub(crate) use tiles::{LeafWalk, Tile};
 pub(crate) use walk::Entries;
 
 use blob::Usage;
-use cell::{Cell, Pin, Taken};
-use edit::{Fit, Locked};
-use latch::{Latch, Restart, Version, pause};
-use page::{Page, Place, RID_BYTES};
+use cell::{EpochCell, EpochGuard, RetiredContent};
+use edit::{Fit, PageWriteLock};
+use latch::{Latch, LatchVersion, Restart, pause};
+use page::{EntryPosition, Page, RID_BYTES};
 
 use crate::memory::Memory;
 
@@ -80,7 +80,7 @@ use crate::memory::Memory;
 pub(crate) struct Tree {
     /// Guards `root`, as a parent's latch guards its links.
     latch: Latch,
-    root: Cell<Page>,
+    root: EpochCell<Page>,
     /// Those in memory.
     leaves: AtomicUsize,
     absent_leaves: AtomicUsize,
@@ -92,7 +92,7 @@ pub(crate) struct Tree {
     walks: AtomicU32,
     /// Where absent leaves begin that stand for several, perhaps; see [`restore`].
     ranges: Mutex<BTreeSet<Box<[u8]>>>,
-    late: restore::Late,
+    late: restore::DeferredInserts,
     /// Where absent leaves begin that are being loaded.
     loading: Mutex<Vec<Box<[u8]>>>,
     /// How far the evictor has come.
@@ -118,27 +118,27 @@ enum Goal<'k> {
 
 /// Why an attempt has come to nothing.
 #[derive(Debug)]
-enum Stop {
+enum SearchStop {
     /// Something moved: begin again.
     Restart,
     /// It cannot be done without this leaf.
     Absent(AbsentLeaf),
 }
 
-impl From<Restart> for Stop {
+impl From<Restart> for SearchStop {
     #[inline]
-    fn from(Restart: Restart) -> Stop {
-        Stop::Restart
+    fn from(Restart: Restart) -> SearchStop {
+        SearchStop::Restart
     }
 }
 
 /// A page found, with its parent as it was.
-struct Found<'g> {
-    parent: Option<(&'g Page, Version)>,
+struct FoundPage<'g> {
+    parent: Option<(&'g Page, LatchVersion)>,
     /// Of the latch above the root.
-    top: Version,
+    top: LatchVersion,
     page: &'g Page,
-    version: Version,
+    version: LatchVersion,
 }
 
 impl Tree {
@@ -146,7 +146,7 @@ impl Tree {
         let tree = Tree::bare(memory);
         let root = edit::fresh(0, &tree.usage);
         tree.count_pages(0).fetch_add(1, Relaxed);
-        tree.root.put(Taken::new(root), &Pin::new());
+        tree.root.put(RetiredContent::new(root), &EpochGuard::new());
         tree
     }
 
@@ -154,7 +154,7 @@ impl Tree {
     fn bare(memory: &'static Memory) -> Tree {
         Tree {
             latch: Latch::new(),
-            root: Cell::EMPTY,
+            root: EpochCell::EMPTY,
             leaves: AtomicUsize::new(0),
             absent_leaves: AtomicUsize::new(0),
             inner_pages: AtomicUsize::new(0),
@@ -162,7 +162,7 @@ impl Tree {
             published: AtomicU32::new(page::NOT_WRITTEN),
             walks: AtomicU32::new(page::NOT_WRITTEN),
             ranges: Mutex::default(),
-            late: restore::Late::new(memory),
+            late: restore::DeferredInserts::new(memory),
             loading: Mutex::default(),
             hand: Mutex::default(),
         }
@@ -191,7 +191,12 @@ impl Tree {
 
     /// The page of `level` that covers what is looked for.
     #[inline]
-    fn find<'g>(&'g self, goal: Goal<'_>, level: u8, pin: &'g Pin) -> Result<Found<'g>, Stop> {
+    fn find<'g>(
+        &'g self,
+        goal: Goal<'_>,
+        level: u8,
+        pin: &'g EpochGuard,
+    ) -> Result<FoundPage<'g>, SearchStop> {
         let top = self.latch.read()?;
         let mut page = self.root.load(pin).ok_or(Restart)?;
         let mut version = page.latch.read()?;
@@ -215,12 +220,12 @@ impl Tree {
             (page, version) = (child, below);
         }
         if page.level < level {
-            return Err(Stop::Restart);
+            return Err(SearchStop::Restart);
         }
         if level == 0 {
             page.touch();
         }
-        Ok(Found {
+        Ok(FoundPage {
             parent,
             top,
             page,
@@ -230,19 +235,23 @@ impl Tree {
 
     /// Runs `attempt` until it does not have to begin again.
     #[inline]
-    fn again<T>(mut attempt: impl FnMut() -> Result<T, Stop>) -> Result<T, AbsentLeaf> {
+    fn again<T>(mut attempt: impl FnMut() -> Result<T, SearchStop>) -> Result<T, AbsentLeaf> {
         let mut spins = 0;
         loop {
             match attempt() {
                 Ok(done) => return Ok(done),
-                Err(Stop::Restart) => pause(&mut spins),
-                Err(Stop::Absent(absent)) => return Err(absent),
+                Err(SearchStop::Restart) => pause(&mut spins),
+                Err(SearchStop::Absent(absent)) => return Err(absent),
             }
         }
     }
 
     /// The leaf that covers `bytes`, locked.
-    fn lock_leaf<'g>(&'g self, bytes: &[u8], pin: &'g Pin) -> Result<Locked<'g>, AbsentLeaf> {
+    fn lock_leaf<'g>(
+        &'g self,
+        bytes: &[u8],
+        pin: &'g EpochGuard,
+    ) -> Result<PageWriteLock<'g>, AbsentLeaf> {
         Self::again(|| {
             let found = self.find(Goal::At(bytes, Side::From), 0, pin)?;
             Ok(found.page.lock(found.version)?)
@@ -251,7 +260,7 @@ impl Tree {
 
     /// Inserts `entry` if it is not there.
     pub(crate) fn insert(&self, entry: &[u8]) -> Result<(), AbsentLeaf> {
-        let pin = Pin::new();
+        let pin = EpochGuard::new();
         loop {
             let mut leaf = self.lock_leaf(entry, &pin)?;
             let place = leaf.find(leaf.meta(), entry, &pin);
@@ -281,7 +290,7 @@ impl Tree {
             return Ok(Ok(()));
         };
         let own = u64::from_be_bytes(*own);
-        let pin = Pin::new();
+        let pin = EpochGuard::new();
         loop {
             // The key's lock, held to the end.
             let mut home = self.lock_leaf(key, &pin)?;
@@ -293,7 +302,7 @@ impl Tree {
             let next = (first.at < meta.count).then(|| home.slot(first.at));
             let alone = next.is_some_and(|slot| home.rid_of_key(meta, slot, key, &pin).is_none());
             let place = if alone {
-                Place {
+                EntryPosition {
                     at: first.at,
                     exact: false,
                 }
@@ -336,10 +345,10 @@ impl Tree {
     /// Appends the rids of the key's entries in a locked leaf. True if there may be more in the next one.
     fn rids_in(
         &self,
-        leaf: &Locked<'_>,
+        leaf: &PageWriteLock<'_>,
         first: usize,
         key: &[u8],
-        pin: &Pin,
+        pin: &EpochGuard,
         rids: &mut SmallVec<[u64; 8]>,
     ) -> bool {
         let meta = leaf.meta();
@@ -356,9 +365,9 @@ impl Tree {
     #[cold]
     fn rids_beyond(
         &self,
-        home: &Locked<'_>,
+        home: &PageWriteLock<'_>,
         key: &[u8],
-        pin: &Pin,
+        pin: &EpochGuard,
         rids: &mut SmallVec<[u64; 8]>,
     ) -> Result<(), AbsentLeaf> {
         let mut from = Vec::new();
@@ -399,7 +408,7 @@ impl Tree {
         entry: &[u8],
         unneeded: impl FnOnce() -> bool,
     ) -> Result<bool, AbsentLeaf> {
-        let pin = Pin::new();
+        let pin = EpochGuard::new();
         let mut leaf = self.lock_leaf(entry, &pin)?;
         let place = leaf.find(leaf.meta(), entry, &pin);
         if !place.exact || !unneeded() {
@@ -424,7 +433,7 @@ impl Tree {
     ) -> Result<(), AbsentLeaf> {
         /// Rids read under one version.
         const BATCH: usize = 32;
-        let pin = Pin::new();
+        let pin = EpochGuard::new();
         let mut rids: SmallVec<[u64; BATCH]> = SmallVec::new();
         // Where to go on: at the key, or where the last batch ended.
         let mut from: Option<Vec<u8>> = None;

@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use super::blob::{Blob, Blobs};
-use super::cell::{Cell, Pin};
+use super::cell::{EpochCell, EpochGuard};
 use super::interleave;
 use super::latch::Latch;
 use crate::memory::{Memory, footprint};
@@ -52,7 +52,7 @@ pub(super) const RID_BYTES: usize = 8;
 /// In a slot's length: the entry is a blob.
 pub(super) const BLOB: u16 = 1 << 15;
 
-type Links = [Cell<Page>; LINKS_MAX];
+type Links = [EpochCell<Page>; LINKS_MAX];
 
 /// A page of the tree.
 #[repr(C, align(64))]
@@ -64,7 +64,7 @@ pub(super) struct Page {
     pub(super) low: AtomicU64,
     pub(super) high: AtomicU64,
     /// The entries (and fences) that are kept outside; none while there are none.
-    pub(super) blobs: Cell<Blobs>,
+    pub(super) blobs: EpochCell<Blobs>,
     /// The children of an inner page: one more than it has separators. A leaf may be absent: its place is empty.
     links: Option<Box<Links>>,
     /// Whose memory it is.
@@ -236,7 +236,7 @@ fn first_bytes(word: u64, n: usize) -> u64 {
 
 /// Where something is among a page's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct EntryPosition {
     /// How many entries are below it.
     pub(super) at: usize,
     /// The entry there is it.
@@ -257,8 +257,8 @@ impl Page {
             ),
             low: AtomicU64::new(0),
             high: AtomicU64::new(0),
-            blobs: Cell::EMPTY,
-            links: (level > 0).then(|| Box::new([const { Cell::EMPTY }; LINKS_MAX])),
+            blobs: EpochCell::EMPTY,
+            links: (level > 0).then(|| Box::new([const { EpochCell::EMPTY }; LINKS_MAX])),
             memory,
             level,
             touched: AtomicBool::new(true),
@@ -275,7 +275,7 @@ impl Page {
 
     /// A leaf has none.
     #[inline]
-    pub(super) fn links(&self) -> &[Cell<Page>] {
+    pub(super) fn links(&self) -> &[EpochCell<Page>] {
         self.links.as_deref().map_or(&[], |links| links)
     }
 
@@ -306,7 +306,7 @@ impl Page {
     }
 
     /// Appends where the child at a link begins; nothing if it begins with the tree.
-    pub(super) fn copy_low_of(&self, link: usize, pin: &Pin, out: &mut Vec<u8>) {
+    pub(super) fn copy_low_of(&self, link: usize, pin: &EpochGuard, out: &mut Vec<u8>) {
         match link.checked_sub(1) {
             None => {
                 self.copy_fence(&self.low, pin, out);
@@ -316,7 +316,7 @@ impl Page {
     }
 
     /// Appends where the child at a link ends; false if it does with the tree.
-    pub(super) fn copy_high_of(&self, link: usize, pin: &Pin, out: &mut Vec<u8>) -> bool {
+    pub(super) fn copy_high_of(&self, link: usize, pin: &EpochGuard, out: &mut Vec<u8>) -> bool {
         let meta = self.meta();
         if link < meta.count {
             self.copy_entry(meta, self.slot(link), pin, out);
@@ -384,12 +384,16 @@ impl Page {
         length.cmp(&bytes.len())
     }
 
-    fn blob<'g>(&'g self, number: usize, pin: &'g Pin) -> Option<&'g Arc<Blob>> {
+    fn blob<'g>(&'g self, number: usize, pin: &'g EpochGuard) -> Option<&'g Arc<Blob>> {
         self.blobs.load(pin)?.get(number)
     }
 
     /// The blob of a slot that has one.
-    pub(super) fn slot_blob<'g>(&'g self, slot: Slot, pin: &'g Pin) -> Option<&'g Arc<Blob>> {
+    pub(super) fn slot_blob<'g>(
+        &'g self,
+        slot: Slot,
+        pin: &'g EpochGuard,
+    ) -> Option<&'g Arc<Blob>> {
         if slot.is_blob() {
             self.blob(slot.offset(), pin)
         } else {
@@ -397,7 +401,7 @@ impl Page {
         }
     }
 
-    fn slot_bytes<'g>(&'g self, slot: Slot, pin: &'g Pin) -> &'g [u8] {
+    fn slot_bytes<'g>(&'g self, slot: Slot, pin: &'g EpochGuard) -> &'g [u8] {
         self.blob(slot.offset(), pin)
             .map_or(&[], |blob| blob.bytes())
     }
@@ -442,7 +446,7 @@ impl Page {
 
     /// Appends the whole entry.
     #[inline]
-    pub(super) fn copy_entry(&self, meta: Meta, slot: Slot, pin: &Pin, out: &mut Vec<u8>) {
+    pub(super) fn copy_entry(&self, meta: Meta, slot: Slot, pin: &EpochGuard, out: &mut Vec<u8>) {
         if slot.is_blob() {
             out.extend_from_slice(self.slot_bytes(slot, pin));
         } else {
@@ -469,8 +473,8 @@ impl Page {
 
     /// Where `bytes` are, or would be, among the entries.
     #[inline]
-    pub(super) fn find(&self, meta: Meta, bytes: &[u8], pin: &Pin) -> Place {
-        let outside = |at| Place { at, exact: false };
+    pub(super) fn find(&self, meta: Meta, bytes: &[u8], pin: &EpochGuard) -> EntryPosition {
+        let outside = |at| EntryPosition { at, exact: false };
         match self.compare_prefix(meta, bytes) {
             Ordering::Less => return outside(0),
             Ordering::Greater => return outside(meta.count.min(WORDS)),
@@ -490,7 +494,7 @@ impl Page {
                 Ordering::Less => low = middle + 1,
                 Ordering::Greater => high = middle,
                 Ordering::Equal => {
-                    return Place {
+                    return EntryPosition {
                         at: middle,
                         exact: true,
                     };
@@ -502,7 +506,7 @@ impl Page {
 
     /// Compares an entry whose head is that of `suffix`, which is the end of `bytes`.
     #[inline]
-    fn compare_rest(&self, slot: Slot, suffix: &[u8], bytes: &[u8], pin: &Pin) -> Ordering {
+    fn compare_rest(&self, slot: Slot, suffix: &[u8], bytes: &[u8], pin: &EpochGuard) -> Ordering {
         if slot.is_blob() {
             return self.slot_bytes(slot, pin).cmp(bytes);
         }
@@ -518,7 +522,13 @@ impl Page {
     /// The rid at the end of an entry, if the entry is one of `key`. Of the entries from where the key would be on,
     /// those of the key come first.
     #[inline]
-    pub(super) fn rid_of_key(&self, meta: Meta, slot: Slot, key: &[u8], pin: &Pin) -> Option<u64> {
+    pub(super) fn rid_of_key(
+        &self,
+        meta: Meta,
+        slot: Slot,
+        key: &[u8],
+        pin: &EpochGuard,
+    ) -> Option<u64> {
         if slot.is_blob() {
             let entry = self.slot_bytes(slot, pin);
             let (entry_key, rid) = entry.split_last_chunk::<RID_BYTES>()?;
@@ -576,7 +586,12 @@ impl Page {
     }
 
     /// Appends a fence to `out`; false if there is none.
-    pub(super) fn copy_fence(&self, fence: &AtomicU64, pin: &Pin, out: &mut Vec<u8>) -> bool {
+    pub(super) fn copy_fence(
+        &self,
+        fence: &AtomicU64,
+        pin: &EpochGuard,
+        out: &mut Vec<u8>,
+    ) -> bool {
         interleave::point();
         match FenceAt::unpack(fence.load(Relaxed)) {
             FenceAt::None => false,
@@ -595,7 +610,7 @@ impl Page {
 
     /// Does the high fence begin with `key`? Only then the key's entries can go on in the next page: a fence above the
     /// key and not above some entry of it begins with it.
-    pub(super) fn may_go_on(&self, key: &[u8], pin: &Pin) -> bool {
+    pub(super) fn may_go_on(&self, key: &[u8], pin: &EpochGuard) -> bool {
         match FenceAt::unpack(self.high.load(Relaxed)) {
             FenceAt::None => false,
             FenceAt::Heap { offset, length } => {
@@ -609,7 +624,7 @@ impl Page {
     }
 
     /// Is the page's high fence above `bytes`?
-    pub(super) fn covers(&self, bytes: &[u8], pin: &Pin) -> bool {
+    pub(super) fn covers(&self, bytes: &[u8], pin: &EpochGuard) -> bool {
         match FenceAt::unpack(self.high.load(Relaxed)) {
             FenceAt::None => true,
             FenceAt::Heap { offset, length } => {

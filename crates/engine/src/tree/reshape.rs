@@ -16,10 +16,10 @@
 //! A neighbour that is absent is left alone: the one on the other side is taken, or the page stays as it is. Splits and
 //! merges of inner pages move empty links like all others.
 
-use super::cell::{Pin, Taken};
-use super::edit::{Fit, Image, Locked, boxed, common_prefix, fresh};
+use super::cell::{EpochGuard, RetiredContent};
+use super::edit::{Fit, PageImage, PageWriteLock, boxed, common_prefix, fresh};
 use super::page::{HEAP_END, LINKS_MAX, Page};
-use super::{AbsentLeaf, Found, Goal, Relaxed, Side, Stop, Tree};
+use super::{AbsentLeaf, FoundPage, Goal, Relaxed, SearchStop, Side, Tree};
 
 /// Pages with fewer bytes in use are merged or filled up.
 const SPARSE_BYTES: usize = HEAP_END / 4;
@@ -30,11 +30,11 @@ const APPEND_KEEP: usize = 16;
 
 /// What became of two neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Joined {
+enum JoinResult {
     Merged,
-    Shared,
+    Redistributed,
     /// There was no way: the parent has no room for the new separator.
-    Left,
+    Unchanged,
 }
 
 /// The shortest separator: above `left`, not above `right`.
@@ -43,7 +43,7 @@ pub(super) fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
     &right[..length.min(right.len())]
 }
 
-impl Locked<'_> {
+impl PageWriteLock<'_> {
     /// Has the page so little in it that it should be merged?
     pub(super) fn is_sparse(&self) -> bool {
         let meta = self.meta();
@@ -57,7 +57,7 @@ impl Locked<'_> {
 
     /// How many entries stay when the page is split because `entry` does not fit; of an inner page, how many
     /// separators stay below the one that goes up.
-    fn split_point(&self, image: &Image, entry: &[u8], pin: &Pin) -> usize {
+    fn split_point(&self, image: &PageImage, entry: &[u8], pin: &EpochGuard) -> usize {
         let meta = self.meta();
         let at = self.find(meta, entry, pin).at;
         let count = image.len();
@@ -78,11 +78,16 @@ impl Locked<'_> {
 
 impl Tree {
     /// Splits the page of `level` that covers `entry` unless the entry fits into it by now.
-    pub(super) fn make_room(&self, entry: &[u8], level: u8, pin: &Pin) -> Result<(), AbsentLeaf> {
+    pub(super) fn make_room(
+        &self,
+        entry: &[u8],
+        level: u8,
+        pin: &EpochGuard,
+    ) -> Result<(), AbsentLeaf> {
         Tree::again(|| self.split(entry, level, pin))
     }
 
-    fn split(&self, entry: &[u8], level: u8, pin: &Pin) -> Result<(), Stop> {
+    fn split(&self, entry: &[u8], level: u8, pin: &EpochGuard) -> Result<(), SearchStop> {
         self.split_unless(entry, level, pin, |page| {
             let place = page.find(page.meta(), entry, pin);
             page.fit(place, entry, &self.usage, pin) != Fit::No
@@ -94,9 +99,9 @@ impl Tree {
         &self,
         entry: &[u8],
         level: u8,
-        pin: &Pin,
-        room: impl FnOnce(&Locked<'_>) -> bool,
-    ) -> Result<(), Stop> {
+        pin: &EpochGuard,
+        room: impl FnOnce(&PageWriteLock<'_>) -> bool,
+    ) -> Result<(), SearchStop> {
         let found = self.find(Goal::At(entry, Side::From), level, pin)?;
         let Some((parent, parent_version)) = found.parent else {
             return self.split_root(&found, entry, pin, room);
@@ -115,7 +120,7 @@ impl Tree {
             drop(page);
             drop(parent);
             self.split(&middle, level + 1, pin)?;
-            return Err(Stop::Restart);
+            return Err(SearchStop::Restart);
         }
         let right = self.move_right(&mut page, &image, at, &middle, pin);
         parent.insert(link_place, fit, &middle, Some(right), &self.usage, pin);
@@ -124,11 +129,11 @@ impl Tree {
 
     fn split_root(
         &self,
-        found: &Found<'_>,
+        found: &FoundPage<'_>,
         entry: &[u8],
-        pin: &Pin,
-        room: impl FnOnce(&Locked<'_>) -> bool,
-    ) -> Result<(), Stop> {
+        pin: &EpochGuard,
+        room: impl FnOnce(&PageWriteLock<'_>) -> bool,
+    ) -> Result<(), SearchStop> {
         self.latch.lock(found.top)?;
         let result = self.grow(found, entry, pin, room);
         self.latch.unlock(found.top, result.is_ok(), false);
@@ -138,11 +143,11 @@ impl Tree {
     /// Puts a new root above the old one, which is split. The latch above the root is locked.
     fn grow(
         &self,
-        found: &Found<'_>,
+        found: &FoundPage<'_>,
         entry: &[u8],
-        pin: &Pin,
-        room: impl FnOnce(&Locked<'_>) -> bool,
-    ) -> Result<(), Stop> {
+        pin: &EpochGuard,
+        room: impl FnOnce(&PageWriteLock<'_>) -> bool,
+    ) -> Result<(), SearchStop> {
         let mut page = found.page.lock(found.version)?;
         if room(&page) {
             return Ok(());
@@ -165,7 +170,13 @@ impl Tree {
     }
 
     /// What separates the two pages of a split.
-    fn middle(&self, page: &Locked<'_>, image: &Image, at: usize, entry: &[u8]) -> Vec<u8> {
+    fn middle(
+        &self,
+        page: &PageWriteLock<'_>,
+        image: &PageImage,
+        at: usize,
+        entry: &[u8],
+    ) -> Vec<u8> {
         if !page.is_leaf() {
             return image.entry(at).to_vec();
         }
@@ -181,12 +192,12 @@ impl Tree {
     /// Moves what is from `at` on into a new page, which begins at `middle`.
     fn move_right(
         &self,
-        page: &mut Locked<'_>,
-        image: &Image,
+        page: &mut PageWriteLock<'_>,
+        image: &PageImage,
         at: usize,
         middle: &[u8],
-        pin: &Pin,
-    ) -> Taken<Page> {
+        pin: &EpochGuard,
+    ) -> RetiredContent<Page> {
         let right = fresh(page.level, &self.usage);
         self.count_pages(page.level).fetch_add(1, Relaxed);
         let (low, high) = page.fences(pin);
@@ -212,7 +223,7 @@ impl Tree {
     }
 
     /// Merges or fills up the page of `level` that covers `entry`, if it is sparse.
-    pub(super) fn consolidate(&self, entry: &[u8], level: u8, pin: &Pin) {
+    pub(super) fn consolidate(&self, entry: &[u8], level: u8, pin: &EpochGuard) {
         match Tree::again(|| self.merge(entry, level, pin)) {
             // A sparse page that has left memory meanwhile waits for the next removal.
             Ok(_) | Err(AbsentLeaf { .. }) => {}
@@ -220,7 +231,7 @@ impl Tree {
     }
 
     /// True if something was done.
-    fn merge(&self, entry: &[u8], level: u8, pin: &Pin) -> Result<bool, Stop> {
+    fn merge(&self, entry: &[u8], level: u8, pin: &EpochGuard) -> Result<bool, SearchStop> {
         let found = self.find(Goal::At(entry, Side::From), level, pin)?;
         let Some((parent, parent_version)) = found.parent else {
             return self.shrink_root(&found, pin);
@@ -235,7 +246,7 @@ impl Tree {
             drop(page);
             drop(parent);
             return if self.merge(entry, level + 1, pin)? {
-                Err(Stop::Restart)
+                Err(SearchStop::Restart)
             } else {
                 Ok(false)
             };
@@ -260,7 +271,7 @@ impl Tree {
             (&mut neighbour, &mut page)
         };
         let joined = self.join(&mut parent, between, left, right, pin);
-        let sparse = joined == Joined::Merged && parent.is_sparse();
+        let sparse = joined == JoinResult::Merged && parent.is_sparse();
         drop(page);
         drop(neighbour);
         drop(parent);
@@ -268,18 +279,18 @@ impl Tree {
             // The page is in order; what becomes of its parent is another matter, taken up as often as needed.
             self.consolidate(entry, level + 1, pin);
         }
-        Ok(joined != Joined::Left)
+        Ok(joined != JoinResult::Unchanged)
     }
 
     /// Merges two neighbours, separated by the parent's separator `between`, or shares out what they have.
     fn join(
         &self,
-        parent: &mut Locked<'_>,
+        parent: &mut PageWriteLock<'_>,
         between: usize,
-        left: &mut Locked<'_>,
-        right: &mut Locked<'_>,
-        pin: &Pin,
-    ) -> Joined {
+        left: &mut PageWriteLock<'_>,
+        right: &mut PageWriteLock<'_>,
+        pin: &EpochGuard,
+    ) -> JoinResult {
         let leaf = left.is_leaf();
         let mut both = left.image(pin);
         if !leaf {
@@ -309,7 +320,7 @@ impl Tree {
             right.retire();
             self.count_pages(left.level).fetch_sub(1, Relaxed);
             drop(parent.remove_child(between, pin));
-            return Joined::Merged;
+            return JoinResult::Merged;
         }
         let at = both.half();
         let middle = if leaf {
@@ -323,7 +334,7 @@ impl Tree {
             || (!leaf && at.max(both.len() - at - 1) >= LINKS_MAX)
             || !parent.replace(between, &middle, &self.usage, pin)
         {
-            return Joined::Left;
+            return JoinResult::Unchanged;
         }
         if !leaf {
             let mut links = left.take_links(pin);
@@ -347,11 +358,15 @@ impl Tree {
             &self.usage,
             pin,
         );
-        Joined::Shared
+        JoinResult::Redistributed
     }
 
     /// A root with a single child makes way for it.
-    pub(super) fn shrink_root(&self, found: &Found<'_>, pin: &Pin) -> Result<bool, Stop> {
+    pub(super) fn shrink_root(
+        &self,
+        found: &FoundPage<'_>,
+        pin: &EpochGuard,
+    ) -> Result<bool, SearchStop> {
         if found.page.is_leaf() {
             return Ok(false);
         }
@@ -362,7 +377,7 @@ impl Tree {
         result
     }
 
-    fn shrink(&self, found: &Found<'_>, pin: &Pin) -> Result<bool, Stop> {
+    fn shrink(&self, found: &FoundPage<'_>, pin: &EpochGuard) -> Result<bool, SearchStop> {
         let mut page = found.page.lock(found.version)?;
         if page.meta().count > 0 {
             return Ok(false);

@@ -27,14 +27,14 @@ use std::ops::Bound;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 
-use logstead_checkpoint::Division;
+use logstead_checkpoint::TileBoundaries;
 use parking_lot::Mutex;
 
-use super::absent::{AbsentLeaf, Unfit};
-use super::cell::Pin;
-use super::edit::{Image, boxed, fresh};
+use super::absent::{AbsentLeaf, LeafMismatch};
+use super::cell::EpochGuard;
+use super::edit::{PageImage, boxed, fresh};
 use super::page::{HEAP_END, LINKS_MAX};
-use super::{Relaxed, Stop, Tree};
+use super::{Relaxed, SearchStop, Tree};
 use crate::memory::{Memory, footprint};
 
 /// A range is divided by separators of at most so many bytes at once, and at most so many: their page has room for them.
@@ -44,7 +44,7 @@ const DIVIDED_MAX: usize = LINKS_MAX / 2;
 const LATE_BYTES: usize = 2 * size_of::<Box<[u8]>>();
 
 /// Entries that are put in when their leaf is.
-pub(super) struct Late {
+pub(super) struct DeferredInserts {
     entries: Mutex<BTreeSet<Box<[u8]>>>,
     /// How many: spares others the mutex.
     count: AtomicUsize,
@@ -55,9 +55,9 @@ fn late_bytes(entry: &[u8]) -> i64 {
     (footprint(entry.len()) + LATE_BYTES) as i64
 }
 
-impl Late {
-    pub(super) fn new(memory: &'static Memory) -> Late {
-        Late {
+impl DeferredInserts {
+    pub(super) fn new(memory: &'static Memory) -> DeferredInserts {
+        DeferredInserts {
             entries: Mutex::default(),
             count: AtomicUsize::new(0),
             memory,
@@ -94,7 +94,7 @@ impl Late {
     }
 }
 
-impl Drop for Late {
+impl Drop for DeferredInserts {
     fn drop(&mut self) {
         let bytes: i64 = self.entries.get_mut().iter().map(|e| late_bytes(e)).sum();
         self.memory.add(-bytes);
@@ -123,12 +123,12 @@ impl Tree {
     /// A tree that is stored and absent, all of it, as published.
     pub(crate) fn restore(memory: &'static Memory) -> Tree {
         let mut tree = Tree::bare(memory);
-        let pin = Pin::new();
+        let pin = EpochGuard::new();
         // A leaf that is the root is never absent: there is a page above it, which makes way if a single leaf is loaded.
         let root = fresh(1, &tree.usage);
         tree.count_pages(1).fetch_add(1, Relaxed);
         if let Ok(mut page) = root.lock_now() {
-            page.rebuild(&Image::default(), 0..0, None, None, &tree.usage, &pin);
+            page.rebuild(&PageImage::default(), 0..0, None, None, &tree.usage, &pin);
             page.put_links(vec![None], &pin);
         }
         tree.root.put(boxed(root), &pin);
@@ -154,27 +154,27 @@ impl Tree {
         &self,
         low: &[u8],
         high: Option<&[u8]>,
-        division: &Division,
-    ) -> Result<bool, Unfit> {
+        division: &TileBoundaries,
+    ) -> Result<bool, LeafMismatch> {
         let mut last = low;
         for next in &division.lows {
             if next.as_slice() <= last || high.is_some_and(|high| next.as_slice() >= high) {
-                return Err(Unfit::Order);
+                return Err(LeafMismatch::Order);
             }
             last = next;
         }
         let lows = chosen(&division.lows);
         if lows.is_empty() {
             if !division.exact {
-                return Err(Unfit::Size);
+                return Err(LeafMismatch::Size);
             }
             self.ranges.lock().remove(low);
             return Ok(false);
         }
-        let pin = Pin::new();
+        let pin = EpochGuard::new();
         let place = Tree::again(|| self.lock_place(low, &lows, &pin));
         let Ok(Some(mut place)) = place else {
-            return Err(Unfit::Size);
+            return Err(LeafMismatch::Size);
         };
         place.put(
             std::iter::repeat_n((), lows.len() + 1)
@@ -217,7 +217,7 @@ impl Tree {
                 return None;
             }
             let first = self.late.entries.lock().first()?.clone();
-            let pin = Pin::new();
+            let pin = EpochGuard::new();
             let found = Tree::again(|| {
                 let Ok(above) = self.find_above(&first, &pin)? else {
                     return Ok(None);
@@ -225,7 +225,11 @@ impl Tree {
                 let is_absent = above.page.links()[above.link].load(&pin).is_none();
                 let mut low = Vec::new();
                 above.page.copy_low_of(above.link, &pin, &mut low);
-                above.page.latch.check(above.version).map_err(Stop::from)?;
+                above
+                    .page
+                    .latch
+                    .check(above.version)
+                    .map_err(SearchStop::from)?;
                 Ok(is_absent.then_some(AbsentLeaf { low: low.into() }))
             });
             match found {

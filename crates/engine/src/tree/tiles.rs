@@ -37,9 +37,9 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use logstead_checkpoint::FENCE_BYTES_MAX;
 
 use super::absent::AboveLeaves;
-use super::cell::Pin;
+use super::cell::EpochGuard;
 use super::page::{self, NOT_WRITTEN, Page};
-use super::{Entries, Relaxed, Stop, Tree, Version};
+use super::{Entries, LatchVersion, Relaxed, SearchStop, Tree};
 
 /// A walk over the leaves that have changed, and the tile it gave last.
 pub(crate) struct LeafWalk {
@@ -70,8 +70,8 @@ impl LeafWalk {
 }
 
 /// What a look for a leaf that is not clean has come to.
-enum Look<'g> {
-    Changed(&'g Page, Version),
+enum LeafSearch<'g> {
+    Changed(&'g Page, LatchVersion),
     /// There is none below the fence that was stored.
     Further,
     End,
@@ -93,13 +93,13 @@ impl Tree {
     pub(crate) fn next_changed<'w>(&self, walk: &'w mut LeafWalk) -> Option<Tile<'w>> {
         let mut next = Vec::new();
         loop {
-            let pin = Pin::new();
+            let pin = EpochGuard::new();
             let place = walk.place.take()?;
             let found = Tree::again(|| match self.look(&place, &mut next, &pin)? {
                 // Absent leaves are passed over, like clean ones.
-                Look::End => Ok((false, None)),
-                Look::Further => Ok((false, Some(next.clone()))),
-                Look::Changed(leaf, version) => {
+                LeafSearch::End => Ok((false, None)),
+                LeafSearch::Further => Ok((false, Some(next.clone()))),
+                LeafSearch::Changed(leaf, version) => {
                     walk.write(leaf, version, &place, &pin)?;
                     Ok((true, walk.high.clone()))
                 }
@@ -125,17 +125,17 @@ impl Tree {
         &'g self,
         place: &[u8],
         next: &mut Vec<u8>,
-        pin: &'g Pin,
-    ) -> Result<Look<'g>, Stop> {
+        pin: &'g EpochGuard,
+    ) -> Result<LeafSearch<'g>, SearchStop> {
         next.clear();
         let published = self.published.load(Acquire);
         let above = match self.find_above(place, pin)? {
             Ok(above) => above,
             Err(root) if root.page.is_clean(published) => {
                 root.page.latch.check(root.version)?;
-                return Ok(Look::End);
+                return Ok(LeafSearch::End);
             }
-            Err(root) => return Ok(Look::Changed(root.page, root.version)),
+            Err(root) => return Ok(LeafSearch::Changed(root.page, root.version)),
         };
         let AboveLeaves { page, last, .. } = above;
         for link in &page.links()[above.link..=last] {
@@ -145,11 +145,15 @@ impl Tree {
             }
             let version = leaf.latch.read()?;
             page.latch.check(above.version)?;
-            return Ok(Look::Changed(leaf, version));
+            return Ok(LeafSearch::Changed(leaf, version));
         }
         let more = page.copy_high_of(last, pin, next);
         page.latch.check(above.version)?;
-        Ok(if more { Look::Further } else { Look::End })
+        Ok(if more {
+            LeafSearch::Further
+        } else {
+            LeafSearch::End
+        })
     }
 
     /// Everything that the walk has given is published.
@@ -163,7 +167,7 @@ impl Tree {
 
     /// The leaf that covers `bytes`, if it is in memory, is not as it is stored: the next walk gives it.
     pub(crate) fn mark_changed(&self, bytes: &[u8]) -> bool {
-        let pin = Pin::new();
+        let pin = EpochGuard::new();
         match self.lock_leaf(bytes, &pin) {
             Ok(leaf) => {
                 leaf.set_written_in(NOT_WRITTEN);
@@ -178,7 +182,7 @@ impl Tree {
         let mut place = Vec::new();
         let mut next = Vec::new();
         loop {
-            let pin = Pin::new();
+            let pin = EpochGuard::new();
             let found = Tree::again(|| {
                 next.clear();
                 match self.find_above(&place, &pin)? {
@@ -224,10 +228,10 @@ impl LeafWalk {
     pub(super) fn write(
         &mut self,
         leaf: &Page,
-        version: Version,
+        version: LatchVersion,
         place: &[u8],
-        pin: &Pin,
-    ) -> Result<(), Stop> {
+        pin: &EpochGuard,
+    ) -> Result<(), SearchStop> {
         self.low.clear();
         self.entries.clear();
         let mut high = self.high.take().unwrap_or_default();

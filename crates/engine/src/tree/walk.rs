@@ -4,7 +4,7 @@
 //! was there from the walk's beginning to its end is met once. One that comes to an absent leaf gives what it has met so
 //! far; if that is nothing, the leaf.
 
-use super::cell::Pin;
+use super::cell::EpochGuard;
 use super::page::{self, Meta, Page};
 use super::{AbsentLeaf, Goal, Side, Tree};
 
@@ -52,7 +52,7 @@ impl Entries {
         page: &Page,
         meta: Meta,
         ats: impl Iterator<Item = usize>,
-        pin: &Pin,
+        pin: &EpochGuard,
     ) {
         /// Entries up to this length are put together here and copied at once.
         const SHORT: usize = 64;
@@ -85,7 +85,7 @@ impl Tree {
         limit: usize,
         out: &mut Entries,
     ) -> Result<bool, AbsentLeaf> {
-        let pin = Pin::new();
+        let pin = EpochGuard::new();
         let mut fence: Option<Vec<u8>> = None;
         let mut next = Vec::new();
         loop {
@@ -133,7 +133,7 @@ impl Tree {
         limit: usize,
         out: &mut Entries,
     ) -> Result<bool, AbsentLeaf> {
-        let pin = Pin::new();
+        let pin = EpochGuard::new();
         let mut fence: Option<Vec<u8>> = None;
         let mut next = Vec::new();
         loop {

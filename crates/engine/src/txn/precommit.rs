@@ -17,20 +17,20 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use logstead_commit::{CommitWait, LogFailed, Progress, PushBody};
+use logstead_commit::{CommitWait, DurabilityProgress, LogFailed, PushBody};
 use logstead_env::abort_on_panic;
 use logstead_types::Csn;
-use logstead_wal::{Lane, NoRoom, RoomRequest, Side, SideRef};
+use logstead_wal::{Lane, NoRoom, RoomRequest, SideRef, SideSegmentWriter};
 use parking_lot::Mutex;
 
-use crate::checkpoint::UnderWay;
+use crate::checkpoint::CheckpointLock;
 use crate::error::CommitError;
 use crate::memory::{Charge, Memory, footprint};
 use crate::row_lock::unshare;
 use crate::stats::add;
 use crate::table::Table;
 use crate::tree::interleave::point;
-use crate::txn::write::{RowChange, Work, Write};
+use crate::txn::write::{RowChange, TxnWrites, UndoEntry};
 use crate::txn::{Outcome, Txn};
 use crate::version::Guard;
 use crate::worker::WorkerInner;
@@ -51,9 +51,9 @@ pub(crate) struct Buffers {
     /// The records, without those that have gone to the side segment.
     pub(crate) log: Vec<u8>,
     /// Where the first records of a large transaction are.
-    side: Option<Side>,
+    side: Option<SideSegmentWriter>,
     /// What was written, in order.
-    pub(crate) writes: Vec<Write>,
+    pub(crate) writes: Vec<UndoEntry>,
     /// The tables written.
     pub(crate) tables: Vec<Arc<Table>>,
     /// What they take.
@@ -83,7 +83,7 @@ impl Buffers {
     /// What they will take more for one more write with a record of `record_bytes`.
     #[inline]
     pub(crate) fn growth_bytes(&self, record_bytes: usize) -> usize {
-        let write = size_of::<Write>();
+        let write = size_of::<UndoEntry>();
         growth(self.log.capacity(), self.log.len() + record_bytes)
             + growth(
                 self.writes.capacity() * write,
@@ -94,9 +94,12 @@ impl Buffers {
     /// Counts what they take after they have grown or shrunk.
     #[inline]
     pub(crate) fn settle(&mut self) {
-        let backlog = self.side.as_ref().map_or(0, Side::backlog_bytes);
-        let bytes =
-            footprint(self.log.capacity()) + footprint(self.writes.capacity() * size_of::<Write>());
+        let backlog = self
+            .side
+            .as_ref()
+            .map_or(0, SideSegmentWriter::backlog_bytes);
+        let bytes = footprint(self.log.capacity())
+            + footprint(self.writes.capacity() * size_of::<UndoEntry>());
         self.charge.force(bytes + backlog);
     }
 
@@ -128,7 +131,7 @@ impl Buffers {
         }
         if self.side.is_none() {
             // Who has no number for it says so at the commit, and keeps the records until then.
-            self.side = lane.begin_side().ok();
+            self.side = lane.begin_side_segment().ok();
         }
         let Some(side) = &mut self.side else { return };
         if side.backlog_bytes() > BACKLOG_BYTES_MAX || side.is_held_back() {
@@ -150,24 +153,24 @@ impl Buffers {
     }
 
     /// Gives back what a large transaction needed and cleaning up after it does not.
-    pub(crate) fn let_go_of_excess(&mut self) {
+    pub(crate) fn shrink_buffers(&mut self) {
         if self.log.is_empty() && self.log.capacity() > KEPT_BYTES_MAX {
             self.log = Vec::new();
         }
-        if (self.writes.capacity() - self.writes.len()) * size_of::<Write>() > KEPT_BYTES_MAX {
+        if (self.writes.capacity() - self.writes.len()) * size_of::<UndoEntry>() > KEPT_BYTES_MAX {
             self.writes.shrink_to_fit();
         }
         self.settle();
     }
 
     pub(crate) fn capacity_bytes(&self) -> usize {
-        self.log.capacity() + self.writes.capacity() * size_of::<Write>()
+        self.log.capacity() + self.writes.capacity() * size_of::<UndoEntry>()
     }
 }
 
 /// A transaction is Precommitted: visible, its locks free, not yet acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
+pub struct CommitReceipt {
     /// Its CSN, if it changed anything.
     pub csn: Option<Csn>,
     /// Answer the client when [`Engine::acknowledged`](crate::Engine::acknowledged) of this is ready.
@@ -194,9 +197,9 @@ impl std::fmt::Debug for TryCommitError {
 }
 
 /// Where the records go.
-enum Admission {
-    Inline(logstead_commit::Admission),
-    Side(logstead_commit::Admission, Finished),
+enum RecordPlacement {
+    Inline(logstead_commit::CommitReservation),
+    Side(logstead_commit::CommitReservation, Finished),
 }
 
 /// A side segment that is durable. It is removed at once unless its entry is pushed (T8).
@@ -216,7 +219,7 @@ impl Finished {
 impl Drop for Finished {
     fn drop(&mut self) {
         if !self.needed {
-            self.lane.give_up_side(&self.side);
+            self.lane.give_up_side_segment(&self.side);
         }
     }
 }
@@ -246,7 +249,7 @@ impl Future for SideWrite {
     }
 }
 
-fn finish_side(lane: &Lane, side: Side) -> SideWrite {
+fn finish_side(lane: &Lane, side: SideSegmentWriter) -> SideWrite {
     let slot = Arc::new(Mutex::new(SideSlot::default()));
     let (told, lane) = (slot.clone(), lane.clone());
     side.finish(Box::new(move |result| {
@@ -273,13 +276,13 @@ pub(crate) async fn take_room(
     worker: &WorkerInner,
     bytes: usize,
     asked: &mut RoomRequest,
-) -> Result<logstead_commit::Admission, NoRoom> {
+) -> Result<logstead_commit::CommitReservation, NoRoom> {
     let path = &worker.inner().path;
     poll_fn(|cx| path.poll_room(worker.id, bytes, asked, cx.waker())).await
 }
 
 /// Puts the CSN into the versions of a transaction that is Precommitted.
-fn stamp_versions(work: &Work, csn: Csn, guard: &Guard) {
+fn stamp_versions(work: &TxnWrites, csn: Csn, guard: &Guard) {
     for write in work.buffers.writes.iter().filter(|w| w.what.is_change()) {
         let rows = &work.buffers.tables[write.table as usize].rows;
         if let Some((chunk, slot)) = rows.slot(write.rid) {
@@ -328,14 +331,14 @@ impl Txn {
     /// Commits, as far as this side of durability goes: on success the transaction is visible to others and its locks
     /// are free; its client may hear of it when the receipt's CSN is acknowledged. May wait for room in the log. On an
     /// error everything is rolled back.
-    pub async fn precommit(mut self) -> Result<Receipt, CommitError> {
+    pub async fn precommit(mut self) -> Result<CommitReceipt, CommitError> {
         // Dropping it rolls it back.
         self.precommit_or_stay().await
     }
 
     /// The same of one that is still there on an error, with all that it has written: its owner rolls it back, and can
     /// do nothing else with it.
-    pub async fn precommit_or_stay(&mut self) -> Result<Receipt, CommitError> {
+    pub async fn precommit_or_stay(&mut self) -> Result<CommitReceipt, CommitError> {
         // Who waits for a row behind this transaction does not wait for room in the log too.
         self.pass_turn();
         let bytes = self.log_size();
@@ -354,7 +357,7 @@ impl Txn {
 
     /// Takes place for `bytes` bytes of records. Who only removes waits for the checkpoint that is under way on a full
     /// disk, since that takes the room that is kept for both and gives it back at its end.
-    async fn place(&mut self, bytes: usize) -> Result<Admission, NoRoom> {
+    async fn place(&mut self, bytes: usize) -> Result<RecordPlacement, NoRoom> {
         let spilled = self.work.as_ref().is_some_and(|w| w.buffers.side.is_some());
         let mut before = self.checkpoints().progress();
         if bytes > self.lane().inline_size_max() || spilled {
@@ -365,22 +368,22 @@ impl Txn {
         }
         let mut attempts_left = REMOVAL_ATTEMPTS_MAX;
         loop {
-            let room = take_room(&self.worker, bytes, &mut self.room_asked).await;
+            let room = take_room(&self.worker, bytes, &mut self.room_request).await;
             attempts_left -= 1;
             let is_last = self.grows.get() || attempts_left == 0;
             if is_last
                 || !matches!(room, Err(NoRoom::DiskFull))
                 || !self.checkpoints().ended_since(before).await
             {
-                return room.map(Admission::Inline);
+                return room.map(RecordPlacement::Inline);
             }
             // What was found before is no answer any more.
-            self.room_asked = RoomRequest::default();
+            self.room_request = RoomRequest::default();
             before = self.checkpoints().progress();
         }
     }
 
-    fn checkpoints(&self) -> &UnderWay {
+    fn checkpoints(&self) -> &CheckpointLock {
         &self.worker.inner().checkpoints.under_way
     }
 
@@ -388,7 +391,7 @@ impl Txn {
     /// frees what was removed.
     fn refuse_without_space(&self) -> Result<(), CommitError> {
         // Its writes were refused already, but for those that are not logged.
-        if self.engine().follows.is_some() {
+        if self.engine().replica_base.is_some() {
             return Err(CommitError::Replica);
         }
         if !self.grows.get() || !self.worker.is_short_of_space() {
@@ -406,7 +409,7 @@ impl Txn {
     }
 
     /// Commits without waiting, if there is room.
-    pub fn try_precommit(mut self) -> Result<Receipt, TryCommitError> {
+    pub fn try_precommit(mut self) -> Result<CommitReceipt, TryCommitError> {
         let bytes = self.log_size();
         if bytes == 0 {
             return self.commit_without_log().map_err(TryCommitError::Failed);
@@ -417,9 +420,9 @@ impl Txn {
         self.refuse_without_space()
             .map_err(TryCommitError::Failed)?;
         let path = &self.worker.inner().path;
-        match path.room(self.worker.id, bytes, &mut self.room_asked) {
+        match path.room(self.worker.id, bytes, &mut self.room_request) {
             Ok(room) => self
-                .commit_at(Admission::Inline(room))
+                .commit_at(RecordPlacement::Inline(room))
                 .inspect(|_| self.ask_for_space())
                 .map_err(TryCommitError::Failed),
             Err(NoRoom::Full | NoRoom::TooLarge) => Err(TryCommitError::Busy(Box::new(self))),
@@ -430,7 +433,7 @@ impl Txn {
     /// Commits: pre-commits now, if there is room in the log, and is ready when the transaction may be acknowledged.
     /// Dropping the future does not take back a commit. Somebody must flush the worker's lane: an
     /// [`Executor`](crate::Executor) does.
-    pub fn commit(self) -> impl Future<Output = Result<Receipt, CommitError>> {
+    pub fn commit(self) -> impl Future<Output = Result<CommitReceipt, CommitError>> {
         let engine = self.worker.engine.clone();
         let tried = self.try_precommit();
         async move {
@@ -445,16 +448,16 @@ impl Txn {
     }
 
     /// Writes the records to a side segment, durable before the CSN is drawn (T8), and takes room for the small entry.
-    async fn place_aside(&mut self) -> Result<Admission, NoRoom> {
+    async fn place_aside(&mut self) -> Result<RecordPlacement, NoRoom> {
         let here = self.lane();
         let Some(work) = &mut self.work else {
-            let room = take_room(&self.worker, 0, &mut self.room_asked).await;
-            return room.map(Admission::Inline);
+            let room = take_room(&self.worker, 0, &mut self.room_request).await;
+            return room.map(RecordPlacement::Inline);
         };
         let buffers = &mut work.buffers;
         let mut side = match buffers.side.take() {
             Some(side) => side,
-            None => here.begin_side()?,
+            None => here.begin_side_segment()?,
         };
         // The entry goes where its side segment is (T8), whatever lane the worker pushes to by then.
         let lane = side.lane();
@@ -466,9 +469,9 @@ impl Txn {
         let worker = &self.worker;
         let path = &worker.inner().path;
         let number = usize::from(lane.id().0);
-        let asked = &mut self.room_asked;
+        let asked = &mut self.room_request;
         let room = poll_fn(|cx| path.poll_room_in(worker.id, number, 0, asked, cx.waker())).await?;
-        Ok(Admission::Side(room, side))
+        Ok(RecordPlacement::Side(room, side))
     }
 
     /// Ends a transaction that has nothing to log: it has changed nothing, or temporary tables only.
@@ -479,14 +482,14 @@ impl Txn {
     /// reads such a version does not depend on it. If the transaction was asked
     /// for its id, they get that, which is a CSN of its own that was drawn since it began: so they are known by what
     /// was told.
-    fn commit_without_log(&mut self) -> Result<Receipt, CommitError> {
+    fn commit_without_log(&mut self) -> Result<CommitReceipt, CommitError> {
         self.certify_reader()?;
         let id = self.xid.take().map(|xid| {
             let id = Csn(xid.number());
             xid.committed(None);
             id
         });
-        let waits_for = self.awaits();
+        let waits_for = self.commit_wait();
         let newest = waits_for.newest();
         // As in `commit_at`: half stamped versions would be waited for, and hooks publish temporary objects.
         let _watch = abort_on_panic("committing a transaction");
@@ -513,7 +516,7 @@ impl Txn {
             match csn {
                 Some(csn) => {
                     let worker = self.worker.clone();
-                    let Work { buffers, .. } = work;
+                    let TxnWrites { buffers, .. } = work;
                     worker.garbage.borrow_mut().add(csn, buffers, &worker);
                 }
                 None => self.worker.give_buffers(work.buffers),
@@ -523,13 +526,13 @@ impl Txn {
         }
         self.finish(None);
         add(&self.worker.counters().commits_read_only, 1);
-        Ok(Receipt {
+        Ok(CommitReceipt {
             csn: None,
             waits_for,
         })
     }
 
-    fn commit_at(&mut self, place: Admission) -> Result<Receipt, CommitError> {
+    fn commit_at(&mut self, place: RecordPlacement) -> Result<CommitReceipt, CommitError> {
         let Some(work) = self.work.take() else {
             return self.commit_without_log();
         };
@@ -541,12 +544,12 @@ impl Txn {
         let guard = Guard::pin();
         let state = work.writer.state();
         let log_bytes = match &place {
-            Admission::Inline(_) => work.buffers.log.len() as u64,
-            Admission::Side(_, finished) => finished.side.length,
+            RecordPlacement::Inline(_) => work.buffers.log.len() as u64,
+            RecordPlacement::Side(_, finished) => finished.side.length,
         };
         let (place, body, finished) = match place {
-            Admission::Inline(place) => (place, PushBody::Inline(&work.buffers.log), None),
-            Admission::Side(place, side) => (place, PushBody::Side(side.side), Some(side)),
+            RecordPlacement::Inline(place) => (place, PushBody::Inline(&work.buffers.log), None),
+            RecordPlacement::Side(place, side) => (place, PushBody::Side(side.side), Some(side)),
         };
         let path = &engine.path;
         let draw = || {
@@ -607,14 +610,14 @@ impl Txn {
         add(&counters.commits, 1);
         add(&counters.log_bytes, log_bytes);
         worker.count_commit();
-        let Work { buffers, .. } = work;
+        let TxnWrites { buffers, .. } = work;
         worker.garbage.borrow_mut().add(csn, buffers, &worker);
         // Of a shared lane every worker sees to its own sessions.
         if pushed.was_clean || path.shares_lanes() {
             worker.call_dirty_hook();
         }
         path.precommitted(worker.id, &pushed);
-        Ok(Receipt {
+        Ok(CommitReceipt {
             csn: Some(csn),
             waits_for: CommitWait::of(csn),
         })
@@ -623,9 +626,9 @@ impl Txn {
     /// Takes away row locks that have no version: while the transaction has not flipped nobody can be above them.
     /// Whoever takes one of its locks of rows that it did not change is told of `csn` (R4), so that is noted first;
     /// shared ones are free with the flip.
-    fn unlock_rows(&self, work: &Work, csn: Option<Csn>, guard: &Guard) {
+    fn unlock_rows(&self, work: &TxnWrites, csn: Option<Csn>, guard: &Guard) {
         let locks =
-            |write: &&Write| matches!(write.what, RowChange::Lock | RowChange::Share { .. });
+            |write: &&UndoEntry| matches!(write.what, RowChange::Lock | RowChange::Share { .. });
         for write in work.buffers.writes.iter().filter(locks) {
             let table = &work.buffers.tables[write.table as usize];
             if let RowChange::Share { lock, .. } = write.what {
@@ -634,7 +637,7 @@ impl Txn {
             }
             if let Some((chunk, slot)) = table.rows.slot(write.rid)
                 && let Ok(Some(head)) = chunk.peek(slot, guard)
-                && head.kind() == crate::version::Kind::LockOnly
+                && head.kind() == crate::version::VersionKind::LockOnly
             {
                 self.hand_over_row(table, write.rid, head.lock(), csn);
                 point();
@@ -647,7 +650,7 @@ impl Txn {
     }
 
     /// Gives shared row locks back. The transaction has an outcome, so nobody minds those that are still there.
-    fn unshare_rows(&self, work: &Work) {
+    fn unshare_rows(&self, work: &TxnWrites) {
         for write in &work.buffers.writes {
             if let RowChange::Share { before: None, .. } = write.what {
                 unshare(

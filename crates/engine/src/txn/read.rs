@@ -3,18 +3,18 @@
 use logstead_types::{Csn, Dsn, Rid};
 
 use super::{Row, Superseded, Txn, VersionId, row_of};
-use crate::absent::{Absent, AbsentRow};
+use crate::page_fault::{AbsentRow, PageFault};
 use crate::row::RowRef;
-use crate::rows::Rows;
+use crate::rows::TableRows;
 use crate::stats::add;
 use crate::table::Table;
-use crate::version::{Guard, Kind, Stamp, VersionRef};
+use crate::version::{Guard, Stamp, VersionKind, VersionRef};
 
 impl Txn {
     /// Takes a row's chunk for absent, by chance, in tests.
     #[inline]
-    pub(super) fn play_absent(&self, rows: &Rows, rid: Rid) -> Result<(), AbsentRow> {
-        if self.worker.plays_absent(rows) {
+    pub(super) fn simulate_absence(&self, rows: &TableRows, rid: Rid) -> Result<(), AbsentRow> {
+        if self.worker.simulates_absence(rows) {
             return Err(AbsentRow(rid));
         }
         Ok(())
@@ -22,13 +22,13 @@ impl Txn {
 
     /// The version of a chain that the statement sees.
     #[inline]
-    pub(super) fn see<'g>(
+    pub(super) fn visible_version<'g>(
         &mut self,
-        rows: &Rows,
+        rows: &TableRows,
         rid: Rid,
         guard: &'g Guard,
     ) -> Result<Option<(VersionRef<'g>, VersionId)>, AbsentRow> {
-        self.play_absent(rows, rid)?;
+        self.simulate_absence(rows, rid)?;
         let mut at = rows.head(rid, guard)?;
         let snapshot = self.snapshot();
         let mut steps = 0;
@@ -37,14 +37,14 @@ impl Txn {
             at = version.next(guard);
             steps += 1;
             let kind = version.kind();
-            if kind == Kind::LockOnly {
+            if kind == VersionKind::LockOnly {
                 continue;
             }
             let csn = match version.stamp() {
                 Stamp::Committed(csn) => csn,
                 Stamp::Writer(_) if self.is_own(version) => {
                     if version.command() < self.command {
-                        break (kind != Kind::Tombstone)
+                        break (kind != VersionKind::Tombstone)
                             .then(|| (version, VersionId::own(version.command())));
                     }
                     continue;
@@ -56,7 +56,8 @@ impl Txn {
             };
             if csn < snapshot {
                 self.cover(csn, rows, rid);
-                break (kind != Kind::Tombstone).then(|| (version, VersionId::committed(csn)));
+                break (kind != VersionKind::Tombstone)
+                    .then(|| (version, VersionId::committed(csn)));
             }
         };
         if steps > 1 {
@@ -72,11 +73,11 @@ impl Txn {
         table: &Table,
         rid: Rid,
         guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
+    ) -> Result<Option<Row<'g>>, PageFault> {
         // Before the chain's head is read: a version installed in between would be missed.
         self.snapshot();
         self.track_row(table.id(), rid);
-        match self.see(&table.rows, rid, guard) {
+        match self.visible_version(&table.rows, rid, guard) {
             Ok(seen) => Ok(seen.map(|seen| row_of(rid, seen))),
             Err(absent) => Err(absent.of(&table.rows)),
         }
@@ -88,7 +89,7 @@ impl Txn {
         table: &Table,
         rid: Rid,
         guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
+    ) -> Result<Option<Row<'g>>, PageFault> {
         self.read_newest_of(table, rid, guard)
             .map_err(|absent| absent.of(&table.rows))
     }
@@ -100,7 +101,7 @@ impl Txn {
         table: &Table,
         rid: Rid,
         guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
+    ) -> Result<Option<Row<'g>>, PageFault> {
         self.read_newest_until(table, rid, self.command, guard)
             .map_err(|absent| absent.of(&table.rows))
     }
@@ -113,7 +114,7 @@ impl Txn {
         rid: Rid,
         newest: bool,
         guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
+    ) -> Result<Option<Row<'g>>, PageFault> {
         match newest {
             true => self.read_newest_outside(table, rid, guard),
             false => self.read(table, rid, guard),
@@ -140,7 +141,7 @@ impl Txn {
         // Before the chain is looked at.
         let from = self.newest_from();
         self.track_newest_row(table.id(), rid, from);
-        self.play_absent(&table.rows, rid)?;
+        self.simulate_absence(&table.rows, rid)?;
         loop {
             let head = table.rows.head(rid, guard)?;
             if let Ok(found) = self.newest_below(table, rid, head, last, guard, || ()) {
@@ -172,7 +173,7 @@ impl Txn {
         let mut running: Option<VersionRef<'g>> = None;
         while let Some(version) = at {
             at = version.next(guard);
-            if version.kind() == Kind::LockOnly {
+            if version.kind() == VersionKind::LockOnly {
                 continue;
             }
             let id = if self.is_own(version) {
@@ -198,7 +199,7 @@ impl Txn {
                 self.examined_newest(csn, &table.rows, rid);
                 VersionId::committed(csn)
             };
-            return Ok((version.kind() != Kind::Tombstone).then(|| Row {
+            return Ok((version.kind() != VersionKind::Tombstone).then(|| Row {
                 rid,
                 version: id,
                 bytes: RowRef::new(version.row()),
@@ -207,7 +208,7 @@ impl Txn {
         Ok(None)
     }
 
-    pub(super) fn examined_newest(&mut self, csn: Csn, rows: &Rows, rid: Rid) {
+    pub(super) fn examined_newest(&mut self, csn: Csn, rows: &TableRows, rid: Rid) {
         self.cover(csn, rows, rid);
         self.track_examined(Dsn(csn.0));
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use logstead_types::Rid;
 
 use super::{Row, Txn, row_of};
-use crate::absent::Absent;
-use crate::ahead::Ahead;
 use crate::engine::EngineInner;
+use crate::page_fault::PageFault;
+use crate::read_ahead::ReadAhead;
 use crate::table::Table;
 use crate::version::{CHUNK_SLOTS, Guard};
 
@@ -19,7 +19,7 @@ pub struct ScanCursor {
     limit: u64,
     end: Option<u64>,
     /// There once it has missed a row.
-    ahead: Option<Box<Ahead>>,
+    ahead: Option<Box<ReadAhead>>,
 }
 
 impl ScanCursor {
@@ -59,7 +59,7 @@ impl ScanCursor {
         let end = self.end.unwrap_or(0).div_ceil(CHUNK_SLOTS as u64);
         let number = self.next / CHUNK_SLOTS as u64;
         let ahead = self.ahead.get_or_insert_default();
-        ahead.come_to(engine, &self.table.rows, number, misses, end);
+        ahead.advance_to_chunk(engine, &self.table.rows, number, misses, end);
     }
 }
 
@@ -70,7 +70,7 @@ impl Txn {
         &mut self,
         cursor: &mut ScanCursor,
         guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
+    ) -> Result<Option<Row<'g>>, PageFault> {
         self.snapshot();
         if cursor.end.is_none() {
             self.track_table(cursor.table.id());
@@ -81,7 +81,7 @@ impl Txn {
             .get_or_insert_with(|| cursor.table.rows.rid_end().min(cursor.limit));
         while cursor.next < end {
             let rid = Rid(cursor.next);
-            let seen = match self.see(&cursor.table.rows, rid, guard) {
+            let seen = match self.visible_version(&cursor.table.rows, rid, guard) {
                 Ok(seen) => seen,
                 Err(absent) => {
                     cursor.read_ahead(self.engine(), true);
@@ -102,7 +102,7 @@ impl Txn {
         &mut self,
         cursor: &mut ScanCursor,
         guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
+    ) -> Result<Option<Row<'g>>, PageFault> {
         if cursor.end.is_none() {
             let from = self.newest_from();
             self.track_newest_table(cursor.table.id(), from);

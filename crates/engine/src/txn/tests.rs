@@ -9,7 +9,8 @@ use logstead_types::{IndexId, TableId, WorkerId};
 
 use super::*;
 use crate::{
-    Engine, EngineOptions, KeyExtractor, KeyKind, Present, RowBuilder, RowLock, RowRef, TableLock,
+    Engine, EngineOptions, ExpectPresent, KeyExtractor, KeyKind, RowBuilder, RowLock, RowRef,
+    TableLock,
 };
 
 fn row(value: u8) -> Vec<u8> {

@@ -5,31 +5,31 @@
 //! (T11); append the record. Whatever fails after the installation pops the version again and takes out the entries it
 //! brought, so a failed write leaves nothing behind.
 
-mod judge;
+mod unique_check;
 
 use std::sync::Arc;
 
 use logstead_types::{IndexId, Rid};
-use logstead_wal::Record;
+use logstead_wal::RowRecord;
 use smallvec::SmallVec;
 
-use crate::absent::{Absent, AbsentRow};
 use crate::delta;
 use crate::error::WriteError;
 use crate::garbage;
 use crate::index::{Index, KeyKind};
+use crate::page_fault::{AbsentRow, PageFault};
 use crate::row::{ROW_BYTES_MAX, RowRef};
 use crate::row_lock::{RowLock, unshare};
-use crate::rows::{RID_MAX, Rows};
+use crate::rows::{RID_MAX, TableRows};
 use crate::serializable::Ordinal;
-use crate::state::TxnState;
 use crate::stats::add;
 use crate::table::Table;
 use crate::txn::precommit::Buffers;
 use crate::txn::{COMMANDS_END, Isolation, Txn, VersionId};
-use crate::version::{Guard, Kind, NoSlots, VersionRef, Writer, version_bytes};
+use crate::txn_state::TxnState;
+use crate::version::{Guard, SlotsAbsent, VersionKind, VersionRef, Writer, version_bytes};
 use crate::worker::Scratch;
-pub(crate) use judge::{ExaminedVersions, Judge};
+pub(crate) use unique_check::{ExaminedVersions, UniqueChecker};
 
 /// What was done to a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ fn columns_of_keys(
 
 /// One write, to undo it or to clean up after it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Write {
+pub(crate) struct UndoEntry {
     /// Which of the transaction's written tables.
     pub(crate) table: u32,
     pub(crate) what: RowChange,
@@ -127,7 +127,7 @@ pub(crate) struct Write {
 }
 
 /// The writing part of a transaction.
-pub(crate) struct Work {
+pub(crate) struct TxnWrites {
     pub(crate) writer: Writer,
     pub(crate) buffers: Buffers,
 }
@@ -160,7 +160,7 @@ impl Judged {
         result: Result<(), WriteError>,
     ) -> Result<(), WriteError> {
         let path = &txn.worker.inner().path;
-        txn.deps.cover_collected(&self.seen.deps, &**path);
+        txn.deps.cover_all_of(&self.seen.deps, &**path);
         let Some(keys) = self.keys else { return result };
         if result.as_ref().is_err_and(is_tried_again) {
             // It will be checked again.
@@ -182,7 +182,7 @@ impl Judged {
 
 /// Does any version in the row's chain have the key? If the row is not in memory, it may: its entry stays.
 pub(crate) fn chain_has_key(
-    rows: &Rows,
+    rows: &TableRows,
     rid: Rid,
     index: &Index,
     key: &[u8],
@@ -194,7 +194,7 @@ pub(crate) fn chain_has_key(
     };
     while let Some(version) = at {
         at = version.next(guard);
-        if !matches!(version.kind(), Kind::Row { .. }) {
+        if !matches!(version.kind(), VersionKind::Row { .. }) {
             continue;
         }
         buffer.clear();
@@ -213,7 +213,7 @@ pub(crate) fn drop_entries(
     scratch: &mut Scratch,
     guard: &Guard,
 ) {
-    if !matches!(gone.kind(), Kind::Row { .. }) {
+    if !matches!(gone.kind(), VersionKind::Row { .. }) {
         return;
     }
     table.with_indexes(|indexes| {
@@ -246,7 +246,7 @@ impl Txn {
                 self.snapshot();
             }
             let writer = Writer::new(TxnState::new(self.id()));
-            self.work = Some(Work {
+            self.work = Some(TxnWrites {
                 writer,
                 buffers: self.worker.take_buffers(),
             });
@@ -264,7 +264,7 @@ impl Txn {
         if table.rows.past().is_some() {
             return Err(WriteError::Past);
         }
-        if self.engine().follows.is_some() && !table.is_temporary() {
+        if self.engine().replica_base.is_some() && !table.is_temporary() {
             return Err(WriteError::Replica);
         }
         let growth = self
@@ -318,8 +318,8 @@ impl Txn {
         }
         match self.worker.admit(bytes, from_reserve) {
             Ok(()) => Ok(()),
-            Err(_) if self.engine().room.is_running() => {
-                Err(Absent::room(bytes, from_reserve).into())
+            Err(_) if self.engine().memory_queue.is_running() => {
+                Err(PageFault::room(bytes, from_reserve).into())
             }
             Err(error) => Err(error.into()),
         }
@@ -380,15 +380,15 @@ impl Txn {
                     continue;
                 }
             }
-            if self.worker.plays_absent(&table.rows) {
-                return Err(Absent::leaf(index, new_key).into());
+            if self.worker.simulates_absence(&table.rows) {
+                return Err(PageFault::leaf(index, new_key).into());
             }
             let length = new_key.len();
             self.worker.took(length + ENTRY_BYTES);
             self.holds(length + ENTRY_BYTES);
             Index::complete(new_key, rid);
             if index.is_unique() && kind == KeyKind::Unique {
-                let judge = Judge {
+                let judge = UniqueChecker {
                     table,
                     index,
                     writer: &work.writer,
@@ -444,7 +444,7 @@ impl Txn {
         }
         let length = new_key.len();
         Index::complete(new_key, rid);
-        let judge = Judge {
+        let judge = UniqueChecker {
             table,
             index,
             writer: &work.writer,
@@ -494,7 +494,7 @@ impl Txn {
         table: &Arc<Table>,
         rid: Rid,
         what: RowChange,
-        record: Option<Record<'_>>,
+        record: Option<RowRecord<'_>>,
     ) {
         let Some(work) = &mut self.work else { return };
         self.grants.set(0);
@@ -506,7 +506,7 @@ impl Txn {
                 buffers.tables.len() - 1
             }
         };
-        buffers.writes.push(Write {
+        buffers.writes.push(UndoEntry {
             table: at as u32,
             what,
             rid,
@@ -590,7 +590,7 @@ impl Txn {
             }
             let (chunk, slot) = table.rows.slot_or_new(rid);
             let Some(work) = &self.work else { continue };
-            let kind = Kind::Row {
+            let kind = VersionKind::Row {
                 keys_changed: false,
             };
             // A free rid's slot is empty; one that is not would be a leak, not a reason to fail.
@@ -610,7 +610,7 @@ impl Txn {
                     break rid;
                 }
                 Ok(None) => {}
-                Err(NoSlots) => {
+                Err(SlotsAbsent) => {
                     table.rows.free_rid(rid);
                     return Err(AbsentRow(rid).of(&table.rows).for_insert().into());
                 }
@@ -626,7 +626,7 @@ impl Txn {
             table,
             rid,
             RowChange::Insert,
-            Some(Record::Insert {
+            Some(RowRecord::Insert {
                 table: table.id(),
                 rid,
                 row,
@@ -671,7 +671,7 @@ impl Txn {
             let written = table.with_indexes(|indexes| {
                 let changed = self.changed_keys(indexes, old_row, new_row);
                 let keys_changed = changed != ChangedKeys::None;
-                let kind = Kind::Row { keys_changed };
+                let kind = VersionKind::Row { keys_changed };
                 let lock = changed.lock();
                 if !self.install_above(table, rid, &target, kind, lock, new_row, &guard)? {
                     return Ok::<_, WriteError>(None);
@@ -698,13 +698,13 @@ impl Txn {
         let named = table.with_indexes(|indexes| columns_of_keys(indexes, old, new));
         delta::diff_naming(old, new, |column| named.contains(&column), &mut delta);
         let record = if self.engine().delta_records {
-            Record::Update {
+            RowRecord::Update {
                 table: table.id(),
                 rid,
                 delta: &delta,
             }
         } else {
-            Record::Insert {
+            RowRecord::Insert {
                 table: table.id(),
                 rid,
                 row: new_row,
@@ -740,7 +740,7 @@ impl Txn {
         self.start_work();
         self.admit(table, 0, 0)?;
         let guard = Guard::pin();
-        let (kind, lock) = (Kind::Tombstone, RowLock::Update);
+        let (kind, lock) = (VersionKind::Tombstone, RowLock::Update);
         loop {
             let target = self.target(table, rid, base, lock, &guard)?;
             if self.install_above(table, rid, &target, kind, lock, &[], &guard)? {
@@ -751,7 +751,7 @@ impl Txn {
             table,
             rid,
             RowChange::Delete,
-            Some(Record::Delete {
+            Some(RowRecord::Delete {
                 table: table.id(),
                 rid,
             }),

@@ -36,16 +36,16 @@ use std::io;
 use std::sync::Arc;
 
 use logstead_checkpoint::{
-    Chain, CheckpointError, ChunkSize, Directory, Leaf, PageKey, PageReader, Record,
+    CheckpointError, CheckpointRecord, ChunkSize, Directory, Leaf, PageChain, PageKey, PageReader,
 };
 use logstead_home::{HomeError, LogHome};
 use logstead_types::{IndexId, Rid, TableId};
 
 use crate::index::{KeyExtractor, KeyKind, split};
 use crate::row::RowRef;
-use sorted::{Sorted, Sorter};
+use sorted::{SortedRecords, Sorter};
 
-pub use sorted::Scratch;
+pub use sorted::ScratchFiles;
 
 /// Records in memory at a time: 64 MiB.
 const RECORDS_MAX: usize = 1 << 21;
@@ -137,14 +137,14 @@ pub enum VerifyError {
 
 /// The rows of a checkpoint.
 pub struct StoredRows<'c> {
-    record: &'c Record,
+    record: &'c CheckpointRecord,
     directory: Directory,
     reader: PageReader,
 }
 
 impl<'c> StoredRows<'c> {
     /// Those of this record.
-    pub fn new(home: &LogHome, record: &'c Record) -> StoredRows<'c> {
+    pub fn new(home: &LogHome, record: &'c CheckpointRecord) -> StoredRows<'c> {
         StoredRows {
             record,
             directory: Directory::open(home.objects.clone(), record.root),
@@ -192,7 +192,7 @@ impl<'c> StoredRows<'c> {
         &mut self,
         table: TableId,
         indexes: &[&StoredIndex],
-        scratch: &Scratch,
+        scratch: &ScratchFiles,
     ) -> Result<IndexReport, VerifyError> {
         self.check(table, indexes, scratch, RECORDS_MAX)
     }
@@ -201,7 +201,7 @@ impl<'c> StoredRows<'c> {
         &mut self,
         table: TableId,
         indexes: &[&StoredIndex],
-        scratch: &Scratch,
+        scratch: &ScratchFiles,
         records_max: usize,
     ) -> Result<IndexReport, VerifyError> {
         let mut report = IndexReport::default();
@@ -222,7 +222,7 @@ impl<'c> StoredRows<'c> {
 fn chunks(
     directory: &Directory,
     table: TableId,
-) -> impl Iterator<Item = Result<(u64, Chain), CheckpointError>> + use<> {
+) -> impl Iterator<Item = Result<(u64, PageChain), CheckpointError>> + use<> {
     let first = PageKey::Rows { table, chunk: 0 };
     directory
         .scan(Some(&first))
@@ -289,7 +289,7 @@ struct Key {
 }
 
 impl Check<'_> {
-    fn table(&mut self, scratch: &Scratch, records_max: usize) -> Result<(), VerifyError> {
+    fn table(&mut self, scratch: &ScratchFiles, records_max: usize) -> Result<(), VerifyError> {
         let mut entries = Sorter::new(scratch, records_max, 0);
         let mut compared = vec![false; self.indexes.len()];
         for (at, compared) in compared.iter_mut().enumerate() {
@@ -416,7 +416,7 @@ impl Check<'_> {
     fn keys(
         &mut self,
         number: u64,
-        chain: &Chain,
+        chain: &PageChain,
         compared: &[bool],
         keys: &mut Vec<Key>,
     ) -> Result<(), CheckpointError> {
@@ -474,7 +474,7 @@ impl Check<'_> {
         &mut self,
         rid: u64,
         compared: &[bool],
-        entries: &mut Sorted,
+        entries: &mut SortedRecords,
     ) -> Result<(), VerifyError> {
         while entries.peek().is_some_and(|entry| entry[0] < rid) {
             self.count(entries.next()?, compared, true);
@@ -487,7 +487,7 @@ impl Check<'_> {
         &mut self,
         keys: &[Key],
         compared: &[bool],
-        entries: &mut Sorted,
+        entries: &mut SortedRecords,
         doubles: &mut Sorter<'_>,
     ) -> Result<(), VerifyError> {
         for key in keys {
@@ -519,7 +519,7 @@ impl Check<'_> {
     }
 
     /// Keys that several rows have.
-    fn doubles(&mut self, mut doubles: Sorted) -> Result<(), VerifyError> {
+    fn doubles(&mut self, mut doubles: SortedRecords) -> Result<(), VerifyError> {
         let mut before: Option<[u64; 4]> = None;
         while let Some(double) = doubles.next()? {
             if let Some(before) = before.filter(|before| before[..2] == double[..2]) {

@@ -26,17 +26,17 @@ const RUNS_MAX: usize = 128;
 
 /// Where what does not fit in memory goes for a while.
 #[derive(Clone)]
-pub struct Scratch {
+pub struct ScratchFiles {
     files: Arc<dyn Files>,
     dir: PathBuf,
     /// Told apart from those of others in the directory by this.
     prefix: String,
 }
 
-impl Scratch {
+impl ScratchFiles {
     /// Files in this directory, whose names begin with `prefix` as long as they have one: a number of the process, for instance.
-    pub fn new(files: Arc<dyn Files>, dir: PathBuf, prefix: String) -> Scratch {
-        Scratch { files, dir, prefix }
+    pub fn new(files: Arc<dyn Files>, dir: PathBuf, prefix: String) -> ScratchFiles {
+        ScratchFiles { files, dir, prefix }
     }
 
     fn file(&self, number: usize) -> io::Result<Box<dyn File>> {
@@ -51,12 +51,12 @@ impl Scratch {
 }
 
 /// What is sorted: four numbers, compared from the first to the last.
-pub(super) type Record = [u64; 4];
+pub(super) type SortRecord = [u64; 4];
 
 /// Collects records.
 pub(super) struct Sorter<'s> {
-    scratch: &'s Scratch,
-    records: Vec<Record>,
+    scratch: &'s ScratchFiles,
+    records: Vec<SortRecord>,
     records_max: usize,
     runs: Vec<Run>,
     number: usize,
@@ -64,7 +64,7 @@ pub(super) struct Sorter<'s> {
 
 impl<'s> Sorter<'s> {
     /// One that holds so many records in memory. Two that are there at a time have different numbers.
-    pub(super) fn new(scratch: &'s Scratch, records_max: usize, number: usize) -> Sorter<'s> {
+    pub(super) fn new(scratch: &'s ScratchFiles, records_max: usize, number: usize) -> Sorter<'s> {
         Sorter {
             scratch,
             records: Vec::new(),
@@ -74,7 +74,7 @@ impl<'s> Sorter<'s> {
         }
     }
 
-    pub(super) fn push(&mut self, record: Record) -> io::Result<()> {
+    pub(super) fn push(&mut self, record: SortRecord) -> io::Result<()> {
         self.records.push(record);
         if self.records.len() >= self.records_max {
             self.records.sort_unstable();
@@ -103,7 +103,7 @@ impl<'s> Sorter<'s> {
     }
 
     fn merge_runs(&mut self) -> io::Result<()> {
-        let mut merged = Sorted::new(Vec::new(), std::mem::take(&mut self.runs))?;
+        let mut merged = SortedRecords::new(Vec::new(), std::mem::take(&mut self.runs))?;
         let mut run = self.begin_run()?;
         while let Some(record) = merged.next()? {
             run.push(&record)?;
@@ -113,15 +113,15 @@ impl<'s> Sorter<'s> {
     }
 
     /// All of them, in their order.
-    pub(super) fn finish(mut self) -> io::Result<Sorted> {
+    pub(super) fn finish(mut self) -> io::Result<SortedRecords> {
         self.records.sort_unstable();
-        Sorted::new(self.records, self.runs)
+        SortedRecords::new(self.records, self.runs)
     }
 }
 
 struct RunWriter {
     file: Box<dyn File>,
-    before: Record,
+    before: SortRecord,
     bytes: Vec<u8>,
     len: u64,
     count: u64,
@@ -129,7 +129,7 @@ struct RunWriter {
 
 impl RunWriter {
     /// The first number as its distance to the one before: records of neighbouring rows take few bytes.
-    fn push(&mut self, record: &Record) -> io::Result<()> {
+    fn push(&mut self, record: &SortRecord) -> io::Result<()> {
         varint::put(record[0].wrapping_sub(self.before[0]), &mut self.bytes);
         for number in &record[1..] {
             varint::put(*number, &mut self.bytes);
@@ -168,14 +168,14 @@ struct Run {
     file: Box<dyn File>,
     len: u64,
     left: u64,
-    before: Record,
+    before: SortRecord,
     bytes: Vec<u8>,
     at: usize,
     read: u64,
 }
 
 impl Run {
-    fn next(&mut self) -> io::Result<Option<Record>> {
+    fn next(&mut self) -> io::Result<Option<SortRecord>> {
         let Some(left) = self.left.checked_sub(1) else {
             return Ok(None);
         };
@@ -217,19 +217,19 @@ fn lost() -> io::Error {
 }
 
 /// Records in their order.
-pub(super) struct Sorted {
-    records: std::vec::IntoIter<Record>,
+pub(super) struct SortedRecords {
+    records: std::vec::IntoIter<SortRecord>,
     runs: Vec<Run>,
     /// The next record of each run, and of what is in memory.
-    heads: BinaryHeap<Reverse<(Record, usize)>>,
+    heads: BinaryHeap<Reverse<(SortRecord, usize)>>,
 }
 
 /// Stands for what is in memory.
 const IN_MEMORY: usize = usize::MAX;
 
-impl Sorted {
-    fn new(records: Vec<Record>, runs: Vec<Run>) -> io::Result<Sorted> {
-        let mut sorted = Sorted {
+impl SortedRecords {
+    fn new(records: Vec<SortRecord>, runs: Vec<Run>) -> io::Result<SortedRecords> {
+        let mut sorted = SortedRecords {
             records: records.into_iter(),
             heads: BinaryHeap::with_capacity(runs.len() + 1),
             runs,
@@ -251,12 +251,12 @@ impl Sorted {
     }
 
     /// The next one, without taking it.
-    pub(super) fn peek(&self) -> Option<Record> {
+    pub(super) fn peek(&self) -> Option<SortRecord> {
         self.heads.peek().map(|Reverse((record, _))| *record)
     }
 
     /// The next one.
-    pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<SortRecord>> {
         let Some(Reverse((record, from))) = self.heads.pop() else {
             return Ok(None);
         };
@@ -271,7 +271,7 @@ mod tests {
     use logstead_env::Env;
 
     /// As many as asked for, from a seed: some are equal, some are as large as they can be.
-    fn records(seed: u64, count: usize) -> Vec<Record> {
+    fn records(seed: u64, count: usize) -> Vec<SortRecord> {
         let mut state = seed;
         let mut number = |below: u64| {
             state = state
@@ -296,7 +296,7 @@ mod tests {
             let (env, files) = Env::simulated(seed);
             let dir = PathBuf::from("/scratch");
             env.files.create_dir(&dir).unwrap();
-            let scratch = Scratch::new(Arc::clone(&env.files), dir.clone(), "sort".to_owned());
+            let scratch = ScratchFiles::new(Arc::clone(&env.files), dir.clone(), "sort".to_owned());
             let records_max = [1, 5, 64, 10_000][seed as usize % 4];
             let mut sorter = Sorter::new(&scratch, records_max, 0);
             let mut expected = records(seed, count);

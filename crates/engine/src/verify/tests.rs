@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use logstead_checkpoint::{
-    CHUNK_SLOTS, ChunkWriter, Extent, IndexInfo, LeafWriter, Ledger, ObjectWriter, TableInfo,
+    CHUNK_SLOTS, ChunkWriter, ImageKind, IndexInfo, LeafWriter, ObjectIdAllocator, ObjectWriter,
+    TableInfo,
 };
 use logstead_env::Env;
 use logstead_home::MemoryHome;
@@ -97,23 +98,23 @@ impl Stored {
     }
 
     /// Everything as pages.
-    fn written(&self) -> (LogHome, Record) {
+    fn written(&self) -> (LogHome, CheckpointRecord) {
         let home = LogHome::from(MemoryHome::new(1 << 20));
-        let ledger = Arc::new(Ledger::new(Epoch(1)));
-        let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+        let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
+        let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
         let mut changes = Vec::new();
         let slots = u64::from(CHUNK_SLOTS);
         let mut chunks = ChunkWriter::new();
         let numbers: BTreeSet<_> = self.rows.keys().map(|(t, rid)| (*t, rid / slots)).collect();
         for (table, chunk) in numbers {
             let key = PageKey::Rows { table, chunk };
-            chunks.begin(key.clone(), Extent::Whole, Csn(9));
+            chunks.begin(key.clone(), ImageKind::Whole, Csn(9));
             let of_chunk = (table, chunk * slots)..(table, (chunk + 1) * slots);
             for ((_, rid), bytes) in self.rows.range(of_chunk) {
                 let slot = (rid % slots) as u16;
                 chunks.row(slot, Csn(5), bytes, &mut writer).unwrap();
             }
-            let chain = Chain::whole(chunks.finish(&mut writer).unwrap());
+            let chain = PageChain::whole(chunks.finish(&mut writer).unwrap());
             changes.push((key, chain));
         }
         let mut leaves = LeafWriter::new();
@@ -145,7 +146,7 @@ impl Stored {
             index: *index,
             keys: if *index == UNIQUE { 40 } else { 41 },
         };
-        let record = Record {
+        let record = CheckpointRecord {
             database: DatabaseId(1),
             chunk_size: ChunkSize::Of64,
             csn: Csn(9),
@@ -173,11 +174,11 @@ impl Stored {
     }
 }
 
-fn compared(home: &LogHome, record: &Record, records_max: usize) -> IndexReport {
+fn compared(home: &LogHome, record: &CheckpointRecord, records_max: usize) -> IndexReport {
     let (env, _files) = Env::simulated(1);
     let dir = PathBuf::from("/scratch");
     env.files.create_dir(&dir).unwrap();
-    let scratch = Scratch::new(env.files, dir, "verify".to_owned());
+    let scratch = ScratchFiles::new(env.files, dir, "verify".to_owned());
     let indexes = TABLES.map(|table| {
         [(UNIQUE, true, 0), (PLAIN, false, 1)].map(|(index, unique, column)| StoredIndex {
             table,
@@ -379,8 +380,11 @@ fn an_index_with_a_gap_is_not_compared() {
         let directory = Directory::open(home.objects.clone(), record.root);
         let tile = directory.tiles(TABLES[0], UNIQUE, Vec::new()).nth(gone);
         let (table, index, low) = (TABLES[0], UNIQUE, tile.unwrap().unwrap().0);
-        let mut writer =
-            ObjectWriter::new(home.objects.clone(), Arc::new(Ledger::new(Epoch(2))), None);
+        let mut writer = ObjectWriter::new(
+            home.objects.clone(),
+            Arc::new(ObjectIdAllocator::new(Epoch(2))),
+            None,
+        );
         let changes = [(PageKey::Leaf { table, index, low }, None)];
         let applied = directory
             .apply(&changes, &BTreeSet::new(), Csn(9), &mut writer)

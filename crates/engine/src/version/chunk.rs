@@ -33,7 +33,10 @@ use logstead_types::Csn;
 
 use super::page_mark::{NO_LANE, PageMark};
 use super::slot_set::{SharedSlots, SlotSet};
-use super::{Fresh, Guard, Kind, Prune, Stamp, UnsharedSlots, Version, VersionRef, Writer, free};
+use super::{
+    Guard, PruneLock, Stamp, UnpublishedVersion, UnsharedSlots, Version, VersionKind, VersionRef,
+    Writer, free,
+};
 use crate::memory::{Memory, footprint};
 use crate::row_lock::RowLock;
 use crate::tree::interleave::{is_scheduled, point};
@@ -63,7 +66,7 @@ const _: () = assert!(align_of::<Version>() > MARKS);
 
 /// A row is absent, or about to be: nothing can be found out or installed there now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NoSlots;
+pub(crate) struct SlotsAbsent;
 
 /// That slots were absent once, and which time that was.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +124,8 @@ impl Slots {
         for slot in &mut slots.0 {
             let mut at = version_in(*slot.get_mut());
             while let Some(version) = at {
-                // SAFETY: every version is in one chain only, made by `Fresh::new`; its slot is the caller's alone.
+                // SAFETY: every version is in one chain only, made by `UnpublishedVersion::new`; its slot is the
+                // caller's alone.
                 unsafe {
                     at = NonNull::new(version.as_ref().next.load(Ordering::Relaxed));
                     free(version, memory);
@@ -144,7 +148,7 @@ pub(crate) struct Chunk {
     listed: AtomicBool,
     /// `saved` tells what the newest checkpoint has: something was brought in this life, or the chunk is new.
     known: AtomicBool,
-    /// Rows with shared locks; see [`crate::row_lock::meeting`].
+    /// Rows with shared locks; see [`crate::row_lock::exclusive_and_shared`].
     shared: AtomicU32,
     /// Twice how often slots were brought; odd while some are.
     arrivals: AtomicU32,
@@ -198,9 +202,9 @@ impl Chunk {
 
     /// Its slots, if it is present.
     #[inline]
-    pub(super) fn slots<'g>(&self, _guard: &'g Guard) -> Result<&'g Slots, NoSlots> {
+    pub(super) fn slots<'g>(&self, _guard: &'g Guard) -> Result<&'g Slots, SlotsAbsent> {
         point();
-        let slots = NonNull::new(self.slots.load(Ordering::SeqCst)).ok_or(NoSlots)?;
+        let slots = NonNull::new(self.slots.load(Ordering::SeqCst)).ok_or(SlotsAbsent)?;
         // SAFETY: V7: read from the shell under a guard that lives for 'g.
         Ok(unsafe { slots.as_ref() })
     }
@@ -226,7 +230,7 @@ impl Chunk {
         let arrivals = self.arrivals.load(Ordering::SeqCst);
         point();
         let slots = match self.slots(guard) {
-            Err(NoSlots) => SlotSet::ALL,
+            Err(SlotsAbsent) => SlotSet::ALL,
             Ok(slots) => {
                 let mut set = SlotSet::NONE;
                 for (slot, at) in slots.0.iter().enumerate() {
@@ -295,7 +299,7 @@ impl Chunk {
             Ok(there) => self
                 .bring_into(there, rows, &wanted)
                 .union(&empty_in(there, empty)),
-            Err(NoSlots) => self.bring_all(rows, &wanted, saved).union(empty),
+            Err(SlotsAbsent) => self.bring_all(rows, &wanted, saved).union(empty),
         };
         let less = |before: u64| Some(before.saturating_sub(bytes));
         let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -486,7 +490,7 @@ impl Chunk {
         &self,
         slot: usize,
         guard: &'g Guard,
-    ) -> Result<Option<VersionRef<'g>>, NoSlots> {
+    ) -> Result<Option<VersionRef<'g>>, SlotsAbsent> {
         self.touched.insert(slot);
         self.peek(slot, guard)
     }
@@ -497,7 +501,7 @@ impl Chunk {
         &self,
         slot: usize,
         guard: &'g Guard,
-    ) -> Result<Option<VersionRef<'g>>, NoSlots> {
+    ) -> Result<Option<VersionRef<'g>>, SlotsAbsent> {
         let slots = self.slots(guard)?;
         point();
         let at = slots.0[slot].load(Ordering::SeqCst);
@@ -553,9 +557,9 @@ impl Chunk {
         &self,
         slot: usize,
         expected: Option<VersionRef<'g>>,
-        fresh: Fresh,
+        fresh: UnpublishedVersion,
         guard: &'g Guard,
-    ) -> Result<Option<VersionRef<'g>>, NoSlots> {
+    ) -> Result<Option<VersionRef<'g>>, SlotsAbsent> {
         let slots = self.slots(guard)?;
         let expected = expected.map_or(std::ptr::null_mut(), |v| v.at.as_ptr());
         // SAFETY: not published yet, so ours alone.
@@ -568,7 +572,7 @@ impl Chunk {
         // is identity. A frozen slot equals no address (V8), nor does an absent one (V9).
         match slots.0[slot].compare_exchange(expected, raw, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => {}
-            Err(found) if found.addr() & MARKS != 0 => return Err(NoSlots),
+            Err(found) if found.addr() & MARKS != 0 => return Err(SlotsAbsent),
             Err(_) => return Ok(None),
         }
         std::mem::forget(fresh);
@@ -582,12 +586,12 @@ impl Chunk {
         slot: usize,
         expected: Option<VersionRef<'g>>,
         csn: Csn,
-        kind: Kind,
+        kind: VersionKind,
         row: &[u8],
         guard: &'g Guard,
-    ) -> Result<Option<VersionRef<'g>>, NoSlots> {
+    ) -> Result<Option<VersionRef<'g>>, SlotsAbsent> {
         let stamp = csn.0 << 1 | 1;
-        let fresh = Fresh::new(stamp, kind, RowLock::NoKeyUpdate, 0, row, self.memory);
+        let fresh = UnpublishedVersion::new(stamp, kind, RowLock::NoKeyUpdate, 0, row, self.memory);
         self.install_fresh(slot, expected, fresh, guard)
     }
 
@@ -601,23 +605,23 @@ impl Chunk {
         slot: usize,
         expected: Option<VersionRef<'g>>,
         writer: &Writer,
-        kind: Kind,
+        kind: VersionKind,
         lock: RowLock,
         command: u32,
         row: &[u8],
         guard: &'g Guard,
-    ) -> Result<Option<VersionRef<'g>>, NoSlots> {
+    ) -> Result<Option<VersionRef<'g>>, SlotsAbsent> {
         // Counted before it can be reached (V4).
         writer.named.set(writer.named.get() + 1);
         let installed = self.install_fresh(
             slot,
             expected,
-            Fresh::new(writer.address(), kind, lock, command, row, self.memory),
+            UnpublishedVersion::new(writer.address(), kind, lock, command, row, self.memory),
             guard,
         );
         if !matches!(installed, Ok(Some(_))) {
             writer.named.set(writer.named.get() - 1);
-        } else if kind != Kind::LockOnly {
+        } else if kind != VersionKind::LockOnly {
             self.mark_changed();
         }
         installed
@@ -645,15 +649,15 @@ impl Chunk {
     }
 
     /// Takes the right to unlink, if nobody has it.
-    pub(crate) fn try_prune(&self) -> Option<Prune<'_>> {
+    pub(crate) fn try_prune(&self) -> Option<PruneLock<'_>> {
         self.pruning
             .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
-            .then(|| Prune::new(self))
+            .then(|| PruneLock::new(self))
     }
 
     /// Takes the right to unlink; holders keep it for one slot's chain only, so the wait is short.
-    pub(crate) fn prune_lock(&self) -> Prune<'_> {
+    pub(crate) fn prune_lock(&self) -> PruneLock<'_> {
         let mut spins = 0u32;
         loop {
             if let Some(prune) = self.try_prune() {
@@ -692,9 +696,9 @@ fn empty_in(there: &Slots, empty: &SlotSet) -> SlotSet {
 
 /// What is in a slot with a mark.
 #[cold]
-fn look_through(at: *mut Version, guard: &Guard) -> Result<Option<VersionRef<'_>>, NoSlots> {
+fn look_through(at: *mut Version, guard: &Guard) -> Result<Option<VersionRef<'_>>, SlotsAbsent> {
     if is_absent(at) {
-        Err(NoSlots)
+        Err(SlotsAbsent)
     } else {
         Ok(VersionRef::from_raw(thawed(at), guard))
     }

@@ -56,20 +56,21 @@ use super::chunk::{
     CHANGED, EVICTING, SLOTS_BYTES, Slots, WRITING, absent, frozen, is_absent, thawed, version_in,
 };
 use super::{
-    Chunk, Guard, Kind, NoSlots, Prune, SlotSet, Stamp, Version, VersionRef, free, version_bytes,
+    Chunk, Guard, PruneLock, SlotSet, SlotsAbsent, Stamp, Version, VersionKind, VersionRef, free,
+    version_bytes,
 };
 use crate::memory::Memory;
 use crate::tree::interleave::point;
 
 /// Why something stays in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum RetainReason {
     /// It is not there.
     Absent,
     /// No published checkpoint has it: the next one may.
     Unsaved,
     /// Somebody is at work in it, or has shared locks, or waits for the collector or a snapshot to go; or it was to be spared.
-    Used,
+    InUse,
 }
 
 /// What went.
@@ -96,7 +97,7 @@ struct Taken {
 /// Keeps checkpoints and eviction out of a chunk.
 pub(crate) struct Settling<'c> {
     chunk: &'c Chunk,
-    _prune: Prune<'c>,
+    _prune: PruneLock<'c>,
 }
 
 impl Drop for Settling<'_> {
@@ -112,23 +113,23 @@ fn judge(
     saved: &SlotSet,
     published: Csn,
     guard: &Guard,
-) -> Result<Option<usize>, Kept> {
+) -> Result<Option<usize>, RetainReason> {
     let Some(version) = head else {
         // It may have been deleted since.
         return if saved.contains(slot) {
-            Err(Kept::Unsaved)
+            Err(RetainReason::Unsaved)
         } else {
             Ok(None)
         };
     };
     let Stamp::Committed(csn) = version.stamp() else {
-        return Err(Kept::Used);
+        return Err(RetainReason::InUse);
     };
-    if !matches!(version.kind(), Kind::Row { .. }) || version.next(guard).is_some() {
-        return Err(Kept::Used);
+    if !matches!(version.kind(), VersionKind::Row { .. }) || version.next(guard).is_some() {
+        return Err(RetainReason::InUse);
     }
     if csn >= published || !saved.contains(slot) {
-        return Err(Kept::Unsaved);
+        return Err(RetainReason::Unsaved);
     }
     Ok(Some(version_bytes(version.row().len())))
 }
@@ -146,16 +147,16 @@ struct Plan {
 }
 
 impl Plan {
-    fn keep(&mut self, kept: Kept) {
+    fn keep(&mut self, kept: RetainReason) {
         self.whole = false;
-        self.unsaved |= kept == Kept::Unsaved;
+        self.unsaved |= kept == RetainReason::Unsaved;
     }
 
-    fn none(&self) -> Kept {
+    fn none(&self) -> RetainReason {
         if self.unsaved {
-            Kept::Unsaved
+            RetainReason::Unsaved
         } else {
-            Kept::Used
+            RetainReason::InUse
         }
     }
 }
@@ -181,13 +182,15 @@ impl Chunk {
         published: Csn,
         spared: &SlotSet,
         guard: &Guard,
-    ) -> Result<Evicted, Kept> {
-        let slots = self.slots(guard).map_err(|NoSlots| Kept::Absent)?;
+    ) -> Result<Evicted, RetainReason> {
+        let slots = self
+            .slots(guard)
+            .map_err(|SlotsAbsent| RetainReason::Absent)?;
         if self.state.load(Ordering::SeqCst) & WRITING != 0 {
-            return Err(Kept::Unsaved);
+            return Err(RetainReason::Unsaved);
         }
         if self.some_shared() {
-            return Err(Kept::Used);
+            return Err(RetainReason::InUse);
         }
         // Who waits shall find it: where few rows fit, they would go round otherwise, and nobody would ever get to one.
         let spared = &spared.union(&self.expected());
@@ -196,13 +199,13 @@ impl Chunk {
         if plan.rows.is_empty() && !plan.whole {
             return Err(plan.none());
         }
-        let prune = self.try_prune().ok_or(Kept::Used)?;
+        let prune = self.try_prune().ok_or(RetainReason::InUse)?;
         self.begin_evicting()?;
         // Others may have gone, and come, before: what was looked at has to be what is there. From here on nobody takes it out but we.
         let there = self.slots(guard);
         if !there.is_ok_and(|there| std::ptr::eq(there, slots)) {
             self.state.fetch_and(!EVICTING, Ordering::SeqCst);
-            return Err(Kept::Used);
+            return Err(RetainReason::InUse);
         }
         let frozen = self.freeze(slots, &plan, published, guard);
         point();
@@ -233,7 +236,7 @@ impl Chunk {
             ..Plan::default()
         };
         if self.state.load(Ordering::SeqCst) & CHANGED != 0 {
-            plan.keep(Kept::Unsaved);
+            plan.keep(RetainReason::Unsaved);
         }
         for (slot, at) in slots.0.iter().enumerate() {
             let at = at.load(Ordering::SeqCst);
@@ -242,7 +245,7 @@ impl Chunk {
             }
             let head = VersionRef::from_raw(thawed(at), guard);
             if head.is_some() && spared.contains(slot) {
-                plan.keep(Kept::Used);
+                plan.keep(RetainReason::InUse);
                 continue;
             }
             match judge(slot, head, &saved, published, guard) {
@@ -254,13 +257,13 @@ impl Chunk {
         plan
     }
 
-    fn begin_evicting(&self) -> Result<(), Kept> {
+    fn begin_evicting(&self) -> Result<(), RetainReason> {
         loop {
             point();
             let state = self.state.load(Ordering::SeqCst);
             // Nobody else evicts: he has the right to unlink.
             if state & WRITING != 0 {
-                return Err(Kept::Unsaved);
+                return Err(RetainReason::Unsaved);
             }
             let evicting = state | EVICTING;
             let begun =
@@ -279,7 +282,7 @@ impl Chunk {
         before: &Plan,
         published: Csn,
         guard: &Guard,
-    ) -> Result<Plan, Kept> {
+    ) -> Result<Plan, RetainReason> {
         // Nobody writes it: that takes WRITING, or an absent chunk.
         let saved = self.saved();
         let mut plan = Plan {
@@ -322,10 +325,10 @@ impl Chunk {
         point();
         if self.some_shared() {
             thaw(slots, &frozen_slots);
-            return Err(Kept::Used);
+            return Err(RetainReason::InUse);
         }
         if plan.whole && self.state.load(Ordering::SeqCst) != EVICTING {
-            plan.keep(Kept::Unsaved);
+            plan.keep(RetainReason::Unsaved);
         }
         if !plan.whole {
             thaw(slots, &frozen_slots.minus(&plan.rows));
@@ -370,8 +373,9 @@ fn thaw(slots: &Slots, which: &SlotSet) {
 /// Frees what was taken out, when nobody looks at it any more.
 fn retire(taken: Taken, guard: &Guard) {
     // SAFETY: V1, V7: we have taken it out, once, with the right to unlink; frozen slots that were swapped out stay frozen, so nothing is linked or unlinked there.
-    // Guards pinned before keep it alive, and nobody pinned later can reach it. Versions came from `Fresh::new` and were alone in their chains, slots from a box.
-    // All of it is plain memory and may be freed on any thread.
+    // Guards pinned before keep it alive, and nobody pinned later can reach it. Versions came from
+    // `UnpublishedVersion::new` and were alone in their chains, slots from a box. All of it is plain memory and may be
+    // freed on any thread.
     unsafe {
         guard.0.defer_unchecked(move || {
             let Taken {

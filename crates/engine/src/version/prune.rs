@@ -1,27 +1,27 @@
 //! Unlinking versions: undo, garbage collection, burial.
 //!
-//! Who holds the right to unlink ([`Prune`]) is alone with it in its chunk (V3): nobody evicts the chunk meanwhile (V8), so what was found
-//! there stays there, and no slot is frozen.
+//! Who holds the right to unlink ([`PruneLock`]) is alone with it in its chunk (V3): nobody evicts the chunk meanwhile
+//! (V8), so what was found there stays there, and no slot is frozen.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use super::{Chunk, Guard, KEYS_CHANGED, Kind, Stamp, Version, VersionRef, Writer, free};
+use super::{Chunk, Guard, KEYS_CHANGED, Stamp, Version, VersionKind, VersionRef, Writer, free};
 use crate::tree::interleave::point;
 
 /// The right to unlink versions of a chunk (V3).
-pub(crate) struct Prune<'c> {
+pub(crate) struct PruneLock<'c> {
     chunk: &'c Chunk,
 }
 
-impl<'c> Prune<'c> {
-    pub(super) fn new(chunk: &'c Chunk) -> Prune<'c> {
-        Prune { chunk }
+impl<'c> PruneLock<'c> {
+    pub(super) fn new(chunk: &'c Chunk) -> PruneLock<'c> {
+        PruneLock { chunk }
     }
 }
 
-impl Prune<'_> {
+impl PruneLock<'_> {
     /// Retires an unlinked version.
     fn retire(&self, version: VersionRef<'_>, guard: &Guard) {
         /// Carries the address to whatever thread frees it.
@@ -91,7 +91,7 @@ impl Prune<'_> {
                 Stamp::Writer(state) => state.committed().is_some(),
             };
             if drop_it(version, finished) && finished {
-                if version.kind() == (Kind::Row { keys_changed: true }) {
+                if version.kind() == (VersionKind::Row { keys_changed: true }) {
                     // Older versions may be kept for a snapshot: they differ from the one above them now.
                     self.mark_keys_changed(kept);
                 }
@@ -145,7 +145,7 @@ impl Prune<'_> {
     }
 }
 
-impl Drop for Prune<'_> {
+impl Drop for PruneLock<'_> {
     fn drop(&mut self) {
         self.chunk.pruning.store(false, Ordering::Release);
     }

@@ -15,7 +15,7 @@ use crate::memory::Account;
 use crate::tree::interleave::set_hook;
 use crate::txn_id::TxnId;
 
-const ROW: Kind = Kind::Row {
+const ROW: VersionKind = VersionKind::Row {
     keys_changed: false,
 };
 
@@ -99,7 +99,7 @@ impl Chunk {
         slot: usize,
         expected: Option<VersionRef<'g>>,
         writer: &Writer,
-        kind: Kind,
+        kind: VersionKind,
         lock: RowLock,
         command: u32,
         row: &[u8],
@@ -348,7 +348,7 @@ fn burying_and_reuse_meet_who_has_read_the_tombstone() {
                 0,
                 head,
                 &deleter,
-                Kind::Tombstone,
+                VersionKind::Tombstone,
                 RowLock::Update,
                 1,
                 &[],
@@ -386,7 +386,7 @@ fn burying_and_reuse_meet_who_has_read_the_tombstone() {
             })
         };
         let guard = Guard::pin();
-        let tombstone = newest(&chunk, &guard).filter(|v| v.kind() == Kind::Tombstone);
+        let tombstone = newest(&chunk, &guard).filter(|v| v.kind() == VersionKind::Tombstone);
         let buried = tombstone.is_some_and(|t| chunk.prune_lock().take_all(0, t, &guard));
         if buried {
             let reuser = writer(3);
@@ -415,7 +415,7 @@ fn burying_and_reuse_meet_who_has_read_the_tombstone() {
         }
         let expected: &[&[u8]] = match late {
             // It came first: the row is not buried.
-            Some((Kind::Tombstone, true)) => &[b"late", b"", b"oldest"],
+            Some((VersionKind::Tombstone, true)) => &[b"late", b"", b"oldest"],
             // It read the new row.
             Some((_, true)) => &[b"late", b"again"],
             Some((_, false)) | None => &[b"again"],
@@ -499,7 +499,7 @@ fn set(slots: &[usize]) -> SlotSet {
 }
 
 /// What is in a slot; `Err`: it is absent.
-fn peek<'g>(chunk: &Chunk, slot: usize, guard: &'g Guard) -> Result<Option<&'g [u8]>, NoSlots> {
+fn peek<'g>(chunk: &Chunk, slot: usize, guard: &'g Guard) -> Result<Option<&'g [u8]>, SlotsAbsent> {
     let head = chunk.peek(slot, guard)?;
     Ok(head.map(VersionRef::row))
 }
@@ -519,20 +519,20 @@ fn rows_come_and_go_alone() {
     assert_eq!(brought, Some(set(&[0, 1])));
     assert_eq!(peek(&chunk, 0, &guard), Ok(Some(&[1, 0][..])));
     for slot in [2, 3] {
-        assert_eq!(peek(&chunk, slot, &guard), Err(NoSlots));
+        assert_eq!(peek(&chunk, slot, &guard), Err(SlotsAbsent));
     }
     assert_eq!(peek(&chunk, 4, &guard), Ok(None), "there is no row");
     let absence = chunk.absence(&guard).expect("nobody brings anything");
     assert_eq!(*absence.slots(), set(&[2, 3]));
     assert_eq!(
         chunk.evict(PUBLISHED, &set(&[0, 1]), &guard),
-        Err(Kept::Used)
+        Err(RetainReason::InUse)
     );
     let gone = chunk
         .evict(PUBLISHED, &set(&[1]), &guard)
         .expect("the other");
     assert_eq!((gone.rows, gone.whole), (1, false));
-    assert_eq!(peek(&chunk, 0, &guard), Err(NoSlots));
+    assert_eq!(peek(&chunk, 0, &guard), Err(SlotsAbsent));
     assert_eq!(peek(&chunk, 1, &guard), Ok(Some(&[1, 1][..])));
     let gone = chunk.evict(PUBLISHED, &SlotSet::NONE, &guard).expect("all");
     assert_eq!((gone.rows, gone.whole), (1, true));
@@ -553,7 +553,7 @@ fn what_is_stale_is_not_brought() {
     assert!(!chunk.is_still(&early));
     let late = chunk.bring(&early, stored(1, &saved), &saved, &saved, &guard);
     assert_eq!(late, None);
-    assert_eq!(peek(&chunk, 0, &guard), Err(NoSlots));
+    assert_eq!(peek(&chunk, 0, &guard), Err(SlotsAbsent));
     // One that was noted before the last slots went does not count for them.
     let partly = chunk.absence(&guard).expect("nobody brings anything");
     assert_eq!(*partly.slots(), set(&[0]));
@@ -564,7 +564,7 @@ fn what_is_stale_is_not_brought() {
     assert_eq!(peek(&chunk, 0, &guard), Ok(Some(&[2, 0][..])));
     assert_eq!(
         peek(&chunk, 1, &guard),
-        Err(NoSlots),
+        Err(SlotsAbsent),
         "it may have changed since"
     );
 }
@@ -591,7 +591,7 @@ fn slots_that_are_made_anew_are_as_the_newest_checkpoint_has_them() {
     assert!(chunk.prune_lock().take_all(1, head, &guard));
     assert_eq!(
         chunk.evict(PUBLISHED, &SlotSet::NONE, &guard),
-        Err(Kept::Unsaved),
+        Err(RetainReason::Unsaved),
         "the checkpoint has what is not there"
     );
     chunk.set_saved(&set(&[0]));
@@ -620,7 +620,7 @@ fn changed_slots_wait_for_a_checkpoint() {
     assert_eq!(chunk.begin_writing(false), Some(true));
     assert_eq!(
         chunk.evict(PUBLISHED, &SlotSet::NONE, &guard),
-        Err(Kept::Unsaved)
+        Err(RetainReason::Unsaved)
     );
     chunk.end_writing(false);
     let gone = chunk.evict(PUBLISHED, &SlotSet::NONE, &guard);

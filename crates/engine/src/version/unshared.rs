@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use logstead_types::Csn;
 
 use super::chunk::Slots;
-use super::{Fresh, Kind, LENGTH, SlotSet, Version, free};
+use super::{LENGTH, SlotSet, UnpublishedVersion, Version, VersionKind, free};
 use crate::memory::Memory;
 use crate::row_lock::RowLock;
 
@@ -46,10 +46,10 @@ impl UnsharedSlots {
     }
 
     /// Takes the version out of a slot.
-    pub(super) fn take(&mut self, slot: usize) -> Option<Fresh> {
+    pub(super) fn take(&mut self, slot: usize) -> Option<UnpublishedVersion> {
         let slots = self.slots.as_mut()?;
         let taken = std::mem::replace(slots.0[slot].get_mut(), std::ptr::null_mut());
-        Some(Fresh {
+        Some(UnpublishedVersion {
             version: NonNull::new(taken)?,
             memory: self.memory,
         })
@@ -77,8 +77,8 @@ impl UnsharedSlots {
     pub(crate) fn row(&self, slot: usize) -> Option<&[u8]> {
         let slots = self.slots.as_ref()?;
         let version = NonNull::new(slots.0[slot].load(Ordering::Relaxed))?;
-        // SAFETY: the version is ours alone and was made by `Fresh::new`, with as many bytes behind its header
-        // as its shape says; it is changed and freed under `&mut self` only.
+        // SAFETY: the version is ours alone and was made by `UnpublishedVersion::new`, with as many bytes behind its
+        // header as its shape says; it is changed and freed under `&mut self` only.
         unsafe {
             let length = length(version);
             Some(std::slice::from_raw_parts(
@@ -121,16 +121,16 @@ impl UnsharedSlots {
         }
         self.bytes += row.map_or(0, |row| super::version_bytes(row.len()));
         *slot = row.map_or(std::ptr::null_mut(), |row| {
-            let kind = Kind::Row {
+            let kind = VersionKind::Row {
                 keys_changed: false,
             };
-            let fresh = Fresh::new(stamp, kind, RowLock::NoKeyUpdate, 0, row, memory);
+            let fresh = UnpublishedVersion::new(stamp, kind, RowLock::NoKeyUpdate, 0, row, memory);
             let version = fresh.version.as_ptr();
             std::mem::forget(fresh);
             version
         });
         if let Some(old) = old {
-            // SAFETY: made by `Fresh::new`, unlinked just now, and nobody else could reach it.
+            // SAFETY: made by `UnpublishedVersion::new`, unlinked just now, and nobody else could reach it.
             unsafe { free(old, memory) }
         }
     }

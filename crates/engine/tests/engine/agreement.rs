@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use logstead_engine::{Guard, IndexCursor, Isolation, Present, Rid, ScanCursor, Table, Worker};
+use logstead_engine::{
+    ExpectPresent, Guard, IndexCursor, Isolation, Rid, ScanCursor, Table, Worker,
+};
 
 /// Every row that a scan of `table` finds is found through each index that has a key for it, once, in order, from either
 /// end, and no other.

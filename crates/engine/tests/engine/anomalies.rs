@@ -1,6 +1,6 @@
 //! Two transactions interleaved by hand, named by anomaly.
 
-use logstead_engine::{FlushMode, Guard, Isolation, Present, WriteError};
+use logstead_engine::{ExpectPresent, FlushMode, Guard, Isolation, WriteError};
 
 use crate::world::*;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 
 use logstead_engine::{
-    FlushMode, Guard, Index, Isolation, KeyExtractor, KeyKind, Present, RowRef, Txn, Worker,
+    ExpectPresent, FlushMode, Guard, Index, Isolation, KeyExtractor, KeyKind, RowRef, Txn, Worker,
     WriteError,
 };
 use logstead_types::{IndexId, WorkerId};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use logstead_engine::{
     CheckpointError, CheckpointReport, Checkpointer, Csn, Engine, EngineOptions, Evictor,
-    FaultError, Guard, Isolation, LogHome, MemoryHome, Present, Rid, RowBuilder, ScanCursor, Table,
-    TableId, Worker, WorkerId,
+    ExpectPresent, FaultError, Guard, Isolation, LogHome, MemoryHome, Rid, RowBuilder, ScanCursor,
+    Table, TableId, Worker, WorkerId,
 };
 use logstead_env::Env;
 

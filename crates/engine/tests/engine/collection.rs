@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use logstead_engine::{FlushMode, Guard, Isolation, Present, Txn, Worker};
+use logstead_engine::{ExpectPresent, FlushMode, Guard, Isolation, Txn, Worker};
 use logstead_types::{Rid, TableId, WorkerId};
 
 use crate::world::*;
@@ -22,7 +22,7 @@ fn t1_nothing_is_collected_above_the_horizon_and_tombstones_count_as_read() {
         .insert(&world.table, &row(1, 5))
         .expect("no conflict");
     assert_eq!(
-        insert.awaits(),
+        insert.commit_wait(),
         deleted.waits_for,
         "it examined the tombstone"
     );
@@ -68,7 +68,7 @@ fn t1_who_reads_that_a_row_is_gone_rests_on_the_delete() {
         let deleted = commit(delete);
         let mut txn = reader.begin(Isolation::ReadCommitted);
         assert_eq!(read(&world, &mut txn), 0, "{name}");
-        assert_eq!(txn.awaits(), deleted.waits_for, "{name}");
+        assert_eq!(txn.commit_wait(), deleted.waits_for, "{name}");
         txn.insert(&world.table, &row(9, 9)).expect("insert");
         commit(txn);
         // The reader's lane is durable, the delete's is not.

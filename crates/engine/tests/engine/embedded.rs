@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use logstead_engine::{
-    CommitOptions, Engine, EngineOptions, Executor, Idle, Isolation, LocalHome, LocalOptions,
-    MemoryHome, Present, Worker, WriteError, yield_now,
+    CommitOptions, Engine, EngineOptions, Executor, ExpectPresent, IdleAction, Isolation,
+    LocalHome, LocalOptions, MemoryHome, Worker, WriteError, yield_now,
 };
 use logstead_env::Env;
 use logstead_types::WorkerId;
@@ -172,7 +172,7 @@ fn a_parked_executor_is_woken_from_another_thread() {
     }));
     executor.run_with(&mut |would_park| {
         idle += u32::from(would_park);
-        Idle::Park
+        IdleAction::Park
     });
     helper.join().expect("no panic");
 }

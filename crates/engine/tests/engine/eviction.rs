@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use logstead_engine::{
-    Absent, Engine, EngineOptions, Evictor, FaultError, FlushMode, Guard, Isolation, LogHome,
-    MemoryHome, Rid, RowLock, ScanCursor, Table, TableId, Txn, VersionId, Worker, WorkerId,
+    Engine, EngineOptions, Evictor, FaultError, FlushMode, Guard, Isolation, LogHome, MemoryHome,
+    PageFault, Rid, RowLock, ScanCursor, Table, TableId, Txn, VersionId, Worker, WorkerId,
     WriteError,
 };
 use logstead_env::Env;
@@ -169,12 +169,12 @@ impl Place {
     }
 }
 
-pub(crate) fn wait(txn: &mut Txn, absent: Absent) {
+pub(crate) fn wait(txn: &mut Txn, absent: PageFault) {
     block_on(absent.wait(txn)).expect("it comes");
 }
 
 /// Does it again until nothing is absent.
-fn patient<T>(txn: &mut Txn, mut operation: impl FnMut(&mut Txn) -> Result<T, Absent>) -> T {
+fn patient<T>(txn: &mut Txn, mut operation: impl FnMut(&mut Txn) -> Result<T, PageFault>) -> T {
     loop {
         match operation(txn) {
             Ok(done) => return done,

@@ -41,7 +41,7 @@ fn commit_a_change(world: &World, mut txn: Txn) -> Csn {
 /// It is told of `csn`, and depends on it.
 #[track_caller]
 fn is_told_of(txn: &mut Txn, csn: Csn) {
-    let awaits = txn.awaits();
+    let awaits = txn.commit_wait();
     assert!(awaits.newest() >= csn, "depends on {csn:?}: {awaits:?}");
     let told = txn.take_handed_over();
     assert_eq!(told.newest(), csn, "{told:?}");
@@ -51,7 +51,7 @@ fn is_told_of(txn: &mut Txn, csn: Csn) {
 #[track_caller]
 fn is_told_of_nobody(txn: &mut Txn) {
     assert_eq!(txn.take_handed_over(), CommitWait::none());
-    assert_eq!(txn.awaits(), CommitWait::none());
+    assert_eq!(txn.commit_wait(), CommitWait::none());
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn every_way_to_track_dependencies_knows_of_locks() {
                 next.lock_table(&table, TableLock::Read).expect("free");
             }
             assert!(!world.engine.is_committed(&next.take_handed_over()));
-            assert!(!world.engine.is_committed(&next.awaits()));
+            assert!(!world.engine.is_committed(&next.commit_wait()));
             world.update(&mut next, 1900, |n| n + 1).expect("free");
             let receipt = commit(next);
             second.flush(FlushMode::Inline);

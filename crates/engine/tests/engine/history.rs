@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use logstead_engine::{
-    CommitOptions, EngineOptions, FlushMode, Guard, Isolation, Present, SavepointId, Tracking, Txn,
-    WriteError,
+    CommitOptions, EngineOptions, ExpectPresent, FlushMode, Guard, Isolation, SavepointId,
+    Tracking, Txn, WriteError,
 };
 use logstead_home::MemoryHome;
 use logstead_types::{Csn, WorkerId};

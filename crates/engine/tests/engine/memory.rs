@@ -229,9 +229,9 @@ fn what_a_checkpoint_is_to_change_counts_until_it_is_over() {
 /// A database of an older format that needs more memory than there is, as soon as it is made anew, stays what it was.
 #[test]
 fn an_upgrade_that_would_not_fit_changes_nothing() {
-    use logstead_checkpoint::{ChunkSize, Record};
+    use logstead_checkpoint::{CheckpointRecord, ChunkSize};
 
-    use logstead_wal::manifest::{Checkpoint, Manifest};
+    use logstead_wal::manifest::{CheckpointRef, Manifest};
     let home = MemoryHome::new(64 << 20);
     let world = World::open_within(home.clone(), 1, BUDGET).expect("opens");
     let worker = world.engine.worker(logstead_types::WorkerId(0));
@@ -244,15 +244,15 @@ fn an_upgrade_that_would_not_fit_changes_nothing() {
     let (bytes, tag) = home.get("manifest").expect("read").expect("there");
     let mut manifest = Manifest::decode(&bytes).expect("a manifest");
     let newest = manifest.checkpoint.take().expect("a checkpoint");
-    let mut record =
-        Record::read(&home, manifest.database, newest.object, newest.crc).expect("a record");
+    let mut record = CheckpointRecord::read(&home, manifest.database, newest.object, newest.crc)
+        .expect("a record");
     record.chunk_size = ChunkSize::Of1024;
     // Each chunk of 64 takes something, whether it has rows or not.
     record.tables[0].rid_end = BUDGET;
     let object = logstead_home::ObjectId::new(manifest.epoch, 1 << 20);
     let bytes = record.encode(object).expect("encoded");
     home.put_object(object, &bytes).expect("stored");
-    manifest.checkpoint = Some(Checkpoint {
+    manifest.checkpoint = Some(CheckpointRef {
         object,
         crc: crc32c::crc32c(&bytes),
         ..newest

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logstead_engine::{
-    Absent, Engine, EngineOptions, Evictor, Guard, Index, IndexCursor, Isolation, KeyExtractor,
-    KeyKind, LogHome, MemoryHome, Past, RecoveryTarget, Retention, Rid, RowBuilder, RowLock,
-    RowRef, ScanCursor, Table, Txn, Worker, WriteError,
+    AsOfDatabase, Engine, EngineOptions, Evictor, Guard, Index, IndexCursor, Isolation,
+    KeyExtractor, KeyKind, LogHome, MemoryHome, PageFault, RecoveryTarget, Retention, Rid,
+    RowBuilder, RowLock, RowRef, ScanCursor, Table, Txn, Worker, WriteError,
 };
 use logstead_env::{Clock, Env, SimClock};
 use logstead_home::ObjectId;
@@ -67,7 +67,7 @@ impl Place {
                 }
             }
         }
-        engine.end_start();
+        engine.finish_startup();
         Place {
             memory: memory.clone(),
             clock: Arc::clone(clock),
@@ -114,14 +114,14 @@ impl Place {
         self.engine.checkpoint().expect("a checkpoint");
     }
 
-    fn past(&self, which: &RecoveryTarget) -> Option<Arc<Past>> {
+    fn past(&self, which: &RecoveryTarget) -> Option<Arc<AsOfDatabase>> {
         let past = self.engine.past(which)?;
         let mut txn = self.begin();
         patient(&mut txn, |_| past.opened());
         Some(past)
     }
 
-    fn named(&self, name: &str) -> Option<Arc<Past>> {
+    fn named(&self, name: &str) -> Option<Arc<AsOfDatabase>> {
         self.past(&RecoveryTarget::Named(name.to_owned()))
     }
 
@@ -143,7 +143,7 @@ impl Place {
     }
 
     /// The same by an index of the past.
-    fn rows_by(&self, past: &Arc<Past>, id: IndexId) -> BTreeMap<i64, i64> {
+    fn rows_by(&self, past: &Arc<AsOfDatabase>, id: IndexId) -> BTreeMap<i64, i64> {
         let (mut rows, mut txn) = (BTreeMap::new(), self.begin());
         let index = self.index(past, id);
         let mut cursor = IndexCursor::new(&index, Bound::Unbounded, Bound::Unbounded, false);
@@ -160,7 +160,7 @@ impl Place {
         }
     }
 
-    fn index(&self, past: &Arc<Past>, id: IndexId) -> Arc<Index> {
+    fn index(&self, past: &Arc<AsOfDatabase>, id: IndexId) -> Arc<Index> {
         let (at, unique) = if id == BY_KEY { (0, true) } else { (1, false) };
         assert!(past.define_index(TABLE, id, unique, Arc::new(Column(at))));
         patient(&mut self.begin(), |_| past.indexed(TABLE));
@@ -179,7 +179,7 @@ impl Place {
     }
 }
 
-fn patient<T>(txn: &mut Txn, mut operation: impl FnMut(&mut Txn) -> Result<T, Absent>) -> T {
+fn patient<T>(txn: &mut Txn, mut operation: impl FnMut(&mut Txn) -> Result<T, PageFault>) -> T {
     loop {
         match operation(txn) {
             Ok(done) => return done,

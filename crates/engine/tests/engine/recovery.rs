@@ -4,7 +4,7 @@ use logstead_home::SideSegments;
 use std::task::{Context, Waker};
 
 use logstead_engine::{
-    CommitError, FlushMode, Guard, Isolation, Present, RowBuilder, TryCommitError, Txn,
+    CommitError, ExpectPresent, FlushMode, Guard, Isolation, RowBuilder, TryCommitError, Txn,
 };
 use logstead_types::{LaneId, WorkerId};
 
@@ -100,7 +100,13 @@ fn insert_big(world: &World, txn: &mut Txn, keys: std::ops::Range<i64>) {
 #[test]
 fn records_spill_while_the_transaction_runs_and_savepoints_still_take_back() {
     let (world, worker) = World::with_accounts(1, 1);
-    let sides = |world: &World| world.home.list_sides(LaneId(0)).expect("lists").len();
+    let sides = |world: &World| {
+        world
+            .home
+            .list_side_segments(LaneId(0))
+            .expect("lists")
+            .len()
+    };
     let before = world.engine.memory().used_bytes();
     let mut txn = worker.begin(Isolation::ReadCommitted);
     insert_big(&world, &mut txn, 100..160);
@@ -248,10 +254,16 @@ fn many_removals_on_a_full_disk_wait_for_the_checkpoint_under_way() {
     drop(held);
     checkpoint.join().expect("no panic").expect("is taken");
     // What the checkpoint covers is gone.
-    assert_eq!(world.home.list_sides(lane).expect("listed").len(), 0);
+    assert_eq!(
+        world.home.list_side_segments(lane).expect("listed").len(),
+        0
+    );
     block_on(waits).expect("commits");
     worker.flush(FlushMode::Inline);
-    assert_eq!(world.home.list_sides(lane).expect("listed").len(), 1);
+    assert_eq!(
+        world.home.list_side_segments(lane).expect("listed").len(),
+        1
+    );
 }
 
 #[test]
@@ -357,11 +369,11 @@ fn t8_a_large_transaction_that_cannot_be_serialized_leaves_no_side_segment() {
     block_on(other.precommit()).expect("first");
     let error = block_on(large.precommit()).expect_err("write skew");
     assert!(matches!(error, CommitError::Serialization), "{error}");
-    let sides = world.home.list_sides(LaneId(0)).expect("lists");
+    let sides = world.home.list_side_segments(LaneId(0)).expect("lists");
     assert!(sides.is_empty(), "{sides:?}");
     let mut again = worker.begin(Isolation::Serializable);
     insert_big(&world, &mut again, 100..130);
     block_on(again.precommit()).expect("alone");
-    let sides = world.home.list_sides(LaneId(0)).expect("lists");
+    let sides = world.home.list_side_segments(LaneId(0)).expect("lists");
     assert_eq!(sides.len(), 1, "one whose entry was pushed stays");
 }

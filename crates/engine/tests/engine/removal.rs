@@ -1,7 +1,7 @@
 //! What goes when a checkpoint is published: objects, by moving what is left in them, those of lives that ended in the
 //! middle of one, and the log before it; and nothing else.
 
-use logstead_engine::{Guard, Isolation, Present, Rid, RowBuilder};
+use logstead_engine::{ExpectPresent, Guard, Isolation, Rid, RowBuilder};
 use logstead_home::ObjectId;
 
 use crate::checkpoints::{Place, TABLES, row};
@@ -140,7 +140,7 @@ fn the_log_before_a_checkpoint_goes() {
         place
             .home
             .sides
-            .list_sides(lane)
+            .list_side_segments(lane)
             .expect("listed")
             .is_empty()
     );
@@ -192,7 +192,12 @@ fn large_transactions_take_no_more_room_than_twice_the_distance_between_checkpoi
     for n in 1..=60 {
         place.change(TABLES[0], rid, Some(&large(n)));
         place.flush();
-        let sides = place.home.sides.list_sides(lane).expect("listed").len();
+        let sides = place
+            .home
+            .sides
+            .list_side_segments(lane)
+            .expect("listed")
+            .len();
         assert!(sides <= DISTANCE, "{sides} side segments after {n}");
         if n % DISTANCE as u64 == 0 {
             place.checkpoint();
@@ -200,7 +205,7 @@ fn large_transactions_take_no_more_room_than_twice_the_distance_between_checkpoi
                 place
                     .home
                     .sides
-                    .list_sides(lane)
+                    .list_side_segments(lane)
                     .expect("listed")
                     .is_empty()
             );

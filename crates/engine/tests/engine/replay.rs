@@ -4,14 +4,14 @@ use logstead_home::{InlineAppends, LaneAppends, NamedValues};
 use std::collections::HashSet;
 
 use logstead_engine::{
-    CommitOptions, Csn, Engine, EngineOptions, Guard, Isolation, LogHome, MemoryHome, OpenError,
-    Present, Rid, RowBuilder, RowRef, ScanCursor, TableId, WorkerId,
+    CommitOptions, Csn, Engine, EngineOptions, ExpectPresent, Guard, Isolation, LogHome,
+    MemoryHome, OpenError, Rid, RowBuilder, RowRef, ScanCursor, TableId, WorkerId,
 };
 use logstead_env::{Buffer, Env};
 use logstead_types::{BlockNo, LaneId};
 use logstead_wal::block::{FORMAT_VERSION, HEADER_LEN, Header};
 use logstead_wal::recovery::{self, RecoveryError};
-use logstead_wal::{Body, Deps, Entry, LaneConfig, Record, RoomRequest};
+use logstead_wal::{Deps, Entry, EntryBody, LaneConfig, RoomRequest, RowRecord};
 
 use crate::world::number;
 
@@ -38,7 +38,7 @@ impl Forge {
     fn new(lanes: u16) -> Forge {
         let home = MemoryHome::new(4 << 20);
         let (env, _) = Env::simulated(1);
-        let options = recovery::Options {
+        let options = recovery::RecoveryOptions {
             lanes,
             lane: LaneConfig::default(),
             accept_data_loss: false,
@@ -64,7 +64,7 @@ impl Forge {
         Entry {
             csn: Csn(csn),
             deps: Deps::floor(Csn(csn - 1)),
-            body: Body::Inline(records),
+            body: EntryBody::Inline(records),
         }
         .encode(&mut lane.payload);
         lane.csns.push(csn);
@@ -199,7 +199,7 @@ fn history(seed: u64, lanes: u16) -> (MemoryHome, [Rows; 2]) {
                 None => {
                     let wide = below(60) as usize;
                     let row = row(rid.0, n, wide);
-                    Record::Insert {
+                    RowRecord::Insert {
                         table,
                         rid,
                         row: &row,
@@ -208,12 +208,12 @@ fn history(seed: u64, lanes: u16) -> (MemoryHome, [Rows; 2]) {
                     *known = Some((n, wide));
                 }
                 Some(_) if below(5) == 0 => {
-                    Record::Delete { table, rid }.encode(&mut records);
+                    RowRecord::Delete { table, rid }.encode(&mut records);
                     *known = None;
                 }
                 Some(row) => {
                     let delta = delta(n);
-                    Record::Update {
+                    RowRecord::Update {
                         table,
                         rid,
                         delta: &delta,
@@ -272,11 +272,11 @@ fn the_first_record_that_cannot_be_applied_is_named() {
             if rid > 4_000 + seed * 3000 && rid % 1024 == seed {
                 // A row of a chunk that nobody has made.
                 let (rid, delta) = (Rid(rid + 100_000), &delta(1)[..]);
-                Record::Update { table, rid, delta }.encode(&mut records);
+                RowRecord::Update { table, rid, delta }.encode(&mut records);
                 bad.push((forge.push(&records), rid));
             } else {
                 let (rid, row) = (Rid(rid), &row[..]);
-                Record::Insert { table, rid, row }.encode(&mut records);
+                RowRecord::Insert { table, rid, row }.encode(&mut records);
                 forge.push(&records);
             }
         }
@@ -307,7 +307,7 @@ fn a_long_history_of_few_rows_needs_the_memory_of_few_rows() {
         records.clear();
         let (table, rid) = (TABLES[0], Rid(n * 1024 % 8192));
         let row = &row(rid.0, n as i64, 400)[..];
-        Record::Insert { table, rid, row }.encode(&mut records);
+        RowRecord::Insert { table, rid, row }.encode(&mut records);
         forge.push(&records);
     }
     let home = forge.finish();
@@ -325,7 +325,7 @@ fn a_log_that_does_not_fit_is_refused_alike_by_any_number_of_threads() {
     for rid in 0..16_000u64 {
         records.clear();
         let (table, rid, row) = (TABLES[0], Rid(rid), &row(rid, 0, 400)[..]);
-        Record::Insert { table, rid, row }.encode(&mut records);
+        RowRecord::Insert { table, rid, row }.encode(&mut records);
         forge.push(&records);
     }
     let home = forge.finish();
@@ -379,10 +379,10 @@ fn measure_replay() {
                 if n < inserts {
                     let rid = Rid(n);
                     let row = &row(rid.0, n as i64, wide)[..];
-                    Record::Insert { table, rid, row }.encode(&mut records);
+                    RowRecord::Insert { table, rid, row }.encode(&mut records);
                 } else {
                     let delta = &delta(n as i64)[..];
-                    Record::Update { table, rid, delta }.encode(&mut records);
+                    RowRecord::Update { table, rid, delta }.encode(&mut records);
                 }
                 forge.push(&records);
             }

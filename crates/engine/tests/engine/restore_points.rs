@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use logstead_checkpoint::{Directory, PINS, PageKey, PageReader, Pins, Record};
+use logstead_checkpoint::{CheckpointRecord, Directory, PINS, PageKey, PageReader, Pins};
 use logstead_engine::{
     Engine, EngineOptions, Isolation, LogHome, MemoryHome, RestorePoint, RestorePointError,
     Retention, RowBuilder, TableId, WorkerId,
@@ -53,7 +53,7 @@ impl Place {
         let manifest = manifest_of(&self.home).expect("there");
         let newest = manifest.checkpoint.expect("a checkpoint");
         let read = |object, crc| {
-            Record::read(self.home.objects.as_ref(), manifest.database, object, crc)
+            CheckpointRecord::read(self.home.objects.as_ref(), manifest.database, object, crc)
                 .expect("a record")
         };
         let record = read(newest.object, newest.crc);

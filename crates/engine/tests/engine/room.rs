@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use logstead_engine::{
-    Absent, Evictor, FaultError, FlushMode, Guard, LogHome, MemoryHome, Rid, RowBuilder, Txn,
+    Evictor, FaultError, FlushMode, Guard, LogHome, MemoryHome, PageFault, Rid, RowBuilder, Txn,
     WorkerId, WriteError,
 };
 
@@ -23,7 +23,7 @@ fn home() -> (Arc<MemoryHome>, LogHome) {
 }
 
 /// Inserts wide rows until there is no memory at once.
-fn fill(place: &Place, txn: &mut Txn) -> Absent {
+fn fill(place: &Place, txn: &mut Txn) -> PageFault {
     for key in 0.. {
         match txn.insert(&place.table, &wide(key, key)) {
             Ok(_) => {}

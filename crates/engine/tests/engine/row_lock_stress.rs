@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use logstead_engine::RowLock::{self, KeyShare, NoKeyUpdate, Share, Update};
 use logstead_engine::{
-    FlushMode, Guard, Isolation, Present, RowLockCounts, Txn, VersionId, WriteError,
+    ExpectPresent, FlushMode, Guard, Isolation, RowLockCounts, Txn, VersionId, WriteError,
 };
 use logstead_types::{Rid, WorkerId};
 

@@ -6,7 +6,8 @@ use std::task::Poll;
 
 use logstead_engine::RowLock::{self, KeyShare, NoKeyUpdate, Share, Update};
 use logstead_engine::{
-    Blocker, Guard, Isolation, LockWait, Present, RowLockCounts, Txn, WaitError, Worker, WriteError,
+    Blocker, ExpectPresent, Guard, Isolation, LockWait, RowLockCounts, Txn, WaitError, Worker,
+    WriteError,
 };
 
 use crate::world::*;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use logstead_engine::{
-    CommitError, FlushMode, Guard, IndexCursor, Isolation, Present, SavepointId, Txn, Worker,
+    CommitError, ExpectPresent, FlushMode, Guard, IndexCursor, Isolation, SavepointId, Txn, Worker,
     WriteError,
 };
 

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use logstead_engine::{
-    CommitError, FlushMode, Guard, IndexCursor, Isolation, Present, RowLock, ScanCursor,
+    CommitError, ExpectPresent, FlushMode, Guard, IndexCursor, Isolation, RowLock, ScanCursor,
     TryCommitError, Txn, Worker, WriteError,
 };
 

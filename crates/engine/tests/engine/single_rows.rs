@@ -2,7 +2,7 @@
 //! have rows that are absent while they are taken.
 
 use logstead_engine::{
-    Absent, FaultError, FlushMode, Guard, LogHome, MemoryHome, Rid, Row, RowLock, Txn,
+    FaultError, FlushMode, Guard, LogHome, MemoryHome, PageFault, Rid, Row, RowLock, Txn,
 };
 
 use crate::eviction::{Place, open, wait, wide};
@@ -13,7 +13,7 @@ use crate::world::{block_on, column, commit, row};
 const CHUNK: u64 = 64;
 
 /// What the first look at a row that is absent gives.
-fn miss(place: &Place, txn: &mut Txn, rid: u64) -> Absent {
+fn miss(place: &Place, txn: &mut Txn, rid: u64) -> PageFault {
     let guard = Guard::pin();
     let read = txn.read(&place.table, Rid(rid), &guard).map(|_| ());
     read.expect_err("it is absent")

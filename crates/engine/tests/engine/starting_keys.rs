@@ -109,7 +109,7 @@ fn over(memory: &MemoryHome, indexes: &[(IndexId, Pair)], fault_threads: usize) 
     for index in indexes {
         place.bring(*index);
     }
-    place.engine.end_start();
+    place.engine.finish_startup();
     place
 }
 

@@ -6,9 +6,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use logstead_engine::{
-    Absent, Checkpoint, Engine, EngineOptions, FaultError, Guard, Index, IndexCursor, Isolation,
-    KeyExtractor, KeyKind, LogHome, MemoryHome, Present, RecoveryReport, RestoredIndex, Rid,
-    RowBuilder, RowRef, ScanCursor, Table, Txn, VersionId, Worker, WriteError,
+    Checkpoint, Engine, EngineOptions, ExpectPresent, FaultError, Guard, Index, IndexCursor,
+    Isolation, KeyExtractor, KeyKind, LogHome, MemoryHome, PageFault, RecoveryReport,
+    RestoredIndex, Rid, RowBuilder, RowRef, ScanCursor, Table, Txn, VersionId, Worker, WriteError,
 };
 use logstead_env::Env;
 use logstead_types::{IndexId, TableId, WorkerId};
@@ -162,7 +162,7 @@ impl Place {
         for kind in kinds {
             place.restored += usize::from(place.bring(kind));
         }
-        place.engine.end_start();
+        place.engine.finish_startup();
         place
     }
 
@@ -547,7 +547,7 @@ fn only_indexes_that_the_checkpoint_has_whole_are_restored() {
         RestoredIndex::Restored(_)
     ));
     // What nobody has claimed is not in the next checkpoint.
-    place.engine.end_start();
+    place.engine.finish_startup();
     place.engine.checkpoint().expect("taken");
     let place = place.restarted();
     assert_eq!(place.restored, 1);
@@ -672,7 +672,7 @@ fn look_through(engine: &Engine, index: &Arc<Index>) -> Result<usize, FaultError
     let mut cursor = IndexCursor::new(index, Bound::Unbounded, Bound::Unbounded, false);
     let mut found = 0;
     loop {
-        let next: Result<bool, Absent> = {
+        let next: Result<bool, PageFault> = {
             let guard = Guard::pin();
             txn.index_next(&mut cursor, &guard).map(|row| row.is_some())
         };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use logstead_engine::{FlushMode, Guard, Isolation, Present, Txn, Worker, WriteError};
+use logstead_engine::{ExpectPresent, FlushMode, Guard, Isolation, Txn, Worker, WriteError};
 use logstead_types::WorkerId;
 
 use crate::world::*;

@@ -4,7 +4,7 @@
 use std::ops::Bound;
 
 use logstead_engine::{
-    Absent, EngineOptions, Guard, IndexCursor, Isolation, Txn, Worker, WriteError,
+    EngineOptions, Guard, IndexCursor, Isolation, PageFault, Txn, Worker, WriteError,
 };
 use logstead_home::MemoryHome;
 use logstead_types::{Rid, WorkerId};
@@ -48,7 +48,7 @@ fn collect(world: &World, worker: &Worker) {
     while worker.collect_garbage(1_000) {}
 }
 
-fn with<T>(txn: &mut Txn, mut attempt: impl FnMut(&mut Txn) -> Result<T, Absent>) -> T {
+fn with<T>(txn: &mut Txn, mut attempt: impl FnMut(&mut Txn) -> Result<T, PageFault>) -> T {
     loop {
         match attempt(txn) {
             Ok(done) => return done,

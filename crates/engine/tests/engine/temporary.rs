@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use logstead_engine::{FlushMode, Guard, Isolation, Present, Txn, Worker};
+use logstead_engine::{ExpectPresent, FlushMode, Guard, Isolation, Txn, Worker};
 use logstead_types::{IndexId, TableId};
 
 use crate::world::{Column, World, commit, row};
@@ -156,10 +156,10 @@ fn who_reads_them_depends_on_nothing() {
     let mut txn = begin(&worker);
     assert_eq!(temp.get(&mut txn, 1), Some(100));
     temp.update(&mut txn, 1, |_| 3).expect("updates");
-    assert!(txn.awaits().is_none());
+    assert!(txn.commit_wait().is_none());
     // What lasts makes it wait as ever.
     assert_eq!(world.get(&mut txn, 1), Some(1));
-    assert!(!txn.awaits().is_none());
+    assert!(!txn.commit_wait().is_none());
     assert!(!commit(txn).waits_for.is_none());
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logstead_engine::{
-    CommitOptions, EngineOptions, FlushMode, Isolation, MemoryHome, ProtocolKind, Receipt,
+    CommitOptions, CommitReceipt, EngineOptions, FlushMode, Isolation, MemoryHome, ProtocolKind,
     Tracking, Worker, WorkerId,
 };
 
@@ -27,7 +27,7 @@ fn world(tracking: Tracking, workers: usize) -> (World, Vec<Worker>) {
 }
 
 /// Reads some accounts and adds to one.
-fn add(world: &World, worker: &Worker, reads: &[i64], to: i64) -> Receipt {
+fn add(world: &World, worker: &Worker, reads: &[i64], to: i64) -> CommitReceipt {
     let mut txn = worker.begin(Isolation::ReadCommitted);
     for &k in reads {
         world.get(&mut txn, k).expect("is there");
@@ -37,7 +37,7 @@ fn add(world: &World, worker: &Worker, reads: &[i64], to: i64) -> Receipt {
 }
 
 /// Which modes let the transaction pass now.
-fn passes(scene: impl Fn(&World, &[Worker]) -> Receipt) -> Vec<&'static str> {
+fn passes(scene: impl Fn(&World, &[Worker]) -> CommitReceipt) -> Vec<&'static str> {
     let mut passed = Vec::new();
     for tracking in Tracking::ALL {
         let (world, workers) = world(tracking, 3);
@@ -191,7 +191,7 @@ fn an_idle_worker_is_acknowledged_by_every_protocol() {
                     world.engine.worker(WorkerId(1)),
                     world.engine.worker(WorkerId(2)),
                 ];
-                let receipts: Vec<Receipt> = (0..9)
+                let receipts: Vec<CommitReceipt> = (0..9)
                     .map(|n| add(&world, &workers[n % 3], &[1], n as i64 + 1))
                     .collect();
                 for worker in &workers {

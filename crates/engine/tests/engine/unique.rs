@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use logstead_engine::{
-    Guard, Isolation, KeyExtractor, KeyKind, Present, RowRef, WaitError, WriteError,
+    ExpectPresent, Guard, Isolation, KeyExtractor, KeyKind, RowRef, WaitError, WriteError,
 };
 use logstead_types::{IndexId, Rid};
 
@@ -24,7 +24,7 @@ fn a_committed_key_conflicts_and_leaves_nothing_behind() {
         .expect_err("a duplicate");
     assert!(matches!(error, WriteError::Unique { index: BY_KEY, .. }));
     assert_eq!(
-        txn.awaits(),
+        txn.commit_wait(),
         fresh.waits_for,
         "T15: the error tells of a row, so it depends on it"
     );
@@ -324,7 +324,7 @@ fn a_key_judged_later_may_be_taken_twice_in_between() {
         deferred(&world, &mut late, rid),
         Err(WriteError::Unique { .. })
     ));
-    assert!(!late.awaits().is_none());
+    assert!(!late.commit_wait().is_none());
 }
 
 /// T11 for a check that is not one step with the write, nor with the commit.

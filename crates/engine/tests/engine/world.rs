@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_engine::{
-    CommitOptions, Engine, EngineOptions, FlushMode, Guard, Index, IndexCursor, Isolation,
-    KeyExtractor, KeyKind, OpenError, Present, Receipt, Row, RowBuilder, RowLock, RowRef,
+    CommitOptions, CommitReceipt, Engine, EngineOptions, ExpectPresent, FlushMode, Guard, Index,
+    IndexCursor, Isolation, KeyExtractor, KeyKind, OpenError, Row, RowBuilder, RowLock, RowRef,
     ScanCursor, Table, Txn, Worker, WriteError,
 };
 use logstead_env::Env;
@@ -303,6 +303,6 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 /// Pre-commits; in these tests there is always room.
-pub(crate) fn commit(txn: Txn) -> Receipt {
+pub(crate) fn commit(txn: Txn) -> CommitReceipt {
     block_on(txn.precommit()).expect("commits")
 }

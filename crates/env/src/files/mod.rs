@@ -14,7 +14,7 @@ mod real;
 mod sim;
 
 pub use buffer::{Buffer, DIRECT_ALIGNMENT};
-pub use private::{Contents, DataDirectory, Readers};
+pub use private::{DataDirMode, DataDirectory, DirectoryEntries};
 pub use real::{RealFiles, owner_and_mode, user_id};
 pub use sim::{Fault, Loss, SimFiles};
 
@@ -72,7 +72,7 @@ pub enum FileKind {
 
 /// Where bytes of a [`File`] lie for the kernel: a descriptor and an offset in it.
 #[derive(Clone, Copy, Debug)]
-pub struct RawPlace<'f> {
+pub struct RawFileRange<'f> {
     /// Opened as the file was.
     pub descriptor: BorrowedFd<'f>,
     /// Byte offset.
@@ -97,7 +97,7 @@ pub trait File: Send + Sync {
 
     /// Where the `len` bytes from `offset` on lie for the kernel, if they lie together: for writes by other ways than
     /// [`write_at`](Self::write_at).
-    fn raw(&self, _offset: u64, _len: usize) -> Option<RawPlace<'_>> {
+    fn raw(&self, _offset: u64, _len: usize) -> Option<RawFileRange<'_>> {
         None
     }
 
@@ -240,16 +240,16 @@ pub trait Files: Send + Sync {
     fn data_directory(
         &self,
         dir: &Path,
-        _contents: Contents<'_>,
-        _readers: Readers,
+        _contents: DirectoryEntries<'_>,
+        _readers: DataDirMode,
     ) -> io::Result<DataDirectory> {
         self.create_dir(dir)?;
         Ok(DataDirectory::default())
     }
 
     /// Who can read the directory of data that is there.
-    fn readers_of(&self, _dir: &Path) -> io::Result<Readers> {
-        Ok(Readers::Owner)
+    fn readers_of(&self, _dir: &Path) -> io::Result<DataDirMode> {
+        Ok(DataDirMode::Owner)
     }
 
     /// The same for a file or device that holds data by itself and is there already: closes a file to others, and says

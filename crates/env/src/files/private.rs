@@ -4,7 +4,7 @@
 //! its modes where files and directories are made ([`RealFiles`]).
 //!
 //! Rules:
-//! - Who makes a directory of data says who may read it ([`Readers`]); later its mode says so, as PostgreSQL's
+//! - Who makes a directory of data says who may read it ([`DataDirMode`]); later its mode says so, as PostgreSQL's
 //!   `data_directory_mode`.
 //! - One that others can read, or that others or the group can write, is refused with PostgreSQL's words.
 //! - Servers before this rule made everything as the umask had it. Their directories are known by their lock file,
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Who may read what is made in a directory of data. Only its owner may write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Readers {
+pub enum DataDirMode {
     /// The owner alone: directories 0700, files 0600.
     #[default]
     Owner,
@@ -30,27 +30,27 @@ pub enum Readers {
     Group,
 }
 
-impl Readers {
+impl DataDirMode {
     /// The mode of a directory.
     pub fn directory_mode(self) -> u32 {
         match self {
-            Readers::Owner => 0o700,
-            Readers::Group => 0o750,
+            DataDirMode::Owner => 0o700,
+            DataDirMode::Group => 0o750,
         }
     }
 
     /// The mode of a file.
     pub fn file_mode(self) -> u32 {
         match self {
-            Readers::Owner => 0o600,
-            Readers::Group => 0o640,
+            DataDirMode::Owner => 0o600,
+            DataDirMode::Group => 0o640,
         }
     }
 
-    fn of(directory_mode: u32) -> Readers {
+    fn of(directory_mode: u32) -> DataDirMode {
         match directory_mode & 0o050 {
-            0o050 => Readers::Group,
-            _ => Readers::Owner,
+            0o050 => DataDirMode::Group,
+            _ => DataDirMode::Owner,
         }
     }
 }
@@ -60,7 +60,7 @@ const EXPOSED: u32 = 0o027;
 
 /// What a directory of data may hold, by name.
 #[derive(Clone, Copy, Debug)]
-pub struct Contents<'n> {
+pub struct DirectoryEntries<'n> {
     /// The lock file.
     pub lock: &'n str,
     /// Everything else of our own.
@@ -98,8 +98,8 @@ fn wrong_owner(dir: &Path) -> io::Error {
 pub(super) fn data_directory(
     files: RealFiles,
     dir: &Path,
-    contents: Contents<'_>,
-    readers: Readers,
+    contents: DirectoryEntries<'_>,
+    readers: DataDirMode,
 ) -> io::Result<DataDirectory> {
     let entered = |readers, told| DataDirectory {
         files: Some(Arc::new(RealFiles::readable_by(readers))),
@@ -125,7 +125,7 @@ pub(super) fn data_directory(
         Some(of_lock) if of_lock & EXPOSED != 0 => {
             let readers = match is_exposed {
                 true => readers,
-                false => Readers::of(mode),
+                false => DataDirMode::of(mode),
             };
             if is_exposed {
                 set_mode(dir, mode, readers.directory_mode())?;
@@ -150,14 +150,14 @@ pub(super) fn data_directory(
                     dir.display()
                 )
             });
-            Ok(entered(Readers::of(mode), told))
+            Ok(entered(DataDirMode::of(mode), told))
         }
     }
 }
 
 /// See [`Files::readers_of`].
-pub(super) fn readers_of(dir: &Path) -> io::Result<Readers> {
-    owner_and_mode(dir).map(|(_, mode)| Readers::of(mode))
+pub(super) fn readers_of(dir: &Path) -> io::Result<DataDirMode> {
+    owner_and_mode(dir).map(|(_, mode)| DataDirMode::of(mode))
 }
 
 /// See [`Files::data_file`].
@@ -202,7 +202,11 @@ fn set_mode(path: &Path, before: u32, mode: u32) -> io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
-fn holds_nothing_else(files: RealFiles, dir: &Path, contents: Contents<'_>) -> io::Result<bool> {
+fn holds_nothing_else(
+    files: RealFiles,
+    dir: &Path,
+    contents: DirectoryEntries<'_>,
+) -> io::Result<bool> {
     let names = files.list(dir)?;
     // What a new file system begins with.
     let is_own = |name: &str| name == "lost+found" || contents.names.contains(&name);
@@ -210,7 +214,7 @@ fn holds_nothing_else(files: RealFiles, dir: &Path, contents: Contents<'_>) -> i
 }
 
 /// Closes `path` and, if it is a directory, everything below it.
-fn close(files: RealFiles, path: &Path, readers: Readers) -> io::Result<()> {
+fn close(files: RealFiles, path: &Path, readers: DataDirMode) -> io::Result<()> {
     let metadata = match std::fs::symlink_metadata(path) {
         // Not made yet, or removed meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,7 +1,7 @@
 //! The machine's file system.
 
-use super::private::{self, Contents, DataDirectory, Readers};
-use super::{Access, File, FileKind, FileLock, Files, OpenMode, RawPlace};
+use super::private::{self, DataDirMode, DataDirectory, DirectoryEntries};
+use super::{Access, File, FileKind, FileLock, Files, OpenMode, RawFileRange};
 use rustix::fs::OFlags;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The machine's file system, on which what is made has the modes of its readers, whatever the umask.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealFiles {
-    readers: Readers,
+    readers: DataDirMode,
 }
 
 impl RealFiles {
     /// What is made on it can be read by these.
-    pub fn readable_by(readers: Readers) -> RealFiles {
+    pub fn readable_by(readers: DataDirMode) -> RealFiles {
         RealFiles { readers }
     }
 
@@ -43,7 +43,12 @@ struct RealFile {
     durable_writes: bool,
 }
 
-fn open(path: &Path, mode: OpenMode, direct: bool, readers: Readers) -> io::Result<std::fs::File> {
+fn open(
+    path: &Path,
+    mode: OpenMode,
+    direct: bool,
+    readers: DataDirMode,
+) -> io::Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();
     options.read(true).mode(readers.file_mode());
     match mode.access {
@@ -180,13 +185,13 @@ impl Files for RealFiles {
     fn data_directory(
         &self,
         dir: &Path,
-        contents: Contents<'_>,
-        readers: Readers,
+        contents: DirectoryEntries<'_>,
+        readers: DataDirMode,
     ) -> io::Result<DataDirectory> {
         private::data_directory(*self, dir, contents, readers)
     }
 
-    fn readers_of(&self, dir: &Path) -> io::Result<Readers> {
+    fn readers_of(&self, dir: &Path) -> io::Result<DataDirMode> {
         private::readers_of(dir)
     }
 
@@ -345,8 +350,8 @@ impl File for RealFile {
         self.file.sync_data()
     }
 
-    fn raw(&self, offset: u64, _len: usize) -> Option<RawPlace<'_>> {
-        Some(RawPlace {
+    fn raw(&self, offset: u64, _len: usize) -> Option<RawFileRange<'_>> {
+        Some(RawFileRange {
             descriptor: self.file.as_fd(),
             offset,
         })

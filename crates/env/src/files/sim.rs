@@ -43,10 +43,10 @@ pub enum Fault {
 /// A file system in memory; see the module's documentation.
 #[derive(Clone)]
 pub struct SimFiles {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimDisk>>,
 }
 
-struct State {
+struct SimDisk {
     random: u64,
     loss: Loss,
     inodes: Vec<Inode>,
@@ -130,7 +130,7 @@ fn apply(bytes: &mut Vec<u8>, change: &Change) {
     }
 }
 
-impl State {
+impl SimDisk {
     fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(GOLDEN_GAMMA);
         split_mix(self.random)
@@ -209,7 +209,7 @@ fn power_cut<T>() -> io::Result<T> {
 impl SimFiles {
     /// An empty file system whose chances follow from `seed`. A crash loses what was not durable at random.
     pub fn new(seed: u64) -> SimFiles {
-        let state = State {
+        let state = SimDisk {
             random: split_mix(seed),
             loss: Loss::Random,
             inodes: Vec::new(),
@@ -524,7 +524,7 @@ impl Files for SimFiles {
 }
 
 struct SimLock {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimDisk>>,
     path: PathBuf,
     life: u64,
 }
@@ -541,7 +541,7 @@ impl Drop for SimLock {
 }
 
 struct SimFile {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimDisk>>,
     inode: usize,
     life: u64,
     mode: OpenMode,

@@ -9,7 +9,7 @@
 //! Invariants: a request acts at one moment, or never (a duplicate: at two); what it answers is what it found at that moment. Nothing here
 //! reads a clock or starts a thread: with one runtime thread, one seed gives one run.
 
-use super::{Answer, AppendLimits, Bucket, BucketError, ETag, Entry, Outcome, Stat};
+use super::{AppendLimits, Bucket, BucketError, BucketFuture, ETag, ListEntry, Outcome, Stat};
 use crate::Usage;
 use bytes::{Bytes, BytesMut};
 use logstead_env::SimRandom;
@@ -168,13 +168,13 @@ struct Request {
 }
 
 /// What a request found.
-enum Found {
+enum Response {
     Done,
     State(ETag),
     Whole(Bytes, ETag),
     Part(Bytes),
     Stat(Option<Stat>),
-    List(Vec<Entry>),
+    List(Vec<ListEntry>),
 }
 
 #[derive(Debug)]
@@ -191,7 +191,7 @@ struct Late {
     due: u64,
     request: Request,
     /// Who waits for the answer, if it is held.
-    waits: Option<oneshot::Sender<Result<Found, Outcome>>>,
+    waits: Option<oneshot::Sender<Result<Response, Outcome>>>,
 }
 
 struct Plan {
@@ -359,7 +359,7 @@ impl MemoryBucket {
         store.objects.get(name).map(|object| object.bytes.to_vec())
     }
 
-    async fn ask(&self, name: &str, action: Action) -> Result<Found, BucketError> {
+    async fn ask(&self, name: &str, action: Action) -> Result<Response, BucketError> {
         let what = format!("{:?} {name}", action.kind());
         let request = Request {
             name: name.to_owned(),
@@ -393,7 +393,7 @@ impl MemoryBucket {
         *bytes += len as u64;
     }
 
-    async fn send(&self, request: Request) -> Result<Found, Outcome> {
+    async fn send(&self, request: Request) -> Result<Response, Outcome> {
         // A place for others to come in between, as a network is.
         tokio::task::yield_now().await;
         let shared = &self.shared;
@@ -425,7 +425,7 @@ impl MemoryBucket {
             Some(Fault::Full) => return Err(Outcome::Full),
             Some(Fault::Refused) => return Err(Outcome::Refused),
             Some(Fault::Absent) if request.action.kind() == RequestKind::Stat => {
-                return Ok(Found::Stat(None));
+                return Ok(Response::Stat(None));
             }
             Some(Fault::Absent) => return Err(Outcome::Absent),
             Some(Fault::LostReply | Fault::Truncated) => {
@@ -535,7 +535,7 @@ impl Shared {
         }
     }
 
-    fn act(&self, store: &mut Store, request: &Request) -> Result<Found, Outcome> {
+    fn act(&self, store: &mut Store, request: &Request) -> Result<Response, Outcome> {
         let name = &request.name;
         store.check_quota(request)?;
         store.etags += 1;
@@ -556,15 +556,15 @@ impl Shared {
                 store
                     .objects
                     .insert(name.clone(), object(bytes, Some(appends)));
-                Ok(Found::Done)
+                Ok(Response::Done)
             }
             Action::PutIfAbsent(bytes) => {
                 store.objects.insert(name.clone(), object(bytes, None));
-                Ok(Found::State(tag(etag)))
+                Ok(Response::State(tag(etag)))
             }
             Action::Put(bytes) => {
                 store.objects.insert(name.clone(), object(bytes, None));
-                Ok(Found::Done)
+                Ok(Response::Done)
             }
             Action::Append(offset, bytes) => {
                 let limits = self.options.appends.ok_or(Outcome::Refused)?;
@@ -581,29 +581,29 @@ impl Shared {
                 *appends += 1;
                 object.bytes.extend_from_slice(bytes);
                 object.etag = etag;
-                Ok(Found::Done)
+                Ok(Response::Done)
             }
             Action::Replace(expected, bytes) => match store.objects.get_mut(name) {
                 None => Err(Outcome::Absent),
                 Some(there) if tag(there.etag) != *expected => Err(Outcome::Precondition),
                 Some(there) => {
                     *there = object(bytes, None);
-                    Ok(Found::State(tag(etag)))
+                    Ok(Response::State(tag(etag)))
                 }
             },
             Action::Get => {
                 let there = store.objects.get(name).ok_or(Outcome::Absent)?;
                 let bytes = Bytes::copy_from_slice(&there.bytes);
-                Ok(Found::Whole(bytes, tag(there.etag)))
+                Ok(Response::Whole(bytes, tag(there.etag)))
             }
             Action::GetRange(offset, len) => {
                 let there = store.objects.get(name).ok_or(Outcome::Absent)?;
                 let start = usize::try_from(*offset).unwrap_or(usize::MAX);
                 let rest = there.bytes.get(start..).unwrap_or(&[]);
                 let len = usize::try_from(*len).unwrap_or(usize::MAX).min(rest.len());
-                Ok(Found::Part(Bytes::copy_from_slice(&rest[..len])))
+                Ok(Response::Part(Bytes::copy_from_slice(&rest[..len])))
             }
-            Action::Stat => Ok(Found::Stat(store.objects.get(name).map(|there| Stat {
+            Action::Stat => Ok(Response::Stat(store.objects.get(name).map(|there| Stat {
                 len: there.bytes.len() as u64,
                 etag: Some(tag(there.etag)),
             }))),
@@ -611,15 +611,15 @@ impl Shared {
                 let objects = store.objects.range(name.clone()..);
                 let entries = objects
                     .take_while(|(other, _)| other.starts_with(name.as_str()))
-                    .map(|(name, object)| Entry {
+                    .map(|(name, object)| ListEntry {
                         name: name.clone(),
                         len: object.bytes.len() as u64,
                     });
-                Ok(Found::List(entries.collect()))
+                Ok(Response::List(entries.collect()))
             }
             Action::Delete => {
                 store.objects.remove(name);
-                Ok(Found::Done)
+                Ok(Response::Done)
             }
         }
     }
@@ -642,7 +642,7 @@ impl Bucket for MemoryBucket {
         *self.usage.lock()
     }
 
-    fn create<'a>(&'a self, name: &'a str, first: Bytes) -> Answer<'a, ()> {
+    fn create<'a>(&'a self, name: &'a str, first: Bytes) -> BucketFuture<'a, ()> {
         Box::pin(async move {
             if self.shared.options.creates_in_two_steps {
                 self.ask(name, Action::Create(Bytes::new())).await?;
@@ -654,17 +654,17 @@ impl Bucket for MemoryBucket {
         })
     }
 
-    fn append<'a>(&'a self, name: &'a str, offset: u64, bytes: Bytes) -> Answer<'a, ()> {
+    fn append<'a>(&'a self, name: &'a str, offset: u64, bytes: Bytes) -> BucketFuture<'a, ()> {
         Box::pin(async move {
             self.ask(name, Action::Append(offset, bytes)).await?;
             Ok(())
         })
     }
 
-    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> Answer<'a, Option<ETag>> {
+    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BucketFuture<'a, Option<ETag>> {
         Box::pin(async move {
             match self.ask(name, Action::PutIfAbsent(bytes)).await? {
-                Found::State(etag) => Ok(Some(etag)),
+                Response::State(etag) => Ok(Some(etag)),
                 _ => Ok(None),
             }
         })
@@ -675,62 +675,62 @@ impl Bucket for MemoryBucket {
         name: &'a str,
         expected: &'a ETag,
         bytes: Bytes,
-    ) -> Answer<'a, Option<ETag>> {
+    ) -> BucketFuture<'a, Option<ETag>> {
         Box::pin(async move {
             match self
                 .ask(name, Action::Replace(expected.clone(), bytes))
                 .await?
             {
-                Found::State(etag) => Ok(Some(etag)),
+                Response::State(etag) => Ok(Some(etag)),
                 _ => Ok(None),
             }
         })
     }
 
-    fn put<'a>(&'a self, name: &'a str, bytes: Bytes) -> Answer<'a, ()> {
+    fn put<'a>(&'a self, name: &'a str, bytes: Bytes) -> BucketFuture<'a, ()> {
         Box::pin(async move {
             self.ask(name, Action::Put(bytes)).await?;
             Ok(())
         })
     }
 
-    fn get<'a>(&'a self, name: &'a str) -> Answer<'a, (Bytes, Option<ETag>)> {
+    fn get<'a>(&'a self, name: &'a str) -> BucketFuture<'a, (Bytes, Option<ETag>)> {
         Box::pin(async move {
             match self.ask(name, Action::Get).await? {
-                Found::Whole(bytes, etag) => Ok((bytes, Some(etag))),
+                Response::Whole(bytes, etag) => Ok((bytes, Some(etag))),
                 _ => Ok((Bytes::new(), None)),
             }
         })
     }
 
-    fn get_range<'a>(&'a self, name: &'a str, offset: u64, len: u64) -> Answer<'a, Bytes> {
+    fn get_range<'a>(&'a self, name: &'a str, offset: u64, len: u64) -> BucketFuture<'a, Bytes> {
         Box::pin(async move {
             match self.ask(name, Action::GetRange(offset, len)).await? {
-                Found::Part(bytes) => Ok(bytes),
+                Response::Part(bytes) => Ok(bytes),
                 _ => Ok(Bytes::new()),
             }
         })
     }
 
-    fn stat<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Stat>> {
+    fn stat<'a>(&'a self, name: &'a str) -> BucketFuture<'a, Option<Stat>> {
         Box::pin(async move {
             match self.ask(name, Action::Stat).await? {
-                Found::Stat(stat) => Ok(stat),
+                Response::Stat(stat) => Ok(stat),
                 _ => Ok(None),
             }
         })
     }
 
-    fn list<'a>(&'a self, directory: &'a str) -> Answer<'a, Vec<Entry>> {
+    fn list<'a>(&'a self, directory: &'a str) -> BucketFuture<'a, Vec<ListEntry>> {
         Box::pin(async move {
             match self.ask(directory, Action::List).await? {
-                Found::List(entries) => Ok(entries),
+                Response::List(entries) => Ok(entries),
                 _ => Ok(Vec::new()),
             }
         })
     }
 
-    fn delete<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
+    fn delete<'a>(&'a self, name: &'a str) -> BucketFuture<'a, ()> {
         Box::pin(async move {
             self.ask(name, Action::Delete).await?;
             Ok(())

@@ -33,7 +33,7 @@ tokio::task_local! {
 
 /// What an operation does with its object, as far as the meter has to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum MeteredAction {
     /// Appends at exactly this offset.
     Append(u64),
     /// Makes an object by the library's append writer, and appends its first bytes.
@@ -44,10 +44,10 @@ pub(super) enum Act {
 
 /// How far an operation came.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Wire {
+pub(super) enum SendProgress {
     /// Nothing was sent yet.
     #[default]
-    Silent,
+    NothingSent,
     /// The last request was not sent: no connection.
     NotSent,
     /// An append was held back, because it had another offset than asked for.
@@ -65,13 +65,13 @@ pub(super) enum Wire {
 /// One operation.
 #[derive(Debug)]
 pub(super) struct Call {
-    act: Act,
+    act: MeteredAction,
     wire: Mutex<Progress>,
 }
 
 #[derive(Debug, Default)]
 struct Progress {
-    wire: Wire,
+    wire: SendProgress,
     /// A request of this operation that changes something was answered with success.
     changed: bool,
     /// Of the last successful answer.
@@ -81,7 +81,7 @@ struct Progress {
 }
 
 impl Call {
-    pub(super) fn new(act: Act) -> Arc<Call> {
+    pub(super) fn new(act: MeteredAction) -> Arc<Call> {
         Arc::new(Call {
             act,
             wire: Mutex::default(),
@@ -97,7 +97,7 @@ impl Call {
     }
 
     /// How far it came.
-    pub(super) fn wire(&self) -> Wire {
+    pub(super) fn wire(&self) -> SendProgress {
         self.wire.lock().wire.clone()
     }
 
@@ -116,7 +116,7 @@ impl Call {
         self.wire.lock().range
     }
 
-    fn set(&self, wire: Wire) {
+    fn set(&self, wire: SendProgress) {
         self.wire.lock().wire = wire;
     }
 }
@@ -274,14 +274,14 @@ impl<S: Stream<Item = opendal::Result<Buffer>> + Unpin> Stream for Counted<S> {
 }
 
 /// The answer to a question for the length that is not asked.
-fn length_as_told(act: Act) -> opendal::Result<Option<Response<HttpBody>>> {
+fn length_as_told(act: MeteredAction) -> opendal::Result<Option<Response<HttpBody>>> {
     let answer = match act {
-        Act::Append(offset) => Response::builder()
+        MeteredAction::Append(offset) => Response::builder()
             .status(StatusCode::OK)
             .header("content-length", offset)
             .header("x-ms-blob-type", "AppendBlob"),
-        Act::Create => Response::builder().status(StatusCode::NOT_FOUND),
-        Act::Other => return Ok(None),
+        MeteredAction::Create => Response::builder().status(StatusCode::NOT_FOUND),
+        MeteredAction::Other => return Ok(None),
     };
     let body = HttpBody::new(Known(None), None);
     let answer = answer.body(body).map_err(|why| {
@@ -331,7 +331,7 @@ impl<T: HttpTransport> HttpTransport for Meter<T> {
             return self.wire.fetch(request).await;
         }
         let kind = kind_of(&request);
-        let act = call.as_ref().map_or(Act::Other, |call| call.act);
+        let act = call.as_ref().map_or(MeteredAction::Other, |call| call.act);
         if kind == RequestKind::Head
             && let Some(answer) = length_as_told(act)?
         {
@@ -339,15 +339,15 @@ impl<T: HttpTransport> HttpTransport for Meter<T> {
         }
         if kind == RequestKind::Append {
             let asked = match act {
-                Act::Append(offset) => Some(offset),
-                Act::Create => Some(0),
-                Act::Other => None,
+                MeteredAction::Append(offset) => Some(offset),
+                MeteredAction::Create => Some(0),
+                MeteredAction::Other => None,
             };
             let going = offset(request.headers()).and_then(|text| text.parse::<u64>().ok());
             if asked.is_none() || asked != going {
                 let why = format!("an append at {asked:?} was about to go out at {going:?}");
                 if let Some(call) = &call {
-                    call.set(Wire::HeldBack(why.clone()));
+                    call.set(SendProgress::HeldBack(why.clone()));
                 }
                 return Err(Error::new(ErrorKind::ConditionNotMatch, why));
             }
@@ -355,7 +355,7 @@ impl<T: HttpTransport> HttpTransport for Meter<T> {
         self.counters.count(kind, request.body().len() as u64);
         if let Some(call) = &call {
             let session = kind == RequestKind::Session;
-            call.set(Wire::Sent { session });
+            call.set(SendProgress::Sent { session });
         }
         let response = match self.wire.fetch(request).await {
             Ok(response) => response,
@@ -363,7 +363,7 @@ impl<T: HttpTransport> HttpTransport for Meter<T> {
                 if let Some(call) = &call
                     && not_connected(&error)
                 {
-                    call.set(Wire::NotSent);
+                    call.set(SendProgress::NotSent);
                 }
                 return Err(error);
             }
@@ -385,7 +385,7 @@ impl<T: HttpTransport> HttpTransport for Meter<T> {
             let header = |name: &str| parts.headers.get(name)?.to_str().ok();
             progress.etag = header("etag").map(str::to_owned);
             progress.range = header("content-range").and_then(range);
-            progress.wire = Wire::Answered(Reply::ok(parts.status.as_u16()));
+            progress.wire = SendProgress::Answered(Reply::ok(parts.status.as_u16()));
             drop(progress);
             return Ok(Response::from_parts(parts, body));
         }
@@ -394,7 +394,7 @@ impl<T: HttpTransport> HttpTransport for Meter<T> {
         let text = read_all(&mut body).await?;
         let mut reply = Reply::of(parts.status.as_u16(), &parts.headers, &text.to_bytes());
         reply.session = kind == RequestKind::Session;
-        call.set(Wire::Answered(reply));
+        call.set(SendProgress::Answered(reply));
         let body = HttpBody::new(Known(Some(text)), None);
         Ok(Response::from_parts(parts, body))
     }
@@ -459,13 +459,13 @@ mod tests {
     #[test]
     fn an_append_at_another_offset_is_held_back() {
         for (act, going, sent) in [
-            (Act::Append(5), Some("5"), true),
-            (Act::Append(5), Some("6"), false),
-            (Act::Append(5), Some("5x"), false),
-            (Act::Create, Some("0"), true),
-            (Act::Create, Some("1"), false),
+            (MeteredAction::Append(5), Some("5"), true),
+            (MeteredAction::Append(5), Some("6"), false),
+            (MeteredAction::Append(5), Some("5x"), false),
+            (MeteredAction::Create, Some("0"), true),
+            (MeteredAction::Create, Some("1"), false),
             // Nobody said where.
-            (Act::Other, Some("0"), false),
+            (MeteredAction::Other, Some("0"), false),
         ] {
             let (meter, wire, counters) = metered();
             let call = Call::new(act);
@@ -474,7 +474,7 @@ mod tests {
             assert_eq!(answer.is_ok(), sent, "{act:?} {going:?}");
             assert_eq!(wire.0.lock().len(), usize::from(sent));
             assert_eq!(counters.usage().appends, u64::from(sent));
-            assert_eq!(matches!(call.wire(), Wire::HeldBack(_)), !sent);
+            assert_eq!(matches!(call.wire(), SendProgress::HeldBack(_)), !sent);
         }
         // Outside of any operation too.
         let (meter, wire, _) = metered();
@@ -487,12 +487,14 @@ mod tests {
     fn the_length_is_the_callers_word() {
         let (meter, wire, counters) = metered();
         let head = || request("HEAD", "http://host:9/logs/a", None);
-        let told = run(Call::new(Act::Append(77)).run(meter.fetch(head()))).expect("an answer");
+        let told =
+            run(Call::new(MeteredAction::Append(77)).run(meter.fetch(head()))).expect("an answer");
         assert_eq!(told.headers()["content-length"], "77");
-        let absent = run(Call::new(Act::Create).run(meter.fetch(head()))).expect("an answer");
+        let absent =
+            run(Call::new(MeteredAction::Create).run(meter.fetch(head()))).expect("an answer");
         assert_eq!(absent.status(), 404);
         assert_eq!((wire.0.lock().len(), counters.usage().heads), (0, 0));
-        run(Call::new(Act::Other).run(meter.fetch(head()))).expect("an answer");
+        run(Call::new(MeteredAction::Other).run(meter.fetch(head()))).expect("an answer");
         assert_eq!((wire.0.lock().len(), counters.usage().heads), (1, 1));
     }
 

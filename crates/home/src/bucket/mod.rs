@@ -21,7 +21,7 @@ pub use client::{open, open_with};
 #[cfg(feature = "cloud")]
 pub use url::{BucketUrl, Service};
 
-pub use read_only::ReadOnly;
+pub use read_only::ReadOnlyBucket;
 
 use bytes::Bytes;
 use std::fmt;
@@ -40,7 +40,7 @@ pub fn open(
 }
 
 /// What an operation answers, later.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, BucketError>> + Send + 'a>>;
+pub type BucketFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, BucketError>> + Send + 'a>>;
 
 /// The provider's name for one state of an object: two states of an object never share one, unless their bytes are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +57,7 @@ pub struct Stat {
 
 /// What a listing shows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct ListEntry {
     /// The object's name, relative to the bucket's prefix.
     pub name: String,
     /// Its length.
@@ -125,14 +125,14 @@ pub trait Bucket: Send + Sync + 'static {
 
     /// Makes an object that can be appended to, with these first bytes, if there is none of that name
     /// ([`Outcome::Precondition`] otherwise).
-    fn create<'a>(&'a self, name: &'a str, first: Bytes) -> Answer<'a, ()>;
+    fn create<'a>(&'a self, name: &'a str, first: Bytes) -> BucketFuture<'a, ()>;
 
     /// Appends to an object whose length is exactly `offset` ([`Outcome::WrongOffset`] otherwise), all or nothing. The length
     /// is checked by the provider, in the same step; a client that looks first and then appends is no fence.
-    fn append<'a>(&'a self, name: &'a str, offset: u64, bytes: Bytes) -> Answer<'a, ()>;
+    fn append<'a>(&'a self, name: &'a str, offset: u64, bytes: Bytes) -> BucketFuture<'a, ()>;
 
     /// Writes an object if there is none of that name ([`Outcome::Precondition`] otherwise).
-    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> Answer<'a, Option<ETag>>;
+    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BucketFuture<'a, Option<ETag>>;
 
     /// Replaces an object that is still in the state `expected` ([`Outcome::Precondition`] otherwise).
     fn replace<'a>(
@@ -140,25 +140,25 @@ pub trait Bucket: Send + Sync + 'static {
         name: &'a str,
         expected: &'a ETag,
         bytes: Bytes,
-    ) -> Answer<'a, Option<ETag>>;
+    ) -> BucketFuture<'a, Option<ETag>>;
 
     /// Writes an object, whatever was there: for names that only one writer uses, and only with the same bytes.
-    fn put<'a>(&'a self, name: &'a str, bytes: Bytes) -> Answer<'a, ()>;
+    fn put<'a>(&'a self, name: &'a str, bytes: Bytes) -> BucketFuture<'a, ()>;
 
     /// A whole object and its state, read in one request.
-    fn get<'a>(&'a self, name: &'a str) -> Answer<'a, (Bytes, Option<ETag>)>;
+    fn get<'a>(&'a self, name: &'a str) -> BucketFuture<'a, (Bytes, Option<ETag>)>;
 
     /// Bytes of an object from `offset` on, at most `len`; fewer only at its end, none behind it.
-    fn get_range<'a>(&'a self, name: &'a str, offset: u64, len: u64) -> Answer<'a, Bytes>;
+    fn get_range<'a>(&'a self, name: &'a str, offset: u64, len: u64) -> BucketFuture<'a, Bytes>;
 
     /// An object's length and state; `None` if there is none.
-    fn stat<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Stat>>;
+    fn stat<'a>(&'a self, name: &'a str) -> BucketFuture<'a, Option<Stat>>;
 
     /// The objects whose names begin with `directory` (which ends with `/`), all of them, in any depth, in order of their names.
-    fn list<'a>(&'a self, directory: &'a str) -> Answer<'a, Vec<Entry>>;
+    fn list<'a>(&'a self, directory: &'a str) -> BucketFuture<'a, Vec<ListEntry>>;
 
     /// Removes an object; a missing one is fine.
-    fn delete<'a>(&'a self, name: &'a str) -> Answer<'a, ()>;
+    fn delete<'a>(&'a self, name: &'a str) -> BucketFuture<'a, ()>;
 }
 
 impl BucketError {

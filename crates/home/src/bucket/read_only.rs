@@ -1,13 +1,13 @@
 //! A bucket that is only read: whatever would change it is refused before it is asked.
 
-use super::{Answer, AppendLimits, Bucket, BucketError, ETag, Entry, Outcome, Stat};
+use super::{AppendLimits, Bucket, BucketError, BucketFuture, ETag, ListEntry, Outcome, Stat};
 use bytes::Bytes;
 use std::sync::Arc;
 
 /// See the module's documentation.
-pub struct ReadOnly(pub Arc<dyn Bucket>);
+pub struct ReadOnlyBucket(pub Arc<dyn Bucket>);
 
-fn refused<'a, T: Send + 'a>(name: &'a str) -> Answer<'a, T> {
+fn refused<'a, T: Send + 'a>(name: &'a str) -> BucketFuture<'a, T> {
     Box::pin(async move {
         Err(BucketError::new(
             Outcome::Refused,
@@ -17,7 +17,7 @@ fn refused<'a, T: Send + 'a>(name: &'a str) -> Answer<'a, T> {
     })
 }
 
-impl Bucket for ReadOnly {
+impl Bucket for ReadOnlyBucket {
     fn describe(&self) -> String {
         self.0.describe()
     }
@@ -34,15 +34,15 @@ impl Bucket for ReadOnly {
         self.0.usage()
     }
 
-    fn create<'a>(&'a self, name: &'a str, _first: Bytes) -> Answer<'a, ()> {
+    fn create<'a>(&'a self, name: &'a str, _first: Bytes) -> BucketFuture<'a, ()> {
         refused(name)
     }
 
-    fn append<'a>(&'a self, name: &'a str, _offset: u64, _bytes: Bytes) -> Answer<'a, ()> {
+    fn append<'a>(&'a self, name: &'a str, _offset: u64, _bytes: Bytes) -> BucketFuture<'a, ()> {
         refused(name)
     }
 
-    fn put_if_absent<'a>(&'a self, name: &'a str, _bytes: Bytes) -> Answer<'a, Option<ETag>> {
+    fn put_if_absent<'a>(&'a self, name: &'a str, _bytes: Bytes) -> BucketFuture<'a, Option<ETag>> {
         refused(name)
     }
 
@@ -51,31 +51,31 @@ impl Bucket for ReadOnly {
         name: &'a str,
         _expected: &'a ETag,
         _bytes: Bytes,
-    ) -> Answer<'a, Option<ETag>> {
+    ) -> BucketFuture<'a, Option<ETag>> {
         refused(name)
     }
 
-    fn put<'a>(&'a self, name: &'a str, _bytes: Bytes) -> Answer<'a, ()> {
+    fn put<'a>(&'a self, name: &'a str, _bytes: Bytes) -> BucketFuture<'a, ()> {
         refused(name)
     }
 
-    fn get<'a>(&'a self, name: &'a str) -> Answer<'a, (Bytes, Option<ETag>)> {
+    fn get<'a>(&'a self, name: &'a str) -> BucketFuture<'a, (Bytes, Option<ETag>)> {
         self.0.get(name)
     }
 
-    fn get_range<'a>(&'a self, name: &'a str, offset: u64, len: u64) -> Answer<'a, Bytes> {
+    fn get_range<'a>(&'a self, name: &'a str, offset: u64, len: u64) -> BucketFuture<'a, Bytes> {
         self.0.get_range(name, offset, len)
     }
 
-    fn stat<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Stat>> {
+    fn stat<'a>(&'a self, name: &'a str) -> BucketFuture<'a, Option<Stat>> {
         self.0.stat(name)
     }
 
-    fn list<'a>(&'a self, directory: &'a str) -> Answer<'a, Vec<Entry>> {
+    fn list<'a>(&'a self, directory: &'a str) -> BucketFuture<'a, Vec<ListEntry>> {
         self.0.list(directory)
     }
 
-    fn delete<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
+    fn delete<'a>(&'a self, name: &'a str) -> BucketFuture<'a, ()> {
         refused(name)
     }
 }

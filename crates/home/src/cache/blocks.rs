@@ -22,7 +22,7 @@
 //! Does not: know the home; [`ObjectCache`](super::ObjectCache) does.
 
 use crate::{HomeError, ObjectId};
-use logstead_env::{Access, Contents, Env, File, FileLock, OpenMode, Readers};
+use logstead_env::{Access, DataDirMode, DirectoryEntries, Env, File, FileLock, OpenMode};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
@@ -77,7 +77,7 @@ pub(super) struct Counters {
 }
 
 /// Blocks of objects in a file.
-pub(super) struct Blocks {
+pub(super) struct BlockCache {
     file: Box<dyn File>,
     _lock: Box<dyn FileLock>,
     whose: u64,
@@ -103,7 +103,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
-impl Blocks {
+impl BlockCache {
     /// Opens the cache in `directory` for the home `name`, made if it is not there, with what is good in it.
     pub(super) fn open(
         directory: &Path,
@@ -111,7 +111,7 @@ impl Blocks {
         name: &str,
         size_bytes: u64,
         block_bytes: usize,
-    ) -> Result<Blocks, HomeError> {
+    ) -> Result<BlockCache, HomeError> {
         let files = &env.files;
         let failed = |what: &str, error| {
             HomeError::io(
@@ -119,11 +119,11 @@ impl Blocks {
                 error,
             )
         };
-        let contents = Contents {
+        let contents = DirectoryEntries {
             lock: "lock",
             names: &["blocks"],
         };
-        match files.data_directory(directory, contents, Readers::Owner) {
+        match files.data_directory(directory, contents, DataDirMode::Owner) {
             Ok(made) => made.told.into_iter().for_each(|told| warn!("{told}")),
             // Others may see names in it, but not what is in its files.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
@@ -146,7 +146,7 @@ impl Blocks {
             .map_err(|error| failed("open", error))?;
         let slot_bytes = (HEADER_ROOM + block_bytes) as u64;
         let slots_max = usize::try_from(size_bytes / slot_bytes).unwrap_or(usize::MAX);
-        let blocks = Blocks {
+        let blocks = BlockCache {
             file,
             _lock: lock,
             whose: number_of(name),

@@ -15,7 +15,7 @@
 mod blocks;
 
 use crate::{HomeError, ImmutableObjects, ObjectCopies, ObjectId, ObjectInfo, ObjectReader};
-use blocks::{Blocks, Key};
+use blocks::{BlockCache, Key};
 use logstead_env::Env;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
@@ -80,12 +80,12 @@ pub struct CacheStats {
 
 /// A block that somebody reads from the store.
 #[derive(Default)]
-struct Flight {
+struct InflightRead {
     landed: Mutex<Option<Result<Arc<[u8]>, HomeError>>>,
     told: Condvar,
 }
 
-impl Flight {
+impl InflightRead {
     fn land(&self, block: Result<Arc<[u8]>, HomeError>) {
         let mut landed = self.landed.lock();
         if landed.is_none() {
@@ -106,12 +106,12 @@ impl Flight {
 }
 
 /// Flights that this thread has begun: they land, whatever becomes of it.
-struct Begun<'h> {
+struct InflightReads<'h> {
     home: &'h ObjectCache,
-    flights: Vec<(Key, Arc<Flight>)>,
+    flights: Vec<(Key, Arc<InflightRead>)>,
 }
 
-impl Drop for Begun<'_> {
+impl Drop for InflightReads<'_> {
     fn drop(&mut self) {
         let mut reading = self.home.reading.lock();
         for (key, flight) in &self.flights {
@@ -124,10 +124,10 @@ impl Drop for Begun<'_> {
 }
 
 /// Where a block is to be had.
-enum Source<'h> {
-    Here(Vec<u8>),
-    Elsewhere(Arc<Flight>),
-    Nowhere(Begun<'h>),
+enum BlockSource<'h> {
+    Cached(Vec<u8>),
+    InFlight(Arc<InflightRead>),
+    Miss(InflightReads<'h>),
 }
 
 /// The immutable objects of a home, also kept on this machine's disk.
@@ -135,8 +135,8 @@ pub struct ObjectCache {
     inner: Arc<dyn ImmutableObjects>,
     directory: PathBuf,
     block_bytes: usize,
-    blocks: Blocks,
-    reading: Mutex<BTreeMap<Key, Arc<Flight>>>,
+    blocks: BlockCache,
+    reading: Mutex<BTreeMap<Key, Arc<InflightRead>>>,
 }
 
 impl ObjectCache {
@@ -150,7 +150,7 @@ impl ObjectCache {
         let directory: &Path = &options.directory;
         let (size, block) = (options.size_bytes, options.block_bytes.max(1));
         Ok(ObjectCache {
-            blocks: Blocks::open(directory, env, name, size, block)?,
+            blocks: BlockCache::open(directory, env, name, size, block)?,
             inner,
             directory: directory.to_owned(),
             block_bytes: block,
@@ -185,17 +185,17 @@ impl ObjectCache {
     }
 
     /// Finds a block, or begins to read it, with those up to `last` that are missing too.
-    fn find(&self, first: Key, last: u32) -> Source<'_> {
+    fn find(&self, first: Key, last: u32) -> BlockSource<'_> {
         if let Some(block) = self.blocks.get(first) {
-            return Source::Here(block);
+            return BlockSource::Cached(block);
         }
         let mut reading = self.reading.lock();
         if let Some(flight) = reading.get(&first) {
-            return Source::Elsewhere(Arc::clone(flight));
+            return BlockSource::InFlight(Arc::clone(flight));
         }
         // Whoever read it before has stored it before its flight was taken off the list.
         if let Some(block) = self.blocks.get(first) {
-            return Source::Here(block);
+            return BlockSource::Cached(block);
         }
         let most = (REQUEST_BYTES_MAX / self.block_bytes).max(1) as u32;
         let mut flights = Vec::new();
@@ -204,11 +204,11 @@ impl ObjectCache {
             if block > first.block && (reading.contains_key(&key) || self.blocks.has(key)) {
                 break;
             }
-            let flight = Arc::new(Flight::default());
+            let flight = Arc::new(InflightRead::default());
             reading.insert(key, Arc::clone(&flight));
             flights.push((key, flight));
         }
-        Source::Nowhere(Begun {
+        BlockSource::Miss(InflightReads {
             home: self,
             flights,
         })
@@ -216,7 +216,7 @@ impl ObjectCache {
 
     /// Reads blocks that follow one another from the store, in one request, stores them and tells whoever waits; their
     /// bytes.
-    fn fetch(&self, begun: &Begun<'_>) -> Result<Vec<u8>, HomeError> {
+    fn fetch(&self, begun: &InflightReads<'_>) -> Result<Vec<u8>, HomeError> {
         let Some((first, _)) = begun.flights.first() else {
             return Ok(Vec::new());
         };
@@ -265,15 +265,15 @@ impl ObjectReader for ObjectCache {
             let key = Key { object: id, block };
             let counters = &self.blocks.counters;
             let (got, blocks) = match self.find(key, *range.end()) {
-                Source::Here(block) => {
+                BlockSource::Cached(block) => {
                     counters.hits.fetch_add(1, Relaxed);
                     (copy(&block, within, rest), 1)
                 }
-                Source::Elsewhere(flight) => {
+                BlockSource::InFlight(flight) => {
                     counters.joined.fetch_add(1, Relaxed);
                     (copy(&flight.wait()?, within, rest), 1)
                 }
-                Source::Nowhere(begun) => {
+                BlockSource::Miss(begun) => {
                     let run = self.fetch(&begun)?;
                     (copy(&run, within, rest), begun.flights.len())
                 }

@@ -2,7 +2,7 @@
 
 use super::lane::{Append, LaneFiles};
 use super::paths::Paths;
-use super::reserve::Keep;
+use super::reserve::ReserveFor;
 use super::side::LocalSide;
 use super::{ALIGNMENT, APPEND_LATENCY_EXPECTED_US, LocalHome, tag_of};
 use crate::{
@@ -79,7 +79,7 @@ impl LaneAppends for LocalHome {
                 lane,
                 first_segment,
                 shared.options.first_segment_size_bytes,
-                Keep::Nothing,
+                ReserveFor::Nothing,
                 Duration::ZERO,
             )
             .map_err(NoRoom::from_home)?;
@@ -121,7 +121,7 @@ impl LaneAppends for LocalHome {
 
     fn free_bytes(&self) -> Option<u64> {
         let space = self.shared.space().ok()?;
-        Some(space.left(Keep::Nothing))
+        Some(space.left(ReserveFor::Nothing))
     }
 
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
@@ -173,7 +173,7 @@ impl LaneSegments for LocalHome {
     fn list_lanes(&self) -> Result<Vec<LaneId>, HomeError> {
         let mut lanes = Vec::new();
         for lane in self.shared.lane_ids()? {
-            if !self.list_segments(lane)?.is_empty() || !self.list_sides(lane)?.is_empty() {
+            if !self.list_segments(lane)?.is_empty() || !self.list_side_segments(lane)?.is_empty() {
                 lanes.push(lane);
             }
         }
@@ -303,12 +303,12 @@ impl NamedValues for LocalHome {
 }
 
 impl SideSegments for LocalHome {
-    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+    fn begin_side_segment(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
         let queue = self.sides.clone();
         Box::new(LocalSide::new(&self.shared, queue, lane, id))
     }
 
-    fn get_side(
+    fn get_side_segment(
         &self,
         lane: LaneId,
         id: u64,
@@ -331,7 +331,7 @@ impl SideSegments for LocalHome {
             .io("read", &path, file.read_full_at(offset, into))
     }
 
-    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_side_segments(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
         Ok(self
             .shared
             .names_in(lane)?
@@ -340,13 +340,13 @@ impl SideSegments for LocalHome {
             .collect())
     }
 
-    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+    fn remove_side_segment(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         self.shared.write_allowed()?;
-        self.shared.remove_side(lane, id)
+        self.shared.remove_side_segment(lane, id)
     }
 
-    fn give_up_side(&self, lane: LaneId, id: u64) {
-        let _next_recovery_removes_it = self.remove_side(lane, id);
+    fn give_up_side_segment(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side_segment(lane, id);
     }
 }
 

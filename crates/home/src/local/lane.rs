@@ -10,7 +10,7 @@
 //! - The listener is called without the lock.
 
 use super::ALIGNMENT;
-use super::io_method::{Order, Piece, Ways, Write};
+use super::io_method::{AppendWrite, IoMethodRunner, Order, Piece};
 use super::queue::Queue;
 use crate::{Buffer, Completion, HomeError, NoRoom, Position, RoomListener, RoomRequest};
 use logstead_env::{Env, File};
@@ -32,7 +32,7 @@ pub(super) struct LaneFiles {
     state: Mutex<State>,
     listener: OnceLock<RoomListener>,
     /// The lane's own thread, if the way of writing has one.
-    writer: Option<Queue<Write>>,
+    writer: Option<Queue<AppendWrite>>,
     order: Arc<Order>,
     /// Files that may still be written to: the present segment, those before it whose last appends may be in flight,
     /// and the next.
@@ -108,7 +108,7 @@ impl LaneFiles {
         id: LaneId,
         first: Segment,
         env: &Env,
-        ways: &Ways,
+        ways: &IoMethodRunner,
     ) -> std::io::Result<LaneFiles> {
         let state = State {
             current_number: first.number,
@@ -258,7 +258,7 @@ impl LaneFiles {
         Ok(Arc::clone(&segment.file))
     }
 
-    pub(super) fn append(&self, ways: &Ways, append: Append) {
+    pub(super) fn append(&self, ways: &IoMethodRunner, append: Append) {
         let Append {
             at,
             block,
@@ -270,7 +270,7 @@ impl LaneFiles {
             Ok(file) => file,
             Err(error) => return done(block, Err(error)),
         };
-        let write = Write {
+        let write = AppendWrite {
             order: Arc::clone(&self.order),
             file,
             at,
@@ -284,7 +284,7 @@ impl LaneFiles {
 
     pub(super) fn append_inline(
         &self,
-        ways: &Ways,
+        ways: &IoMethodRunner,
         at: Position,
         block: &Buffer,
         len: usize,

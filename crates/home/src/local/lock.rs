@@ -14,7 +14,7 @@ const LOOKS: usize = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// What `take` gives, once somebody else's lock is known to be no passing one.
-pub(super) fn patiently(
+pub(super) fn with_retries(
     files: &dyn Files,
     take: impl Fn() -> io::Result<Option<Box<dyn FileLock>>>,
 ) -> io::Result<Option<Box<dyn FileLock>>> {

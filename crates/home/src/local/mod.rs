@@ -39,9 +39,11 @@ pub use object_reader::LocalObjects;
 
 use crate::{HomeError, Tag};
 use device::DeviceFiles;
-use io_method::Ways;
+use io_method::IoMethodRunner;
 use lane::LaneFiles;
-use logstead_env::{Access, Contents, Env, File, FileKind, FileLock, OpenMode, Readers};
+use logstead_env::{
+    Access, DataDirMode, DirectoryEntries, Env, File, FileKind, FileLock, OpenMode,
+};
 use logstead_types::LaneId;
 use parking_lot::{Mutex, RwLock};
 use paths::Paths;
@@ -77,7 +79,7 @@ pub struct LocalOptions {
     /// How to write.
     pub way: IoMethod,
     /// Who may read a directory that is made now; of one that is there, its mode says it.
-    pub readers: Readers,
+    pub readers: DataDirMode,
 }
 
 impl Default for LocalOptions {
@@ -89,7 +91,7 @@ impl Default for LocalOptions {
             reserve_bytes_max: 48 << 20,
             threads: true,
             way: IoMethod::Auto,
-            readers: Readers::Owner,
+            readers: DataDirMode::Owner,
         }
     }
 }
@@ -101,13 +103,13 @@ pub struct LocalHome {
     preparer: Option<Queue<Prepare>>,
     sides: Option<Arc<Queue<side::Job>>>,
     lanes: RwLock<BTreeMap<LaneId, Arc<LaneFiles>>>,
-    ways: Ways,
+    ways: IoMethodRunner,
     choice: io_method::Choice,
-    shared: Arc<Shared>,
+    shared: Arc<LocalShared>,
 }
 
 /// What the home's threads need too. The kernel's lock lives here, so that it is held until the last write has ended.
-struct Shared {
+struct LocalShared {
     env: Env,
     paths: Paths,
     options: LocalOptions,
@@ -165,7 +167,7 @@ impl LocalHome {
     /// What a home without a manifest may have in its directory: one that was begun, and no more.
     pub(crate) const NAMES: [&str; 3] = ["lock", "log", "objects"];
     /// What a server may leave in its directory: what is closed to others when an older one has left it open.
-    const CONTENTS: Contents<'static> = Contents {
+    const CONTENTS: DirectoryEntries<'static> = DirectoryEntries {
         lock: "lock",
         names: &[
             "manifest", "pins", "backup", "upgrade", "log", "objects", "branches", "temp",
@@ -241,7 +243,7 @@ impl LocalHome {
             false => env.files.lock(&paths.lock()),
         };
         let locked = match locking {
-            Locking::Alone => lock::patiently(env.files.as_ref(), take),
+            Locking::Alone => lock::with_retries(env.files.as_ref(), take),
             Locking::Beside => take(),
             Locking::Without => Ok(None),
         };
@@ -258,7 +260,7 @@ impl LocalHome {
                 ));
             }
         };
-        let mut shared = Shared {
+        let mut shared = LocalShared {
             env: env.clone(),
             append_mode: options.way.open_mode(Access::ReadWrite),
             attempts: lane::Attempts::default(),
@@ -279,12 +281,12 @@ impl LocalHome {
         let options = &shared.options;
         let lock = shared.lock.as_ref();
         let mut choice = io_method::choose(env, options.way, &shared.paths.scratch(), lock);
-        let ways = match Ways::new(choice.way, env, options.threads, lock.cloned()) {
+        let ways = match IoMethodRunner::new(choice.way, env, options.threads, lock.cloned()) {
             // The machine has changed its mind since it was measured.
             Err(error) if options.way == IoMethod::Auto => {
                 choice.why = format!("{} could not be had: {error}", choice.way);
                 choice.way = IoMethod::Pwrite;
-                Ways::new(choice.way, env, options.threads, lock.cloned())
+                IoMethodRunner::new(choice.way, env, options.threads, lock.cloned())
             }
             other => other,
         };
@@ -348,7 +350,7 @@ impl LocalHome {
 
 /// The environment in which the home's paths are: on a device, or in a preallocated file given as one, its files are
 /// the device's. What is to be written to (by whom it may be read then, if it is made) is kept from other accounts.
-fn within(env: &Env, path: &Path, written: Option<Readers>) -> Result<Env, HomeError> {
+fn within(env: &Env, path: &Path, written: Option<DataDirMode>) -> Result<Env, HomeError> {
     let files = &env.files;
     let kind = files.kind(path);
     let tell = |told: Option<String>| {
@@ -392,7 +394,7 @@ fn within(env: &Env, path: &Path, written: Option<Readers>) -> Result<Env, HomeE
     }
 }
 
-impl Shared {
+impl LocalShared {
     fn io<T>(&self, what: &str, path: &Path, result: std::io::Result<T>) -> Result<T, HomeError> {
         result.map_err(|error| HomeError::io(format!("{what} {}", path.display()), error))
     }

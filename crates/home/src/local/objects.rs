@@ -10,7 +10,7 @@
 //!
 //! Does not: check what it reads (frames carry checksums), or sync removals (whoever removes can do so again).
 
-use super::{ALIGNMENT, Shared};
+use super::{ALIGNMENT, LocalShared};
 use crate::{Buffer, HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, immutable};
 use logstead_env::{Access, File, OpenMode};
 use parking_lot::Mutex;
@@ -36,7 +36,7 @@ pub(super) struct Objects {
     open: Mutex<BTreeMap<ObjectId, Arc<dyn File>>>,
 }
 
-impl Shared {
+impl LocalShared {
     pub(super) fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
         self.write_allowed()?;
         immutable::check_size(bytes)?;

@@ -19,7 +19,7 @@
 //! - `short` is true if the last look found too little; a look follows everything that takes much room, and every
 //!   question while it is true.
 
-use super::Shared;
+use super::LocalShared;
 use super::paths::Paths;
 use crate::HomeError;
 use logstead_env::{Access, OpenMode};
@@ -54,7 +54,7 @@ impl Reserve {
 
 /// For whom room is left.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(super) enum ReserveFor {
     /// For nobody: what cannot be done without.
     Nothing,
     /// For the checkpoint that frees room.
@@ -72,17 +72,17 @@ pub(super) struct Space {
 
 impl Space {
     /// What may be used.
-    pub(super) fn left(self, keep: Keep) -> u64 {
+    pub(super) fn left(self, keep: ReserveFor) -> u64 {
         let kept = match keep {
-            Keep::Nothing => 0,
-            Keep::ForCheckpoint => self.reserve / 2,
-            Keep::ForRemovals => self.reserve,
+            ReserveFor::Nothing => 0,
+            ReserveFor::ForCheckpoint => self.reserve / 2,
+            ReserveFor::ForRemovals => self.reserve,
         };
         self.free.saturating_sub(kept)
     }
 }
 
-impl Shared {
+impl LocalShared {
     pub(super) fn space(&self) -> Result<Space, HomeError> {
         let (files, log) = (&self.env.files, self.paths.log());
         let free = self.io("ask for free space of", &log, files.free_space(&log))?;
@@ -99,7 +99,7 @@ impl Shared {
         // A machine that does not say how much room there is refuses what does not fit.
         let short = self
             .space()
-            .is_ok_and(|space| space.left(Keep::ForRemovals) < covered.max(1));
+            .is_ok_and(|space| space.left(ReserveFor::ForRemovals) < covered.max(1));
         self.reserve.short.store(short, Ordering::Relaxed);
         short
     }
@@ -113,7 +113,7 @@ impl Shared {
     /// May `bytes` more of a side segment be written, and the checkpoint still be taken that covers them?
     pub(super) fn allow_side(&self, path: &Path, bytes: u64) -> Result<(), HomeError> {
         let covered = self.reserve.side_bytes.load(Ordering::SeqCst);
-        if self.space()?.left(Keep::ForCheckpoint) < covered.saturating_add(2 * bytes) {
+        if self.space()?.left(ReserveFor::ForCheckpoint) < covered.saturating_add(2 * bytes) {
             return self.io("write", path, Err(ErrorKind::StorageFull.into()));
         }
         Ok(())
@@ -143,7 +143,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+    pub(super) fn remove_side_segment(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         self.write_allowed()?;
         let bytes = self.side_length(lane, id)?;
         let path = self.paths.side(lane, id);

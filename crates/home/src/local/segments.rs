@@ -13,8 +13,8 @@
 
 use super::lane::Segment;
 use super::paths::Paths;
-use super::reserve::Keep;
-use super::{ALIGNMENT, Prepare, Shared};
+use super::reserve::ReserveFor;
+use super::{ALIGNMENT, LocalShared, Prepare};
 use crate::HomeError;
 use logstead_env::{Access, File, OpenMode};
 use logstead_types::LaneId;
@@ -32,7 +32,7 @@ const SPARES_MAX: usize = 2;
 /// A spare is kept only if the disk has room for so many more like it.
 const SPARE_ROOM: u64 = 8;
 
-impl Shared {
+impl LocalShared {
     /// A segment of a spare, if the lane has one.
     fn recycle(&self, lane: LaneId, segment: u64) -> Result<Option<Segment>, HomeError> {
         self.write_allowed()?;
@@ -120,7 +120,7 @@ impl Shared {
         lane: LaneId,
         segment: u64,
         size: u64,
-        keep: Keep,
+        keep: ReserveFor,
         pause: Duration,
     ) -> Result<Segment, HomeError> {
         match self.recycle(lane, segment)? {
@@ -188,7 +188,7 @@ impl Shared {
     }
 
     /// The size to give to the next segment: smaller than asked for on a nearly full disk, rather than none.
-    fn affordable_size(&self, wanted: u64, keep: Keep) -> Result<u64, HomeError> {
+    fn affordable_size(&self, wanted: u64, keep: ReserveFor) -> Result<u64, HomeError> {
         let log = self.paths.log();
         let free = self.space()?.left(keep);
         if wanted > free / 2 && self.remove_spares()? {
@@ -215,7 +215,7 @@ impl Shared {
         } else {
             Duration::ZERO
         };
-        let keep = Keep::ForCheckpoint;
+        let keep = ReserveFor::ForCheckpoint;
         let made = self.segment(job.lane.id, job.segment, job.size_bytes, keep, pause);
         // Recycled or not: a lane that goes on is when somebody looks whether there is room for more.
         self.look_at_space();

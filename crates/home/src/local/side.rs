@@ -9,7 +9,7 @@
 
 use super::paths::Paths;
 use super::queue::Queue;
-use super::{ALIGNMENT, Shared};
+use super::{ALIGNMENT, LocalShared};
 use crate::{Buffer, HomeError, NoRoom, SideCompletion, SideWriter};
 use logstead_env::{Access, File, OpenMode};
 use logstead_types::LaneId;
@@ -44,15 +44,15 @@ impl Job {
 
 /// The file of a side segment.
 pub(super) struct SideFile {
-    home: Arc<Shared>,
+    home: Arc<LocalShared>,
     lane: LaneId,
     path: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<SideFileState>,
     backlog_bytes: AtomicUsize,
     spares: Mutex<Vec<Vec<u8>>>,
 }
 
-struct State {
+struct SideFileState {
     open: Option<Open>,
     error: Option<HomeError>,
 }
@@ -120,7 +120,7 @@ impl SideFile {
     fn write(&self, mut piece: Vec<u8>) {
         let mut state = self.state.lock();
         if state.error.is_none() {
-            let State { open, error } = &mut *state;
+            let SideFileState { open, error } = &mut *state;
             *error = self.write_piece(open, &piece).err();
             if error.is_some() {
                 // Its commit will fail, however much later: until then others have the room.
@@ -149,7 +149,7 @@ impl SideFile {
 
     fn finish_file(&self) -> Result<(), HomeError> {
         let mut state = self.state.lock();
-        let State { open, error } = &mut *state;
+        let SideFileState { open, error } = &mut *state;
         if let Some(error) = error.take() {
             return Err(error);
         }
@@ -204,7 +204,7 @@ pub(super) struct LocalSide {
 
 impl LocalSide {
     pub(super) fn new(
-        home: &Arc<Shared>,
+        home: &Arc<LocalShared>,
         queue: Option<Arc<Queue<Job>>>,
         lane: LaneId,
         id: u64,
@@ -213,7 +213,7 @@ impl LocalSide {
             home: Arc::clone(home),
             lane,
             path: home.paths.side(lane, id),
-            state: Mutex::new(State {
+            state: Mutex::new(SideFileState {
                 open: None,
                 error: None,
             }),

@@ -344,7 +344,7 @@ impl NamedValues for MemoryHome {
 }
 
 impl SideSegments for MemoryHome {
-    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+    fn begin_side_segment(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
         self.state.lock().sides_begun += 1;
         Box::new(MemorySide {
             home: self.clone(),
@@ -353,7 +353,7 @@ impl SideSegments for MemoryHome {
         })
     }
 
-    fn get_side(
+    fn get_side_segment(
         &self,
         lane: LaneId,
         id: u64,
@@ -374,7 +374,7 @@ impl SideSegments for MemoryHome {
         Ok(count)
     }
 
-    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_side_segments(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
         self.here()?;
         let state = self.state.lock();
         Ok(state
@@ -385,14 +385,14 @@ impl SideSegments for MemoryHome {
             .collect())
     }
 
-    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+    fn remove_side_segment(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         self.here()?;
         self.state.lock().sides.remove(&(lane, id));
         Ok(())
     }
 
-    fn give_up_side(&self, lane: LaneId, id: u64) {
-        let _next_recovery_removes_it = self.remove_side(lane, id);
+    fn give_up_side_segment(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side_segment(lane, id);
     }
 }
 

@@ -25,7 +25,7 @@ use std::io;
 use std::sync::Arc;
 
 /// A block on its way. The client library reads its memory in place, and it goes back to the lane afterwards.
-pub(super) struct Pending {
+pub(super) struct PendingBlock {
     block: Option<Arc<Lent>>,
     len: usize,
     done: Option<Completion>,
@@ -43,9 +43,9 @@ impl AsRef<[u8]> for Holder {
     }
 }
 
-impl Pending {
-    pub(super) fn new(block: Buffer, len: usize, done: Completion) -> Pending {
-        Pending {
+impl PendingBlock {
+    pub(super) fn new(block: Buffer, len: usize, done: Completion) -> PendingBlock {
+        PendingBlock {
             block: Some(Arc::new(Lent(block))),
             len,
             done: Some(done),
@@ -60,10 +60,10 @@ impl Pending {
     }
 
     pub(super) fn finish(mut self, result: Result<(), HomeError>) {
-        self.tell(result);
+        self.complete(result);
     }
 
-    fn tell(&mut self, result: Result<(), HomeError>) {
+    fn complete(&mut self, result: Result<(), HomeError>) {
         let (Some(done), Some(block)) = (self.done.take(), self.block.take()) else {
             return;
         };
@@ -74,14 +74,14 @@ impl Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingBlock {
     fn drop(&mut self) {
-        self.tell(Err(closed()));
+        self.complete(Err(closed()));
     }
 }
 
 /// What a look at a place says.
-enum Found {
+enum PlaceContent {
     /// Our bytes.
     Ours,
     /// Nothing: the place is free.
@@ -91,7 +91,7 @@ enum Found {
 }
 
 /// Appends a block and tells its lane.
-pub(super) async fn run(core: Arc<Core>, lane: Arc<Lane>, at: Position, pending: Pending) {
+pub(super) async fn run(core: Arc<Core>, lane: Arc<Lane>, at: Position, pending: PendingBlock) {
     // Tasks that panic are forgotten by their runtime, and the lane would wait for ever.
     let _watch = abort_on_panic("appending to a bucket");
     let begun = core.clock.monotonic();
@@ -211,13 +211,13 @@ impl Target<'_> {
     async fn after(&self, error: &BucketError, look: bool) -> Option<Result<(), HomeError>> {
         if look {
             match self.look().await {
-                Ok(Found::Ours) => {
+                Ok(PlaceContent::Ours) => {
                     Counts::add(&self.core.counts.settled);
                     return Some(Ok(()));
                 }
-                Ok(Found::Foreign) => return Some(Err(self.core.fenced())),
+                Ok(PlaceContent::Foreign) => return Some(Err(self.core.fenced())),
                 Err(error) => return Some(Err(error)),
-                Ok(Found::Free) => {}
+                Ok(PlaceContent::Free) => {}
             }
         }
         match error.outcome {
@@ -230,7 +230,7 @@ impl Target<'_> {
         }
     }
 
-    async fn look(&self) -> Result<Found, HomeError> {
+    async fn look(&self) -> Result<PlaceContent, HomeError> {
         if self.core.bucket.appends().is_some() {
             self.look_into_object().await
         } else {
@@ -238,34 +238,34 @@ impl Target<'_> {
         }
     }
 
-    async fn look_at_name(&self) -> Result<Found, HomeError> {
+    async fn look_at_name(&self) -> Result<PlaceContent, HomeError> {
         match self.core.ask(|| self.core.bucket.get(&self.name)).await {
-            Ok((there, _)) if there == *self.bytes => Ok(Found::Ours),
-            Ok(_) => Ok(Found::Foreign),
-            Err(error) if error.outcome == Outcome::Absent => Ok(Found::Free),
+            Ok((there, _)) if there == *self.bytes => Ok(PlaceContent::Ours),
+            Ok(_) => Ok(PlaceContent::Foreign),
+            Err(error) if error.outcome == Outcome::Absent => Ok(PlaceContent::Free),
             Err(error) => Err(failed(&error)),
         }
     }
 
-    async fn look_into_object(&self) -> Result<Found, HomeError> {
+    async fn look_into_object(&self) -> Result<PlaceContent, HomeError> {
         let core = self.core;
         let offset = names::HEAD_LEN + self.at.offset;
         let len = self.bytes.len() as u64;
         let stat = core.ask(|| core.bucket.stat(&self.name)).await;
         match stat.map_err(|error| failed(&error))? {
-            None => return Ok(Found::Foreign),
+            None => return Ok(PlaceContent::Foreign),
             // A tombstone.
-            Some(stat) if stat.len < names::HEAD_LEN => return Ok(Found::Foreign),
+            Some(stat) if stat.len < names::HEAD_LEN => return Ok(PlaceContent::Foreign),
             Some(stat) if stat.len < offset => return Err(lost(self.lane, self.at)),
-            Some(stat) if stat.len == offset => return Ok(Found::Free),
-            Some(stat) if stat.len < offset + len => return Ok(Found::Foreign),
+            Some(stat) if stat.len == offset => return Ok(PlaceContent::Free),
+            Some(stat) if stat.len < offset + len => return Ok(PlaceContent::Foreign),
             Some(_) => {}
         }
         let ask = || core.bucket.get_range(&self.name, offset, len);
         match core.ask(ask).await {
-            Ok(there) if there == *self.bytes => Ok(Found::Ours),
-            Ok(_) => Ok(Found::Foreign),
-            Err(error) if error.outcome == Outcome::Absent => Ok(Found::Foreign),
+            Ok(there) if there == *self.bytes => Ok(PlaceContent::Ours),
+            Ok(_) => Ok(PlaceContent::Foreign),
+            Err(error) if error.outcome == Outcome::Absent => Ok(PlaceContent::Foreign),
             Err(error) => Err(failed(&error)),
         }
     }

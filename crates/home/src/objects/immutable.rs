@@ -14,19 +14,19 @@ use crate::{HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectInfo};
 use bytes::Bytes;
 
 /// What lies under an object's name, compared with what shall be there.
-enum There {
+enum ExistingObject {
     Same,
-    Others,
-    Nothing,
+    Different,
+    Missing,
 }
 
-async fn compare(core: &Core, name: &str, bytes: &Bytes) -> Result<There, HomeError> {
+async fn compare(core: &Core, name: &str, bytes: &Bytes) -> Result<ExistingObject, HomeError> {
     // One byte more shows an object that is longer.
     let len = bytes.len() as u64 + 1;
     match core.ask(|| core.bucket.get_range(name, 0, len)).await {
-        Ok(there) if there == bytes => Ok(There::Same),
-        Ok(_) => Ok(There::Others),
-        Err(error) if error.outcome == Outcome::Absent => Ok(There::Nothing),
+        Ok(there) if there == bytes => Ok(ExistingObject::Same),
+        Ok(_) => Ok(ExistingObject::Different),
+        Err(error) if error.outcome == Outcome::Absent => Ok(ExistingObject::Missing),
         Err(error) => Err(failed(&error)),
     }
 }
@@ -53,15 +53,15 @@ pub(super) async fn put(core: &Core, id: ObjectId, bytes: Bytes) -> Result<(), H
             Outcome::Unknown | Outcome::Precondition => {
                 doubtful |= error.outcome == Outcome::Unknown;
                 match compare(core, &name, &bytes).await? {
-                    There::Same => {
+                    ExistingObject::Same => {
                         if doubtful {
                             Counts::add(&core.counts.settled);
                         }
                         return Ok(());
                     }
-                    There::Others => return Err(conflict(id)),
+                    ExistingObject::Different => return Err(conflict(id)),
                     // It did not act, or not yet; or somebody has removed what was there just now.
-                    There::Nothing => {}
+                    ExistingObject::Missing => {}
                 }
             }
             Outcome::Absent | Outcome::WrongOffset | Outcome::Full | Outcome::Refused => {
@@ -96,7 +96,7 @@ pub(super) async fn read(
 pub(super) async fn list(core: &Core) -> Result<Vec<ObjectInfo>, HomeError> {
     let entries = core.ask(|| core.bucket.list(names::OBJECTS)).await;
     let entries = entries.map_err(|error| failed(&error))?;
-    let info = |entry: crate::bucket::Entry| {
+    let info = |entry: crate::bucket::ListEntry| {
         Some(ObjectInfo {
             id: names::parse_object(&entry.name)?,
             size_bytes: entry.len,

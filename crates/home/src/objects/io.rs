@@ -5,7 +5,7 @@
 use super::ObjectOptions;
 use super::space::Space;
 use crate::HomeError;
-use crate::bucket::{Answer, Bucket, BucketError, Outcome};
+use crate::bucket::{Bucket, BucketError, BucketFuture, Outcome};
 use hdrhistogram::Histogram;
 use logstead_env::{Clock, Env, Instant, JoinHandle, Random};
 use parking_lot::Mutex;
@@ -217,7 +217,7 @@ impl Core {
     /// A request for a named thing, which counts as lost when it has not been answered for long. It may act yet.
     pub(super) async fn limited<T>(
         &self,
-        mut request: Answer<'_, T>,
+        mut request: BucketFuture<'_, T>,
         what: &str,
         attempt: u32,
     ) -> Result<T, BucketError> {
@@ -243,7 +243,7 @@ impl Core {
     /// answers.
     pub(super) async fn ask<'a, T>(
         &self,
-        request: impl Fn() -> Answer<'a, T> + Send,
+        request: impl Fn() -> BucketFuture<'a, T> + Send,
     ) -> Result<T, BucketError> {
         let mut attempts = 0;
         loop {

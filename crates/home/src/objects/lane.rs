@@ -11,7 +11,7 @@
 //!
 //! Does not: send requests.
 
-use super::append::Pending;
+use super::append::PendingBlock;
 use super::io::{Core, Counts};
 use crate::{HomeError, NoRoom, Position, RoomListener};
 use logstead_types::LaneId;
@@ -64,7 +64,7 @@ struct State {
 
 struct Claimed {
     at: Position,
-    answer: Option<(Pending, Result<(), HomeError>)>,
+    answer: Option<(PendingBlock, Result<(), HomeError>)>,
 }
 
 impl Lane {
@@ -209,7 +209,7 @@ impl Lane {
         &self,
         core: &Core,
         at: Position,
-        pending: Pending,
+        pending: PendingBlock,
         result: Result<(), HomeError>,
     ) -> Option<u64> {
         let mut told = VecDeque::new();

@@ -37,7 +37,7 @@ use crate::{
     ObjectId, ObjectInfo, ObjectReader, Position, Rollover, RoomListener, RoomRequest, SegmentInfo,
     SegmentRollover, SideSegments, SideWriter, Tag,
 };
-use append::Pending;
+use append::PendingBlock;
 use bytes::Bytes;
 use io::{Core, Counts, Io};
 use lane::{Lane, Lanes, Limits};
@@ -98,7 +98,7 @@ pub struct ObjectHome {
     lanes: RwLock<Lanes>,
     listings: Mutex<HashMap<LaneId, Arc<Listing>>>,
     tags: Arc<named_values::Tags>,
-    unfinished: Arc<sides::Unfinished>,
+    unfinished: Arc<sides::UnfinishedSides>,
     known_side: Arc<sides::Known>,
     // Last: ends the thread.
     io: Io,
@@ -359,7 +359,7 @@ impl LaneAppends for ObjectHome {
             Ok(_) if len > block.capacity() => Err(misuse("longer than its buffer")),
             opened => opened,
         };
-        let pending = Pending::new(block, len, done);
+        let pending = PendingBlock::new(block, len, done);
         match opened {
             Ok(lane) => {
                 let core = Arc::clone(&self.core);
@@ -496,7 +496,7 @@ impl NamedValues for ObjectHome {
 }
 
 impl SideSegments for ObjectHome {
-    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+    fn begin_side_segment(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
         self.known_side.forget();
         Box::new(sides::ObjectSide::new(
             &self.core,
@@ -507,7 +507,7 @@ impl SideSegments for ObjectHome {
         ))
     }
 
-    fn get_side(
+    fn get_side_segment(
         &self,
         lane: LaneId,
         id: u64,
@@ -528,21 +528,21 @@ impl SideSegments for ObjectHome {
         Ok(filled)
     }
 
-    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_side_segments(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
         let core = Arc::clone(&self.core);
         let unfinished = Arc::clone(&self.unfinished);
         self.io
             .wait(async move { sides::list(&core, &unfinished, lane).await })
     }
 
-    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+    fn remove_side_segment(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         self.known_side.forget();
         let core = Arc::clone(&self.core);
         self.io
             .wait(async move { sides::remove(&core, lane, id).await })
     }
 
-    fn give_up_side(&self, lane: LaneId, id: u64) {
+    fn give_up_side_segment(&self, lane: LaneId, id: u64) {
         self.known_side.forget();
         sides::give_up(&self.core, self.io.handle(), &self.unfinished, lane, id);
     }

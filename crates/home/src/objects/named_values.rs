@@ -7,7 +7,7 @@
 //!   One that has not come within the limit counts as one that never will.
 
 use super::io::{Core, Counts, failed};
-use crate::bucket::{Answer, BucketError, ETag, Outcome};
+use crate::bucket::{BucketError, BucketFuture, ETag, Outcome};
 use crate::{HomeError, Tag};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -63,7 +63,7 @@ impl Tags {
 async fn read(core: &Core, name: &str) -> Result<(Bytes, Option<ETag>), BucketError> {
     let attempts = AtomicU32::new(0);
     let what = format!("read {name}");
-    let ask = || -> Answer<'_, _> {
+    let ask = || -> BucketFuture<'_, _> {
         let attempt = attempts.fetch_add(1, Ordering::Relaxed);
         Box::pin(core.limited(core.bucket.get(name), &what, attempt))
     };

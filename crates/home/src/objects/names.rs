@@ -91,7 +91,7 @@ pub(super) fn side_complete(lane: LaneId, id: u64) -> String {
 
 /// What an object in a lane's directory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum LaneObject {
     Segment,
     Block(u64),
     Patch(u64),
@@ -116,7 +116,7 @@ fn parse_lane_in<'n>(directory: &str, name: &'n str) -> Option<(LaneId, &'n str)
 }
 
 /// What a name within a lane's directory means; `None`: nothing of ours.
-pub(super) fn parse_part(rest: &str) -> Option<(u64, Part)> {
+pub(super) fn parse_part(rest: &str) -> Option<(u64, LaneObject)> {
     let number = |text: &str| {
         let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         digits.then(|| u64::from_str_radix(text, 16).ok())?
@@ -126,10 +126,10 @@ pub(super) fn parse_part(rest: &str) -> Option<(u64, Part)> {
         digits.then(|| text.parse().ok())?
     };
     match rest.split_once('/') {
-        None => Some((number(rest)?, Part::Segment)),
+        None => Some((number(rest)?, LaneObject::Segment)),
         Some((directory, name)) => match directory.strip_suffix(".patch") {
-            Some(segment) => Some((number(segment)?, Part::Patch(offset(name)?))),
-            None => Some((number(directory)?, Part::Block(offset(name)?))),
+            Some(segment) => Some((number(segment)?, LaneObject::Patch(offset(name)?))),
+            None => Some((number(directory)?, LaneObject::Block(offset(name)?))),
         },
     }
 }
@@ -190,7 +190,7 @@ mod tests {
         let (of, rest) = parse_lane(&name).expect("a lane's");
         assert_eq!(
             (of, parse_part(rest)),
-            (lane, Some((3 << 32, Part::Segment)))
+            (lane, Some((3 << 32, LaneObject::Segment)))
         );
         assert_eq!(
             block(lane, 3 << 32, 4096),
@@ -198,11 +198,11 @@ mod tests {
         );
         assert_eq!(
             parse_part("0000000300000000/000000004096"),
-            Some((3 << 32, Part::Block(4096)))
+            Some((3 << 32, LaneObject::Block(4096)))
         );
         assert_eq!(
             parse_part("0000000300000000.patch/000000004096"),
-            Some((3 << 32, Part::Patch(4096)))
+            Some((3 << 32, LaneObject::Patch(4096)))
         );
         let id = ObjectId(0x0000_0007_0000_002a);
         assert_eq!(object(id), "objects/000000070000002a");

@@ -8,8 +8,8 @@
 //!   and what is gone cannot be appended to. Of one that was never written to, a tombstone stays.
 
 use super::io::{Core, failed};
-use super::names::{self, Part};
-use crate::bucket::{BucketError, Entry, Outcome, Stat};
+use super::names::{self, LaneObject};
+use crate::bucket::{BucketError, ListEntry, Outcome, Stat};
 use crate::{HomeError, Position, SegmentInfo};
 use bytes::Bytes;
 use logstead_types::LaneId;
@@ -80,7 +80,7 @@ impl Listing {
             let name = names::segment(lane, segment);
             let stat = core.ask(|| core.bucket.stat(&name)).await;
             if let Some(Stat { len, .. }) = stat.map_err(|error| failed(&error))? {
-                entries.push(Entry { name, len });
+                entries.push(ListEntry { name, len });
             }
         } else {
             entries.extend(list(core, &names::segment_dir(lane, segment)).await?);
@@ -89,7 +89,7 @@ impl Listing {
     }
 
     /// What these names of a lane say.
-    async fn from(core: &Core, lane: LaneId, entries: &[Entry]) -> Result<Listing, HomeError> {
+    async fn from(core: &Core, lane: LaneId, entries: &[ListEntry]) -> Result<Listing, HomeError> {
         let mut listing = Listing::default();
         let fences = fences_of(core, lane, entries).await?;
         for entry in entries {
@@ -98,14 +98,14 @@ impl Listing {
             };
             let objects = listing.segments.entry(segment).or_default();
             match part {
-                Part::Segment => objects.whole = Some(entry.len),
-                Part::Patch(offset) => {
+                LaneObject::Segment => objects.whole = Some(entry.len),
+                LaneObject::Patch(offset) => {
                     objects.patches.insert(offset, entry.len);
                 }
-                Part::Block(offset) if fences.contains(entry.name.as_str()) => {
+                LaneObject::Block(offset) if fences.contains(entry.name.as_str()) => {
                     objects.fences.push(offset);
                 }
-                Part::Block(offset) => {
+                LaneObject::Block(offset) => {
                     objects.blocks.insert(offset, entry.len);
                 }
             }
@@ -125,28 +125,28 @@ impl Listing {
     }
 }
 
-async fn list(core: &Core, directory: &str) -> Result<Vec<Entry>, HomeError> {
+async fn list(core: &Core, directory: &str) -> Result<Vec<ListEntry>, HomeError> {
     let entries = core.ask(|| core.bucket.list(directory)).await;
     entries.map_err(|error| failed(&error))
 }
 
 /// Of which segment an object of a lane is, and what of it.
-fn part_of(entry: &Entry) -> Option<(u64, Part)> {
+fn part_of(entry: &ListEntry) -> Option<(u64, LaneObject)> {
     names::parse_lane(&entry.name).and_then(|(_, rest)| names::parse_part(rest))
 }
 
 /// Could this be a fence in a plain lane? Only its bytes tell.
-fn may_be_fence(entry: &Entry) -> bool {
-    entry.len == names::FENCE_LEN && matches!(part_of(entry), Some((_, Part::Block(_))))
+fn may_be_fence(entry: &ListEntry) -> bool {
+    entry.len == names::FENCE_LEN && matches!(part_of(entry), Some((_, LaneObject::Block(_))))
 }
 
 /// Is this a block, or what stands for one, whatever its bytes are?
-fn is_data(entry: &Entry) -> bool {
+fn is_data(entry: &ListEntry) -> bool {
     match part_of(entry) {
         None => false,
-        Some((_, Part::Segment)) => entry.len >= names::HEAD_LEN,
-        Some((_, Part::Block(_))) => entry.len != names::FENCE_LEN,
-        Some((_, Part::Patch(_))) => true,
+        Some((_, LaneObject::Segment)) => entry.len >= names::HEAD_LEN,
+        Some((_, LaneObject::Block(_))) => entry.len != names::FENCE_LEN,
+        Some((_, LaneObject::Patch(_))) => true,
     }
 }
 
@@ -154,7 +154,7 @@ fn is_data(entry: &Entry) -> bool {
 async fn fences_of<'e>(
     core: &Core,
     lane: LaneId,
-    entries: &'e [Entry],
+    entries: &'e [ListEntry],
 ) -> Result<HashSet<&'e str>, HomeError> {
     let doubtful: Vec<&str> = entries
         .iter()
@@ -202,7 +202,7 @@ pub(super) async fn is_fence(core: &Core, name: &str, lane: LaneId) -> Result<bo
 
 /// Lanes that have segments or side segments.
 pub(super) async fn lanes(core: &Core) -> Result<Vec<LaneId>, HomeError> {
-    let mut by_lane: BTreeMap<LaneId, Vec<Entry>> = BTreeMap::new();
+    let mut by_lane: BTreeMap<LaneId, Vec<ListEntry>> = BTreeMap::new();
     for entry in list(core, names::LANES).await? {
         if let Some((lane, _)) = names::parse_lane(&entry.name) {
             by_lane.entry(lane).or_default().push(entry);

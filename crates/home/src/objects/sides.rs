@@ -37,7 +37,7 @@ const HEADER_LEN: usize = 40;
 
 /// The side segments that this home is writing, or removing after it gave them up.
 #[derive(Default)]
-pub(super) struct Unfinished(Mutex<HashSet<(LaneId, u64)>>);
+pub(super) struct UnfinishedSides(Mutex<HashSet<(LaneId, u64)>>);
 
 /// What the last object says: where each part ends.
 #[derive(Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ pub(super) async fn read(
 /// The side segments of a lane, except those that this home is writing.
 pub(super) async fn list(
     core: &Core,
-    unfinished: &Unfinished,
+    unfinished: &UnfinishedSides,
     lane: LaneId,
 ) -> Result<Vec<u64>, HomeError> {
     let directory = names::sides_dir(lane);
@@ -181,7 +181,7 @@ pub(super) async fn remove(core: &Arc<Core>, lane: LaneId, id: u64) -> Result<()
 pub(super) fn give_up(
     core: &Arc<Core>,
     handle: &Handle,
-    unfinished: &Arc<Unfinished>,
+    unfinished: &Arc<UnfinishedSides>,
     lane: LaneId,
     id: u64,
 ) {
@@ -191,7 +191,7 @@ pub(super) fn give_up(
 }
 
 /// Removes what was written.
-async fn clear(core: &Arc<Core>, unfinished: &Unfinished, lane: LaneId, id: u64) {
+async fn clear(core: &Arc<Core>, unfinished: &UnfinishedSides, lane: LaneId, id: u64) {
     // What cannot be removed now is listed from now on, and goes with the next recovery.
     let _left_for_later = remove(core, lane, id).await;
     unfinished.0.lock().remove(&(lane, id));
@@ -206,14 +206,14 @@ pub(super) struct ObjectSide {
 struct Shared {
     core: Arc<Core>,
     handle: Handle,
-    unfinished: Arc<Unfinished>,
+    unfinished: Arc<UnfinishedSides>,
     lane: LaneId,
     id: u64,
-    state: Mutex<State>,
+    state: Mutex<ObjectSideState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ObjectSideState {
     /// Appended and not on its way.
     waiting: VecDeque<Vec<u8>>,
     waiting_bytes: usize,
@@ -226,10 +226,10 @@ struct State {
     given_up: bool,
     /// Set by `finish`, taken when nothing is on its way any more. Parts that a home drops when it is closed never come
     /// back: then this goes with the last of them, and tells that.
-    done: Option<Done>,
+    done: Option<CompletionGuard>,
 }
 
-impl State {
+impl ObjectSideState {
     /// What goes out next, and its number.
     fn next_part(&mut self) -> Option<(u32, Vec<u8>)> {
         let enough = self.in_flight == 0 || self.waiting_bytes >= PART_BYTES_MAX / 4;
@@ -272,7 +272,7 @@ impl ObjectSide {
     pub(super) fn new(
         core: &Arc<Core>,
         handle: &Handle,
-        unfinished: &Arc<Unfinished>,
+        unfinished: &Arc<UnfinishedSides>,
         lane: LaneId,
         id: u64,
     ) -> ObjectSide {
@@ -283,7 +283,7 @@ impl ObjectSide {
             unfinished: Arc::clone(unfinished),
             lane,
             id,
-            state: Mutex::new(State::default()),
+            state: Mutex::new(ObjectSideState::default()),
         };
         ObjectSide {
             shared: Arc::new(shared),
@@ -306,7 +306,7 @@ enum End {
     Complete {
         index: Vec<u8>,
         result: Result<(), HomeError>,
-        done: Done,
+        done: CompletionGuard,
     },
     /// All is removed.
     Clear,
@@ -314,7 +314,7 @@ enum End {
 
 impl Shared {
     /// What may be sent now.
-    fn next_work(&self, state: &mut State) -> Work {
+    fn next_work(&self, state: &mut ObjectSideState) -> Work {
         let mut work = Work::default();
         while let Some(part) = state.next_part() {
             work.parts.push(part);
@@ -371,7 +371,7 @@ impl Shared {
     }
 
     /// When nothing is on its way and nothing more comes: the last object, or the removal of all.
-    fn end(&self, state: &mut State) -> Option<End> {
+    fn end(&self, state: &mut ObjectSideState) -> Option<End> {
         if state.in_flight > 0 {
             return None;
         }
@@ -390,7 +390,12 @@ impl Shared {
         })
     }
 
-    async fn complete(&self, index: Vec<u8>, mut result: Result<(), HomeError>, done: Done) {
+    async fn complete(
+        &self,
+        index: Vec<u8>,
+        mut result: Result<(), HomeError>,
+        done: CompletionGuard,
+    ) {
         let core = &self.core;
         if result.is_ok() {
             let name = names::side_complete(self.lane, self.id);
@@ -406,7 +411,7 @@ impl Shared {
         } else {
             self.unfinished.0.lock().remove(&(self.lane, self.id));
         }
-        done.tell(result.map_err(NoRoom::from_home));
+        done.complete(result.map_err(NoRoom::from_home));
     }
 
     async fn clear(&self) {
@@ -415,17 +420,17 @@ impl Shared {
 }
 
 /// A completion that is called also when the home is closed before.
-struct Done(Option<SideCompletion>);
+struct CompletionGuard(Option<SideCompletion>);
 
-impl Done {
-    fn tell(mut self, result: Result<(), NoRoom>) {
+impl CompletionGuard {
+    fn complete(mut self, result: Result<(), NoRoom>) {
         if let Some(done) = self.0.take() {
             done(result);
         }
     }
 }
 
-impl Drop for Done {
+impl Drop for CompletionGuard {
     fn drop(&mut self) {
         if let Some(done) = self.0.take() {
             done(Err(NoRoom::Failed(closed())));
@@ -463,7 +468,7 @@ impl SideWriter for ObjectSide {
         self.finished = true;
         let work = {
             let state = &mut *self.shared.state.lock();
-            state.done = Some(Done(Some(done)));
+            state.done = Some(CompletionGuard(Some(done)));
             self.shared.next_work(state)
         };
         self.shared.begin(work);

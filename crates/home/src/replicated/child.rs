@@ -22,7 +22,7 @@ const REMOVAL_THREADS: usize = 1;
 
 /// What a request waits behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum RequestClass {
     /// Other short ones.
     Short,
     /// Other large ones.
@@ -68,11 +68,11 @@ struct Queues {
 }
 
 impl Queues {
-    fn of(&self, line: Line) -> &Arc<Queue> {
+    fn of(&self, line: RequestClass) -> &Arc<Queue> {
         match line {
-            Line::Short => &self.short,
-            Line::Bulk => &self.bulk,
-            Line::Removal => &self.removal,
+            RequestClass::Short => &self.short,
+            RequestClass::Bulk => &self.bulk,
+            RequestClass::Removal => &self.removal,
         }
     }
 }
@@ -93,9 +93,9 @@ impl Child {
         let queues = threads.then(Queues::default);
         if let Some(queues) = &queues {
             for (line, threads) in [
-                (Line::Short, THREADS),
-                (Line::Bulk, BULK_THREADS),
-                (Line::Removal, REMOVAL_THREADS),
+                (RequestClass::Short, THREADS),
+                (RequestClass::Bulk, BULK_THREADS),
+                (RequestClass::Removal, REMOVAL_THREADS),
             ] {
                 let queue = queues.of(line);
                 for _ in 0..threads {
@@ -116,11 +116,11 @@ impl Child {
 
     /// Does something on a thread of the child.
     pub(super) fn run(&self, job: impl FnOnce() + Send + 'static) {
-        self.run_in(Line::Short, job);
+        self.run_in(RequestClass::Short, job);
     }
 
     /// The same, for requests that move much.
-    pub(super) fn run_in(&self, line: Line, job: impl FnOnce() + Send + 'static) {
+    pub(super) fn run_in(&self, line: RequestClass, job: impl FnOnce() + Send + 'static) {
         match &self.queues {
             None => job(),
             Some(queues) => {
@@ -163,7 +163,11 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if let Some(queues) = &self.queues {
-            for line in [Line::Short, Line::Bulk, Line::Removal] {
+            for line in [
+                RequestClass::Short,
+                RequestClass::Bulk,
+                RequestClass::Removal,
+            ] {
                 let queue = queues.of(line);
                 // A thread that still waits for an answer ends when that has come.
                 queue.jobs.lock().1 = true;
@@ -174,7 +178,7 @@ impl Drop for Child {
 }
 
 /// What children answered, by their index; `None`: nothing yet.
-pub(super) type Answers<T> = Vec<Option<Result<T, HomeError>>>;
+pub(super) type Replies<T> = Vec<Option<Result<T, HomeError>>>;
 
 /// An error for a child that did not answer.
 pub(super) fn no_answer(what: &str) -> HomeError {
@@ -187,7 +191,7 @@ pub(super) type Request<T> = Box<dyn FnOnce() -> Result<T, HomeError> + Send>;
 
 /// How long children are waited for.
 #[derive(Clone, Copy)]
-pub(super) struct Waits {
+pub(super) struct ReplyTimeouts {
     /// In any case no longer than this.
     pub(super) patience: Duration,
     /// Once enough have answered, no longer than this.
@@ -199,24 +203,24 @@ pub(super) struct Waits {
 pub(super) fn ask_each<T: Send + 'static>(
     children: &[Arc<Child>],
     env: &Env,
-    waits: Waits,
-    enough: &dyn Fn(&Answers<T>) -> bool,
+    waits: ReplyTimeouts,
+    enough: &dyn Fn(&Replies<T>) -> bool,
     ask: &dyn Fn(usize) -> Option<Request<T>>,
-) -> Answers<T> {
-    ask_each_in(children, env, Line::Short, waits, enough, ask)
+) -> Replies<T> {
+    ask_each_in(children, env, RequestClass::Short, waits, enough, ask)
 }
 
 /// The same, in one of the lines.
 pub(super) fn ask_each_in<T: Send + 'static>(
     children: &[Arc<Child>],
     env: &Env,
-    line: Line,
-    waits: Waits,
-    enough: &dyn Fn(&Answers<T>) -> bool,
+    line: RequestClass,
+    waits: ReplyTimeouts,
+    enough: &dyn Fn(&Replies<T>) -> bool,
     ask: &dyn Fn(usize) -> Option<Request<T>>,
-) -> Answers<T> {
+) -> Replies<T> {
     let (tell, told) = mpsc::channel();
-    let mut answers: Answers<T> = children.iter().map(|_| None).collect();
+    let mut answers: Replies<T> = children.iter().map(|_| None).collect();
     let mut open = 0;
     for (index, child) in children.iter().enumerate() {
         if let Some(job) = ask(index) {

@@ -193,7 +193,7 @@ impl LaneAppends for ReplicatedHome {
         };
         let told = open.state.lock().give(at, block, len, done);
         if let Some(told) = told {
-            return told.tell();
+            return told.complete();
         }
         for child in 0..inner.children.len() {
             inner.pump(&open, child);
@@ -352,38 +352,38 @@ impl NamedValues for ReplicatedHome {
 }
 
 impl SideSegments for ReplicatedHome {
-    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+    fn begin_side_segment(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
         side::begin(&self.inner, lane, id)
     }
 
-    fn get_side(
+    fn get_side_segment(
         &self,
         lane: LaneId,
         id: u64,
         offset: u64,
         into: &mut [u8],
     ) -> Result<usize, HomeError> {
-        self.inner.get_side(lane, id, offset, into)
+        self.inner.get_side_segment(lane, id, offset, into)
     }
 
-    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_side_segments(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
         let listed = self.inner.list("listing side segments", move |home| {
-            home.sides.list_sides(lane)
+            home.sides.list_side_segments(lane)
         })?;
         let ids: BTreeSet<_> = listed.into_iter().flat_map(|(_, ids)| ids).collect();
         Ok(ids.into_iter().collect())
     }
 
-    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+    fn remove_side_segment(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         self.inner.remove("removing a side segment", &|_| {
-            Box::new(move |home| home.sides.remove_side(lane, id))
+            Box::new(move |home| home.sides.remove_side_segment(lane, id))
         })
     }
 
-    fn give_up_side(&self, lane: LaneId, id: u64) {
+    fn give_up_side_segment(&self, lane: LaneId, id: u64) {
         for child in 0..self.inner.children.len() {
             if let Some(home) = self.inner.up(child) {
-                home.sides.give_up_side(lane, id);
+                home.sides.give_up_side_segment(lane, id);
             }
         }
     }
@@ -492,7 +492,7 @@ impl Copies for ReplicatedHome {
         self.inner.settle_members(epoch)
     }
 
-    fn get_side_copy(
+    fn get_side_segment_copy(
         &self,
         copy: usize,
         lane: LaneId,
@@ -500,10 +500,11 @@ impl Copies for ReplicatedHome {
         offset: u64,
         into: &mut [u8],
     ) -> Result<usize, HomeError> {
-        self.inner.get_side_copy(copy, lane, id, offset, into)
+        self.inner
+            .get_side_segment_copy(copy, lane, id, offset, into)
     }
 
-    fn replace_side_copy(
+    fn replace_side_segment_copy(
         &self,
         damaged: usize,
         good: usize,

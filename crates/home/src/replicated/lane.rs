@@ -50,16 +50,16 @@ pub(super) struct Issue {
 }
 
 /// Somebody who waits.
-pub(super) struct Told {
+pub(super) struct AppendOutcome {
     done: Completion,
     block: Arc<Buffer>,
     result: Result<(), HomeError>,
 }
 
-impl Told {
+impl AppendOutcome {
     /// Without any lock held.
-    pub(super) fn tell(self) {
-        let Told {
+    pub(super) fn complete(self) {
+        let AppendOutcome {
             done,
             block,
             result,
@@ -149,7 +149,7 @@ impl ReplicatedLane {
         block: Buffer,
         len: usize,
         done: Completion,
-    ) -> Option<Told> {
+    ) -> Option<AppendOutcome> {
         let index = self.entries.binary_search_by_key(&at, |entry| entry.at);
         let misuse = HomeError::Io {
             what: format!("append at {at}, which was not claimed or given before"),
@@ -164,7 +164,7 @@ impl ReplicatedLane {
         let block = Arc::new(block);
         let (None, Some(entry)) = (&refused, entry) else {
             let result = Err(refused?);
-            return Some(Told {
+            return Some(AppendOutcome {
                 done,
                 block,
                 result,
@@ -242,7 +242,7 @@ impl ReplicatedLane {
     }
 
     /// A child has stored an append.
-    pub(super) fn stored(&mut self, child: usize, number: u64, len: usize) -> Vec<Told> {
+    pub(super) fn stored(&mut self, child: usize, number: u64, len: usize) -> Vec<AppendOutcome> {
         let progress = &mut self.children[child];
         if progress.dropped {
             return Vec::new();
@@ -257,7 +257,7 @@ impl ReplicatedLane {
     }
 
     /// What has become durable; entries that nobody needs go.
-    fn advance(&mut self) -> Vec<Told> {
+    fn advance(&mut self) -> Vec<AppendOutcome> {
         let mut told = Vec::new();
         while self.failed.is_none() {
             let index = usize::try_from(self.durable_to - self.first).unwrap_or(usize::MAX);
@@ -286,7 +286,7 @@ impl ReplicatedLane {
         let to = all_done.unwrap_or(u64::MAX).min(self.durable_to);
         self.entries.drain(..(to - self.first) as usize);
         self.first = to;
-        let told = told.into_iter().map(|(done, block)| Told {
+        let told = told.into_iter().map(|(done, block)| AppendOutcome {
             done,
             block,
             result: Ok(()),
@@ -295,14 +295,14 @@ impl ReplicatedLane {
     }
 
     /// A child gets no more appends, and counts for none that is not durable yet.
-    pub(super) fn drop_child(&mut self, child: usize) -> Vec<Told> {
+    pub(super) fn drop_child(&mut self, child: usize) -> Vec<AppendOutcome> {
         self.children[child].dropped = true;
         self.children[child].queued_bytes = 0;
         self.advance()
     }
 
     /// Nothing becomes durable here any more.
-    pub(super) fn fail(&mut self, error: HomeError) -> Vec<Told> {
+    pub(super) fn fail(&mut self, error: HomeError) -> Vec<AppendOutcome> {
         if self.failed.is_some() {
             return Vec::new();
         }
@@ -310,7 +310,7 @@ impl ReplicatedLane {
         let mut told = Vec::new();
         for entry in &mut self.entries {
             if let (Some(done), Some(block)) = (entry.done.take(), entry.block.take()) {
-                told.push(Told {
+                told.push(AppendOutcome {
                     done,
                     block,
                     result: Err(error.clone()),

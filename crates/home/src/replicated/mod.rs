@@ -68,7 +68,7 @@ pub use state::{WriteConcern, named_in_record};
 use crate::{
     Buffer, HomeCapabilities, HomeError, LogHome, NoRoom, Position, Rollover, RoomRequest,
 };
-use child::{Answers, Child, Line, Waits, ask_each, ask_each_in, no_answer};
+use child::{Child, Replies, ReplyTimeouts, RequestClass, ask_each, ask_each_in, no_answer};
 use lane::ReplicatedLane;
 use logstead_env::Env;
 use logstead_types::LaneId;
@@ -156,7 +156,7 @@ struct Inner {
 }
 
 /// A request to one child.
-type Ask<T> = Box<dyn FnOnce(&LogHome) -> Result<T, HomeError> + Send>;
+type ChildCall<T> = Box<dyn FnOnce(&LogHome) -> Result<T, HomeError> + Send>;
 
 impl Inner {
     fn up(&self, child: usize) -> Option<&LogHome> {
@@ -166,8 +166,8 @@ impl Inner {
 
     /// A child that does not answer is left out where it must, so it is waited for once: that may take longer than a
     /// slow one's repeated requests.
-    fn waits(&self) -> Waits {
-        Waits {
+    fn waits(&self) -> ReplyTimeouts {
+        ReplyTimeouts {
             patience: self.options.patience,
             grace: self.options.patience / 2,
         }
@@ -190,13 +190,13 @@ impl Inner {
     fn ask<T: Send + 'static>(
         &self,
         enough: usize,
-        line: Line,
-        waits: Waits,
-        ask: &dyn Fn(usize) -> Ask<T>,
-    ) -> Answers<T> {
+        line: RequestClass,
+        waits: ReplyTimeouts,
+        ask: &dyn Fn(usize) -> ChildCall<T>,
+    ) -> Replies<T> {
         let votes = self.votes();
         let enough = self.membership.lock().waited_for(enough);
-        let satisfied = |answers: &Answers<T>| {
+        let satisfied = |answers: &Replies<T>| {
             let yes = answers.iter().zip(&votes);
             let yes = yes.filter(|(answer, votes)| **votes && matches!(answer, Some(Ok(_))));
             yes.count() >= enough
@@ -220,9 +220,9 @@ impl Inner {
         &self,
         what: &str,
         enough: usize,
-        ask: &dyn Fn(usize) -> Ask<T>,
+        ask: &dyn Fn(usize) -> ChildCall<T>,
     ) -> Result<Vec<(usize, T)>, HomeError> {
-        self.must_within(what, enough, Line::Short, self.waits(), ask)
+        self.must_within(what, enough, RequestClass::Short, self.waits(), ask)
     }
 
     /// The same, for requests of another line, that take another time.
@@ -230,9 +230,9 @@ impl Inner {
         &self,
         what: &str,
         enough: usize,
-        line: Line,
-        waits: Waits,
-        ask: &dyn Fn(usize) -> Ask<T>,
+        line: RequestClass,
+        waits: ReplyTimeouts,
+        ask: &dyn Fn(usize) -> ChildCall<T>,
     ) -> Result<Vec<(usize, T)>, HomeError> {
         let asked: Vec<bool> = (0..self.children.len())
             .map(|child| self.up(child).is_some())
@@ -298,13 +298,13 @@ impl Inner {
         let lanes: Vec<_> = self.lanes.read().values().cloned().collect();
         for lane in lanes {
             let told = lane.state.lock().drop_child(child);
-            told.into_iter().for_each(lane::Told::tell);
+            told.into_iter().for_each(lane::AppendOutcome::complete);
         }
     }
 
     fn fail_lane(&self, lane: &OpenLane, error: HomeError) {
         let told = lane.state.lock().fail(error);
-        told.into_iter().for_each(lane::Told::tell);
+        told.into_iter().for_each(lane::AppendOutcome::complete);
     }
 
     /// A child cannot go on with appends: it is left out if enough are left without it, else the lane fails.
@@ -429,7 +429,7 @@ impl Inner {
         match result {
             Ok(()) => {
                 let told = lane.state.lock().stored(child, number, len);
-                told.into_iter().for_each(lane::Told::tell);
+                told.into_iter().for_each(lane::AppendOutcome::complete);
                 self.trim_passed(lane, child);
                 self.pump(lane, child);
             }
@@ -471,7 +471,7 @@ impl Inner {
         for segment in passed {
             let (home, id) = (home.clone(), lane.id);
             let url = self.children[child].url.clone();
-            self.children[child].run_in(Line::Removal, move || {
+            self.children[child].run_in(RequestClass::Removal, move || {
                 if let Err(error) = home.segments.trim(id, segment) {
                     // It is listed, and removed with the next ones.
                     tracing::warn!(
@@ -556,9 +556,9 @@ impl Inner {
     /// Removes what nothing needs any more from every child that is up. Who is slow with it, or cannot, stays a member:
     /// what it keeps is listed, and a later start removes it. So an error is only told if another server has taken
     /// over, or of a caller's mistake.
-    fn remove(&self, what: &str, ask: &dyn Fn(usize) -> Ask<()>) -> Result<(), HomeError> {
+    fn remove(&self, what: &str, ask: &dyn Fn(usize) -> ChildCall<()>) -> Result<(), HomeError> {
         let needed = self.membership.lock().needed();
-        let answers = self.ask(needed, Line::Removal, self.waits(), ask);
+        let answers = self.ask(needed, RequestClass::Removal, self.waits(), ask);
         for (child, answer) in answers.into_iter().enumerate() {
             let Some(Err(error)) = answer else { continue };
             if matches!(error, HomeError::Fenced(_) | HomeError::Misuse { .. }) {

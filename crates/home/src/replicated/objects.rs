@@ -13,8 +13,8 @@
 //! Does not: compare the bytes of copies. Whoever finds one damaged asks for another
 //! ([`ObjectCopies::read_object_copy`](crate::ObjectCopies::read_object_copy)).
 
-use super::child::{Line, Waits, no_answer};
-use super::{Ask, Inner};
+use super::child::{ReplyTimeouts, RequestClass, no_answer};
+use super::{ChildCall, Inner};
 use crate::{HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, immutable};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, mpsc};
@@ -43,10 +43,10 @@ impl ReadOrder {
 
 impl Inner {
     /// How long a transfer is waited for.
-    fn waits_for(&self, len: usize) -> Waits {
+    fn waits_for(&self, len: usize) -> ReplyTimeouts {
         let transfer = Duration::from_secs(len as u64 / BYTES_PER_SECOND_MIN);
         let waits = self.waits();
-        Waits {
+        ReplyTimeouts {
             patience: waits.patience + transfer,
             grace: waits.grace + transfer,
         }
@@ -57,11 +57,11 @@ impl Inner {
         let needed = self.membership.lock().needed();
         let waits = self.waits_for(bytes.len());
         let bytes: Arc<[u8]> = Arc::from(bytes);
-        let put = |_| -> Ask<()> {
+        let put = |_| -> ChildCall<()> {
             let bytes = Arc::clone(&bytes);
             Box::new(move |home| home.objects.put_object(id, &bytes))
         };
-        self.must_within("storing an object", needed, Line::Bulk, waits, &put)?;
+        self.must_within("storing an object", needed, RequestClass::Bulk, waits, &put)?;
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl Inner {
             return Err(no_answer("asking a home that is left out"));
         };
         let job = move || drop(tell.send(ask(&home)));
-        self.children[child].run_in(Line::Bulk, job);
+        self.children[child].run_in(RequestClass::Bulk, job);
         let answer = told.try_recv().ok();
         let patience = self.waits_for(len).patience;
         let answer = answer.or_else(|| told.recv_timeout(patience).ok());

@@ -9,11 +9,11 @@
 //! recovery before it counts. When the list changes, all children are: what was acknowledged by the members of old is
 //! then on all of the new.
 
-use super::child::{Child, Opener, Waits, ask_each, no_answer};
+use super::child::{Child, Opener, ReplyTimeouts, ask_each, no_answer};
 use super::objects::ReadOrder;
-use super::quorum::{Record, is_quorum};
+use super::quorum::{AcceptorState, is_quorum};
 use super::register::{RECORD, Register, sets_of, voters_of};
-use super::state::{Kept, Member, State, WriteConcern};
+use super::state::{Member, RegisterState, StoredAcceptor, WriteConcern};
 use super::{Inner, OpenPurpose, ReplicatedHome, ReplicatedOptions};
 use crate::{HomeCapabilities, HomeError, LogHome, Rollover, Tag};
 use logstead_env::Env;
@@ -134,7 +134,7 @@ fn record_of(
     url: &str,
     member: u64,
     purpose: OpenPurpose,
-) -> Result<Kept, HomeError> {
+) -> Result<StoredAcceptor, HomeError> {
     let damaged = |why: &str| {
         let what = format!("read the record of {url} as one of several homes");
         let why = format!(
@@ -151,7 +151,7 @@ fn record_of(
             let Some((bytes, _)) = home.names.get(RECORD)? else {
                 return Ok(None);
             };
-            match Kept::decode(&bytes) {
+            match StoredAcceptor::decode(&bytes) {
                 Ok(kept) => return Ok(Some(kept)),
                 Err(_) if bytes.starts_with(MANIFEST_MAGIC) => {
                     let what = "it cannot be one of several homes: it holds a log of its own";
@@ -172,9 +172,9 @@ fn record_of(
     if !home.segments.list_lanes()?.is_empty() {
         return Err(damaged("it is gone, and the lanes of a log are there"));
     }
-    let kept = Kept {
+    let kept = StoredAcceptor {
         member,
-        record: Record::default(),
+        record: AcceptorState::default(),
     };
     match home.names.put_if_absent(RECORD, &kept.encode()) {
         Ok(_) => Ok(kept),
@@ -247,7 +247,7 @@ impl ReplicatedHome {
         let opened: Arc<Mutex<BTreeMap<usize, LogHome>>> = Arc::default();
         let purpose = options.purpose;
         // Also the slow ones: who is left out now stays so.
-        let waits = Waits {
+        let waits = ReplyTimeouts {
             patience: options.patience,
             grace: options.patience,
         };
@@ -266,7 +266,7 @@ impl ReplicatedHome {
                 Ok(kept)
             }))
         });
-        let mut kept: Vec<Option<Kept>> = Vec::new();
+        let mut kept: Vec<Option<StoredAcceptor>> = Vec::new();
         let mut empty = 0;
         for (index, answer) in answers.into_iter().enumerate() {
             let answer = answer.unwrap_or_else(|| Err(no_answer("opening it")));
@@ -373,7 +373,7 @@ fn no_place_twice(ids: &[u64], urls: &[String]) -> Result<(), HomeError> {
 
 /// Do the records belong together, and are they enough?
 fn enough_members(
-    records: &[Option<Record<State>>],
+    records: &[Option<AcceptorState<RegisterState>>],
     ids: &[u64],
     urls: &[String],
     purpose: OpenPurpose,
@@ -421,14 +421,14 @@ fn first_state(
     urls: &[String],
     env: &Env,
     ack: WriteConcern,
-) -> Result<State, HomeError> {
+) -> Result<RegisterState, HomeError> {
     let there = ids.iter().zip(urls).filter(|(id, _)| **id != 0);
     let members = there.map(|(&id, url)| Member {
         id,
         complete: true,
         url: url.clone(),
     });
-    let first = State {
+    let first = RegisterState {
         home: env.random.u64(),
         ack,
         members: members.collect(),
@@ -439,7 +439,7 @@ fn first_state(
     let state = match register.get()? {
         Some(state) => state,
         None => {
-            let make = |state: Option<&State>| state.is_none().then(|| first.clone());
+            let make = |state: Option<&RegisterState>| state.is_none().then(|| first.clone());
             register.propose(&make)?.ok_or_else(missing)?
         }
     };
@@ -451,7 +451,7 @@ fn first_state(
 }
 
 /// The second step of a change of the list, after the first was chosen.
-fn finish_change(register: &mut Register, members: &[Member]) -> Result<State, HomeError> {
+fn finish_change(register: &mut Register, members: &[Member]) -> Result<RegisterState, HomeError> {
     let chosen = register.propose(&|state| {
         let mut state = state?.clone();
         let same = state
@@ -499,7 +499,7 @@ impl Inner {
     /// Who only reads may have opened this long ago: a server that has started since may acknowledge by another rule,
     /// and then more members must be read. What is read after a named thing is judged by the rule that held when that
     /// was read.
-    pub(super) fn read_as(&self, state: &State) -> Result<(), HomeError> {
+    pub(super) fn read_as(&self, state: &RegisterState) -> Result<(), HomeError> {
         if self.options.purpose != OpenPurpose::Reading {
             return Ok(());
         }
@@ -615,7 +615,7 @@ impl Inner {
             let children = (0..self.children.len()).filter(down);
             children.map(|child| membership.ids[child]).collect()
         };
-        let amend = |state: &mut State| {
+        let amend = |state: &mut RegisterState| {
             for member in &mut state.members {
                 member.complete &= !out.contains(&member.id);
             }
@@ -631,7 +631,7 @@ impl Inner {
         let lanes: BTreeSet<LaneId> = lanes.into_iter().flat_map(|(_, lanes)| lanes).collect();
         for lane in lanes {
             let listed = self.list("listing side segments", move |home| {
-                home.sides.list_sides(lane)
+                home.sides.list_side_segments(lane)
             })?;
             let all = listed.iter().flat_map(|(_, ids)| ids).copied();
             let all: BTreeSet<u64> = all

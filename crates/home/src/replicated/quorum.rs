@@ -1,10 +1,10 @@
 //! One register over several children, each of which offers a compare-and-swap and may be away: the CASPaxos construction.
 //! Pure: events in, actions out; no clock, no home, no thread.
 //!
-//! The children are the acceptors, a server is a proposer. An acceptor is only a [`Record`] in its child; the proposer works out the
-//! acceptor's answer from the record it has read and stores the record that follows by the child's own compare-and-swap, which
-//! makes the step atomic: a record that has changed since is read again. [`check`](super::quorum_model) runs all
-//! interleavings of two proposers and three children with lost answers.
+//! The children are the acceptors, a server is a proposer. An acceptor is only an [`AcceptorState`] in its child; the
+//! proposer works out the acceptor's answer from the record it has read and stores the record that follows by the
+//! child's own compare-and-swap, which makes the step atomic: a record that has changed since is read again.
+//! [`check`](super::quorum_model) runs all interleavings of two proposers and three children with lost answers.
 //!
 //! Rules:
 //! 1. *Promise b*: a record with `promised <= b` becomes `promised = b`. *Accept v at b*: a record with `promised <= b` becomes
@@ -41,21 +41,21 @@ impl Ballot {
 
 /// An acceptor's state; the default is that of a child that has none yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Record<V> {
+pub(super) struct AcceptorState<V> {
     pub(super) promised: Ballot,
     pub(super) accepted: Option<(Ballot, V)>,
 }
 
-impl<V> Default for Record<V> {
-    fn default() -> Record<V> {
-        Record {
+impl<V> Default for AcceptorState<V> {
+    fn default() -> AcceptorState<V> {
+        AcceptorState {
             promised: Ballot::default(),
             accepted: None,
         }
     }
 }
 
-impl<V> Record<V> {
+impl<V> AcceptorState<V> {
     pub(super) fn accepted_at(&self) -> Ballot {
         self.accepted
             .as_ref()
@@ -75,7 +75,7 @@ pub(super) fn is_quorum(sets: &[Voters], has: &dyn Fn(usize) -> bool) -> bool {
 }
 
 /// What a proposal is about.
-pub(super) trait Rules<V> {
+pub(super) trait Proposal<V> {
     /// The sets of voters that a value names; of no value: the children it takes to begin with.
     fn voters(&self, value: Option<&V>) -> Vec<Voters>;
 
@@ -89,13 +89,13 @@ pub(super) enum Action<V> {
     /// Read its record.
     Read(usize),
     /// Replace its record, if it is still the one last read or written here.
-    Write(usize, Record<V>),
+    Write(usize, AcceptorState<V>),
 }
 
 /// What a child answered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Event<V> {
-    Read(usize, Record<V>),
+pub(super) enum AcceptorReply<V> {
+    Read(usize, AcceptorState<V>),
     Written(usize),
     /// The record is another one, or nobody knows whether it was written.
     Unwritten(usize),
@@ -124,7 +124,7 @@ enum Phase<V> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Child<V> {
     /// Its record as last read or written, if nothing has put that in doubt.
-    known: Option<Record<V>>,
+    known: Option<AcceptorState<V>>,
     /// What it has been asked and not yet answered.
     pending: Option<Action<V>>,
     /// In this attempt: it has promised, with this accepted value; it has accepted; it obeys another, or does not answer.
@@ -167,7 +167,10 @@ impl<V: Clone + PartialEq> Proposer<V> {
     }
 
     /// Begins an attempt. Tells what to do, and how it ended if it has.
-    pub(super) fn start(&mut self, rules: &dyn Rules<V>) -> (Vec<Action<V>>, Option<Outcome<V>>) {
+    pub(super) fn start(
+        &mut self,
+        rules: &dyn Proposal<V>,
+    ) -> (Vec<Action<V>>, Option<Outcome<V>>) {
         let next = self.last_chosen.map(|ballot| ballot.after(self.id));
         let owned = |child: &Child<V>| {
             let known = child.known.as_ref().filter(|_| child.pending.is_none());
@@ -203,19 +206,21 @@ impl<V: Clone + PartialEq> Proposer<V> {
     /// What a child has answered.
     pub(super) fn event(
         &mut self,
-        event: Event<V>,
-        rules: &dyn Rules<V>,
+        event: AcceptorReply<V>,
+        rules: &dyn Proposal<V>,
     ) -> (Vec<Action<V>>, Option<Outcome<V>>) {
-        let (Event::Read(index, _)
-        | Event::Written(index)
-        | Event::Unwritten(index)
-        | Event::Failed(index)) = event;
+        let (AcceptorReply::Read(index, _)
+        | AcceptorReply::Written(index)
+        | AcceptorReply::Unwritten(index)
+        | AcceptorReply::Failed(index)) = event;
         let child = &mut self.children[index];
         let asked = child.pending.take();
         match (event, asked) {
-            (Event::Read(_, record), _) => child.known = Some(record),
-            (Event::Written(_), Some(Action::Write(_, record))) => child.known = Some(record),
-            (Event::Failed(_), _) => {
+            (AcceptorReply::Read(_, record), _) => child.known = Some(record),
+            (AcceptorReply::Written(_), Some(Action::Write(_, record))) => {
+                child.known = Some(record)
+            }
+            (AcceptorReply::Failed(_), _) => {
                 child.known = None;
                 child.out = Some(Outcome::Unreachable);
             }
@@ -225,7 +230,10 @@ impl<V: Clone + PartialEq> Proposer<V> {
     }
 
     /// Nobody waits any longer for the children that have not answered in this attempt.
-    pub(super) fn give_up(&mut self, rules: &dyn Rules<V>) -> (Vec<Action<V>>, Option<Outcome<V>>) {
+    pub(super) fn give_up(
+        &mut self,
+        rules: &dyn Proposal<V>,
+    ) -> (Vec<Action<V>>, Option<Outcome<V>>) {
         for child in &mut self.children {
             if child.pending.is_some() {
                 child.out = Some(Outcome::Unreachable);
@@ -234,7 +242,7 @@ impl<V: Clone + PartialEq> Proposer<V> {
         self.go_on(rules)
     }
 
-    fn go_on(&mut self, rules: &dyn Rules<V>) -> (Vec<Action<V>>, Option<Outcome<V>>) {
+    fn go_on(&mut self, rules: &dyn Proposal<V>) -> (Vec<Action<V>>, Option<Outcome<V>>) {
         let mut actions = Vec::new();
         if self.phase == Phase::Idle {
             return (actions, None);
@@ -304,7 +312,7 @@ impl<V: Clone + PartialEq> Proposer<V> {
     }
 
     /// Makes the proposal as soon as a quorum has promised.
-    fn try_to_propose(&mut self, rules: &dyn Rules<V>) -> Option<Outcome<V>> {
+    fn try_to_propose(&mut self, rules: &dyn Proposal<V>) -> Option<Outcome<V>> {
         let promised = self.children.iter().filter(|child| child.promised);
         let accepted = promised.filter_map(|child| child.known.as_ref()?.accepted.as_ref());
         let newest = accepted.max_by_key(|(ballot, _)| *ballot);
@@ -334,12 +342,12 @@ impl<V: Clone + PartialEq> Proposer<V> {
             (Some(record), Phase::Promising) => {
                 let promised = ballot;
                 let accepted = record.accepted.clone();
-                Action::Write(index, Record { promised, accepted })
+                Action::Write(index, AcceptorState { promised, accepted })
             }
             (Some(_), Phase::Accepting { value, .. }) => {
                 let accepted = Some((ballot, value.clone()));
                 let promised = next;
-                Action::Write(index, Record { promised, accepted })
+                Action::Write(index, AcceptorState { promised, accepted })
             }
             (Some(_), Phase::Idle) => return None,
         };

@@ -1,7 +1,7 @@
 //! Every interleaving of two proposers and three children, with answers that get lost, writes that arrive late, and children
 //! that cannot be asked: the register never forks and never forgets.
 
-use super::quorum::{Action, Event, Outcome, Proposer, Record, Rules, Voters};
+use super::quorum::{AcceptorReply, AcceptorState, Action, Outcome, Proposal, Proposer, Voters};
 use std::collections::HashSet;
 
 const CHILDREN: usize = 3;
@@ -22,7 +22,7 @@ struct Put {
     first: Vec<Vec<usize>>,
 }
 
-impl Rules<Value> for Put {
+impl Proposal<Value> for Put {
     fn voters(&self, value: Option<&Value>) -> Vec<Voters> {
         let sets = value.map_or(&self.first, |value| &value.sets);
         let voters = |set: &Vec<usize>| set.iter().map(|&child| Some(child)).collect();
@@ -49,7 +49,7 @@ impl Rules<Value> for Put {
 struct Actor {
     proposer: Proposer<Value>,
     /// What it has read or written last, by child: what its writes are compared with.
-    seen: Vec<Record<Value>>,
+    seen: Vec<AcceptorState<Value>>,
     asked: Vec<Action<Value>>,
     /// How many of its changes are chosen, and attempts it has left.
     done: usize,
@@ -59,10 +59,10 @@ struct Actor {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct World {
-    children: Vec<Record<Value>>,
+    children: Vec<AcceptorState<Value>>,
     actors: Vec<Actor>,
     /// Writes given up by who asked for them, which may still arrive.
-    late: Vec<(usize, Record<Value>, Record<Value>)>,
+    late: Vec<(usize, AcceptorState<Value>, AcceptorState<Value>)>,
     faults: usize,
     /// The value chosen last.
     chosen: Vec<u8>,
@@ -97,14 +97,14 @@ impl Model {
     fn first(&self) -> World {
         let actor = |id: usize| Actor {
             proposer: Proposer::new(id as u64 + 1, CHILDREN),
-            seen: vec![Record::default(); CHILDREN],
+            seen: vec![AcceptorState::default(); CHILDREN],
             asked: Vec::new(),
             done: 0,
             attempts: self.attempts,
             running: false,
         };
         World {
-            children: vec![Record::default(); CHILDREN],
+            children: vec![AcceptorState::default(); CHILDREN],
             actors: (0..self.plans.len()).map(actor).collect(),
             late: Vec::new(),
             faults: self.faults,
@@ -129,7 +129,7 @@ impl Model {
                     let record = world.children[child].clone();
                     let actor = &mut world.actors[who];
                     actor.seen[child] = record.clone();
-                    let event = Event::Read(child, record);
+                    let event = AcceptorReply::Read(child, record);
                     let (more, ended) = actor.proposer.event(event, put);
                     actions.extend(more);
                     outcome = outcome.or(ended);
@@ -203,7 +203,7 @@ impl Model {
                     Action::Read(child) => {
                         let record = base.children[child].clone();
                         base.actors[who].seen[child] = record.clone();
-                        answer(base, Event::Read(child, record));
+                        answer(base, AcceptorReply::Read(child, record));
                         continue;
                     }
                 };
@@ -214,7 +214,10 @@ impl Model {
                 let faulty = base.faults > 0 && who == 0 && accepts && impatient == self.impatient;
                 if faulty {
                     // It arrives later, or never; the child may be away then.
-                    for event in [Event::Unwritten(child), Event::Failed(child)] {
+                    for event in [
+                        AcceptorReply::Unwritten(child),
+                        AcceptorReply::Failed(child),
+                    ] {
                         let mut lost = base.clone();
                         lost.faults -= 1;
                         if !impatient {
@@ -224,17 +227,17 @@ impl Model {
                     }
                 }
                 if !applies {
-                    answer(base, Event::Unwritten(child));
+                    answer(base, AcceptorReply::Unwritten(child));
                     continue;
                 }
                 base.children[child] = record.clone();
                 if faulty {
                     let mut unheard = base.clone();
                     unheard.faults -= 1;
-                    answer(unheard, Event::Unwritten(child));
+                    answer(unheard, AcceptorReply::Unwritten(child));
                 }
                 base.actors[who].seen[child] = record;
-                answer(base, Event::Written(child));
+                answer(base, AcceptorReply::Written(child));
             }
         }
         for index in 0..world.late.len() {

@@ -5,9 +5,11 @@
 //! taken for the other. One proposal at a time; requests that an earlier one has left open are heard when they are
 //! answered.
 
-use super::child::{Answers, Child, no_answer};
-use super::quorum::{Action, Ballot, Event, Outcome, Proposer, Record, Rules, Voters, is_quorum};
-use super::state::{Kept, Member, Named, State};
+use super::child::{Child, Replies, no_answer};
+use super::quorum::{
+    AcceptorReply, AcceptorState, Action, Ballot, Outcome, Proposal, Proposer, Voters, is_quorum,
+};
+use super::state::{Member, NamedValue, RegisterState, StoredAcceptor};
 use super::{OpenPurpose, ReplicatedOptions};
 use crate::{HomeError, Tag};
 use logstead_env::Env;
@@ -36,7 +38,7 @@ pub(super) struct Register {
     purpose: OpenPurpose,
     /// The member that each child is, and the tag of its record as last read or written.
     seen: Vec<(u64, Option<Tag>)>,
-    proposer: Proposer<State>,
+    proposer: Proposer<RegisterState>,
     /// The tags that our last change of the lease may have given it: more than one after answers that were lost. What
     /// was read does not count: it may be another server's.
     lease_tags: Vec<u64>,
@@ -51,7 +53,7 @@ pub(super) fn voters_of(members: &[Member], ids: &[u64]) -> Voters {
 }
 
 /// The sets of voters that a state names.
-pub(super) fn sets_of(state: &State, ids: &[u64]) -> Vec<Voters> {
+pub(super) fn sets_of(state: &RegisterState, ids: &[u64]) -> Vec<Voters> {
     let mut sets = vec![voters_of(&state.members, ids)];
     if !state.leaving.is_empty() {
         sets.push(voters_of(&state.leaving, ids));
@@ -62,11 +64,11 @@ pub(super) fn sets_of(state: &State, ids: &[u64]) -> Vec<Voters> {
 struct Change<'c> {
     ids: Vec<u64>,
     purpose: OpenPurpose,
-    change: &'c dyn Fn(Option<&State>) -> Option<State>,
+    change: &'c dyn Fn(Option<&RegisterState>) -> Option<RegisterState>,
 }
 
-impl Rules<State> for Change<'_> {
-    fn voters(&self, value: Option<&State>) -> Vec<Voters> {
+impl Proposal<RegisterState> for Change<'_> {
+    fn voters(&self, value: Option<&RegisterState>) -> Vec<Voters> {
         match value {
             Some(state) => sets_of(state, &self.ids),
             // The first value takes them all: so no child comes into two homes. In a place of its own there is no other
@@ -78,7 +80,7 @@ impl Rules<State> for Change<'_> {
         }
     }
 
-    fn change(&self, value: Option<&State>) -> Option<State> {
+    fn change(&self, value: Option<&RegisterState>) -> Option<RegisterState> {
         (self.change)(value)
     }
 }
@@ -111,19 +113,19 @@ impl Register {
     }
 
     /// Begins what is to be done; answers at once only if the child is not there.
-    fn perform(&self, action: Action<State>) -> Option<Event<State>> {
+    fn perform(&self, action: Action<RegisterState>) -> Option<AcceptorReply<RegisterState>> {
         let (Action::Read(index) | Action::Write(index, _)) = action;
         let (member, tag) = self.seen[index];
         let child = &self.children[index];
         let Some(home) = child.home().cloned().filter(|_| member != 0) else {
-            return Some(Event::Failed(index));
+            return Some(AcceptorReply::Failed(index));
         };
         let tell = self.tell.clone();
         child.run(move || {
             let answer = match action {
                 Action::Read(_) => Answer::Read(home.names.get(RECORD)),
                 Action::Write(_, record) => {
-                    let bytes = Kept { member, record }.encode();
+                    let bytes = StoredAcceptor { member, record }.encode();
                     Answer::Written(match tag {
                         Some(tag) => home.names.compare_and_swap(RECORD, tag, &bytes),
                         None => home.names.put_if_absent(RECORD, &bytes),
@@ -136,27 +138,27 @@ impl Register {
         None
     }
 
-    fn event(&mut self, index: usize, answer: Answer) -> Event<State> {
+    fn event(&mut self, index: usize, answer: Answer) -> AcceptorReply<RegisterState> {
         let (member, seen) = &mut self.seen[index];
         match answer {
             Answer::Written(Ok(tag)) => {
                 *seen = Some(tag);
-                Event::Written(index)
+                AcceptorReply::Written(index)
             }
-            Answer::Written(Err(_)) => Event::Unwritten(index),
-            Answer::Read(Ok(Some((bytes, tag)))) => match Kept::decode(&bytes) {
+            Answer::Written(Err(_)) => AcceptorReply::Unwritten(index),
+            Answer::Read(Ok(Some((bytes, tag)))) => match StoredAcceptor::decode(&bytes) {
                 Ok(kept) if kept.member == *member => {
                     *seen = Some(tag);
-                    Event::Read(index, kept.record)
+                    AcceptorReply::Read(index, kept.record)
                 }
-                _ => Event::Failed(index),
+                _ => AcceptorReply::Failed(index),
             },
             // A member always has a record: this is not the bucket it was.
-            Answer::Read(Ok(None)) | Answer::Read(Err(_)) => Event::Failed(index),
+            Answer::Read(Ok(None)) | Answer::Read(Err(_)) => AcceptorReply::Failed(index),
         }
     }
 
-    fn attempt(&mut self, rules: &Change<'_>) -> Outcome<State> {
+    fn attempt(&mut self, rules: &Change<'_>) -> Outcome<RegisterState> {
         while let Ok((index, answer)) = self.told.try_recv() {
             let event = self.event(index, answer);
             let _idle = self.proposer.event(event, rules);
@@ -193,8 +195,8 @@ impl Register {
     /// Makes a change, of whatever is there: back comes what is chosen then.
     pub(super) fn propose(
         &mut self,
-        change: &dyn Fn(Option<&State>) -> Option<State>,
-    ) -> Result<Option<State>, HomeError> {
+        change: &dyn Fn(Option<&RegisterState>) -> Option<RegisterState>,
+    ) -> Result<Option<RegisterState>, HomeError> {
         if self.purpose == OpenPurpose::Reading {
             return Err(HomeError::Unsupported(
                 "changes: it was opened for reading only",
@@ -224,12 +226,12 @@ impl Register {
 
     /// The value. One read per child where they agree; else the newest is made to be chosen first, or, where nothing
     /// may be changed, it is the value if a quorum has answered.
-    pub(super) fn get(&mut self) -> Result<Option<State>, HomeError> {
+    pub(super) fn get(&mut self) -> Result<Option<RegisterState>, HomeError> {
         let ids = self.ids();
         let answers = super::child::ask_each(
             &self.children,
             &self.env,
-            super::child::Waits {
+            super::child::ReplyTimeouts {
                 patience: self.patience,
                 grace: Duration::ZERO,
             },
@@ -238,7 +240,7 @@ impl Register {
                 let home = self.children[index].home()?.clone();
                 let member = ids[index];
                 let read = move || match home.names.get(RECORD)? {
-                    Some((bytes, _)) => match Kept::decode(&bytes) {
+                    Some((bytes, _)) => match StoredAcceptor::decode(&bytes) {
                         Ok(kept) if kept.member == member => Ok(kept),
                         _ => Err(HomeError::Missing("the record of a member".to_owned())),
                     },
@@ -262,8 +264,8 @@ impl Register {
     /// A change that only who has the lease may make: nobody has changed it since we did.
     pub(super) fn propose_leased(
         &mut self,
-        change: &dyn Fn(Option<&State>) -> Option<State>,
-    ) -> Result<Option<State>, HomeError> {
+        change: &dyn Fn(Option<&RegisterState>) -> Option<RegisterState>,
+    ) -> Result<Option<RegisterState>, HomeError> {
         let ours = self.lease_tags.clone();
         let lost = Cell::new(false);
         let chosen = self.propose(&|state| {
@@ -287,7 +289,7 @@ impl Register {
         name: &str,
         expected: Option<Tag>,
         bytes: &[u8],
-        amend: &dyn Fn(&mut State),
+        amend: &dyn Fn(&mut RegisterState),
     ) -> Result<Tag, HomeError> {
         let tag = self.env.random.u64();
         if name == LEASE {
@@ -307,7 +309,9 @@ impl Register {
                 return None;
             }
             let bytes = bytes.to_vec();
-            state.names.insert(name.to_owned(), Named { tag, bytes });
+            state
+                .names
+                .insert(name.to_owned(), NamedValue { tag, bytes });
             amend(&mut state);
             Some(state)
         })?;
@@ -328,7 +332,7 @@ impl Register {
 }
 
 /// The newest accepted value, if a quorum of its voters has it at the same ballot.
-fn agreed(answers: &Answers<Kept>, ids: &[u64]) -> Option<State> {
+fn agreed(answers: &Replies<StoredAcceptor>, ids: &[u64]) -> Option<RegisterState> {
     newest_if(answers, ids, |record, ballot| {
         record.accepted_at() == ballot
     })
@@ -336,15 +340,15 @@ fn agreed(answers: &Answers<Kept>, ids: &[u64]) -> Option<State> {
 
 /// The newest accepted value, if a quorum of its voters has answered: it is at least as new as any that was chosen
 /// before they were asked.
-fn newest(answers: &Answers<Kept>, ids: &[u64]) -> Option<State> {
+fn newest(answers: &Replies<StoredAcceptor>, ids: &[u64]) -> Option<RegisterState> {
     newest_if(answers, ids, |_, _| true)
 }
 
 fn newest_if(
-    answers: &Answers<Kept>,
+    answers: &Replies<StoredAcceptor>,
     ids: &[u64],
-    counts: impl Fn(&Record<State>, Ballot) -> bool,
-) -> Option<State> {
+    counts: impl Fn(&AcceptorState<RegisterState>, Ballot) -> bool,
+) -> Option<RegisterState> {
     let records = || answers.iter().flatten().flatten().map(|kept| &kept.record);
     let newest = records().max_by_key(|record| record.accepted_at())?;
     let (ballot, state) = newest.accepted.as_ref()?;

@@ -37,7 +37,7 @@ struct Answers {
 
 pub(super) fn begin(inner: &Arc<Inner>, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
     let needed = inner.membership.lock().needed();
-    let writer = |child: usize| Some((child, inner.up(child)?.sides.begin_side(lane, id)));
+    let writer = |child: usize| Some((child, inner.up(child)?.sides.begin_side_segment(lane, id)));
     Box::new(ReplicatedSide {
         writers: (0..inner.children.len()).filter_map(writer).collect(),
         needed,
@@ -132,7 +132,7 @@ fn is_damage(error: &HomeError) -> bool {
 
 impl Inner {
     /// Reads a side segment where it is. Missing only if enough members say so.
-    pub(super) fn get_side(
+    pub(super) fn get_side_segment(
         &self,
         lane: LaneId,
         id: u64,
@@ -173,7 +173,7 @@ impl Inner {
         let len = into.len();
         let bytes = self.ask_one(child, move |home| {
             let mut bytes = vec![0; len];
-            let count = home.sides.get_side(lane, id, offset, &mut bytes)?;
+            let count = home.sides.get_side_segment(lane, id, offset, &mut bytes)?;
             bytes.truncate(count);
             Ok(bytes)
         })?;
@@ -183,7 +183,7 @@ impl Inner {
 
     /// The same. A child that fails is left out, as by other reads of the log; one that lacks it, or has it damaged, is
     /// not.
-    pub(super) fn get_side_copy(
+    pub(super) fn get_side_segment_copy(
         &self,
         child: usize,
         lane: LaneId,
@@ -213,7 +213,9 @@ impl Inner {
         if self.up(damaged).is_none() || self.up(good).is_none() {
             return Ok(());
         }
-        match self.ask_one(damaged, move |home| home.sides.remove_side(lane, id)) {
+        match self.ask_one(damaged, move |home| {
+            home.sides.remove_side_segment(lane, id)
+        }) {
             Ok(()) => self.copy_side(&[good], damaged, lane, id),
             Err(error @ HomeError::Fenced(_)) => Err(error),
             Err(error) => {
@@ -245,7 +247,7 @@ impl Inner {
     /// and is missing when it is read.
     pub(super) fn has_side(&self, lane: LaneId, id: u64) -> Result<Vec<(usize, bool)>, HomeError> {
         self.list("looking for a side segment", move |home| {
-            match home.sides.get_side(lane, id, 0, &mut []) {
+            match home.sides.get_side_segment(lane, id, 0, &mut []) {
                 Ok(_) => Ok(true),
                 Err(HomeError::Missing(_)) => Ok(false),
                 Err(error) if is_damage(&error) => Ok(false),
@@ -266,7 +268,7 @@ impl Inner {
         let Some(target) = self.up(to) else {
             return Ok(());
         };
-        let mut writer = target.sides.begin_side(lane, id);
+        let mut writer = target.sides.begin_side_segment(lane, id);
         let mut holders = holders.iter().filter(|from| self.up(**from).is_some());
         let mut from = holders.next();
         let mut offset = 0;
@@ -280,10 +282,12 @@ impl Inner {
                 let mut len = 0;
                 // Whole pieces, whatever borders the holder's copy has.
                 while len < bytes.len() {
-                    match home
-                        .sides
-                        .get_side(lane, id, offset + len as u64, &mut bytes[len..])?
-                    {
+                    match home.sides.get_side_segment(
+                        lane,
+                        id,
+                        offset + len as u64,
+                        &mut bytes[len..],
+                    )? {
                         0 => break,
                         count => len += count,
                     }
@@ -376,13 +380,13 @@ mod tests {
     fn a_holder_that_cannot_be_read_is_passed_over() {
         let (children, home) = three(false);
         for child in &children[..2] {
-            let mut side = child.begin_side(LANE, 7);
+            let mut side = child.begin_side_segment(LANE, 7);
             side.append(b"a large transaction".to_vec());
             side.finish(Box::new(|stored| stored.expect("stores")));
         }
         children[0].set_presence(Availability::Refusing);
         home.inner.copy_side(&[0, 1], 2, LANE, 7).expect("copies");
-        assert_eq!(children[2].list_sides(LANE).expect("lists"), [7]);
+        assert_eq!(children[2].list_side_segments(LANE).expect("lists"), [7]);
         assert!(home.inner.up(0).is_none() && home.inner.up(2).is_some());
     }
 
@@ -390,13 +394,18 @@ mod tests {
     #[test]
     fn what_nobody_has_whole_is_not_copied_and_stops_nothing() {
         let (children, home) = three(false);
-        let mut side = children[1].begin_side(LANE, 7);
+        let mut side = children[1].begin_side_segment(LANE, 7);
         side.append(b"a large transaction".to_vec());
         side.finish(Box::new(|stored| stored.expect("stores")));
         home.inner.copy_side(&[0], 2, LANE, 7).expect("goes on");
-        assert!(children[2].list_sides(LANE).expect("lists").is_empty());
+        assert!(
+            children[2]
+                .list_side_segments(LANE)
+                .expect("lists")
+                .is_empty()
+        );
         home.inner.copy_side(&[0, 1], 2, LANE, 7).expect("copies");
-        assert_eq!(children[2].list_sides(LANE).expect("lists"), [7]);
+        assert_eq!(children[2].list_side_segments(LANE).expect("lists"), [7]);
         assert!((0..3).all(|child| home.inner.up(child).is_some()));
     }
 

@@ -16,7 +16,7 @@
 //!
 //! Does not: know which values may follow one another ([`quorum`](super::quorum)).
 
-use super::quorum::{Ballot, Record};
+use super::quorum::{AcceptorState, Ballot};
 use std::collections::BTreeMap;
 
 const MAGIC: &[u8] = b"logstead replica 1\n";
@@ -65,7 +65,7 @@ pub(super) struct Member {
 
 /// A named thing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Named {
+pub(super) struct NamedValue {
     /// Drawn anew with each state.
     pub(super) tag: u64,
     pub(super) bytes: Vec<u8>,
@@ -73,23 +73,23 @@ pub(super) struct Named {
 
 /// The register's value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct State {
+pub(super) struct RegisterState {
     pub(super) home: u64,
     pub(super) ack: WriteConcern,
     pub(super) members: Vec<Member>,
     /// The members before, while the list changes; else empty.
     pub(super) leaving: Vec<Member>,
-    pub(super) names: BTreeMap<String, Named>,
+    pub(super) names: BTreeMap<String, NamedValue>,
 }
 
 /// What a child keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct StoredAcceptor {
     pub(super) member: u64,
-    pub(super) record: Record<State>,
+    pub(super) record: AcceptorState<RegisterState>,
 }
 
-impl Kept {
+impl StoredAcceptor {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         let mut number = |number: u64| out.extend_from_slice(&number.to_le_bytes());
@@ -108,7 +108,7 @@ impl Kept {
     }
 
     /// `Err` says what is wrong with it, of "it".
-    pub(super) fn decode(bytes: &[u8]) -> Result<Kept, &'static str> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<StoredAcceptor, &'static str> {
         if !bytes.starts_with(MAGIC) {
             return Err("it is something else");
         }
@@ -125,13 +125,13 @@ impl Kept {
 /// The named thing in the record of one of several homes, for who reads that one by itself. The outer `None`: it is no
 /// such record, or a damaged one.
 pub fn named_in_record(record: &[u8], name: &str) -> Option<Option<Vec<u8>>> {
-    let kept = Kept::decode(record).ok()?;
+    let kept = StoredAcceptor::decode(record).ok()?;
     let state = kept.record.accepted.map(|(_, state)| state);
     let named = state.and_then(|mut state| state.names.remove(name));
     Some(named.map(|named| named.bytes))
 }
 
-impl State {
+impl RegisterState {
     fn encode(&self, out: &mut Vec<u8>) {
         let text = |out: &mut Vec<u8>, bytes: &[u8]| {
             out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
@@ -210,8 +210,8 @@ impl<'b> Reader<'b> {
         Some(members)
     }
 
-    fn state(&mut self) -> Option<State> {
-        let mut state = State {
+    fn state(&mut self) -> Option<RegisterState> {
+        let mut state = RegisterState {
             home: self.u64()?,
             ack: match self.flag()? {
                 true => WriteConcern::Majority,
@@ -225,12 +225,12 @@ impl<'b> Reader<'b> {
             let name = self.text()?;
             let tag = self.u64()?;
             let bytes = self.bytes()?.to_vec();
-            state.names.insert(name, Named { tag, bytes });
+            state.names.insert(name, NamedValue { tag, bytes });
         }
         Some(state)
     }
 
-    fn kept(&mut self) -> Option<Kept> {
+    fn kept(&mut self) -> Option<StoredAcceptor> {
         let member = self.u64()?;
         let promised = self.ballot()?;
         let accepted = self.ballot()?;
@@ -238,8 +238,10 @@ impl<'b> Reader<'b> {
             true => None,
             false => Some((accepted, self.state()?)),
         };
-        let record = Record { promised, accepted };
-        self.0.is_empty().then_some(Kept { member, record })
+        let record = AcceptorState { promised, accepted };
+        self.0
+            .is_empty()
+            .then_some(StoredAcceptor { member, record })
     }
 }
 
@@ -247,17 +249,17 @@ impl<'b> Reader<'b> {
 mod tests {
     use super::*;
 
-    fn kept() -> Kept {
+    fn kept() -> StoredAcceptor {
         let member = |id, complete| Member {
             id,
             complete,
             url: format!("s3://bucket/{id}"),
         };
-        let named = Named {
+        let named = NamedValue {
             tag: 77,
             bytes: b"bytes".to_vec(),
         };
-        let state = State {
+        let state = RegisterState {
             home: 5,
             ack: WriteConcern::Majority,
             members: vec![member(1, true), member(2, false)],
@@ -268,9 +270,9 @@ mod tests {
             counter,
             proposer: 9,
         };
-        Kept {
+        StoredAcceptor {
             member: 2,
-            record: Record {
+            record: AcceptorState {
                 promised: ballot(4),
                 accepted: Some((ballot(3), state)),
             },
@@ -279,17 +281,17 @@ mod tests {
 
     #[test]
     fn records_read_back() {
-        let empty = Kept {
+        let empty = StoredAcceptor {
             member: 4,
-            record: Record::default(),
+            record: AcceptorState::default(),
         };
-        let named = |kept: &Kept, name| named_in_record(&kept.encode(), name);
+        let named = |kept: &StoredAcceptor, name| named_in_record(&kept.encode(), name);
         assert_eq!(named(&kept(), "manifest"), Some(Some(b"bytes".to_vec())));
         assert_eq!(named(&kept(), "other"), Some(None));
         assert_eq!(named(&empty, "manifest"), Some(None));
         assert_eq!(named_in_record(b"logstead manifest 1\n", "manifest"), None);
         for kept in [kept(), empty] {
-            assert_eq!(Kept::decode(&kept.encode()), Ok(kept));
+            assert_eq!(StoredAcceptor::decode(&kept.encode()), Ok(kept));
         }
     }
 
@@ -297,11 +299,11 @@ mod tests {
     fn every_changed_byte_and_every_cut_shows() {
         let bytes = kept().encode();
         for at in 0..bytes.len() {
-            assert!(Kept::decode(&bytes[..at]).is_err(), "cut at {at}");
+            assert!(StoredAcceptor::decode(&bytes[..at]).is_err(), "cut at {at}");
             let mut changed = bytes.clone();
             changed[at] ^= 1;
-            assert!(Kept::decode(&changed).is_err(), "changed at {at}");
+            assert!(StoredAcceptor::decode(&changed).is_err(), "changed at {at}");
         }
-        assert!(Kept::decode(b"logstead manifest 1\n").is_err());
+        assert!(StoredAcceptor::decode(b"logstead manifest 1\n").is_err());
     }
 }

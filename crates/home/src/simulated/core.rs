@@ -15,7 +15,7 @@
 //! - In virtual time nothing here reads a real clock or starts a thread: the seed and the order of calls give the whole
 //!   run.
 
-use super::event::{Append, Event, Scheduled, Time, Told};
+use super::event::{Append, Delivery, Event, Scheduled, TimeSource};
 use super::faults::{Fault, Faults};
 use super::model::{Model, ServiceKind, at, uniform};
 use super::store::Store;
@@ -55,7 +55,7 @@ pub(super) struct OpenLane {
     random: SimRandom,
 }
 
-pub(super) struct State {
+pub(super) struct SimState {
     pub(super) store: Store,
     pub(super) lanes: BTreeMap<LaneId, OpenLane>,
     pub(super) faults: Faults,
@@ -88,8 +88,8 @@ pub(super) struct Core {
     pub(super) model: Model,
     pub(super) scale: f64,
     seed: u64,
-    pub(super) time: Time,
-    pub(super) state: Mutex<State>,
+    pub(super) time: TimeSource,
+    pub(super) state: Mutex<SimState>,
     /// Something falls due earlier than before, or the home is closed.
     pub(super) changed: Condvar,
     pub(super) name: String,
@@ -119,8 +119,8 @@ fn device_error() -> HomeError {
 }
 
 impl Core {
-    pub(super) fn new(options: &SimulatedOptions, time: Time, store: Store) -> Core {
-        let state = State {
+    pub(super) fn new(options: &SimulatedOptions, time: TimeSource, store: Store) -> Core {
+        let state = SimState {
             store,
             lanes: BTreeMap::new(),
             faults: Faults::new(options.faults),
@@ -152,7 +152,7 @@ impl Core {
         }
     }
 
-    pub(super) fn open(&self, state: &mut State, lane: LaneId, first_segment: u64) {
+    pub(super) fn open(&self, state: &mut SimState, lane: LaneId, first_segment: u64) {
         let open = OpenLane {
             next: Position::start_of(first_segment),
             appends_in_segment: 0,
@@ -167,7 +167,7 @@ impl Core {
         state.lanes.insert(lane, open);
     }
 
-    pub(super) fn retune(&self, state: &mut State, lane: LaneId) {
+    pub(super) fn retune(&self, state: &mut SimState, lane: LaneId) {
         let slowness = state.slow.get(&lane).copied().unwrap_or(1.0);
         let dead = state.dead.contains(&lane);
         if let Some(open) = state.lanes.get_mut(&lane) {
@@ -192,7 +192,7 @@ impl Core {
         full.mul_f64(0.5 + uniform(random) / 2.0)
     }
 
-    fn schedule(&self, state: &mut State, due: Instant, event: Event) {
+    fn schedule(&self, state: &mut SimState, due: Instant, event: Event) {
         state.order += 1;
         let order = state.order;
         state.events.push(Reverse(Scheduled { due, order, event }));
@@ -200,7 +200,7 @@ impl Core {
     }
 
     /// When the device begins a write that arrives now: it does so many, and so many bytes, per second.
-    fn turn(&self, state: &mut State, len: usize) -> Instant {
+    fn turn(&self, state: &mut SimState, len: usize) -> Instant {
         let model = &self.model;
         let mut nanos = 0.0;
         if model.writes_per_second > 0 {
@@ -215,14 +215,14 @@ impl Core {
     }
 
     /// Counts a request. True: it is the one at which the machine stops.
-    fn request(&self, state: &mut State) -> bool {
+    fn request(&self, state: &mut SimState) -> bool {
         let crashes = Core::crashes(state);
         state.requests += 1;
         crashes
     }
 
     /// Does the machine stop at the next request? Those that storage answers by itself count, and are passed over.
-    fn crashes(state: &State) -> bool {
+    fn crashes(state: &SimState) -> bool {
         state.crash_at.is_some_and(|at| state.requests >= at)
     }
 
@@ -231,12 +231,12 @@ impl Core {
     }
 
     /// Begins an append; what can be told at once is returned.
-    pub(super) fn begin(&self, append: Append) -> (Option<Told>, Wreck) {
+    pub(super) fn begin(&self, append: Append) -> (Option<Delivery>, LostRequests) {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         if state.down {
             // A machine that has stopped tells nobody anything.
-            return (None, Wreck::of(append));
+            return (None, LostRequests::of(append));
         }
         let in_flight_max = self.model.appends_in_flight_max;
         let lane = append.lane;
@@ -247,8 +247,8 @@ impl Core {
                 what: "more appends in flight than the home allows",
             };
             return (
-                Some(Told::Append(append.done, append.block, Err(error))),
-                Wreck::default(),
+                Some(Delivery::Append(append.done, append.block, Err(error))),
+                LostRequests::default(),
             );
         };
         open.in_flight += 1;
@@ -257,14 +257,14 @@ impl Core {
     }
 
     /// Sends an append, for the first time or again.
-    fn attempt(&self, state: &mut State, append: Append) -> Wreck {
+    fn attempt(&self, state: &mut SimState, append: Append) -> LostRequests {
         let crashes = self.request(state);
         let number = state.requests - 1;
         state.usage.appends += 1;
         state.usage.append_bytes += append.len as u64;
         let turn = self.turn(state, append.len);
         let Some(lane) = state.lanes.get_mut(&append.lane) else {
-            return Wreck::of(append);
+            return LostRequests::of(append);
         };
         let model = &self.model;
         let latency = model.sample(model.append, append.len, &lane.random);
@@ -332,22 +332,22 @@ impl Core {
         if crashes {
             return self.stop(state);
         }
-        Wreck::default()
+        LostRequests::default()
     }
 
-    pub(super) fn next_due(state: &State) -> Option<Instant> {
+    pub(super) fn next_due(state: &SimState) -> Option<Instant> {
         let far = Instant::from_nanos(u64::MAX);
         let Reverse(first) = state.events.peek()?;
         Some(first.due).filter(|&due| due < far)
     }
 
     /// Takes the earliest event, which must be due, and does what it says.
-    pub(super) fn fire(&self, state: &mut State) -> (Option<Told>, Wreck) {
+    pub(super) fn fire(&self, state: &mut SimState) -> (Option<Delivery>, LostRequests) {
         let Some(Reverse(Scheduled { event, due, .. })) = state.events.pop() else {
-            return (None, Wreck::default());
+            return (None, LostRequests::default());
         };
         let now = self.time.now().max(due);
-        let mut wreck = Wreck::default();
+        let mut wreck = LostRequests::default();
         let told = match event {
             Event::Reply {
                 append,
@@ -372,7 +372,7 @@ impl Core {
                 }
                 told
             }
-            Event::Again(append) => {
+            Event::Retry(append) => {
                 wreck = self.repeat(state, append);
                 None
             }
@@ -394,26 +394,26 @@ impl Core {
             }
             Event::Side { key, bytes, done } => {
                 let stored = state.store.put_side(key.lane, key.id, bytes);
-                Some(Told::Side(done, stored.map_err(NoRoom::Failed)))
+                Some(Delivery::Side(done, stored.map_err(NoRoom::Failed)))
             }
         };
         (told, wreck)
     }
 
-    fn repeat(&self, state: &mut State, mut append: Append) -> Wreck {
+    fn repeat(&self, state: &mut SimState, mut append: Append) -> LostRequests {
         append.attempts += 1;
         state.usage.retries += 1;
         self.attempt(state, append)
     }
 
-    fn read_latency(&self, state: &State) -> Duration {
+    fn read_latency(&self, state: &SimState) -> Duration {
         let model = &self.model;
         let sample = model.sample(model.read, 0, &state.random);
         sample.mul_f64(self.scale)
     }
 
     /// Is a place what an append would be accepted at?
-    fn accepts(&self, state: &State, append: &Append) -> Result<bool, HomeError> {
+    fn accepts(&self, state: &SimState, append: &Append) -> Result<bool, HomeError> {
         if self.model.kind == ServiceKind::Blocks {
             return Ok(true);
         }
@@ -423,12 +423,12 @@ impl Core {
 
     fn reply(
         &self,
-        state: &mut State,
+        state: &mut SimState,
         append: Append,
         stores: bool,
         flips: bool,
         error: bool,
-    ) -> Option<Told> {
+    ) -> Option<Delivery> {
         if stores {
             match self.accepts(state, &append) {
                 Ok(true) => {}
@@ -459,20 +459,20 @@ impl Core {
             return Some(self.end(state, append, Err(device_error())));
         }
         let due = self.time.now() + self.pause(append.attempts, &state.random);
-        self.schedule(state, due, Event::Again(append));
+        self.schedule(state, due, Event::Retry(append));
         None
     }
 
-    fn end(&self, state: &mut State, append: Append, result: Result<(), HomeError>) -> Told {
+    fn end(&self, state: &mut SimState, append: Append, result: Result<(), HomeError>) -> Delivery {
         if let Some(lane) = state.lanes.get_mut(&append.lane) {
             lane.in_flight -= 1;
         }
-        Told::Append(append.done, append.block, result)
+        Delivery::Append(append.done, append.block, result)
     }
 
     /// What became of an append whose reply did not come: told, or to be sent again.
-    fn settle(&self, state: &mut State, append: Append) -> (Option<Told>, Option<Append>) {
-        let look = |state: &State| {
+    fn settle(&self, state: &mut SimState, append: Append) -> (Option<Delivery>, Option<Append>) {
+        let look = |state: &SimState| {
             let len = state.store.len(append.lane, append.at.segment)?;
             let holds = state.store.holds(append.lane, append.at, append.bytes())?;
             let sealed = state.store.is_sealed(append.lane, append.at.segment);
@@ -514,7 +514,7 @@ impl Core {
         self.schedule(state, due, Event::Piece { key, len });
     }
 
-    pub(super) fn finish_side(&self, state: &mut State, key: SideKey) {
+    pub(super) fn finish_side(&self, state: &mut SimState, key: SideKey) {
         let ready = |side: &mut SideInFlight| side.backlog == 0 && side.finish.as_ref().is_some();
         if !state.sides.get_mut(&key).is_some_and(ready) {
             return;
@@ -529,7 +529,7 @@ impl Core {
     }
 
     /// How long a request takes that is repeated until it is answered, counted and charged each time.
-    fn calls(&self, state: &mut State, request: Request, len: usize) -> Duration {
+    fn calls(&self, state: &mut SimState, request: Request, len: usize) -> Duration {
         let mut total = Duration::ZERO;
         for attempts in 0..ATTEMPTS_MAX {
             let number = state.requests;
@@ -669,7 +669,7 @@ impl Core {
 
     /// Some of what is under way has reached the store, and its reply has not come: one append of those now, on a block
     /// device perhaps in part.
-    pub(super) fn arrive_early(&self, state: &mut State, random: &SimRandom) {
+    pub(super) fn arrive_early(&self, state: &mut SimState, random: &SimRandom) {
         let under_way = state
             .events
             .iter()
@@ -710,7 +710,7 @@ impl Core {
     }
 
     /// What a crash leaves of a write under way.
-    fn remains(&self, state: &mut State, lane: LaneId, at: Position, bytes: &[u8]) {
+    fn remains(&self, state: &mut SimState, lane: LaneId, at: Position, bytes: &[u8]) {
         // An error means that the write was for nobody: the segment is gone.
         let mut write = |at, bytes: &[u8]| drop(state.store.write(lane, at, bytes));
         match (state.random.below(3), self.model.kind) {
@@ -733,10 +733,10 @@ impl Core {
     }
 
     /// The machine stops: decides what becomes of what is under way.
-    pub(super) fn stop(&self, state: &mut State) -> Wreck {
+    pub(super) fn stop(&self, state: &mut SimState) -> LostRequests {
         state.down = true;
         state.crash_at = None;
-        let mut wreck = Wreck::default();
+        let mut wreck = LostRequests::default();
         let mut events: Vec<Scheduled> = state.events.drain().map(|Reverse(event)| event).collect();
         events.sort();
         for Scheduled { due, order, event } in events {
@@ -747,7 +747,7 @@ impl Core {
                     }
                     wreck.appends.push(append);
                 }
-                Event::TimedOut(append) | Event::Settle(append) | Event::Again(append) => {
+                Event::TimedOut(append) | Event::Settle(append) | Event::Retry(append) => {
                     wreck.appends.push(append);
                 }
                 // It is in the network: the crash does not concern it, unless it would make its own segment.
@@ -775,14 +775,14 @@ impl Core {
 
 /// What waited when the machine stopped. Dropped without the lock: what it holds may hold the home.
 #[derive(Default)]
-pub(super) struct Wreck {
+pub(super) struct LostRequests {
     appends: Vec<Append>,
     sides: Vec<SideCompletion>,
 }
 
-impl Wreck {
-    fn of(append: Append) -> Wreck {
-        Wreck {
+impl LostRequests {
+    fn of(append: Append) -> LostRequests {
+        LostRequests {
             appends: vec![append],
             sides: Vec::new(),
         }

@@ -10,23 +10,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How time passes.
-pub(super) enum Time {
+pub(super) enum TimeSource {
     Real(Arc<dyn Clock>),
     Virtual(Arc<SimClock>),
 }
 
-impl Time {
+impl TimeSource {
     pub(super) fn now(&self) -> Instant {
         match self {
-            Time::Real(clock) => clock.monotonic(),
-            Time::Virtual(clock) => clock.monotonic(),
+            TimeSource::Real(clock) => clock.monotonic(),
+            TimeSource::Virtual(clock) => clock.monotonic(),
         }
     }
 
     /// Lets so much time pass.
     pub(super) fn wait(&self, time: Duration) {
         match self {
-            Time::Real(clock) => {
+            TimeSource::Real(clock) => {
                 let due = clock.monotonic() + time;
                 // A sleeping thread wakes some 60 us late.
                 if let Some(coarse) = time.checked_sub(Duration::from_micros(100)) {
@@ -36,7 +36,7 @@ impl Time {
                     std::thread::yield_now();
                 }
             }
-            Time::Virtual(clock) => clock.advance(time),
+            TimeSource::Virtual(clock) => clock.advance(time),
         }
     }
 }
@@ -71,7 +71,7 @@ pub(super) enum Event {
     /// The answer to that arrives.
     Settle(Append),
     /// The client sends the append again.
-    Again(Append),
+    Retry(Append),
     /// A request arrives that nobody waits for.
     Late {
         lane: LaneId,
@@ -116,16 +116,16 @@ impl Ord for Scheduled {
 }
 
 /// What is told outside the lock.
-pub(super) enum Told {
+pub(super) enum Delivery {
     Append(Completion, Buffer, Result<(), HomeError>),
     Side(SideCompletion, Result<(), NoRoom>),
 }
 
-impl Told {
-    pub(super) fn tell(self) {
+impl Delivery {
+    pub(super) fn complete(self) {
         match self {
-            Told::Append(done, buffer, result) => done(buffer, result),
-            Told::Side(done, result) => done(result),
+            Delivery::Append(done, buffer, result) => done(buffer, result),
+            Delivery::Side(done, result) => done(result),
         }
     }
 }

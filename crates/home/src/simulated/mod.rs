@@ -28,7 +28,7 @@ pub use faults::{FAULTS, Fault, FaultRates};
 pub use model::{Curve, MODELS, Model, ServiceKind};
 pub use options::SimulatedOptions;
 pub use reader::ReaderBeside;
-pub use store::Keep;
+pub use store::ByteStorage;
 
 use crate::{
     Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
@@ -37,8 +37,8 @@ use crate::{
     SegmentInfo, SegmentRollover, SideCompletion, SideSegments, SideWriter, Tag, Usage, immutable,
 };
 use core::{Core, Request, stopped};
-use event::{Append, Time};
-use logstead_env::{Env, Instant, JoinHandle, SimClock, abort_on_panic, wake_promptly};
+use event::{Append, TimeSource};
+use logstead_env::{Env, Instant, JoinHandle, SimClock, abort_on_panic, minimize_timer_slack};
 use logstead_types::LaneId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,7 +78,7 @@ impl Timer {
         let run = move || {
             // Whoever waits for an append would wait for ever.
             let _watch = abort_on_panic("simulating a home");
-            wake_promptly();
+            minimize_timer_slack();
             let core = of_thread;
             let mut state = core.state.lock();
             while !ends.load(Ordering::SeqCst) {
@@ -89,7 +89,7 @@ impl Timer {
                         drop(state);
                         drop(wreck);
                         if let Some(told) = told {
-                            told.tell();
+                            told.complete();
                         }
                         state = core.state.lock();
                     }
@@ -137,7 +137,7 @@ impl SimulatedHome {
     /// A home whose appends take their time on the environment's clock, completed by a thread.
     pub fn in_real_time(options: &SimulatedOptions, env: &Env) -> Result<SimulatedHome, HomeError> {
         let store = Store::open(&options.keep, env)?;
-        let time = Time::Real(Arc::clone(&env.clock));
+        let time = TimeSource::Real(Arc::clone(&env.clock));
         let core = Arc::new(Core::new(options, time, store));
         let timer = Timer::start(&core, env)?;
         Ok(SimulatedHome {
@@ -155,7 +155,7 @@ impl SimulatedHome {
         clock: Arc<SimClock>,
     ) -> Result<SimulatedHome, HomeError> {
         let store = Store::open(&options.keep, env)?;
-        let core = Core::new(options, Time::Virtual(clock), store);
+        let core = Core::new(options, TimeSource::Virtual(clock), store);
         Ok(SimulatedHome {
             core: Arc::new(core),
             _timer: None,
@@ -197,7 +197,7 @@ impl SimulatedHome {
 
     /// Virtual time: moves the clock to the next event and lets it happen. False if there is none.
     pub fn step(&self) -> bool {
-        let Time::Virtual(clock) = &self.core.time else {
+        let TimeSource::Virtual(clock) = &self.core.time else {
             return false;
         };
         let (told, wreck) = {
@@ -210,7 +210,7 @@ impl SimulatedHome {
         };
         drop(wreck);
         if let Some(told) = told {
-            told.tell();
+            told.complete();
         }
         true
     }
@@ -459,7 +459,7 @@ impl LaneAppends for SimulatedHome {
         let (told, wreck) = self.core.begin(append);
         drop(wreck);
         if let Some(told) = told {
-            told.tell();
+            told.complete();
         }
     }
 }
@@ -575,7 +575,7 @@ impl NamedValues for SimulatedHome {
 }
 
 impl SideSegments for SimulatedHome {
-    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+    fn begin_side_segment(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
         let key = SideKey { lane, id };
         let mut state = self.core.state.lock();
         if !state.down {
@@ -588,7 +588,7 @@ impl SideSegments for SimulatedHome {
         })
     }
 
-    fn get_side(
+    fn get_side_segment(
         &self,
         lane: LaneId,
         id: u64,
@@ -600,18 +600,19 @@ impl SideSegments for SimulatedHome {
         self.core.call(Request::Read, len, read)
     }
 
-    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_side_segments(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
         self.core
             .call(Request::List, 0, |store| Ok(store.sides(lane)))
     }
 
-    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
-        self.core
-            .call(Request::Delete, 0, |store| store.remove_side(lane, id))
+    fn remove_side_segment(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+        self.core.call(Request::Delete, 0, |store| {
+            store.remove_side_segment(lane, id)
+        })
     }
 
-    fn give_up_side(&self, lane: LaneId, id: u64) {
-        let _next_recovery_removes_it = self.remove_side(lane, id);
+    fn give_up_side_segment(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side_segment(lane, id);
     }
 }
 

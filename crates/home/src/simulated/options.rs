@@ -2,7 +2,7 @@
 
 use super::faults::{FAULTS, FaultRates};
 use super::model::{MODELS, Model};
-use super::store::Keep;
+use super::store::ByteStorage;
 use crate::HomeError;
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub struct SimulatedOptions {
     /// How often requests go wrong.
     pub faults: FaultRates,
     /// Where the bytes are kept.
-    pub keep: Keep,
+    pub keep: ByteStorage,
 }
 
 impl SimulatedOptions {
@@ -29,7 +29,7 @@ impl SimulatedOptions {
             seed,
             scale: 1.0,
             faults: FaultRates::default(),
-            keep: Keep::default(),
+            keep: ByteStorage::default(),
         }
     }
 
@@ -75,10 +75,10 @@ impl SimulatedOptions {
                     options.seed = value.parse().map_err(why)?;
                 }
                 "scale" => options.scale = number(0.0, 1e6)?,
-                "dir" => options.keep = Keep::Directory(PathBuf::from(value)),
+                "dir" => options.keep = ByteStorage::Directory(PathBuf::from(value)),
                 "keep" => match value {
-                    "memory" => options.keep = Keep::Memory,
-                    "nothing" => options.keep = Keep::Nothing,
+                    "memory" => options.keep = ByteStorage::Memory,
+                    "nothing" => options.keep = ByteStorage::Nothing,
                     _ => {
                         return Err(wrong(format!(
                             "keep must be memory or nothing, not \"{value}\""
@@ -111,7 +111,7 @@ mod tests {
         let options = SimulatedOptions::parse(query).expect("valid");
         assert_eq!(options.model.name, "gp3");
         assert_eq!((options.seed, options.scale), (9, 0.25));
-        assert_eq!(options.keep, Keep::Directory("/x/y".into()));
+        assert_eq!(options.keep, ByteStorage::Directory("/x/y".into()));
         let faults = FaultRates::default()
             .with(Fault::LostReply, 0.5)
             .with(Fault::Stall, 0.1);

@@ -198,11 +198,11 @@ impl NamedValues for ReaderBeside {
 }
 
 impl SideSegments for ReaderBeside {
-    fn begin_side(&self, _lane: LaneId, _id: u64) -> Box<dyn SideWriter> {
+    fn begin_side_segment(&self, _lane: LaneId, _id: u64) -> Box<dyn SideWriter> {
         unreachable!("{READS_ONLY}")
     }
 
-    fn get_side(
+    fn get_side_segment(
         &self,
         lane: LaneId,
         id: u64,
@@ -212,16 +212,16 @@ impl SideSegments for ReaderBeside {
         self.call(|store| store.read_side(lane, id, offset, into))
     }
 
-    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_side_segments(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
         self.call(|store| Ok(store.sides(lane)))
     }
 
-    fn remove_side(&self, _lane: LaneId, _id: u64) -> Result<(), HomeError> {
+    fn remove_side_segment(&self, _lane: LaneId, _id: u64) -> Result<(), HomeError> {
         Err(HomeError::Unsupported(READS_ONLY))
     }
 
-    fn give_up_side(&self, lane: LaneId, id: u64) {
-        let _next_recovery_removes_it = self.remove_side(lane, id);
+    fn give_up_side_segment(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side_segment(lane, id);
     }
 }
 

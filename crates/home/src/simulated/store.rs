@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Where the bytes are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
+pub enum ByteStorage {
     /// In this process.
     #[default]
     Memory,
@@ -59,7 +59,7 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> HomeError {
 }
 
 impl Store {
-    pub(super) fn open(keep: &Keep, env: &Env) -> Result<Store, HomeError> {
+    pub(super) fn open(keep: &ByteStorage, env: &Env) -> Result<Store, HomeError> {
         let mut store = Store {
             segments: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -67,9 +67,9 @@ impl Store {
             objects: BTreeMap::new(),
             tags: 0,
             directory: None,
-            drops: *keep == Keep::Nothing,
+            drops: *keep == ByteStorage::Nothing,
         };
-        if let Keep::Directory(path) = keep {
+        if let ByteStorage::Directory(path) = keep {
             store.load(path, env).map_err(failed("reading a file"))??;
         }
         Ok(store)
@@ -371,7 +371,7 @@ impl Store {
         of_lane.map(|(&(_, id), _)| id).collect()
     }
 
-    pub(super) fn remove_side(&mut self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+    pub(super) fn remove_side_segment(&mut self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         match self.sides.remove(&(lane, id)) {
             Some(_) => self.remove_file(&side_name(lane, id)),
             None => Ok(()),

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use logstead_env::{Env, listen, spawn};
-use logstead_home::bucket::{Bucket, BucketError, ETag, Entry, Outcome, open_with};
+use logstead_home::bucket::{Bucket, BucketError, ETag, ListEntry, Outcome, open_with};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -436,7 +436,7 @@ fn lists_have_all_pages_in_order() {
     ];
     let server = Server::start(pages);
     let bucket = server.bucket("s3");
-    let entry = |name: &str, len| Entry {
+    let entry = |name: &str, len| ListEntry {
         name: name.into(),
         len,
     };

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use logstead_home::Usage;
 use logstead_home::bucket::probe::{ProbeError, probe};
 use logstead_home::bucket::{
-    Answer, AppendLimits, Bucket, BucketError, ETag, Entry, Outcome, Stat,
+    AppendLimits, Bucket, BucketError, BucketFuture, ETag, ListEntry, Outcome, Stat,
 };
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -71,7 +71,7 @@ impl Liar {
     fn answer<'a, T: Send + 'a>(
         &self,
         act: impl FnOnce(&mut Store) -> Result<T, Outcome>,
-    ) -> Answer<'a, T> {
+    ) -> BucketFuture<'a, T> {
         let mut store = self.store.lock().expect("not poisoned");
         store.requests += 1;
         let answer = if self.tells(Lie::Away) && store.requests > 2 {
@@ -118,12 +118,12 @@ impl Bucket for Liar {
         Usage::default()
     }
 
-    fn create<'a>(&'a self, name: &'a str, first: Bytes) -> Answer<'a, ()> {
+    fn create<'a>(&'a self, name: &'a str, first: Bytes) -> BucketFuture<'a, ()> {
         let put = self.put_if_absent(name, first);
         Box::pin(async move { put.await.map(drop) })
     }
 
-    fn append<'a>(&'a self, name: &'a str, offset: u64, bytes: Bytes) -> Answer<'a, ()> {
+    fn append<'a>(&'a self, name: &'a str, offset: u64, bytes: Bytes) -> BucketFuture<'a, ()> {
         self.answer(|store| {
             if self.tells(Lie::NoAppends) {
                 return Err(Outcome::Refused);
@@ -145,7 +145,7 @@ impl Bucket for Liar {
         })
     }
 
-    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> Answer<'a, Option<ETag>> {
+    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BucketFuture<'a, Option<ETag>> {
         self.answer(|store| {
             let absent = !store.objects.contains_key(name);
             if absent || self.tells(Lie::IgnoresAbsence) {
@@ -163,7 +163,7 @@ impl Bucket for Liar {
         name: &'a str,
         expected: &'a ETag,
         bytes: Bytes,
-    ) -> Answer<'a, Option<ETag>> {
+    ) -> BucketFuture<'a, Option<ETag>> {
         self.answer(|store| {
             let (_, state) = store.get(name)?;
             let right = expected.0 == state.to_string() && !self.tells(Lie::NoReplacing);
@@ -180,21 +180,21 @@ impl Bucket for Liar {
         })
     }
 
-    fn put<'a>(&'a self, name: &'a str, bytes: Bytes) -> Answer<'a, ()> {
+    fn put<'a>(&'a self, name: &'a str, bytes: Bytes) -> BucketFuture<'a, ()> {
         self.answer(|store| {
             store.put(name, &bytes);
             Ok(())
         })
     }
 
-    fn get<'a>(&'a self, name: &'a str) -> Answer<'a, (Bytes, Option<ETag>)> {
+    fn get<'a>(&'a self, name: &'a str) -> BucketFuture<'a, (Bytes, Option<ETag>)> {
         self.answer(|store| {
             let (bytes, state) = store.get(name)?;
             Ok((bytes.into(), self.tag(state)))
         })
     }
 
-    fn get_range<'a>(&'a self, name: &'a str, offset: u64, len: u64) -> Answer<'a, Bytes> {
+    fn get_range<'a>(&'a self, name: &'a str, offset: u64, len: u64) -> BucketFuture<'a, Bytes> {
         self.answer(|store| {
             let (bytes, _) = store.get(name)?;
             let skip = usize::try_from(offset).expect("small");
@@ -203,7 +203,7 @@ impl Bucket for Liar {
         })
     }
 
-    fn stat<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Stat>> {
+    fn stat<'a>(&'a self, name: &'a str) -> BucketFuture<'a, Option<Stat>> {
         self.answer(|store| {
             Ok(store.get(name).ok().map(|(bytes, state)| Stat {
                 len: bytes.len() as u64,
@@ -212,11 +212,11 @@ impl Bucket for Liar {
         })
     }
 
-    fn list<'a>(&'a self, _: &'a str) -> Answer<'a, Vec<Entry>> {
+    fn list<'a>(&'a self, _: &'a str) -> BucketFuture<'a, Vec<ListEntry>> {
         self.answer(|_| Ok(Vec::new()))
     }
 
-    fn delete<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
+    fn delete<'a>(&'a self, name: &'a str) -> BucketFuture<'a, ()> {
         self.answer(|store| {
             store.objects.remove(name);
             Ok(())

@@ -201,7 +201,7 @@ fn a_full_device_refuses_room_and_uses_what_is_freed() {
     for segment in 0..4 {
         home.trim(LANE, segment).unwrap();
     }
-    let mut side = home.begin_side(LANE, 1);
+    let mut side = home.begin_side_segment(LANE, 1);
     side.append(vec![1; 100_000]);
     let (done, completions) = mpsc::channel();
     side.finish(Box::new(move |result| done.send(result).unwrap()));
@@ -256,11 +256,11 @@ fn script(home: &LocalHome, told: &mut Told) -> Result<(), String> {
         if number == 7 {
             // The side segment below would fit where this one was, but that may come back.
             told.removed_sides.push(3);
-            home.remove_side(LANE, 3).map_err(|e| text(&e))?;
+            home.remove_side_segment(LANE, 3).map_err(|e| text(&e))?;
         }
         if number % 3 == 0 || number == 7 {
             let id = u64::from(number);
-            let mut side = home.begin_side(LANE, id);
+            let mut side = home.begin_side_segment(LANE, id);
             side.append(vec![number; 70_001]);
             let (done, completions) = mpsc::channel();
             side.finish(Box::new(move |result| done.send(result).unwrap()));
@@ -292,7 +292,7 @@ fn check(home: &LocalHome, told: &Told, what: &str) {
         let whole = into.as_slice().iter().all(|&byte| byte == number);
         assert!(whole, "{what}: lane {lane} {at}");
     }
-    let present = home.list_sides(LANE).unwrap();
+    let present = home.list_side_segments(LANE).unwrap();
     for &id in told
         .sides
         .iter()
@@ -302,7 +302,7 @@ fn check(home: &LocalHome, told: &Told, what: &str) {
     }
     for id in present {
         let mut bytes = vec![0; 80_000];
-        let count = home.get_side(LANE, id, 0, &mut bytes).unwrap();
+        let count = home.get_side_segment(LANE, id, 0, &mut bytes).unwrap();
         assert_eq!(count, 70_001, "{what}: side {id}");
         let whole = bytes[..count].iter().all(|&byte| u64::from(byte) == id);
         assert!(whole, "{what}: side {id}");

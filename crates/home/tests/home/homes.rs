@@ -402,7 +402,7 @@ fn a_side_segment_on_a_full_disk_fails_at_its_end_and_leaves_nothing() {
     let (env, files) = Env::simulated(1);
     let home = LocalHome::open("/data", &env, small(false)).unwrap();
     files.set_capacity(Some(files.used() + (2 << 20)));
-    let mut side = home.begin_side(LANE, 7);
+    let mut side = home.begin_side_segment(LANE, 7);
     for _ in 0..40 {
         side.append(vec![1; 100_000]);
     }
@@ -411,7 +411,7 @@ fn a_side_segment_on_a_full_disk_fails_at_its_end_and_leaves_nothing() {
     assert!(matches!(completions.recv(), Ok(Err(NoRoom::DiskFull))));
     assert_eq!(names(&env), [""; 0], "its space is free for others");
     files.set_capacity(None);
-    let mut given_up = home.begin_side(LANE, 8);
+    let mut given_up = home.begin_side_segment(LANE, 8);
     given_up.append(vec![1; 3 << 20]);
     assert_eq!(names(&env), ["side-0000000000000008.rec.new"]);
     drop(given_up);
@@ -423,20 +423,20 @@ fn a_side_segment_has_its_name_only_when_it_is_durable() {
     for pieces in 0..4 {
         let (env, files) = Env::simulated(1);
         let home = LocalHome::open("/data", &env, small(false)).unwrap();
-        let mut side = home.begin_side(LANE, 7);
+        let mut side = home.begin_side_segment(LANE, 7);
         for _ in 0..pieces {
             side.append(vec![1; 1_000_000]);
         }
-        assert_eq!(home.list_sides(LANE).unwrap(), [0u64; 0]);
+        assert_eq!(home.list_side_segments(LANE).unwrap(), [0u64; 0]);
         let (done, completions) = mpsc::channel();
         side.finish(Box::new(move |result| done.send(result).unwrap()));
         completions.recv().unwrap().unwrap();
         drop(home);
         files.reboot();
         let home = LocalHome::open("/data", &env, small(false)).unwrap();
-        assert_eq!(home.list_sides(LANE).unwrap(), [7]);
+        assert_eq!(home.list_side_segments(LANE).unwrap(), [7]);
         let mut all = vec![0; 4_000_000];
-        let length = home.get_side(LANE, 7, 0, &mut all).unwrap();
+        let length = home.get_side_segment(LANE, 7, 0, &mut all).unwrap();
         assert_eq!(length, pieces * 1_000_000);
         assert!(all[..length].iter().all(|byte| *byte == 1));
     }
@@ -626,7 +626,7 @@ fn places_of_copies() {
 }
 
 fn finished(home: &LocalHome, id: u64, bytes: usize) -> Result<(), NoRoom> {
-    let mut side = home.begin_side(LANE, id);
+    let mut side = home.begin_side_segment(LANE, id);
     for piece in (0..bytes).step_by(1 << 18) {
         side.append(vec![1; (bytes - piece).min(1 << 18)]);
     }
@@ -657,7 +657,7 @@ fn room_is_kept_for_what_frees_room() {
     assert!(matches!(refused, Err(NoRoom::DiskFull)), "{refused:?}");
     assert!(free() >= reserve / 2 + whole, "its space is free");
     finished(&home, 101, 1 << 18).expect("deletes go on");
-    home.remove_side(LANE, 101).unwrap();
+    home.remove_side_segment(LANE, 101).unwrap();
     // The checkpoint writes it all.
     for object in 0..whole >> 20 {
         let id = ObjectId::new(Epoch(1), object as u32);
@@ -665,7 +665,7 @@ fn room_is_kept_for_what_frees_room() {
     }
     assert!(home.is_short_of_space());
     for id in 0..id {
-        home.remove_side(LANE, id).unwrap();
+        home.remove_side_segment(LANE, id).unwrap();
     }
     assert!(!home.is_short_of_space(), "what was freed counts at once");
     // Segments leave half of the reserve, which an object takes to the last byte.

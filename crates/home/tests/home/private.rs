@@ -1,7 +1,7 @@
 //! Nobody but its owner can read a local home. (The umask is env's test.)
 #![allow(clippy::disallowed_methods, reason = "the test looks at real files")]
 
-use logstead_env::{Env, Readers};
+use logstead_env::{DataDirMode, Env};
 use logstead_home::{
     Buffer, HomeError, ImmutableObjects, InlineAppends, LaneAppends, LocalHome, LocalOptions,
     NamedValues, ObjectId, SideSegments,
@@ -23,7 +23,7 @@ fn walk(dir: &Path, found: &mut Vec<(PathBuf, u32, bool)>) {
 }
 
 /// Every kind of file that a home makes.
-fn fill(dir: &Path, readers: Readers) {
+fn fill(dir: &Path, readers: DataDirMode) {
     let options = LocalOptions {
         segment_size_bytes: 64 * 1024,
         first_segment_size_bytes: 32 * 1024,
@@ -37,7 +37,7 @@ fn fill(dir: &Path, readers: Readers) {
     let at = home.place(lane, 4096).unwrap();
     let block = Buffer::zeroed(4096);
     home.append_inline(lane, at, &block, 4096).unwrap();
-    let mut side = home.begin_side(lane, 7);
+    let mut side = home.begin_side_segment(lane, 7);
     side.append(vec![7; 5000]);
     let (done, told) = mpsc::channel();
     side.finish(Box::new(move |result| done.send(result.is_ok()).unwrap()));
@@ -50,7 +50,7 @@ fn fill(dir: &Path, readers: Readers) {
 
 #[test]
 fn nothing_in_a_local_home_is_for_others() {
-    for readers in [Readers::Owner, Readers::Group] {
+    for readers in [DataDirMode::Owner, DataDirMode::Group] {
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("data");
         fill(&dir, readers);
@@ -72,7 +72,7 @@ fn nothing_in_a_local_home_is_for_others() {
 fn a_home_that_others_can_read_does_not_open() {
     let root = tempfile::tempdir().unwrap();
     let dir = root.path().join("data");
-    fill(&dir, Readers::Owner);
+    fill(&dir, DataDirMode::Owner);
     std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o755)).unwrap();
     let opened = LocalHome::open(&dir, &Env::real(), LocalOptions::default());
     assert!(matches!(opened.err(), Some(HomeError::Exposed(_))));

@@ -242,7 +242,7 @@ fn who_is_slow_to_remove_or_cannot_stays_a_member() {
         child.put_object(ObjectId(9), b"not needed").expect("puts");
     }
     let remove = || {
-        home.remove_side(LANE, 7).expect("is asked for");
+        home.remove_side_segment(LANE, 7).expect("is asked for");
         home.remove_object(ObjectId(9)).expect("is asked for");
         home.seal(LANE, Position::start_of(0))
             .expect("is asked for");
@@ -462,7 +462,7 @@ fn a_member_is_replaced_and_the_old_list_is_refused() {
     assert!(home.copies_behind().is_empty());
     home.put_if_absent("thing", b"one").expect("puts");
     home.open_lane(LANE, 0).expect("opens");
-    let mut side = home.begin_side(LANE, 7);
+    let mut side = home.begin_side_segment(LANE, 7);
     side.append(b"a large transaction".to_vec());
     side.finish(Box::new(|stored| stored.expect("stores")));
     drop(home);
@@ -475,7 +475,7 @@ fn a_member_is_replaced_and_the_old_list_is_refused() {
     assert_eq!(state_of(&home, 2), "not counted yet");
     home.copies_completed(Epoch(9)).expect("settles");
     assert_eq!(state_of(&home, 2), "member");
-    assert_eq!(children[3].list_sides(LANE).expect("lists"), [7]);
+    assert_eq!(children[3].list_side_segments(LANE).expect("lists"), [7]);
     drop(home);
     assert!(refused(&list([2, 0, 2]), WriteConcern::Majority).contains("the same place"));
     children[0].set_presence(Availability::Refusing);

@@ -58,7 +58,7 @@ fn append(home: &ReplicatedHome) {
 
 fn store(home: &dyn SideSegments, bytes: &[u8]) {
     let (tell, told) = mpsc::channel();
-    let mut side = home.begin_side(LANE, ID);
+    let mut side = home.begin_side_segment(LANE, ID);
     side.append(bytes.to_vec());
     side.finish(Box::new(move |result| drop(tell.send(result))));
     told.recv().unwrap().unwrap();
@@ -66,7 +66,7 @@ fn store(home: &dyn SideSegments, bytes: &[u8]) {
 
 fn read(home: &dyn SideSegments) -> Option<Vec<u8>> {
     let mut into = vec![0; 100];
-    let count = home.get_side(LANE, ID, 0, &mut into).ok()?;
+    let count = home.get_side_segment(LANE, ID, 0, &mut into).ok()?;
     into.truncate(count);
     Some(into)
 }
@@ -75,7 +75,7 @@ fn read(home: &dyn SideSegments) -> Option<Vec<u8>> {
 fn halve(bucket: &MemoryBucket) {
     bucket.remove(&format!("side/lane-0000/{ID:016x}/complete"));
     assert_eq!(
-        child(bucket).list_sides(LANE).unwrap(),
+        child(bucket).list_side_segments(LANE).unwrap(),
         [ID],
         "it is listed"
     );
@@ -102,10 +102,15 @@ fn a_half_side_segment_does_not_stop_a_start() {
             .count()
             == 3
     );
-    assert!(child(&buckets[2]).list_sides(LANE).unwrap().is_empty());
-    home.remove_side(LANE, ID).unwrap();
+    assert!(
+        child(&buckets[2])
+            .list_side_segments(LANE)
+            .unwrap()
+            .is_empty()
+    );
+    home.remove_side_segment(LANE, ID).unwrap();
     for bucket in &buckets {
-        assert!(child(bucket).list_sides(LANE).unwrap().is_empty());
+        assert!(child(bucket).list_side_segments(LANE).unwrap().is_empty());
     }
 }
 
@@ -150,7 +155,7 @@ fn a_side_segment_of_a_later_epoch_is_left_alone() {
     let home = open(&buckets);
     home.copies_completed(Epoch(0)).unwrap();
     for bucket in &buckets[1..] {
-        assert!(child(bucket).list_sides(LANE).unwrap().is_empty());
+        assert!(child(bucket).list_side_segments(LANE).unwrap().is_empty());
     }
     home.copies_completed(EPOCH).unwrap();
     for bucket in &buckets {
@@ -176,7 +181,7 @@ fn copies_of_a_side_segment_have_the_same_parts() {
         drop(open(&buckets));
         let holder = child(&buckets[0]);
         let (tell, told) = mpsc::channel();
-        let mut side = holder.begin_side(LANE, ID);
+        let mut side = holder.begin_side_segment(LANE, ID);
         for piece in bytes.chunks(piece) {
             side.append(piece.to_vec());
         }

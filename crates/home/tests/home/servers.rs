@@ -7,7 +7,7 @@
 //!
 //! Credentials come from the environment, as a server's do: each suite runs in a process of its own, this same program.
 
-use logstead_devbucket::{DevBucket, Options};
+use logstead_devbucket::{DevBucket, DevBucketOptions};
 use logstead_env::Env;
 use logstead_home::{
     HomeError, HomeOptions, LogHome, OBJECT_BYTES_MAX, ObjectOptions, conformance, open,
@@ -51,7 +51,7 @@ impl Drop for Running {
 }
 
 fn dev_bucket(scheme: &str, bucket: &str) -> Store {
-    let mut options = Options::new(KEYS.0, KEYS.1);
+    let mut options = DevBucketOptions::new(KEYS.0, KEYS.1);
     options.buckets = vec![bucket.to_owned()];
     let running = DevBucket::start(options, &Env::real()).unwrap();
     let endpoint = running.endpoint();

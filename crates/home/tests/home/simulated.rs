@@ -2,7 +2,7 @@
 
 use logstead_env::{Buffer, Clock, Env, SimClock};
 use logstead_home::simulated::{
-    Fault, FaultRates, Keep, MODELS, Model, ReaderBeside, ServiceKind, SimulatedOptions,
+    ByteStorage, Fault, FaultRates, MODELS, Model, ReaderBeside, ServiceKind, SimulatedOptions,
 };
 use logstead_home::{
     HomeError, HomeStatus, HomeUsage, LaneAppends, LaneSegments, LogHome, NamedValues, NoRoom,
@@ -209,7 +209,7 @@ fn requests_bytes_and_money_are_exact() {
         home.put_if_absent("n", b"abc").unwrap();
         home.get("n").unwrap().unwrap();
         assert_eq!(world.len(), 515);
-        home.remove_side(LANE, 7).unwrap();
+        home.remove_side_segment(LANE, 7).unwrap();
         let usage = HomeStatus::usage(home);
         let [
             HomeUsage {
@@ -503,7 +503,7 @@ fn named_things_change_at_once_or_not_at_all() {
 #[test]
 fn a_side_segment_has_its_name_only_when_it_is_complete() {
     let world = World::new("s3express", 1);
-    let mut side = world.home.begin_side(LANE, 7);
+    let mut side = world.home.begin_side_segment(LANE, 7);
     // The second piece arrives late, later than the end of the segment would.
     world.home.fail_at(world.home.requests() + 1, Fault::Stall);
     side.append(vec![1; 1_000_000]);
@@ -517,22 +517,22 @@ fn a_side_segment_has_its_name_only_when_it_is_complete() {
     assert!(told.try_recv().is_err());
     world.home.step();
     told.try_recv().unwrap().unwrap();
-    assert_eq!(world.home.list_sides(LANE).unwrap(), [7]);
-    let mut unheard = world.home.begin_side(LANE, 8);
+    assert_eq!(world.home.list_side_segments(LANE).unwrap(), [7]);
+    let mut unheard = world.home.begin_side_segment(LANE, 8);
     unheard.append(vec![1; 100]);
     world.home.crash();
     world.home.reboot();
     unheard.append(vec![1; 100]);
     unheard.finish(Box::new(|_| panic!("told after a crash")));
     while world.home.step() {}
-    assert_eq!(world.home.list_sides(LANE).unwrap(), [7]);
+    assert_eq!(world.home.list_side_segments(LANE).unwrap(), [7]);
 }
 
 #[test]
 fn a_directory_outlives_the_process() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = SimulatedOptions::new(model("s3express"), 1);
-    options.keep = Keep::Directory(dir.path().join("data"));
+    options.keep = ByteStorage::Directory(dir.path().join("data"));
     options.scale = 0.001;
     let env = Env::real();
     let home = SimulatedHome::in_real_time(&options, &env).unwrap();
@@ -542,7 +542,7 @@ fn a_directory_outlives_the_process() {
     ));
     let home = LogHome::from(home);
     conformance::check(&home);
-    let mut side = home.sides.begin_side(LaneId(3), 0x1_0000_0002);
+    let mut side = home.sides.begin_side_segment(LaneId(3), 0x1_0000_0002);
     side.append(b"records".to_vec());
     let (tell, told) = mpsc::channel();
     side.finish(Box::new(move |result| tell.send(result).unwrap()));
@@ -562,7 +562,7 @@ fn a_directory_outlives_the_process() {
         let thing = home.names.get("thing").unwrap().unwrap().0;
         let mut side = [0; 7];
         home.sides
-            .get_side(LaneId(3), 0x1_0000_0002, 0, &mut side)
+            .get_side_segment(LaneId(3), 0x1_0000_0002, 0, &mut side)
             .unwrap();
         (
             lanes,
@@ -582,7 +582,7 @@ fn a_directory_outlives_the_process() {
 #[test]
 fn bytes_may_be_counted_and_dropped() {
     let mut options = SimulatedOptions::new(model("s3express"), 1);
-    options.keep = Keep::Nothing;
+    options.keep = ByteStorage::Nothing;
     options.faults = transient_faults(0.05);
     let world = world(&options);
     world.home.open_lane(LANE, 0).unwrap();

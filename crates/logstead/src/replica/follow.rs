@@ -9,7 +9,7 @@ use crate::commit_settings;
 use crate::config::Config;
 use crate::open::{cached, fault_threads, place};
 use logstead_checkpoint::BranchError;
-use logstead_engine::{Batch, Engine, EngineOptions, Replica, ReplicaError};
+use logstead_engine::{Engine, EngineOptions, Replica, ReplicaBatch, ReplicaError};
 use logstead_env::{Env, JoinHandle, abort_on_panic};
 use logstead_home::LogHome;
 use logstead_sql_catalog::{
@@ -19,7 +19,7 @@ use logstead_sql_ddl::pg_catalog::system_catalog;
 use logstead_sql_types::error::SqlError;
 use logstead_types::Csn;
 use logstead_wal::recovery::RecoveryError;
-use logstead_wal::recovery::follow::Progress;
+use logstead_wal::recovery::follow::FollowProgress;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -125,7 +125,7 @@ struct Catalogs {
 }
 
 impl Catalogs {
-    fn take(&mut self, batch: &Batch<'_>) {
+    fn take(&mut self, batch: &ReplicaBatch<'_>) {
         // After a failure no later snapshot has a catalog.
         if self.failed.is_some() {
             return;
@@ -388,7 +388,7 @@ impl Follow {
         }
     }
 
-    fn tell(&self, opened: &Open<'_>, progress: Progress, phase: ReplicaPhase) {
+    fn tell(&self, opened: &Open<'_>, progress: FollowProgress, phase: ReplicaPhase) {
         let now = self.now();
         let visible = opened.replica.engine().next_csn();
         self.status.update(|report| {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_env::Env;
 use logstead_home::LogHome;
-use logstead_sim::crash::Writer;
+use logstead_sim::crash::WriterId;
 use logstead_types::Csn;
 use logstead_wal::inspect::verify_home;
 use logstead_wal::recovery::RecoveryError;
@@ -82,9 +82,9 @@ pub(crate) struct FollowerBeside {
     dice: Dice,
     gap: u64,
     /// Transactions of the life before that had been handed over when it ended.
-    handed: Vec<(Csn, Writer)>,
+    handed: Vec<(Csn, WriterId)>,
     /// Those of all lives that somebody was told of.
-    told: BTreeMap<Csn, Writer>,
+    told: BTreeMap<Csn, WriterId>,
     counts: FollowerCounts,
 }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use logstead_engine::{
-    CommitOptions, Engine, EngineOptions, Env, FlushMode, Guard, Isolation, OpenError, Present,
-    Receipt, ScanCursor, Table, Tracking, Txn, Worker,
+    CommitOptions, CommitReceipt, Engine, EngineOptions, Env, ExpectPresent, FlushMode, Guard,
+    Isolation, OpenError, ScanCursor, Table, Tracking, Txn, Worker,
 };
 use logstead_env::{Clock, SimClock};
 use logstead_home::simulated::Model;
@@ -29,7 +29,7 @@ fn table(engine: &Engine, number: u32) -> Arc<Table> {
     engine.create_table(TableId(20_000 + number))
 }
 
-fn committed(txn: Txn) -> Receipt {
+fn committed(txn: Txn) -> CommitReceipt {
     let polled = pin!(txn.precommit()).poll(&mut Context::from_waker(Waker::noop()));
     let Poll::Ready(receipt) = polled else {
         panic!("there is room")
@@ -63,7 +63,7 @@ fn write(txn: &mut Txn, engine: &Engine, number: u32, value: &[u8]) {
 }
 
 /// A transaction that copies what one table has to another.
-fn copy(worker: &Worker, engine: &Engine, from: u32, to: u32) -> Receipt {
+fn copy(worker: &Worker, engine: &Engine, from: u32, to: u32) -> CommitReceipt {
     let mut txn = worker.begin(Isolation::ReadCommitted);
     let value = read(&mut txn, engine, from).expect("is there");
     write(&mut txn, engine, to, &value);

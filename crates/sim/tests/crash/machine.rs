@@ -16,16 +16,16 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use logstead_engine::{
-    AckTiming, Adapt, Checkpoint, CheckpointError, CheckpointReport, CommitOptions, CommitWait,
-    Engine, EngineOptions, Env, ForceCommit, LeaseOptions, OpenError, PagesError, ProtocolKind,
-    QueueKind, Retention, Tracking, Worker,
+    AckTiming, AdaptiveSettings, Checkpoint, CheckpointError, CheckpointReport, CommitOptions,
+    CommitWait, Engine, EngineOptions, Env, ForceCommit, LeaseOptions, OpenError, PagesError,
+    ProtocolKind, QueueKind, Retention, Tracking, Worker,
 };
 use logstead_env::{Clock, Instant, SimClock};
 use logstead_home::simulated::{Fault, Model, ServiceKind};
 use logstead_home::{
     HomeError, LaneSegments, LogHome, SideSegments, SimulatedHome, SimulatedOptions,
 };
-use logstead_sim::crash::Aftermath;
+use logstead_sim::crash::CrashReport;
 use logstead_types::{Csn, LaneId, WorkerId};
 
 use crate::follower::{FollowerBeside, FollowerCounts};
@@ -298,9 +298,9 @@ impl Machine {
             may_lose: !setup.tracking.is_safe(),
             queue: setup.queue,
             workers_per_lane: setup.workers_per_lane,
-            adapt: Adapt {
+            adapt: AdaptiveSettings {
                 lanes: setup.remaps,
-                ..Adapt::NOTHING
+                ..AdaptiveSettings::NOTHING
             },
             lane_buffer_bytes: LANE_BUFFER_BYTES,
             blocks_in_flight_max: setup.blocks_in_flight_max,
@@ -415,7 +415,7 @@ impl Machine {
 
     fn judge(&mut self, tables: &Tables) -> Result<(), String> {
         let Contents { ledger, rows } = Contents::of(tables)?;
-        let Aftermath {
+        let CrashReport {
             survived,
             survived_unacknowledged,
             lost,
@@ -440,7 +440,7 @@ impl Machine {
                 let worker = tables.engine.worker(WorkerId(number as u16));
                 let kicked = Arc::new(AtomicBool::new(false));
                 let kick = Arc::clone(&kicked);
-                worker.set_kick(Arc::new(move || kick.store(true, Ordering::SeqCst)));
+                worker.set_wake_hook(Arc::new(move || kick.store(true, Ordering::SeqCst)));
                 Seat {
                     worker,
                     owes_idle: true,
@@ -677,7 +677,7 @@ impl Machine {
         let count = || {
             let mut sides = 0;
             for lane in home.list_lanes()? {
-                sides += home.list_sides(lane)?.len();
+                sides += home.list_side_segments(lane)?.len();
             }
             Ok::<_, HomeError>(sides)
         };
@@ -789,7 +789,7 @@ impl Machine {
         let waker = Waker::from(Arc::clone(&task.ready));
         let polled = task.future.as_mut().poll(&mut Context::from_waker(&waker));
         self.hear_of_hardened();
-        seat.worker.between();
+        seat.worker.between_tasks();
         if self.dice.one_in(8) {
             seat.worker.collect_garbage(8);
         }

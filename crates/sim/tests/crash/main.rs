@@ -69,7 +69,7 @@ fn setup(seed: u64) -> Setup {
         leased: false,
         // Drawn last: the other draws of a seed stay what they were.
         acknowledging: if dice.one_in(2) {
-            AckTiming::ByDice
+            AckTiming::AtRandom
         } else {
             AckTiming::WhenHardened
         },

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use logstead_engine::{
-    Engine, Guard, Isolation, KeyExtractor, KeyKind, Present, RestoredIndex, RowRef, ScanCursor,
-    Table,
+    Engine, ExpectPresent, Guard, Isolation, KeyExtractor, KeyKind, RestoredIndex, RowRef,
+    ScanCursor, Table,
 };
-use logstead_sim::crash::{Key, Writer};
+use logstead_sim::crash::{Key, WriterId};
 use logstead_types::{IndexId, TableId, WorkerId};
 
 use crate::script::{TABLES, Tables, number_of, value_of};
@@ -63,7 +63,7 @@ pub(crate) fn tables(engine: Engine) -> Result<(Tables, u64), String> {
     };
     let rows = (0..TABLES).map(&mut make).collect::<Result<_, _>>()?;
     drop(txn);
-    engine.end_start();
+    engine.finish_startup();
     let tables = Tables {
         engine,
         rows,
@@ -75,7 +75,7 @@ pub(crate) fn tables(engine: Engine) -> Result<(Tables, u64), String> {
 /// What is in them.
 pub(crate) struct Contents {
     /// Who has left its number in the ledger.
-    pub(crate) ledger: BTreeSet<Writer>,
+    pub(crate) ledger: BTreeSet<WriterId>,
     pub(crate) rows: BTreeMap<Key, Vec<u8>>,
 }
 
@@ -95,7 +95,7 @@ impl Contents {
             found
         };
         let in_ledger = all(&tables.ledger);
-        let ledger: BTreeSet<Writer> = in_ledger.iter().map(|(writer, _)| *writer).collect();
+        let ledger: BTreeSet<WriterId> = in_ledger.iter().map(|(writer, _)| *writer).collect();
         if ledger.len() != in_ledger.len() {
             return Err("a transaction is there twice".to_owned());
         }

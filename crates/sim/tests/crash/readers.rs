@@ -20,9 +20,9 @@ use logstead_checkpoint::{
 };
 use logstead_engine::{Engine, EngineOptions, Env};
 use logstead_home::{LogHome, MemoryHome, branch_home};
-use logstead_sim::crash::Writer;
+use logstead_sim::crash::WriterId;
 use logstead_types::Csn;
-use logstead_wal::inspect::{Verified, dump_home, manifest_of, verify_home};
+use logstead_wal::inspect::{LogReport, dump_home, manifest_of, verify_home};
 
 use crate::baton::{Baton, Beside};
 use crate::opened::{self, Contents};
@@ -36,7 +36,7 @@ const FSCK_TRIES: u32 = 30;
 /// Steps of the machine between two requests of a reader.
 const GAP_STEPS_MAX: u64 = 200;
 
-type Told = BTreeSet<Writer>;
+type Told = BTreeSet<WriterId>;
 
 /// What became of readers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,7 +99,7 @@ enum Found {
     Restored(LogHome),
     Dropped,
     Point,
-    Verified(Box<Verified>),
+    Verified(Box<LogReport>),
     Dumped,
     Checked,
     /// There is no such point.
@@ -458,7 +458,7 @@ impl Readers {
 
     /// What `log verify` has counted in a log of one epoch: all entries of the lanes up to the ends that it tells, and
     /// survivors that can be those of one moment.
-    fn judge_counts(&self, log: &Shared, told: &Told, verified: &Verified) -> Result<(), String> {
+    fn judge_counts(&self, log: &Shared, told: &Told, verified: &LogReport) -> Result<(), String> {
         let report = &verified.report;
         let mut read: BTreeSet<Csn> = BTreeSet::new();
         for lane in &report.lanes {

@@ -9,10 +9,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use logstead_engine::{
-    CommitError, Engine, FaultError, Guard, Index, Isolation, Outcome, Present, RowBuilder, RowRef,
-    Table, Txn, Worker, WriteError,
+    CommitError, Engine, ExpectPresent, FaultError, Guard, Index, Isolation, Outcome, RowBuilder,
+    RowRef, Table, Txn, Worker, WriteError,
 };
-use logstead_sim::crash::{Key, KeyState, Oracle, Writer};
+use logstead_sim::crash::{Key, KeyState, Oracle, WriterId};
 use logstead_types::Csn;
 
 use crate::watched::Watched;
@@ -50,10 +50,10 @@ impl Dice {
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) oracle: Oracle,
-    pub(crate) writers: BTreeMap<Csn, Writer>,
-    pub(crate) next_writer: Writer,
+    pub(crate) writers: BTreeMap<Csn, WriterId>,
+    pub(crate) next_writer: WriterId,
     /// Visible, and their clients have not heard of it.
-    pub(crate) unacknowledged: BTreeMap<Writer, Csn>,
+    pub(crate) unacknowledged: BTreeMap<WriterId, Csn>,
     /// Of this life, those whose records are in a side segment.
     pub(crate) large: BTreeSet<Csn>,
     pub(crate) counts: Counts,
@@ -143,7 +143,7 @@ pub(crate) fn value_of(row: RowRef<'_>) -> Vec<u8> {
     row.column(1).expect("a value").to_vec()
 }
 
-fn writer_of(row: RowRef<'_>) -> Option<Writer> {
+fn writer_of(row: RowRef<'_>) -> Option<WriterId> {
     let bytes = row.column(1)?.first_chunk()?;
     Some(u64::from_be_bytes(*bytes))
 }
@@ -153,15 +153,15 @@ enum Stop {
     /// It rolls back, and its client hears nothing of rows.
     Retry,
     /// It rolls back, and its client hears of a row that this one wrote (T15).
-    Told(Option<Writer>),
+    Told(Option<WriterId>),
 }
 
 /// One transaction as its client knows it.
 struct Attempt {
-    writer: Writer,
+    writer: WriterId,
     /// The moment of the statement's snapshot.
     snapshot: u64,
-    follows: BTreeSet<Writer>,
+    follows: BTreeSet<WriterId>,
     own: BTreeMap<Key, KeyState>,
     large: bool,
 }
@@ -233,7 +233,7 @@ impl Client {
                     return Some(());
                 }
                 Err(Stop::Told(told)) => {
-                    let awaits = txn.awaits();
+                    let awaits = txn.commit_wait();
                     txn.abort();
                     self.tables.engine.acknowledged(awaits).await.ok()?;
                     let log = &mut *self.log.borrow_mut();

@@ -23,7 +23,7 @@ use logstead_home::{
 };
 use logstead_types::{Csn, LaneId};
 use logstead_wal::block::Header;
-use logstead_wal::entry::Entries;
+use logstead_wal::entry::EntryReader;
 use parking_lot::Mutex;
 
 use crate::baton::Baton;
@@ -154,7 +154,7 @@ impl Watched {
         let bytes = block.as_slice();
         let (header, _) = Header::decode(bytes).expect("a block");
         let payload = &bytes[header.header_len()..][..header.payload_len as usize];
-        let csns = Entries::new(payload).map(|entry| entry.expect("an entry").csn);
+        let csns = EntryReader::new(payload).map(|entry| entry.expect("an entry").csn);
         let number = header.block.get();
         let mut seen = self.seen.lock();
         let blocks = seen.lanes.entry(lane).or_default();
@@ -307,33 +307,33 @@ impl NamedValues for Watched {
 }
 
 impl SideSegments for Watched {
-    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+    fn begin_side_segment(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
         Box::new(WatchedSide {
-            side: self.home.begin_side(lane, id),
+            side: self.home.begin_side_segment(lane, id),
             log_bytes: Arc::clone(&self.log_bytes),
         })
     }
 
-    fn get_side(
+    fn get_side_segment(
         &self,
         lane: LaneId,
         id: u64,
         offset: u64,
         into: &mut [u8],
     ) -> Result<usize, HomeError> {
-        self.meanwhile().get_side(lane, id, offset, into)
+        self.meanwhile().get_side_segment(lane, id, offset, into)
     }
 
-    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
-        self.meanwhile().list_sides(lane)
+    fn list_side_segments(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+        self.meanwhile().list_side_segments(lane)
     }
 
-    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
-        self.meanwhile().remove_side(lane, id)
+    fn remove_side_segment(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+        self.meanwhile().remove_side_segment(lane, id)
     }
 
-    fn give_up_side(&self, lane: LaneId, id: u64) {
-        let _next_recovery_removes_it = self.remove_side(lane, id);
+    fn give_up_side_segment(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side_segment(lane, id);
     }
 }
 

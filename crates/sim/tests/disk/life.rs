@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use logstead_engine::{
     CheckpointError, CheckpointReport, CommitError, CommitOptions, Engine, EngineOptions, Env,
-    Executor, Guard, Isolation, LeaseOptions, LogHome, Present, RowBuilder, ScanCursor, Table,
+    Executor, ExpectPresent, Guard, Isolation, LeaseOptions, LogHome, RowBuilder, ScanCursor,
+    Table,
 };
 use logstead_types::{Rid, TableId, WorkerId};
 

@@ -92,8 +92,8 @@ pub use view::{View, ViewSource, source_name};
 use crate::context::Context;
 use crate::role::Roles;
 use logstead_engine::{
-    CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, HomeUsage, Past, RecoveryReport,
-    RestorePoint, Table,
+    AsOfDatabase, CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, HomeUsage,
+    RecoveryReport, RestorePoint, Table,
 };
 use logstead_sql_types::error::Result;
 use logstead_sql_types::persistent::PersistentMap;
@@ -146,7 +146,7 @@ pub struct Catalog {
     /// Owners and privileges.
     pub privileges: privileges::PrivilegeCatalog,
     /// The past that it is of; none is the present.
-    pub past: Option<Weak<Past>>,
+    pub past: Option<Weak<AsOfDatabase>>,
     /// The temporary schema of the session whose view this is, once it has one.
     pub temp: Option<Arc<Schema>>,
     /// What ANALYZE has found out, by table.

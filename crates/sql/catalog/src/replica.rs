@@ -28,7 +28,7 @@ use super::start::{StartupIndexes, attach_index, fill_or_detach};
 use super::store::{CatalogStore, each_row, into_store, read_rows};
 use super::stored::{self, COMMENTS, COUNTER, OBJECT_TABLES, ObjectRow, SEQUENCES};
 use super::{Catalog, RelationKind, SystemCatalog};
-use logstead_engine::{Batch, Engine, Isolation, Txn, Worker};
+use logstead_engine::{Engine, Isolation, ReplicaBatch, Txn, Worker};
 use logstead_env::{Clock, Instant};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -136,7 +136,7 @@ impl ReplicaCatalog {
         let (store, _) = into_store(rows, engine, system)?;
         let _is_told_once = store.replica.set(Arc::clone(status));
         store.bring_storages(worker, &mut indexes)?;
-        engine.end_start();
+        engine.finish_startup();
         let _was_told = store.started_indexes.set(indexes);
         let catalogs = store.catalogs();
         store.published.put(Version {
@@ -173,7 +173,7 @@ impl ReplicaCatalog {
 
     /// A batch is about to become visible: publishes the catalogs that belong to it. True if there are new ones. After
     /// an error no snapshot that sees the batch gets a catalog.
-    pub fn take(&mut self, batch: &Batch<'_>) -> Result<bool> {
+    pub fn take(&mut self, batch: &ReplicaBatch<'_>) -> Result<bool> {
         self.note_unnamed(batch.tables);
         let objects: Vec<TableId> = OBJECT_TABLES
             .into_iter()
@@ -202,7 +202,7 @@ impl ReplicaCatalog {
         }
     }
 
-    fn reread(&mut self, batch: &Batch<'_>, objects: &[TableId]) -> Result<bool> {
+    fn reread(&mut self, batch: &ReplicaBatch<'_>, objects: &[TableId]) -> Result<bool> {
         let mut txn = self.worker.begin(Isolation::RepeatableRead);
         if !txn.import_snapshot(batch.snapshot()) {
             return Err(SqlError::internal("a batch's snapshot cannot be read"));
@@ -229,7 +229,7 @@ impl ReplicaCatalog {
     }
 
     /// Makes the catalogs anew of which rows have changed; the others stay the very same.
-    fn publish(&mut self, batch: &Batch<'_>, affected: &Affected) -> Result<()> {
+    fn publish(&mut self, batch: &ReplicaBatch<'_>, affected: &Affected) -> Result<()> {
         let store = Arc::clone(&self.store);
         let mut rows = StoredCatalogRows::of_objects(&self.rows, |row| affected.needs(row));
         let read = rows.catalogs(store.system())?;
@@ -324,7 +324,7 @@ impl ReplicaCatalog {
     }
 
     /// What was named and is not any more goes when nobody can ask for it.
-    fn retire(&mut self, named: &HashMap<TableId, BTreeSet<IndexId>>, batch: &Batch<'_>) {
+    fn retire(&mut self, named: &HashMap<TableId, BTreeSet<IndexId>>, batch: &ReplicaBatch<'_>) {
         let since = self.clock.monotonic();
         let until = batch.visible;
         for (table, indexes) in &self.named {

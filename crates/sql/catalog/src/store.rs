@@ -232,7 +232,7 @@ impl CatalogStore {
         store.pass_over_storages();
         store.make_storages(&worker, &mut indexes)?;
         // Whatever the log has told of indexes is used.
-        engine.end_start();
+        engine.finish_startup();
         let _was_told = store.started_indexes.set(indexes);
         store.delete(&worker, &orphans)?;
         store.reserve(&worker, &mut locked(&store.oids))?;

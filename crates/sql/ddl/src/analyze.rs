@@ -8,7 +8,7 @@
 use super::objects::no_relation;
 use super::{DdlContext, define};
 use crate::pg_catalog::calls;
-use logstead_engine::{Absent, RowRef, ScanCursor, TableLock};
+use logstead_engine::{PageFault, RowRef, ScanCursor, TableLock};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE};
 use logstead_sql_catalog::context::Context;
@@ -396,7 +396,7 @@ fn pass(
     columns: &[StoredColumn],
     sampler: &mut Sampler<'_>,
     cx: &mut DdlContext<'_>,
-) -> Result<Option<Absent>> {
+) -> Result<Option<PageFault>> {
     let guard = cx.txn.pin();
     loop {
         match cx.txn.scan_next(cursor, &guard) {

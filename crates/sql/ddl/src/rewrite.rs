@@ -7,7 +7,7 @@
 use super::DdlContext;
 use super::expressions::{eval, refuse_calls};
 use super::objects::yield_once;
-use logstead_engine::{RowBuilder, RowRef, ScanCursor, View};
+use logstead_engine::{CursorSnapshot, RowBuilder, RowRef, ScanCursor};
 use logstead_sql_catalog::Relation;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::{Result, SqlError};
@@ -59,7 +59,7 @@ async fn each_batch(
 async fn batches(
     cx: &mut DdlContext<'_>,
     relation: &Relation,
-    mut view: Option<View>,
+    mut view: Option<CursorSnapshot>,
     mut each: impl AsyncFnMut(&mut DdlContext<'_>, Vec<Vec<Datum>>) -> Result<()>,
 ) -> Result<()> {
     let table = cx.storage(relation)?;

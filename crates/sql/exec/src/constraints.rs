@@ -15,7 +15,7 @@ use crate::events::{
     AfterTriggerEvent, EventKind, EventRecorder, ReferentialActionState, WrittenRow,
 };
 use logstead_engine::{
-    Absent, Guard, Index, IndexCursor, Isolation, Row, RowBuilder, RowLock, RowRef, ScanCursor,
+    Guard, Index, IndexCursor, Isolation, PageFault, Row, RowBuilder, RowLock, RowRef, ScanCursor,
     Table, Txn, WriteError,
 };
 use logstead_sql_catalog::classes::PG_CLASS;
@@ -202,16 +202,16 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
         wait_for(obstacle, self.cx.txn, self.cx.cancel).await?;
         if held {
             self.last = None;
-            self.look_again();
+            self.refresh_snapshot();
         }
         Ok(())
     }
 
     /// Sees what was committed meanwhile. An action that has begun to change rows stays the command that it is:
     /// triggers may have written since.
-    fn look_again(&mut self) {
+    fn refresh_snapshot(&mut self) {
         match self.cx.events.action.rows {
-            Some(_) => self.cx.txn.look_again(),
+            Some(_) => self.cx.txn.refresh_snapshot(),
             None => self.cx.txn.begin_statement(),
         }
     }
@@ -222,7 +222,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
             WriteError::Blocked(blocker) => Ok(Retry::After(blocker.into())),
             WriteError::Absent(absent) => Ok(Retry::After(absent.into())),
             WriteError::Changed | WriteError::Gone => {
-                self.look_again();
+                self.refresh_snapshot();
                 Ok(Retry::Now)
             }
             WriteError::SelfModified => {
@@ -462,7 +462,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
         // A change that left the key alone is no conflict, even one that the snapshot does not see.
         let newest = latest(txn, |txn| {
             let row = txn.get(index, key, guard)?;
-            Ok::<_, Absent>(row.filter(|row| row.rid == rid).map(|row| row.version))
+            Ok::<_, PageFault>(row.filter(|row| row.rid == rid).map(|row| row.version))
         })?;
         match newest {
             Some(version) => latest(txn, |txn| {
@@ -595,7 +595,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
         loop {
             let mut looked_at = 0;
             let mut failed = None;
-            let mut absent: Option<Absent> = None;
+            let mut absent: Option<PageFault> = None;
             let ended = {
                 if let Some(view) = &mut view {
                     self.cx.txn.swap_view(view);

@@ -10,7 +10,7 @@ use super::operator::Step;
 use super::scan::{EXAMINED_MAX, Emitter, OpenRow};
 use super::wait::Evaluated;
 use super::wait::WaitReason;
-use logstead_engine::{Absent, Guard, Index, IndexCursor, Row, Txn};
+use logstead_engine::{Guard, Index, IndexCursor, PageFault, Row, Txn};
 use logstead_sql_catalog::{IndexDef, Relation};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Edge, KeyRange, Probe, Scan};
@@ -166,7 +166,7 @@ impl IndexScanState {
         reverse: bool,
         txn: &mut Txn,
         guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
+    ) -> Result<Option<Row<'g>>, PageFault> {
         let Some(index) = &self.index else {
             return Ok(None);
         };

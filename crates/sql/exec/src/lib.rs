@@ -74,7 +74,7 @@ mod tests;
 use batch::{BATCH_ROWS, Batch};
 use context::{ExecutionState, ExecutorContext};
 use logstead_engine::RowRef;
-use logstead_fiber::{NoStack, poll_with_stack};
+use logstead_fiber::{StackAllocError, poll_with_stack};
 use logstead_sql_parse::{drop_deep, on_enough_stack};
 use logstead_sql_plan::Plan;
 use logstead_sql_plan::expr::Subquery;
@@ -337,7 +337,7 @@ impl Execution {
                 let running = poll_with_stack(bytes, self.run_here(cx, rows_max, out));
                 match Box::pin(running).await {
                     Ok(progress) => progress,
-                    Err(NoStack) => Err(logstead_sql_types::error::too_deep()),
+                    Err(StackAllocError) => Err(logstead_sql_types::error::too_deep()),
                 }
             }
         }
@@ -440,7 +440,7 @@ impl Execution {
             0 => self.run_ahead_here(cx).await,
             bytes => match Box::pin(poll_with_stack(bytes, self.run_ahead_here(cx))).await {
                 Ok(progress) => progress,
-                Err(NoStack) => Err(logstead_sql_types::error::too_deep()),
+                Err(StackAllocError) => Err(logstead_sql_types::error::too_deep()),
             },
         }
     }

@@ -11,7 +11,7 @@ use super::stream::{SetResult, call_table};
 use super::wait::EvalError;
 use super::wait::WaitReason;
 use crate::StoredColumn;
-use logstead_engine::{Absent, Guard, Row, RowRef, ScanCursor, Table, Txn, VersionId};
+use logstead_engine::{Guard, PageFault, Row, RowRef, ScanCursor, Table, Txn, VersionId};
 use logstead_sql_catalog::{VirtualContext, VirtualTable};
 use logstead_sql_func::Function;
 use logstead_sql_plan::expr::Expr;
@@ -341,7 +341,7 @@ impl SeqScanState {
         &mut self,
         txn: &mut Txn,
         guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
+    ) -> Result<Option<Row<'g>>, PageFault> {
         let Some(cursor) = &mut self.cursor else {
             return Ok(None);
         };

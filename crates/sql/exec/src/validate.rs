@@ -5,7 +5,7 @@
 
 use super::StatementContext;
 use super::wait::wait_for;
-use logstead_engine::{Absent, ScanCursor};
+use logstead_engine::{PageFault, ScanCursor};
 use logstead_sql_plan::constraints::{ForeignRule, KeyParts};
 use logstead_sql_types::error::Result;
 use logstead_types::Rid;
@@ -40,7 +40,7 @@ pub async fn validate(cx: &mut StatementContext<'_>, rule: &ForeignRule) -> Resu
 enum ValidationStep {
     All,
     Some,
-    Absent(Absent),
+    Absent(PageFault),
 }
 
 /// The rows that are validated, one after the other.

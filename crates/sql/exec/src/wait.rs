@@ -16,7 +16,7 @@ use super::context::{Cancel, ExecutorContext};
 use super::routine::Call;
 use super::spill::Ticket;
 use super::write::deadlock;
-use logstead_engine::{Absent, Blocker, Txn, WriteError};
+use logstead_engine::{Blocker, PageFault, Txn, WriteError};
 use logstead_sql_catalog::context::AdvisoryLockRequest;
 use logstead_sql_types::error::{Result, SqlError, load_error};
 use std::future::{Future, poll_fn};
@@ -28,7 +28,7 @@ pub enum WaitReason {
     /// Another transaction.
     Locked(Blocker),
     /// Something is not in memory. That is no lock: who does not wait for locks waits for it all the same.
-    Absent(Absent),
+    Absent(PageFault),
     /// A block of a temporary file is on its way.
     Spill(Ticket),
     /// A function that the session runs has to be run.
@@ -45,8 +45,8 @@ impl From<Blocker> for WaitReason {
     }
 }
 
-impl From<Absent> for WaitReason {
-    fn from(absent: Absent) -> WaitReason {
+impl From<PageFault> for WaitReason {
+    fn from(absent: PageFault) -> WaitReason {
         WaitReason::Absent(absent)
     }
 }

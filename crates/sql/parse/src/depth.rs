@@ -8,7 +8,7 @@
 //! Invariant: whatever the text, nothing overflows a stack. 54001 instead.
 
 use crate::lowered as ast;
-use logstead_fiber::{NoStack, with_stack};
+use logstead_fiber::{StackAllocError, with_stack};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::error::too_deep;
 use logstead_types::SqlState;
@@ -60,7 +60,7 @@ impl Depth {
 pub fn on_enough_stack<T>(bytes: usize, run: impl FnOnce() -> Result<T>) -> Result<T> {
     match bytes {
         0 => run(),
-        _ => with_stack(bytes, run).unwrap_or_else(|NoStack| Err(too_deep())),
+        _ => with_stack(bytes, run).unwrap_or_else(|StackAllocError| Err(too_deep())),
     }
 }
 

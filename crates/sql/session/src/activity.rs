@@ -14,7 +14,7 @@ use super::context::SessionContext;
 use super::instance::Instance;
 use super::statement::Statement;
 use super::statistics::PgssEntry;
-use logstead_engine::{HeldLocks, TxnId, Waiting};
+use logstead_engine::{HeldLocks, LockWaitInfo, TxnId};
 use logstead_sql_catalog::context::{Activity, Context};
 use logstead_sql_catalog::role::{READ_ALL_STATS, Roles, SIGNAL_BACKEND};
 use logstead_sql_func::FunctionContext;
@@ -253,7 +253,7 @@ pub(super) struct RunningStatement {
 impl Instance {
     /// Everybody's row of `pg_stat_activity`, by process number.
     fn activity(&self, may_see: impl Fn(Oid) -> bool) -> Vec<Activity> {
-        let waits: HashMap<TxnId, Waiting> = self.lock_waits();
+        let waits: HashMap<TxnId, LockWaitInfo> = self.lock_waits();
         let mut rows = Vec::new();
         self.each_session(|pid, live, _| {
             let mut row = live.row(pid, &may_see);
@@ -280,7 +280,7 @@ impl Instance {
         rows
     }
 
-    fn lock_waits(&self) -> HashMap<TxnId, Waiting> {
+    fn lock_waits(&self) -> HashMap<TxnId, LockWaitInfo> {
         let all = self.engine.lock_waits().into_iter();
         all.map(|waiting| (waiting.waiter, waiting)).collect()
     }

@@ -27,7 +27,7 @@ use super::client::Client;
 use super::run::{Limits, run_with_limits};
 use super::statement::{Statement, StatementDescription};
 use super::{BlockState, Session};
-use logstead_engine::{Isolation, Past, RecoveryTarget};
+use logstead_engine::{AsOfDatabase, Isolation, RecoveryTarget};
 use logstead_sql_catalog::Catalog;
 use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_func as func;
@@ -47,7 +47,7 @@ pub(super) const AS_OF_POINT: &str = "logstead.as_of_point";
 pub(super) struct AsOfSnapshot {
     /// The setting's value.
     value: Rc<str>,
-    pub(super) past: Arc<Past>,
+    pub(super) past: Arc<AsOfDatabase>,
     pub(super) catalog: Arc<Catalog>,
 }
 
@@ -388,7 +388,7 @@ impl Session {
         value::text_io::shown(&Datum::TimestampTz(micros), ty, &style)
     }
 
-    fn shown_point(&self, past: &Past) -> String {
+    fn shown_point(&self, past: &AsOfDatabase) -> String {
         let names: Vec<String> = past
             .names()
             .iter()

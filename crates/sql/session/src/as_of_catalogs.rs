@@ -1,14 +1,14 @@
 //! The catalog as a restore point has it.
 //!
-//! It is read from the point's own tables, like that of the present at a start, and kept with the [`Past`]: so it lives
-//! as long, and all who read the point share it, with the plans made for it. A catalog of the past says so
+//! It is read from the point's own tables, like that of the present at a start, and kept with the [`AsOfDatabase`]: so
+//! it lives as long, and all who read the point share it, with the plans made for it. A catalog of the past says so
 //! ([`Catalog::past`]), and where storages are looked for follows from that alone ([`Catalog::table`]).
 //!
 //! Indexes that the point does not have so that they can be used are not in it. Views of the running server (its
 //! checkpoints, costs, restore points) show what is so now.
 
 use logstead_engine::{
-    CacheStats, CheckpointStats, ChunkCounts, CommitPath, HomeUsage, Past, RecoveryReport,
+    AsOfDatabase, CacheStats, CheckpointStats, ChunkCounts, CommitPath, HomeUsage, RecoveryReport,
     RestorePoint, RowRef, ScanCursor, Txn,
 };
 use logstead_sql_catalog::read::StoredCatalogRows;
@@ -32,7 +32,7 @@ type LocatedRow = (Rid, Vec<u8>);
 impl AsOfCatalogs {
     /// Those of a past that is opened; read with `txn` unless they were before. `version` gives numbers to catalogs.
     pub(crate) async fn of(
-        past: &Arc<Past>,
+        past: &Arc<AsOfDatabase>,
         txn: &mut Txn,
         cancel: &Cancel,
         now: Option<Arc<dyn RuntimeStatistics>>,
@@ -93,7 +93,7 @@ impl AsOfCatalogs {
 
 /// The indexes of a relation that plans may use; from here on the past knows how they are made.
 fn usable(
-    past: &Arc<Past>,
+    past: &Arc<AsOfDatabase>,
     relation: &Relation,
     catalog: &Arc<Catalog>,
 ) -> Result<Vec<Arc<IndexDef>>> {
@@ -112,7 +112,7 @@ fn usable(
 }
 
 async fn all_rows(
-    past: &Arc<Past>,
+    past: &Arc<AsOfDatabase>,
     id: TableId,
     txn: &mut Txn,
     cancel: &Cancel,
@@ -140,7 +140,7 @@ async fn all_rows(
 
 /// What is so at the point, and for all else what is so now.
 struct AsOfStatistics {
-    past: Weak<Past>,
+    past: Weak<AsOfDatabase>,
     now: Option<Arc<dyn RuntimeStatistics>>,
     sequences: HashMap<TableId, (i64, bool)>,
 }

@@ -26,7 +26,7 @@ use super::current_of::current_of_plan;
 use super::cursor_rows::CursorRows;
 use super::statement::{PermittedPlan, Statement, given_to};
 use super::{Reply, Session};
-use logstead_engine::{RowLock, View};
+use logstead_engine::{CursorSnapshot, RowLock};
 use logstead_sql_exec::Execution;
 use logstead_sql_exec::wait::wait_for_file;
 use logstead_sql_parse::ast::{FETCH_ALL, FetchDirection, FetchStmt};
@@ -73,7 +73,7 @@ struct Cursor {
     /// What its plan reads: in use while the cursor is open in its transaction.
     reads: Vec<TableId>,
     /// What its plan sees, if it calls what sees more when it is called later: then its rows come when they are fetched.
-    view: Option<View>,
+    view: Option<CursorSnapshot>,
 }
 
 /// What a cursor knows of the rows that its rows come from, for WHERE CURRENT OF.
@@ -84,7 +84,7 @@ struct CurrentOfState {
     /// The numbers of the rows of the row that was given last.
     current: Vec<Datum>,
     /// Keeps rows that are not locked from being another's by their numbers.
-    _view: Option<View>,
+    _view: Option<CursorSnapshot>,
 }
 
 enum CursorState {

@@ -308,7 +308,7 @@ impl Session {
         {
             let synchronous = self.context.synchronous.get();
             self.reply_dependencies
-                .merge(&open.txn.awaits(), synchronous);
+                .merge(&open.txn.commit_wait(), synchronous);
             self.reply_dependencies
                 .merge(&self.context.depends_on.borrow(), synchronous);
         }

@@ -9,7 +9,7 @@
 //! writer's own session waited for.
 
 use super::Session;
-use logstead_engine::{CommitWait, Receipt};
+use logstead_engine::{CommitReceipt, CommitWait};
 
 /// See the module's documentation.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl ReplyDependencies {
     }
 
     /// A transaction that depends on all that is unconfirmed has committed.
-    pub(super) fn committed(&mut self, receipt: &Receipt, synchronous: bool) {
+    pub(super) fn committed(&mut self, receipt: &CommitReceipt, synchronous: bool) {
         if !synchronous && receipt.csn.is_some() {
             // When it is Committed, so is what it depends on: the list does not grow with every commit.
             self.unconfirmed.clone_from(&receipt.waits_for);
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_commit_stands_for_all_it_depends_on() {
         let mut reply_dependencies = ReplyDependencies::default();
-        let receipt = |csn: u64| Receipt {
+        let receipt = |csn: u64| CommitReceipt {
             csn: Some(Csn(csn)),
             waits_for: CommitWait::of(Csn(csn)),
         };
@@ -111,7 +111,7 @@ mod tests {
             reply_dependencies.committed(&receipt(csn), false);
         }
         assert_eq!(*reply_dependencies.unconfirmed(), CommitWait::of(Csn(100)));
-        let reader = Receipt {
+        let reader = CommitReceipt {
             csn: None,
             waits_for: CommitWait::of(Csn(7)),
         };

@@ -242,7 +242,7 @@ impl Session {
         let synchronous = self.context.synchronous.get();
         // Rows may have been told already, and are so whatever becomes of the commit.
         self.reply_dependencies
-            .merge(&open.txn.awaits(), synchronous);
+            .merge(&open.txn.commit_wait(), synchronous);
         if let Err(error) = judged {
             self.open = Some(open);
             self.unwind_all().await;
@@ -375,7 +375,7 @@ impl Session {
         if let Some(open) = self.open.take() {
             // What an aborted transaction read may have been told in an error.
             self.reply_dependencies
-                .merge(&open.txn.awaits(), synchronous);
+                .merge(&open.txn.commit_wait(), synchronous);
             self.undo(open);
         }
     }
@@ -385,7 +385,7 @@ impl Session {
         if let Some(open) = &self.open {
             let synchronous = self.context.synchronous.get();
             self.reply_dependencies
-                .merge(&open.txn.awaits(), synchronous);
+                .merge(&open.txn.commit_wait(), synchronous);
             self.reply_dependencies
                 .merge(&self.context.depends_on.borrow(), synchronous);
         }

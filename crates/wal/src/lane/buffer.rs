@@ -1,6 +1,6 @@
 //! A block under construction: room for the header, then entries one after the other.
 
-use super::Shared;
+use super::LaneInner;
 use crate::block::HEADER_LEN;
 use crate::entry::SideRef;
 use logstead_env::Instant;
@@ -14,18 +14,18 @@ const PAGE: usize = 4096;
 
 /// A claim of another lane in a block of this one. Weak: lanes that hold one another's bytes must not keep each other
 /// alive.
-pub(super) struct Stolen {
-    pub(super) from: Weak<Shared>,
+pub(super) struct StolenClaim {
+    pub(super) from: Weak<LaneInner>,
     pub(super) claim: u64,
 }
 
 /// The claims of other lanes in one block.
-pub(super) type StolenClaims = SmallVec<[Stolen; 2]>;
+pub(super) type StolenClaims = SmallVec<[StolenClaim; 2]>;
 
 /// A block under construction. Invariant: `HEADER_LEN <= len <= buffer.capacity()`; what is touched is the whole pages
 /// before `touched`; `payload_crc` is the checksum of
 /// the entries there are; CSN bounds and `oldest_at` hold once there is an entry.
-pub(super) struct Building {
+pub(super) struct BlockBuilder {
     buffer: Buffer,
     len: usize,
     /// Up to here its memory has been written to, at some time.
@@ -41,9 +41,9 @@ pub(super) struct Building {
     pub(super) sides: SmallVec<[SideRef; 1]>,
 }
 
-impl Building {
-    pub(super) fn new(buffer: Buffer) -> Building {
-        Building {
+impl BlockBuilder {
+    pub(super) fn new(buffer: Buffer) -> BlockBuilder {
+        BlockBuilder {
             buffer,
             len: HEADER_LEN,
             touched: 0,
@@ -132,7 +132,7 @@ impl Building {
 
     /// Moves all entries of `from`, which is empty afterwards, behind those of this block. The caller holds room for
     /// them and has seen to the claims.
-    pub(super) fn take_all(&mut self, from: &mut Building) {
+    pub(super) fn take_all(&mut self, from: &mut BlockBuilder) {
         self.oldest_at = if self.is_empty() {
             from.oldest_at
         } else {

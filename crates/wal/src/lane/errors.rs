@@ -1,6 +1,6 @@
 //! Why a lane refuses, and how it ends.
 
-use crate::numbers::UsedUp;
+use crate::numbers::NumbersExhausted;
 use logstead_home::HomeError;
 use logstead_types::LaneId;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ pub enum NoRoom {
     /// The disk is full, as an attempt found that began after the question; asking anew may succeed.
     #[error("the disk that holds the log is full")]
     DiskFull,
-    /// The records belong into a side segment ([`Lane::begin_side`](super::Lane::begin_side)).
+    /// The records belong into a side segment ([`Lane::begin_side_segment`](super::Lane::begin_side_segment)).
     #[error("the entry is too large for the lane itself")]
     TooLarge,
     /// No number is left that it would need. Reading goes on.
     #[error(transparent)]
-    UsedUp(#[from] UsedUp),
+    UsedUp(#[from] NumbersExhausted),
     /// The lane has failed.
     #[error(transparent)]
     Failed(Arc<LaneError>),

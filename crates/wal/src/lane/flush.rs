@@ -1,15 +1,15 @@
 //! Blocks on their way to the home and back.
 //!
 //! Blocks are numbered, placed at the home and chained to one another by their headers in one step under the lock
-//! ([`Shared::seal`]), so they may then be written side by side and complete in any order. What completed is believed
-//! in order only: a block has hardened when it and all earlier ones have completed (T2), and then its claims are
-//! written.
+//! ([`LaneInner::seal`]), so they may then be written side by side and complete in any order. What completed is
+//! believed in order only: a block has hardened when it and all earlier ones have completed (T2), and then its claims
+//! are written.
 
-use super::buffer::{Building, Stolen, StolenClaims};
+use super::buffer::{BlockBuilder, StolenClaim, StolenClaims};
 use super::claims::Claim;
 use super::interleave::point;
 use super::times::append_class;
-use super::{Cursor, FlushOutcome, FlushTimes, LaneError, LaneEvent, Shared, State};
+use super::{Cursor, FlushOutcome, FlushTimes, LaneError, LaneEvent, LaneInner, LaneState};
 use crate::block::{FORMAT_VERSION, Header};
 use logstead_env::{Instant, abort_on_panic};
 use logstead_home::{Buffer, HomeError, InlineAppends, Position};
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 /// A block that has been sealed and has not hardened.
-pub(super) struct InFlight {
+pub(super) struct InFlightBlock {
     completed: bool,
     inline: bool,
     /// The claim for bytes of the lane itself.
@@ -32,7 +32,7 @@ pub(super) struct InFlight {
     entries: u32,
 }
 
-impl InFlight {
+impl InFlightBlock {
     /// It has no entries and only records the horizon.
     pub(super) fn is_void(&self) -> bool {
         self.own.is_none() && self.stolen.is_empty()
@@ -40,7 +40,7 @@ impl InFlight {
 }
 
 /// A block on its way out of the lock.
-pub(super) struct Sealed {
+pub(super) struct SealedBlock {
     buffer: Buffer,
     /// End of the entries, and of the padding behind them.
     filled: usize,
@@ -60,11 +60,11 @@ struct Hardened {
     moved: bool,
     /// A block without entries has completed.
     void: bool,
-    /// What the allowance gets back.
+    /// What the allocation limit gets back.
     freed_bytes: u64,
 }
 
-impl State {
+impl LaneState {
     /// Makes the lane's bytes in the block under construction a claim.
     pub(super) fn claim_own(&mut self) -> Option<u64> {
         let claim = Claim {
@@ -86,9 +86,9 @@ impl State {
     }
 }
 
-impl Shared {
+impl LaneInner {
     /// Takes what is buffered out of the lock's reach, if another block may be in flight.
-    pub(super) fn seal(&self, state: &mut State) -> Option<Sealed> {
+    pub(super) fn seal(&self, state: &mut LaneState) -> Option<SealedBlock> {
         match state.building.is_empty() {
             true => None,
             false => self.seal_block(state),
@@ -96,14 +96,14 @@ impl Shared {
     }
 
     /// The same also if nothing is buffered: then it is a block without entries, for whose place the caller holds room.
-    pub(super) fn seal_block(&self, state: &mut State) -> Option<Sealed> {
+    pub(super) fn seal_block(&self, state: &mut LaneState) -> Option<SealedBlock> {
         if state.failed.is_some() || state.in_flight.len() >= self.blocks_in_flight_max {
             return None;
         }
         let spare = state.spare.pop();
         // At most one buffer more than blocks may be in flight: each of those has one, or has given it back.
         let spare = spare.unwrap_or_else(|| Buffer::zeroed(self.buffer_size));
-        let mut building = std::mem::replace(&mut state.building, Building::new(spare));
+        let mut building = std::mem::replace(&mut state.building, BlockBuilder::new(spare));
         self.buffered.store(0, Ordering::SeqCst);
         state.flush_asked = false;
         let block = state.blocks_hardened + state.in_flight.len() as u64;
@@ -134,7 +134,7 @@ impl Shared {
             let highest = building.csn_highest;
             state.sealed.add(*at, len, highest, &mut building.sides);
         }
-        state.in_flight.push_back(InFlight {
+        state.in_flight.push_back(InFlightBlock {
             completed: false,
             inline: false,
             own,
@@ -144,7 +144,7 @@ impl Shared {
             payload_len: building.payload_len(),
             entries: building.entries,
         });
-        Some(Sealed {
+        Some(SealedBlock {
             filled: building.len(),
             buffer: building.into_buffer(),
             len,
@@ -156,7 +156,7 @@ impl Shared {
     }
 
     /// Writes the padding, and wakes who waits for room, both without the lock; returns the length to write.
-    fn finish(&self, sealed: &mut Sealed) -> usize {
+    fn finish(&self, sealed: &mut SealedBlock) -> usize {
         // The buffer's capacity is a multiple of the alignment, so the padded length fits a usize.
         let len = sealed.len as usize;
         sealed.buffer.as_mut_slice()[sealed.filled..len].fill(0);
@@ -168,7 +168,7 @@ impl Shared {
     pub(super) fn write_inline(
         self: &Arc<Self>,
         inline: &dyn InlineAppends,
-        mut sealed: Sealed,
+        mut sealed: SealedBlock,
     ) -> FlushOutcome {
         // The block would stay in flight for ever, and everybody who waits for it with it.
         let _watch = abort_on_panic("writing the log");
@@ -187,7 +187,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn write_handed_off(self: &Arc<Self>, mut sealed: Sealed) {
+    pub(super) fn write_handed_off(self: &Arc<Self>, mut sealed: SealedBlock) {
         let len = self.finish(&mut sealed);
         match sealed.at {
             Ok(at) => {
@@ -225,7 +225,7 @@ impl Shared {
         }
         point();
         let now = self.clock.monotonic();
-        let mut stolen: SmallVec<[(Stolen, Instant); 4]> = SmallVec::new();
+        let mut stolen: SmallVec<[(StolenClaim, Instant); 4]> = SmallVec::new();
         let (hardened, next, waiters) = {
             let mut guard = self.state.lock();
             let state = &mut *guard;
@@ -306,7 +306,7 @@ impl Shared {
     }
 
     /// Moves the hardened cursor over the claims that allow it.
-    fn harden(&self, state: &mut State, now: Instant) -> Hardened {
+    fn harden(&self, state: &mut LaneState, now: Instant) -> Hardened {
         let mut hardened = Hardened::default();
         while let Some(written) = state.claims.next_hardened() {
             let claim = written.claim;
@@ -336,7 +336,7 @@ impl Shared {
             self.give_back(hardened.freed_bytes);
         }
         if hardened.moved || hardened.void {
-            self.tell(LaneEvent::Durable);
+            self.notify(LaneEvent::Durable);
         }
         self.wake(waiters);
     }
@@ -363,27 +363,27 @@ impl Shared {
     }
 
     /// Ends this lane; returns what it holds of others, or the error that has ended it before.
-    fn end(&self, error: &Arc<LaneError>) -> Result<Vec<Stolen>, Arc<LaneError>> {
+    fn end(&self, error: &Arc<LaneError>) -> Result<Vec<StolenClaim>, Arc<LaneError>> {
         let (robbed, waiters) = {
             let mut state = self.state.lock();
             if let Some(first) = &state.failed {
                 return Err(Arc::clone(first));
             }
             state.failed = Some(Arc::clone(error));
-            let mut robbed: Vec<Stolen> = state.building.stolen.drain(..).collect();
+            let mut robbed: Vec<StolenClaim> = state.building.stolen.drain(..).collect();
             for block in &mut state.in_flight {
                 robbed.extend(block.stolen.drain(..));
             }
             (robbed, std::mem::take(&mut state.waiters))
         };
-        self.tell(LaneEvent::Failed(Arc::clone(error)));
+        self.notify(LaneEvent::Failed(Arc::clone(error)));
         self.wake(waiters);
         Ok(robbed)
     }
 }
 
-impl State {
-    fn count(&mut self, block: &InFlight) {
+impl LaneState {
+    fn count(&mut self, block: &InFlightBlock) {
         let counters = &mut self.counters;
         counters.blocks += 1;
         counters.bytes += block.len;

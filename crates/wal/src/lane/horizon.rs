@@ -9,7 +9,7 @@
 //! [`follow`](crate::recovery::follow). The last blocks before a pause record a horizon that is below their own
 //! entries. So a lane that is idle can write a block without entries, which records nothing but the horizon.
 
-use super::{Lane, Shared};
+use super::{Lane, LaneInner};
 use logstead_types::Csn;
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Lane {
     }
 }
 
-impl Shared {
+impl LaneInner {
     /// What a block that is sealed now records.
     pub(super) fn horizon(&self) -> Csn {
         let source = self.horizon_source.get();

@@ -3,14 +3,14 @@
 //! | file | what |
 //! |---|---|
 //! | `buffer` | the block under construction |
-//! | `entrance` | one entry on its way into it, under the lock |
+//! | `insert_lock` | one entry on its way into it, under the lock |
 //! | `flush` | blocks on their way: sealed, written, completed in any order, hardened in theirs |
 //! | `claims` | in what order a lane's own bytes harden, whichever lane writes them |
 //! | `steal` | taking along what another lane has buffered |
 //! | `horizon` | what else was durable when a block was sealed |
 //! | `side` | records of large transactions |
 //! | `start` | from where on the log is needed for what comes next |
-//! | `allowance` | how far all lanes together may run ahead of durability |
+//! | `allocation_limit` | how far all lanes together may run ahead of durability |
 //! | `times` | when the last flushes happened |
 //!
 //! Invariants:
@@ -33,35 +33,35 @@
 //!
 //! Does not: decide when to flush, or retry.
 
-mod allowance;
+mod allocation_limit;
 mod buffer;
 mod claims;
-mod entrance;
 mod errors;
 mod flush;
 mod horizon;
+mod insert_lock;
 mod interleave;
 #[cfg(test)]
 mod races;
-mod room;
+mod reservation;
 mod side;
 mod start;
 mod steal;
 mod times;
 
-pub use allowance::Allowance;
-pub use entrance::Entrance;
+pub use allocation_limit::LogAllocationLimit;
 pub use errors::{LaneError, NoRoom};
 pub use horizon::HorizonSource;
-pub use room::Room;
-pub use times::{APPEND_CLASSES, Appends, AppendsBySize, append_class};
+pub use insert_lock::LaneInsertLock;
+pub use reservation::EntryReservation;
+pub use times::{APPEND_CLASSES, AppendTimes, AppendTimesBySize, append_class};
 
 use crate::block::HEADER_LEN;
 use crate::entry::{self, Deps, SideRef};
-use crate::numbers::{UsedUp, segment_end};
-use buffer::Building;
+use crate::numbers::{NumbersExhausted, segment_end};
+use buffer::BlockBuilder;
 use claims::Claims;
-use flush::InFlight;
+use flush::InFlightBlock;
 use interleave::point;
 use logstead_env::{Clock, Instant};
 use logstead_home::{
@@ -69,14 +69,14 @@ use logstead_home::{
 };
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use parking_lot::Mutex;
-pub use side::{Side, SideDone};
-use start::SealedSoFar;
+pub use side::{SideDone, SideSegmentWriter};
+use start::SealedBlocks;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
-use times::Flushed;
+use times::FlushHistory;
 
 /// `first_not_durable` when everything is durable.
 const NOTHING_PENDING: u64 = u64::MAX;
@@ -89,7 +89,7 @@ pub struct LaneConfig {
     /// Most blocks in flight at a time; as many as the home is worth at most, which is the default.
     pub blocks_in_flight_max: Option<usize>,
     /// How far the log may run ahead of durability, over all lanes that share this; without it only buffers bound it.
-    pub allowance: Option<Arc<Allowance>>,
+    pub allocation_limit: Option<Arc<LogAllocationLimit>>,
 }
 
 impl LaneConfig {
@@ -120,7 +120,7 @@ impl Default for LaneConfig {
         LaneConfig {
             buffer_size_bytes: 1 << 20,
             blocks_in_flight_max: None,
-            allowance: None,
+            allocation_limit: None,
         }
     }
 }
@@ -144,7 +144,7 @@ pub struct Cursor(pub u64);
 
 /// What a push did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pushed {
+pub struct PushResult {
     /// The lane's cursor behind the entry: it has hardened when [`Lane::hardened`] is there.
     pub end: Cursor,
     /// The entry's GSN: larger than any before it in the lane.
@@ -238,7 +238,7 @@ pub struct LaneCounters {
     pub stolen_bytes: u64,
     /// Rooms refused because the buffer was full.
     pub refused_full: u64,
-    /// Rooms refused because the allowance was used up.
+    /// Rooms refused because the allocation limit was used up.
     pub refused_allowance: u64,
     /// Rooms refused because the home was preparing space, or had none.
     pub refused_home: u64,
@@ -249,17 +249,17 @@ pub struct LaneCounters {
 /// A lane. Clones are handles to the same lane.
 #[derive(Clone)]
 pub struct Lane {
-    shared: Arc<Shared>,
+    shared: Arc<LaneInner>,
 }
 
-struct Shared {
+struct LaneInner {
     appends: Arc<dyn LaneAppends>,
     /// Appends in the caller's thread, where the home offers them.
     inline_appends: Option<Arc<dyn InlineAppends>>,
     sides: Arc<dyn SideSegments>,
     clock: Arc<dyn Clock>,
     start: LaneStart,
-    allowance: Option<Arc<Allowance>>,
+    allocation_limit: Option<Arc<LogAllocationLimit>>,
     alignment: u64,
     buffer_size: usize,
     /// Bytes of entries one block can hold.
@@ -280,20 +280,20 @@ struct Shared {
     side_ids: AtomicU64,
     listener: OnceLock<LaneListener>,
     horizon_source: OnceLock<Arc<dyn HorizonSource>>,
-    state: Mutex<State>,
+    state: Mutex<LaneState>,
 }
 
-struct State {
-    building: Building,
+struct LaneState {
+    building: BlockBuilder,
     /// Buffers that are not in use; those not yet needed have not been made.
     spare: Vec<Buffer>,
     /// Blocks sealed and not hardened, in order: at most `blocks_in_flight_max`.
-    in_flight: VecDeque<InFlight>,
+    in_flight: VecDeque<InFlightBlock>,
     /// How many blocks have hardened; the number of the first one in flight.
     blocks_hardened: u64,
     /// Checksum of the header sealed last.
     previous_header_crc: u32,
-    sealed: SealedSoFar,
+    sealed: SealedBlocks,
     /// Bytes of entries pushed to this lane.
     pushed: u64,
     /// Up to where they have left the block under construction, in this lane's blocks or stolen.
@@ -303,33 +303,34 @@ struct State {
     /// GSN of the entry pushed last, or what an empty lane was raised to.
     gsn: u64,
     claims: Claims,
-    flushed: Flushed,
+    flushed: FlushHistory,
     /// Bytes of rooms given out and not yet used.
     reserved_bytes: usize,
     /// What those rooms may take at the home.
     reserved_at_home_bytes: u64,
-    /// What used rooms had taken from the allowance and their entries did not need; the next rooms use it.
+    /// What used rooms had taken from the allocation limit and their entries did not need; the next rooms use it.
     taken_in_excess_bytes: u64,
     /// Someone asked for a flush while no more blocks could be in flight.
     flush_asked: bool,
     waiters: Vec<Waker>,
-    /// Somebody was refused for want of space in the buffer or the allowance, and has not been told of any since.
+    /// Somebody was refused for want of space in the buffer or the allocation limit, and has not been told of any
+    /// since.
     space_wanted: bool,
-    /// Somebody was refused by the allowance, in this life of the lane.
+    /// Somebody was refused by the allocation limit, in this life of the lane.
     allowance_wanted: bool,
     failed: Option<Arc<LaneError>>,
     counters: LaneCounters,
     /// Appends since somebody took them.
-    appends: AppendsBySize,
+    appends: AppendTimesBySize,
     scratch: Vec<u8>,
     head: Vec<u8>,
 }
 
-impl State {
-    fn new(buffer: Buffer, first_segment: u64) -> State {
-        State {
-            sealed: SealedSoFar::new(first_segment),
-            building: Building::new(buffer),
+impl LaneState {
+    fn new(buffer: Buffer, first_segment: u64) -> LaneState {
+        LaneState {
+            sealed: SealedBlocks::new(first_segment),
+            building: BlockBuilder::new(buffer),
             spare: Vec::new(),
             in_flight: VecDeque::new(),
             blocks_hardened: 0,
@@ -339,7 +340,7 @@ impl State {
             unclaimed_csn_lowest: Csn(u64::MAX),
             gsn: 0,
             claims: Claims::default(),
-            flushed: Flushed::new(),
+            flushed: FlushHistory::new(),
             reserved_bytes: 0,
             reserved_at_home_bytes: 0,
             taken_in_excess_bytes: 0,
@@ -349,7 +350,7 @@ impl State {
             allowance_wanted: false,
             failed: None,
             counters: LaneCounters::default(),
-            appends: AppendsBySize::default(),
+            appends: AppendTimesBySize::default(),
             // Nothing is allocated for an entry once its CSN is drawn (T12).
             scratch: Vec::with_capacity(entry::OVERHEAD_MAX),
             head: Vec::with_capacity(entry::OVERHEAD_MAX),
@@ -362,12 +363,12 @@ impl State {
     }
 }
 
-impl Shared {
+impl LaneInner {
     fn padded(&self, payload: usize) -> u64 {
         ((HEADER_LEN + payload) as u64).next_multiple_of(self.alignment)
     }
 
-    fn tell(&self, event: LaneEvent) {
+    fn notify(&self, event: LaneEvent) {
         if let Some(listener) = self.listener.get() {
             listener(event);
         }
@@ -380,27 +381,27 @@ impl Shared {
         for waker in waiters {
             waker.wake();
         }
-        self.tell(LaneEvent::Room);
+        self.notify(LaneEvent::Room);
     }
 
     fn give_back(&self, bytes: u64) {
-        if let Some(allowance) = &self.allowance {
-            allowance.give_back(bytes);
+        if let Some(allocation_limit) = &self.allocation_limit {
+            allocation_limit.give_back(bytes);
         }
     }
 
-    /// Takes `bytes` from the allowance, or what is missing of them. A lane that has nothing on the way may always have
-    /// one entry: whoever is refused is woken by the end of something in its own lane.
-    fn allow(&self, state: &mut State, bytes: u64) -> bool {
-        let Some(allowance) = &self.allowance else {
+    /// Takes `bytes` from the allocation limit, or what is missing of them. A lane that has nothing on the way may
+    /// always have one entry: whoever is refused is woken by the end of something in its own lane.
+    fn allow(&self, state: &mut LaneState, bytes: u64) -> bool {
+        let Some(allocation_limit) = &self.allocation_limit else {
             return true;
         };
         let missing = bytes.saturating_sub(state.taken_in_excess_bytes);
-        if !allowance.take(missing) {
+        if !allocation_limit.take(missing) {
             if state.reserved_bytes > 0 || !state.all_hardened() {
                 return false;
             }
-            allowance.force(missing);
+            allocation_limit.force(missing);
         }
         state.taken_in_excess_bytes -= bytes - missing;
         true
@@ -412,7 +413,7 @@ impl Lane {
     pub fn new(home: LogHome, clock: Arc<dyn Clock>, start: LaneStart, config: LaneConfig) -> Lane {
         let capabilities = home.capabilities();
         let size = config.buffer_size(&capabilities);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LaneInner {
             clock,
             start,
             alignment: capabilities.block_alignment as u64,
@@ -422,7 +423,7 @@ impl Lane {
             room_size_max: capabilities.room_size_bytes_max,
             segment_end: segment_end(start.epoch, capabilities.leased),
             blocks_in_flight_max: config.blocks_in_flight_max(&capabilities),
-            allowance: config.allowance,
+            allocation_limit: config.allocation_limit,
             pushed: AtomicU64::new(0),
             hardened: AtomicU64::new(0),
             hardened_gsn: AtomicU64::new(0),
@@ -431,7 +432,7 @@ impl Lane {
             side_ids: AtomicU64::new(0),
             listener: OnceLock::new(),
             horizon_source: OnceLock::new(),
-            state: Mutex::new(State::new(Buffer::zeroed(size), start.first_segment)),
+            state: Mutex::new(LaneState::new(Buffer::zeroed(size), start.first_segment)),
             appends: home.appends,
             inline_appends: home.inline_appends,
             sides: home.sides,
@@ -454,7 +455,7 @@ impl Lane {
     }
 
     /// Sets who hears of this lane's events; only the first call counts. The listener is called without any lock held,
-    /// possibly inside `flush`, `room` and `push`'s callers' threads, and must not block.
+    /// possibly inside `flush`, `reservation` and `push`'s callers' threads, and must not block.
     pub fn set_listener(&self, listener: LaneListener) {
         let _only_the_first_counts = self.shared.listener.set(listener);
     }
@@ -475,10 +476,14 @@ impl Lane {
     /// Takes place for an entry with `bytes` bytes of records, in the buffer and at the home. After this nothing that
     /// the entry needs can run out. The room is given back when dropped unused.
     ///
-    /// On `Full`, which says so for a full buffer, a used-up allowance and while the disk is being prepared: register
-    /// with [`Lane::wait_room`], then call this again, then park. With the same `asked` each time, which is made for
-    /// the first: it says which attempts to make room on the disk are an answer.
-    pub fn room_asked(&self, bytes: usize, asked: &mut RoomRequest) -> Result<Room, NoRoom> {
+    /// On `Full`, which says so for a full buffer, a used-up allocation limit and while the disk is being prepared:
+    /// register with [`Lane::wait_room`], then call this again, then park. With the same `asked` each time, which is
+    /// made for the first: it says which attempts to make room on the disk are an answer.
+    pub fn room_for(
+        &self,
+        bytes: usize,
+        asked: &mut RoomRequest,
+    ) -> Result<EntryReservation, NoRoom> {
         let shared = &self.shared;
         if bytes > self.inline_size_max() {
             return Err(NoRoom::TooLarge);
@@ -492,7 +497,7 @@ impl Lane {
                 return Err(NoRoom::Failed(Arc::clone(error)));
             }
             if state.sealed.segment() >= shared.segment_end {
-                return Err(UsedUp::Segments.into());
+                return Err(NumbersExhausted::Segments.into());
             }
             let building = state.building.payload_len();
             let wanted = shared.padded(building) + state.reserved_at_home_bytes + need_at_home;
@@ -521,7 +526,7 @@ impl Lane {
             }
             return Err(NoRoom::Full);
         }
-        let room = Room {
+        let room = EntryReservation {
             shared: Arc::clone(shared),
             bytes,
             need,
@@ -545,8 +550,8 @@ impl Lane {
     }
 
     /// The same for who asks once.
-    pub fn room(&self, bytes: usize) -> Result<Room, NoRoom> {
-        self.room_asked(bytes, &mut RoomRequest::default())
+    pub fn room(&self, bytes: usize) -> Result<EntryReservation, NoRoom> {
+        self.room_for(bytes, &mut RoomRequest::default())
     }
 
     /// Has `waker` woken once when room may have come up, as the last refusals were. Register first, then ask for room
@@ -556,9 +561,9 @@ impl Lane {
         let mut state = self.shared.state.lock();
         // Who was refused by the home only is told by the home.
         if state.allowance_wanted
-            && let Some(allowance) = &self.shared.allowance
+            && let Some(allocation_limit) = &self.shared.allocation_limit
         {
-            allowance.wait(waker);
+            allocation_limit.wait(waker);
         }
         if !state.waiters.iter().any(|known| known.will_wake(waker)) {
             state.waiters.push(waker.clone());
@@ -566,58 +571,68 @@ impl Lane {
     }
 
     /// Takes the lane's lock for one entry. Everything that an entry may have to wait for, or that may have to be
-    /// allocated, is behind the caller then: see [`Entrance`].
+    /// allocated, is behind the caller then: see [`LaneInsertLock`].
     ///
     /// # Panics
     /// If the room is another lane's: a bug in the commit path that would corrupt the log.
     #[inline]
-    pub fn enter(&self, room: Room) -> Entrance<'_> {
+    pub fn enter(&self, room: EntryReservation) -> LaneInsertLock<'_> {
         let shared = &self.shared;
         assert!(
             Arc::ptr_eq(shared, &room.shared),
             "the room of another lane"
         );
         point();
-        Entrance::new(shared, room)
+        LaneInsertLock::new(shared, room)
     }
 
     /// The same for who must not wait: gives the room back if somebody has the lock.
     ///
     /// # Panics
     /// As [`Lane::enter`].
-    pub fn try_enter(&self, room: Room) -> Result<Entrance<'_>, Room> {
+    pub fn try_enter(
+        &self,
+        room: EntryReservation,
+    ) -> Result<LaneInsertLock<'_>, EntryReservation> {
         let shared = &self.shared;
         assert!(
             Arc::ptr_eq(shared, &room.shared),
             "the room of another lane"
         );
         point();
-        Entrance::try_new(shared, room)
+        LaneInsertLock::try_new(shared, room)
     }
 
     /// Appends an entry to the buffer and publishes its CSN as not durable before returning. Does not fail or do I/O.
     /// Its GSN is larger than the lane's last and at least `gsn_min`.
     ///
     /// # Panics
-    /// As [`Lane::enter`] and [`Entrance::push`].
-    pub fn push(&self, room: Room, csn: Csn, gsn_min: u64, deps: &Deps, records: &[u8]) -> Pushed {
+    /// As [`Lane::enter`] and [`LaneInsertLock::push`].
+    pub fn push(
+        &self,
+        room: EntryReservation,
+        csn: Csn,
+        gsn_min: u64,
+        deps: &Deps,
+        records: &[u8],
+    ) -> PushResult {
         let mut entrance = self.enter(room);
         entrance.push(csn, gsn_min, deps, records)
     }
 
-    /// Appends the entry of a transaction whose records [`Side::finish`] has made durable. Its room was taken for 0
-    /// bytes. Otherwise as [`Lane::push`].
+    /// Appends the entry of a transaction whose records [`SideSegmentWriter::finish`] has made durable. Its room was
+    /// taken for 0 bytes. Otherwise as [`Lane::push`].
     ///
     /// # Panics
     /// As [`Lane::push`].
     pub fn push_side(
         &self,
-        room: Room,
+        room: EntryReservation,
         csn: Csn,
         gsn_min: u64,
         deps: &Deps,
         side: &SideRef,
-    ) -> Pushed {
+    ) -> PushResult {
         let mut entrance = self.enter(room);
         entrance.push_side(csn, gsn_min, deps, side)
     }
@@ -755,7 +770,7 @@ impl Lane {
     }
 
     /// How long the appends took that have completed since the last call.
-    pub fn take_appends(&self) -> AppendsBySize {
+    pub fn take_appends(&self) -> AppendTimesBySize {
         std::mem::take(&mut self.shared.state.lock().appends)
     }
 

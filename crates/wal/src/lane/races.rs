@@ -3,7 +3,7 @@
 
 use super::interleave::{point, set_hook};
 use super::*;
-use crate::recovery::{self, Options};
+use crate::recovery::{self, RecoveryOptions};
 use logstead_env::Env;
 use logstead_home::MemoryHome;
 use shuttle::rand::{Rng, thread_rng};
@@ -37,13 +37,13 @@ struct World {
     running: AtomicUsize,
 }
 
-fn options() -> Options {
-    Options {
+fn options() -> RecoveryOptions {
+    RecoveryOptions {
         lanes: LANES as u16,
         lane: LaneConfig {
             buffer_size_bytes: 8192,
             blocks_in_flight_max: Some(3),
-            allowance: Some(Arc::new(Allowance::new(4000))),
+            allocation_limit: Some(Arc::new(LogAllocationLimit::new(4000))),
         },
         accept_data_loss: false,
         lease: crate::lease::LeaseOptions::default(),

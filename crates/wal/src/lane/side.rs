@@ -1,17 +1,17 @@
 //! Large transactions: their records go into a side segment while they run, and only a reference into the lane.
 //!
 //! Owns: the checksum and length of what was appended, and the segment's number. A side segment that is not finished is
-//! removed by the home. One that is finished and whose commit then fails is removed by [`Lane::give_up_side`]; should
-//! the server stop before that, by the next recovery (T8).
+//! removed by the home. One that is finished and whose commit then fails is removed by [`Lane::give_up_side_segment`];
+//! should the server stop before that, by the next recovery (T8).
 //!
-//! Pieces that wait to be written are taken from the lane's allowance, also beyond its limit: their transaction looks
-//! at [`Side::is_held_back`] before it hands over more. What is taken is brought up to date whenever the side segment
-//! is used, so it may be too much for a while, never too little.
+//! Pieces that wait to be written are taken from the lane's allocation limit, also beyond its limit: their transaction
+//! looks at [`SideSegmentWriter::is_held_back`] before it hands over more. What is taken is brought up to date whenever
+//! the side segment is used, so it may be too much for a while, never too little.
 
-use super::{Lane, NoRoom, Shared};
+use super::{Lane, LaneInner, NoRoom};
 use crate::entry::SideRef;
 use crate::numbers::first_number;
-use crate::numbers::{SIDES_END, UsedUp};
+use crate::numbers::{NumbersExhausted, SIDES_END};
 use logstead_home::SideWriter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,37 +20,38 @@ use std::sync::atomic::Ordering;
 pub type SideDone = Box<dyn FnOnce(Result<SideRef, NoRoom>) + Send>;
 
 /// A side segment being written. Dropping it gives it up.
-pub struct Side {
-    shared: Arc<Shared>,
+pub struct SideSegmentWriter {
+    shared: Arc<LaneInner>,
     writer: Box<dyn SideWriter>,
     at: SideRef,
-    taken: Taken,
+    taken: AllocationCharge,
 }
 
-/// What the pieces of a side segment have taken from the allowance.
-struct Taken {
-    shared: Arc<Shared>,
+/// What the pieces of a side segment have taken from the allocation limit.
+struct AllocationCharge {
+    shared: Arc<LaneInner>,
     bytes: u64,
 }
 
-impl Taken {
+impl AllocationCharge {
     fn set(&mut self, bytes: u64) {
         let before = std::mem::replace(&mut self.bytes, bytes);
-        if let Some(allowance) = &self.shared.allowance {
-            allowance.force(bytes.saturating_sub(before));
-            allowance.give_back(before.saturating_sub(bytes));
+        if let Some(allocation_limit) = &self.shared.allocation_limit {
+            allocation_limit.force(bytes.saturating_sub(before));
+            allocation_limit.give_back(before.saturating_sub(bytes));
         }
     }
 }
 
-impl Drop for Taken {
+impl Drop for AllocationCharge {
     fn drop(&mut self) {
         self.set(0);
     }
 }
 
-impl Side {
-    /// Appends records. They are written behind the caller's back; what goes wrong is told by [`Side::finish`].
+impl SideSegmentWriter {
+    /// Appends records. They are written behind the caller's back; what goes wrong is told by
+    /// [`SideSegmentWriter::finish`].
     pub fn append(&mut self, records: Vec<u8>) {
         self.at.crc = crc32c::crc32c_append(self.at.crc, &records);
         self.at.length += records.len() as u64;
@@ -62,8 +63,8 @@ impl Side {
     /// The log is as far ahead of durability as it may be: more records had better wait with their transaction.
     pub fn is_held_back(&mut self) -> bool {
         self.taken.set(self.writer.backlog_bytes() as u64);
-        let allowance = self.shared.allowance.as_ref();
-        allowance.is_some_and(|allowance| allowance.is_used_up())
+        let allocation_limit = self.shared.allocation_limit.as_ref();
+        allocation_limit.is_some_and(|allocation_limit| allocation_limit.is_used_up())
     }
 
     /// The lane it belongs to: the entry that names it goes there (T8).
@@ -96,7 +97,7 @@ impl Side {
     /// All records are there. `done` is called once they are durable, possibly before this returns and on any thread.
     /// The CSN is drawn only after that (T8).
     pub fn finish(self, done: SideDone) {
-        let Side {
+        let SideSegmentWriter {
             shared,
             writer,
             at,
@@ -128,7 +129,7 @@ impl Side {
 impl Lane {
     /// Begins a side segment: the records of a large transaction go into it while the transaction runs. Fails if the
     /// lane has no number left for it.
-    pub fn begin_side(&self) -> Result<Side, UsedUp> {
+    pub fn begin_side_segment(&self) -> Result<SideSegmentWriter, NumbersExhausted> {
         let shared = &self.shared;
         let start = shared.start;
         let next = |count: u64| (count < SIDES_END).then_some(count + 1);
@@ -136,14 +137,14 @@ impl Lane {
             .side_ids
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         // The epoch in the number: a later life never takes the name of an earlier one's orphan.
-        let id = first_number(start.epoch) + count.map_err(|_| UsedUp::Sides)?;
-        Ok(Side {
-            taken: Taken {
+        let id = first_number(start.epoch) + count.map_err(|_| NumbersExhausted::Sides)?;
+        Ok(SideSegmentWriter {
+            taken: AllocationCharge {
                 shared: Arc::clone(shared),
                 bytes: 0,
             },
             shared: Arc::clone(shared),
-            writer: shared.sides.begin_side(start.lane, id),
+            writer: shared.sides.begin_side_segment(start.lane, id),
             at: SideRef {
                 lane: start.lane,
                 id,
@@ -158,10 +159,10 @@ impl Lane {
     ///
     /// # Panics
     /// If it is not this life's: it may belong to an entry.
-    pub fn give_up_side(&self, side: &SideRef) {
+    pub fn give_up_side_segment(&self, side: &SideRef) {
         let epoch = u64::from(self.shared.start.epoch.get());
         assert!(side.id >> 32 == epoch, "a side segment of another epoch");
-        self.shared.sides.give_up_side(side.lane, side.id);
+        self.shared.sides.give_up_side_segment(side.lane, side.id);
     }
 }
 
@@ -188,12 +189,19 @@ mod tests {
         let lane = Lane::new(LogHome::from(home), clock, start, LaneConfig::default());
         lane.shared.side_ids.store(SIDES_END - 2, Ordering::Relaxed);
         let ids: Vec<u64> = (0..2)
-            .map(|_| lane.begin_side().map(|side| side.at.id).unwrap_or_default())
+            .map(|_| {
+                lane.begin_side_segment()
+                    .map(|side| side.at.id)
+                    .unwrap_or_default()
+            })
             .collect();
         let end = (7 << 32) + SIDES_END;
         assert_eq!(ids, [end - 2, end - 1]);
         for _ in 0..3 {
-            assert_eq!(lane.begin_side().map(drop), Err(UsedUp::Sides));
+            assert_eq!(
+                lane.begin_side_segment().map(drop),
+                Err(NumbersExhausted::Sides)
+            );
         }
         assert!(end < 8 << 32);
         assert!(lane.room(100).is_ok(), "small transactions go on");

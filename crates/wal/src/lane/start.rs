@@ -11,7 +11,7 @@
 
 use super::Lane;
 use crate::entry::SideRef;
-use crate::manifest::Start;
+use crate::manifest::RedoPoint;
 use logstead_home::Position;
 use logstead_types::Csn;
 use smallvec::SmallVec;
@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 const STARTS_KEPT: usize = 64;
 
 /// What a lane knows of the blocks it has sealed.
-pub(super) struct SealedSoFar {
+pub(super) struct SealedBlocks {
     /// Where the last one ends.
     end: Position,
     /// Highest CSN in any of them.
@@ -29,12 +29,12 @@ pub(super) struct SealedSoFar {
     /// Side segments of their entries, with the highest CSN of the block that holds the entry.
     sides: Vec<(Csn, SideRef)>,
     /// Starts that were given, and the highest CSN before each.
-    given: VecDeque<(Start, Csn)>,
+    given: VecDeque<(RedoPoint, Csn)>,
 }
 
-impl SealedSoFar {
-    pub(super) fn new(first_segment: u64) -> SealedSoFar {
-        SealedSoFar {
+impl SealedBlocks {
+    pub(super) fn new(first_segment: u64) -> SealedBlocks {
+        SealedBlocks {
             end: Position::start_of(first_segment),
             csn_highest: Csn::ZERO,
             sides: Vec::new(),
@@ -75,9 +75,9 @@ impl Lane {
 
     /// The place of the next block to be sealed: every entry that is pushed from now on lies there or behind, in this
     /// lane or in another one.
-    pub fn log_start(&self) -> Start {
+    pub fn log_start(&self) -> RedoPoint {
         let state = &mut *self.shared.state.lock();
-        let start = Start {
+        let start = RedoPoint {
             lane: self.id(),
             at: state.sealed.end,
             block: state.blocks_hardened + state.in_flight.len() as u64,
@@ -94,7 +94,7 @@ impl Lane {
     }
 
     /// Does everything below `csn`, and nothing else, lie before `start`, or durably behind it?
-    pub(crate) fn check_start(&self, start: &Start, csn: Csn) -> Result<(), &'static str> {
+    pub(crate) fn check_start(&self, start: &RedoPoint, csn: Csn) -> Result<(), &'static str> {
         let state = self.shared.state.lock();
         let mut given = state.sealed.given.iter();
         let found = given.find(|(given, _)| given == start);

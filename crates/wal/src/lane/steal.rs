@@ -12,9 +12,9 @@
 //! Who has blocks in flight does not steal: what it took would harden only after those (T2), and a lane whose home is
 //! slow would slow down others. So stolen bytes always leave in the first block of the thief that is not hardened.
 
-use super::buffer::Stolen;
+use super::buffer::StolenClaim;
 use super::interleave::point;
-use super::{Lane, Room, RoomRequest};
+use super::{EntryReservation, Lane, RoomRequest};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -51,9 +51,9 @@ impl Lane {
     }
 }
 
-impl super::Shared {
+impl super::LaneInner {
     /// Room in buffer and home for `least` bytes of entries, or up to `most` if they are free.
-    fn room_to_steal(self: &Arc<Self>, least: usize, most: usize) -> Option<Room> {
+    fn room_to_steal(self: &Arc<Self>, least: usize, most: usize) -> Option<EntryReservation> {
         let (room, wanted_at_home) = {
             let mut state = self.state.try_lock()?;
             if state.failed.is_some() || !state.in_flight.is_empty() {
@@ -69,7 +69,7 @@ impl super::Shared {
             }
             state.reserved_bytes += need;
             state.reserved_at_home_bytes += need_at_home;
-            let room = Room {
+            let room = EntryReservation {
                 shared: Arc::clone(self),
                 bytes: 0,
                 need,
@@ -91,7 +91,7 @@ impl super::Shared {
     fn take_buffered(
         &self,
         robbed: &Arc<Self>,
-        room: &mut Room,
+        room: &mut EntryReservation,
     ) -> Option<(usize, Vec<std::task::Waker>)> {
         let mut mine = self.state.try_lock()?;
         let mut theirs = robbed.state.try_lock()?;
@@ -105,7 +105,7 @@ impl super::Shared {
         let (mine, theirs) = (&mut *mine, &mut *theirs);
         if let Some(claim) = theirs.claim_own() {
             let from = Arc::downgrade(robbed);
-            mine.building.stolen.push(Stolen { from, claim });
+            mine.building.stolen.push(StolenClaim { from, claim });
         }
         mine.building.take_all(&mut theirs.building);
         theirs.flush_asked = false;

@@ -15,7 +15,7 @@ pub fn append_class(bytes: u64) -> usize {
 
 /// How long appends of one class took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Appends {
+pub struct AppendTimes {
     /// How many there were.
     pub count: u64,
     /// From when they were sealed until they completed, all together.
@@ -24,10 +24,10 @@ pub struct Appends {
     pub ns_max: u64,
 }
 
-impl Appends {
+impl AppendTimes {
     /// One more.
     pub fn add(&mut self, ns: u64) {
-        self.add_all(&Appends {
+        self.add_all(&AppendTimes {
             count: 1,
             ns,
             ns_max: ns,
@@ -35,7 +35,7 @@ impl Appends {
     }
 
     /// Others.
-    pub fn add_all(&mut self, others: &Appends) {
+    pub fn add_all(&mut self, others: &AppendTimes) {
         self.count += others.count;
         self.ns = self.ns.saturating_add(others.ns);
         self.ns_max = self.ns_max.max(others.ns_max);
@@ -43,20 +43,20 @@ impl Appends {
 }
 
 /// By class.
-pub type AppendsBySize = [Appends; APPEND_CLASSES];
+pub type AppendTimesBySize = [AppendTimes; APPEND_CLASSES];
 
 /// How many are kept: far more than are in flight, so that who was woken by one still finds it.
 const KEPT: usize = 64;
 
 /// The last flushes, in the order of the lane's cursor.
-pub(super) struct Flushed {
+pub(super) struct FlushHistory {
     /// Start, and the rest.
     last: VecDeque<(u64, FlushTimes)>,
 }
 
-impl Flushed {
-    pub(super) fn new() -> Flushed {
-        Flushed {
+impl FlushHistory {
+    pub(super) fn new() -> FlushHistory {
+        FlushHistory {
             last: VecDeque::with_capacity(KEPT),
         }
     }
@@ -86,14 +86,14 @@ mod tests {
     fn appends_are_told_apart_by_size() {
         let classes = [1, 16 << 10, (16 << 10) + 1, 32 << 10, 512 << 10, 1 << 40];
         assert_eq!(classes.map(append_class), [0, 0, 1, 1, 5, 11]);
-        let mut appends = Appends::default();
+        let mut appends = AppendTimes::default();
         [5, 9, 1].into_iter().for_each(|ns| appends.add(ns));
         assert_eq!((appends.count, appends.ns, appends.ns_max), (3, 15, 9));
     }
 
     #[test]
     fn the_last_64_are_found_by_any_cursor_within_them() {
-        let mut flushed = Flushed::new();
+        let mut flushed = FlushHistory::new();
         for flush in 0..70 {
             let times = FlushTimes {
                 end: Cursor(flush * 10 + 10),

@@ -28,7 +28,7 @@
 //! That an owner is gone says nothing of the one *it* took the lease from, perhaps a moment ago: hence `owed-ms` in the
 //! manifest, which stays until that time is over, and is waited out by whoever comes next.
 
-use crate::manifest::{Holder, Manifest};
+use crate::manifest::{LeaseHolder, Manifest};
 use logstead_env::{Instant, ProcessIdentity};
 use logstead_home::Tag;
 use logstead_types::DatabaseId;
@@ -70,9 +70,9 @@ pub enum Event {
     /// It begins, or it is time to look again.
     Look,
     /// There is no manifest.
-    Nothing,
+    NoManifest,
     /// This is the manifest.
-    Found(Box<Manifest>, Tag),
+    Manifest(Box<Manifest>, Tag),
     /// Ours is stored.
     Stored(Tag),
     /// Somebody else was first.
@@ -85,15 +85,15 @@ pub enum Step {
     /// Read the manifest.
     Read,
     /// Store the first manifest, if there is none, in a home without lanes.
-    Make(Box<Manifest>),
+    Create(Box<Manifest>),
     /// Store it in place of the state with this tag.
     Swap(Tag, Box<Manifest>),
     /// This one's lease may run out: look again after this time.
-    Pause(Duration, Box<Holder>),
+    Pause(Duration, Box<LeaseHolder>),
     /// The lease is ours.
     LeaseGrant(Box<LeaseGrant>),
     /// Somebody else's server is alive.
-    Refused(Holder),
+    Refused(LeaseHolder),
 }
 
 /// The lease as it was taken.
@@ -104,7 +104,7 @@ pub struct LeaseGrant {
     /// That state's tag.
     pub tag: Tag,
     /// Who had it before.
-    pub before: Option<Holder>,
+    pub before: Option<LeaseHolder>,
     /// Until then somebody may hold an earlier lease.
     pub run_out: Option<Instant>,
 }
@@ -119,7 +119,7 @@ struct Watched {
 
 /// A claim in progress.
 #[derive(Clone, Debug)]
-pub struct Claim {
+pub struct LeaseClaim {
     claimant: Claimant,
     watched: Option<Watched>,
     /// What is being stored, or was meant to be.
@@ -128,10 +128,10 @@ pub struct Claim {
     attempts: Vec<u64>,
 }
 
-impl Claim {
+impl LeaseClaim {
     /// Begins with [`Event::Look`].
-    pub fn new(claimant: Claimant) -> Claim {
-        Claim {
+    pub fn new(claimant: Claimant) -> LeaseClaim {
+        LeaseClaim {
             claimant,
             watched: None,
             storing: None,
@@ -150,11 +150,11 @@ impl Claim {
         match event {
             // After a conflict, ours may be there: a reply that was lost.
             Event::Look | Event::Conflict => Step::Read,
-            Event::Nothing => {
+            Event::NoManifest => {
                 let manifest = Manifest::first(self.claimant.database);
-                Step::Make(self.store(manifest, Tag(0), Duration::ZERO, now))
+                Step::Create(self.store(manifest, Tag(0), Duration::ZERO, now))
             }
-            Event::Found(manifest, tag) => self.found(*manifest, tag, now, is_gone),
+            Event::Manifest(manifest, tag) => self.found(*manifest, tag, now, is_gone),
             Event::Stored(tag) => match self.storing.take() {
                 Some(held) => Step::LeaseGrant(Box::new(LeaseGrant { tag, ..held })),
                 // Not asked for.
@@ -243,7 +243,7 @@ impl Claim {
             since,
             ..
         } = &self.claimant;
-        let before = manifest.holder.replace(Holder {
+        let before = manifest.holder.replace(LeaseHolder {
             owner: *owner,
             // Each attempt is a state of its own.
             renewals: attempt,

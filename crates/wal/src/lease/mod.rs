@@ -33,8 +33,8 @@
 pub mod claim;
 
 use crate::error::RecoveryError;
-use crate::manifest::{self, Holder, Manifest};
-use claim::{Claim, Claimant, Event, LeaseGrant, Step, margin, millis};
+use crate::manifest::{self, LeaseHolder, Manifest};
+use claim::{Claimant, Event, LeaseClaim, LeaseGrant, Step, margin, millis};
 use logstead_env::{Clock, Env, Instant, Processes, Random, RealProcesses};
 use logstead_home::{HomeError, LogHome, Tag};
 use logstead_types::DatabaseId;
@@ -67,12 +67,12 @@ pub enum LeaseEvent {
     /// Somebody else's lease may run out: waiting for that.
     Watching {
         /// Who has it.
-        holder: Holder,
+        holder: LeaseHolder,
         /// On this machine that process has ended; if it is a copy of a machine, that proves nothing.
         ended_here: bool,
     },
     /// It was taken from somebody whose server may be alive.
-    TakenFrom(Holder),
+    TakenFrom(LeaseHolder),
     /// Nobody is answered until an earlier lease has surely run out, for so long.
     WaitsFor(Duration),
     /// It ran out before it could be renewed: answers wait.
@@ -136,7 +136,7 @@ pub struct LeaseLost(Arc<str>);
 type LossListener = Box<dyn FnOnce(&LeaseLost) + Send>;
 
 /// The manifest as it is at the home.
-struct State {
+struct LeaseState {
     manifest: Manifest,
     tag: Tag,
     /// Number of the last attempt to write.
@@ -169,7 +169,7 @@ pub struct Lease {
     /// Nanoseconds of the clock; 0 once it is lost or given back.
     valid_until: AtomicU64,
     /// Held while the home is asked: changes of the manifest come one after the other.
-    state: Mutex<State>,
+    state: Mutex<LeaseState>,
     /// When the request was sent that the home has not answered yet, in nanoseconds of the clock; 0: there is none.
     asked_at: AtomicU64,
     /// What people have been told of it. Never held while the home is asked.
@@ -217,7 +217,7 @@ impl Lease {
             options: options.clone(),
             owner,
             valid_until: AtomicU64::new(0),
-            state: Mutex::new(State {
+            state: Mutex::new(LeaseState {
                 renewals: held
                     .manifest
                     .holder
@@ -274,8 +274,8 @@ impl Lease {
 
     /// Ready when an answer may leave, or when none ever may.
     #[inline]
-    pub fn valid(&self) -> Valid<'_> {
-        Valid(self)
+    pub fn valid(&self) -> LeaseValidWait<'_> {
+        LeaseValidWait(self)
     }
 
     /// Who has it now, if it is lost.
@@ -455,7 +455,7 @@ impl Lease {
     /// Writes `next` over the present state, as a lease for `duration` from now on.
     fn store(
         &self,
-        state: &mut State,
+        state: &mut LeaseState,
         mut next: Manifest,
         duration: Duration,
     ) -> Result<(), HomeError> {
@@ -497,7 +497,7 @@ impl Lease {
     /// Asks the home to put `next` in place of the present state, and finds out what came of it.
     fn ask(
         &self,
-        state: &mut State,
+        state: &mut LeaseState,
         next: Manifest,
         asked: Instant,
         duration: Duration,
@@ -557,7 +557,7 @@ impl Lease {
 
     fn stored(
         &self,
-        state: &mut State,
+        state: &mut LeaseState,
         manifest: Manifest,
         tag: Tag,
         asked: Instant,
@@ -654,7 +654,7 @@ fn take(
     home.names
         .limit_name_requests(options.duration / ANSWER_PART);
     let is_gone = |process: &_| options.processes.is_gone(process);
-    let mut claim = Claim::new(claimant);
+    let mut claim = LeaseClaim::new(claimant);
     let mut asked = clock.boot_time();
     let mut event = Event::Look;
     let mut watching = false;
@@ -663,8 +663,8 @@ fn take(
         let stored = match step {
             Step::Read => {
                 event = match crate::stored_manifest::read_manifest(home)? {
-                    Some((manifest, tag)) => Event::Found(Box::new(manifest), tag),
-                    None => Event::Nothing,
+                    Some((manifest, tag)) => Event::Manifest(Box::new(manifest), tag),
+                    None => Event::NoManifest,
                 };
                 continue;
             }
@@ -685,7 +685,7 @@ fn take(
                     holder: Box::new(holder),
                 });
             }
-            Step::Make(manifest) => {
+            Step::Create(manifest) => {
                 // Whoever made lanes meanwhile made a manifest before.
                 if !home.segments.list_lanes()?.is_empty()
                     && home.names.get(manifest::NAME)?.is_none()
@@ -712,9 +712,9 @@ fn take(
 /// See [`Lease::valid`].
 #[must_use = "a future does nothing unless it is waited for"]
 #[derive(Debug)]
-pub struct Valid<'l>(&'l Lease);
+pub struct LeaseValidWait<'l>(&'l Lease);
 
-impl Future for Valid<'_> {
+impl Future for LeaseValidWait<'_> {
     type Output = Result<(), LeaseLost>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

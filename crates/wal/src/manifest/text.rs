@@ -4,8 +4,8 @@
 //! The version follows from what is in it: one without a checkpoint is written as it was before there were checkpoints.
 
 use super::{
-    AbandonedEpochs, Checkpoint, Discarded, FORMAT_VERSION, FORMAT_VERSION_WITHOUT_CHECKPOINT,
-    Holder, Manifest, Mark, Origin, Span, Start,
+    AbandonedEpochs, CheckpointRef, DiscardedSegments, EpochLane, FORMAT_VERSION,
+    FORMAT_VERSION_WITHOUT_CHECKPOINT, LaneSpan, LeaseHolder, Manifest, RecoveryMark, RedoPoint,
 };
 use crate::FormatError;
 use logstead_env::ProcessIdentity;
@@ -32,14 +32,14 @@ const UNFINISHED: &str = "logstead copy ";
 
 /// What stands in a manifest's place while a copy is being made: of which database, and what it is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct UnfinishedCopy {
     /// The database that the copy will be.
     pub database: DatabaseId,
     /// The database that it is a copy of.
     pub source: DatabaseId,
 }
 
-impl Unfinished {
+impl UnfinishedCopy {
     /// Its text.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = format!(
@@ -52,7 +52,7 @@ impl Unfinished {
     }
 
     /// Reads it; `None`: it is something else, or damaged.
-    pub fn decode(bytes: &[u8]) -> Option<Unfinished> {
+    pub fn decode(bytes: &[u8]) -> Option<UnfinishedCopy> {
         let text = std::str::from_utf8(bytes).ok()?;
         let mut parser = Parser { text, at: 0 };
         let version = parser.line("logstead copy #").ok()?[0];
@@ -60,7 +60,7 @@ impl Unfinished {
         let database = parser.line("database %").ok()?[0];
         let source = parser.line("source %").ok()?[0];
         let (database, source) = (DatabaseId(database), DatabaseId(source));
-        (version == 1).then_some(Unfinished { database, source })
+        (version == 1).then_some(UnfinishedCopy { database, source })
     }
 }
 
@@ -85,7 +85,7 @@ impl Manifest {
         let _ = writeln!(out, "database {:016x}", self.database.get());
         let _ = writeln!(out, "epoch {}", self.epoch);
         if let Some(holder) = &self.holder {
-            let Holder {
+            let LeaseHolder {
                 owner,
                 renewals,
                 duration_ms,
@@ -116,7 +116,7 @@ impl Manifest {
             write_checkpoint(checkpoint, out);
         }
         for mark in &self.marks {
-            let Mark {
+            let RecoveryMark {
                 epoch,
                 base,
                 first_unaccounted,
@@ -131,7 +131,7 @@ impl Manifest {
             if let Some(from) = annulled_from {
                 let _ = writeln!(out, "annulled from {from}");
             }
-            for Span {
+            for LaneSpan {
                 lane,
                 first_segment,
                 end,
@@ -145,7 +145,7 @@ impl Manifest {
                 );
             }
         }
-        for Discarded {
+        for DiscardedSegments {
             lane,
             first_segment,
             last_segment,
@@ -197,8 +197,8 @@ impl Manifest {
     }
 }
 
-fn write_checkpoint(checkpoint: &Checkpoint, out: &mut String) {
-    let Checkpoint {
+fn write_checkpoint(checkpoint: &CheckpointRef, out: &mut String) {
+    let CheckpointRef {
         object,
         crc,
         csn,
@@ -209,7 +209,7 @@ fn write_checkpoint(checkpoint: &Checkpoint, out: &mut String) {
         out,
         "checkpoint object {object} crc {crc:08x} csn {csn} epoch {epoch}"
     );
-    for Start {
+    for RedoPoint {
         lane,
         at,
         block,
@@ -283,13 +283,13 @@ impl<'a> Parser<'a> {
         numbers.collect::<Result<_, _>>().map_err(|_| error)
     }
 
-    fn holder(&mut self) -> Result<Holder, FormatError> {
+    fn holder(&mut self) -> Result<LeaseHolder, FormatError> {
         let error = FormatError::new("a line is not as expected", self.at);
         let words = self.words(
             "lease owner # renewals # duration-ms # owed-ms # since # host # process # started # boot # namespaces # #",
         )?;
         let number = |at: usize| words[at].parse::<u64>().map_err(|_| error.clone());
-        Ok(Holder {
+        Ok(LeaseHolder {
             owner: u64::from_str_radix(words[0], 16).map_err(|_| error.clone())?,
             renewals: number(1)?,
             duration_ms: number(2)?,
@@ -322,9 +322,9 @@ impl<'a> Parser<'a> {
         u32::try_from(number).map_err(|_| FormatError::new("checksum too large", self.at))
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint, FormatError> {
+    fn checkpoint(&mut self) -> Result<CheckpointRef, FormatError> {
         let n = self.line("checkpoint object % crc % csn # epoch #")?;
-        let mut checkpoint = Checkpoint {
+        let mut checkpoint = CheckpointRef {
             object: ObjectId(n[0]),
             crc: self.crc(n[1])?,
             csn: Csn(n[2]),
@@ -333,7 +333,7 @@ impl<'a> Parser<'a> {
         };
         while self.next_is("start") {
             let n = self.line("start lane # segment # offset # block # previous-header-crc %")?;
-            checkpoint.starts.push(Start {
+            checkpoint.starts.push(RedoPoint {
                 lane: self.lane(n[0])?,
                 at: Position {
                     segment: n[1],
@@ -359,7 +359,7 @@ impl<'a> Parser<'a> {
         }
         while self.next_is("lane") {
             let n = self.line("lane # first-segment #")?;
-            manifest.lanes.push(Origin {
+            manifest.lanes.push(EpochLane {
                 lane: self.lane(n[0])?,
                 first_segment: n[1],
             });
@@ -369,7 +369,7 @@ impl<'a> Parser<'a> {
         }
         while self.next_is("mark") {
             let n = self.line("mark epoch # base # first-unaccounted # next #")?;
-            let mut mark = Mark {
+            let mut mark = RecoveryMark {
                 epoch: self.epoch(n[0])?,
                 base: Csn(n[1]),
                 first_unaccounted: Csn(n[2]),
@@ -383,7 +383,7 @@ impl<'a> Parser<'a> {
             while self.next_is("span") {
                 let n =
                     self.line("span lane # first-segment # end-segment # end-offset # blocks #")?;
-                mark.spans.push(Span {
+                mark.spans.push(LaneSpan {
                     lane: self.lane(n[0])?,
                     first_segment: n[1],
                     end: Position {
@@ -398,7 +398,7 @@ impl<'a> Parser<'a> {
         while self.next_is("discarded") {
             let n = self.line("discarded lane # first-segment # last-segment #")?;
             let lane = self.lane(n[0])?;
-            manifest.discarded.push(Discarded {
+            manifest.discarded.push(DiscardedSegments {
                 lane,
                 first_segment: n[1],
                 last_segment: n[2],

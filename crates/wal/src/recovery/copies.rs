@@ -12,11 +12,11 @@
 //!
 //! Does not: copy side segments to where they are not: the home does. A damaged one is replaced.
 
+use super::consistent_cut::LogOwnership;
 use super::from_home;
-use super::moment::Owner;
 use super::read::LaneEnd;
-use super::replay::Replayed;
-use super::scan::{Found, LaneScan, Target};
+use super::replay::ReplayOutcome;
+use super::scan::{BlockLocation, LaneScan, Target};
 use crate::error::RecoveryError;
 use crate::manifest::Manifest;
 use logstead_home::{Buffer, Copies, HomeError, LogHome, Position};
@@ -29,10 +29,10 @@ const PIECE_BYTES: usize = 4 << 20;
 
 /// Completes every copy, and tells the home so.
 pub(super) fn complete(
-    owner: &Owner,
+    owner: &LogOwnership,
     home: &LogHome,
     manifest: &Manifest,
-    replayed: &Replayed,
+    replayed: &ReplayOutcome,
 ) -> Result<(), RecoveryError> {
     let Some(copies) = &home.copies else {
         return Ok(());
@@ -56,7 +56,7 @@ pub(super) fn complete(
         }
         for end in &replayed.last_ends {
             if behind.contains(&copy) || !several.complete_end(copy, end)? {
-                let of_lane = |origin: &&crate::manifest::Origin| origin.lane == end.lane;
+                let of_lane = |origin: &&crate::manifest::EpochLane| origin.lane == end.lane;
                 if let Some(origin) = manifest.lanes.iter().find(of_lane) {
                     compare(copy, Target::of_origin(manifest, origin))?;
                 }
@@ -65,7 +65,7 @@ pub(super) fn complete(
     }
     for of in &replayed.damaged_sides {
         copies
-            .replace_side_copy(of.damaged, of.good, of.side.lane, of.side.id)
+            .replace_side_segment_copy(of.damaged, of.good, of.side.lane, of.side.id)
             .map_err(|error| from_home(home, error))?;
     }
     copies
@@ -90,7 +90,7 @@ impl Several<'_> {
         &self,
         copy: usize,
         lane: LaneId,
-        found: &Found,
+        found: &BlockLocation,
         block: &Buffer,
     ) -> Result<bool, HomeError> {
         if found.copy == copy {

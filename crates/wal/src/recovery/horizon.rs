@@ -11,9 +11,9 @@
 //!
 //! **How far a reader holds a log to it.** The claim is about all lanes at the time of sealing. Beside a server at
 //! work, lanes are read at different times, and a block that is read last may tell of what came into another lane after
-//! that was read. So such a reader reads a [`moment`](super::moment): its blocks were sealed before its last pass
-//! began, so all CSNs below their horizons and up to `last`, its highest one, are in it, or lost. One copy of several
-//! lacks what the others have, and is not held to it.
+//! that was read. So such a reader reads a [`consistent_cut`](super::consistent_cut): its blocks were sealed before its
+//! last pass began, so all CSNs below their horizons and up to `last`, its highest one, are in it, or lost. One copy of
+//! several lacks what the others have, and is not held to it.
 //!
 //! **When the gap is certain.** The entry lies in some lane before any block of that lane whose horizon is above it. So
 //! a lane does not hold it that has ended, or has been read up to such a block. When that is so of all lanes, nobody
@@ -26,15 +26,15 @@ use logstead_types::{BlockNo, Csn, Epoch, LaneId};
 
 /// The highest horizon that a lane's blocks have recorded, and the first one that did.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedHorizon {
     pub(crate) horizon: Csn,
     pub(crate) block: BlockNo,
     pub(crate) at: Position,
 }
 
-impl Recorded {
+impl RecordedHorizon {
     /// Takes over what is higher.
-    pub(crate) fn raise(&mut self, other: Recorded) {
+    pub(crate) fn raise(&mut self, other: RecordedHorizon) {
         if other.horizon > self.horizon {
             *self = other;
         }
@@ -43,13 +43,13 @@ impl Recorded {
 
 /// How far a lane was read, and what it has told.
 #[derive(Clone, Copy)]
-pub(super) struct Lane<'e> {
+pub(super) struct LaneEvidence<'e> {
     pub(super) lane: LaneId,
-    pub(super) recorded: Recorded,
+    pub(super) recorded: RecordedHorizon,
     pub(super) end: Option<&'e LaneEnd>,
 }
 
-impl Lane<'_> {
+impl LaneEvidence<'_> {
     /// It has told that the CSN was durable before a block of its own that was read: so it does not hold it.
     fn proves(&self, gap: Csn) -> bool {
         self.recorded.horizon > gap
@@ -67,7 +67,7 @@ pub(super) fn loss<'e>(
     epoch: Epoch,
     gap: Csn,
     last: Option<Csn>,
-    lanes: impl Iterator<Item = Lane<'e>> + Clone,
+    lanes: impl Iterator<Item = LaneEvidence<'e>> + Clone,
 ) -> Option<Corruption> {
     if last.is_some_and(|last| gap > last) {
         return None;
@@ -76,12 +76,12 @@ pub(super) fn loss<'e>(
         .clone()
         .filter(|lane| lane.proves(gap))
         .max_by_key(|lane| lane.recorded.horizon)?;
-    let is_read = |lane: Lane<'_>| lane.end.is_some() || lane.proves(gap);
+    let is_read = |lane: LaneEvidence<'_>| lane.end.is_some() || lane.proves(gap);
     if !lanes.clone().all(is_read) {
         return None;
     }
-    let Lane { lane, recorded, .. } = proof;
-    let Recorded { horizon, block, at } = recorded;
+    let LaneEvidence { lane, recorded, .. } = proof;
+    let RecordedHorizon { horizon, block, at } = recorded;
     let said = format!(
         "no lane has an entry with CSN {gap}, and block {block} of lane {lane} at {at} says that all below {horizon} were durable"
     );

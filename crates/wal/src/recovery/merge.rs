@@ -16,12 +16,12 @@
 //! entries say nothing. From the first CSN that may be lost on, nothing survives, and the mark remembers it
 //! (`annulled_from`).
 
-use super::Survivors;
-use super::horizon::{self, Recorded};
-use super::moment::Reading;
-use super::read::{Batch, Feed, Found, LaneEnd, Place, Read};
+use super::RedoHandler;
+use super::consistent_cut::LogView;
+use super::horizon::{self, RecordedHorizon};
+use super::read::{Batch, Feed, LaneEnd, LaneRead, LocatedEntry, RecordsLocation};
 use super::scan::LaneScan;
-use super::side::{self, Checked, DamagedCopy};
+use super::side::{self, CheckedSide, DamagedCopy};
 use super::window::Window;
 use crate::entry::{Deps, SideRef};
 use crate::error::{Corruption, RecoveryError};
@@ -35,7 +35,7 @@ const KEPT_AFTER_LOSS_MAX: usize = 1 << 20;
 
 /// What became of an epoch.
 #[derive(Debug, Default)]
-pub(crate) struct Merged {
+pub(crate) struct MergeOutcome {
     pub(crate) ends: Vec<LaneEnd>,
     pub(crate) first_unaccounted: Csn,
     pub(crate) next: Csn,
@@ -74,13 +74,13 @@ struct Lane<'h> {
     lane: LaneId,
     feed: Feed<'h>,
     highest: Csn,
-    recorded: Recorded,
+    recorded: RecordedHorizon,
     end: Option<LaneEnd>,
 }
 
 impl Lane<'_> {
-    fn told(&self) -> horizon::Lane<'_> {
-        horizon::Lane {
+    fn evidence(&self) -> horizon::LaneEvidence<'_> {
+        horizon::LaneEvidence {
             lane: self.lane,
             recorded: self.recorded,
             end: self.end.as_ref(),
@@ -89,7 +89,7 @@ impl Lane<'_> {
 }
 
 /// Where the records of an entry that was read are.
-pub(super) enum Records {
+pub(super) enum EntryRecords {
     /// In these bytes, this part.
     Inline(Arc<Vec<u8>>, Range<usize>),
     Side(SideRef),
@@ -97,35 +97,35 @@ pub(super) enum Records {
 
 struct Waiting {
     deps: Deps,
-    records: Records,
+    records: EntryRecords,
 }
 
 struct Merge<'r, 'h> {
-    reading: &'r Reading<'h>,
+    reading: &'r LogView<'h>,
     known: EpochContext,
     lanes: Vec<Lane<'h>>,
     /// What was read and not handed over; its due CSN is the next one expected.
     waiting: Window<Waiting>,
     /// Nothing from here on is handed over by the order alone.
     limit: Csn,
-    merged: Merged,
-    survivors: &'r mut dyn Survivors,
+    merged: MergeOutcome,
+    survivors: &'r mut dyn RedoHandler,
 }
 
 /// Reads an epoch's lanes and hands its survivors over.
 pub(crate) fn merge<'h>(
-    reading: &Reading<'h>,
+    reading: &LogView<'h>,
     scans: Vec<LaneScan<'h>>,
     known: EpochContext,
-    survivors: &mut dyn Survivors,
-) -> Result<Merged, RecoveryError> {
+    survivors: &mut dyn RedoHandler,
+) -> Result<MergeOutcome, RecoveryError> {
     std::thread::scope(|scope| {
         let ids: Vec<LaneId> = scans.iter().map(|scan| scan.target().lane).collect();
         let lane = |(lane, feed)| Lane {
             lane,
             feed,
             highest: Csn::ZERO,
-            recorded: Recorded::default(),
+            recorded: RecordedHorizon::default(),
             end: None,
         };
         let feeds = Feed::start(scope, scans, reading.ahead());
@@ -136,10 +136,10 @@ pub(crate) fn merge<'h>(
             lanes: ids.into_iter().zip(feeds).map(lane).collect(),
             waiting: Window::new(known.base),
             limit: annulled_from.map_or(limit, |from| from.min(limit)),
-            merged: Merged {
+            merged: MergeOutcome {
                 next: known.base,
                 annulled_from,
-                ..Merged::default()
+                ..MergeOutcome::default()
             },
             known,
             survivors,
@@ -150,7 +150,7 @@ pub(crate) fn merge<'h>(
 }
 
 impl Merge<'_, '_> {
-    fn run(mut self) -> Result<Merged, RecoveryError> {
+    fn run(mut self) -> Result<MergeOutcome, RecoveryError> {
         loop {
             while self.waiting.due() < self.limit
                 && let Some(entry) = self.waiting.take_due()
@@ -168,12 +168,12 @@ impl Merge<'_, '_> {
                 .feed
                 .next(self.reading.clock(), &mut self.merged.waited)?
             {
-                Read::Blocks(batch) => {
+                LaneRead::Blocks(batch) => {
                     lane.highest = lane.highest.max(batch.csn_highest);
                     lane.recorded.raise(batch.recorded);
                     self.take(index, batch)?;
                 }
-                Read::End(end) => self.close(index, end)?,
+                LaneRead::End(end) => self.close(index, end)?,
             }
         }
         self.settle_rest()?;
@@ -205,8 +205,10 @@ impl Merge<'_, '_> {
                 continue;
             }
             let records = match found.place {
-                Place::Inline(range) => Records::Inline(Arc::clone(&payloads), range),
-                Place::Side(side) => Records::Side(side),
+                RecordsLocation::Inline(range) => {
+                    EntryRecords::Inline(Arc::clone(&payloads), range)
+                }
+                RecordsLocation::Side(side) => EntryRecords::Side(side),
             };
             if csn == due && csn < self.limit {
                 self.next_in_order(&records)?;
@@ -222,7 +224,7 @@ impl Merge<'_, '_> {
         Ok(())
     }
 
-    fn impossible(&self, index: usize, batch: &Batch, found: &Found) -> RecoveryError {
+    fn impossible(&self, index: usize, batch: &Batch, found: &LocatedEntry) -> RecoveryError {
         let (block, at) = batch.block_of(found);
         RecoveryError::Corrupt(Box::new(Corruption {
             lane: self.lanes[index].lane,
@@ -244,7 +246,7 @@ impl Merge<'_, '_> {
     }
 
     /// Hands over the entry that is next below the gap, or ends the log there.
-    fn next_in_order(&mut self, records: &Records) -> Result<(), RecoveryError> {
+    fn next_in_order(&mut self, records: &EntryRecords) -> Result<(), RecoveryError> {
         if self.survivor(self.waiting.due(), records)? {
             self.waiting.pass();
         } else {
@@ -254,21 +256,21 @@ impl Merge<'_, '_> {
     }
 
     /// Hands a survivor over. False: its side segment is lost, and the caller has accepted that the log ends there.
-    fn survivor(&mut self, csn: Csn, records: &Records) -> Result<bool, RecoveryError> {
+    fn survivor(&mut self, csn: Csn, records: &EntryRecords) -> Result<bool, RecoveryError> {
         let length = match records {
-            Records::Inline(payloads, range) => {
+            EntryRecords::Inline(payloads, range) => {
                 let records = payloads.get(range.clone()).unwrap_or(&[]);
                 if !records.is_empty() {
                     self.survivors.take(csn, records)?;
                 }
                 records.len() as u64
             }
-            Records::Side(side) => {
+            EntryRecords::Side(side) => {
                 let home = self.reading.home();
                 let damaged = &mut self.merged.damaged_sides;
                 match side::check(home, self.known.epoch, csn, side, damaged)? {
-                    Ok(Checked::Whole(records)) => self.survivors.take(csn, &records)?,
-                    Ok(Checked::Long(copy)) => {
+                    Ok(CheckedSide::Whole(records)) => self.survivors.take(csn, &records)?,
+                    Ok(CheckedSide::Long(copy)) => {
                         let survivors = &mut *self.survivors;
                         side::pieces(home, copy, csn, side, &mut |piece| {
                             survivors.take(csn, piece)
@@ -308,15 +310,15 @@ impl Merge<'_, '_> {
         if !self.reading.is_whole() || gap >= self.limit {
             return Ok(());
         }
-        let told = self.lanes.iter().map(Lane::told);
-        let Some(loss) = horizon::loss(self.known.epoch, gap, self.known.last, told) else {
+        let evidence = self.lanes.iter().map(Lane::evidence);
+        let Some(loss) = horizon::loss(self.known.epoch, gap, self.known.last, evidence) else {
             return Ok(());
         };
         if !self.known.accept_data_loss {
             return Err(RecoveryError::Corrupt(Box::new(loss)));
         }
         for lane in &mut self.lanes {
-            let may_have_lost = lane.told().may_have_lost(gap);
+            let may_have_lost = lane.evidence().may_have_lost(gap);
             if let Some(end) = lane.end.as_mut().filter(|_| may_have_lost) {
                 // What lies behind there is given up, and kept.
                 end.corruption.get_or_insert_with(|| loss.clone());

@@ -23,16 +23,16 @@
 //!   back by who was overtaken meet nothing of a later epoch. What it gives back lies outside the spans of marks that
 //!   never change.
 //! - What it writes again (step 4) are blocks of settled lanes, each with the one content it ever had.
-//! - What it stores of an older checkpoint ([`Survivors::upgrade`]) has numbers of its own, and what it removes has
+//! - What it stores of an older checkpoint ([`RedoHandler::upgrade`]) has numbers of its own, and what it removes has
 //!   lower ones than it had before it last looked whether the home was its own.
 //!
 //! Does not: know what records mean.
 
+mod consistent_cut;
 mod copies;
 pub mod follow;
 mod horizon;
 mod merge;
-mod moment;
 mod read;
 mod replay;
 mod scan;
@@ -40,28 +40,28 @@ mod side;
 mod window;
 
 pub use crate::error::{ApplyError, Corruption, RecoveryError};
-pub(crate) use moment::{Listed, Moment, Reading};
-pub(crate) use replay::{Replayed, replay};
+pub(crate) use consistent_cut::{ConsistentCut, LaneListing, LogView};
+pub(crate) use replay::{ReplayOutcome, replay};
 pub(crate) use scan::LaneScan;
 
-use crate::keeper::ManifestKeeper;
 use crate::lane::{Lane, LaneConfig, LaneStart};
 use crate::lease::{Lease, LeaseOptions};
-use crate::manifest::{self, Checkpoint, Manifest, Origin};
+use crate::manifest::{self, CheckpointRef, EpochLane, Manifest};
+use crate::manifest_writer::ManifestWriter;
 use crate::numbers::first_number;
-use crate::numbers::{EPOCH_END, UsedUp, next_epoch, segment_end};
+use crate::numbers::{EPOCH_END, NumbersExhausted, next_epoch, segment_end};
 use crate::stored_manifest::read_manifest;
-use crate::truncate::{self, Truncated};
+use crate::truncate::{self, TruncationReport};
+use consistent_cut::LogOwnership;
 use logstead_env::{Clock, Env, Instant};
 use logstead_home::{HomeError, LogHome, NoRoom, Position, Tag};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
-use moment::Owner;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How to open a log.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RecoveryOptions {
     /// Number of lanes from now on; it may differ from before.
     pub lanes: u16,
     /// Their sizes.
@@ -88,7 +88,7 @@ pub struct LaneReport {
 }
 
 /// Who receives the survivors.
-pub trait Survivors {
+pub trait RedoHandler {
     /// Called first, if the manifest names a checkpoint, when nobody else can write any more: gives another checkpoint
     /// that says the same, to be named in its place, if it is to be stored in another way. `epoch` is the one that
     /// wrote last. What it names is durable. `is_ours` fails if another server has taken over since the manifest was
@@ -97,9 +97,9 @@ pub trait Survivors {
         &mut self,
         database: DatabaseId,
         epoch: Epoch,
-        at: &Checkpoint,
+        at: &CheckpointRef,
         is_ours: &mut dyn FnMut() -> Result<(), HomeError>,
-    ) -> Result<Option<Checkpoint>, RecoveryError> {
+    ) -> Result<Option<CheckpointRef>, RecoveryError> {
         let _as_it_is = (database, epoch, at, is_ours);
         Ok(None)
     }
@@ -107,7 +107,11 @@ pub trait Survivors {
     /// The log begins at this checkpoint of the database: what survived below its CSN is in it, and is not handed over.
     /// Called before anything is taken, unless the log begins at its beginning. Who knows nothing of checkpoints
     /// refuses.
-    fn checkpoint(&mut self, database: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
+    fn checkpoint(
+        &mut self,
+        database: DatabaseId,
+        at: &CheckpointRef,
+    ) -> Result<(), RecoveryError> {
         let csn = at.csn;
         let what = format!(
             "the log of database {database} begins at a checkpoint: what survived below CSN {csn} is not in it"
@@ -124,12 +128,12 @@ pub trait Survivors {
 }
 
 /// Receives the survivors one by one: CSN and records.
-pub type Apply<'a> = dyn FnMut(Csn, &[u8]) -> Result<(), ApplyError> + 'a;
+pub type ApplyFn<'a> = dyn FnMut(Csn, &[u8]) -> Result<(), ApplyError> + 'a;
 
 /// Survivors given to a function.
-pub(crate) struct ApplyEach<'r, 'a>(pub(crate) &'r mut Apply<'a>);
+pub(crate) struct ApplyEach<'r, 'a>(pub(crate) &'r mut ApplyFn<'a>);
 
-impl Survivors for ApplyEach<'_, '_> {
+impl RedoHandler for ApplyEach<'_, '_> {
     fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
         (self.0)(csn, records).map_err(|source| RecoveryError::Apply { csn, source })
     }
@@ -175,7 +179,7 @@ impl Stopwatch<'_> {
 
 /// What recovery found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct RecoveryReport {
     /// There was no log; this is a new one.
     pub created: bool,
     /// Entries handed over.
@@ -213,7 +217,7 @@ pub struct Report {
 
 /// A log that is open for writing.
 #[derive(Debug)]
-pub struct Recovered {
+pub struct RecoveredLog {
     /// Which database it is.
     pub database: DatabaseId,
     /// This life of the server.
@@ -223,11 +227,11 @@ pub struct Recovered {
     /// The first CSN to draw.
     pub next_csn: Csn,
     /// What was found.
-    pub report: Report,
+    pub report: RecoveryReport,
     /// The right to write and to answer, where no kernel's lock gives it.
     pub lease: Option<Arc<Lease>>,
     /// Changes the manifest from now on.
-    pub keeper: ManifestKeeper,
+    pub manifest_writer: ManifestWriter,
 }
 
 /// Opens the log in `home`: hands the survivors to `apply` in CSN order (the records of an entry, see
@@ -235,9 +239,9 @@ pub struct Recovered {
 pub fn open(
     home: &LogHome,
     env: &Env,
-    options: &Options,
-    apply: &mut Apply<'_>,
-) -> Result<Recovered, RecoveryError> {
+    options: &RecoveryOptions,
+    apply: &mut ApplyFn<'_>,
+) -> Result<RecoveredLog, RecoveryError> {
     open_with(home, env, options, false, &mut ApplyEach(apply))
 }
 
@@ -245,10 +249,10 @@ pub fn open(
 pub fn open_with(
     home: &LogHome,
     env: &Env,
-    options: &Options,
+    options: &RecoveryOptions,
     ahead: bool,
-    survivors: &mut dyn Survivors,
-) -> Result<Recovered, RecoveryError> {
+    survivors: &mut dyn RedoHandler,
+) -> Result<RecoveredLog, RecoveryError> {
     if options.lanes == 0 {
         return Err(RecoveryError::Options(
             "a log needs at least one lane".to_owned(),
@@ -270,11 +274,11 @@ pub fn open_with(
 fn open_held(
     home: &LogHome,
     env: &Env,
-    options: &Options,
+    options: &RecoveryOptions,
     ahead: bool,
-    survivors: &mut dyn Survivors,
+    survivors: &mut dyn RedoHandler,
     lease: Option<&Arc<Lease>>,
-) -> Result<Recovered, RecoveryError> {
+) -> Result<RecoveredLog, RecoveryError> {
     let clock = env.clock.as_ref();
     let since = clock.monotonic();
     let mut watch = Stopwatch { clock, since };
@@ -283,8 +287,8 @@ fn open_held(
         None => read_manifest(home)?.map(|(manifest, tag)| (manifest, Some(tag))),
     };
     let owner = match lease {
-        Some(lease) => Owner::fenced(home, lease)?,
-        None => Owner::locked(home),
+        Some(lease) => LogOwnership::fenced(home, lease)?,
+        None => LogOwnership::locked(home),
     };
     let mut upgrading = Duration::ZERO;
     // With a kernel's lock it is nobody else's.
@@ -305,11 +309,11 @@ fn open_held(
     }
     let (manifest, tag, mut replayed) = match found {
         Some((manifest, tag)) => {
-            let reading = Reading::of_owner(&owner, home, &manifest, clock, ahead);
+            let reading = LogView::of_owner(&owner, home, &manifest, clock, ahead);
             let replayed = replay(&reading, options.accept_data_loss, survivors)?;
             (manifest, tag, replayed)
         }
-        None => (first_manifest(home, env)?, None, Replayed::nothing()),
+        None => (first_manifest(home, env)?, None, ReplayOutcome::nothing()),
     };
     // Epochs are counted from 1: nothing was ever opened.
     let created = manifest.epoch == Epoch(0);
@@ -337,7 +341,7 @@ fn open_held(
     }
     if replayed.report.loss.is_none() {
         let live = replayed.sides.iter().map(|side| (side.lane, side.id));
-        let mut removed = Truncated::default();
+        let mut removed = TruncationReport::default();
         let outcome = truncate::remove_earlier(home, &next, &live.collect(), &mut removed);
         match outcome {
             Ok(()) => {}
@@ -365,24 +369,24 @@ fn open_held(
     if let Some(lease) = lease {
         lease.wait_out()?;
     }
-    let report = Report {
+    let report = RecoveryReport {
         created,
         ..replayed.report
     };
     let (database, epoch, next_csn) = (next.database, next.epoch, next.base());
     let handles = lanes.clone();
-    let keeper = match stored {
-        Stored::Leased(lease) => ManifestKeeper::leased(home.clone(), handles, Arc::clone(lease)),
-        Stored::Here(tag) => ManifestKeeper::new(home.clone(), handles, next, tag),
+    let manifest_writer = match stored {
+        Stored::Leased(lease) => ManifestWriter::leased(home.clone(), handles, Arc::clone(lease)),
+        Stored::Here(tag) => ManifestWriter::new(home.clone(), handles, next, tag),
     };
-    Ok(Recovered {
+    Ok(RecoveredLog {
         database,
         epoch,
         lanes,
         next_csn,
         report,
         lease: lease.cloned(),
-        keeper,
+        manifest_writer,
     })
 }
 
@@ -417,7 +421,7 @@ fn first_manifest(home: &LogHome, env: &Env) -> Result<Manifest, RecoveryError> 
 }
 
 /// T7: what recovery builds on must be on the disk, not only in the cache it was read from.
-fn rewrite_tails(home: &LogHome, replayed: &Replayed) -> Result<(), RecoveryError> {
+fn rewrite_tails(home: &LogHome, replayed: &ReplayOutcome) -> Result<(), RecoveryError> {
     for end in &replayed.last_ends {
         for unsure in &end.unsure {
             let len = usize::try_from(unsure.len).unwrap_or(usize::MAX);
@@ -433,7 +437,7 @@ fn rewrite_tails(home: &LogHome, replayed: &Replayed) -> Result<(), RecoveryErro
 fn next_manifest(
     home: &LogHome,
     manifest: &Manifest,
-    replayed: &Replayed,
+    replayed: &ReplayOutcome,
     lanes: u16,
     created: bool,
 ) -> Result<Manifest, RecoveryError> {
@@ -484,9 +488,9 @@ fn next_manifest(
         let known = [listed, marked, begun, start, given_up.unwrap_or(0), fresh];
         let first_segment = known.into_iter().max().unwrap_or(0);
         if first_segment >= segment_end(epoch, leased) {
-            return Err(UsedUp::Segments.into());
+            return Err(NumbersExhausted::Segments.into());
         }
-        next.lanes.push(Origin {
+        next.lanes.push(EpochLane {
             lane,
             first_segment,
         });

@@ -6,11 +6,11 @@
 //!
 //! Invariant: after a lane's end there is nothing more of it, and the end comes exactly once.
 
-use super::horizon::Recorded;
+use super::horizon::RecordedHorizon;
 use super::scan::{self, LaneScan};
-use crate::entry::{Body, Deps, Entries, SideRef};
+use crate::entry::{Deps, EntryBody, EntryReader, SideRef};
 use crate::error::{Corruption, RecoveryError};
-use crate::manifest::Start;
+use crate::manifest::RedoPoint;
 use logstead_env::{Clock, spawn_scoped};
 use logstead_home::Position;
 use logstead_types::{BlockNo, Csn, LaneId};
@@ -34,7 +34,7 @@ pub(super) const SHORT_BYTES: u64 = 2 << 20;
 pub(crate) struct LaneEnd {
     pub(crate) lane: LaneId,
     /// Where reading began.
-    pub(crate) from: Start,
+    pub(crate) from: RedoPoint,
     pub(crate) end: Position,
     /// Its number of blocks, those before the start included.
     pub(crate) blocks: u64,
@@ -42,15 +42,15 @@ pub(crate) struct LaneEnd {
     /// Why there is no other block.
     pub(crate) why: String,
     /// Blocks that no later one says to be durable.
-    pub(crate) unsure: Vec<scan::Found>,
+    pub(crate) unsure: Vec<scan::BlockLocation>,
     /// The last blocks, where the home has several copies.
-    pub(crate) recent: Vec<scan::Found>,
+    pub(crate) recent: Vec<scan::BlockLocation>,
     pub(crate) corruption: Option<Corruption>,
 }
 
 /// Where an entry's records are.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum RecordsLocation {
     /// In the payloads of its batch.
     Inline(Range<usize>),
     Side(SideRef),
@@ -58,10 +58,10 @@ pub(crate) enum Place {
 
 /// An entry as a lane holds it.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct LocatedEntry {
     pub(crate) csn: Csn,
     pub(crate) deps: Deps,
-    pub(crate) place: Place,
+    pub(crate) place: RecordsLocation,
     /// Its block, as an index into the batch's blocks.
     block: u32,
 }
@@ -77,35 +77,35 @@ impl LaneEnd {
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     blocks: Vec<(BlockNo, Position)>,
-    pub(crate) entries: Vec<Found>,
+    pub(crate) entries: Vec<LocatedEntry>,
     pub(crate) payloads: Arc<Vec<u8>>,
     pub(crate) csn_highest: Csn,
-    pub(crate) recorded: Recorded,
+    pub(crate) recorded: RecordedHorizon,
 }
 
 impl Batch {
     /// Block and place of an entry of this batch.
-    pub(crate) fn block_of(&self, found: &Found) -> (BlockNo, Position) {
+    pub(crate) fn block_of(&self, found: &LocatedEntry) -> (BlockNo, Position) {
         let index = usize::try_from(found.block).unwrap_or(usize::MAX);
         self.blocks.get(index).copied().unwrap_or_default()
     }
 }
 
 /// What comes next of a lane.
-pub(crate) enum Read {
+pub(crate) enum LaneRead {
     Blocks(Batch),
     End(LaneEnd),
 }
 
-type Step = Result<Read, RecoveryError>;
+type Step = Result<LaneRead, RecoveryError>;
 
 /// Reads the next batch, or the end.
 fn step(scan: &mut LaneScan<'_>, batch_bytes: usize) -> Step {
     if let Some(batch) = next_batch(scan, batch_bytes)? {
-        return Ok(Read::Blocks(batch));
+        return Ok(LaneRead::Blocks(batch));
     }
     let target = *scan.target();
-    Ok(Read::End(LaneEnd {
+    Ok(LaneRead::End(LaneEnd {
         lane: target.lane,
         from: target.from,
         corruption: scan.corruption()?,
@@ -149,7 +149,7 @@ pub(super) fn next_batch(
         let start = payloads.len();
         let index = u32::try_from(batch.blocks.len()).unwrap_or(u32::MAX);
         let mut count = 0u32;
-        let mut entries = Entries::new(block.payload);
+        let mut entries = EntryReader::new(block.payload);
         while let Some(entry) = entries.next() {
             let entry = entry.map_err(|error| corrupt(error.to_string()))?;
             if !(header.csn_lowest..=header.csn_highest).contains(&entry.csn) {
@@ -158,11 +158,11 @@ pub(super) fn next_batch(
             }
             let end = start + entries.at();
             let place = match entry.body {
-                Body::Inline(records) => Place::Inline(end - records.len()..end),
-                Body::Side(side) => Place::Side(side),
+                EntryBody::Inline(records) => RecordsLocation::Inline(end - records.len()..end),
+                EntryBody::Side(side) => RecordsLocation::Side(side),
             };
             count += 1;
-            batch.entries.push(Found {
+            batch.entries.push(LocatedEntry {
                 csn: entry.csn,
                 deps: entry.deps,
                 place,
@@ -175,7 +175,7 @@ pub(super) fn next_batch(
         }
         batch.blocks.push((header.block, at));
         batch.csn_highest = batch.csn_highest.max(header.csn_highest);
-        batch.recorded.raise(Recorded {
+        batch.recorded.raise(RecordedHorizon {
             horizon: header.horizon,
             block: header.block,
             at,
@@ -193,7 +193,7 @@ pub(super) fn next_batch(
 fn run_ahead(mut scan: LaneScan<'_>, to: &SyncSender<Step>) {
     loop {
         let step = step(&mut scan, BATCH_BYTES);
-        let last = !matches!(step, Ok(Read::Blocks(_)));
+        let last = !matches!(step, Ok(LaneRead::Blocks(_)));
         if to.send(step).is_err() || last {
             return;
         }

@@ -1,21 +1,21 @@
 //! Reads a whole log, epoch after epoch, changing nothing: the common part of recovery and of `log verify`.
 
-use super::merge::{self, EpochContext, Merged};
-use super::moment::Reading;
+use super::consistent_cut::LogView;
+use super::merge::{self, EpochContext, MergeOutcome};
 use super::read::LaneEnd;
 use super::side::DamagedCopy;
-use super::{LaneReport, Report, Survivors};
+use super::{LaneReport, RecoveryReport, RedoHandler};
 use crate::entry::SideRef;
 use crate::error::RecoveryError;
-use crate::manifest::{Discarded, Manifest, Mark, Span};
+use crate::manifest::{DiscardedSegments, LaneSpan, Manifest, RecoveryMark};
 use logstead_home::LogHome;
 use logstead_types::{Csn, Epoch, LaneId};
 
 /// What reading the log has told.
 #[derive(Debug)]
-pub(crate) struct Replayed {
+pub(crate) struct ReplayOutcome {
     /// The marks of every epoch that wrote something, the last one included.
-    pub(crate) marks: Vec<Mark>,
+    pub(crate) marks: Vec<RecoveryMark>,
     /// How the lanes of the last, unsettled epoch ended.
     pub(crate) last_ends: Vec<LaneEnd>,
     /// Side segments that survivors need.
@@ -23,23 +23,23 @@ pub(crate) struct Replayed {
     /// Copies of those that are damaged, and have a good one beside them.
     pub(super) damaged_sides: Vec<DamagedCopy>,
     /// Segments given up now.
-    pub(crate) discarded: Vec<Discarded>,
-    pub(crate) report: Report,
+    pub(crate) discarded: Vec<DiscardedSegments>,
+    pub(crate) report: RecoveryReport,
 }
 
-impl Replayed {
-    pub(crate) fn nothing() -> Replayed {
-        Replayed {
+impl ReplayOutcome {
+    pub(crate) fn nothing() -> ReplayOutcome {
+        ReplayOutcome {
             marks: Vec::new(),
             last_ends: Vec::new(),
             sides: Vec::new(),
             damaged_sides: Vec::new(),
             discarded: Vec::new(),
-            report: Report::default(),
+            report: RecoveryReport::default(),
         }
     }
 
-    fn count(&mut self, epoch: Epoch, merged: &Merged) {
+    fn count(&mut self, epoch: Epoch, merged: &MergeOutcome) {
         let report = &mut self.report;
         report.entries += merged.entries;
         report.bytes += merged.bytes;
@@ -62,7 +62,7 @@ impl Replayed {
 
     fn discard(&mut self, lane: LaneId, first_segment: u64, last_segment: u64) {
         if first_segment <= last_segment {
-            self.discarded.push(Discarded {
+            self.discarded.push(DiscardedSegments {
                 lane,
                 first_segment,
                 last_segment,
@@ -76,7 +76,7 @@ impl Replayed {
         &mut self,
         home: &LogHome,
         manifest: &Manifest,
-        merged: &Merged,
+        merged: &MergeOutcome,
     ) -> Result<(), RecoveryError> {
         self.report.loss.clone_from(&merged.loss);
         let epoch = self.marks.last().map(|mark| mark.epoch);
@@ -119,12 +119,12 @@ impl Replayed {
 
 /// Reads every epoch in order, from the checkpoint on, and hands the survivors over.
 pub(crate) fn replay(
-    reading: &Reading<'_>,
+    reading: &LogView<'_>,
     accept_data_loss: bool,
-    survivors: &mut dyn Survivors,
-) -> Result<Replayed, RecoveryError> {
+    survivors: &mut dyn RedoHandler,
+) -> Result<ReplayOutcome, RecoveryError> {
     let (home, manifest) = (reading.home(), reading.manifest());
-    let mut replayed = Replayed::nothing();
+    let mut replayed = ReplayOutcome::nothing();
     if let Some(checkpoint) = &manifest.checkpoint {
         survivors.checkpoint(manifest.database, checkpoint)?;
         replayed.report.checkpoint = checkpoint.csn;
@@ -178,14 +178,14 @@ pub(crate) fn replay(
 }
 
 /// The mark of an epoch just read; lanes that wrote nothing, or nothing behind their starts, need no span.
-fn new_mark(epoch: Epoch, base: Csn, merged: &Merged, next_min: Csn) -> Mark {
-    let span = |end: &LaneEnd| Span {
+fn new_mark(epoch: Epoch, base: Csn, merged: &MergeOutcome, next_min: Csn) -> RecoveryMark {
+    let span = |end: &LaneEnd| LaneSpan {
         lane: end.lane,
         first_segment: end.from.at.segment,
         end: end.end,
         blocks: end.blocks,
     };
-    Mark {
+    RecoveryMark {
         epoch,
         base,
         first_unaccounted: merged.first_unaccounted,

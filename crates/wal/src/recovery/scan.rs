@@ -14,11 +14,11 @@
 //!
 //! Bytes that are read may be anything; every length is checked against the segment before memory is taken for it.
 
-use super::moment::{Bound, StopPoint};
+use super::consistent_cut::{ScanBound, StopPoint};
 use crate::FormatError;
 use crate::block::{self, HEADER_LEN, Header, MAGIC};
 use crate::error::{Corruption, RecoveryError};
-use crate::manifest::{Manifest, Origin, Span, Start};
+use crate::manifest::{EpochLane, LaneSpan, Manifest, RedoPoint};
 use logstead_home::{Buffer, HomeError, LogHome, Position};
 use logstead_types::{BlockNo, DatabaseId, Epoch, LaneId};
 use std::collections::VecDeque;
@@ -39,22 +39,22 @@ pub(crate) struct Target {
     pub(crate) epoch: Epoch,
     pub(crate) lane: LaneId,
     /// Where its first block is that is needed.
-    pub(crate) from: Start,
+    pub(crate) from: RedoPoint,
     /// How it ended, if the epoch is settled: nothing behind that is ever looked at.
-    pub(crate) settled: Option<Settled>,
+    pub(crate) settled: Option<SettledLane>,
 }
 
 /// The end of a lane in a settled epoch, from its recovery mark.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Settled {
+pub(crate) struct SettledLane {
     pub(crate) last_segment: u64,
     pub(crate) blocks: u64,
 }
 
 impl Target {
     /// From where on a lane is read: its beginning, or where the checkpoint says.
-    fn from(manifest: &Manifest, epoch: Epoch, lane: LaneId, first_segment: u64) -> Start {
-        let beginning = Start {
+    fn from(manifest: &Manifest, epoch: Epoch, lane: LaneId, first_segment: u64) -> RedoPoint {
+        let beginning = RedoPoint {
             lane,
             at: Position::start_of(first_segment),
             block: 0,
@@ -65,13 +65,13 @@ impl Target {
     }
 
     /// What a recovery mark says about a lane of its epoch.
-    pub(crate) fn of_span(manifest: &Manifest, epoch: Epoch, span: &Span) -> Target {
+    pub(crate) fn of_span(manifest: &Manifest, epoch: Epoch, span: &LaneSpan) -> Target {
         Target {
             database: manifest.database,
             epoch,
             lane: span.lane,
             from: Target::from(manifest, epoch, span.lane, span.first_segment),
-            settled: Some(Settled {
+            settled: Some(SettledLane {
                 last_segment: span.end.segment,
                 blocks: span.blocks,
             }),
@@ -79,8 +79,8 @@ impl Target {
     }
 
     /// A lane of the epoch that wrote last.
-    pub(crate) fn of_origin(manifest: &Manifest, origin: &Origin) -> Target {
-        let Origin {
+    pub(crate) fn of_origin(manifest: &Manifest, origin: &EpochLane) -> Target {
+        let EpochLane {
             lane,
             first_segment,
         } = *origin;
@@ -103,7 +103,7 @@ pub(crate) struct Block<'a> {
 
 /// Where a block was found.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct BlockLocation {
     block: u64,
     pub(crate) at: Position,
     pub(crate) len: u64,
@@ -112,7 +112,7 @@ pub(crate) struct Found {
     header_crc: u32,
 }
 
-impl Found {
+impl BlockLocation {
     /// The block's bytes: from the copy where it was found, or, if that cannot be read any more, from another one that
     /// has it.
     /// A crash may have left the block whole and its padding not: what is missing of that is zero.
@@ -179,9 +179,9 @@ pub(crate) struct LaneScan<'h> {
     /// The copy that is being read.
     copy: usize,
     /// How far it goes.
-    bound: Bound,
-    unsure: Vec<Found>,
-    recent: VecDeque<Found>,
+    bound: ScanBound,
+    unsure: Vec<BlockLocation>,
+    recent: VecDeque<BlockLocation>,
     recent_bytes: u64,
     /// Why the block at the end is none.
     end: Option<FormatError>,
@@ -191,7 +191,7 @@ impl<'h> LaneScan<'h> {
     pub(super) fn new(
         home: &'h LogHome,
         target: Target,
-        bound: Bound,
+        bound: ScanBound,
     ) -> Result<LaneScan<'h>, HomeError> {
         let segments = segments_of(home, &target)?;
         Ok(LaneScan::of(home, target, bound, segments))
@@ -200,7 +200,7 @@ impl<'h> LaneScan<'h> {
     fn of(
         home: &'h LogHome,
         target: Target,
-        bound: Bound,
+        bound: ScanBound,
         segments: Vec<(u64, u64)>,
     ) -> LaneScan<'h> {
         LaneScan {
@@ -250,12 +250,12 @@ impl<'h> LaneScan<'h> {
     }
 
     /// The lane has ended for good, after so many blocks.
-    pub(super) fn settle(&mut self, settled: Settled) {
+    pub(super) fn settle(&mut self, settled: SettledLane) {
         self.target.settled = Some(settled);
     }
 
     /// Goes on behind the blocks before `start`, which are not there any more. The caller needs nothing of them.
-    pub(super) fn skip_to(&mut self, start: &Start) {
+    pub(super) fn skip_to(&mut self, start: &RedoPoint) {
         self.target.from = *start;
         self.at = start.at;
         self.next_block = start.block;
@@ -286,17 +286,17 @@ impl<'h> LaneScan<'h> {
     }
 
     /// Blocks that no later block says to be durable.
-    pub(crate) fn unsure(&self) -> &[Found] {
+    pub(crate) fn unsure(&self) -> &[BlockLocation] {
         &self.unsure
     }
 
     /// The last blocks, in order; of a home with one copy none.
-    pub(crate) fn recent(&self) -> Vec<Found> {
+    pub(crate) fn recent(&self) -> Vec<BlockLocation> {
         self.recent.iter().copied().collect()
     }
 
     /// The block read last.
-    pub(crate) fn last(&self) -> Option<Found> {
+    pub(crate) fn last(&self) -> Option<BlockLocation> {
         self.recent.back().copied()
     }
 
@@ -352,7 +352,7 @@ impl<'h> LaneScan<'h> {
                 self.at.offset += len;
                 self.next_block += 1;
                 self.previous_header_crc = header_crc;
-                let found = Found {
+                let found = BlockLocation {
                     block: header.block.get(),
                     at,
                     len,
@@ -374,7 +374,7 @@ impl<'h> LaneScan<'h> {
         }
     }
 
-    fn note_recent(&mut self, found: Found) {
+    fn note_recent(&mut self, found: BlockLocation) {
         if self.home.copy_count() == 1 {
             return;
         }
@@ -524,7 +524,7 @@ impl<'h> LaneScan<'h> {
             may_be_removed: true,
             ..loss
         };
-        if let Some(Settled { blocks, .. }) = self.target.settled {
+        if let Some(SettledLane { blocks, .. }) = self.target.settled {
             let missing = self.next_block < blocks;
             let proof = || format!("the recovery mark of its epoch counts {blocks} blocks");
             return Ok(missing.then(|| corruption(&self.target, self.next_block, self.at, proof())));
@@ -637,7 +637,7 @@ impl<'h> LaneScan<'h> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::moment::Owner;
+    use super::super::consistent_cut::LogOwnership;
     use super::*;
     use logstead_home::{LaneAppends, MemoryHome, RoomRequest};
     use logstead_types::Csn;
@@ -683,7 +683,7 @@ mod tests {
             database: DatabaseId(7),
             epoch: Epoch(2),
             lane,
-            from: Start {
+            from: RedoPoint {
                 lane,
                 at: Position::start_of(0),
                 block: 0,
@@ -692,7 +692,7 @@ mod tests {
             settled: None,
         };
         let home = LogHome::from(home);
-        let bound = Owner::locked(&home).bound();
+        let bound = LogOwnership::locked(&home).bound();
         let mut scan = LaneScan::new(&home, target, bound).expect("lists");
         assert!(scan.next().expect("reads").is_none());
         assert_eq!(scan.corruption().expect("reads"), None);

@@ -6,7 +6,7 @@
 
 use crate::entry::SideRef;
 use crate::error::{Corruption, RecoveryError};
-use crate::record::Records;
+use crate::record::RecordReader;
 use logstead_home::{HomeError, LogHome, Position};
 use logstead_types::{BlockNo, Csn, Epoch};
 
@@ -16,7 +16,7 @@ const PIECE_BYTES: usize = 1 << 20;
 const WHOLE_BYTES: u64 = 8 << 20;
 
 /// A side segment's records, checked.
-pub(crate) enum Checked {
+pub(crate) enum CheckedSide {
     Whole(Vec<u8>),
     /// Too long to hold: [`pieces`] reads it from this copy.
     Long(usize),
@@ -44,7 +44,7 @@ pub(crate) fn check(
     csn: Csn,
     side: &SideRef,
     damaged: &mut Vec<DamagedCopy>,
-) -> Result<Result<Checked, Corruption>, RecoveryError> {
+) -> Result<Result<CheckedSide, Corruption>, RecoveryError> {
     let mut bad = Vec::new();
     let mut what = None;
     for copy in (0..home.copy_count()).filter(|&copy| home.has_copy(copy)) {
@@ -67,7 +67,7 @@ pub(crate) fn check(
             Err(_) => {}
         }
     }
-    match home.sides.get_side(side.lane, side.id, 0, &mut []) {
+    match home.sides.get_side_segment(side.lane, side.id, 0, &mut []) {
         Ok(_) | Err(HomeError::Missing(_)) => {}
         Err(error) if is_damage(&error) => {}
         Err(error) => return Err(error.into()),
@@ -96,12 +96,12 @@ fn check_copy(
     home: &LogHome,
     copy: usize,
     side: &SideRef,
-) -> Result<Result<Checked, Wrong>, HomeError> {
+) -> Result<Result<CheckedSide, Wrong>, HomeError> {
     let mut kept = Vec::new();
     let (mut length, mut crc) = (0u64, 0);
     let mut piece = vec![0; PIECE_BYTES];
     let what = loop {
-        match home.get_side_copy(copy, side.lane, side.id, length, &mut piece) {
+        match home.get_side_segment_copy(copy, side.lane, side.id, length, &mut piece) {
             Ok(0) if length != side.length => {
                 break format!(
                     "a side segment of the wrong length, {length} bytes instead of {}",
@@ -109,8 +109,8 @@ fn check_copy(
                 );
             }
             Ok(0) if crc != side.crc => break "wrong checksum of a side segment".to_owned(),
-            Ok(0) if length <= WHOLE_BYTES => return Ok(Ok(Checked::Whole(kept))),
-            Ok(0) => return Ok(Ok(Checked::Long(copy))),
+            Ok(0) if length <= WHOLE_BYTES => return Ok(Ok(CheckedSide::Whole(kept))),
+            Ok(0) => return Ok(Ok(CheckedSide::Long(copy))),
             Ok(count) => {
                 crc = crc32c::crc32c_append(crc, &piece[..count]);
                 length += count as u64;
@@ -140,7 +140,7 @@ pub(crate) fn pieces(
     let mut piece = vec![0; PIECE_BYTES];
     let mut read = 0u64;
     loop {
-        let count = home.get_side_copy(copy, side.lane, side.id, read, &mut piece)?;
+        let count = home.get_side_segment_copy(copy, side.lane, side.id, read, &mut piece)?;
         if count == 0 {
             break;
         }
@@ -162,7 +162,7 @@ pub(crate) fn pieces(
 
 /// How many of `bytes`, from their start, are whole records.
 fn whole_records(bytes: &[u8]) -> usize {
-    let mut records = Records::new(bytes);
+    let mut records = RecordReader::new(bytes);
     let mut end = 0;
     while let Some(Ok(_)) = records.next() {
         end = records.at();

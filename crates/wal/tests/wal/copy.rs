@@ -5,9 +5,9 @@ use crate::rig;
 use logstead_env::RealClock;
 use logstead_home::{LogHome, MemoryHome, NamedValues};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
-use logstead_wal::copy::{CopiedTail, Destination, Tail, orphans};
+use logstead_wal::copy::{CopiedTail, Destination, TailCopy, orphans};
 use logstead_wal::inspect::manifest_of;
-use logstead_wal::manifest::{self, Checkpoint, Manifest, Unfinished};
+use logstead_wal::manifest::{self, CheckpointRef, Manifest, UnfinishedCopy};
 use logstead_wal::recovery::RecoveryError;
 use logstead_wal::{Deps, recovery};
 use rig::{Machine, Server, Taken, options};
@@ -18,14 +18,14 @@ const PLACE: Destination = Destination {
     lane: LaneId(3),
 };
 
-fn copy(from: &LogHome, to: &LogHome, place: Destination) -> (CopiedTail, Option<Checkpoint>) {
+fn copy(from: &LogHome, to: &LogHome, place: Destination) -> (CopiedTail, Option<CheckpointRef>) {
     let manifest = manifest_of(from).unwrap();
-    let tail = Tail::read(from, &manifest, &RealClock::new(), to, place).unwrap();
+    let tail = TailCopy::read(from, &manifest, &RealClock::new(), to, place).unwrap();
     (tail.finish().unwrap(), manifest.checkpoint)
 }
 
 /// The manifest of a copy.
-fn manifest_with(tail: &CopiedTail, checkpoint: Option<Checkpoint>) -> Manifest {
+fn manifest_with(tail: &CopiedTail, checkpoint: Option<CheckpointRef>) -> Manifest {
     Manifest {
         epoch: Epoch(PLACE.epoch.get() + 1),
         checkpoint,
@@ -173,16 +173,16 @@ fn a_copy_that_lost_its_end_is_damaged_not_shorter() {
 fn what_is_not_completed_is_never_opened() {
     let target = Machine::new(1);
     let to = target.home().unwrap();
-    let unfinished = Unfinished {
+    let unfinished = UnfinishedCopy {
         database: DatabaseId(1),
         source: DatabaseId(2),
     };
     let bytes = unfinished.encode();
-    assert_eq!(Unfinished::decode(&bytes), Some(unfinished));
+    assert_eq!(UnfinishedCopy::decode(&bytes), Some(unfinished));
     for at in 0..bytes.len() {
         let mut bad = bytes.clone();
         bad[at] ^= 1;
-        assert_eq!(Unfinished::decode(&bad), None);
+        assert_eq!(UnfinishedCopy::decode(&bad), None);
     }
     to.names.put_if_absent(manifest::NAME, &bytes).unwrap();
     let found = manifest_of(&to).unwrap_err();

@@ -9,10 +9,10 @@ use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId, Rid, TableId};
 use logstead_wal::block::{
     FORMAT_VERSION, FORMAT_VERSION_WITHOUT_HORIZON, HEADER_LEN, HEADER_LEN_V1, Header,
 };
-use logstead_wal::entry::Entries;
-use logstead_wal::manifest::{Checkpoint, Manifest, ManifestError, Start};
-use logstead_wal::recovery::{Options, RecoveryError};
-use logstead_wal::{Body, Deps, Entry, Record, Records, SideRef, inspect};
+use logstead_wal::entry::EntryReader;
+use logstead_wal::manifest::{CheckpointRef, Manifest, ManifestError, RedoPoint};
+use logstead_wal::recovery::{RecoveryError, RecoveryOptions};
+use logstead_wal::{Deps, Entry, EntryBody, RecordReader, RowRecord, SideRef, inspect};
 use proptest::prelude::*;
 use std::fmt::Write;
 
@@ -29,19 +29,19 @@ fn hex(bytes: &[u8]) -> String {
 fn sample() -> (Header, Vec<u8>) {
     let mut records = Vec::new();
     let (table, rid) = (TableId(16_384), Rid(300));
-    Record::Insert {
+    RowRecord::Insert {
         table,
         rid,
         row: b"whole row",
     }
     .encode(&mut records);
-    Record::Update {
+    RowRecord::Update {
         table,
         rid,
         delta: b"delta",
     }
     .encode(&mut records);
-    Record::Delete {
+    RowRecord::Delete {
         table,
         rid: Rid(u64::MAX),
     }
@@ -60,22 +60,22 @@ fn sample() -> (Header, Vec<u8>) {
                 floor: Csn(999),
                 list,
             },
-            body: Body::Inline(&records),
+            body: EntryBody::Inline(&records),
         },
         Entry {
             csn: Csn(998),
             deps: Deps::floor(Csn(0)),
-            body: Body::Inline(&[]),
+            body: EntryBody::Inline(&[]),
         },
         Entry {
             csn: Csn(1001),
             deps: Deps::floor(Csn(1000)),
-            body: Body::Side(side),
+            body: EntryBody::Side(side),
         },
     ];
     let mut payload = Vec::new();
     entries.iter().for_each(|entry| entry.encode(&mut payload));
-    let decoded: Result<Vec<_>, _> = Entries::new(&payload).collect();
+    let decoded: Result<Vec<_>, _> = EntryReader::new(&payload).collect();
     assert_eq!(decoded.unwrap(), entries);
     let header = Header {
         version: FORMAT_VERSION,
@@ -178,7 +178,7 @@ fn golden_leased_manifest() {
         (951_782_400, "2000-02-29 00:00:00 UTC"),
         (4_107_542_400, "2100-03-01 00:00:00 UTC"),
     ] {
-        let holder = logstead_wal::manifest::Holder {
+        let holder = logstead_wal::manifest::LeaseHolder {
             since,
             ..holder.clone()
         };
@@ -194,7 +194,7 @@ fn golden_manifest_with_a_checkpoint() {
     assert_eq!(checkpoint.object, ObjectId(2 << 32 | 42));
     assert_eq!(checkpoint.crc, 0x00c0_ffee);
     assert_eq!((checkpoint.csn, checkpoint.epoch), (Csn(1200), Epoch(2)));
-    let start = Start {
+    let start = RedoPoint {
         lane: LaneId(0),
         at: Position {
             segment: 4,
@@ -224,12 +224,12 @@ fn a_manifest_without_a_checkpoint_has_the_format_from_before_there_were_any() {
     let golden = include_str!("golden/manifest-leased.txt");
     assert!(golden.starts_with("logstead manifest 1\n"));
     let mut manifest = Manifest::decode(golden.as_bytes()).unwrap();
-    manifest.set_checkpoint(Checkpoint {
+    manifest.set_checkpoint(CheckpointRef {
         object: ObjectId(7),
         crc: 1,
         csn: Csn(5),
         epoch: Epoch(2),
-        starts: vec![Start {
+        starts: vec![RedoPoint {
             lane: LaneId(0),
             at: Position::start_of(8_589_934_592),
             block: 0,
@@ -298,7 +298,7 @@ fn a_block_of_a_newer_format_is_refused_by_its_number() {
             })
             .unwrap();
         for accept_data_loss in [false, true] {
-            let options = Options {
+            let options = RecoveryOptions {
                 accept_data_loss,
                 ..rig::options()
             };
@@ -420,20 +420,20 @@ fn record() -> impl Strategy<Value = (u8, u32, u64, Vec<u8>)> {
     )
 }
 
-fn build((kind, table, rid, bytes): &(u8, u32, u64, Vec<u8>)) -> Record<'_> {
+fn build((kind, table, rid, bytes): &(u8, u32, u64, Vec<u8>)) -> RowRecord<'_> {
     let (table, rid) = (TableId(*table), Rid(*rid));
     match kind {
-        0 => Record::Insert {
+        0 => RowRecord::Insert {
             table,
             rid,
             row: bytes,
         },
-        1 => Record::Update {
+        1 => RowRecord::Update {
             table,
             rid,
             delta: bytes,
         },
-        _ => Record::Delete { table, rid },
+        _ => RowRecord::Delete { table, rid },
     }
 }
 
@@ -450,13 +450,13 @@ proptest! {
         let mut records = Vec::new();
         rows.iter().for_each(|row| build(row).encode(&mut records));
         let deps = Deps { floor: Csn(floor), list: list.into_iter().map(Csn).collect() };
-        let entry = Entry { csn: Csn(csn), deps, body: Body::Inline(&records) };
+        let entry = Entry { csn: Csn(csn), deps, body: EntryBody::Inline(&records) };
         let mut bytes = Vec::new();
         entry.encode(&mut bytes);
         prop_assert!(bytes.len() <= records.len() + logstead_wal::entry::OVERHEAD_MAX);
-        let back: Vec<_> = Entries::new(&bytes).collect::<Result<_, _>>().unwrap();
+        let back: Vec<_> = EntryReader::new(&bytes).collect::<Result<_, _>>().unwrap();
         prop_assert_eq!(&back, &[entry]);
-        let back: Vec<_> = Records::new(&records).collect::<Result<_, _>>().unwrap();
+        let back: Vec<_> = RecordReader::new(&records).collect::<Result<_, _>>().unwrap();
         prop_assert_eq!(back, rows.iter().map(build).collect::<Vec<_>>());
     }
 
@@ -467,11 +467,11 @@ proptest! {
         bytes.iter_mut().step_by(3).for_each(|byte| *byte &= 0x0f);
         let _any_answer = Header::decode(&bytes);
         let _any_answer = Manifest::decode(&bytes);
-        for entry in Entries::new(&bytes).flatten() {
-            if let Body::Inline(records) = entry.body {
-                Records::new(records).for_each(drop);
+        for entry in EntryReader::new(&bytes).flatten() {
+            if let EntryBody::Inline(records) = entry.body {
+                RecordReader::new(records).for_each(drop);
             }
         }
-        Records::new(&bytes).for_each(drop);
+        RecordReader::new(&bytes).for_each(drop);
     }
 }

@@ -6,7 +6,7 @@ use crate::rig;
 use logstead_env::Loss;
 use logstead_types::{BlockNo, Csn, LaneId};
 use logstead_wal::block::{FORMAT_VERSION, FORMAT_VERSION_WITHOUT_HORIZON, HEADER_LEN, Header};
-use logstead_wal::recovery::{Corruption, Options, RecoveryError};
+use logstead_wal::recovery::{Corruption, RecoveryError, RecoveryOptions};
 use logstead_wal::{Deps, inspect};
 use rig::forge::{Arrives, Forge, Tx};
 use rig::{Machine, Server, options};
@@ -16,7 +16,7 @@ const LANES: u16 = 3;
 const LOST_AT: usize = 2 * 4096;
 
 fn accepting(machine: &Machine, lanes: u16) -> Server {
-    let options = Options {
+    let options = RecoveryOptions {
         accept_data_loss: true,
         lanes,
         ..options()
@@ -323,7 +323,7 @@ fn a_loss_is_certain_before_the_other_lanes_end() {
     assert_eq!((found.lane, found.block), (LaneId(1), BlockNo(0)));
     assert!(found.proof.contains("CSN 2,"), "{found}");
     let Err(RecoveryError::NewerFormat { .. }) = machine
-        .start_with(Options {
+        .start_with(RecoveryOptions {
             accept_data_loss: true,
             lanes: 2,
             ..options()

@@ -6,10 +6,10 @@ use crate::rig;
 use logstead_env::{Env, RealClock};
 use logstead_home::{LocalHome, LogHome, MemoryHome, NamedValues, Position};
 use logstead_types::{DatabaseId, Epoch, LaneId};
-use logstead_wal::copy::{Destination, Tail};
+use logstead_wal::copy::{Destination, TailCopy};
 use logstead_wal::inspect::{self, manifest_of};
 use logstead_wal::manifest::{self, Manifest};
-use logstead_wal::recovery::{self, Options, RecoveryError};
+use logstead_wal::recovery::{self, RecoveryError, RecoveryOptions};
 use parking_lot::Mutex;
 use rig::beside::{Beside, Work};
 use rig::{Machine, Server, Taken, options};
@@ -27,7 +27,7 @@ fn copy(from: &LogHome) -> Vec<u64> {
     let manifest = manifest_of(from).unwrap();
     let to = MemoryHome::new(256 << 10);
     let target = LogHome::from(to.clone());
-    let tail = Tail::read(from, &manifest, &RealClock::new(), &target, PLACE).unwrap();
+    let tail = TailCopy::read(from, &manifest, &RealClock::new(), &target, PLACE).unwrap();
     let tail = tail.finish().unwrap();
     let manifest = Manifest {
         epoch: Epoch(PLACE.epoch.get() + 1),
@@ -47,7 +47,7 @@ fn copy(from: &LogHome) -> Vec<u64> {
 fn server(lanes: u16) -> (MemoryHome, Work) {
     let home = MemoryHome::new(32 << 10);
     let (env, _) = Env::simulated(1);
-    let options = Options { lanes, ..options() };
+    let options = RecoveryOptions { lanes, ..options() };
     let server = Server::open(LogHome::from(home.clone()), &env, &options, false).unwrap();
     (home, Work::new(server))
 }
@@ -360,7 +360,7 @@ fn what_is_removed_meanwhile_is_no_earlier_end() {
             } else if reader == "tail" {
                 let manifest = manifest_of(&from.home()).unwrap();
                 let to = LogHome::from(MemoryHome::new(256 << 10));
-                match Tail::read(&from.home(), &manifest, &RealClock::new(), &to, PLACE) {
+                match TailCopy::read(&from.home(), &manifest, &RealClock::new(), &to, PLACE) {
                     Ok(read) => {
                         let entries = read.finish().unwrap().entries;
                         assert!([40, 80].contains(&entries), "at {at}: {entries}");
@@ -446,7 +446,7 @@ fn a_block_that_has_come_to_another_copy_is_not_lost() {
 fn long_lanes_are_read_side_by_side() {
     let home = MemoryHome::new(4 << 20);
     let (env, _) = Env::simulated(1);
-    let options = Options {
+    let options = RecoveryOptions {
         lanes: 5,
         ..options()
     };

@@ -8,10 +8,10 @@ use logstead_home::{
     Buffer, LaneAppends, LaneSegments, LogHome, MemoryHome, Position, SideSegments,
 };
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
-use logstead_wal::copy::{Destination, Tail};
+use logstead_wal::copy::{Destination, TailCopy};
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::manifest::Manifest;
-use logstead_wal::numbers::{EPOCH_END, SIDES_END, UsedUp, next_epoch, segment_end};
+use logstead_wal::numbers::{EPOCH_END, NumbersExhausted, SIDES_END, next_epoch, segment_end};
 use logstead_wal::recovery::RecoveryError;
 use logstead_wal::{Deps, FlushMode, FlushOutcome, Lane, LaneConfig, LaneStart, NoRoom};
 use rig::{Machine, Server, row_of};
@@ -51,7 +51,7 @@ fn a_lane_near_the_end_of_its_segment_numbers_refuses_and_keeps_what_it_promised
         assert!(csn < 100, "it never refuses");
     };
     assert!(
-        matches!(refused, NoRoom::UsedUp(UsedUp::Segments)),
+        matches!(refused, NoRoom::UsedUp(NumbersExhausted::Segments)),
         "{refused}"
     );
     assert!(
@@ -94,7 +94,7 @@ fn change_manifest(server: Server, change: impl FnOnce(&mut Manifest)) {
         .unwrap();
 }
 
-fn used_up(started: Result<Server, RecoveryError>) -> UsedUp {
+fn used_up(started: Result<Server, RecoveryError>) -> NumbersExhausted {
     match started.map(drop) {
         Err(RecoveryError::UsedUp(what)) => what,
         Err(error) => panic!("{error}"),
@@ -113,11 +113,11 @@ fn a_start_without_an_epoch_left_is_refused_and_changes_nothing() {
     assert!(server.commit(0, 1));
     drop(server);
     for _ in 0..2 {
-        assert_eq!(used_up(machine.start(1)), UsedUp::Epochs);
+        assert_eq!(used_up(machine.start(1)), NumbersExhausted::Epochs);
         let verified = logstead_wal::inspect::verify("/db", &machine.env).unwrap();
         assert_eq!(verified.report.entries, 1, "reading goes on");
     }
-    assert_eq!(next_epoch(Epoch(u32::MAX)), Err(UsedUp::Epochs));
+    assert_eq!(next_epoch(Epoch(u32::MAX)), Err(NumbersExhausted::Epochs));
     assert_eq!(next_epoch(Epoch(7)), Ok(Epoch(8)));
 }
 
@@ -127,7 +127,7 @@ fn a_start_whose_lanes_have_no_segment_numbers_left_is_refused() {
         let machine = Machine::new(1);
         let server = machine.start(1).unwrap();
         change_manifest(server, |manifest| manifest.lanes[0].first_segment = last);
-        assert_eq!(used_up(machine.start(1)), UsedUp::Segments);
+        assert_eq!(used_up(machine.start(1)), NumbersExhausted::Segments);
     }
 }
 
@@ -139,7 +139,7 @@ fn a_copy_without_a_side_segment_number_left_is_refused() {
     assert!(server.commit(0, 1));
     let long = row_of(Csn(2)).repeat(2000);
     let (told, stored) = std::sync::mpsc::channel();
-    let mut side = server.lane(0).begin_side().unwrap();
+    let mut side = server.lane(0).begin_side_segment().unwrap();
     side.append(long);
     side.finish(Box::new(move |result| told.send(result).unwrap()));
     let side = stored.recv().unwrap().unwrap();
@@ -156,15 +156,15 @@ fn a_copy_without_a_side_segment_number_left_is_refused() {
     for (taken, refused) in [(SIDES_END - 1, true), (SIDES_END - 2, false)] {
         let to = MemoryHome::new(4 << 20);
         let (told, stored) = std::sync::mpsc::channel();
-        let mut writer = to.begin_side(place.lane, (5 << 32) + taken);
+        let mut writer = to.begin_side_segment(place.lane, (5 << 32) + taken);
         writer.append(vec![1]);
         writer.finish(Box::new(move |result| told.send(result.is_ok()).unwrap()));
         assert!(stored.recv().unwrap());
         let manifest = manifest_of(&server.home).unwrap();
         let target = LogHome::from(to.clone());
-        let read = Tail::read(&server.home, &manifest, &RealClock::new(), &target, place);
-        match read.and_then(Tail::finish) {
-            Err(RecoveryError::UsedUp(UsedUp::Sides)) => assert!(refused),
+        let read = TailCopy::read(&server.home, &manifest, &RealClock::new(), &target, place);
+        match read.and_then(TailCopy::finish) {
+            Err(RecoveryError::UsedUp(NumbersExhausted::Sides)) => assert!(refused),
             Ok(copied) => assert!(!refused && copied.sides == [(5 << 32) + SIDES_END - 1]),
             Err(error) => panic!("{error}"),
         }

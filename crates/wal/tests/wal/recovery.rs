@@ -6,8 +6,8 @@ use logstead_env::{Buffer, Fault, Loss};
 use logstead_home::Position;
 use logstead_types::{BlockNo, Csn, LaneId, Rid, TableId};
 use logstead_wal::block::{HEADER_LEN, Header};
-use logstead_wal::recovery::{self, Options, RecoveryError};
-use logstead_wal::{Deps, Record, Records, inspect};
+use logstead_wal::recovery::{self, RecoveryError, RecoveryOptions};
+use logstead_wal::{Deps, RecordReader, RowRecord, inspect};
 use rig::forge::{Arrives, Forge, Tx};
 use rig::{Machine, Server, lane, options};
 
@@ -200,7 +200,7 @@ fn accepted_data_loss_drops_everything_from_the_hole_on_for_good() {
     flip(&machine, places[2], 100);
     assert!(matches!(machine.start(1), Err(RecoveryError::Corrupt(_))));
     let server = machine
-        .start_with(Options {
+        .start_with(RecoveryOptions {
             accept_data_loss: true,
             ..options()
         })
@@ -422,7 +422,7 @@ fn commit_side(server: &Server, csn: u64) {
 
 fn push_side(server: &Server, csn: u64, deps: &Deps) {
     let (done, finished) = std::sync::mpsc::channel();
-    let mut side = server.lane(0).begin_side().unwrap();
+    let mut side = server.lane(0).begin_side_segment().unwrap();
     // In pieces: the checksum is of them all.
     for piece in rig::row_of(Csn(csn)).chunks(3) {
         side.append(piece.to_vec());
@@ -441,22 +441,28 @@ fn side_segments_come_back_and_orphans_go() {
     commit_side(&server, 2);
     assert!(server.commit(0, 3));
     // T8: durable, and its transaction never drew a CSN.
-    let mut orphan = server.lane(0).begin_side().unwrap();
+    let mut orphan = server.lane(0).begin_side_segment().unwrap();
     orphan.append(vec![1; 100]);
     orphan.finish(Box::new(|result| assert!(result.is_ok())));
-    assert_eq!(server.home.sides.list_sides(lane(0)).unwrap().len(), 2);
+    assert_eq!(
+        server.home.sides.list_side_segments(lane(0)).unwrap().len(),
+        2
+    );
     drop(server);
     machine.files.reboot();
     let server = machine.start(1).unwrap();
     assert_eq!(server.survivors, upto(3));
-    assert_eq!(server.home.sides.list_sides(lane(0)).unwrap(), [1 << 32]);
+    assert_eq!(
+        server.home.sides.list_side_segments(lane(0)).unwrap(),
+        [1 << 32]
+    );
     drop(server);
     let path = std::path::Path::new("/db/log/lane-0000/side-0000000100000000.rec");
     machine.files.tamper(path, |bytes| bytes[50] ^= 1).unwrap();
     let text = machine.start(1).map(|_| ()).unwrap_err().to_string();
     assert!(text.contains("wrong checksum of a side segment"), "{text}");
     let server = machine
-        .start_with(Options {
+        .start_with(RecoveryOptions {
             accept_data_loss: true,
             ..options()
         })
@@ -484,7 +490,7 @@ fn accepted_data_loss_drops_later_entries_whatever_their_lists_say() {
         .tamper(&Machine::segment(1, 0), change)
         .unwrap();
     assert!(matches!(machine.start(2), Err(RecoveryError::Corrupt(_))));
-    let accept = Options {
+    let accept = RecoveryOptions {
         accept_data_loss: true,
         lanes: 2,
         ..options()
@@ -534,7 +540,12 @@ fn a_lost_side_segment_above_the_gap_is_corruption_and_takes_what_came_later_wit
     machine.files.reboot();
     let whole = machine.fork(1);
     assert_eq!(whole.start(2).unwrap().survivors, [1, 3, 4, 6]);
-    let sides = whole.home().unwrap().sides.list_sides(lane(0)).unwrap();
+    let sides = whole
+        .home()
+        .unwrap()
+        .sides
+        .list_side_segments(lane(0))
+        .unwrap();
     assert_eq!(sides, [1 << 32], "of the dropped one nothing is left");
     let path = "/db/log/lane-0000/side-0000000100000000.rec".as_ref();
     machine.env.files.remove(path).unwrap();
@@ -551,7 +562,7 @@ fn a_lost_side_segment_above_the_gap_is_corruption_and_takes_what_came_later_wit
     ] {
         assert!(text.contains(part), "{text}");
     }
-    let accept = Options {
+    let accept = RecoveryOptions {
         accept_data_loss: true,
         lanes: 2,
         ..options()
@@ -560,7 +571,7 @@ fn a_lost_side_segment_above_the_gap_is_corruption_and_takes_what_came_later_wit
     for _ in 0..2 {
         let server = machine.start(2).unwrap();
         assert_eq!(server.survivors, [1, 3]);
-        let sides = server.home.sides.list_sides(lane(0)).unwrap();
+        let sides = server.home.sides.list_side_segments(lane(0)).unwrap();
         assert_eq!(sides, [(1 << 32) + 1], "evidence is kept");
     }
 }
@@ -573,10 +584,10 @@ fn a_very_long_side_segment_comes_in_pieces_of_whole_records() {
     let mut records = Vec::new();
     for rid in 0..30 {
         let (table, rid, row) = (TableId(1), Rid(rid), &row[..]);
-        Record::Insert { table, rid, row }.encode(&mut records);
+        RowRecord::Insert { table, rid, row }.encode(&mut records);
     }
     let (done, finished) = std::sync::mpsc::channel();
-    let mut side = server.lane(0).begin_side().unwrap();
+    let mut side = server.lane(0).begin_side_segment().unwrap();
     records
         .chunks(1 << 20)
         .for_each(|piece| side.append(piece.to_vec()));
@@ -598,7 +609,7 @@ fn a_very_long_side_segment_comes_in_pieces_of_whole_records() {
     recovery::open(&home, &machine.env, &options(), &mut take).unwrap();
     assert!(calls.len() > 10);
     for call in &calls {
-        assert!(Records::new(call).all(|record| record.is_ok()));
+        assert!(RecordReader::new(call).all(|record| record.is_ok()));
         assert!(call.len() < 2 << 20, "never all of it in memory");
     }
     assert_eq!(calls.concat(), records);

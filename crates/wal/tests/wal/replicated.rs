@@ -9,7 +9,7 @@ use logstead_home::{
 };
 use logstead_types::{Csn, LaneId};
 use logstead_wal::lease::LeaseOptions;
-use logstead_wal::recovery::{Options, RecoveryError};
+use logstead_wal::recovery::{RecoveryError, RecoveryOptions};
 use logstead_wal::{Deps, FlushMode, inspect};
 use rig::beside::Beside;
 use rig::{Server, options};
@@ -60,7 +60,7 @@ impl Cluster {
         let home = ReplicatedHome::open(sources, &self.env, replicated)?;
         let home = LogHome::from(home);
         let clock = Arc::clone(&self.clock);
-        let options = Options {
+        let options = RecoveryOptions {
             lanes,
             lease: LeaseOptions {
                 take_over: true,
@@ -186,12 +186,12 @@ fn a_damaged_copy_of_a_side_segment_is_replaced() {
         let server = cluster.start(&[0, 1, 2], WriteConcern::All).unwrap();
         assert!(write(&server, 1) && server.push_side(0, 2, &Deps::floor(Csn(1))));
         assert!(write(&server, 3) && is_durable(&server, 3));
-        let id = cluster.children[0].list_sides(lane).unwrap()[0];
+        let id = cluster.children[0].list_side_segments(lane).unwrap()[0];
         cluster.crash(server);
         let bytes = |child: usize| {
             let mut into = vec![0; 1000];
             let child = &cluster.children[child];
-            let count = child.get_side(lane, id, 0, &mut into).unwrap();
+            let count = child.get_side_segment(lane, id, 0, &mut into).unwrap();
             into.truncate(count);
             into
         };
@@ -199,8 +199,10 @@ fn a_damaged_copy_of_a_side_segment_is_replaced() {
         for &child in &damaged {
             let mut bad = good.clone();
             bad[5] ^= 1;
-            cluster.children[child].remove_side(lane, id).unwrap();
-            let mut side = cluster.children[child].begin_side(lane, id);
+            cluster.children[child]
+                .remove_side_segment(lane, id)
+                .unwrap();
+            let mut side = cluster.children[child].begin_side_segment(lane, id);
             side.append(bad);
             side.finish(Box::new(|stored| stored.unwrap()));
         }
@@ -655,7 +657,7 @@ fn run(seed: u64) -> u64 {
                     let named_now = server.publish(server.checkpoint_at(csn, server.starts()));
                     if named_now.is_ok() {
                         named = csn;
-                        let _children_may_be_away = server.log.keeper.truncate();
+                        let _children_may_be_away = server.log.manifest_writer.truncate();
                     }
                 }
                 0..3 if write(&server, csn) => csn += 1,

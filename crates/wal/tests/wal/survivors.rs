@@ -9,7 +9,7 @@ use crate::rig;
 use logstead_env::{Env, Fault};
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::Csn;
-use logstead_wal::recovery::{self, Options, RecoveryError, Survivors};
+use logstead_wal::recovery::{self, RecoveryError, RecoveryOptions, RedoHandler};
 use logstead_wal::{Deps, inspect};
 use rig::forge::{Arrives, Forge, Tx};
 use rig::{Machine, options, row_of};
@@ -290,7 +290,7 @@ impl Life {
 #[derive(Default)]
 struct Collected(Vec<u64>);
 
-impl Survivors for Collected {
+impl RedoHandler for Collected {
     fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
         assert_eq!(records, row_of(csn), "the bytes of {csn:?}");
         assert!(
@@ -311,9 +311,9 @@ fn open(
     env: &Env,
     lanes: u16,
     ahead: bool,
-) -> Result<(recovery::Recovered, Vec<u64>), RecoveryError> {
+) -> Result<(recovery::RecoveredLog, Vec<u64>), RecoveryError> {
     let mut collected = Collected::default();
-    let options = Options { lanes, ..options() };
+    let options = RecoveryOptions { lanes, ..options() };
     let log = recovery::open_with(home, env, &options, ahead, &mut collected)?;
     Ok((log, collected.0))
 }
@@ -322,7 +322,7 @@ fn open(
 fn live(
     home: &LogHome,
     env: &Env,
-    log: &recovery::Recovered,
+    log: &recovery::RecoveredLog,
     settled: &[u64],
     mode: Mode,
     steps: usize,

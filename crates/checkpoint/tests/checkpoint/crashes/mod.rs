@@ -8,8 +8,8 @@ use crate::rig;
 mod world;
 
 use logstead_checkpoint::{
-    BranchState, CheckpointError, ChunkWriter, Directory, Extent, Ledger, ObjectWriter, Pins,
-    Publisher, Record, RecoveryTarget, RetainedRecord, fsck,
+    BranchState, CheckpointError, CheckpointRecord, ChunkWriter, Directory, ImageKind,
+    ObjectIdAllocator, ObjectWriter, Pins, Publisher, RecoveryTarget, RetainedRecord, fsck,
 };
 use logstead_env::SimRandom;
 use logstead_home::{HomeError, LogHome, MemoryHome, ObjectId};
@@ -144,7 +144,8 @@ fn t8_a_branch_is_made_while_its_parent_goes_on() {
             let made = made.expect("there is a checkpoint");
             let whole = || {
                 let record =
-                    Record::read(home.objects.as_ref(), DATABASE, made.object, made.crc).unwrap();
+                    CheckpointRecord::read(home.objects.as_ref(), DATABASE, made.object, made.crc)
+                        .unwrap();
                 let directory = Directory::open(home.objects.clone(), record.root);
                 read_all(&home, &directory).unwrap() == world.borrow().history[&made.csn]
             };
@@ -159,7 +160,8 @@ fn t8_a_branch_is_made_while_its_parent_goes_on() {
             assert!(whole());
             unpin_all(&home);
             go_on();
-            let gone = Record::read(home.objects.as_ref(), DATABASE, made.object, made.crc);
+            let gone =
+                CheckpointRecord::read(home.objects.as_ref(), DATABASE, made.object, made.crc);
             let kept = world.borrow().check(&server.borrow()).unwrap();
             assert!(gone.is_err() || kept.contains(&made.object), "it leaks");
         }
@@ -177,7 +179,7 @@ fn t8_nothing_is_removed_while_it_is_not_known_what_stays() {
         server.publisher = world.settled(server.publisher, tag);
     }
     server.publisher.collect().unwrap();
-    let newest = server.publisher.newest().unwrap().as_kept();
+    let newest = server.publisher.newest().unwrap().as_retained();
     let missing = RetainedRecord {
         object: ObjectId(newest.object.0 + 1_000),
         ..newest
@@ -275,7 +277,7 @@ fn t8_an_overtaken_server_removes_nothing() {
 fn what_is_given_up_takes_no_room() {
     let memory = MemoryHome::new(1 << 20);
     let home = LogHome::from(memory.clone());
-    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
     let head = TestHead {
         home: home.clone(),
         tag: Mutex::new(None),
@@ -285,14 +287,15 @@ fn what_is_given_up_takes_no_room() {
     let mut chunks = ChunkWriter::new();
     let mut fill = |writer: &mut ObjectWriter<'_>, count: u64| {
         for chunk in 0..count {
-            chunks.begin(key(1, chunk), Extent::Whole, Csn(9));
+            chunks.begin(key(1, chunk), ImageKind::Whole, Csn(9));
             chunks.row(0, Csn(1), &[7; 100], writer)?;
             chunks.finish(writer)?;
         }
         Ok::<(), CheckpointError>(())
     };
     let writer = || {
-        ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None).with_object_bytes(200)
+        ObjectWriter::new(home.objects.clone(), Arc::clone(&object_ids), None)
+            .with_object_bytes(200)
     };
     let mut full = writer();
     fill(&mut full, 9).unwrap();
@@ -315,7 +318,7 @@ fn what_is_given_up_takes_no_room() {
     let stored = next.finish().unwrap();
     assert_eq!(ids(), stored.written().objects.len());
     // Stored and never tried: gone with the next collection, without a publication.
-    let mut publisher = Publisher::open(home.clone(), head, DATABASE, ledger, None).unwrap();
+    let mut publisher = Publisher::open(home.clone(), head, DATABASE, object_ids, None).unwrap();
     publisher.collect().unwrap();
     assert!(ids() > 0);
     drop(stored);

@@ -5,16 +5,16 @@
 
 use super::rig::{Entries, Rows, key, read_all, read_index, tile, write_tile, write_whole};
 use logstead_checkpoint::{
-    BranchState, Chain, CheckpointError, ChunkWriter, Directory, Extent, Head, IndexInfo,
-    LeafWriter, Ledger, Limits, NewCheckpoint, ObjectWriter, PageKey, Pin, PinKind, Pins,
-    PinsError, Publisher, Record, RecoveryTarget, RetainedRecord, TableInfo, fsck, move_pages,
-    pin_point,
+    BranchState, CheckpointError, CheckpointHead, CheckpointRecord, ChunkWriter, Directory,
+    ImageKind, IndexInfo, LeafWriter, Limits, NewCheckpoint, ObjectIdAllocator, ObjectWriter,
+    PageChain, PageKey, Pin, PinKind, Pins, PinsError, Publisher, RecoveryTarget, RetainedRecord,
+    TableInfo, fsck, move_pages, pin_point,
 };
 use logstead_env::{Env, SimClock, SimRandom};
 use logstead_home::simulated::MODELS;
 use logstead_home::{HomeError, LogHome, ObjectId, SimulatedHome, SimulatedOptions, Tag};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
-use logstead_wal::manifest::{Checkpoint, Manifest};
+use logstead_wal::manifest::{CheckpointRef, Manifest};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -48,13 +48,13 @@ pub(super) struct TestHead {
     pub(super) random: Arc<SimRandom>,
 }
 
-pub(super) fn head(home: &LogHome) -> Result<Option<(Checkpoint, Tag)>, HomeError> {
+pub(super) fn head(home: &LogHome) -> Result<Option<(CheckpointRef, Tag)>, HomeError> {
     let Some((bytes, tag)) = home.names.get(HEAD)? else {
         return Ok(None);
     };
     let text = String::from_utf8(bytes).unwrap();
     let numbers: Vec<u64> = text.split(' ').map(|word| word.parse().unwrap()).collect();
-    let checkpoint = Checkpoint {
+    let checkpoint = CheckpointRef {
         object: ObjectId(numbers[0]),
         crc: numbers[1] as u32,
         csn: Csn(numbers[2]),
@@ -83,9 +83,9 @@ impl TestHead {
     }
 }
 
-impl Head for TestHead {
-    fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
-        let Checkpoint {
+impl CheckpointHead for TestHead {
+    fn name(&self, checkpoint: CheckpointRef) -> Result<(), HomeError> {
+        let CheckpointRef {
             object,
             crc,
             csn,
@@ -207,7 +207,7 @@ impl World {
                 random: Arc::clone(&self.random),
             },
             DATABASE,
-            Arc::new(Ledger::new(Epoch(self.epoch))),
+            Arc::new(ObjectIdAllocator::new(Epoch(self.epoch))),
             found.as_ref().map(|(checkpoint, _)| checkpoint),
         )?;
         let root = publisher.newest().and_then(|newest| newest.record.root);
@@ -243,7 +243,7 @@ impl World {
                     ..
                 }
             );
-            match Record::read(self.home.objects.as_ref(), DATABASE, object, crc) {
+            match CheckpointRecord::read(self.home.objects.as_ref(), DATABASE, object, crc) {
                 Ok(record) => {
                     let directory = Directory::open(self.home.objects.clone(), record.root);
                     match read_all(&self.home, &directory) {
@@ -268,7 +268,12 @@ impl World {
         named.insert(newest.object);
         named.extend(newest.record.objects.iter().map(|used| used.object));
         for kept in &newest.record.kept {
-            let record = Record::read(self.home.objects.as_ref(), DATABASE, kept.object, kept.crc)?;
+            let record = CheckpointRecord::read(
+                self.home.objects.as_ref(),
+                DATABASE,
+                kept.object,
+                kept.crc,
+            )?;
             let directory = Directory::open(self.home.objects.clone(), record.root);
             let rows = read_all(&self.home, &directory)?;
             assert_eq!(rows, self.history[&kept.csn]);
@@ -336,18 +341,18 @@ impl World {
             chunks,
             ..
         } = server;
-        let ledger = Arc::clone(publisher.ledger());
+        let object_ids = Arc::clone(publisher.object_ids());
         let rewrites = publisher.to_rewrite(directory, limits)?;
         let mut writer =
-            ObjectWriter::new(self.home.objects.clone(), ledger, None).with_object_bytes(1_500);
-        let mut changes: BTreeMap<_, Option<Chain>> = BTreeMap::new();
+            ObjectWriter::new(self.home.objects.clone(), object_ids, None).with_object_bytes(1_500);
+        let mut changes: BTreeMap<_, Option<PageChain>> = BTreeMap::new();
         let whole = (0..CHUNKS).filter(|chunk| rewrites.keys.contains(&key(1, *chunk)));
         for chunk in touched.iter().copied().chain(whole) {
             let old = directory.get(&key(1, chunk))?;
             let is_rewritten = rewrites.keys.contains(&key(1, chunk));
             let chain = match old {
                 Some(mut chain) if !is_rewritten && !chain.is_due_for_merge(100, 0) => {
-                    chunks.begin(key(1, chunk), Extent::Delta, csn);
+                    chunks.begin(key(1, chunk), ImageKind::Delta, csn);
                     for slot in 0..SLOTS as u16 {
                         let place = (1, chunk, slot);
                         match (before.get(&place), rows.get(&place)) {
@@ -530,7 +535,7 @@ fn retile(
     (before, after): (Entries, Entries),
     csn: Csn,
     writer: &mut ObjectWriter<'_>,
-    changes: &mut Vec<(PageKey, Option<Chain>)>,
+    changes: &mut Vec<(PageKey, Option<PageChain>)>,
 ) -> Result<(), CheckpointError> {
     let old: Result<Vec<_>, _> = directory
         .tiles(INDEX.table, INDEX.index, Vec::new())

@@ -4,7 +4,7 @@
 pub(crate) mod paused;
 
 use logstead_checkpoint::{
-    Chain, CheckpointError, ChunkWriter, Directory, Extent, Leaf, LeafWriter, ObjectWriter,
+    CheckpointError, ChunkWriter, Directory, ImageKind, Leaf, LeafWriter, ObjectWriter, PageChain,
     PageKey, PageReader, StoredObjects,
 };
 use logstead_home::{LogHome, MemoryHome};
@@ -43,7 +43,7 @@ pub(crate) fn write_tile(
     csn: Csn,
     leaves: &mut LeafWriter,
     writer: &mut ObjectWriter<'_>,
-) -> Result<Chain, CheckpointError> {
+) -> Result<PageChain, CheckpointError> {
     leaves.begin(key, csn)?;
     for entry in entries {
         leaves.entry(entry)?;
@@ -81,18 +81,18 @@ pub(crate) fn write_whole(
     csn: Csn,
     chunks: &mut ChunkWriter,
     writer: &mut ObjectWriter<'_>,
-) -> Result<Option<Chain>, CheckpointError> {
+) -> Result<Option<PageChain>, CheckpointError> {
     let mut of_chunk = rows
         .range((table, chunk, 0)..=(table, chunk, u16::MAX))
         .peekable();
     if of_chunk.peek().is_none() {
         return Ok(None);
     }
-    chunks.begin(key(table, chunk), Extent::Whole, csn);
+    chunks.begin(key(table, chunk), ImageKind::Whole, csn);
     for ((_, _, slot), (csn, bytes)) in of_chunk {
         chunks.row(*slot, *csn, bytes, writer)?;
     }
-    Ok(Chain::whole(chunks.finish(writer)?))
+    Ok(PageChain::whole(chunks.finish(writer)?))
 }
 
 /// Everything that a directory leads to.

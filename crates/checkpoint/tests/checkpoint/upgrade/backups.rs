@@ -3,7 +3,7 @@
 use super::rig;
 use super::rig::paused::Paused;
 use super::world::{DATABASE, World, head, upgrade};
-use logstead_checkpoint::{Upgrade, backup, fsck};
+use logstead_checkpoint::{CheckpointUpgrade, backup, fsck};
 use logstead_env::Env;
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
 use logstead_home::{LogHome, ObjectHome, ObjectOptions};
@@ -33,7 +33,7 @@ fn left_on_a_backup(target: &LogHome) -> World {
     // The source's epoch comes to be the copy's.
     let source = upgrade(&world.home, &at, copy.epoch, |_| ()).unwrap();
     let of_copy = copy.checkpoint.unwrap();
-    let upgraded = Upgrade::of(target, copy.database, &of_copy).unwrap();
+    let upgraded = CheckpointUpgrade::of(target, copy.database, &of_copy).unwrap();
     let left = upgraded.unwrap().store(copy.epoch, &mut || Ok(()), |_| ());
     assert_eq!(
         left.unwrap().checkpoint.object,

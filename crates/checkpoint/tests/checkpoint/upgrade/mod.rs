@@ -9,13 +9,13 @@ mod world;
 
 use logstead_checkpoint::frame::{Encoder, FrameKind};
 use logstead_checkpoint::{
-    Chain, CheckpointError, Directory, Ledger, NewCheckpoint, ObjectUse, ObjectWriter, Publisher,
-    Record, Upgrade, fsck,
+    CheckpointError, CheckpointRecord, CheckpointUpgrade, Directory, NewCheckpoint,
+    ObjectIdAllocator, ObjectUse, ObjectWriter, PageChain, Publisher, fsck,
 };
 use logstead_env::SimRandom;
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{Csn, Epoch};
-use logstead_wal::manifest::Checkpoint;
+use logstead_wal::manifest::CheckpointRef;
 use parking_lot::Mutex;
 use rig::paused::Paused;
 use rig::{key, read_all};
@@ -170,7 +170,9 @@ fn an_attempt_removes_what_the_one_before_has_left() {
             there.filter(|id| id.counter() >= 1 << 31).collect()
         };
         let (at, epoch, _) = head(&world.home).unwrap();
-        let upgrade = Upgrade::of(&world.home, DATABASE, &at).unwrap().unwrap();
+        let upgrade = CheckpointUpgrade::of(&world.home, DATABASE, &at)
+            .unwrap()
+            .unwrap();
         let first = upgrade.store(epoch, &mut || Ok(()), |_| ()).unwrap();
         let left = own(&world.home);
         assert!(left.contains(&first.checkpoint.object));
@@ -200,8 +202,8 @@ fn what_another_one_has_stored_stays_when_a_put_says_so() {
             .put_object(*other, b"another server's")
             .unwrap();
     }
-    let ledger = Arc::new(Ledger::new(epoch));
-    let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
+    let object_ids = Arc::new(ObjectIdAllocator::new(epoch));
+    let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&object_ids), None);
     let mut encoder = Encoder::new();
     let frame = encoder.encode(FrameKind::RowsBase, Csn(5), &page_key((1, 1)), b"rows");
     writer.put(frame.unwrap()).unwrap();
@@ -213,9 +215,15 @@ fn what_another_one_has_stored_stays_when_a_put_says_so() {
     // The same with a record.
     let random = Arc::new(SimRandom::new(1));
     let naming = TestHead::new(&home, &random, None, epoch);
-    let mut publisher =
-        Publisher::open(home.clone(), naming, DATABASE, Arc::clone(&ledger), None).unwrap();
-    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+    let mut publisher = Publisher::open(
+        home.clone(),
+        naming,
+        DATABASE,
+        Arc::clone(&object_ids),
+        None,
+    )
+    .unwrap();
+    let mut writer = ObjectWriter::new(home.objects.clone(), object_ids, None);
     let directory = Directory::open(home.objects.clone(), None);
     let applied = directory.apply(&[], &BTreeSet::new(), Csn(9), &mut writer);
     let applied = applied.unwrap();
@@ -242,14 +250,14 @@ fn what_another_one_has_stored_stays_when_a_put_says_so() {
 fn a_checkpoint_on_top_of_old_chunks_is_refused() {
     let world = World::new(3);
     let (at, epoch, tag) = head(&world.home).unwrap();
-    let ledger = Arc::new(Ledger::new(Epoch(epoch.get() + 1)));
-    let naming = world.head(Some(tag), ledger.epoch());
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(epoch.get() + 1)));
+    let naming = world.head(Some(tag), object_ids.epoch());
     let home = world.home.clone();
     let mut publisher =
-        Publisher::open(home, naming, DATABASE, Arc::clone(&ledger), Some(&at)).unwrap();
+        Publisher::open(home, naming, DATABASE, Arc::clone(&object_ids), Some(&at)).unwrap();
     let root = publisher.newest().unwrap().record.root;
     let directory = Directory::open(world.home.objects.clone(), root);
-    let mut writer = ObjectWriter::new(world.home.objects.clone(), ledger, None);
+    let mut writer = ObjectWriter::new(world.home.objects.clone(), object_ids, None);
     let applied = directory.apply(&[], &BTreeSet::new(), Csn(3_000), &mut writer);
     let new = NewCheckpoint {
         csn: Csn(3_000),
@@ -272,7 +280,9 @@ fn what_an_attempt_has_left_is_removed_and_its_numbers_are_not_used_again() {
     let mut world = World::new(4);
     let left = [0, 1, 7].map(|number| ObjectId::new(Epoch(1), (1 << 31) + number));
     let (at, epoch, _) = head(&world.home).unwrap();
-    let cut_short = Upgrade::of(&world.home, DATABASE, &at).unwrap().unwrap();
+    let cut_short = CheckpointUpgrade::of(&world.home, DATABASE, &at)
+        .unwrap()
+        .unwrap();
     let stops = || HomeError::io("look", std::io::Error::other("no answer"));
     let stopped = cut_short.store(epoch, &mut || Err(stops()), |_| ());
     assert!(stopped.is_err());
@@ -290,7 +300,7 @@ fn what_an_attempt_has_left_is_removed_and_its_numbers_are_not_used_again() {
     assert!(there.iter().all(|info| !left.contains(&info.id)));
     let upgraded = upgraded.unwrap();
     let record = &upgraded.checkpoint;
-    let record = Record::read(
+    let record = CheckpointRecord::read(
         world.home.objects.as_ref(),
         DATABASE,
         record.object,
@@ -313,17 +323,17 @@ fn a_chunk_that_is_larger_than_what_is_kept_at_once() {
     let rows: Vec<(u16, Csn, Vec<u8>)> = (0..24)
         .map(|n| (n * 40, Csn(100), vec![n as u8; 900_000]))
         .collect();
-    let ledger = Arc::new(Ledger::new(Epoch(2)));
-    let mut writer = ObjectWriter::new(world.home.objects.clone(), ledger, None);
+    let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(2)));
+    let mut writer = ObjectWriter::new(world.home.objects.clone(), object_ids, None);
     let mut encoder = Encoder::new();
     let page = page(&mut encoder, FrameKind::RowsBase, csn, (1, 3), &rows, &[]);
-    let chain = Chain::whole(&[writer.put(&page).unwrap()]);
+    let chain = PageChain::whole(&[writer.put(&page).unwrap()]);
     let none = BTreeSet::new();
     let directory = Directory::open(world.home.objects.clone(), None);
     let made = directory.apply(&[(key(1, 3), chain)], &none, csn, &mut writer);
     let (made, written) = (made.unwrap(), writer.finish().unwrap());
     let objects = &written.written().objects;
-    let record = Record {
+    let record = CheckpointRecord {
         root: made.directory.root(),
         objects: objects
             .iter()
@@ -339,7 +349,7 @@ fn a_chunk_that_is_larger_than_what_is_kept_at_once() {
     let object = ObjectId::new(Epoch(1), 5_000);
     let bytes = record.encode(object).unwrap();
     world.home.objects.put_object(object, &bytes).unwrap();
-    let at = Checkpoint {
+    let at = CheckpointRef {
         object,
         crc: crc32c::crc32c(&bytes),
         csn,
@@ -348,7 +358,7 @@ fn a_chunk_that_is_larger_than_what_is_kept_at_once() {
     };
     let upgraded = upgrade(&world.home, &at, Epoch(2), |_| ()).unwrap();
     let upgraded = upgraded.checkpoint;
-    let new = Record::read(
+    let new = CheckpointRecord::read(
         world.home.objects.as_ref(),
         DATABASE,
         upgraded.object,
@@ -372,14 +382,14 @@ fn a_chunk_that_is_larger_than_what_is_kept_at_once() {
 #[test]
 fn rows_that_are_newer_than_their_checkpoint_are_told() {
     let world = World::new(6);
-    let record = Record {
+    let record = CheckpointRecord {
         csn: Csn(600),
         ..world.old[1].1.clone()
     };
     let object = ObjectId::new(Epoch(1), 5_000);
     let bytes = record.encode(object).unwrap();
     world.home.objects.put_object(object, &bytes).unwrap();
-    let at = Checkpoint {
+    let at = CheckpointRef {
         object,
         crc: crc32c::crc32c(&bytes),
         csn: record.csn,

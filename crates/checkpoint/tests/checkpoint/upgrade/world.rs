@@ -6,15 +6,16 @@
 use super::rig::{self, Entries, key, read_all, read_index, tile, write_tile};
 use logstead_checkpoint::frame::{Encoder, FrameKind};
 use logstead_checkpoint::{
-    Chain, CheckpointError, ChunkSize, ChunkWriter, Directory, Extent, Head, IndexInfo, LeafWriter,
-    Ledger, NewCheckpoint, ObjectUse, ObjectWriter, PageKey, PageReader, Publisher, Record,
-    RetainedRecord, TableInfo, Upgrade, UpgradeProgress, UpgradedCheckpoint, fsck,
+    CheckpointError, CheckpointHead, CheckpointRecord, CheckpointUpgrade, ChunkSize, ChunkWriter,
+    Directory, ImageKind, IndexInfo, LeafWriter, NewCheckpoint, ObjectIdAllocator, ObjectUse,
+    ObjectWriter, PageChain, PageKey, PageReader, Publisher, RetainedRecord, TableInfo,
+    UpgradeProgress, UpgradedCheckpoint, fsck,
 };
 use logstead_env::{Env, SimClock, SimRandom};
 use logstead_home::simulated::MODELS;
 use logstead_home::{HomeError, LogHome, ObjectId, SimulatedHome, SimulatedOptions, Tag};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
-use logstead_wal::manifest::Checkpoint;
+use logstead_wal::manifest::CheckpointRef;
 use logstead_wal::varint;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,11 +107,11 @@ pub(super) struct TestHead {
     random: Arc<SimRandom>,
 }
 
-pub(super) fn head(home: &LogHome) -> Result<(Checkpoint, Epoch, Tag), HomeError> {
+pub(super) fn head(home: &LogHome) -> Result<(CheckpointRef, Epoch, Tag), HomeError> {
     let (bytes, tag) = home.names.get(HEAD)?.expect("it was stored");
     let text = String::from_utf8(bytes).unwrap();
     let numbers: Vec<u64> = text.split(' ').map(|word| word.parse().unwrap()).collect();
-    let checkpoint = Checkpoint {
+    let checkpoint = CheckpointRef {
         object: ObjectId(numbers[0]),
         crc: numbers[1] as u32,
         csn: Csn(numbers[2]),
@@ -135,8 +136,8 @@ impl TestHead {
         }
     }
 
-    pub(super) fn store(&self, checkpoint: &Checkpoint) -> Result<(), HomeError> {
-        let Checkpoint {
+    pub(super) fn store(&self, checkpoint: &CheckpointRef) -> Result<(), HomeError> {
+        let CheckpointRef {
             object,
             crc,
             csn,
@@ -157,8 +158,8 @@ impl TestHead {
     }
 }
 
-impl Head for TestHead {
-    fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
+impl CheckpointHead for TestHead {
+    fn name(&self, checkpoint: CheckpointRef) -> Result<(), HomeError> {
         let doubtful = HomeError::io("naming", std::io::Error::other("no answer"));
         match self.random.below(8) {
             0 => Err(doubtful),
@@ -176,7 +177,7 @@ pub(super) fn start(home: &LogHome, random: &Arc<SimRandom>) -> Started {
     let naming = TestHead::new(home, random, Some(tag), epoch);
     naming.store(&at)?;
     let mut told = 0;
-    if let Some(upgrade) = Upgrade::of(home, DATABASE, &at)? {
+    if let Some(upgrade) = CheckpointUpgrade::of(home, DATABASE, &at)? {
         let old = at.clone();
         let upgraded = upgrade.store(epoch, &mut || naming.store(&old), |_| told += 1)?;
         assert!(told > 0 && upgraded.read.rows > 0);
@@ -187,8 +188,8 @@ pub(super) fn start(home: &LogHome, random: &Arc<SimRandom>) -> Started {
     let tag = *naming.tag.lock();
     let marking = TestHead::new(home, random, tag, next);
     marking.store(&at)?;
-    let ledger = Arc::new(Ledger::new(next));
-    let publisher = Publisher::open(home.clone(), marking, DATABASE, ledger, Some(&at))?;
+    let object_ids = Arc::new(ObjectIdAllocator::new(next));
+    let publisher = Publisher::open(home.clone(), marking, DATABASE, object_ids, Some(&at))?;
     let root = publisher.newest().unwrap().record.root;
     Ok((publisher, Directory::open(home.objects.clone(), root)))
 }
@@ -196,11 +197,11 @@ pub(super) fn start(home: &LogHome, random: &Arc<SimRandom>) -> Started {
 /// Makes a checkpoint anew that is an old one, where nobody else is.
 pub(super) fn upgrade(
     home: &LogHome,
-    at: &Checkpoint,
+    at: &CheckpointRef,
     epoch: Epoch,
     progress: impl FnMut(&UpgradeProgress),
 ) -> Result<UpgradedCheckpoint, CheckpointError> {
-    let upgrade = Upgrade::of(home, DATABASE, at)?.expect("it is an old one");
+    let upgrade = CheckpointUpgrade::of(home, DATABASE, at)?.expect("it is an old one");
     upgrade.store(epoch, &mut || Ok(()), progress)
 }
 
@@ -213,7 +214,7 @@ pub(super) struct World {
     earlier: Rows,
     entries: Entries,
     /// The old records, oldest first.
-    pub(super) old: Vec<(ObjectId, Record)>,
+    pub(super) old: Vec<(ObjectId, CheckpointRecord)>,
 }
 
 /// A directory of old chunks being made.
@@ -250,13 +251,14 @@ impl World {
 
     /// Two checkpoints of an old server: chunks whole, in parts and in pieces, then deltas of them.
     fn fill(&mut self) {
-        let ledger = Arc::new(Ledger::new(Epoch(1)));
+        let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(1)));
         let mut encoder = Encoder::new();
         let mut uses = BTreeMap::new();
         let mut directory = Directory::open(self.home.objects.clone(), None);
         for (round, csn) in [Csn(1_000), Csn(2_000)].into_iter().enumerate() {
-            let writer = ObjectWriter::new(self.home.objects.clone(), Arc::clone(&ledger), None)
-                .with_object_bytes(3_000);
+            let writer =
+                ObjectWriter::new(self.home.objects.clone(), Arc::clone(&object_ids), None)
+                    .with_object_bytes(3_000);
             let mut old = Old {
                 writer,
                 directory,
@@ -284,7 +286,7 @@ impl World {
                 .unwrap()
                 .into_iter()
                 .collect_sizes();
-            let record = Record {
+            let record = CheckpointRecord {
                 database: DATABASE,
                 chunk_size: ChunkSize::Of1024,
                 csn,
@@ -324,7 +326,7 @@ impl World {
             (directory, uses) = (old.directory, old.uses);
         }
         let (object, record) = self.old.last().unwrap();
-        let checkpoint = Checkpoint {
+        let checkpoint = CheckpointRef {
             object: *object,
             crc: crc32c::crc32c(&record.encode(*object).unwrap()),
             csn: record.csn,
@@ -355,7 +357,7 @@ impl World {
         csn: Csn,
         old: &mut Old<'_>,
         encoder: &mut Encoder,
-    ) -> Vec<(PageKey, Option<Chain>)> {
+    ) -> Vec<(PageKey, Option<PageChain>)> {
         let mut changes = Vec::new();
         for table in [1, 7] {
             for chunk in 0..6 {
@@ -393,7 +395,7 @@ impl World {
                     .iter()
                     .map(|frame| old.writer.put(frame).unwrap())
                     .collect();
-                changes.push((key(table, chunk), Chain::whole(&pages)));
+                changes.push((key(table, chunk), PageChain::whole(&pages)));
             }
         }
         self.entries = (0..30_u8).map(|n| vec![n, 1, 2]).collect();
@@ -416,7 +418,7 @@ impl World {
         csn: Csn,
         old: &mut Old<'_>,
         encoder: &mut Encoder,
-    ) -> Vec<(PageKey, Option<Chain>)> {
+    ) -> Vec<(PageKey, Option<PageChain>)> {
         let mut changes = Vec::new();
         for (number, found) in old.directory.scan(None).enumerate() {
             let (found, mut chain) = found.unwrap();
@@ -496,7 +498,8 @@ impl World {
         let (object, earlier) = &self.old[0];
         assert_eq!(kept.object, *object);
         let read =
-            Record::read(self.home.objects.as_ref(), DATABASE, kept.object, kept.crc).unwrap();
+            CheckpointRecord::read(self.home.objects.as_ref(), DATABASE, kept.object, kept.crc)
+                .unwrap();
         assert_eq!(read, *earlier);
         assert!(self.read_old(&read) == self.earlier, "what is kept");
         named.insert(kept.object);
@@ -504,7 +507,7 @@ impl World {
         named
     }
 
-    pub(super) fn read_old(&self, record: &Record) -> Rows {
+    pub(super) fn read_old(&self, record: &CheckpointRecord) -> Rows {
         let directory = Directory::open(self.home.objects.clone(), record.root);
         let mut reader = PageReader::new(self.home.objects.clone());
         let mut rows = Rows::new();
@@ -526,11 +529,11 @@ impl World {
     /// One more checkpoint, on top of what was made anew.
     pub(super) fn go_on(&mut self, publisher: &mut Publisher<TestHead>, directory: &mut Directory) {
         let csn = Csn(3_000);
-        let ledger = Arc::clone(publisher.ledger());
-        let mut writer = ObjectWriter::new(self.home.objects.clone(), ledger, None);
+        let object_ids = Arc::clone(publisher.object_ids());
+        let mut writer = ObjectWriter::new(self.home.objects.clone(), object_ids, None);
         let mut chunks = ChunkWriter::new();
         let page = (7, 3);
-        chunks.begin(key(page.0, page.1), Extent::Delta, csn);
+        chunks.begin(key(page.0, page.1), ImageKind::Delta, csn);
         chunks.row(5, Csn(2_500), b"new", &mut writer).unwrap();
         let delta = chunks.finish(&mut writer).unwrap().to_vec();
         let mut chain = directory.get(&key(page.0, page.1)).unwrap().unwrap();
@@ -556,11 +559,11 @@ impl World {
             if at.csn != csn {
                 self.rows = before;
             }
-            let ledger = Arc::new(Ledger::new(Epoch(epoch.get() + 1)));
-            let again = self.head(Some(tag), ledger.epoch());
+            let object_ids = Arc::new(ObjectIdAllocator::new(Epoch(epoch.get() + 1)));
+            let again = self.head(Some(tag), object_ids.epoch());
             again.store(&at).unwrap();
             let home = self.home.clone();
-            *publisher = Publisher::open(home, again, DATABASE, ledger, Some(&at)).unwrap();
+            *publisher = Publisher::open(home, again, DATABASE, object_ids, Some(&at)).unwrap();
             let root = publisher.newest().unwrap().record.root;
             *directory = Directory::open(self.home.objects.clone(), root);
         }

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use logstead_checkpoint::Division;
+use logstead_checkpoint::TileBoundaries;
 
 use super::stored::{Store, all_in, checkpoint, with};
 use super::*;
 use crate::memory::Account;
-use crate::tree::absent::Unfit;
+use crate::tree::absent::LeafMismatch;
 use crate::tree::blob::Blobs;
 
 /// For leaves that are known to be single ones.
-fn undivided<E>(_: Option<&[u8]>) -> Result<Division, E> {
+fn undivided<E>(_: Option<&[u8]>) -> Result<TileBoundaries, E> {
     panic!("it is no range")
 }
 
@@ -218,23 +218,23 @@ fn what_is_not_the_leaf_is_refused() {
     let high = good().high.expect("not the last");
     let cases = [
         (
-            Unfit::End,
+            LeafMismatch::End,
             StoredLeaf {
                 high: None,
                 ..good()
             },
         ),
         (
-            Unfit::End,
+            LeafMismatch::End,
             StoredLeaf {
                 high: Some(second.clone()),
                 ..with_entries(&[&first])
             },
         ),
-        (Unfit::Order, with_entries(&[&second, &first])),
-        (Unfit::Order, with_entries(&[&first, &first])),
-        (Unfit::Outside, with_entries(&[&entries[0], &first])),
-        (Unfit::Outside, with_entries(&[&first, &high])),
+        (LeafMismatch::Order, with_entries(&[&second, &first])),
+        (LeafMismatch::Order, with_entries(&[&first, &first])),
+        (LeafMismatch::Outside, with_entries(&[&entries[0], &first])),
+        (LeafMismatch::Outside, with_entries(&[&first, &high])),
     ];
     for (why, stored) in cases {
         let refused = tree.load_or_divide(&low, undivided, || Ok::<_, ()>(stored));
@@ -335,21 +335,30 @@ fn places_that_do_not_divide_a_range_are_refused() {
     let divide = |lows: &[&[u8]], exact: bool| {
         let tree = Tree::restore(&UNLIMITED);
         let lows = lows.iter().map(|low| low.to_vec()).collect();
-        let refused =
-            tree.load_or_divide(&[], |_| Ok::<_, ()>(Division { lows, exact }), || Err(()));
+        let refused = tree.load_or_divide(
+            &[],
+            |_| Ok::<_, ()>(TileBoundaries { lows, exact }),
+            || Err(()),
+        );
         tree.check().expect("in order");
         refused
     };
-    assert_eq!(divide(&[b""], true), Err(LoadError::Unfit(Unfit::Order)));
+    assert_eq!(
+        divide(&[b""], true),
+        Err(LoadError::Unfit(LeafMismatch::Order))
+    );
     assert_eq!(
         divide(&[b"b", b"a"], true),
-        Err(LoadError::Unfit(Unfit::Order))
+        Err(LoadError::Unfit(LeafMismatch::Order))
     );
     assert_eq!(
         divide(&[b"b", b"b"], true),
-        Err(LoadError::Unfit(Unfit::Order))
+        Err(LoadError::Unfit(LeafMismatch::Order))
     );
-    assert_eq!(divide(&[], false), Err(LoadError::Unfit(Unfit::Size)));
+    assert_eq!(
+        divide(&[], false),
+        Err(LoadError::Unfit(LeafMismatch::Size))
+    );
     assert_eq!(divide(&[], true), Err(LoadError::Read(())));
     assert_eq!(divide(&[b"a", b"b"], true), Ok(()));
     assert_eq!(divide(&[b"a", b"b"], false), Ok(()));
@@ -411,7 +420,7 @@ fn what_is_used_gets_a_second_chance() {
     assert_eq!(tree.evict(usize::MAX).leaves, 0);
     let page = Page::memory_bytes(0);
     let some = tree.evict(10 * page);
-    let expected = Evicted {
+    let expected = LeafEviction {
         leaves: 10,
         bytes: 10 * page,
         ended: false,
@@ -509,7 +518,7 @@ fn a_merge_across_the_walk_is_given_from_there_on() {
     for n in (1..given + 5).filter(|n| *n != given + 1) {
         assert!(tree.remove_if(&wide(n), || true).there());
     }
-    let pin = Pin::new();
+    let pin = EpochGuard::new();
     let found = tree.find(Goal::At(&place, Side::From), 0, &pin);
     let merged = found.unwrap_or_else(|_| panic!("nobody else is here")).page;
     let mut low = Vec::new();
@@ -541,7 +550,7 @@ fn a_merge_across_the_walk_is_given_from_there_on() {
 #[test]
 fn a_leaf_found_before_it_went_or_changed_is_left_alone() {
     let (tree, ..) = filled(2_000);
-    let pin = Pin::new();
+    let pin = EpochGuard::new();
     let sought = number(1_000);
     let find = || {
         let found = tree.find(Goal::At(&sought, Side::From), 0, &pin);
@@ -571,7 +580,7 @@ fn a_leaf_found_before_it_went_or_changed_is_left_alone() {
 
 /// What a tree's pages take, counted page by page.
 fn bytes_in_pages(tree: &Tree) -> usize {
-    let pin = Pin::new();
+    let pin = EpochGuard::new();
     let (mut pages, mut blobs) = (0, BTreeMap::new());
     let mut to_count: Vec<&Page> = tree.root.load(&pin).into_iter().collect();
     while let Some(page) = to_count.pop() {

@@ -290,7 +290,7 @@ fn a_page_merged_away_is_left_alone() {
     };
     let tree = tree();
     (0..10).for_each(|n| tree.insert(&wide(n)).there());
-    let pin = Pin::new();
+    let pin = EpochGuard::new();
     let last = wide(9);
     let found = tree.find(Goal::At(&last, Side::From), 0, &pin);
     let found = found.unwrap_or_else(|_| panic!("nobody else is here"));

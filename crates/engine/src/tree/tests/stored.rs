@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use logstead_checkpoint::Division;
+use logstead_checkpoint::TileBoundaries;
 
 use super::*;
 
@@ -44,14 +44,14 @@ impl Store {
     }
 
     /// What the directory says of where tiles begin: as one with few entries in its nodes, of which the upper ones do not tell all.
-    pub(super) fn divide(&self, low: &[u8], high: Option<&[u8]>) -> Result<Division, String> {
+    pub(super) fn divide(&self, low: &[u8], high: Option<&[u8]>) -> Result<TileBoundaries, String> {
         const NODE: usize = 5;
         let lows = self.0.keys().filter(|at| at.as_slice() > low);
         let lows = lows.take_while(|at| high.is_none_or(|high| at.as_slice() < high));
         let lows: Vec<Vec<u8>> = lows.cloned().collect();
         let exact = lows.len() <= NODE;
         let step = if exact { 1 } else { lows.len().div_ceil(NODE) };
-        Ok(Division {
+        Ok(TileBoundaries {
             lows: lows.into_iter().skip(step / 2).step_by(step).collect(),
             exact,
         })

@@ -18,7 +18,7 @@ use shuttle::{Config, Runner, thread};
 use crate::tree::interleave::set_hook;
 use crate::txn::{Isolation, Txn};
 use crate::version::Guard;
-use crate::{CommitOptions, Engine, EngineOptions, Present, RowBuilder, Table};
+use crate::{CommitOptions, Engine, EngineOptions, ExpectPresent, RowBuilder, Table};
 
 fn row(value: u8) -> Vec<u8> {
     let mut builder = RowBuilder::new();
@@ -174,7 +174,7 @@ fn t12_who_waits_for_its_lane_holds_nobody_s_horizon() {
             })
         };
         HAS_ROOM.wait();
-        let entrance = path.enter(place, &mut path.collected());
+        let entrance = path.enter(place, &mut path.new_dependency_set());
         LANE_IS_TAKEN.wait();
         // However long it waits, nothing of this changes.
         std::thread::sleep(Duration::from_millis(30));

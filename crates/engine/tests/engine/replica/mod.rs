@@ -6,9 +6,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use logstead_engine::{
-    Absent, Batch, CheckpointError, CommitError, CommitWait, Csn, Engine, EngineOptions,
-    FaultError, FlushMode, Guard, Index, IndexCursor, IndexId, Isolation, LocalHome, LocalOptions,
-    LogHome, OpenError, Replica, ReplicaError, RestoredIndex, RowBuilder, ScanCursor,
+    CheckpointError, CommitError, CommitWait, Csn, Engine, EngineOptions, FaultError, FlushMode,
+    Guard, Index, IndexCursor, IndexId, Isolation, LocalHome, LocalOptions, LogHome, OpenError,
+    PageFault, Replica, ReplicaBatch, ReplicaError, RestoredIndex, RowBuilder, ScanCursor,
     TEMPORARY_AT_REPLICAS, Table, TableId, Txn, Worker, WorkerId, WriteError,
 };
 use logstead_env::Env;
@@ -45,7 +45,7 @@ fn options(memory_bytes: u64) -> EngineOptions {
 /// Brings in whatever an operation needs, as often as it asks for something.
 fn present<T>(
     txn: &mut Txn,
-    mut operation: impl FnMut(&mut Txn) -> Result<T, Absent>,
+    mut operation: impl FnMut(&mut Txn) -> Result<T, PageFault>,
 ) -> Result<T, FaultError> {
     loop {
         match operation(txn) {
@@ -120,7 +120,7 @@ fn restore(engine: &Engine, worker: &Worker) -> (Arc<Table>, Arc<Index>, Arc<Ind
     };
     let by_key = index(BY_KEY, true, 0);
     let by_balance = index(BY_BALANCE, false, 1);
-    engine.end_start();
+    engine.finish_startup();
     (table, by_key, by_balance)
 }
 
@@ -395,7 +395,7 @@ impl<'h> Beside<'h> {
     fn round(&mut self, seen: &mut Seen) -> Result<(), ReplicaError> {
         let own = self.replica.worker().clone();
         let engine = self.replica.engine().clone();
-        let mut heard = |batch: &Batch<'_>| {
+        let mut heard = |batch: &ReplicaBatch<'_>| {
             assert_eq!(
                 batch.visible.get().min(engine.next_csn().get()),
                 engine.next_csn().get(),

@@ -24,9 +24,9 @@
 mod config;
 pub(in crate::bucket) mod outcome;
 
-use super::meter::{Act, Call, Counters, Meter, Wire, with_causes};
+use super::meter::{Call, Counters, Meter, MeteredAction, SendProgress, with_causes};
 use super::url::{BucketUrl, Service, wrong};
-use super::{Answer, AppendLimits, Bucket, BucketError, ETag, Entry, Outcome, Stat};
+use super::{AppendLimits, Bucket, BucketError, BucketFuture, ETag, ListEntry, Outcome, Stat};
 use crate::{HomeError, Usage};
 use bytes::Bytes;
 use logstead_env::Env;
@@ -160,7 +160,7 @@ impl Client {
         &self,
         what: &str,
         name: &str,
-        act: Act,
+        act: MeteredAction,
         time: Duration,
         operation: impl IntoFuture<Output = opendal::Result<T>, IntoFuture: Send>,
     ) -> Result<(T, Arc<Call>), BucketError> {
@@ -185,7 +185,7 @@ impl Client {
     fn outcome(
         &self,
         call: &Call,
-        act: Act,
+        act: MeteredAction,
         error: Option<&opendal::Error>,
         time: Duration,
     ) -> (Outcome, String) {
@@ -193,8 +193,8 @@ impl Client {
         let said = || error.map_or_else(late, explain);
         let worked = self.worked.load(Relaxed);
         let (outcome, why) = match call.wire() {
-            Wire::Answered(reply) if reply.status >= 300 => {
-                let appends = matches!(act, Act::Append(_));
+            SendProgress::Answered(reply) if reply.status >= 300 => {
+                let appends = matches!(act, MeteredAction::Append(_));
                 let outcome = reply.outcome(self.url.service, appends, worked);
                 // Whoever says anything but "who are you?" knows us.
                 if !matches!(reply.status, 400 | 401 | 403) && reply.status < 500 {
@@ -202,19 +202,21 @@ impl Client {
                 }
                 (outcome, reply.describe())
             }
-            Wire::Answered(_) => (Outcome::Unknown, said()),
-            Wire::Sent { session: true } | Wire::NotSent => (Outcome::NotNow, said()),
-            Wire::Sent { session: false } => (Outcome::Unknown, said()),
-            Wire::HeldBack(why) => (Outcome::WrongOffset, why),
+            SendProgress::Answered(_) => (Outcome::Unknown, said()),
+            SendProgress::Sent { session: true } | SendProgress::NotSent => {
+                (Outcome::NotNow, said())
+            }
+            SendProgress::Sent { session: false } => (Outcome::Unknown, said()),
+            SendProgress::HeldBack(why) => (Outcome::WrongOffset, why),
             // No credentials: they may come back if there were any.
-            Wire::Silent if worked || error.is_none() => (Outcome::NotNow, said()),
-            Wire::Silent => (
+            SendProgress::NothingSent if worked || error.is_none() => (Outcome::NotNow, said()),
+            SendProgress::NothingSent => (
                 Outcome::Refused,
                 format!("{}; {}", said(), self.credentials()),
             ),
         };
         // Half of it is done: whatever happened to the other half, something may be there.
-        if call.changed() && act == Act::Create {
+        if call.changed() && act == MeteredAction::Create {
             return (Outcome::Unknown, why);
         }
         (outcome, why)
@@ -248,7 +250,9 @@ impl Client {
     ) -> Result<Option<ETag>, BucketError> {
         let time = self.time(bytes.len() as u64);
         let write = self.operator.write_with(name, bytes).if_not_exists(true);
-        let (_, call) = self.run(what, name, Act::Other, time, write).await?;
+        let (_, call) = self
+            .run(what, name, MeteredAction::Other, time, write)
+            .await?;
         Ok(call.etag().map(ETag))
     }
 
@@ -257,15 +261,15 @@ impl Client {
         &self,
         what: &str,
         name: &str,
-        act: Act,
+        act: MeteredAction,
         bytes: Bytes,
     ) -> Result<(), BucketError> {
         let time = self.time(bytes.len() as u64);
         let append = async {
             let writer = self.operator.writer_with(name).append(true);
             let mut writer = match act {
-                Act::Create => writer.if_not_exists(true).await?,
-                Act::Append(_) | Act::Other => writer.await?,
+                MeteredAction::Create => writer.if_not_exists(true).await?,
+                MeteredAction::Append(_) | MeteredAction::Other => writer.await?,
             };
             writer.write(bytes).await?;
             writer.close().await
@@ -285,7 +289,7 @@ impl Client {
             body.read_all().await
         };
         let time = self.time(len);
-        let call = Call::new(Act::Other);
+        let call = Call::new(MeteredAction::Other);
         let error = match tokio::time::timeout(time, call.run(read)).await {
             Ok(Ok(bytes)) => {
                 self.worked.store(true, Relaxed);
@@ -309,12 +313,12 @@ impl Client {
         // "Range not satisfiable": the object ends before it. Azurite answers 206 with a range that ends before it begins, which the
         // library does not understand.
         let ends_before = call.range().is_some_and(|(_, whole)| whole <= offset);
-        if matches!(call.wire(), Wire::Answered(reply) if reply.status == 416 || (reply.status == 206 && ends_before))
+        if matches!(call.wire(), SendProgress::Answered(reply) if reply.status == 416 || (reply.status == 206 && ends_before))
         {
             self.worked.store(true, Relaxed);
             return Ok(Bytes::new());
         }
-        let (outcome, why) = self.outcome(&call, Act::Other, error.as_ref(), time);
+        let (outcome, why) = self.outcome(&call, MeteredAction::Other, error.as_ref(), time);
         let what = format!("{what} {name} in {}", self.name);
         Err(BucketError { outcome, what, why })
     }
@@ -357,12 +361,12 @@ impl Bucket for Client {
         self.counters.usage()
     }
 
-    fn create<'a>(&'a self, name: &'a str, first: Bytes) -> Answer<'a, ()> {
+    fn create<'a>(&'a self, name: &'a str, first: Bytes) -> BucketFuture<'a, ()> {
         Box::pin(async move {
             match self.url.service {
                 Service::S3Express => self.write_new("create", name, first).await.map(drop),
                 Service::Azure => {
-                    self.append_by_writer("create", name, Act::Create, first)
+                    self.append_by_writer("create", name, MeteredAction::Create, first)
                         .await
                 }
                 Service::S3 => Err(self.unsupported("create", name)),
@@ -370,17 +374,17 @@ impl Bucket for Client {
         })
     }
 
-    fn append<'a>(&'a self, name: &'a str, offset: u64, bytes: Bytes) -> Answer<'a, ()> {
+    fn append<'a>(&'a self, name: &'a str, offset: u64, bytes: Bytes) -> BucketFuture<'a, ()> {
         Box::pin(async move {
             if self.url.service == Service::S3 {
                 return Err(self.unsupported("append to", name));
             }
-            self.append_by_writer("append to", name, Act::Append(offset), bytes)
+            self.append_by_writer("append to", name, MeteredAction::Append(offset), bytes)
                 .await
         })
     }
 
-    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> Answer<'a, Option<ETag>> {
+    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BucketFuture<'a, Option<ETag>> {
         Box::pin(self.write_new("put", name, bytes))
     }
 
@@ -389,34 +393,39 @@ impl Bucket for Client {
         name: &'a str,
         expected: &'a ETag,
         bytes: Bytes,
-    ) -> Answer<'a, Option<ETag>> {
+    ) -> BucketFuture<'a, Option<ETag>> {
         Box::pin(async move {
             let time = self.time(bytes.len() as u64);
             let write = self.operator.write_with(name, bytes).if_match(&expected.0);
-            let (_, call) = self.run("replace", name, Act::Other, time, write).await?;
+            let (_, call) = self
+                .run("replace", name, MeteredAction::Other, time, write)
+                .await?;
             Ok(call.etag().map(ETag))
         })
     }
 
-    fn put<'a>(&'a self, name: &'a str, bytes: Bytes) -> Answer<'a, ()> {
+    fn put<'a>(&'a self, name: &'a str, bytes: Bytes) -> BucketFuture<'a, ()> {
         Box::pin(async move {
             let time = self.time(bytes.len() as u64);
             let write = self.operator.write_with(name, bytes);
-            self.run("put", name, Act::Other, time, write).await?;
+            self.run("put", name, MeteredAction::Other, time, write)
+                .await?;
             Ok(())
         })
     }
 
-    fn get<'a>(&'a self, name: &'a str) -> Answer<'a, (Bytes, Option<ETag>)> {
+    fn get<'a>(&'a self, name: &'a str) -> BucketFuture<'a, (Bytes, Option<ETag>)> {
         Box::pin(async move {
             let read = self.operator.read_with(name);
             let time = self.timeout * LIST_TIMEOUTS;
-            let (bytes, call) = self.run("read", name, Act::Other, time, read).await?;
+            let (bytes, call) = self
+                .run("read", name, MeteredAction::Other, time, read)
+                .await?;
             Ok((bytes.to_bytes(), call.etag().map(ETag)))
         })
     }
 
-    fn get_range<'a>(&'a self, name: &'a str, offset: u64, len: u64) -> Answer<'a, Bytes> {
+    fn get_range<'a>(&'a self, name: &'a str, offset: u64, len: u64) -> BucketFuture<'a, Bytes> {
         Box::pin(async move {
             if len == 0 {
                 return Ok(Bytes::new());
@@ -425,11 +434,14 @@ impl Bucket for Client {
         })
     }
 
-    fn stat<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Stat>> {
+    fn stat<'a>(&'a self, name: &'a str) -> BucketFuture<'a, Option<Stat>> {
         Box::pin(async move {
             let stat = self.operator.stat(name);
             let time = self.timeout;
-            match self.run("look at", name, Act::Other, time, stat).await {
+            match self
+                .run("look at", name, MeteredAction::Other, time, stat)
+                .await
+            {
                 Ok((found, call)) => Ok(Some(Stat {
                     len: found.content_length(),
                     etag: call.etag().map(ETag),
@@ -440,16 +452,18 @@ impl Bucket for Client {
         })
     }
 
-    fn list<'a>(&'a self, directory: &'a str) -> Answer<'a, Vec<Entry>> {
+    fn list<'a>(&'a self, directory: &'a str) -> BucketFuture<'a, Vec<ListEntry>> {
         Box::pin(async move {
             let list = self.operator.list_with(directory).recursive(true);
             let time = self.timeout * LIST_TIMEOUTS;
-            let (found, _) = self.run("list", directory, Act::Other, time, list).await?;
+            let (found, _) = self
+                .run("list", directory, MeteredAction::Other, time, list)
+                .await?;
             let files = found
                 .into_iter()
                 .filter(|it| it.metadata().mode() == EntryMode::FILE);
-            let mut entries: Vec<Entry> = files
-                .map(|it| Entry {
+            let mut entries: Vec<ListEntry> = files
+                .map(|it| ListEntry {
                     len: it.metadata().content_length(),
                     name: it.path().to_owned(),
                 })
@@ -460,11 +474,11 @@ impl Bucket for Client {
         })
     }
 
-    fn delete<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
+    fn delete<'a>(&'a self, name: &'a str) -> BucketFuture<'a, ()> {
         Box::pin(async move {
             let delete = self.operator.delete(name);
             match self
-                .run("delete", name, Act::Other, self.timeout, delete)
+                .run("delete", name, MeteredAction::Other, self.timeout, delete)
                 .await
             {
                 Err(error) if error.outcome != Outcome::Absent => Err(error),

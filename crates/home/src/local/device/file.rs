@@ -5,7 +5,7 @@
 use super::Device;
 use super::format::Entry;
 use super::space::Extent;
-use logstead_env::{Access, Buffer, DIRECT_ALIGNMENT, File, OpenMode, RawPlace};
+use logstead_env::{Access, Buffer, DIRECT_ALIGNMENT, File, OpenMode, RawFileRange};
 use parking_lot::{Mutex, RwLock};
 use std::io;
 use std::sync::Arc;
@@ -298,7 +298,7 @@ impl File for DeviceFile {
         self.device.commit_if_changed()
     }
 
-    fn raw(&self, offset: u64, len: usize) -> Option<RawPlace<'_>> {
+    fn raw(&self, offset: u64, len: usize) -> Option<RawFileRange<'_>> {
         let state = self.inode().ok()?.state.read();
         let end = offset.checked_add(len as u64)?;
         let (at, together) = state.place(&self.device, offset)?;

@@ -97,7 +97,7 @@ impl DeviceFiles {
         path: &Path,
         read_only: bool,
     ) -> Result<DeviceFiles, HomeError> {
-        let lock = match lock::patiently(inner.as_ref(), || inner.lock(path)) {
+        let lock = match lock::with_retries(inner.as_ref(), || inner.lock(path)) {
             Ok(Some(lock)) => lock,
             Ok(None) => return Err(HomeError::InUse(path.display().to_string())),
             Err(error) => return Err(HomeError::io(format!("lock {}", path.display()), error)),

@@ -10,7 +10,7 @@
 //! an error: a way that fails is no candidate, and the report says why.
 
 use super::super::queue::Queue;
-use super::{IoMethod, Order, Piece, Ways, Write};
+use super::{AppendWrite, IoMethod, IoMethodRunner, Order, Piece};
 use crate::{Buffer, Position};
 use logstead_env::{Access, Env, File, FileLock, Instant};
 use logstead_types::LaneId;
@@ -107,8 +107,8 @@ impl Choice {
 /// A way being tried.
 struct Candidate {
     way: IoMethod,
-    ways: Ways,
-    of_lane: Option<Queue<Write>>,
+    ways: IoMethodRunner,
+    of_lane: Option<Queue<AppendWrite>>,
     file: Arc<dyn File>,
     order: Arc<Order>,
     cells: Vec<Cell>,
@@ -197,7 +197,7 @@ impl Candidate {
                 }));
             }
         }
-        let ways = Ways::new(way, env, true, lock.cloned())?;
+        let ways = IoMethodRunner::new(way, env, true, lock.cloned())?;
         Ok(Candidate {
             way,
             of_lane: ways.lane_writer(env, "log-try")?,
@@ -237,7 +237,7 @@ impl Candidate {
         let begun = clock.monotonic();
         for number in 0..HANDED_OFF {
             let (done, clock) = (done.clone(), Arc::clone(clock));
-            let write = Write {
+            let write = AppendWrite {
                 order: Arc::clone(&self.order),
                 file: Arc::clone(&self.file),
                 at: place(number),

@@ -198,7 +198,7 @@ fn plainly(file: &dyn File, offset: u64, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// An append on its way.
-pub(super) struct Write {
+pub(super) struct AppendWrite {
     pub(super) order: Arc<Order>,
     pub(super) file: Arc<dyn File>,
     pub(super) at: Position,
@@ -209,7 +209,7 @@ pub(super) struct Write {
     pub(super) keep: Arc<dyn Send + Sync>,
 }
 
-impl Write {
+impl AppendWrite {
     /// Writes in the calling thread.
     pub(super) fn run(self) {
         let piece = Piece {
@@ -226,12 +226,12 @@ enum HandOff {
     Caller,
     /// To the lane's own thread.
     OfLane,
-    Pool(Queue<Write>),
+    Pool(Queue<AppendWrite>),
     Ring(RingWriter),
 }
 
 /// A way in use.
-pub(super) struct Ways {
+pub(super) struct IoMethodRunner {
     way: IoMethod,
     hand_off: HandOff,
     /// Rings for writes in the caller's thread, while nobody uses them.
@@ -240,7 +240,7 @@ pub(super) struct Ways {
     lock: Option<Arc<dyn FileLock>>,
 }
 
-impl Ways {
+impl IoMethodRunner {
     /// Makes ready what `way` needs, in a home with this lock. Without threads everything is done in the caller, by
     /// plain writes.
     pub(super) fn new(
@@ -248,7 +248,7 @@ impl Ways {
         env: &Env,
         threads: bool,
         lock: Option<Arc<dyn FileLock>>,
-    ) -> io::Result<Ways> {
+    ) -> io::Result<IoMethodRunner> {
         let hand_off = match way {
             _ if !threads => HandOff::Caller,
             IoMethod::Auto | IoMethod::Pwrite | IoMethod::Portable => HandOff::OfLane,
@@ -256,12 +256,12 @@ impl Ways {
                 env,
                 "log-write",
                 POOL_THREADS,
-                Write::run,
+                AppendWrite::run,
             )?),
             IoMethod::Uring => HandOff::Ring(RingWriter::start(env, RING_WRITES, lock.as_ref())?),
         };
         let inline_rings = matches!(hand_off, HandOff::Ring(_)).then(Mutex::default);
-        Ok(Ways {
+        Ok(IoMethodRunner {
             way,
             hand_off,
             inline_rings,
@@ -275,15 +275,19 @@ impl Ways {
     }
 
     /// The thread that a lane needs for its own.
-    pub(super) fn lane_writer(&self, env: &Env, name: &str) -> io::Result<Option<Queue<Write>>> {
+    pub(super) fn lane_writer(
+        &self,
+        env: &Env,
+        name: &str,
+    ) -> io::Result<Option<Queue<AppendWrite>>> {
         match self.hand_off {
-            HandOff::OfLane => Queue::start(env, name, Write::run).map(Some),
+            HandOff::OfLane => Queue::start(env, name, AppendWrite::run).map(Some),
             HandOff::Caller | HandOff::Pool(_) | HandOff::Ring(_) => Ok(None),
         }
     }
 
-    /// Hands a write off; `of_lane` is what [`Ways::lane_writer`] gave.
-    pub(super) fn hand_off(&self, of_lane: Option<&Queue<Write>>, write: Write) {
+    /// Hands a write off; `of_lane` is what [`IoMethodRunner::lane_writer`] gave.
+    pub(super) fn hand_off(&self, of_lane: Option<&Queue<AppendWrite>>, write: AppendWrite) {
         match (&self.hand_off, of_lane) {
             (HandOff::Pool(pool), _) => pool.push(write),
             (HandOff::Ring(ring), _) if stands_alone(write.file.as_ref()) => ring.push(write),

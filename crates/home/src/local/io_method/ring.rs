@@ -4,10 +4,10 @@
 //! Invariants: every write pushed is completed, also those still waiting when the writer is dropped; the drop waits for
 //! that, unless it happens on the ring's own thread. If the ring itself fails, the process ends: nobody could be told.
 
-use super::Write;
+use super::AppendWrite;
 use crate::{Buffer, Completion, Position};
 use logstead_env::{
-    DIRECT_ALIGNMENT, Env, FileLock, JoinHandle, Ring, RingDone, RingWaker, RingWrite,
+    DIRECT_ALIGNMENT, Env, FileLock, JoinHandle, Ring, RingCompletion, RingWaker, RingWrite,
     abort_on_panic,
 };
 use parking_lot::Mutex;
@@ -26,7 +26,7 @@ struct Shared {
 }
 
 struct State {
-    writes: VecDeque<Write>,
+    writes: VecDeque<AppendWrite>,
     closed: bool,
     /// The thread waits for the kernel, and would take new writes: it has to be woken for them.
     waiting: bool,
@@ -70,7 +70,7 @@ impl RingWriter {
         })
     }
 
-    pub(super) fn push(&self, write: Write) {
+    pub(super) fn push(&self, write: AppendWrite) {
         let waiting = {
             let mut state = self.shared.state.lock();
             state.writes.push_back(write);
@@ -112,7 +112,7 @@ impl Shared {
     }
 }
 
-fn begin(ring: &mut Ring<Rest>, write: Write) {
+fn begin(ring: &mut Ring<Rest>, write: AppendWrite) {
     if let Err(error) = write.order.check() {
         (write.done)(write.block, Err(error));
         return;
@@ -138,8 +138,8 @@ fn begin(ring: &mut Ring<Rest>, write: Write) {
     }
 }
 
-fn of(rest: Rest, file: Arc<dyn logstead_env::File>, block: Buffer) -> Write {
-    Write {
+fn of(rest: Rest, file: Arc<dyn logstead_env::File>, block: Buffer) -> AppendWrite {
+    AppendWrite {
         order: rest.order,
         file,
         at: rest.at,
@@ -151,8 +151,8 @@ fn of(rest: Rest, file: Arc<dyn logstead_env::File>, block: Buffer) -> Write {
 }
 
 /// A submission is over: all of the write, or part of it.
-fn go_on(ring: &mut Ring<Rest>, over: RingDone<Rest>) {
-    let RingDone {
+fn go_on(ring: &mut Ring<Rest>, over: RingCompletion<Rest>) {
+    let RingCompletion {
         mut write,
         token: rest,
         result,
@@ -203,7 +203,7 @@ impl Drop for RingWriter {
 mod tests {
     use super::super::Order;
     use super::*;
-    use logstead_env::{File, RawPlace};
+    use logstead_env::{File, RawFileRange};
     use logstead_types::LaneId;
     use std::sync::mpsc;
 
@@ -234,9 +234,9 @@ mod tests {
         fn writes_are_durable(&self) -> bool {
             true
         }
-        fn raw(&self, _: u64, _: usize) -> Option<RawPlace<'_>> {
+        fn raw(&self, _: u64, _: usize) -> Option<RawFileRange<'_>> {
             use std::os::fd::AsFd;
-            Some(RawPlace {
+            Some(RawFileRange {
                 descriptor: self.end.as_fd(),
                 offset: 0,
             })
@@ -270,7 +270,7 @@ mod tests {
         let (done, completions) = mpsc::channel();
         let push = |block, len, file| {
             let done = done.clone();
-            writer.push(Write {
+            writer.push(AppendWrite {
                 order: Arc::clone(&order),
                 file,
                 at: Position::default(),

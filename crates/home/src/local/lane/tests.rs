@@ -28,7 +28,7 @@ enum Answer {
 impl Bench {
     fn new() -> Bench {
         let (env, _) = Env::simulated(1);
-        let ways = Ways::new(IoMethod::Pwrite, &env, false, None).expect("needs nothing");
+        let ways = IoMethodRunner::new(IoMethod::Pwrite, &env, false, None).expect("needs nothing");
         let mut bench = Bench {
             env,
             attempts: Attempts::default(),

@@ -65,7 +65,7 @@ fn without_a_reserve_what_is_refused_passes_when_the_quota_grows() {
         let error = object.expect_err("more than the quota");
         assert!(error.is_disk_full(), "{error}");
         assert!(home.is_short_of_space());
-        let mut side = home.begin_side(LANE, 9);
+        let mut side = home.begin_side_segment(LANE, 9);
         side.append(vec![1; 4000]);
         let (tell, told) = mpsc::channel();
         side.finish(Box::new(move |result| {

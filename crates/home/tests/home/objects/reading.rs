@@ -154,7 +154,7 @@ fn t8_trimming_removes_a_segment_and_nothing_else() {
         home.open_lane(logstead_types::LaneId(1), FIRST)
             .expect("opens");
         home.put_if_absent("manifest", b"m").expect("puts");
-        let mut side = home.begin_side(LANE, FIRST);
+        let mut side = home.begin_side_segment(LANE, FIRST);
         side.append(vec![1; 10]);
         let (tell, told) = std::sync::mpsc::channel();
         side.finish(Box::new(move |result| {

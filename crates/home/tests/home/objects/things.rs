@@ -183,7 +183,7 @@ fn a_state_that_was_never_seen_is_a_conflict() {
 }
 
 fn store(home: &ObjectHome, id: u64, pieces: &[&[u8]]) -> Result<(), NoRoom> {
-    let mut writer = home.begin_side(LANE, id);
+    let mut writer = home.begin_side_segment(LANE, id);
     for piece in pieces {
         writer.append(piece.to_vec());
     }
@@ -196,7 +196,7 @@ fn store(home: &ObjectHome, id: u64, pieces: &[&[u8]]) -> Result<(), NoRoom> {
 
 fn read(home: &ObjectHome, id: u64) -> Result<Vec<u8>, HomeError> {
     let mut bytes = vec![0; 1 << 20];
-    let count = home.get_side(LANE, id, 0, &mut bytes)?;
+    let count = home.get_side_segment(LANE, id, 0, &mut bytes)?;
     bytes.truncate(count);
     Ok(bytes)
 }
@@ -228,7 +228,10 @@ fn side_segments_survive_what_goes_wrong() {
     }
     store(&home, 9, &[]).expect("an empty one");
     assert_eq!(read(&home, 9).expect("reads"), b"");
-    assert_eq!(home.list_sides(LANE).expect("lists"), [0, 1, 2, 3, 9]);
+    assert_eq!(
+        home.list_side_segments(LANE).expect("lists"),
+        [0, 1, 2, 3, 9]
+    );
 }
 
 #[test]
@@ -236,7 +239,7 @@ fn pieces_are_put_together_while_others_are_on_their_way() {
     let bucket = rig::plain();
     let home = rig::open(&bucket);
     bucket.plan(RequestKind::Put, "side", Fault::Hold);
-    let mut writer = home.begin_side(LANE, 1);
+    let mut writer = home.begin_side_segment(LANE, 1);
     for _ in 0..100 {
         writer.append(vec![7; 100]);
     }
@@ -260,7 +263,7 @@ fn a_side_segment_that_fails_leaves_nothing() {
     for name in ["side", "complete"] {
         bucket.plan(RequestKind::Put, name, Fault::Refused);
         assert!(matches!(store(&home, 1, &[b"abc"]), Err(NoRoom::Failed(_))));
-        assert!(home.list_sides(LANE).expect("lists").is_empty());
+        assert!(home.list_side_segments(LANE).expect("lists").is_empty());
         assert!(bucket.objects().is_empty());
     }
 }
@@ -272,31 +275,31 @@ fn t8_orphans_of_the_dead_are_listed_and_removed_and_those_under_way_are_not() {
     let bucket = rig::plain();
     let dead = rig::open(&bucket);
     bucket.plan(RequestKind::Put, "complete", Fault::Hold);
-    let mut writer = dead.begin_side(LANE, 5);
+    let mut writer = dead.begin_side_segment(LANE, 5);
     writer.append(vec![1; 1000]);
     let (tell, told) = mpsc::channel();
     writer.finish(Box::new(move |result| drop(tell.send(result))));
     let last = rig::held(&bucket, RequestKind::Put, "complete");
     assert!(
-        dead.list_sides(LANE).expect("lists").is_empty(),
+        dead.list_side_segments(LANE).expect("lists").is_empty(),
         "its own, under way"
     );
     drop(dead);
     told.recv().expect("told").expect_err("closed");
     let next = rig::open(&bucket.handle(1));
-    assert_eq!(next.list_sides(LANE).expect("lists"), [5]);
+    assert_eq!(next.list_side_segments(LANE).expect("lists"), [5]);
     assert!(
         matches!(read(&next, 5), Err(HomeError::Missing(_))),
         "not whole"
     );
-    next.remove_side(LANE, 5).expect("removes");
+    next.remove_side_segment(LANE, 5).expect("removes");
     assert!(bucket.objects().is_empty());
     // The dead one's last object is late: nothing stands behind it, and the recovery after that one removes it.
     assert!(bucket.land(last));
     assert!(matches!(read(&next, 5), Err(HomeError::Missing(_))));
-    assert_eq!(next.list_sides(LANE).expect("lists"), [5]);
-    next.remove_side(LANE, 5).expect("removes");
-    assert!(next.list_sides(LANE).expect("lists").is_empty());
+    assert_eq!(next.list_side_segments(LANE).expect("lists"), [5]);
+    next.remove_side_segment(LANE, 5).expect("removes");
+    assert!(next.list_side_segments(LANE).expect("lists").is_empty());
 }
 
 /// Who waits for a side segment is told once, whatever its writer was waiting for when the home was closed; also after
@@ -309,7 +312,7 @@ fn whoever_waits_for_a_side_segment_hears_that_the_home_was_closed() {
         let home = rig::open(&bucket);
         let name = if held == "part" { "side" } else { held };
         bucket.plan(RequestKind::Put, name, Fault::Hold);
-        let mut writer = home.begin_side(LANE, 5);
+        let mut writer = home.begin_side_segment(LANE, 5);
         writer.append(vec![1; 1000]);
         writer.append(vec![2; 1000]);
         let (tell, told) = mpsc::channel();
@@ -338,19 +341,19 @@ fn a_whole_side_segment_is_given_up_without_waiting() {
     let bucket = rig::plain();
     let home = Arc::new(rig::open(&bucket));
     bucket.plan(RequestKind::List, "side", Fault::Hold);
-    let mut writer = home.begin_side(LANE, 1);
+    let mut writer = home.begin_side_segment(LANE, 1);
     writer.append(vec![1; 1000]);
     let (tell, told) = mpsc::channel();
     let own = Arc::clone(&home);
     writer.finish(Box::new(move |result| {
         result.expect("stores");
-        own.give_up_side(LANE, 1);
+        own.give_up_side_segment(LANE, 1);
         tell.send(()).expect("the test waits");
     }));
     told.recv().expect("told");
     let list = rig::held(&bucket, RequestKind::List, "side");
     assert_eq!(bucket.objects().len(), 2);
-    assert!(home.list_sides(LANE).expect("lists").is_empty());
+    assert!(home.list_side_segments(LANE).expect("lists").is_empty());
     assert!(bucket.land(list));
     while !bucket.objects().is_empty() {
         std::thread::yield_now();
@@ -362,14 +365,14 @@ fn a_side_segment_given_up_is_removed() {
     let bucket = rig::plain();
     let home = rig::open(&bucket);
     bucket.plan(RequestKind::Put, "side", Fault::Hold);
-    let mut writer = home.begin_side(LANE, 1);
+    let mut writer = home.begin_side_segment(LANE, 1);
     writer.append(vec![1; 1000]);
     let held = rig::held(&bucket, RequestKind::Put, "side");
     drop(writer);
     assert!(bucket.land(held));
     // Removed in the background, and not listed meanwhile.
     while !bucket.objects().is_empty() || bucket.requests_of(RequestKind::Delete) == 0 {
-        assert!(home.list_sides(LANE).expect("lists").is_empty());
+        assert!(home.list_side_segments(LANE).expect("lists").is_empty());
         std::thread::yield_now();
     }
 }

@@ -1,11 +1,11 @@
 //! Views of the commit path: what every lane has done, where the time of commits goes, and what was decided about both.
 //!
-//! They read counters and copy histograms, for which they hold a worker's desk for some microseconds: whoever comes by
-//! to acknowledge meanwhile leaves a note and does not wait. Counters are read one after the other while work goes on,
-//! so figures of one row may be some transactions apart.
+//! They read counters and copy histograms, for which they hold a worker's ack queue for some microseconds: whoever
+//! comes by to acknowledge meanwhile leaves a note and does not wait. Counters are read one after the other while work
+//! goes on, so figures of one row may be some transactions apart.
 
 use super::cells::row;
-use logstead_engine::{Adaptive, CommitPath, Phase, TunedSetting, WorkerId};
+use logstead_engine::{AdaptiveStatus, CommitPath, Phase, TunedSetting, WorkerId};
 use logstead_sql_catalog::{VirtualContext, VirtualTable};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
@@ -88,9 +88,9 @@ fn adaptive(cx: &VirtualContext<'_>) -> Rows {
     let Some(path) = path(cx) else {
         return Ok(Vec::new());
     };
-    let Adaptive {
+    let AdaptiveStatus {
         adapt,
-        in_force,
+        tuning,
         measured,
         decisions,
     } = path.adaptive();
@@ -102,11 +102,11 @@ fn adaptive(cx: &VirtualContext<'_>) -> Rows {
     };
     let now = TunedSetting::ALL.map(|what| {
         let (value, follows) = match what {
-            TunedSetting::Lanes => (in_force.lanes as u64, adapt.lanes),
-            TunedSetting::FlushUnit => (in_force.flush_unit_bytes as u64, adapt.flush_unit),
-            TunedSetting::Buffer => (in_force.buffer_bytes as u64, adapt.buffer),
-            TunedSetting::FlushTimeout => (in_force.flush_timeout_ns, adapt.flush_timeout),
-            TunedSetting::Gather => (in_force.gather_ns, adapt.gather),
+            TunedSetting::Lanes => (tuning.lanes as u64, adapt.lanes),
+            TunedSetting::FlushUnit => (tuning.flush_unit_bytes as u64, adapt.flush_unit),
+            TunedSetting::Buffer => (tuning.buffer_bytes as u64, adapt.buffer),
+            TunedSetting::FlushTimeout => (tuning.flush_timeout_ns, adapt.flush_timeout),
+            TunedSetting::Gather => (tuning.gather_ns, adapt.gather),
         };
         let reason = if follows {
             "in force; adapts"

@@ -2,7 +2,7 @@
 
 use super::world::*;
 use crate::pg_catalog::calls;
-use logstead_engine::{Isolation, Present, ScanCursor};
+use logstead_engine::{ExpectPresent, Isolation, ScanCursor};
 use logstead_sql_catalog::stored::SEQUENCES;
 use logstead_sql_catalog::{ConstraintKind, RelationKind, deparse};
 use std::pin::pin;

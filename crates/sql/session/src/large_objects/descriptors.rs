@@ -1,6 +1,6 @@
 //! What a transaction has opened of large objects.
 
-use logstead_engine::View;
+use logstead_engine::CursorSnapshot;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -12,7 +12,7 @@ pub(super) struct Descriptor {
     pub(super) reads: bool,
     pub(super) writes: bool,
     /// What it reads, unless that is what is newest.
-    pub(super) view: Option<View>,
+    pub(super) view: Option<CursorSnapshot>,
     /// How many savepoints stood when it was opened.
     pub(super) level: usize,
 }

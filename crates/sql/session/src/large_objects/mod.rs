@@ -26,7 +26,7 @@ use super::run::run_with_limits;
 use super::statement::Statement;
 use crate::client::LocalFuture;
 use descriptors::Descriptor;
-use logstead_engine::View;
+use logstead_engine::CursorSnapshot;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::privileges::denied;
@@ -250,7 +250,7 @@ impl Session {
         &mut self,
         text: &'static str,
         values: &[Datum],
-        view: Option<&mut View>,
+        view: Option<&mut CursorSnapshot>,
         client: &mut dyn Client,
     ) -> Result<(VecDeque<Vec<Datum>>, u64)> {
         let parsed = self.worker.caches.borrow_mut().parse(text)?;
@@ -289,7 +289,7 @@ impl Session {
         &mut self,
         statement: &Statement,
         values: &[Datum],
-        view: Option<&mut View>,
+        view: Option<&mut CursorSnapshot>,
         client: &mut dyn Client,
     ) -> Result<(VecDeque<Vec<Datum>>, u64)> {
         let plan = self.prepare_run(statement).await?;

@@ -507,7 +507,7 @@ pub fn release_dropped() {
 #[inline]
 fn give_back(memory: &Memory) {
     if memory.gave_much_back() {
-        logstead_env::give_back_memory();
+        logstead_env::release_free_memory();
     }
 }
 

@@ -45,13 +45,13 @@
 
 mod tail;
 
-use super::scan::{Settled, Target};
-use super::{Apply, RecoveryError};
-use crate::manifest::{Checkpoint, Manifest, Mark};
+use super::scan::{SettledLane, Target};
+use super::{ApplyFn, RecoveryError};
+use crate::manifest::{CheckpointRef, Manifest, RecoveryMark};
 use crate::stored_manifest::read_manifest;
 use logstead_home::{HomeError, LogHome};
 use logstead_types::{Csn, DatabaseId, Epoch};
-use tail::{Failure, Outcome, Tail};
+use tail::{EpochFollower, Failure, Outcome};
 
 /// Why a log cannot be followed any further.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +90,7 @@ impl From<HomeError> for FollowError {
 
 /// How far the log was followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct FollowProgress {
     /// All that survives below this CSN was handed over.
     pub next: Csn,
     /// The epoch that is read now.
@@ -112,8 +112,8 @@ pub struct Follower<'h> {
     home: &'h LogHome,
     /// The newest one that was read.
     manifest: Manifest,
-    begin: Option<Checkpoint>,
-    tail: Tail<'h>,
+    begin: Option<CheckpointRef>,
+    tail: EpochFollower<'h>,
     entries: u64,
     bytes: u64,
     /// In epochs before.
@@ -147,7 +147,7 @@ impl<'h> Follower<'h> {
     }
 
     /// Where it began: what survived below this checkpoint's CSN is in it, and is not handed over.
-    pub fn begin(&self) -> Option<&Checkpoint> {
+    pub fn begin(&self) -> Option<&CheckpointRef> {
         self.begin.as_ref()
     }
 
@@ -157,8 +157,8 @@ impl<'h> Follower<'h> {
     }
 
     /// How far it has come.
-    pub fn progress(&self) -> Progress {
-        Progress {
+    pub fn progress(&self) -> FollowProgress {
+        FollowProgress {
             next: self.tail.next(),
             epoch: self.tail.epoch(),
             horizon: self.tail.horizon(),
@@ -180,7 +180,7 @@ impl<'h> Follower<'h> {
     /// the next one comes or the round ends well.
     ///
     /// A round may be repeated after an error of the home or of `apply`; it goes on with what was not taken.
-    pub fn round(&mut self, apply: &mut Apply<'_>) -> Result<Progress, FollowError> {
+    pub fn round(&mut self, apply: &mut ApplyFn<'_>) -> Result<FollowProgress, FollowError> {
         self.look()?;
         loop {
             let read = self.tail.read(apply);
@@ -239,22 +239,22 @@ impl<'h> Follower<'h> {
         let epoch = self.tail.epoch();
         self.check_epoch()?;
         let mark = self.manifest.marks.iter().find(|mark| mark.epoch == epoch);
-        let blocks = |mark: Option<&Mark>| {
+        let blocks = |mark: Option<&RecoveryMark>| {
             let blocks = |target: &Target| {
                 let span =
                     mark.and_then(|mark| mark.spans.iter().find(|span| span.lane == target.lane));
                 let start = self.manifest.start_of(epoch, target.lane);
                 match (span, start) {
-                    (Some(span), _) => Settled {
+                    (Some(span), _) => SettledLane {
                         last_segment: span.end.segment,
                         blocks: span.blocks,
                     },
                     // It has written nothing, or nothing behind the checkpoint's start.
-                    (None, Some(start)) => Settled {
+                    (None, Some(start)) => SettledLane {
                         last_segment: start.at.segment,
                         blocks: start.block,
                     },
-                    (None, None) => Settled {
+                    (None, None) => SettledLane {
                         last_segment: target.from.at.segment,
                         blocks: 0,
                     },
@@ -292,7 +292,7 @@ impl<'h> Follower<'h> {
         }
     }
 
-    fn removed(&self, checkpoint: &Checkpoint) -> FollowError {
+    fn removed(&self, checkpoint: &CheckpointRef) -> FollowError {
         FollowError::Removed {
             next: self.tail.next(),
             checkpoint: checkpoint.csn,
@@ -345,7 +345,7 @@ impl<'h> Follower<'h> {
         home: &'h LogHome,
         manifest: &Manifest,
         epoch: Epoch,
-    ) -> Result<Tail<'h>, FollowError> {
+    ) -> Result<EpochFollower<'h>, FollowError> {
         let mark = manifest.marks.iter().find(|mark| mark.epoch == epoch);
         let (base, targets): (Csn, Vec<Target>) = match mark {
             Some(mark) => {
@@ -359,7 +359,7 @@ impl<'h> Follower<'h> {
                 (manifest.base(), origins.map(target).collect())
             }
         };
-        let mut tail = Tail::new(home, epoch, base, &targets)?;
+        let mut tail = EpochFollower::new(home, epoch, base, &targets)?;
         if let Some(mark) = mark {
             tail.set_outcome(Outcome {
                 first_unaccounted: mark.first_unaccounted,

@@ -7,17 +7,17 @@
 //! - What was read of a block that is not within its lane's end, once the epoch is settled, is dropped: a crash has
 //!   taken it back.
 
-use super::super::horizon::Recorded;
-use super::super::merge::Records;
-use super::super::moment::Bound;
-use super::super::read::{BATCH_BYTES, Batch, Found, Place, next_batch};
-use super::super::scan::{LaneScan, Settled, Target};
-use super::super::side::{self, Checked};
+use super::super::consistent_cut::ScanBound;
+use super::super::horizon::RecordedHorizon;
+use super::super::merge::EntryRecords;
+use super::super::read::{BATCH_BYTES, Batch, LocatedEntry, RecordsLocation, next_batch};
+use super::super::scan::{LaneScan, SettledLane, Target};
+use super::super::side::{self, CheckedSide};
 use super::super::window::Window;
-use super::super::{Apply, RecoveryError};
+use super::super::{ApplyFn, RecoveryError};
 use crate::entry::Deps;
 use crate::error::Corruption;
-use crate::manifest::Checkpoint;
+use crate::manifest::CheckpointRef;
 use logstead_home::{HomeError, LogHome};
 use logstead_types::{BlockNo, Csn, Epoch};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(super) struct Outcome {
     /// The first CSN of the epoch after it.
     pub(super) next: Csn,
     /// Where its lanes end, in their order.
-    pub(super) lanes: Vec<Settled>,
+    pub(super) lanes: Vec<SettledLane>,
 }
 
 impl Outcome {
@@ -92,14 +92,14 @@ impl Lane<'_> {
 /// An entry that waits for its turn.
 struct PendingEntry {
     deps: Deps,
-    records: Records,
+    records: EntryRecords,
     /// Where it was read: the lane as an index, and the block's number.
     lane: usize,
     block: BlockNo,
 }
 
 /// The epoch that is read.
-pub(super) struct Tail<'h> {
+pub(super) struct EpochFollower<'h> {
     home: &'h LogHome,
     epoch: Epoch,
     /// Entries below it are in a checkpoint.
@@ -118,23 +118,23 @@ pub(super) struct Tail<'h> {
     is_begun: bool,
 }
 
-impl<'h> Tail<'h> {
+impl<'h> EpochFollower<'h> {
     pub(super) fn new(
         home: &'h LogHome,
         epoch: Epoch,
         base: Csn,
         targets: &[Target],
-    ) -> Result<Tail<'h>, HomeError> {
+    ) -> Result<EpochFollower<'h>, HomeError> {
         let lane = |target: &Target| {
             Ok(Lane {
-                scan: LaneScan::new(home, *target, Bound::of_follower())?,
+                scan: LaneScan::new(home, *target, ScanBound::of_follower())?,
                 highest: Csn::ZERO,
                 recorded: Csn::ZERO,
                 is_read: false,
             })
         };
         let lanes: Result<Vec<Lane<'h>>, HomeError> = targets.iter().map(lane).collect();
-        Ok(Tail {
+        Ok(EpochFollower {
             home,
             epoch,
             base,
@@ -204,7 +204,7 @@ impl<'h> Tail<'h> {
     }
 
     /// Reads the lanes on, each to where it ends now or as far as it is needed, and hands over what is due.
-    pub(super) fn read(&mut self, apply: &mut Apply<'_>) -> Result<(), Failure> {
+    pub(super) fn read(&mut self, apply: &mut ApplyFn<'_>) -> Result<(), Failure> {
         // What is below it was in its lanes before any of them is read.
         let learnt = self.horizon;
         for lane in &mut self.lanes {
@@ -244,7 +244,7 @@ impl<'h> Tail<'h> {
     fn take(&mut self, index: usize, mut batch: Batch) -> Result<(), RecoveryError> {
         let lane = &mut self.lanes[index];
         lane.highest = lane.highest.max(batch.csn_highest);
-        let Recorded { horizon, .. } = batch.recorded;
+        let RecordedHorizon { horizon, .. } = batch.recorded;
         lane.recorded = lane.recorded.max(horizon);
         if self.outcome.is_none() {
             self.horizon = self.horizon.max(horizon);
@@ -260,8 +260,10 @@ impl<'h> Tail<'h> {
             }
             let (block, _) = batch.block_of(&found);
             let records = match found.place {
-                Place::Inline(range) => Records::Inline(Arc::clone(&payloads), range),
-                Place::Side(side) => Records::Side(side),
+                RecordsLocation::Inline(range) => {
+                    EntryRecords::Inline(Arc::clone(&payloads), range)
+                }
+                RecordsLocation::Side(side) => EntryRecords::Side(side),
             };
             let waiting = PendingEntry {
                 deps: found.deps,
@@ -275,7 +277,7 @@ impl<'h> Tail<'h> {
         Ok(())
     }
 
-    fn impossible(&self, index: usize, batch: &Batch, found: &Found) -> RecoveryError {
+    fn impossible(&self, index: usize, batch: &Batch, found: &LocatedEntry) -> RecoveryError {
         let (block, at) = batch.block_of(found);
         RecoveryError::Corrupt(Box::new(Corruption {
             lane: self.lanes[index].scan.target().lane,
@@ -289,7 +291,7 @@ impl<'h> Tail<'h> {
     }
 
     /// Hands over what is due and below the horizon.
-    fn hand_over(&mut self, apply: &mut Apply<'_>) -> Result<(), Failure> {
+    fn hand_over(&mut self, apply: &mut ApplyFn<'_>) -> Result<(), Failure> {
         let outcome = self.outcome.as_ref();
         let limit = outcome.map_or(self.horizon, Outcome::survives_to);
         while self.waiting.due() < limit
@@ -306,7 +308,12 @@ impl<'h> Tail<'h> {
     }
 
     /// Hands over one entry, but for what was handed over of it before an error.
-    fn give(&mut self, csn: Csn, records: &Records, apply: &mut Apply<'_>) -> Result<(), Failure> {
+    fn give(
+        &mut self,
+        csn: Csn,
+        records: &EntryRecords,
+        apply: &mut ApplyFn<'_>,
+    ) -> Result<(), Failure> {
         let mut begun_bytes = self.begun_bytes;
         let mut is_begun = self.is_begun;
         let mut at = 0;
@@ -323,12 +330,16 @@ impl<'h> Tail<'h> {
             Ok(())
         };
         let given = match records {
-            Records::Inline(payloads, range) => take(payloads.get(range.clone()).unwrap_or(&[])),
-            Records::Side(side) => {
+            EntryRecords::Inline(payloads, range) => {
+                take(payloads.get(range.clone()).unwrap_or(&[]))
+            }
+            EntryRecords::Side(side) => {
                 // A damaged copy beside a good one is the next start's business.
                 match side::check(self.home, self.epoch, csn, side, &mut Vec::new())? {
-                    Ok(Checked::Whole(records)) => take(&records),
-                    Ok(Checked::Long(copy)) => side::pieces(self.home, copy, csn, side, &mut take),
+                    Ok(CheckedSide::Whole(records)) => take(&records),
+                    Ok(CheckedSide::Long(copy)) => {
+                        side::pieces(self.home, copy, csn, side, &mut take)
+                    }
                     Err(loss) => return Err(Failure::Missing(Box::new(loss))),
                 }
             }
@@ -393,7 +404,7 @@ impl<'h> Tail<'h> {
 
     /// Judges what lies above the first gap of a settled epoch, all of which was read, as recovery did. False: the
     /// epoch is over, and its next CSN is the next epoch's first. True: it is not settled.
-    pub(super) fn settle(&mut self, apply: &mut Apply<'_>) -> Result<bool, Failure> {
+    pub(super) fn settle(&mut self, apply: &mut ApplyFn<'_>) -> Result<bool, Failure> {
         let Some(outcome) = self.outcome.clone() else {
             return Ok(true);
         };
@@ -424,7 +435,7 @@ impl<'h> Tail<'h> {
     ///
     /// # Panics
     /// If it was not: a bug, for the checkpoint's CSN was a horizon when the lanes were read.
-    pub(super) fn skip_to(&mut self, checkpoint: &Checkpoint) {
+    pub(super) fn skip_to(&mut self, checkpoint: &CheckpointRef) {
         assert!(self.waiting.due() >= checkpoint.csn, "entries are missing");
         for lane in self.lanes.iter_mut().filter(|lane| lane.is_read) {
             let start = checkpoint.start_of(lane.scan.target().lane);

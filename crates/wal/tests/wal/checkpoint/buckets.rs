@@ -10,7 +10,7 @@ use logstead_home::{
 };
 use logstead_types::{Csn, LaneId};
 use logstead_wal::lease::LeaseOptions;
-use logstead_wal::recovery::Options;
+use logstead_wal::recovery::RecoveryOptions;
 use logstead_wal::{Deps, FlushMode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +64,7 @@ fn start_at(open: &dyn Fn(&Env) -> LogHome, lanes: u16) -> Server {
         ..Env::real()
     };
     let home = open(&env);
-    let options = Options {
+    let options = RecoveryOptions {
         lanes,
         lease: LeaseOptions {
             take_over: true,
@@ -159,7 +159,7 @@ fn t3_who_was_overtaken_cannot_write_when_its_log_is_gone() {
                 "{published:?}"
             );
             // Also after it has removed what it once could.
-            let _late = old.log.keeper.truncate();
+            let _late = old.log.manifest_writer.truncate();
             for lane in [0, 1] {
                 assert!(
                     !commit_one(&old, lane, next),
@@ -179,10 +179,17 @@ fn t3_who_was_overtaken_cannot_write_when_its_log_is_gone() {
 fn t8_side_segments_in_a_bucket_go_with_the_checkpoint_that_holds_their_entries() {
     for bucket in kinds() {
         let server = start(&bucket, 1);
-        let sides = |server: &Server| server.home.sides.list_sides(LaneId(0)).unwrap().len();
+        let sides = |server: &Server| {
+            server
+                .home
+                .sides
+                .list_side_segments(LaneId(0))
+                .unwrap()
+                .len()
+        };
         for csn in 1..=20 {
             let (done, stored) = std::sync::mpsc::channel();
-            let mut side = server.lane(0).begin_side().unwrap();
+            let mut side = server.lane(0).begin_side_segment().unwrap();
             side.append(super::rig::row_of(Csn(csn)));
             side.finish(Box::new(move |result| done.send(result).unwrap()));
             let side = stored.recv().unwrap().unwrap();

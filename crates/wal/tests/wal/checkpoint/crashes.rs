@@ -7,7 +7,7 @@ use logstead_env::{Clock, Env, Fault, Loss, SimClock};
 use logstead_home::simulated::{MODELS, SimulatedOptions};
 use logstead_home::{LogHome, SimulatedHome};
 use logstead_types::{Csn, LaneId};
-use logstead_wal::recovery::{Options, RecoveryError};
+use logstead_wal::recovery::{RecoveryError, RecoveryOptions};
 use logstead_wal::{Deps, FlushMode};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -75,7 +75,7 @@ impl Service {
 impl World for Service {
     fn start(&self, lanes: u16) -> Result<Server, RecoveryError> {
         let home = LogHome::from(self.home.clone());
-        let options = Options { lanes, ..options() };
+        let options = RecoveryOptions { lanes, ..options() };
         Server::open(home, &self.env, &options, false)
     }
 
@@ -111,7 +111,7 @@ impl World for Service {
 /// A transaction whose records are in a side segment. False if something failed.
 fn push_side(world: &dyn World, server: &Server, lane: u16, csn: u64) -> bool {
     let (done, finished) = channel();
-    let mut side = server.lane(lane).begin_side().unwrap();
+    let mut side = server.lane(lane).begin_side_segment().unwrap();
     side.append(row_of(Csn(csn)));
     side.finish(Box::new(move |result| {
         let _nobody_waits_after_a_crash = done.send(result);
@@ -165,7 +165,7 @@ fn checkpoint(server: &Server, told: &mut Told) -> Option<()> {
     let checkpoint = server.checkpoint_at(csn, server.starts());
     server.publish(checkpoint).ok()?;
     told.checkpoint = csn;
-    server.log.keeper.truncate().ok().map(drop)
+    server.log.manifest_writer.truncate().ok().map(drop)
 }
 
 /// A life without a checkpoint, and one with two of them, on fewer lanes. It crashes so many requests after the first
@@ -202,13 +202,13 @@ fn check(world: &dyn World, told: Told, lanes: u16, what: &str) -> Server {
 
 /// What is at the home is what the manifest names.
 fn nothing_is_left(server: &Server, what: &str) {
-    let manifest = server.log.keeper.manifest();
+    let manifest = server.log.manifest_writer.manifest();
     let spans = || manifest.marks.iter().flat_map(|mark| &mark.spans);
     for lane in (0..4).map(LaneId) {
         let origin = manifest.lanes.iter().find(|origin| origin.lane == lane);
         for segment in server.segments(lane.0) {
             let own = origin.is_some_and(|origin| segment >= origin.first_segment);
-            let within = |of: &logstead_wal::manifest::Span| {
+            let within = |of: &logstead_wal::manifest::LaneSpan| {
                 of.lane == lane && (of.first_segment..=of.end.segment).contains(&segment)
             };
             assert!(
@@ -221,7 +221,7 @@ fn nothing_is_left(server: &Server, what: &str) {
             .iter()
             .map(|mark| u64::from(mark.epoch.0))
             .collect();
-        for id in server.home.sides.list_sides(lane).expect("lists") {
+        for id in server.home.sides.list_side_segments(lane).expect("lists") {
             assert!(
                 epochs.contains(&(id >> 32)),
                 "{what}: lane {lane} side {id:x}"

@@ -7,7 +7,7 @@ use logstead_env::{Fault, Loss};
 use logstead_home::{HomeError, Position};
 use logstead_types::{Csn, Epoch};
 use logstead_wal::manifest::AbandonedEpochs;
-use logstead_wal::recovery::{Options, RecoveryError};
+use logstead_wal::recovery::{RecoveryError, RecoveryOptions};
 use logstead_wal::{Deps, inspect};
 
 fn flip(machine: &Machine, at: Position, byte: u64) {
@@ -43,7 +43,7 @@ fn corruption(machine: &Machine) -> String {
 }
 
 fn accepting(machine: &Machine) -> Server {
-    let options = Options {
+    let options = RecoveryOptions {
         accept_data_loss: true,
         ..options()
     };
@@ -140,7 +140,7 @@ fn what_was_given_up_is_kept_when_a_checkpoint_makes_its_mark_superfluous() {
         Csn(7),
         "nothing behind the hole was read"
     );
-    let manifest = server.log.keeper.manifest();
+    let manifest = server.log.manifest_writer.manifest();
     assert_eq!(manifest.marks[0].annulled_from, Some(Csn(7)));
     assert_eq!(manifest.marks[0].base, Csn(6));
     let next = server.log.next_csn.0;
@@ -150,7 +150,7 @@ fn what_was_given_up_is_kept_when_a_checkpoint_makes_its_mark_superfluous() {
     let evidence = |server: &Server, what: &str| {
         assert!(server.segments(0).contains(&start.segment), "{what}");
         assert_eq!(
-            server.home.sides.list_sides(lane(0)).unwrap().len(),
+            server.home.sides.list_side_segments(lane(0)).unwrap().len(),
             4,
             "{what}"
         );
@@ -160,7 +160,7 @@ fn what_was_given_up_is_kept_when_a_checkpoint_makes_its_mark_superfluous() {
     assert_eq!(server.survivors, expected);
     evidence(&server, "without a checkpoint");
     server.checkpoint(next + 4).unwrap();
-    let manifest = server.log.keeper.manifest();
+    let manifest = server.log.manifest_writer.manifest();
     assert!(manifest.marks.is_empty());
     let given_up = AbandonedEpochs {
         first_epoch: Epoch(1),
@@ -177,7 +177,7 @@ fn what_was_given_up_is_kept_when_a_checkpoint_makes_its_mark_superfluous() {
         commit(&server, csn..=csn);
         server.checkpoint(csn + 1).unwrap();
         evidence(&server, "at later checkpoints");
-        let manifest = server.log.keeper.manifest();
+        let manifest = server.log.manifest_writer.manifest();
         let first = manifest.lanes[0].first_segment;
         for segment in server.segments(0) {
             let kept = manifest.is_discarded(lane(0), segment) || segment >= first;
@@ -198,12 +198,12 @@ fn a_loss_directly_behind_the_starts_is_marked() {
     drop(server);
     for life in 0..3 {
         let server = machine.start(1).unwrap();
-        let manifest = server.log.keeper.manifest();
+        let manifest = server.log.manifest_writer.manifest();
         let mark = &manifest.marks[0];
         assert_eq!((mark.epoch, mark.annulled_from), (Epoch(1), Some(Csn(6))));
         assert!(mark.spans.is_empty());
         assert!(server.segments(0).contains(&start.segment), "life {life}");
-        let sides = server.home.sides.list_sides(lane(0)).unwrap();
+        let sides = server.home.sides.list_side_segments(lane(0)).unwrap();
         assert_eq!(sides.len(), 4, "life {life}");
         let csn = server.log.next_csn.0;
         commit(&server, csn..=csn);
@@ -223,15 +223,15 @@ fn t7_a_checkpoint_whose_name_may_be_lost_removes_nothing() {
         commit(&server, 1..=40);
         let first = machine.files.operations();
         machine.files.fail_at(first + operation, Fault::Error);
-        let keeper = &server.log.keeper;
+        let manifest_writer = &server.log.manifest_writer;
         let published = server.publish(server.checkpoint_at(41, server.starts()));
         let operations = machine.files.operations() - first;
         machine.files.clear_faults();
-        let known = keeper.manifest().checkpoint.is_some();
+        let known = manifest_writer.manifest().checkpoint.is_some();
         assert_eq!(known, published.is_ok(), "operation {operation}");
         failed += u64::from(!known);
         named += u64::from(known && operation < operations);
-        let truncated = keeper.truncate().unwrap();
+        let truncated = manifest_writer.truncate().unwrap();
         assert_eq!(truncated.segments > 0, known, "operation {operation}");
         drop(server);
         machine.files.reboot();

@@ -51,7 +51,7 @@ fn only_what_a_checkpoint_does_not_hold_is_handed_over() {
     let server = machine.start(3).unwrap();
     commit(&server, 76..=80);
     server.checkpoint(81).unwrap();
-    assert!(server.log.keeper.manifest().marks.is_empty());
+    assert!(server.log.manifest_writer.manifest().marks.is_empty());
     drop(server);
     let server = machine.start(1).unwrap();
     assert!(server.survivors.is_empty());
@@ -70,7 +70,7 @@ fn a_checkpoint_that_is_stored_anew_is_named_before_anything_else() {
     commit(&server, 1..=20);
     server.checkpoint(21).unwrap();
     commit(&server, 21..=25);
-    let before = server.log.keeper.manifest();
+    let before = server.log.manifest_writer.manifest();
     drop(server);
     let open = |refuses| {
         machine.files.reboot();
@@ -93,7 +93,7 @@ fn a_checkpoint_that_is_stored_anew_is_named_before_anything_else() {
     let (log, taken) = open(false).unwrap();
     assert_eq!(taken.survivors, from_to(21, 25));
     assert_eq!(taken.checkpoint.as_ref(), Some(&named));
-    assert_eq!(log.keeper.manifest().checkpoint, Some(named));
+    assert_eq!(log.manifest_writer.manifest().checkpoint, Some(named));
 }
 
 #[test]
@@ -118,12 +118,12 @@ fn what_is_no_checkpoint_of_the_log_is_not_named() {
     commit(&server, 1..=6);
     let early = server.starts();
     let refused = |checkpoint, part: &str| {
-        let before = server.log.keeper.manifest();
+        let before = server.log.manifest_writer.manifest();
         let Err(HomeError::Misuse { what, .. }) = server.publish(checkpoint) else {
             panic!("{part}: it is named")
         };
         assert!(what.contains(part), "{what}");
-        assert_eq!(server.log.keeper.manifest(), before);
+        assert_eq!(server.log.manifest_writer.manifest(), before);
     };
     refused(
         server.checkpoint_at(6, early.clone()),

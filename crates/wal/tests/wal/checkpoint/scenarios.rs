@@ -92,7 +92,7 @@ fn segments_of_the_same_epoch_are_recycled() {
 fn marks_of_later_epochs_stay_and_those_of_earlier_ones_go() {
     let machine = Machine::new(1);
     let marks = |server: &Server| -> Vec<u32> {
-        let manifest = server.log.keeper.manifest();
+        let manifest = server.log.manifest_writer.manifest();
         manifest.marks.iter().map(|mark| mark.epoch.0).collect()
     };
     let mut csn = 1;
@@ -122,7 +122,7 @@ fn marks_of_later_epochs_stay_and_those_of_earlier_ones_go() {
     let server = machine.start(2).unwrap();
     assert_eq!(server.survivors, from_to(first, csn - 1));
     assert_eq!(marks(&server), [4, 5, 7]);
-    let manifest = server.log.keeper.manifest();
+    let manifest = server.log.manifest_writer.manifest();
     assert_eq!(manifest.marks[0].base, Csn(first));
     assert_eq!(manifest.checkpoint.unwrap().epoch, Epoch(4));
     drop(server);
@@ -152,7 +152,7 @@ fn stolen_entries_lie_behind_the_thiefs_start() {
             assert!(server.flush(1));
         }
         server.publish(server.checkpoint_at(12, starts)).unwrap();
-        server.log.keeper.truncate().unwrap();
+        server.log.manifest_writer.truncate().unwrap();
         commit(&server, 13..=14);
         drop(server);
         for _ in 0..2 {
@@ -191,7 +191,7 @@ fn what_hangs_on_what_the_checkpoint_holds_survives_above_a_gap() {
 }
 
 fn side_ids(server: &Server, number: u16) -> Vec<u64> {
-    let ids = server.home.sides.list_sides(lane(number)).unwrap();
+    let ids = server.home.sides.list_side_segments(lane(number)).unwrap();
     ids.iter().map(|id| id & 0xffff_ffff).collect()
 }
 
@@ -208,7 +208,7 @@ fn t8_side_segments_live_until_a_checkpoint_holds_their_entries() {
     side(1, 2);
     assert!(server.lane(0).steal(server.lane(1), usize::MAX) > 0 && server.flush(0));
     // One whose transaction has not drawn its CSN.
-    let open = server.lane(0).begin_side().unwrap();
+    let open = server.lane(0).begin_side_segment().unwrap();
     open.finish(Box::new(|stored| assert!(stored.is_ok())));
     let truncated = server.checkpoint(3).unwrap();
     assert_eq!(
@@ -226,7 +226,7 @@ fn t8_side_segments_live_until_a_checkpoint_holds_their_entries() {
         assert!(server.commit(0, csn));
     }
     server.publish(server.checkpoint_at(41, starts)).unwrap();
-    assert_eq!(server.log.keeper.truncate().unwrap().sides, 1);
+    assert_eq!(server.log.manifest_writer.truncate().unwrap().sides, 1);
     assert_eq!(side_ids(&server, 1).len(), 0, "the checkpoint holds it");
     drop(server);
     // The entries behind the starts are read, and nothing that they name. Nobody has an entry for the open one.
@@ -249,7 +249,7 @@ fn a_side_segment_whose_block_reaches_above_a_checkpoint_waits_for_the_next_one(
     assert!(server.push_side(0, 1, &Deps::floor(Csn(0))));
     assert!(server.push(0, 2) && server.flush(0));
     server.publish(server.checkpoint_at(2, starts)).unwrap();
-    assert_eq!(server.log.keeper.truncate().unwrap().sides, 0);
+    assert_eq!(server.log.manifest_writer.truncate().unwrap().sides, 0);
     assert_eq!(side_ids(&server, 0), [0]);
     drop(server);
     // Who starts knows the entry itself.
@@ -375,7 +375,7 @@ fn golden_dump_of_a_truncated_log() {
     let starts = server.starts();
     commit(&server, 41..=41);
     server.publish(server.checkpoint_at(42, starts)).unwrap();
-    server.log.keeper.truncate().unwrap();
+    server.log.manifest_writer.truncate().unwrap();
     commit(&server, 42..=42);
     drop(server);
     let mut out = Vec::new();

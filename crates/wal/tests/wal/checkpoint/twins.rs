@@ -9,8 +9,8 @@ use super::rig::{Server, options, row_of};
 use logstead_env::{Env, SimRandom};
 use logstead_home::{LaneSegments, LogHome, MemoryHome, SideSegments};
 use logstead_types::{Csn, LaneId};
-use logstead_wal::manifest::{Checkpoint, Start};
-use logstead_wal::recovery::Options;
+use logstead_wal::manifest::{CheckpointRef, RedoPoint};
+use logstead_wal::recovery::RecoveryOptions;
 use logstead_wal::{Deps, FlushMode, SideRef};
 use std::collections::BTreeSet;
 use std::sync::mpsc::channel;
@@ -37,7 +37,7 @@ impl Twin {
 
     fn start(&mut self, lanes: u16, ahead: bool) {
         let home = LogHome::from(self.memory.clone());
-        let options = Options { lanes, ..options() };
+        let options = RecoveryOptions { lanes, ..options() };
         let server = Server::open(home, &self.env, &options, ahead).expect("starts");
         self.server = Some(server);
         self.memory.set_paused(true);
@@ -54,7 +54,7 @@ impl Twin {
 
     fn side(&self, lane: u16, csn: u64) -> SideRef {
         let (done, finished) = channel();
-        let mut side = self.server().lane(lane).begin_side().unwrap();
+        let mut side = self.server().lane(lane).begin_side_segment().unwrap();
         side.append(row_of(Csn(csn)));
         side.finish(Box::new(move |result| done.send(result).expect("waits")));
         finished.recv().expect("told").expect("stored")
@@ -76,7 +76,7 @@ impl Twin {
 
     fn sides(&self) -> Vec<(u16, u64)> {
         let lanes = (0..8).map(LaneId);
-        let of_lane = |lane| (self.memory.list_sides(lane).expect("lists"), lane);
+        let of_lane = |lane| (self.memory.list_side_segments(lane).expect("lists"), lane);
         let sides = lanes.map(of_lane);
         sides
             .flat_map(|(ids, lane)| ids.into_iter().map(move |id| (lane.0, id)))
@@ -108,7 +108,7 @@ struct History {
     /// All survivors before this life.
     settled: Vec<u64>,
     /// A checkpoint that is being taken.
-    pending: Option<(u64, Vec<Start>)>,
+    pending: Option<(u64, Vec<RedoPoint>)>,
     what: String,
     events: Events,
 }
@@ -190,12 +190,12 @@ impl History {
         }
         let csn = *csn;
         let (_, starts) = self.pending.take().expect("pending");
-        let checkpoint: Checkpoint = server.checkpoint_at(csn, starts);
+        let checkpoint: CheckpointRef = server.checkpoint_at(csn, starts);
         server.publish(checkpoint).expect(&self.what);
         self.held = self.settled.iter().copied().chain(self.base..csn).collect();
         self.events.published += 1;
         if self.below(4) > 0 {
-            let truncated = server.log.keeper.truncate().expect(&self.what);
+            let truncated = server.log.manifest_writer.truncate().expect(&self.what);
             self.events.segments += truncated.segments;
             self.events.sides += truncated.sides;
         }
@@ -220,7 +220,7 @@ impl History {
         let next_csn = full.log.next_csn;
         assert_eq!(short.log.next_csn, next_csn, "{what}");
         let report = &short.log.report;
-        let manifest = short.log.keeper.manifest();
+        let manifest = short.log.manifest_writer.manifest();
         let older = manifest
             .checkpoint
             .filter(|of| of.epoch.0 + 1 < short.log.epoch.0);
@@ -247,7 +247,7 @@ impl History {
             return;
         }
         server.checkpoint(csn).expect(&self.what);
-        let manifest = server.log.keeper.manifest();
+        let manifest = server.log.manifest_writer.manifest();
         assert!(manifest.marks.is_empty(), "{}", self.what);
         assert_eq!(self.short.sides(), [], "{}", self.what);
         for lane in self.short.memory.list_lanes().expect("lists") {

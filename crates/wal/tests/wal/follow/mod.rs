@@ -10,8 +10,8 @@ mod sides;
 
 use logstead_env::Env;
 use logstead_home::{LogHome, MemoryHome};
-use logstead_wal::recovery::Options;
-use logstead_wal::recovery::follow::{FollowError, Follower, Progress};
+use logstead_wal::recovery::RecoveryOptions;
+use logstead_wal::recovery::follow::{FollowError, FollowProgress, Follower};
 use rig::{Server, options, row_of};
 
 /// What a follower has handed over.
@@ -19,7 +19,7 @@ use rig::{Server, options, row_of};
 struct Receiver(Vec<u64>);
 
 impl Receiver {
-    fn round(&mut self, follower: &mut Follower<'_>) -> Result<Progress, FollowError> {
+    fn round(&mut self, follower: &mut Follower<'_>) -> Result<FollowProgress, FollowError> {
         let given = &mut self.0;
         follower.round(&mut |csn, records| {
             assert_eq!(records, row_of(csn), "the bytes of {csn}");
@@ -33,7 +33,7 @@ impl Receiver {
     }
 
     /// A round that goes well.
-    fn take(&mut self, follower: &mut Follower<'_>) -> Progress {
+    fn take(&mut self, follower: &mut Follower<'_>) -> FollowProgress {
         self.round(follower).expect("a round")
     }
 }
@@ -45,7 +45,7 @@ fn from_to(first: u64, last: u64) -> Vec<u64> {
 /// A server in memory.
 fn start(home: &MemoryHome, lanes: u16) -> Server {
     let (env, _) = Env::simulated(1);
-    let options = Options { lanes, ..options() };
+    let options = RecoveryOptions { lanes, ..options() };
     Server::open(LogHome::from(home.clone()), &env, &options, false).unwrap()
 }
 

@@ -5,7 +5,7 @@ use super::rig::{Machine, options};
 use super::{Receiver, from_to, start};
 use logstead_home::{LocalHome, LogHome, MemoryHome};
 use logstead_types::{Csn, Epoch};
-use logstead_wal::recovery::Options;
+use logstead_wal::recovery::RecoveryOptions;
 use logstead_wal::recovery::follow::{FollowError, Follower};
 
 /// 5 was on its way. 6 hangs on it and is stored; 7 does not, and is stored.
@@ -101,7 +101,7 @@ fn an_accepted_loss_ends_who_has_handed_it_over() {
             .files
             .tamper(&Machine::segment(1, 0), damage)
             .unwrap();
-        let accepting = Options {
+        let accepting = RecoveryOptions {
             accept_data_loss: true,
             lanes: 2,
             ..options()
@@ -147,7 +147,7 @@ fn an_accepted_loss_ends_who_has_begun_what_is_lost() {
             .files
             .tamper(&Machine::segment(1, 0), damage)
             .unwrap();
-        let accepting = Options {
+        let accepting = RecoveryOptions {
             accept_data_loss: true,
             lanes: 2,
             ..options()

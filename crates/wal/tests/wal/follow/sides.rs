@@ -6,7 +6,7 @@ use logstead_home::{Availability, LogHome, MemoryHome};
 use logstead_types::{Csn, Rid, TableId};
 use logstead_wal::recovery::RecoveryError;
 use logstead_wal::recovery::follow::{FollowError, Follower};
-use logstead_wal::{Deps, Record, Records};
+use logstead_wal::{Deps, RecordReader, RowRecord};
 
 #[test]
 fn records_in_side_segments_are_handed_over() {
@@ -41,11 +41,15 @@ fn a_side_segment_that_is_gone_was_removed_or_is_lost() {
         match is_removed {
             true => assert_eq!(server.checkpoint(3).unwrap().sides, 1),
             false => {
-                let sides = server.home.sides.list_sides(super::rig::lane(0)).unwrap();
+                let sides = server
+                    .home
+                    .sides
+                    .list_side_segments(super::rig::lane(0))
+                    .unwrap();
                 server
                     .home
                     .sides
-                    .remove_side(super::rig::lane(0), sides[0])
+                    .remove_side_segment(super::rig::lane(0), sides[0])
                     .unwrap();
                 assert!(server.lane(0).record_horizon());
             }
@@ -75,10 +79,10 @@ fn a_long_side_segment_comes_once_whatever_fails() {
     const ROWS: u64 = 34;
     let memory = MemoryHome::new(32 << 10);
     let server = start(&memory, 1);
-    let mut side = server.lane(0).begin_side().unwrap();
+    let mut side = server.lane(0).begin_side_segment().unwrap();
     let mut records = Vec::new();
     for rid in 1..=ROWS {
-        Record::Insert {
+        RowRecord::Insert {
             table: TableId(20_000),
             rid: Rid(rid),
             row: &vec![rid as u8; ROW],
@@ -113,8 +117,8 @@ fn a_long_side_segment_comes_once_whatever_fails() {
             let round = follower.round(&mut |csn, records| {
                 assert_eq!(csn, Csn(1));
                 pieces += 1;
-                for record in Records::new(records) {
-                    let Record::Insert { rid, row, .. } = record? else {
+                for record in RecordReader::new(records) {
+                    let RowRecord::Insert { rid, row, .. } = record? else {
                         panic!("an insert")
                     };
                     assert_eq!(row, vec![rid.get() as u8; ROW]);

@@ -4,7 +4,7 @@
 use super::bench::{Bench, Count, ENTRY_LEN, bench_with};
 use logstead_types::Csn;
 use logstead_wal::entry::OVERHEAD_MAX;
-use logstead_wal::{Allowance, Deps, FlushMode, FlushOutcome, NoRoom};
+use logstead_wal::{Deps, FlushMode, FlushOutcome, LogAllocationLimit, NoRoom};
 use std::sync::Arc;
 
 const LIMIT: u64 = 2000;
@@ -12,8 +12,8 @@ const LIMIT: u64 = 2000;
 /// What a room for [`Bench::push`] takes.
 const ROOM: u64 = 10 + OVERHEAD_MAX as u64;
 
-fn stalled(lanes: u16) -> (Bench, Arc<Allowance>) {
-    let allowance = Arc::new(Allowance::new(LIMIT));
+fn stalled(lanes: u16) -> (Bench, Arc<LogAllocationLimit>) {
+    let allowance = Arc::new(LogAllocationLimit::new(LIMIT));
     let bench = bench_with(lanes, 4, Some(&allowance));
     bench.home.set_paused(true);
     (bench, allowance)
@@ -143,7 +143,7 @@ fn stolen_bytes_count_until_they_harden() {
 #[test]
 fn pieces_of_side_segments_count_until_they_are_written() {
     let (bench, allowance) = stalled(2);
-    let mut side = bench.lane.begin_side().unwrap();
+    let mut side = bench.lane.begin_side_segment().unwrap();
     assert!(!side.is_held_back());
     side.append(vec![1; 3000]);
     assert_eq!(allowance.used_bytes(), 3000, "beyond the limit");
@@ -160,7 +160,7 @@ fn pieces_of_side_segments_count_until_they_are_written() {
     assert_eq!(allowance.used_bytes(), 3500);
     side.finish(Box::new(|result| assert!(result.is_ok())));
     assert_eq!(allowance.used_bytes(), 0, "finished");
-    let mut side = bench.lane.begin_side().unwrap();
+    let mut side = bench.lane.begin_side_segment().unwrap();
     side.append(vec![1; 700]);
     assert_eq!(allowance.used_bytes(), 700);
     drop(side);
@@ -170,7 +170,7 @@ fn pieces_of_side_segments_count_until_they_are_written() {
 /// The limit is below what one entry takes: each lane still gets one at a time.
 #[test]
 fn an_entry_larger_than_the_allowance_goes_alone() {
-    let allowance = Arc::new(Allowance::new(100));
+    let allowance = Arc::new(LogAllocationLimit::new(100));
     let bench = bench_with(1, 4, Some(&allowance));
     for csn in 1..=5 {
         let room = bench.lane.room(1000).expect("nothing is on the way");

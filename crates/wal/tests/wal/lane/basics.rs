@@ -173,7 +173,7 @@ fn a_full_disk_refuses_before_anything_is_reserved_and_passes() {
     assert_eq!(bench.lane.counters().refused_home, 1);
     assert!(csn >= 7, "the segment was used: {csn}");
     let (done, told) = std::sync::mpsc::channel();
-    let mut side = bench.lane.begin_side().unwrap();
+    let mut side = bench.lane.begin_side_segment().unwrap();
     side.append(vec![0; 10]);
     side.finish(Box::new(move |result| done.send(result).unwrap()));
     assert!(matches!(told.recv().unwrap(), Err(NoRoom::DiskFull)));
@@ -217,7 +217,7 @@ fn an_entry_larger_than_its_room_is_a_bug() {
 fn threads_share_a_lane() {
     use logstead_env::Env;
     use logstead_home::{HomeError, LocalHome, LocalOptions};
-    use logstead_wal::recovery::{self, Options};
+    use logstead_wal::recovery::{self, RecoveryOptions};
     use std::sync::atomic::AtomicU64;
     let dir = tempfile::tempdir().unwrap();
     let env = Env::real();
@@ -228,7 +228,7 @@ fn threads_share_a_lane() {
         threads: true,
         ..LocalOptions::default()
     };
-    let options = Options {
+    let options = RecoveryOptions {
         lanes: 1,
         lane: LaneConfig {
             buffer_size_bytes: 16 * 1024,

@@ -4,8 +4,8 @@ use logstead_env::{Instant, SimClock};
 use logstead_home::{LaneAppends, LaneSegments, LogHome, MemoryHome, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use logstead_wal::block::Header;
-use logstead_wal::entry::Entries;
-use logstead_wal::{Allowance, Deps, Lane, LaneConfig, LaneEvent, LaneStart, Pushed};
+use logstead_wal::entry::EntryReader;
+use logstead_wal::{Deps, Lane, LaneConfig, LaneEvent, LaneStart, LogAllocationLimit, PushResult};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
@@ -34,7 +34,7 @@ pub(crate) fn bench() -> Bench {
 pub(crate) fn bench_with(
     lanes: u16,
     blocks_in_flight_max: usize,
-    allowance: Option<&Arc<Allowance>>,
+    allocation_limit: Option<&Arc<LogAllocationLimit>>,
 ) -> Bench {
     let home = MemoryHome::new(32 * 1024);
     let clock = Arc::new(SimClock::new());
@@ -50,7 +50,7 @@ pub(crate) fn bench_with(
         let config = LaneConfig {
             buffer_size_bytes: BUFFER,
             blocks_in_flight_max: Some(blocks_in_flight_max),
-            allowance: allowance.cloned(),
+            allocation_limit: allocation_limit.cloned(),
         };
         let lane = Lane::new(LogHome::from(home.clone()), clock.clone(), start, config);
         let heard = Arc::clone(&events);
@@ -85,15 +85,15 @@ pub(crate) fn bench_with(
 }
 
 impl Bench {
-    pub(crate) fn push(&self, csn: u64) -> Pushed {
+    pub(crate) fn push(&self, csn: u64) -> PushResult {
         self.push_to(0, csn)
     }
 
-    pub(crate) fn push_to(&self, lane: usize, csn: u64) -> Pushed {
+    pub(crate) fn push_to(&self, lane: usize, csn: u64) -> PushResult {
         self.push_len(lane, csn, 10)
     }
 
-    pub(crate) fn push_len(&self, lane: usize, csn: u64, len: usize) -> Pushed {
+    pub(crate) fn push_len(&self, lane: usize, csn: u64, len: usize) -> PushResult {
         let room = self.lanes[lane].room(len).unwrap();
         let deps = Deps::floor(Csn(csn - 1));
         self.lanes[lane].push(room, Csn(csn), 0, &deps, &vec![csn as u8; len])
@@ -121,7 +121,7 @@ impl Bench {
             let (header, _) = Header::decode(bytes).ok()?;
             let payload = &bytes[header.header_len()..][..header.payload_len as usize];
             header.check_payload(payload).ok()?;
-            let csns: Vec<u64> = Entries::new(payload)
+            let csns: Vec<u64> = EntryReader::new(payload)
                 .map(|entry| entry.unwrap().csn.get())
                 .collect();
             assert_eq!(csns.len(), header.entries as usize);

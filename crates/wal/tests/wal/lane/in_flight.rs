@@ -4,7 +4,7 @@ use super::bench::{BUFFER, ENTRY_LEN, NOTHING, bench, bench_with};
 use logstead_env::{Env, Instant};
 use logstead_home::{LaneAppends, LogHome};
 use logstead_types::Csn;
-use logstead_wal::recovery::{self, Options};
+use logstead_wal::recovery::{self, RecoveryOptions};
 use logstead_wal::{Cursor, Deps, FlushMode, FlushOutcome, FlushTimes, LaneConfig};
 
 #[test]
@@ -70,7 +70,7 @@ fn t2_what_hardened_survives_a_crash_with_later_blocks_written() {
     let bench = bench_with(1, 8, None);
     let home = LogHome::from(bench.home.clone());
     let (env, _) = Env::simulated(7);
-    let options = Options {
+    let options = RecoveryOptions {
         lanes: 2,
         lane: LaneConfig {
             buffer_size_bytes: BUFFER,

@@ -7,7 +7,7 @@ use logstead_wal::{Deps, SideRef};
 
 fn finished(bench: &Bench) -> SideRef {
     let (done, told) = std::sync::mpsc::channel();
-    let mut side = bench.lane.begin_side().unwrap();
+    let mut side = bench.lane.begin_side_segment().unwrap();
     side.append(vec![7; 100]);
     side.finish(Box::new(move |result| done.send(result).unwrap()));
     told.recv().unwrap().unwrap()
@@ -22,12 +22,15 @@ fn t8_a_side_segment_that_is_given_up_is_gone() {
         .lane
         .push_side(room, Csn(1), 0, &Deps::default(), &second);
     assert_eq!(
-        bench.home.list_sides(LaneId(0)).unwrap(),
+        bench.home.list_side_segments(LaneId(0)).unwrap(),
         [first.id, second.id]
     );
-    bench.lane.give_up_side(&first);
-    assert_eq!(bench.home.list_sides(LaneId(0)).unwrap(), [second.id]);
-    bench.lane.give_up_side(&first);
+    bench.lane.give_up_side_segment(&first);
+    assert_eq!(
+        bench.home.list_side_segments(LaneId(0)).unwrap(),
+        [second.id]
+    );
+    bench.lane.give_up_side_segment(&first);
 }
 
 /// One of an earlier epoch may belong to an entry.
@@ -40,5 +43,5 @@ fn t8_a_side_segment_of_an_earlier_epoch_is_not_given_up() {
         id: side.id & 0xffff_ffff,
         ..side
     };
-    bench.lane.give_up_side(&earlier);
+    bench.lane.give_up_side_segment(&earlier);
 }

@@ -5,7 +5,7 @@ use logstead_env::{Clock, Env, Random, SimClock, SimRandom};
 use logstead_home::simulated::{Fault, FaultRates, MODELS, Model, SimulatedOptions};
 use logstead_home::{LogHome, SimulatedHome};
 use logstead_types::Csn;
-use logstead_wal::recovery::{self, Options};
+use logstead_wal::recovery::{self, RecoveryOptions};
 use logstead_wal::{Cursor, Deps, FlushMode, Lane, LaneConfig, NoRoom};
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl World {
 
     /// Opens the log, and checks what it holds.
     fn open(&mut self) -> Vec<Lane> {
-        let options = Options {
+        let options = RecoveryOptions {
             lanes: LANES as u16,
             lane: LaneConfig {
                 buffer_size_bytes: 8192,

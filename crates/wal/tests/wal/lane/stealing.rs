@@ -4,7 +4,7 @@ use super::bench::{Bench, Count, ENTRY_LEN, NOTHING, bench_with};
 use logstead_env::{Env, Instant};
 use logstead_home::{HomeError, LaneAppends, LocalHome, LocalOptions, LogHome, MemoryHome};
 use logstead_types::Csn;
-use logstead_wal::recovery::{self, Options};
+use logstead_wal::recovery::{self, RecoveryOptions};
 use logstead_wal::{Cursor, Deps, FlushMode, FlushOutcome, Lane, LaneConfig, LaneEvent, NoRoom};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -360,7 +360,7 @@ fn threads_rob_one_another() {
         threads: true,
         ..LocalOptions::default()
     };
-    let options = Options {
+    let options = RecoveryOptions {
         lanes: LANES,
         lane: LaneConfig {
             buffer_size_bytes: 16 * 1024,

@@ -56,7 +56,7 @@ fn a_checkpoint_that_is_stored_anew_is_named_under_the_lease() {
     assert_eq!(taken.survivors, (20..25).collect::<Vec<_>>());
     let manifest = world.manifest();
     assert_eq!(manifest.checkpoint, Some(renewed(&at)));
-    assert!(manifest.epoch > at.epoch && manifest == log.keeper.manifest());
+    assert!(manifest.epoch > at.epoch && manifest == log.manifest_writer.manifest());
 }
 
 /// Who stores a checkpoint anew is told when another server has taken over meanwhile.
@@ -100,8 +100,11 @@ fn who_was_overtaken_names_no_checkpoint() {
     ));
     assert!(is_fenced(old.publish(old.checkpoint_at(20, starts))));
     assert_eq!(world.manifest(), before);
-    assert_eq!(old.log.keeper.manifest().checkpoint, None);
-    assert_eq!(old.log.keeper.truncate().unwrap(), Default::default());
+    assert_eq!(old.log.manifest_writer.manifest().checkpoint, None);
+    assert_eq!(
+        old.log.manifest_writer.truncate().unwrap(),
+        Default::default()
+    );
     commit(&new, 20..25);
     world.ends(2);
     let after = world.process(3).start().unwrap();
@@ -140,7 +143,7 @@ fn a_truncation_that_wakes_up_after_it_was_overtaken_harms_nobody() {
             commit(&server, 100..110);
             *slot.lock() = Some(server);
         });
-        let truncated = server.log.keeper.truncate().unwrap();
+        let truncated = server.log.manifest_writer.truncate().unwrap();
         let Some(next) = running.lock().take() else {
             assert!(request > 10 && truncated.segments > 5, "{truncated:?}");
             break;
@@ -172,7 +175,7 @@ fn a_reply_that_was_lost_is_settled_by_reading() {
         .unwrap();
     let named = world.manifest().checkpoint.map(|named| named.csn);
     assert_eq!(named, Some(Csn(30)));
-    assert!(server.log.keeper.truncate().unwrap().segments > 0);
+    assert!(server.log.manifest_writer.truncate().unwrap().segments > 0);
 }
 
 /// The compare and swap was not answered and arrives at some time, or never: nothing is removed before it is known to
@@ -184,7 +187,7 @@ fn nothing_is_removed_while_it_is_not_known_whether_a_checkpoint_is_named() {
         let process = world.process(1).lanes(1);
         let server = process.start().unwrap();
         commit(&server, 1..30);
-        let keeper = &server.log.keeper;
+        let manifest_writer = &server.log.manifest_writer;
         process.home.delay();
         let published = server.publish(server.checkpoint_at(30, server.starts()));
         assert!(
@@ -195,18 +198,21 @@ fn nothing_is_removed_while_it_is_not_known_whether_a_checkpoint_is_named() {
         if arrives == Some(0) {
             assert!(process.home.deliver());
         }
-        assert_eq!(keeper.manifest().checkpoint, None);
-        assert_eq!(keeper.truncate().unwrap(), Default::default());
+        assert_eq!(manifest_writer.manifest().checkpoint, None);
+        assert_eq!(manifest_writer.truncate().unwrap(), Default::default());
         assert_eq!(server.segments(0), segments);
         // It lapses, or is found.
-        keeper.update(|_| {}).unwrap();
+        manifest_writer.update(|_| {}).unwrap();
         if arrives == Some(1) {
             assert!(!process.home.deliver(), "another state is there by now");
         }
         let named = arrives == Some(0);
-        assert_eq!(keeper.manifest().checkpoint.is_some(), named);
-        assert_eq!(keeper.manifest().checkpoint, world.manifest().checkpoint);
-        assert_eq!(keeper.truncate().unwrap().segments > 0, named);
+        assert_eq!(manifest_writer.manifest().checkpoint.is_some(), named);
+        assert_eq!(
+            manifest_writer.manifest().checkpoint,
+            world.manifest().checkpoint
+        );
+        assert_eq!(manifest_writer.truncate().unwrap().segments > 0, named);
         if arrives == Some(2) {
             assert!(!process.home.deliver());
         }
@@ -281,7 +287,7 @@ fn a_name_that_could_not_be_looked_at_is_settled_before_the_next_change() {
         } else {
             home.delay();
         }
-        let keeper = &server.log.keeper;
+        let manifest_writer = &server.log.manifest_writer;
         // From the first or the second look on.
         home.dies_at(home.requests().len() + silent_for);
         let published = server.publish(server.checkpoint_at(30, server.starts()));
@@ -289,23 +295,26 @@ fn a_name_that_could_not_be_looked_at_is_settled_before_the_next_change() {
             matches!(published, Err(HomeError::Io { .. })),
             "{published:?}"
         );
-        assert!(keeper.update(|_| {}).is_err(), "it is not known yet");
-        assert_eq!(keeper.manifest().checkpoint, None);
-        assert_eq!(keeper.truncate().unwrap(), Default::default());
+        assert!(
+            manifest_writer.update(|_| {}).is_err(),
+            "it is not known yet"
+        );
+        assert_eq!(manifest_writer.manifest().checkpoint, None);
+        assert_eq!(manifest_writer.truncate().unwrap(), Default::default());
         home.lives();
         let swaps = |home: &super::Shelf| {
             let requests = home.requests();
             requests.iter().filter(|of| of.starts_with("swap")).count()
         };
         let before = swaps(home);
-        keeper.update(|_| {}).unwrap();
+        manifest_writer.update(|_| {}).unwrap();
         assert_eq!(swaps(home) - before, usize::from(happened), "written again");
-        assert_eq!(keeper.manifest().checkpoint.is_some(), happened);
-        assert_eq!(keeper.manifest(), world.manifest());
-        assert_eq!(keeper.truncate().unwrap().segments > 0, happened);
+        assert_eq!(manifest_writer.manifest().checkpoint.is_some(), happened);
+        assert_eq!(manifest_writer.manifest(), world.manifest());
+        assert_eq!(manifest_writer.truncate().unwrap().segments > 0, happened);
         server
             .publish(server.checkpoint_at(30, server.starts()))
             .unwrap();
-        assert!(keeper.manifest().checkpoint.is_some());
+        assert!(manifest_writer.manifest().checkpoint.is_some());
     }
 }

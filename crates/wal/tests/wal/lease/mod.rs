@@ -12,7 +12,7 @@ use logstead_home::{
 };
 use logstead_wal::lease::{Lease, LeaseEvent, LeaseOptions};
 use logstead_wal::manifest::{self, Manifest};
-use logstead_wal::recovery::{self, Options, RecoveryError};
+use logstead_wal::recovery::{self, RecoveryError, RecoveryOptions};
 use parking_lot::Mutex;
 use rig::Server;
 use shelf::Shelf;
@@ -39,7 +39,7 @@ struct Starter {
     world: World,
     number: u32,
     home: Shelf,
-    options: Options,
+    options: RecoveryOptions,
     events: Arc<Mutex<Vec<LeaseEvent>>>,
 }
 
@@ -88,7 +88,7 @@ impl World {
             world: self.clone(),
             number,
             home: self.shelf.handle(),
-            options: Options {
+            options: RecoveryOptions {
                 lease,
                 ..rig::options()
             },
@@ -734,7 +734,7 @@ fn changes_of_the_manifest_go_through_the_lease() {
     let before = world.manifest();
     let kept = lease(&server);
     kept.update(|manifest| {
-        manifest.discarded.push(manifest::Discarded {
+        manifest.discarded.push(manifest::DiscardedSegments {
             lane: rig::lane(7),
             first_segment: 1,
             last_segment: 2,

@@ -1,17 +1,17 @@
 //! Every interleaving of a few servers that claim, renew, are paused and are killed, up to a limit of time.
 //!
-//! A server here is the real [`Claim`] and, after it, what [`Lease`](logstead_wal::lease::Lease) does: the mark, the
-//! wait, renewals. Each request to the home is two steps, sent and arrived, so time may pass and others may act between
-//! them. Clocks run at different speeds. A server that is not chosen is paused: it can still answer clients, whenever
-//! its own clock says that its lease is valid. A server may run on a copy of another one's machine: to its kernel the
-//! other one has ended, whatever that does where it runs.
+//! A server here is the real [`LeaseClaim`] and, after it, what [`Lease`](logstead_wal::lease::Lease) does: the mark,
+//! the wait, renewals. Each request to the home is two steps, sent and arrived, so time may pass and others may act
+//! between them. Clocks run at different speeds. A server that is not chosen is paused: it can still answer clients,
+//! whenever its own clock says that its lease is valid. A server may run on a copy of another one's machine: to its
+//! kernel the other one has ended, whatever that does where it runs.
 //!
 //! Judged in every state (T15): while a server serves, none of an earlier epoch may answer anybody.
 
 use logstead_env::{Instant, ProcessIdentity};
 use logstead_home::Tag;
 use logstead_types::{DatabaseId, Epoch};
-use logstead_wal::lease::claim::{Claim, Claimant, Event, LeaseGrant, Step, margin, millis};
+use logstead_wal::lease::claim::{Claimant, Event, LeaseClaim, LeaseGrant, Step, margin, millis};
 use logstead_wal::manifest::Manifest;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -56,7 +56,7 @@ enum Phase {
 #[derive(Clone, Debug)]
 struct Server {
     process: ProcessIdentity,
-    claim: Claim,
+    claim: LeaseClaim,
     phase: Phase,
     held: Option<LeaseGrant>,
     epoch: u32,
@@ -99,7 +99,7 @@ impl Server {
             process: number as u32,
             ..ProcessIdentity::default()
         };
-        let mut claim = Claim::new(Claimant {
+        let mut claim = LeaseClaim::new(Claimant {
             owner: number as u64 + 1,
             process: process.clone(),
             duration: LEASE,
@@ -174,12 +174,12 @@ impl World {
             Phase::Watching(_) => world.decide(&mut server, Event::Look, plan),
             Phase::Claiming(Step::Read, _) => {
                 let event = match &world.manifest {
-                    Some((manifest, tag)) => Event::Found(Box::new(manifest.clone()), *tag),
-                    None => Event::Nothing,
+                    Some((manifest, tag)) => Event::Manifest(Box::new(manifest.clone()), *tag),
+                    None => Event::NoManifest,
                 };
                 world.decide(&mut server, event, plan);
             }
-            Phase::Claiming(Step::Make(manifest), asked) => {
+            Phase::Claiming(Step::Create(manifest), asked) => {
                 world.claimed(&mut server, None, *manifest, asked, plan);
             }
             Phase::Claiming(Step::Swap(tag, manifest), asked) => {
@@ -509,13 +509,13 @@ fn a_copy_of_a_claim_does_not_take_what_the_original_has() {
     let now = Instant::from_nanos(0);
     let mut original = two().servers.swap_remove(0).claim;
     let mut copy = original.clone();
-    let Step::Make(manifest) = original.next(Event::Nothing, now, &|_| false) else {
+    let Step::Create(manifest) = original.next(Event::NoManifest, now, &|_| false) else {
         panic!("there is none yet");
     };
     let mut renewed = *manifest;
     let holder = renewed.holder.as_mut().unwrap();
     holder.renewals += 1 << 20;
-    let step = copy.next(Event::Found(Box::new(renewed), Tag(1)), now, &|_| false);
+    let step = copy.next(Event::Manifest(Box::new(renewed), Tag(1)), now, &|_| false);
     assert!(matches!(step, Step::Pause(..)), "{step:?}");
 }
 
@@ -527,7 +527,7 @@ fn a_copy_of_a_claim_on_its_way_waits_for_the_original() {
         let claim = Server::on_machine(0, false, 1000, never_copied).claim;
         let now = Instant::from_nanos(5_000);
         let (mut original, mut before) = (claim.clone(), claim);
-        let Step::Make(made) = original.next(Event::Nothing, now, &|_| false) else {
+        let Step::Create(made) = original.next(Event::NoManifest, now, &|_| false) else {
             panic!("there is none yet");
         };
         let mut between = original.clone();
@@ -535,14 +535,14 @@ fn a_copy_of_a_claim_on_its_way_waits_for_the_original() {
         assert!(matches!(held, Step::LeaseGrant(_)), "{held:?}");
         // A copy looks at its clock a little later.
         let later = Instant::from_nanos(5_001);
-        let Step::Make(another) = before.next(Event::Nothing, later, &|_| false) else {
+        let Step::Create(another) = before.next(Event::NoManifest, later, &|_| false) else {
             panic!("it knows of none");
         };
         assert_ne!(made.encode(), another.encode(), "each attempt is one state");
         for copy in [&mut before, &mut between] {
             let step = copy.next(Event::Conflict, later, &|_| false);
             assert!(matches!(step, Step::Read), "{step:?}");
-            let there = || Event::Found(made.clone(), Tag(1));
+            let there = || Event::Manifest(made.clone(), Tag(1));
             let mut step = copy.next(there(), later, &|_| false);
             if never_copied {
                 continue;
@@ -552,7 +552,7 @@ fn a_copy_of_a_claim_on_its_way_waits_for_the_original() {
             let mut watching = copy.clone();
             let mut renewed = *made.clone();
             renewed.holder.as_mut().unwrap().renewals += 1;
-            let renewed = Event::Found(Box::new(renewed), Tag(2));
+            let renewed = Event::Manifest(Box::new(renewed), Tag(2));
             let refused = watching.next(renewed, later, &|_| false);
             assert!(matches!(refused, Step::Refused(_)), "{refused:?}");
             // Or nobody is there, as where the answer was just lost.
@@ -567,8 +567,8 @@ fn a_copy_of_a_claim_on_its_way_waits_for_the_original() {
         if never_copied {
             // Nobody else can have been answered.
             let mut lost = Server::on_machine(0, false, 1000, true).claim;
-            lost.next(Event::Nothing, now, &|_| false);
-            let step = lost.next(Event::Found(made, Tag(1)), later, &|_| false);
+            lost.next(Event::NoManifest, now, &|_| false);
+            let step = lost.next(Event::Manifest(made, Tag(1)), later, &|_| false);
             assert!(matches!(step, Step::LeaseGrant(_)), "{step:?}");
         }
     }
@@ -582,17 +582,20 @@ fn states_of_a_manifest_never_come_back() {
     let mut held = None;
     let mut states = HashSet::new();
     for round in 0..3 {
-        let mut other = match two()
-            .servers
-            .swap_remove(0)
-            .claim
-            .next(Event::Nothing, now, &|_| false)
-        {
-            Step::Make(manifest) => *manifest,
-            step => panic!("{step:?}"),
-        };
+        let mut other =
+            match two()
+                .servers
+                .swap_remove(0)
+                .claim
+                .next(Event::NoManifest, now, &|_| false)
+            {
+                Step::Create(manifest) => *manifest,
+                step => panic!("{step:?}"),
+            };
         other.holder.as_mut().unwrap().renewals = round;
-        let step = claim.next(Event::Found(Box::new(other), Tag(round)), now, &|_| false);
+        let step = claim.next(Event::Manifest(Box::new(other), Tag(round)), now, &|_| {
+            false
+        });
         let Step::Swap(_, manifest) = step else {
             panic!("{step:?}")
         };
@@ -602,7 +605,7 @@ fn states_of_a_manifest_never_come_back() {
     }
     // The last attempt got there although its reply was lost.
     let manifest = held.unwrap();
-    let step = claim.next(Event::Found(manifest.clone(), Tag(9)), now, &|_| false);
+    let step = claim.next(Event::Manifest(manifest.clone(), Tag(9)), now, &|_| false);
     match step {
         Step::LeaseGrant(held) => {
             assert_eq!((held.tag, held.manifest), (Tag(9), *manifest));

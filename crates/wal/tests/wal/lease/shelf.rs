@@ -423,7 +423,7 @@ impl NamedValues for Shelf {
 }
 
 impl SideSegments for Shelf {
-    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+    fn begin_side_segment(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
         Box::new(Side {
             shelf: self.clone(),
             key: (lane, id),
@@ -431,7 +431,7 @@ impl SideSegments for Shelf {
         })
     }
 
-    fn get_side(
+    fn get_side_segment(
         &self,
         lane: LaneId,
         id: u64,
@@ -448,21 +448,21 @@ impl SideSegments for Shelf {
         Ok(count)
     }
 
-    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_side_segments(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
         self.request(format!("sides {lane}"))?;
         let shared = self.shared.lock();
         let of_lane = shared.sides.keys().filter(|(of, _)| *of == lane);
         Ok(of_lane.map(|(_, id)| *id).collect())
     }
 
-    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+    fn remove_side_segment(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         self.request(format!("remove side {lane} {id:x}"))?;
         self.shared.lock().sides.remove(&(lane, id));
         Ok(())
     }
 
-    fn give_up_side(&self, lane: LaneId, id: u64) {
-        let _next_recovery_removes_it = self.remove_side(lane, id);
+    fn give_up_side_segment(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side_segment(lane, id);
     }
 }
 

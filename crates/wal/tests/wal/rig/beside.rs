@@ -115,7 +115,7 @@ impl Copies for Beside {
         Ok(())
     }
 
-    fn get_side_copy(
+    fn get_side_segment_copy(
         &self,
         copy: usize,
         lane: LaneId,
@@ -126,12 +126,20 @@ impl Copies for Beside {
         self.asked();
         match self.lacks {
             // Both have the same.
-            Some(_) => self.inner.sides.get_side(lane, id, offset, into),
-            None => self.inner.get_side_copy(copy, lane, id, offset, into),
+            Some(_) => self.inner.sides.get_side_segment(lane, id, offset, into),
+            None => self
+                .inner
+                .get_side_segment_copy(copy, lane, id, offset, into),
         }
     }
 
-    fn replace_side_copy(&self, _: usize, _: usize, _: LaneId, _: u64) -> Result<(), HomeError> {
+    fn replace_side_segment_copy(
+        &self,
+        _: usize,
+        _: usize,
+        _: LaneId,
+        _: u64,
+    ) -> Result<(), HomeError> {
         Err(HomeError::Unsupported("copies of side segments"))
     }
 }
@@ -175,11 +183,11 @@ impl LaneSegments for Beside {
 }
 
 impl SideSegments for Beside {
-    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
-        self.inner.sides.begin_side(lane, id)
+    fn begin_side_segment(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+        self.inner.sides.begin_side_segment(lane, id)
     }
 
-    fn get_side(
+    fn get_side_segment(
         &self,
         lane: LaneId,
         id: u64,
@@ -187,19 +195,19 @@ impl SideSegments for Beside {
         into: &mut [u8],
     ) -> Result<usize, HomeError> {
         self.asked();
-        self.inner.sides.get_side(lane, id, offset, into)
+        self.inner.sides.get_side_segment(lane, id, offset, into)
     }
 
-    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
-        self.inner.sides.list_sides(lane)
+    fn list_side_segments(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+        self.inner.sides.list_side_segments(lane)
     }
 
-    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
-        self.inner.sides.remove_side(lane, id)
+    fn remove_side_segment(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+        self.inner.sides.remove_side_segment(lane, id)
     }
 
-    fn give_up_side(&self, lane: LaneId, id: u64) {
-        self.inner.sides.give_up_side(lane, id);
+    fn give_up_side_segment(&self, lane: LaneId, id: u64) {
+        self.inner.sides.give_up_side_segment(lane, id);
     }
 }
 

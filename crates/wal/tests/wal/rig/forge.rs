@@ -6,8 +6,8 @@ use logstead_env::Buffer;
 use logstead_home::{LogHome, RoomRequest};
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
 use logstead_wal::block::{FORMAT_VERSION, Header};
-use logstead_wal::recovery::Recovered;
-use logstead_wal::{Body, Deps, Entry, SideRef};
+use logstead_wal::recovery::RecoveredLog;
+use logstead_wal::{Deps, Entry, EntryBody, SideRef};
 
 /// What reaches the disk of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ struct Lane {
 
 impl Forge {
     /// Instead of the lanes of `log`, which are given up.
-    pub(crate) fn new(home: LogHome, log: &Recovered) -> Forge {
+    pub(crate) fn new(home: LogHome, log: &RecoveredLog) -> Forge {
         Forge {
             home,
             database: log.database,
@@ -66,7 +66,7 @@ impl Forge {
         let id = u64::from(self.epoch.get()) << 32 | self.sides;
         self.sides += 1;
         let (done, finished) = std::sync::mpsc::channel();
-        let mut writer = self.home.sides.begin_side(lane, id);
+        let mut writer = self.home.sides.begin_side_segment(lane, id);
         writer.append(records.to_vec());
         writer.finish(Box::new(move |result| done.send(result.is_ok()).unwrap()));
         assert!(finished.recv().unwrap());
@@ -84,9 +84,9 @@ impl Forge {
         for tx in txs {
             let records = row_of(Csn(tx.csn));
             let body = if tx.side {
-                Body::Side(self.side_of(lane, &records))
+                EntryBody::Side(self.side_of(lane, &records))
             } else {
-                Body::Inline(&records)
+                EntryBody::Inline(&records)
             };
             let (csn, deps) = (Csn(tx.csn), tx.deps.clone());
             Entry { csn, deps, body }.encode(&mut payload);

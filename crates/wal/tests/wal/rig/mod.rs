@@ -9,10 +9,10 @@ pub(crate) mod forge;
 use logstead_env::{Env, SimFiles};
 use logstead_home::{HomeError, LocalHome, LocalOptions, LogHome, ObjectId};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId, Rid, TableId};
-use logstead_wal::Truncated;
-use logstead_wal::manifest::{Checkpoint, Start};
-use logstead_wal::recovery::{self, Options, Recovered, RecoveryError, Survivors};
-use logstead_wal::{Deps, FlushMode, FlushOutcome, HorizonSource, Lane, LaneConfig, Record};
+use logstead_wal::TruncationReport;
+use logstead_wal::manifest::{CheckpointRef, RedoPoint};
+use logstead_wal::recovery::{self, RecoveredLog, RecoveryError, RecoveryOptions, RedoHandler};
+use logstead_wal::{Deps, FlushMode, FlushOutcome, HorizonSource, Lane, LaneConfig, RowRecord};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,10 +60,10 @@ impl Machine {
 
     /// Starts a server: its log, and the survivors.
     pub(crate) fn start(&self, lanes: u16) -> Result<Server, RecoveryError> {
-        self.start_with(Options { lanes, ..options() })
+        self.start_with(RecoveryOptions { lanes, ..options() })
     }
 
-    pub(crate) fn start_with(&self, options: Options) -> Result<Server, RecoveryError> {
+    pub(crate) fn start_with(&self, options: RecoveryOptions) -> Result<Server, RecoveryError> {
         Server::open(self.home()?, &self.env, &options, false)
     }
 
@@ -76,11 +76,11 @@ impl Machine {
 #[derive(Default)]
 pub(crate) struct Taken {
     pub(crate) survivors: Vec<u64>,
-    pub(crate) checkpoint: Option<Checkpoint>,
+    pub(crate) checkpoint: Option<CheckpointRef>,
 }
 
-impl Survivors for Taken {
-    fn checkpoint(&mut self, _: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
+impl RedoHandler for Taken {
+    fn checkpoint(&mut self, _: DatabaseId, at: &CheckpointRef) -> Result<(), RecoveryError> {
         assert!(self.survivors.is_empty(), "told of the checkpoint first");
         assert!(self.checkpoint.is_none(), "told of it once");
         self.checkpoint = Some(at.clone());
@@ -103,8 +103,8 @@ impl Survivors for Taken {
 }
 
 /// A checkpoint that says the same and is stored in another way.
-pub(crate) fn renewed(at: &Checkpoint) -> Checkpoint {
-    Checkpoint {
+pub(crate) fn renewed(at: &CheckpointRef) -> CheckpointRef {
+    CheckpointRef {
         object: ObjectId(at.object.0 | 1 << 31),
         crc: !at.crc,
         ..at.clone()
@@ -123,14 +123,14 @@ pub(crate) struct Renews {
     pub(crate) is_overtaken: bool,
 }
 
-impl Survivors for Renews {
+impl RedoHandler for Renews {
     fn upgrade(
         &mut self,
         _: DatabaseId,
         epoch: Epoch,
-        at: &Checkpoint,
+        at: &CheckpointRef,
         is_ours: &mut dyn FnMut() -> Result<(), HomeError>,
-    ) -> Result<Option<Checkpoint>, RecoveryError> {
+    ) -> Result<Option<CheckpointRef>, RecoveryError> {
         if let Some(meanwhile) = self.meanwhile.take() {
             is_ours()?;
             meanwhile();
@@ -144,7 +144,11 @@ impl Survivors for Renews {
         Ok(is_old.then(|| renewed(at)))
     }
 
-    fn checkpoint(&mut self, database: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
+    fn checkpoint(
+        &mut self,
+        database: DatabaseId,
+        at: &CheckpointRef,
+    ) -> Result<(), RecoveryError> {
         if self.refuses {
             return Err(RecoveryError::Refused("it does not load".into()));
         }
@@ -160,8 +164,8 @@ impl Survivors for Renews {
     }
 }
 
-pub(crate) fn options() -> Options {
-    Options {
+pub(crate) fn options() -> RecoveryOptions {
+    RecoveryOptions {
         lanes: 1,
         lane: LaneConfig {
             buffer_size_bytes: 8 * 1024,
@@ -186,7 +190,7 @@ pub(crate) struct Server {
     /// Transactions pushed.
     pushed: Mutex<BTreeSet<u64>>,
     published: Arc<Published>,
-    pub(crate) log: Recovered,
+    pub(crate) log: RecoveredLog,
     /// What was handed over.
     pub(crate) survivors: Vec<u64>,
     pub(crate) home: LogHome,
@@ -196,12 +200,12 @@ impl Server {
     pub(crate) fn open(
         home: LogHome,
         env: &Env,
-        options: &Options,
+        options: &RecoveryOptions,
         ahead: bool,
     ) -> Result<Server, RecoveryError> {
         let mut taken = Taken::default();
         let log = recovery::open_with(&home, env, options, ahead, &mut taken)?;
-        assert_eq!(taken.checkpoint, log.keeper.manifest().checkpoint);
+        assert_eq!(taken.checkpoint, log.manifest_writer.manifest().checkpoint);
         let held = taken.checkpoint.map_or(Csn::ZERO, |held| held.csn);
         assert_eq!(held, log.report.checkpoint);
         let published = Arc::new(Published(AtomicU64::new(log.next_csn.0)));
@@ -218,13 +222,13 @@ impl Server {
     }
 
     /// The starts of all lanes.
-    pub(crate) fn starts(&self) -> Vec<Start> {
+    pub(crate) fn starts(&self) -> Vec<RedoPoint> {
         self.log.lanes.iter().map(Lane::log_start).collect()
     }
 
     /// A checkpoint of everything below `csn`.
-    pub(crate) fn checkpoint_at(&self, csn: u64, starts: Vec<Start>) -> Checkpoint {
-        Checkpoint {
+    pub(crate) fn checkpoint_at(&self, csn: u64, starts: Vec<RedoPoint>) -> CheckpointRef {
+        CheckpointRef {
             object: ObjectId(u64::from(self.log.epoch.get()) << 32 | csn),
             crc: csn as u32,
             csn: Csn(csn),
@@ -234,16 +238,16 @@ impl Server {
     }
 
     /// Names it in the manifest.
-    pub(crate) fn publish(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
-        let keeper = &self.log.keeper;
-        keeper.update(|manifest| manifest.set_checkpoint(checkpoint.clone()))
+    pub(crate) fn publish(&self, checkpoint: CheckpointRef) -> Result<(), HomeError> {
+        let manifest_writer = &self.log.manifest_writer;
+        manifest_writer.update(|manifest| manifest.set_checkpoint(checkpoint.clone()))
     }
 
     /// Publishes a checkpoint of everything below `csn`, the next one to draw, all of it durable, and removes what it
     /// makes superfluous.
-    pub(crate) fn checkpoint(&self, csn: u64) -> Result<Truncated, HomeError> {
+    pub(crate) fn checkpoint(&self, csn: u64) -> Result<TruncationReport, HomeError> {
         self.publish(self.checkpoint_at(csn, self.starts()))?;
-        self.log.keeper.truncate()
+        self.log.manifest_writer.truncate()
     }
 
     /// Numbers of a lane's segments.
@@ -279,7 +283,7 @@ impl Server {
     pub(crate) fn push_side(&self, lane: u16, csn: u64, deps: &Deps) -> bool {
         let stored = Arc::new(std::sync::Mutex::new(None));
         let told = Arc::clone(&stored);
-        let mut side = self.lane(lane).begin_side().unwrap();
+        let mut side = self.lane(lane).begin_side_segment().unwrap();
         side.append(row_of(Csn(csn)));
         side.finish(Box::new(move |result| *told.lock().unwrap() = Some(result)));
         let stored = stored.lock().unwrap().take().expect("told at once");
@@ -328,7 +332,7 @@ pub(crate) fn row_of(csn: Csn) -> Vec<u8> {
         .map(|index| (csn.get() as usize * 31 + index) as u8)
         .collect();
     let mut records = Vec::new();
-    Record::Insert {
+    RowRecord::Insert {
         table: TableId(20_000),
         rid: Rid(csn.get()),
         row: &row,
