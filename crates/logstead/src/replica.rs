@@ -13,15 +13,15 @@ mod follow;
 
 use crate::arrivals::Arrivals;
 use crate::config::Config;
-use crate::metrics::Watched;
-use crate::prepare::{Listening, Prepared, certificate_again};
+use crate::metrics::ServerStatus;
+use crate::prepare::{Listeners, Preparation, certificate_again};
 use crate::serve::{
     ACCEPT_PAUSE, TERMINATE_TIME, announce, gone_within, proofs, start_workers, watch,
 };
 use crate::system_file::SystemFile;
 use crate::worker::Inbox;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
-use follow::{Ending, Following, Opened};
+use follow::{Ending, FollowerThread, ReplicaEngine};
 use logstead_engine::Warmup;
 use logstead_env::{Env, JoinHandle};
 use logstead_sql_catalog::{ReplicaPhase, ReplicaStatus, Tariff};
@@ -44,8 +44,8 @@ const RESTART_PAUSE: Duration = Duration::from_millis(200);
 /// Exit code, and what to say.
 type Failure = (u8, String);
 
-pub(crate) fn run(prepared: Prepared) -> ExitCode {
-    let Prepared {
+pub(crate) fn run(prepared: Preparation) -> ExitCode {
+    let Preparation {
         config,
         env,
         listening,
@@ -70,16 +70,16 @@ pub(crate) fn run(prepared: Prepared) -> ExitCode {
 }
 
 /// Signals of the system.
-struct Asked {
+struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
 }
 
-impl Asked {
-    fn new() -> Result<Asked, Failure> {
+impl StopSignals {
+    fn new() -> Result<StopSignals, Failure> {
         let listen = |kind| signal(kind).map_err(|error| (EXIT_FAILURE, error.to_string()));
-        Ok(Asked {
+        Ok(StopSignals {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
             hangup: listen(SignalKind::hangup())?,
@@ -95,7 +95,7 @@ impl Asked {
         }
     }
 
-    async fn to_stop(&mut self) {
+    async fn stop(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -104,7 +104,7 @@ impl Asked {
 }
 
 /// Why clients are not accepted any more.
-enum Over {
+enum AcceptOutcome {
     Stop,
     Ended(Ending),
 }
@@ -112,7 +112,7 @@ enum Over {
 async fn serve(
     config: &Arc<Config>,
     env: &Env,
-    listening: Listening,
+    listening: Listeners,
     access: &Arc<Access>,
     spare: usize,
 ) -> Result<(), Failure> {
@@ -121,7 +121,7 @@ async fn serve(
     let address = listener.local_addr().map_err(cannot_listen)?;
     let home = config.replica_of.clone().unwrap_or_default();
     let status = Arc::new(ReplicaStatus::new(home));
-    let watched = Arc::new(Watched::of_replica(Arc::clone(&status)));
+    let watched = Arc::new(ServerStatus::of_replica(Arc::clone(&status)));
     if let Some(metrics) = listening.metrics {
         let metrics = TcpListener::from_std(metrics).map_err(cannot_listen)?;
         if let Ok(address) = metrics.local_addr() {
@@ -129,17 +129,17 @@ async fn serve(
         }
         tokio::spawn(crate::metrics::serve(metrics, Arc::clone(&watched)));
     }
-    let mut asked = Asked::new()?;
+    let mut asked = StopSignals::new()?;
     let mut shown = Csn::ZERO;
     loop {
-        let following = Following::start(config, env, &status, shown);
+        let following = FollowerThread::start(config, env, &status, shown);
         let (mut following, opened) = following.map_err(|error| {
             let what = format!("cannot start the thread that follows the log: {error}");
             (EXIT_FAILURE, what)
         })?;
         let opened = tokio::select! {
             opened = opened => opened,
-            () = asked.to_stop() => return Ok(()),
+            () = asked.stop() => return Ok(()),
         };
         // It has ended without a word only if it was told to.
         let Ok(opened) = opened else { return Ok(()) };
@@ -171,11 +171,11 @@ async fn serve(
                     }
                 },
                 ended = &mut following.ended => match ended {
-                    Ok(ending) => break Over::Ended(ending),
-                    Err(_) => break Over::Stop,
+                    Ok(ending) => break AcceptOutcome::Ended(ending),
+                    Err(_) => break AcceptOutcome::Stop,
                 },
                 stop = asked.next() => match stop {
-                    true => break Over::Stop,
+                    true => break AcceptOutcome::Stop,
                     false => certificate_again(config, access),
                 },
             }
@@ -183,7 +183,7 @@ async fn serve(
         accepting.shutdown().await;
         drop(arrivals);
         match over {
-            Over::Stop => {
+            AcceptOutcome::Stop => {
                 drop(listener);
                 drop(listening.local);
                 info!(
@@ -191,16 +191,16 @@ async fn serve(
                     config.shutdown_grace.as_secs()
                 );
                 status.update(|report| report.phase = ReplicaPhase::Stopped);
-                server.stop(config.shutdown_grace, asked.to_stop()).await;
+                server.stop(config.shutdown_grace, asked.stop()).await;
                 return Ok(());
             }
-            Over::Ended(Ending::Failed(why)) => {
+            AcceptOutcome::Ended(Ending::Failed(why)) => {
                 error!("the replica cannot go on: {why}");
                 status.update(|report| report.phase = ReplicaPhase::Stopped);
                 server.stop(Duration::ZERO, std::future::pending()).await;
                 return Err((EXIT_FAILURE, format!("replica_of: {why}")));
             }
-            Over::Ended(Ending::Restart { why, shown: seen }) => {
+            AcceptOutcome::Ended(Ending::Restart { why, shown: seen }) => {
                 warn!("the replica begins again at the newest checkpoint: {why}");
                 status.update(|report| {
                     report.phase = ReplicaPhase::Restarting;
@@ -228,10 +228,10 @@ impl Server {
     fn start(
         config: &Arc<Config>,
         env: &Env,
-        opened: Opened,
+        opened: ReplicaEngine,
         access: &Arc<Access>,
     ) -> Result<Server, Failure> {
-        let Opened {
+        let ReplicaEngine {
             engine,
             store,
             values,
@@ -284,7 +284,7 @@ impl Server {
     }
 
     /// Everything ends, so that another one can begin.
-    async fn end(self, following: Following) {
+    async fn end(self, following: FollowerThread) {
         let Server {
             instance,
             inboxes,

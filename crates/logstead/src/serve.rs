@@ -7,8 +7,8 @@ use crate::arrivals::Arrivals;
 use crate::branch::open_branch;
 use crate::checkpoints::Checkpoints;
 use crate::config::{self, Config};
-use crate::metrics::Watched;
-use crate::prepare::{Listening, Prepared, certificate_again};
+use crate::metrics::ServerStatus;
+use crate::prepare::{Listeners, Preparation, certificate_again};
 use crate::sockets::Sockets;
 use crate::system_file::SystemFile;
 use crate::worker::{self, Inbox};
@@ -87,12 +87,12 @@ const STORE_LATENCY_US: u32 = 1_000;
 const FAULT_THREADS_OF_STORE: usize = 32;
 
 /// Serves the log that is the server's own.
-pub(crate) fn run(prepared: Prepared) -> ExitCode {
-    let Prepared {
+pub(crate) fn run(prepared: Preparation) -> ExitCode {
+    let Preparation {
         config,
         env,
         listening:
-            Listening {
+            Listeners {
                 listener,
                 local,
                 metrics,
@@ -566,7 +566,7 @@ async fn accept(
         if let Ok(address) = metrics.local_addr() {
             info!("metrics at http://{address}/metrics");
         }
-        let watched = Arc::new(Watched::of(Arc::clone(instance)));
+        let watched = Arc::new(ServerStatus::of(Arc::clone(instance)));
         tokio::spawn(crate::metrics::serve(metrics, watched));
     }
     tokio::spawn(watch(Arc::clone(instance)));

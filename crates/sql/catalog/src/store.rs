@@ -14,7 +14,6 @@
 
 use super::change::Change;
 use super::in_use::InUse;
-use super::published::Published;
 use super::read::{Catalogs, EachRow, Orphans, Rows};
 use super::replica_status::{ReplicaReport, ReplicaStatus};
 use super::sequence::Sequences;
@@ -25,6 +24,7 @@ use super::stored::{
 };
 use super::stored_roles::{self, SECRET_BYTES};
 use super::temporary::TypesInUse;
+use super::versions::CatalogVersions;
 use super::{Catalog, Live, RelationKind, SystemCatalog, Tariff};
 use crate::role::scram::{SALT_BYTES, Verifier};
 use crate::role::{BOOTSTRAP, Role, Roles};
@@ -85,7 +85,7 @@ pub struct CatalogStore {
     pub(super) mock_secret: OnceLock<[u8; SECRET_BYTES]>,
     /// At a replica: what it tells of itself, and the catalogs that belong to snapshots.
     pub(super) replica: OnceLock<Arc<ReplicaStatus>>,
-    pub(super) published: Published,
+    pub(super) published: CatalogVersions,
     /// The row that says so is there for good.
     has_rights: AtomicBool,
     /// Which types temporary objects of sessions use.
@@ -632,7 +632,7 @@ pub(super) fn into_store(
             recovery: OnceLock::new(),
             started_indexes: OnceLock::new(),
             replica: OnceLock::new(),
-            published: Published::default(),
+            published: CatalogVersions::default(),
             mock_secret: mock_secret.map_or_else(OnceLock::new, OnceLock::from),
             has_rights: AtomicBool::new(has_rights),
             temporary_types: TypesInUse::default(),
