@@ -254,6 +254,10 @@ def test_ddl_reaches_readers_with_its_data(local):
     threads = [threading.Thread(target=guarded, args=(job,), daemon=True) for job in (statements, statements, transactions)]
     for thread in threads:
         thread.start()
+    # It outlasts everything that is made anew.
+    old = replica.connect()
+    old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    assert old.execute(query).fetchone() == expected
     with primary.connect(autocommit=True) as connection:
         for _ in range(8):
             for rewrite in REWRITES:
@@ -269,8 +273,54 @@ def test_ddl_reaches_readers_with_its_data(local):
         assert not thread.is_alive()
     assert not wrong, wrong[:5]
     assert min(answers) > 20, answers
+    # Longer than what no snapshot needs is kept for.
+    time.sleep(2.5)
+    assert old.execute(query + " WHERE id >= 0").fetchone() == expected
+    old.close()
     changes = replica.execute("SELECT catalog_changes FROM logstead_replica")[0][0]
     assert changes > 20
+
+
+def test_a_plan_runs_with_the_snapshot_of_its_catalog(local):
+    """Time passes between the plan of a statement and its snapshot, in which the rows of an open cursor are put aside, and the table is
+    made anew meanwhile: no statement reads one state's data by the catalog of another."""
+    primary, replica = local
+    primary.execute("CREATE TABLE g (n int)", "INSERT INTO g VALUES (0)", "CREATE TABLE r (n int)", "INSERT INTO r VALUES (0)")
+    replica.follows(primary)
+    wrong: list[str] = []
+    seen: set[int] = set()
+    stopping = threading.Event()
+
+    def reader(level: str) -> None:
+        try:
+            with replica.connect(autocommit=True) as connection:
+                while not stopping.is_set():
+                    with connection.transaction():
+                        connection.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
+                        connection.execute("DECLARE c CURSOR FOR SELECT g FROM generate_series(1, 20000) g")
+                        connection.execute("FETCH 1 FROM c")
+                        n, found = connection.execute("SELECT n, (SELECT max(n) FROM r) FROM g").fetchone()
+                    seen.add(n)
+                    if found != n:
+                        wrong.append(f"{level}: {n} and {found}")
+        except Exception as error:  # noqa: BLE001 a thread's own failure would go unnoticed
+            wrong.append(f"{level}: {error!r}")
+
+    threads = [threading.Thread(target=reader, args=(level,), daemon=True) for level in ("READ COMMITTED", "REPEATABLE READ")]
+    for thread in threads:
+        thread.start()
+    with primary.connect(autocommit=True) as connection:
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            connection.execute("UPDATE g SET n = n + 1; TRUNCATE r; INSERT INTO r SELECT n FROM g")
+            assert not wrong, wrong[:5]
+    replica.follows(primary)
+    stopping.set()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert not wrong, wrong[:5]
+    assert len(seen) > 5, seen
 
 
 def test_objects_of_all_kinds_come(local):

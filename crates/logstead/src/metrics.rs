@@ -26,25 +26,25 @@ const ASK_TIME: Duration = Duration::from_secs(10);
 const SCRAPERS_MAX: usize = 8;
 
 /// The server that is told of.
-pub(crate) struct Watched {
+pub(crate) struct ServerStatus {
     /// None while a replica begins, or begins again.
     instance: RwLock<Option<Arc<Instance>>>,
     /// Of a replica, until it is promoted.
     replica: RwLock<Option<Arc<ReplicaStatus>>>,
 }
 
-impl Watched {
+impl ServerStatus {
     /// A server that is no replica.
-    pub(crate) fn of(instance: Arc<Instance>) -> Watched {
-        Watched {
+    pub(crate) fn of(instance: Arc<Instance>) -> ServerStatus {
+        ServerStatus {
             instance: RwLock::new(Some(instance)),
             replica: RwLock::new(None),
         }
     }
 
     /// A replica, before it has begun.
-    pub(crate) fn of_replica(status: Arc<ReplicaStatus>) -> Watched {
-        Watched {
+    pub(crate) fn of_replica(status: Arc<ReplicaStatus>) -> ServerStatus {
+        ServerStatus {
             instance: RwLock::new(None),
             replica: RwLock::new(Some(status)),
         }
@@ -79,7 +79,7 @@ impl Watched {
     }
 
     /// Is it what a check asks for?
-    fn passes(&self, check: Check) -> bool {
+    fn passes(&self, check: HealthCheck) -> bool {
         let Some(instance) = self.instance().filter(|instance| !instance.is_stopping()) else {
             return false;
         };
@@ -94,7 +94,7 @@ impl Watched {
 
     /// What a check is answered beside its status.
     fn told(&self) -> String {
-        let running = self.passes(Check::Health);
+        let running = self.passes(HealthCheck::Health);
         let state = if running { "running" } else { "stopped" };
         match self.replica().map(|status| status.report()) {
             None => format!("{{\"role\":\"primary\",\"state\":\"{state}\"}}\n"),
@@ -114,7 +114,7 @@ impl Watched {
 
 /// What proxies and people who watch ask, as Patroni has it.
 #[derive(Clone, Copy)]
-enum Check {
+enum HealthCheck {
     /// Are writes taken?
     Primary,
     /// Are reads answered that follow a primary?
@@ -123,19 +123,19 @@ enum Check {
     Health,
 }
 
-impl Check {
-    fn of(path: &str) -> Option<Check> {
+impl HealthCheck {
+    fn of(path: &str) -> Option<HealthCheck> {
         match path {
-            "/primary" => Some(Check::Primary),
-            "/replica" => Some(Check::Replica),
-            "/health" => Some(Check::Health),
+            "/primary" => Some(HealthCheck::Primary),
+            "/replica" => Some(HealthCheck::Replica),
+            "/health" => Some(HealthCheck::Health),
             _ => None,
         }
     }
 }
 
 /// Answers for as long as it is polled.
-pub(crate) async fn serve(listener: TcpListener, watched: Arc<Watched>) {
+pub(crate) async fn serve(listener: TcpListener, watched: Arc<ServerStatus>) {
     let places = Arc::new(tokio::sync::Semaphore::new(SCRAPERS_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -169,9 +169,9 @@ pub(crate) async fn serve(listener: TcpListener, watched: Arc<Watched>) {
     }
 }
 
-fn answer(request: &Request<Incoming>, watched: &Watched) -> Response<String> {
+fn answer(request: &Request<Incoming>, watched: &ServerStatus) -> Response<String> {
     let path = request.uri().path();
-    let check = Check::of(path);
+    let check = HealthCheck::of(path);
     let (status, body) = match *request.method() {
         // HAProxy's checks ask by OPTIONS.
         Method::GET | Method::HEAD | Method::OPTIONS if check.is_some() => {

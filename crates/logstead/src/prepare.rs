@@ -13,14 +13,14 @@ use std::sync::Arc;
 use tracing::{info, warn};
 
 /// Where clients come in.
-pub(crate) struct Listening {
+pub(crate) struct Listeners {
     pub(crate) listener: std::net::TcpListener,
     pub(crate) local: Sockets,
     pub(crate) metrics: Option<std::net::TcpListener>,
 }
 
 /// What is there before a log is opened.
-pub(crate) struct Prepared {
+pub(crate) struct Preparation {
     pub(crate) config: Config,
     pub(crate) env: Env,
     pub(crate) listening: Listening,
@@ -30,7 +30,7 @@ pub(crate) struct Prepared {
 }
 
 /// Looks at everything that can be wrong before a log is opened, and takes the sockets.
-pub(crate) fn prepare(mut config: Config) -> Result<Prepared, ExitCode> {
+pub(crate) fn prepare(mut config: Config) -> Result<Preparation, ExitCode> {
     start_logging(&config.log_level, config.log_json);
     if !config.not_settings.is_empty() {
         warn!(
@@ -79,10 +79,10 @@ pub(crate) fn prepare(mut config: Config) -> Result<Prepared, ExitCode> {
             ));
         }
     };
-    Ok(Prepared {
+    Ok(Preparation {
         config,
         env,
-        listening: Listening {
+        listening: Listeners {
             listener,
             local,
             metrics,

@@ -25,7 +25,7 @@ use crate::serve::{
 use crate::system_file::SystemFile;
 use crate::worker::Inbox;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
-use follow::{Ending, Following, Opened};
+use follow::{Ending, FollowerThread, ReplicaEngine};
 use logstead_engine::Warmup;
 use logstead_env::{Env, JoinHandle};
 use logstead_sql_catalog::{ReplicaPhase, ReplicaStatus, Tariff};
@@ -80,16 +80,16 @@ pub(crate) fn run(prepared: Prepared) -> ExitCode {
 }
 
 /// Signals of the system.
-struct Asked {
+struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
 }
 
-impl Asked {
-    fn new() -> Result<Asked, Failure> {
+impl StopSignals {
+    fn new() -> Result<StopSignals, Failure> {
         let listen = |kind| signal(kind).map_err(|error| (EXIT_FAILURE, error.to_string()));
-        Ok(Asked {
+        Ok(StopSignals {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
             hangup: listen(SignalKind::hangup())?,
@@ -105,7 +105,7 @@ impl Asked {
         }
     }
 
-    async fn to_stop(&mut self) {
+    async fn stop(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -114,7 +114,7 @@ impl Asked {
 }
 
 /// Why clients are not accepted any more.
-enum Over {
+enum AcceptOutcome {
     Stop,
     Ended(Ending),
     Promoted(OpenLog),
@@ -132,7 +132,7 @@ async fn serve(
     let address = listener.local_addr().map_err(cannot_listen)?;
     let home = config.replica_of.clone().unwrap_or_default();
     let status = Arc::new(ReplicaStatus::new(home));
-    let watched = Arc::new(Watched::of_replica(Arc::clone(&status)));
+    let watched = Arc::new(ServerStatus::of_replica(Arc::clone(&status)));
     if let Some(metrics) = listening.metrics {
         let metrics = TcpListener::from_std(metrics).map_err(cannot_listen)?;
         if let Ok(address) = metrics.local_addr() {
@@ -140,12 +140,12 @@ async fn serve(
         }
         tokio::spawn(crate::metrics::serve(metrics, Arc::clone(&watched)));
     }
-    let mut asked = Asked::new()?;
+    let mut asked = StopSignals::new()?;
     let mut shown = Csn::ZERO;
     let promotion = Arc::new(Promotion::default());
     let mut promoting = Promoting::new(config, env, &promotion);
     loop {
-        let following = Following::start(config, env, &status, shown);
+        let following = FollowerThread::start(config, env, &status, shown);
         let (mut following, opened) = following.map_err(|error| {
             let what = format!("cannot start the thread that follows the log: {error}");
             (EXIT_FAILURE, what)
@@ -184,12 +184,12 @@ async fn serve(
                     }
                 },
                 ended = &mut following.ended => match ended {
-                    Ok(ending) => break Over::Ended(ending),
-                    Err(_) => break Over::Stop,
+                    Ok(ending) => break AcceptOutcome::Ended(ending),
+                    Err(_) => break AcceptOutcome::Stop,
                 },
                 log = promoting.next() => break Over::Promoted(log),
                 stop = asked.next() => match stop {
-                    true => break Over::Stop,
+                    true => break AcceptOutcome::Stop,
                     false => certificate_again(config, access),
                 },
             }
@@ -197,7 +197,7 @@ async fn serve(
         accepting.shutdown().await;
         drop(arrivals);
         match over {
-            Over::Stop => {
+            AcceptOutcome::Stop => {
                 drop(listener);
                 drop(listening.local);
                 info!(
@@ -222,13 +222,13 @@ async fn serve(
                 };
                 return Ok(Some((listening, watched, log)));
             }
-            Over::Ended(Ending::Failed(why)) => {
+            AcceptOutcome::Ended(Ending::Failed(why)) => {
                 error!("the replica cannot go on: {why}");
                 status.update(|report| report.phase = ReplicaPhase::Stopped);
                 server.stop(Duration::ZERO, std::future::pending()).await;
                 return Err((EXIT_FAILURE, format!("replica_of: {why}")));
             }
-            Over::Ended(Ending::Restart { why, shown: seen }) => {
+            AcceptOutcome::Ended(Ending::Restart { why, shown: seen }) => {
                 warn!("the replica begins again at the newest checkpoint: {why}");
                 status.update(|report| {
                     report.phase = ReplicaPhase::Restarting;
@@ -266,7 +266,7 @@ impl Server {
         access: &Arc<ClientAuthConfig>,
         promotion: &Arc<Promotion>,
     ) -> Result<Server, Failure> {
-        let Opened {
+        let ReplicaEngine {
             engine,
             store,
             values,

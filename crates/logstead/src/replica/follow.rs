@@ -40,7 +40,7 @@ const ERROR_PAUSE_MAX: Duration = Duration::from_secs(5);
 const OPEN_TRIES: usize = 5;
 
 /// What it has opened.
-pub(super) struct Opened {
+pub(super) struct ReplicaEngine {
     pub(super) engine: Engine,
     pub(super) store: Arc<CatalogStore>,
     /// The settings, with what is in force.
@@ -57,7 +57,7 @@ pub(super) enum Ending {
 }
 
 /// The thread.
-pub(super) struct Following {
+pub(super) struct FollowerThread {
     /// It ends when this is dropped.
     stop: Sender<()>,
     pub(super) ended: oneshot::Receiver<Ending>,
@@ -65,20 +65,20 @@ pub(super) struct Following {
 }
 
 /// What came of opening; nothing if it was stopped.
-type Opening = oneshot::Receiver<Result<Opened, (u8, String)>>;
+type OpenReceiver = oneshot::Receiver<Result<ReplicaEngine, (u8, String)>>;
 
-impl Following {
+impl FollowerThread {
     /// Starts it. A replica before has shown everything below `shown`.
     pub(super) fn start(
         config: &Arc<Config>,
         env: &Env,
         status: &Arc<ReplicaStatus>,
         shown: Csn,
-    ) -> std::io::Result<(Following, Opening)> {
+    ) -> std::io::Result<(FollowerThread, OpenReceiver)> {
         let (stop, stopped) = channel();
         let (open, opened) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let follow = Follow {
+        let follow = LogFollower {
             config: Arc::clone(config),
             env: env.clone(),
             status: Arc::clone(status),
@@ -93,7 +93,7 @@ impl Following {
                 let _heard = end.send(ending);
             }
         })?;
-        let following = Following {
+        let following = FollowerThread {
             stop,
             ended,
             thread,
@@ -111,7 +111,7 @@ impl Following {
 }
 
 /// An open replica.
-struct Open<'h> {
+struct OpenReplica<'h> {
     replica: Replica<'h>,
     store: Arc<CatalogStore>,
     catalogs: Catalogs,
@@ -167,7 +167,7 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-struct Follow {
+struct LogFollower {
     config: Arc<Config>,
     env: Env,
     status: Arc<ReplicaStatus>,
@@ -175,7 +175,7 @@ struct Follow {
     shown: Csn,
 }
 
-impl Follow {
+impl LogFollower {
     /// Waits that long; false if the thread is to end.
     fn pause(&self, time: Duration) -> bool {
         matches!(
@@ -232,7 +232,7 @@ impl Follow {
     }
 
     /// Its life. Gives why it has ended, if that was not said otherwise.
-    fn run(self, open: oneshot::Sender<Result<Opened, (u8, String)>>) -> Option<Ending> {
+    fn run(self, open: oneshot::Sender<Result<ReplicaEngine, (u8, String)>>) -> Option<Ending> {
         let refuse = |open: oneshot::Sender<_>, why: String| {
             // Nobody waits if the server stops.
             let _heard = open.send(Err((EXIT_FAILURE, format!("replica_of: {why}"))));
@@ -259,7 +259,7 @@ impl Follow {
             Err(refusal) => return refuse(open, refusal.to_string()),
         };
         self.tell(&opened, opened.replica.progress(), ReplicaPhase::Following);
-        let handed = open.send(Ok(Opened {
+        let handed = open.send(Ok(ReplicaEngine {
             engine: opened.replica.engine().clone(),
             store: Arc::clone(&opened.store),
             values,
@@ -305,7 +305,7 @@ impl Follow {
         &self,
         options: &EngineOptions,
         home: &'h LogHome,
-    ) -> Result<Option<Open<'h>>, Refusal> {
+    ) -> Result<Option<OpenReplica<'h>>, Refusal> {
         let mut tries = 0;
         let mut has_waited = false;
         loop {
@@ -343,7 +343,7 @@ impl Follow {
         &self,
         options: &EngineOptions,
         home: &'h LogHome,
-    ) -> Result<Option<Open<'h>>, Refusal> {
+    ) -> Result<Option<OpenReplica<'h>>, Refusal> {
         let replica = Replica::open(options.clone(), home, self.env.clone());
         let replica = replica.map_err(Refusal::Replica)?;
         let started = ReplicaCatalog::open(
@@ -354,7 +354,7 @@ impl Follow {
         );
         match started.map_err(Refusal::Catalog)? {
             ReplicaStart::Empty => Ok(None),
-            ReplicaStart::Ready(store, catalog) => Ok(Some(Open {
+            ReplicaStart::Ready(store, catalog) => Ok(Some(OpenReplica {
                 replica,
                 store,
                 catalogs: Catalogs {
@@ -367,7 +367,7 @@ impl Follow {
     }
 
     /// False if the thread is to end.
-    fn catch_up(&self, opened: &mut Open<'_>) -> Result<bool, Refusal> {
+    fn catch_up(&self, opened: &mut OpenReplica<'_>) -> Result<bool, Refusal> {
         loop {
             let catalogs = &mut opened.catalogs;
             let caught_up = opened
@@ -410,7 +410,7 @@ impl Follow {
     }
 
     /// Round after round. Nothing if the thread is to end.
-    fn follow(&self, opened: &mut Open<'_>, home: &LogHome) -> Option<Ending> {
+    fn follow(&self, opened: &mut OpenReplica<'_>, home: &LogHome) -> Option<Ending> {
         let shortest = self.shortest_pause(home);
         let mut pause = shortest;
         let mut error_pause = ERROR_PAUSE_MIN;

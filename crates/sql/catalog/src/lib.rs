@@ -37,7 +37,6 @@ pub mod large_objects;
 pub mod options;
 pub mod privileges;
 pub mod publish;
-mod published;
 pub mod read;
 mod record_columns;
 mod replica;
@@ -66,6 +65,7 @@ pub mod temporary;
 pub mod text;
 pub mod trigger;
 pub mod type_name;
+mod versions;
 mod view;
 
 pub use comments::Comments;

@@ -27,6 +27,7 @@ use super::replica_status::ReplicaStatus;
 use super::start::{StartupIndexes, attach_index, fill_or_detach};
 use super::store::{CatalogStore, each_row, into_store, read_rows};
 use super::stored::{self, COMMENTS, COUNTER, OBJECT_TABLES, ObjectRow, SEQUENCES};
+use super::versions::CatalogVersion;
 use super::{Catalog, RelationKind, SystemCatalog};
 use logstead_engine::{Engine, Isolation, ReplicaBatch, Txn, Worker};
 use logstead_env::{Clock, Instant};
@@ -75,7 +76,7 @@ impl CatalogStore {
 }
 
 /// What no catalog names any more.
-struct Retired {
+struct RetiredStorage {
     table: TableId,
     /// Only this index of it.
     index: Option<IndexId>,
@@ -95,7 +96,7 @@ pub struct ReplicaCatalog {
     named: HashMap<TableId, BTreeSet<IndexId>>,
     /// Why indexes are not kept.
     invalid: HashMap<IndexId, SqlError>,
-    retired: Vec<Retired>,
+    retired: Vec<RetiredStorage>,
     /// Storages with rows that nothing names, and when the newest came.
     unnamed: HashMap<TableId, Instant>,
     /// Those of them that were given up.
@@ -139,7 +140,7 @@ impl ReplicaCatalog {
         engine.finish_startup();
         let _was_told = store.started_indexes.set(indexes);
         let catalogs = store.catalogs();
-        store.published.put(Version {
+        store.published.put(CatalogVersion {
             from: next,
             catalogs: Ok(catalogs.clone()),
         });
@@ -184,7 +185,7 @@ impl ReplicaCatalog {
         }
         let taken = self.reread(batch, &objects);
         if let Err(error) = &taken {
-            self.store.published.put(Version {
+            self.store.published.put(CatalogVersion {
                 from: batch.visible,
                 catalogs: Err(error.clone()),
             });
@@ -208,7 +209,7 @@ impl ReplicaCatalog {
             return Err(SqlError::internal("a batch's snapshot cannot be read"));
         }
         let engine = self.store.engine().clone();
-        let mut affected = Affected::default();
+        let mut affected = AffectedDatabases::default();
         for id in objects {
             let now = read_objects(&engine, &mut txn, *id)?;
             let before = self.rows.get(id);
@@ -262,7 +263,7 @@ impl ReplicaCatalog {
             let _was_known = store.mock_secret.set(secret);
         }
         // For snapshots first: who has one of them looks there alone.
-        store.published.put(Version {
+        store.published.put(CatalogVersion {
             from: batch.visible,
             catalogs: Ok(catalogs.clone()),
         });
@@ -329,7 +330,7 @@ impl ReplicaCatalog {
         let until = batch.visible;
         for (table, indexes) in &self.named {
             let now = named.get(table);
-            let retired = |index| Retired {
+            let retired = |index| RetiredStorage {
                 table: *table,
                 index,
                 until,
@@ -438,12 +439,12 @@ fn named_by(catalogs: &[Arc<Catalog>]) -> HashMap<TableId, BTreeSet<IndexId>> {
 
 /// Databases of which a row has changed.
 #[derive(Default)]
-struct Affected {
+struct AffectedDatabases {
     all: bool,
     databases: HashSet<Oid>,
 }
 
-impl Affected {
+impl AffectedDatabases {
     fn is_empty(&self) -> bool {
         !self.all && self.databases.is_empty()
     }
@@ -508,7 +509,7 @@ mod tests {
         };
         let before: RowsByRid = [(Rid(1), row(5, 1, 0)), (Rid(2), row(6, 2, 0))].into();
         let affected = |table, now: &RowsByRid| {
-            let mut affected = Affected::default();
+            let mut affected = AffectedDatabases::default();
             affected.compare(table, Some(&before), now);
             [5, 6, 7].map(|database| affected.has(database))
         };

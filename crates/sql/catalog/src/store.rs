@@ -85,7 +85,7 @@ pub struct CatalogStore {
     pub(super) mock_secret: OnceLock<[u8; SECRET_BYTES]>,
     /// At a replica: what it tells of itself, and the catalogs that belong to snapshots.
     pub(super) replica: OnceLock<Arc<ReplicaStatus>>,
-    pub(super) published: Published,
+    pub(super) published: CatalogVersions,
     /// The row that says so is there for good.
     has_privileges: AtomicBool,
     /// Which types temporary objects of sessions use.
@@ -632,7 +632,7 @@ pub(super) fn into_store(
             recovery: OnceLock::new(),
             started_indexes: OnceLock::new(),
             replica: OnceLock::new(),
-            published: Published::default(),
+            published: CatalogVersions::default(),
             mock_secret: mock_secret.map_or_else(OnceLock::new, OnceLock::from),
             has_privileges: AtomicBool::new(has_privileges),
             temporary_types: TypesInUse::default(),

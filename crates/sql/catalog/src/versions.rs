@@ -10,17 +10,17 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The catalogs of all databases, for snapshots from one on.
-pub(super) struct Version {
+pub(super) struct CatalogVersion {
     pub(super) from: Csn,
     pub(super) catalogs: Result<Vec<Arc<Catalog>>>,
 }
 
 /// What a replica has published, oldest first; empty at a primary.
 #[derive(Default)]
-pub(super) struct Published(RwLock<VecDeque<Version>>);
+pub(super) struct CatalogVersions(RwLock<VecDeque<CatalogVersion>>);
 
-impl Published {
-    pub(super) fn put(&self, version: Version) {
+impl CatalogVersions {
+    pub(super) fn put(&self, version: CatalogVersion) {
         let mut versions = self.0.write().unwrap_or_else(PoisonError::into_inner);
         versions.push_back(version);
     }
@@ -32,7 +32,7 @@ impl Published {
             versions.partition_point(|version| version.from <= oldest)
         };
         // The last one at or below it is the oldest snapshot's own.
-        let forgotten: Vec<Version> = {
+        let forgotten: Vec<CatalogVersion> = {
             let mut versions = self.0.write().unwrap_or_else(PoisonError::into_inner);
             versions.drain(..needed.saturating_sub(1)).collect()
         };
@@ -65,14 +65,14 @@ mod tests {
     /// Each snapshot finds the newest catalog that it sees, and none in the place of one that could not be made.
     #[test]
     fn a_snapshot_has_its_own_catalog() {
-        let published = Published::default();
+        let published = CatalogVersions::default();
         for from in [10, 20, 30] {
-            published.put(Version {
+            published.put(CatalogVersion {
                 from: Csn(from),
                 catalogs: Ok(catalogs(from - 1)),
             });
         }
-        published.put(Version {
+        published.put(CatalogVersion {
             from: Csn(40),
             catalogs: Err(SqlError::internal("damaged")),
         });
