@@ -85,10 +85,10 @@ impl ServerStatus {
         };
         let lease = instance.engine.lease();
         match (check, self.replica()) {
-            (Check::Primary, None) => lease.is_none_or(|lease| lease.is_valid()),
-            (Check::Replica, Some(status)) => status.is_following(),
-            (Check::Primary, Some(_)) | (Check::Replica, None) => false,
-            (Check::Health, _) => true,
+            (HealthCheck::Primary, None) => lease.is_none_or(|lease| lease.is_valid()),
+            (HealthCheck::Replica, Some(status)) => status.is_following(),
+            (HealthCheck::Primary, Some(_)) | (HealthCheck::Replica, None) => false,
+            (HealthCheck::Health, _) => true,
         }
     }
 

@@ -23,7 +23,7 @@ pub(crate) struct Listeners {
 pub(crate) struct Preparation {
     pub(crate) config: Config,
     pub(crate) env: Env,
-    pub(crate) listening: Listening,
+    pub(crate) listening: Listeners,
     pub(crate) access: Arc<ClientAuthConfig>,
     /// Clients beyond the most that there may be, to be told so.
     pub(crate) spare: usize,

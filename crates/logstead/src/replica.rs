@@ -16,9 +16,9 @@ mod promote;
 
 use crate::client_admission::ClientAdmission;
 use crate::config::Config;
-use crate::metrics::Watched;
+use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenLog, prices, proofs};
-use crate::prepare::{Listening, Prepared, certificate_again};
+use crate::prepare::{Listeners, Preparation, certificate_again};
 use crate::serve::{
     self, ACCEPT_PAUSE, TERMINATE_TIME, announce, gone_within, start_workers, watch,
 };
@@ -47,12 +47,12 @@ use tracing::{error, info, warn};
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until it is stopped; once it is promoted, as any primary does.
-pub(crate) fn run(prepared: Prepared) -> ExitCode {
+pub(crate) fn run(prepared: Preparation) -> ExitCode {
     let runtime = match serve::runtime() {
         Ok(runtime) => runtime,
         Err((code, message)) => return fail(code, &message),
     };
-    let Prepared {
+    let Preparation {
         config,
         env,
         listening,
@@ -66,7 +66,7 @@ pub(crate) fn run(prepared: Prepared) -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Some((listening, watched, log))) => {
-            let prepared = Prepared {
+            let prepared = Preparation {
                 config: config.promoted(),
                 env,
                 listening,
@@ -123,10 +123,10 @@ enum AcceptOutcome {
 async fn serve(
     config: &Arc<Config>,
     env: &Env,
-    listening: Listening,
+    listening: Listeners,
     access: &Arc<ClientAuthConfig>,
     spare: usize,
-) -> Result<Option<(Listening, Arc<Watched>, OpenLog)>, Failure> {
+) -> Result<Option<(Listeners, Arc<ServerStatus>, OpenLog)>, Failure> {
     let cannot_listen = |error: std::io::Error| (EXIT_FAILURE, format!("cannot listen: {error}"));
     let listener = TcpListener::from_std(listening.listener).map_err(cannot_listen)?;
     let address = listener.local_addr().map_err(cannot_listen)?;
@@ -152,7 +152,7 @@ async fn serve(
         })?;
         let opened = tokio::select! {
             opened = opened => opened,
-            () = asked.to_stop() => return Ok(None),
+            () = asked.stop() => return Ok(None),
         };
         // It has ended without a word only if it was told to.
         let Ok(opened) = opened else { return Ok(None) };
@@ -187,7 +187,7 @@ async fn serve(
                     Ok(ending) => break AcceptOutcome::Ended(ending),
                     Err(_) => break AcceptOutcome::Stop,
                 },
-                log = promoting.next() => break Over::Promoted(log),
+                log = promoting.next() => break AcceptOutcome::Promoted(log),
                 stop = asked.next() => match stop {
                     true => break AcceptOutcome::Stop,
                     false => certificate_again(config, access),
@@ -205,17 +205,17 @@ async fn serve(
                     config.shutdown_grace.as_secs()
                 );
                 status.update(|report| report.phase = ReplicaPhase::Stopped);
-                server.stop(config.shutdown_grace, asked.to_stop()).await;
+                server.stop(config.shutdown_grace, asked.stop()).await;
                 return Ok(None);
             }
-            Over::Promoted(log) => {
+            AcceptOutcome::Promoted(log) => {
                 status.update(|report| report.phase = ReplicaPhase::Promoted);
                 promotion.answers_have_left().await;
                 info!("the log is this server's: its sessions end, and it goes on as the primary");
                 watched.set(None);
                 server.end(following, stop_all).await;
                 let listener = listener.into_std().map_err(cannot_listen)?;
-                let listening = Listening {
+                let listening = Listeners {
                     listener,
                     local: listening.local,
                     metrics: None,
@@ -262,7 +262,7 @@ impl Server {
     fn start(
         config: &Arc<Config>,
         env: &Env,
-        opened: Opened,
+        opened: ReplicaEngine,
         access: &Arc<ClientAuthConfig>,
         promotion: &Arc<Promotion>,
     ) -> Result<Server, Failure> {
@@ -319,7 +319,7 @@ impl Server {
     }
 
     /// Everything ends, so that another one can begin. `tell` ends the sessions.
-    async fn end(self, following: Following, tell: fn(&Instance)) {
+    async fn end(self, following: FollowerThread, tell: fn(&Instance)) {
         let Server {
             instance,
             inboxes,

@@ -6,9 +6,9 @@
 use crate::checkpoints::Checkpoints;
 use crate::client_admission::ClientAdmission;
 use crate::config::Config;
-use crate::metrics::Watched;
+use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenLog, open_instance, open_log, place, release, say};
-use crate::prepare::{Listening, Prepared, certificate_again};
+use crate::prepare::{Listeners, Preparation, certificate_again};
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, fail};
 use logstead_engine::{Engine, FaultError, Warmup};
@@ -41,7 +41,7 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Serves the log that the server is started with.
-pub(crate) fn run(prepared: Prepared) -> ExitCode {
+pub(crate) fn run(prepared: Preparation) -> ExitCode {
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err((code, message)) => return fail(code, &message),
@@ -64,11 +64,11 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 /// answers already.
 pub(crate) fn run_log(
     runtime: &Runtime,
-    prepared: Prepared,
-    watched: Option<Arc<Watched>>,
+    prepared: Preparation,
+    watched: Option<Arc<ServerStatus>>,
     log: OpenLog,
 ) -> ExitCode {
-    let Prepared {
+    let Preparation {
         config,
         env,
         listening,
@@ -138,13 +138,13 @@ pub(crate) fn run_log(
 /// Accepts until a signal comes, then stops everything.
 async fn accept(
     (config, env): (&Config, &Env),
-    listening: Listening,
-    watched: Option<Arc<Watched>>,
+    listening: Listeners,
+    watched: Option<Arc<ServerStatus>>,
     instance: &Arc<Instance>,
     (access, spare): (&ClientAuthConfig, usize),
     (workers, checkpoints): (Vec<Arc<Inbox>>, Checkpoints),
 ) -> Result<(), String> {
-    let Listening {
+    let Listeners {
         listener,
         local,
         metrics,
@@ -164,7 +164,7 @@ async fn accept(
             info!("metrics at http://{address}/metrics");
         }
         let watched = watched.clone();
-        let watched = watched.unwrap_or_else(|| Arc::new(Watched::of(Arc::clone(instance))));
+        let watched = watched.unwrap_or_else(|| Arc::new(ServerStatus::of(Arc::clone(instance))));
         tokio::spawn(crate::metrics::serve(metrics, watched));
     }
     if let Some(watched) = watched {

@@ -388,7 +388,7 @@ impl LogFollower {
         }
     }
 
-    fn tell(&self, opened: &Open<'_>, progress: FollowProgress, phase: ReplicaPhase) {
+    fn tell(&self, opened: &OpenReplica<'_>, progress: FollowProgress, phase: ReplicaPhase) {
         let now = self.now();
         let visible = opened.replica.engine().next_csn();
         self.status.update(|report| {

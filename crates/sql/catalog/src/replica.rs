@@ -21,7 +21,6 @@
 //! Does not: change anything that is stored. OIDs are not given out, and rows of objects are not remembered.
 
 use super::change::{Change, is_shared_class, is_stored};
-use super::published::Version;
 use super::read::{RowsByRid, StoredCatalogRows};
 use super::replica_status::ReplicaStatus;
 use super::start::{StartupIndexes, attach_index, fill_or_detach};
@@ -230,7 +229,7 @@ impl ReplicaCatalog {
     }
 
     /// Makes the catalogs anew of which rows have changed; the others stay the very same.
-    fn publish(&mut self, batch: &ReplicaBatch<'_>, affected: &Affected) -> Result<()> {
+    fn publish(&mut self, batch: &ReplicaBatch<'_>, affected: &AffectedDatabases) -> Result<()> {
         let store = Arc::clone(&self.store);
         let mut rows = StoredCatalogRows::of_objects(&self.rows, |row| affected.needs(row));
         let read = rows.catalogs(store.system())?;

@@ -14,7 +14,6 @@
 
 use super::change::Change;
 use super::database_usage::DatabaseUsage;
-use super::published::Published;
 use super::read::{EachRow, LoadedCatalogs, Orphans, StoredCatalogRows};
 use super::replica_status::{ReplicaReport, ReplicaStatus};
 use super::sequence::Sequences;
@@ -25,6 +24,7 @@ use super::stored::{
 };
 use super::stored_roles::{self, SECRET_BYTES};
 use super::temporary::TypesInUse;
+use super::versions::CatalogVersions;
 use super::{Catalog, RelationKind, RuntimeStatistics, SystemCatalog, Tariff};
 use crate::role::scram::{SALT_BYTES, Verifier};
 use crate::role::{BOOTSTRAP, Role, Roles};
