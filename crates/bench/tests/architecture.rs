@@ -306,7 +306,7 @@ const CYCLES: [(&str, &[usize]); 11] = [
     ("sql-plan", &[20, 2]),
     ("sql-exec", &[29]),
     ("sql-ddl", &[40]),
-    ("sql-session", &[31, 3, 2]),
+    ("sql-session", &[28, 3, 2]),
     ("bench", &[6, 2]),
     ("logstead", &[9]),
 ];

@@ -1,9 +1,8 @@
 //! SET, RESET, SHOW, DISCARD.
 
-use super::client::Client;
+use super::client::{Client, text_column};
 use super::past::{AS_OF, is_as_of, too_late};
 use super::transaction_modes::on_off;
-use super::utility::text_column;
 use super::{Reply, Session};
 use logstead_sql_catalog::settings;
 use logstead_sql_ddl::flatten_set_variable_args;
