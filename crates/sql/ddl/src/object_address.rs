@@ -185,12 +185,35 @@ pub(super) fn noun(kind: ObjectType) -> &'static str {
 mod tests {
     use super::*;
     use logstead_sql_parse::StatementKind;
+    use logstead_sql_parse::ast::{DropBehavior, DropStmt};
 
     fn named(text: &str) -> Result<Vec<Oid>> {
         match logstead_sql_parse::parse(text)?.remove(0).kind {
             StatementKind::Utility(stmt) => large_objects(&stmt),
             other => panic!("{text}: {other:?}"),
         }
+    }
+
+    fn dropped(text: &str) -> Result<DropStmt> {
+        match logstead_sql_parse::parse(text)?.remove(0).kind {
+            StatementKind::Utility(stmt) => match &*stmt {
+                Stmt::Drop(stmt) => Ok((**stmt).clone()),
+                other => panic!("{text}: {other:?}"),
+            },
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn arrays_are_not_dropped_by_their_elements_name() -> Result<()> {
+        let error = type_of(&dropped("DROP TYPE a[]")?.objects[0], "DROP TYPE").unwrap_err();
+        assert_eq!(error.code().as_str(), "0A000");
+        let message = "DROP TYPE of an array or a set is not supported";
+        assert_eq!(error.fields().message, message);
+        let stmt = dropped("DROP INDEX CONCURRENTLY a.b CASCADE")?;
+        assert_eq!(dotted_names(&stmt.objects)?, ["a.b"]);
+        assert!(stmt.concurrent && stmt.behavior == DropBehavior::Cascade);
+        Ok(())
     }
 
     #[test]

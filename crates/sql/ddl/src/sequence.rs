@@ -77,9 +77,8 @@ impl<'a> Options<'a> {
                 ("sequence_name", Some(DefArg::Name(name))) => {
                     set_once(&mut all.name, name, option, text)?;
                 }
-                ("logged" | "unlogged", _) => {
-                    return Err(wrong_option("LOGGED or UNLOGGED", option, text));
-                }
+                // An identity column's sequence is as lasting as its table.
+                ("logged" | "unlogged", _) => {}
                 _ => return Err(unexpected(option)),
             }
         }
@@ -89,10 +88,16 @@ impl<'a> Options<'a> {
     /// The same of a sequence that is no column's own.
     fn of_free(options: &'a [DefElem], text: &str) -> Result<Options<'a>> {
         let all = Options::of(options, text)?;
-        match options.iter().find(|o| &*o.name == "sequence_name") {
-            Some(option) => Err(wrong_option("SEQUENCE NAME", option, text)),
-            None => Ok(all),
+        for option in options {
+            match &*option.name {
+                "sequence_name" => return Err(wrong_option("SEQUENCE NAME", option, text)),
+                "logged" | "unlogged" => {
+                    return Err(wrong_option("LOGGED or UNLOGGED", option, text));
+                }
+                _ => {}
+            }
         }
+        Ok(all)
     }
 
     /// The same of the sequence of a new identity column.

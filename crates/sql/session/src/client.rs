@@ -5,11 +5,21 @@ use logstead_engine::RowRef;
 use logstead_sql_exec::{RowSink, StoredColumn};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{ErrorFields, SqlError};
-use logstead_sql_types::value::Datum;
+use logstead_sql_types::value::{Datum, SqlType, oid};
 use std::fmt::Display;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+
+/// A computed text column of a result.
+pub(super) fn text_column(name: &str) -> OutputColumn {
+    OutputColumn {
+        domain: None,
+        name: name.to_owned(),
+        ty: SqlType::of(oid::TEXT),
+        origin: (0, 0),
+    }
+}
 
 /// A future of one worker's task.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;

@@ -1,8 +1,7 @@
 //! EXPLAIN [ANALYZE].
 
-use super::client::Client;
+use super::client::{Client, text_column};
 use super::statement::{Parameters, Statement, given_to};
-use super::utility::text_column;
 use super::{Reply, Session};
 use logstead_engine::RowRef;
 use logstead_sql_catalog::context::Context;

@@ -1,9 +1,8 @@
 //! SET, RESET, SHOW, DISCARD.
 
 use super::as_of::{AS_OF, as_of_too_late, is_as_of};
-use super::client::Client;
+use super::client::{Client, text_column};
 use super::transaction_modes::on_off;
-use super::utility::text_column;
 use super::{Reply, Session};
 use logstead_sql_catalog::settings;
 use logstead_sql_ddl::flatten_set_variable_args;

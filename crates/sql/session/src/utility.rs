@@ -13,20 +13,10 @@ use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, SqlType, oid};
+use logstead_sql_types::value::Datum;
 use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// A computed text column of a result.
-pub(super) fn text_column(name: &str) -> OutputColumn {
-    OutputColumn {
-        domain: None,
-        name: name.to_owned(),
-        ty: SqlType::of(oid::TEXT),
-        origin: (0, 0),
-    }
-}
 
 impl Session {
     /// Runs anything but a planned query. `formats` are those of the result's rows.
