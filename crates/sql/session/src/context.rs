@@ -620,31 +620,7 @@ impl FunctionContext for SessionContext {
     }
 
     fn promote(&self, wait: bool, wait_seconds: i32) -> Result<()> {
-        if !self.is_superuser() {
-            return Err(super::configuration::denied("for function pg_promote"));
-        }
-        let Some(promotion) = self.instance.promotion() else {
-            return Err(SqlError::new(
-                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "recovery is not in progress",
-            )
-            .hint("Recovery control functions can only be executed during recovery."));
-        };
-        let seconds = u64::try_from(wait_seconds)
-            .ok()
-            .filter(|seconds| *seconds > 0);
-        let seconds = seconds.ok_or_else(|| {
-            SqlError::new(
-                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                "\"wait_seconds\" must not be negative or zero",
-            )
-        })?;
-        let number = promotion.request();
-        if wait {
-            let limit = Duration::from_secs(seconds);
-            self.promotion_asked.set(Some((number, limit)));
-        }
-        Ok(())
+        self.request_promotion(wait, wait_seconds)
     }
 
     fn listening_channels(&self) -> Vec<Arc<str>> {

@@ -2,7 +2,8 @@
 //!
 //! Owns: [`Promotion`], what both share. Requests have numbers; a decision holds for all requests up to its number.
 
-use super::Session;
+use super::configuration::denied;
+use super::{Session, SessionContext};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -93,6 +94,37 @@ impl Promotion {
         };
         // Whoever has not read it by then is told of the end of the session.
         let _in_time = tokio::time::timeout(ANSWER_TIME, left).await;
+    }
+}
+
+impl SessionContext {
+    /// `pg_promote(wait, wait_seconds)`: with `wait` the statement waits for what comes of it.
+    pub(super) fn request_promotion(&self, wait: bool, wait_seconds: i32) -> Result<()> {
+        if !self.is_superuser() {
+            return Err(denied("for function pg_promote"));
+        }
+        let Some(promotion) = self.instance.promotion() else {
+            return Err(SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "recovery is not in progress",
+            )
+            .hint("Recovery control functions can only be executed during recovery."));
+        };
+        let seconds = u64::try_from(wait_seconds)
+            .ok()
+            .filter(|seconds| *seconds > 0);
+        let seconds = seconds.ok_or_else(|| {
+            SqlError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                "\"wait_seconds\" must not be negative or zero",
+            )
+        })?;
+        let number = promotion.request();
+        if wait {
+            let limit = Duration::from_secs(seconds);
+            self.promotion_asked.set(Some((number, limit)));
+        }
+        Ok(())
     }
 }
 
