@@ -7,7 +7,7 @@
 //! | [`CommitRing`] | which CSNs above the horizon are Committed |
 //! | [`DependencySet`], [`CommitWait`] | what a transaction depends on; what a client waits for |
 //! | [`Handovers`] | whom the next holder of a lock depends on, if nothing was written under it |
-//! | [`Tracking`] | the four rules by which a hardened transaction is Committed; pure |
+//! | [`Tracking`] | the rules by which a hardened transaction is Committed; pure |
 //! | [`adapt`] | lanes in use, flush unit, timeout and gather delay, as latency and load want them; pure |
 //! | [`protocol`] | the four ways to flush and acknowledge; pure |
 //! | [`queue`] | from workers to who acknowledges |

@@ -16,6 +16,7 @@ use logstead_wire::decode::{CANCEL_BYTES, cancel_request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::info;
 
@@ -29,6 +30,8 @@ pub(crate) struct ClientAdmission {
     pub(crate) patience: Duration,
     /// Clients that have not said anything.
     pub(crate) silent: AtomicUsize,
+    /// Nobody is taken in any more: whoever has not said anything is cut off, so that what serves can end.
+    pub(crate) closed: watch::Sender<bool>,
 }
 
 /// One of them, until it is somebody else's.
@@ -41,6 +44,11 @@ impl Drop for Silent {
 }
 
 impl ClientAdmission {
+    /// Cuts off whoever has not said anything. To be called when nobody arrives any more.
+    pub(crate) fn close(&self) {
+        self.closed.send_replace(true);
+    }
+
     /// Takes a client in. One that is beyond `most` is told so and cut off, whoever it is and whatever it wants.
     pub(crate) fn arrived(self: &Arc<Self>, stream: impl AcceptedStream) {
         let sessions = self.workers.iter();
@@ -52,10 +60,15 @@ impl ClientAdmission {
         self.silent.fetch_add(1, Ordering::Relaxed);
         let silent = Silent(Arc::clone(self));
         let deadline = Instant::now() + self.patience;
+        let mut closed = self.closed.subscribe();
         tokio::spawn(async move {
             let mut packet = [0; CANCEL_BYTES];
             let said = tokio::time::timeout_at(deadline, stream.peeked(&mut packet));
-            let packet = match said.await {
+            let said = tokio::select! {
+                said = said => said,
+                _ = closed.wait_for(|closed| *closed) => return,
+            };
+            let packet = match said {
                 Ok(Ok(count)) if count > 0 => packet.get(..count).unwrap_or_default(),
                 // Gone before it said anything, or silent for too long.
                 Ok(_) | Err(_) => return,

@@ -21,6 +21,7 @@ mod prepare;
 mod promote;
 mod replica;
 mod serve;
+mod signals;
 mod sockets;
 mod system_file;
 mod worker;

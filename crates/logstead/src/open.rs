@@ -280,12 +280,30 @@ pub(crate) fn open_log(
     })
 }
 
-/// Opens the catalog over it. A start that fails does not wait for the evictor's end, which may wait for a home that
+impl OpenLog {
+    /// Was there none?
+    pub(crate) fn was_made(&self) -> bool {
+        self.report.created
+    }
+
+    /// The CSN behind all that is there.
+    pub(crate) fn next_csn(&self) -> Csn {
+        self.engine.next_csn()
+    }
+
+    /// Gives the log back: the next server need not wait for the lease.
+    pub(crate) fn give_back(self, env: &Env, lease_duration: Duration) {
+        release(&self.engine, env, lease_duration);
+    }
+}
+
+/// Opens the catalog over it, of a server that was promoted or that is started. A start that fails does not wait for the evictor's end, which may wait for a home that
 /// does not answer.
 pub(crate) fn open_instance(
     config: &Config,
     env: &Env,
     log: OpenLog,
+    is_promoted: bool,
 ) -> Result<(Instance, ManuallyDrop<Evictor>), Failure> {
     let OpenLog {
         engine,
@@ -311,10 +329,17 @@ pub(crate) fn open_instance(
             release(&engine, env, config.lease_duration);
             (EXIT_FAILURE, format!("the catalog: {error}"))
         })?;
-    passwords(config, &store).map_err(|message| {
-        release(&engine, env, config.lease_duration);
-        (EXIT_USAGE, message)
-    })?;
+    if is_promoted {
+        // It was reached there as a replica, and the server before is shut out: this one serves.
+        if let Err(message) = proofs(config, &store) {
+            warn!("{message}");
+        }
+    } else {
+        passwords(config, &store).map_err(|message| {
+            release(&engine, env, config.lease_duration);
+            (EXIT_USAGE, message)
+        })?;
+    }
     let indexes = store.started_indexes();
     info!(
         "indexes: {} from the checkpoint, {} built from rows",

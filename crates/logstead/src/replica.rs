@@ -20,8 +20,9 @@ use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenLog, prices, proofs};
 use crate::prepare::{Listeners, Preparation, certificate_again};
 use crate::serve::{
-    self, ACCEPT_PAUSE, TERMINATE_TIME, announce, gone_within, start_workers, watch,
+    self, ACCEPT_PAUSE, Promoted, TERMINATE_TIME, announce, gone_within, start_workers, watch,
 };
+use crate::signals::StopSignals;
 use crate::system_file::SystemFile;
 use crate::worker::Inbox;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
@@ -40,7 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 /// Between the end of one engine and the beginning of the next.
@@ -65,7 +66,7 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
             info!("stopped");
             ExitCode::SUCCESS
         }
-        Ok(Some((listening, watched, log))) => {
+        Ok(Some((listening, promoted, log))) => {
             let prepared = Preparation {
                 config: config.promoted(),
                 env,
@@ -73,43 +74,9 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
                 access,
                 spare,
             };
-            serve::run_log(&runtime, prepared, Some(watched), log)
+            serve::run_log(&runtime, prepared, Some(promoted), log)
         }
         Err((code, message)) => fail(code, &message),
-    }
-}
-
-/// Signals of the system.
-struct StopSignals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-}
-
-impl StopSignals {
-    fn new() -> Result<StopSignals, Failure> {
-        let listen = |kind| signal(kind).map_err(|error| (EXIT_FAILURE, error.to_string()));
-        Ok(StopSignals {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-            hangup: listen(SignalKind::hangup())?,
-        })
-    }
-
-    /// The next one: true if it says to stop.
-    async fn next(&mut self) -> bool {
-        tokio::select! {
-            _ = self.terminate.recv() => true,
-            _ = self.interrupt.recv() => true,
-            _ = self.hangup.recv() => false,
-        }
-    }
-
-    async fn stop(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
     }
 }
 
@@ -126,7 +93,7 @@ async fn serve(
     listening: Listeners,
     access: &Arc<ClientAuthConfig>,
     spare: usize,
-) -> Result<Option<(Listeners, Arc<ServerStatus>, OpenLog)>, Failure> {
+) -> Result<Option<(Listeners, Promoted, OpenLog)>, Failure> {
     let cannot_listen = |error: std::io::Error| (EXIT_FAILURE, format!("cannot listen: {error}"));
     let listener = TcpListener::from_std(listening.listener).map_err(cannot_listen)?;
     let address = listener.local_addr().map_err(cannot_listen)?;
@@ -143,16 +110,36 @@ async fn serve(
     let mut asked = StopSignals::new()?;
     let mut shown = Csn::ZERO;
     let promotion = Arc::new(Promotion::default());
-    let mut promoting = Promoting::new(config, env, &promotion);
+    let mut promoting = Promoting::new(config, env, &status, &promotion);
     loop {
-        let following = FollowerThread::start(config, env, &status, shown);
+        let following = FollowerThread::start(config, env, &status, promoting.database(), shown);
         let (mut following, opened) = following.map_err(|error| {
             let what = format!("cannot start the thread that follows the log: {error}");
             (EXIT_FAILURE, what)
         })?;
+        let has_served = shown > Csn::ZERO;
         let opened = tokio::select! {
+            biased;
+            log = promoting.next(), if has_served => {
+                status.update(|report| report.phase = ReplicaPhase::Promoted);
+                info!("the log is this server's: it goes on as the primary");
+                let joined = tokio::task::spawn_blocking(move || following.join());
+                if joined.await.is_err() {
+                    warn!("the end of the thread that follows the log panicked");
+                }
+                let listening = Listeners {
+                    listener: listener.into_std().map_err(cannot_listen)?,
+                    local: listening.local,
+                    metrics: None,
+                };
+                let promoted = Promoted { watched, signals: asked };
+                return Ok(Some((listening, promoted, log)));
+            }
             opened = opened => opened,
-            () = asked.stop() => return Ok(None),
+            () = asked.stop() => {
+                promoting.give_up();
+                return Ok(None);
+            }
         };
         // It has ended without a word only if it was told to.
         let Ok(opened) = opened else { return Ok(None) };
@@ -164,6 +151,7 @@ async fn serve(
             most: config.connections_max + spare,
             patience: access.timeout,
             silent: AtomicUsize::new(0),
+            closed: watch::Sender::new(false),
         });
         let mut accepting = listening
             .local
@@ -176,6 +164,9 @@ async fn serve(
         }
         let over = loop {
             tokio::select! {
+                biased;
+                // Before anything else that has happened: nobody serves a log that was had and overlooked.
+                log = promoting.next() => break AcceptOutcome::Promoted(log),
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => arrivals.arrived(stream),
                     Err(error) => {
@@ -187,7 +178,6 @@ async fn serve(
                     Ok(ending) => break AcceptOutcome::Ended(ending),
                     Err(_) => break AcceptOutcome::Stop,
                 },
-                log = promoting.next() => break AcceptOutcome::Promoted(log),
                 stop = asked.next() => match stop {
                     true => break AcceptOutcome::Stop,
                     false => certificate_again(config, access),
@@ -195,7 +185,16 @@ async fn serve(
             }
         };
         accepting.shutdown().await;
+        arrivals.close();
         drop(arrivals);
+        // A replica that cannot go on may be about to have the log.
+        let over = match over {
+            AcceptOutcome::Ended(Ending::Failed(why)) => match promoting.outcome().await {
+                Some(log) => AcceptOutcome::Promoted(log),
+                None => AcceptOutcome::Ended(Ending::Failed(why)),
+            },
+            over => over,
+        };
         match over {
             AcceptOutcome::Stop => {
                 drop(listener);
@@ -206,6 +205,7 @@ async fn serve(
                 );
                 status.update(|report| report.phase = ReplicaPhase::Stopped);
                 server.stop(config.shutdown_grace, asked.stop()).await;
+                promoting.give_up();
                 return Ok(None);
             }
             AcceptOutcome::Promoted(log) => {
@@ -220,7 +220,11 @@ async fn serve(
                     local: listening.local,
                     metrics: None,
                 };
-                return Ok(Some((listening, watched, log)));
+                let promoted = Promoted {
+                    watched,
+                    signals: asked,
+                };
+                return Ok(Some((listening, promoted, log)));
             }
             AcceptOutcome::Ended(Ending::Failed(why)) => {
                 error!("the replica cannot go on: {why}");

@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenLog, open_instance, open_log, place, release, say};
 use crate::prepare::{Listeners, Preparation, certificate_again};
+use crate::signals::StopSignals;
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, fail};
 use logstead_engine::{Engine, FaultError, Warmup};
@@ -25,7 +26,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 /// How long sessions have after the grace time to notice that it is over.
@@ -60,12 +61,18 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
     runtime.map_err(|error| (EXIT_FAILURE, format!("cannot start: {error}")))
 }
 
-/// Serves a log that is this server's, until it is stopped. `watched` is what the metrics' address tells of, if that
-/// answers already.
+/// What a replica was, before it was promoted.
+pub(crate) struct Promoted {
+    /// What the metrics' address tells of already.
+    pub(crate) watched: Arc<ServerStatus>,
+    pub(crate) signals: StopSignals,
+}
+
+/// Serves a log that is this server's, until it is stopped.
 pub(crate) fn run_log(
     runtime: &Runtime,
     prepared: Preparation,
-    watched: Option<Arc<ServerStatus>>,
+    promoted: Option<Promoted>,
     log: OpenLog,
 ) -> ExitCode {
     let Preparation {
@@ -75,7 +82,8 @@ pub(crate) fn run_log(
         access,
         spare,
     } = prepared;
-    let (instance, evictor) = match open_instance(&config, &env, log) {
+    let is_promoted = promoted.is_some();
+    let (instance, evictor) = match open_instance(&config, &env, log, is_promoted) {
         Ok(opened) => opened,
         Err((code, message)) => return fail(code, &message),
     };
@@ -111,7 +119,7 @@ pub(crate) fn run_log(
     let served = accept(
         (&config, &env),
         listening,
-        watched,
+        promoted,
         &instance,
         (&access, spare),
         (workers, checkpoints),
@@ -139,7 +147,7 @@ pub(crate) fn run_log(
 async fn accept(
     (config, env): (&Config, &Env),
     listening: Listeners,
-    watched: Option<Arc<ServerStatus>>,
+    promoted: Option<Promoted>,
     instance: &Arc<Instance>,
     (access, spare): (&ClientAuthConfig, usize),
     (workers, checkpoints): (Vec<Arc<Inbox>>, Checkpoints),
@@ -154,9 +162,10 @@ async fn accept(
     let address = listener
         .local_addr()
         .map_err(|error| format!("cannot listen: {error}"))?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
-    let mut hangup = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
+    let (watched, mut signals) = match promoted {
+        Some(Promoted { watched, signals }) => (Some(watched), signals),
+        None => (None, StopSignals::new().map_err(|(_, error)| error)?),
+    };
     if let Some(metrics) = metrics {
         let metrics = TcpListener::from_std(metrics)
             .map_err(|error| format!("cannot listen for metrics_listen: {error}"))?;
@@ -177,6 +186,7 @@ async fn accept(
         most: config.connections_max + spare,
         patience: access.timeout,
         silent: AtomicUsize::new(0),
+        closed: watch::Sender::new(false),
     });
     let mut accepting = local.accept(&arrivals)?;
     announce(config, address);
@@ -189,9 +199,10 @@ async fn accept(
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
-            _ = hangup.recv() => certificate_again(config, access),
+            stop = signals.next() => match stop {
+                true => break,
+                false => certificate_again(config, access),
+            },
         }
     }
     info!(
@@ -202,23 +213,12 @@ async fn accept(
     accepting.shutdown().await;
     drop(local);
     instance.stop();
-    let impatient = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
-    if !gone_within(instance, config.shutdown_grace, impatient).await {
+    if !gone_within(instance, config.shutdown_grace, signals.stop()).await {
         instance.terminate_all();
         gone_within(instance, TERMINATE_TIME, std::future::pending()).await;
     }
     // A home that cannot be reached is waited for, but not against the will of whoever stops the server.
-    let mut cut_short = pin!(async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    });
+    let mut cut_short = pin!(signals.stop());
     tokio::select! {
         flushed = instance.engine.flush_all_and_wait() => {
             flushed.map_err(|error| format!("the last flush failed: {error}"))?;

@@ -13,7 +13,7 @@
 //! After a crash [`recovery::open`] reads every lane, finds its end, hands the survivors over in CSN order, and writes
 //! the recovery mark. [`inspect`] reads a log offline, [`copy`] copies one's tail to another home.
 //!
-//! Formats are pinned byte by byte in docs/format.md and by golden files under `tests/golden`.
+//! Formats are pinned byte by byte in docs/format.md and by golden files under `tests/wal/golden`.
 //!
 //! Does not: decide when a transaction is committed (crate `commit`), know tables (crate `engine`), or touch the
 //! machine (crates `home` and `env`).

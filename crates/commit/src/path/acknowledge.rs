@@ -32,7 +32,7 @@ impl CommitPath {
         let mut woken = Woken::new();
         for worker in workers {
             let before = woken.len();
-            self.look_through_desk(worker, &mut woken);
+            self.look_through_ack_queue(worker, &mut woken);
             if woken.len() > before {
                 // It has something to do, even if its thread has not woken up yet: the lane's next flush may wait for
                 // it.
@@ -46,7 +46,7 @@ impl CommitPath {
         }
     }
 
-    fn look_through_desk(&self, worker: usize, woken: &mut Woken) {
+    fn look_through_ack_queue(&self, worker: usize, woken: &mut Woken) {
         let ack_queue = &self.ack_queues[worker];
         ack_queue.work(|pending_acks| {
             ack_queue.count_look();

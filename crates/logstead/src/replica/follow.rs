@@ -3,6 +3,7 @@
 //! It looks at the log every `replica_poll_interval`, and less and less often while nothing comes. After an error that
 //! may pass it looks again, with growing pauses; sessions read what there is meanwhile.
 
+use super::promote::manifest_of;
 use crate::EXIT_FAILURE;
 use crate::branch::open_branch;
 use crate::commit_settings;
@@ -17,12 +18,12 @@ use logstead_sql_catalog::{
 };
 use logstead_sql_ddl::pg_catalog::system_catalog;
 use logstead_sql_types::error::SqlError;
-use logstead_types::Csn;
+use logstead_types::{Csn, DatabaseId};
 use logstead_wal::recovery::RecoveryError;
 use logstead_wal::recovery::follow::FollowProgress;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::{info, warn};
@@ -73,6 +74,7 @@ impl FollowerThread {
         config: &Arc<Config>,
         env: &Env,
         status: &Arc<ReplicaStatus>,
+        database: &Arc<OnceLock<DatabaseId>>,
         shown: Csn,
     ) -> std::io::Result<(FollowerThread, OpenReceiver)> {
         let (stop, stopped) = channel();
@@ -82,6 +84,7 @@ impl FollowerThread {
             config: Arc::clone(config),
             env: env.clone(),
             status: Arc::clone(status),
+            database: Arc::clone(database),
             stopped,
             shown,
         };
@@ -167,10 +170,22 @@ impl std::fmt::Display for Refusal {
     }
 }
 
+/// The home, to be read as servers come and go there.
+pub(super) fn open_home(config: &Config, env: &Env) -> Result<LogHome, BranchError> {
+    let url = place(config);
+    let open = |url: &str| logstead_home::open_to_follow(url, env);
+    match &config.branch {
+        Some(branch) => open_branch(&url, branch, env, open),
+        None => Ok(open(&url)?),
+    }
+}
+
 struct LogFollower {
     config: Arc<Config>,
     env: Env,
     status: Arc<ReplicaStatus>,
+    /// Set once anything is followed.
+    database: Arc<OnceLock<DatabaseId>>,
     stopped: Receiver<()>,
     shown: Csn,
 }
@@ -206,12 +221,7 @@ impl LogFollower {
     }
 
     fn open_home(&self) -> Result<LogHome, BranchError> {
-        let url = place(&self.config);
-        let open = |url: &str| logstead_home::open_to_follow(url, &self.env);
-        let home = match &self.config.branch {
-            Some(branch) => open_branch(&url, branch, &self.env, open)?,
-            None => open(&url)?,
-        };
+        let home = open_home(&self.config, &self.env)?;
         Ok(cached(home, &self.config, &self.env))
     }
 
@@ -258,6 +268,9 @@ impl LogFollower {
             Ok(None) => return None,
             Err(refusal) => return refuse(open, refusal.to_string()),
         };
+        if let Ok(Some(manifest)) = manifest_of(&home) {
+            self.database.get_or_init(|| manifest.database);
+        }
         self.tell(&opened, opened.replica.progress(), ReplicaPhase::Following);
         let handed = open.send(Ok(ReplicaEngine {
             engine: opened.replica.engine().clone(),

@@ -4,7 +4,8 @@
 //! (a plan, an expression, a list of constraints) behind private fields: the only way to it is [`Bound::check`] or
 //! [`Bound::check_ref`], with a [`PermissionChecker`] that sees [`Permissions`]. So a caller cannot forget to check: what
 //! it has not checked it does not have. Whoever only looks at a definition, and runs nothing of it, says so by the name
-//! of the checker that it takes ([`NotExecuted`]).
+//! of the checker that it takes ([`NotExecuted`]). [`Bound::describe`] tells facts of the query, such as its type; nothing
+//! that could be run may leave it.
 //!
 //! Invariants:
 //! - [`Permissions`] are complete when a [`Bound`] is made. From then on they grow only ([`Bound::add_schema`]).

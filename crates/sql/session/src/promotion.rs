@@ -80,7 +80,18 @@ impl Promotion {
 
     /// Decides all requests up to this one.
     pub fn decide(&self, number: u64, outcome: std::result::Result<(), String>) {
-        let _before = self.decisions.send_replace((number, outcome));
+        self.decisions.send_if_modified(|decision| {
+            let is_newer = number > decision.0;
+            if is_newer {
+                *decision = (number, outcome);
+            }
+            is_newer
+        });
+    }
+
+    /// The server is promoted, whoever asked for it: all requests are granted, those too that are still to come.
+    pub fn grant_all(&self) {
+        self.decide(u64::MAX, Ok(()));
     }
 
     /// Waits a little until whoever asked has the answer.

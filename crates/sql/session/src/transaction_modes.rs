@@ -165,11 +165,10 @@ pub(super) fn on_off(flag: bool) -> &'static str {
 
 /// What the modes say of DEFERRABLE.
 pub(super) fn deferrable(modes: &[TransactionMode]) -> Option<bool> {
-    let said = modes.iter().filter_map(|mode| match mode {
+    modes.iter().rev().find_map(|mode| match mode {
         TransactionMode::Deferrable(deferrable, _) => Some(*deferrable),
         _ => None,
-    });
-    said.last()
+    })
 }
 
 pub(super) fn apply(chosen: &mut TransactionModes, modes: &[TransactionMode]) -> Result<()> {
