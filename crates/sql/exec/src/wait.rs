@@ -4,11 +4,11 @@
 //! Every place that calls the engine and may be refused waits here and then calls again, with no guard and no row held
 //! in between.
 //!
-//! What has to wait is a variant of an error that says so, [`EvalError`] or [`ExecError`]. Neither becomes a
+//! What has to wait is a variant of an error that says so, `EvalError` or `ExecError`. Neither becomes a
 //! [`SqlError`] by itself: whoever meets one does what it asks for, or says that it cannot be asked there.
 //!
 //! - An expression can neither wait nor yield, so its evaluation is given up and begun again
-//!   ([`ResumableEvaluation`](super::context::ResumableEvaluation)).
+//!   (`context::ResumableEvaluation`).
 //! - An execution waits by itself, but for a function that the session runs: it stops with the call, and goes on when
 //!   that was answered ([`Caller`](super::routine::Caller)).
 
