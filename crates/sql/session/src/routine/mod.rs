@@ -62,6 +62,9 @@ const STATEMENTS_AT_ONCE: u32 = 256;
 /// Bodies that begin between two such looks.
 const BODIES_AT_ONCE: u32 = 64;
 
+/// Casts that a body has needed, bound, by the types from and to which.
+pub(super) type CastCache = HashMap<(SqlType, SqlType), Rc<Bound<Expr>>>;
+
 /// A body, ready to be run with the catalog that it was made ready with.
 pub(super) struct Routine {
     body: Body,
@@ -71,7 +74,7 @@ pub(super) struct Routine {
     kinds: Vec<VariableKind>,
     /// Statements made of the body's expressions, by their numbers.
     pieces: RefCell<Vec<Option<Rc<PreparedExpr>>>>,
-    casts: RefCell<HashMap<(SqlType, SqlType), Rc<Bound<Expr>>>>,
+    casts: RefCell<CastCache>,
 }
 
 /// Bodies of functions by what is called and the types of its arguments, with the catalog that they were made ready

@@ -3,18 +3,16 @@
 //! All statements are planned before the first one is run, so one that makes a table is not seen by those behind it. What the last one gives is the result. All others
 //! of LANGUAGE sql stand in the place of their calls (`bind::inline_function`).
 
-use super::{Frame, FrameBody, Session};
+use super::{CastCache, Frame, FrameBody, Session};
 use crate::client::{Client, LocalFuture};
 use crate::statement::{Statement, given_to};
-use foldhash::HashMap;
 use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::routine::{Routine as Definition, RoutineBody};
 use logstead_sql_exec::{Call, EvalContext, eval};
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::Stmt;
+use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{Variables, assignment_cast, check_given, sql_variables};
-use logstead_sql_plan::expr::Expr;
-use logstead_sql_plan::{Bound, OutputColumn};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -26,7 +24,7 @@ use std::sync::Arc;
 /// A body, ready to be run with arguments of certain types.
 pub(crate) struct SqlBody {
     statements: Vec<Rc<Statement>>,
-    casts: RefCell<HashMap<(SqlType, SqlType), Rc<Bound<Expr>>>>,
+    casts: RefCell<CastCache>,
 }
 
 /// What the last statement gave.
