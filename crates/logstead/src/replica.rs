@@ -84,7 +84,7 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
 enum AcceptOutcome {
     Stop,
     Ended(Ending),
-    Promoted(OpenLog),
+    Promoted(Box<OpenLog>),
 }
 
 async fn serve(
@@ -166,7 +166,7 @@ async fn serve(
             tokio::select! {
                 biased;
                 // Before anything else that has happened: nobody serves a log that was had and overlooked.
-                log = promoting.next() => break AcceptOutcome::Promoted(log),
+                log = promoting.next() => break AcceptOutcome::Promoted(Box::new(log)),
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => arrivals.arrived(stream),
                     Err(error) => {
@@ -190,7 +190,7 @@ async fn serve(
         // A replica that cannot go on may be about to have the log.
         let over = match over {
             AcceptOutcome::Ended(Ending::Failed(why)) => match promoting.outcome().await {
-                Some(log) => AcceptOutcome::Promoted(log),
+                Some(log) => AcceptOutcome::Promoted(Box::new(log)),
                 None => AcceptOutcome::Ended(Ending::Failed(why)),
             },
             over => over,
@@ -224,7 +224,7 @@ async fn serve(
                     watched,
                     signals: asked,
                 };
-                return Ok(Some((listening, promoted, log)));
+                return Ok(Some((listening, promoted, *log)));
             }
             AcceptOutcome::Ended(Ending::Failed(why)) => {
                 error!("the replica cannot go on: {why}");
