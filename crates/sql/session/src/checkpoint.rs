@@ -22,6 +22,7 @@ use logstead_types::SqlState;
 use parking_lot::Mutex;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 type Outcome = std::result::Result<(), CheckpointError>;
@@ -187,5 +188,28 @@ impl Session {
             .await?;
         }
         Ok(())
+    }
+
+    /// Waits for what becomes of the promotion that the statement has asked for.
+    pub(super) async fn wait_for_promotion(&mut self, number: u64, limit: Duration) -> Result<()> {
+        let Some(promotion) = self.worker.instance.promotion().cloned() else {
+            return Ok(());
+        };
+        self.wait_idle(async move {
+            match tokio::time::timeout(limit, promotion.decision(number)).await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(why)) => Err(SqlError::new(
+                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    "the server could not be promoted",
+                )
+                .detail(format!("{why}."))
+                .hint("A primary that is alive is stopped first, or shut out by a replica that was started with --take-over.")),
+                Err(_) => Err(SqlError::new(
+                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    format!("server did not promote within {} seconds", limit.as_secs()),
+                )),
+            }
+        })
+        .await
     }
 }

@@ -1,11 +1,8 @@
 //! `pg_promote()`: a session asks that the replica become the primary, the server decides.
 //!
-//! Owns: [`Promotion`], what both share. Requests have numbers; a decision holds for all requests up to its number.
+//! Owns: [`Promotion`], what both share. What a session does with it stands in `configuration` and `checkpoint`.
+//! Requests have numbers; a decision holds for all requests up to its number.
 
-use super::configuration::denied;
-use super::{Session, SessionContext};
-use logstead_sql_types::error::{Result, SqlError};
-use logstead_types::SqlState;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -105,61 +102,5 @@ impl Promotion {
         };
         // Whoever has not read it by then is told of the end of the session.
         let _in_time = tokio::time::timeout(ANSWER_TIME, left).await;
-    }
-}
-
-impl SessionContext {
-    /// `pg_promote(wait, wait_seconds)`: with `wait` the statement waits for what comes of it.
-    pub(super) fn request_promotion(&self, wait: bool, wait_seconds: i32) -> Result<()> {
-        if !self.is_superuser() {
-            return Err(denied("for function pg_promote"));
-        }
-        let Some(promotion) = self.instance.promotion() else {
-            return Err(SqlError::new(
-                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "recovery is not in progress",
-            )
-            .hint("Recovery control functions can only be executed during recovery."));
-        };
-        let seconds = u64::try_from(wait_seconds)
-            .ok()
-            .filter(|seconds| *seconds > 0);
-        let seconds = seconds.ok_or_else(|| {
-            SqlError::new(
-                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                "\"wait_seconds\" must not be negative or zero",
-            )
-        })?;
-        let number = promotion.request();
-        if wait {
-            let limit = Duration::from_secs(seconds);
-            self.promotion_asked.set(Some((number, limit)));
-        }
-        Ok(())
-    }
-}
-
-impl Session {
-    /// Waits for what becomes of the promotion that the statement has asked for.
-    pub(super) async fn wait_for_promotion(&mut self, number: u64, limit: Duration) -> Result<()> {
-        let Some(promotion) = self.worker.instance.promotion().cloned() else {
-            return Ok(());
-        };
-        self.wait_idle(async move {
-            match tokio::time::timeout(limit, promotion.decision(number)).await {
-                Ok(Ok(())) => Ok(()),
-                Ok(Err(why)) => Err(SqlError::new(
-                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                    "the server could not be promoted",
-                )
-                .detail(format!("{why}."))
-                .hint("A primary that is alive is stopped first, or shut out by a replica that was started with --take-over.")),
-                Err(_) => Err(SqlError::new(
-                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                    format!("server did not promote within {} seconds", limit.as_secs()),
-                )),
-            }
-        })
-        .await
     }
 }
