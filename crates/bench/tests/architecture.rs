@@ -305,7 +305,7 @@ const CYCLES: [(&str, &[usize]); 10] = [
     ("sql-catalog", &[20]),
     ("sql-exec", &[29]),
     ("sql-ddl", &[40]),
-    ("sql-session", &[28, 3, 2]),
+    ("sql-session", &[27, 3, 2]),
     ("bench", &[6, 2]),
     ("logstead", &[9]),
 ];
