@@ -171,3 +171,29 @@ def test_a_primary_that_slept_is_fenced(tmp_path):
             session.execute("INSERT INTO t VALUES (3)")
         wait_until(lambda: not primary.running(), what="the end of the old primary")
         assert replica.execute("SELECT id FROM t ORDER BY id") == [(1,), (2,)]
+
+
+def test_a_promotion_makes_no_log(tmp_path):
+    """Where the home has vanished (a file system that is not mounted, a prefix that was emptied) a start would make a new, empty
+    database. A promotion does not: it is refused, leaves nothing there, and succeeds once the log is back."""
+    with pair("file", tmp_path) as (primary, (replica,)):
+        replica.kill()
+        # It does not look at the home by itself meanwhile.
+        replica.arguments = ["--workers", "2", "--set", "replica_poll_interval=60s"]
+        primary.execute("CREATE TABLE t (id int)", "INSERT INTO t VALUES (1)", "CHECKPOINT")
+        assert primary.stop() == 0
+        replica.start()
+        assert replica.execute("SELECT id FROM t") == [(1,)]
+        aside = primary.data.with_name("aside")
+        primary.data.rename(aside)
+        primary.data.mkdir(mode=0o700)
+        done = promote(replica)
+        assert done.returncode == 1 and "could not be promoted" in done.stderr, done
+        assert os.listdir(primary.data) == []
+        assert replica.execute("SELECT pg_is_in_recovery(), id FROM t") == [(True, 1)]
+        primary.data.rmdir()
+        aside.rename(primary.data)
+        assert promote(replica).returncode == 0, replica.output_text()
+        wait_until(lambda: is_primary(replica), what="the promoted server")
+        replica.execute("INSERT INTO t VALUES (2)")
+        assert replica.execute("SELECT id FROM t ORDER BY id") == [(1,), (2,)]
