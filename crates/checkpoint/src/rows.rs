@@ -34,7 +34,8 @@ const ROW_HEAD_BYTES_MAX: usize = 3 + 10 + 5;
 /// How many slots the chunks of a record have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChunkSize {
-    /// 1,024, in records of formats 1 and 2. They are read, and [made anew](crate::CheckpointUpgrade) when a server starts; nobody writes them.
+    /// 1,024, in records of formats 1 and 2. They are read, and [made anew](crate::CheckpointUpgrade) when a server
+    /// starts; nobody writes them.
     Of1024,
     /// [`CHUNK_SLOTS`].
     #[default]

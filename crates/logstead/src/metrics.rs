@@ -1,9 +1,11 @@
-//! Figures for Prometheus: `GET /metrics` on an address of its own, in the text format 0.0.4; and checks for proxies, as
-//! Patroni has them: `/primary`, `/replica` and `/health` answer 200 or 503.
+//! Figures for Prometheus: `GET /metrics` on an address of its own, in the text format 0.0.4; and checks for proxies,
+//! as Patroni has them: `/primary`, `/replica` and `/health` answer 200 or 503.
 //!
-//! Owns: which figures are told, and by which names, and what the checks mean. They are read when they are asked for, from counters that are kept anyway.
-//! Invariant: whoever asks learns figures only: no names, no texts, nothing of the data. So nobody is asked who they are; what listens
-//! elsewhere than on this machine does so because it was told to (`metrics_listen`).
+//! Owns: which figures are told, and by which names, and what the checks mean. They are read when they are asked for,
+//! from counters that are kept anyway.
+//!
+//! Invariant: whoever asks learns figures only: no names, no texts, nothing of the data. So nobody is asked who they
+//! are; what listens elsewhere than on this machine does so because it was told to (`metrics_listen`).
 
 use hyper::body::Incoming;
 use hyper::http::{HeaderValue, Method, Request, Response, StatusCode, header};

@@ -297,8 +297,8 @@ impl OpenLog {
     }
 }
 
-/// Opens the catalog over it, of a server that was promoted or that is started. A start that fails does not wait for the evictor's end, which may wait for a home that
-/// does not answer.
+/// Opens the catalog over it, of a server that was promoted or that is started. A start that fails does not wait for
+/// the evictor's end, which may wait for a home that does not answer.
 pub(crate) fn open_instance(
     config: &Config,
     env: &Env,

@@ -5,9 +5,9 @@
 //! writes is the primary's.
 //!
 //! **Begin again.** The primary waits for nobody. Once something is gone that the replica would have had to read next,
-//! its sessions end, engine and workers go, and the replica is opened anew at the newest checkpoint, in the same process
-//! and on the same sockets; who connects meanwhile waits. It serves when it has come as far as it had before, so that
-//! nobody goes back.
+//! its sessions end, engine and workers go, and the replica is opened anew at the newest checkpoint, in the same
+//! process and on the same sockets; who connects meanwhile waits. It serves when it has come as far as it had before,
+//! so that nobody goes back.
 //!
 //! **Promotion.** See [`promote`].
 

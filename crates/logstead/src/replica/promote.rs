@@ -7,9 +7,9 @@
 //! server has it, nothing has changed, and the replica goes on. Once it is had, the replica's sessions end, and the
 //! server goes on with the engine that was opened.
 //!
-//! **Which log.** A start makes a log where there is none. A promotion does not: before it opens anything it looks whether
-//! the log of the database that was followed is there. What it has opened must reach as far as the replica has shown;
-//! otherwise it is given back.
+//! **Which log.** A start makes a log where there is none. A promotion does not: before it opens anything it looks
+//! whether the log of the database that was followed is there. What it has opened must reach as far as the replica has
+//! shown; otherwise it is given back.
 //!
 //! Asked for by `pg_promote()` and `logstead promote`, or tried again and again with `promote_when_primary_lost`. A
 //! promotion that is asked for takes the lease of a server that may be alive only with `--take-over`.

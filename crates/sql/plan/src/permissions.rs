@@ -1,11 +1,11 @@
 //! What is bound, together with what whoever runs it must be allowed.
 //!
-//! Rule: binding asks nobody for rights, running does. What comes out of the binder is a [`Bound`], which holds the query
-//! (a plan, an expression, a list of constraints) behind private fields: the only way to it is [`Bound::check`] or
-//! [`Bound::check_ref`], with a [`PermissionChecker`] that sees [`Permissions`]. So a caller cannot forget to check: what
-//! it has not checked it does not have. Whoever only looks at a definition, and runs nothing of it, says so by the name
-//! of the checker that it takes ([`NotExecuted`]). [`Bound::describe`] tells facts of the query, such as its type; nothing
-//! that could be run may leave it.
+//! Rule: binding asks nobody for rights, running does. What comes out of the binder is a [`Bound`], which holds the
+//! query (a plan, an expression, a list of constraints) behind private fields: whoever runs it gets it by
+//! [`Bound::check`] or [`Bound::check_ref`], with a [`PermissionChecker`] that sees [`Permissions`]. So a caller cannot forget to check:
+//! what it has not checked it does not have. Whoever only looks at a definition, and runs nothing of it, says so by the
+//! name of the checker that it takes ([`NotExecuted`]). [`Bound::describe`] tells facts of the query, such as its type;
+//! nothing that could be run may leave it.
 //!
 //! Invariants:
 //! - [`Permissions`] are complete when a [`Bound`] is made. From then on they grow only ([`Bound::add_schema`]).
@@ -54,7 +54,8 @@ pub struct FunctionUse {
 pub struct Permissions {
     /// What is done with relations and their columns.
     pub relations: Vec<PermissionInfo>,
-    /// The same in bodies of functions that stand in the place of their calls: who may not call a function is told that.
+    /// The same in bodies of functions that stand in the place of their calls: who may not call a function is told
+    /// that.
     pub relations_of_functions: Vec<PermissionInfo>,
     /// Schemas in which names were looked up.
     pub schemas: Vec<SchemaLookup>,

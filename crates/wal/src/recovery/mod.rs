@@ -235,7 +235,8 @@ pub struct RecoveredLog {
 }
 
 /// Opens the log in `home`: hands the survivors to `apply` in CSN order (the records of an entry, see
-/// [`Records`](crate::RecordReader); void entries are left out), and returns the lanes of the new epoch. All in this thread.
+/// [`RecordReader`](crate::RecordReader); void entries are left out), and returns the lanes of the new epoch. All in
+/// this thread.
 pub fn open(
     home: &LogHome,
     env: &Env,

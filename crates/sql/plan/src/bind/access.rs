@@ -436,7 +436,8 @@ impl Binder<'_> {
         }
     }
 
-    /// What must be allowed of relations: of those that the statement names, and of those that bodies of functions name.
+    /// What must be allowed of relations: of those that the statement names, and of those that bodies of functions
+    /// name.
     pub(crate) fn finish_access(&mut self) -> (Vec<PermissionInfo>, Vec<PermissionInfo>) {
         // Settled a second time, what is under the view that a query of WITH changes names nothing any more.
         self.settle_change(0);

@@ -1,8 +1,8 @@
 //! Correlated scalar aggregates in WHERE as joins with grouped rows.
 //!
 //! `x < (SELECT avg(y) FROM t WHERE t.k = o.k)` says of a row of `o` what a join with `SELECT k, avg(y) FROM t GROUP BY
-//! k` says under `x < avg`: both forms are bound, and the planner takes the cheaper one (`planner::decorrelation`). Only where
-//! they are the same:
+//! k` says under `x < avg`: both forms are bound, and the planner takes the cheaper one (`planner::decorrelation`).
+//! Only where they are the same:
 //! - The subquery is one row of plain aggregates: no GROUP BY, HAVING, LIMIT, OFFSET, DISTINCT or window, and its own
 //!   FROM has tables only. What refers to the outer row are equalities of one type, each with an expression over its
 //!   own row on one side.

@@ -1,8 +1,8 @@
 //! The end of binding: what was noted on the way becomes a [`Bound`], and what was bound apart becomes part of a
 //! statement.
 //!
-//! Rule: a part that is bound by a binder of its own (a domain's CHECK) is checked with the statement that it is part of.
-//! So a binder is a [`PermissionChecker`], which allows everything and asks for it itself in the end.
+//! Rule: a part that is bound by a binder of its own (a domain's CHECK) is checked with the statement that it is part
+//! of. So a binder is a [`PermissionChecker`], which allows everything and asks for it itself in the end.
 
 use super::Binder;
 use crate::permissions::{
@@ -50,7 +50,8 @@ impl Binder<'_> {
         Bound::new(query, permissions, tables, parameters)
     }
 
-    /// Takes in what another binder has bound: its tables are locked and its permissions asked for with the statement's.
+    /// Takes in what another binder has bound: its tables are locked and its permissions asked for with the
+    /// statement's.
     pub(super) fn absorb<'b, T>(&mut self, bound: &'b Bound<T>) -> Result<&'b T> {
         let tables = bound.tables();
         tables.read.iter().for_each(|table| self.reads(table));

@@ -45,8 +45,8 @@ pub(crate) fn bind(
     })
 }
 
-/// What keys are made of, outside of any session: where rows hold what is computed for the index, that is read. All other
-/// functions in it are built in, and everybody's.
+/// What keys are made of, outside of any session: where rows hold what is computed for the index, that is read. All
+/// other functions in it are built in, and everybody's.
 pub fn bind_alone(
     relation: &Relation,
     index: &IndexDef,

@@ -1,7 +1,8 @@
 //! Expressions that stand outside of queries: defaults, checks, and what COPY needs.
 //!
 //! Those that stand alone come as [`Bound`]: whoever computes them must be allowed to call the functions in them, and
-//! what functions of LANGUAGE sql read. Those that are part of a statement are bound by its binder, and checked with it.
+//! what functions of LANGUAGE sql read. Those that are part of a statement are bound by its binder, and checked with
+//! it.
 
 use super::access::NOBODYS;
 use super::constraint_rules::Change;

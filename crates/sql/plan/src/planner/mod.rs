@@ -1,8 +1,8 @@
 //! From the logical query tree to a physical plan.
 //!
-//! Owns: [`Planner`], the choice of scans, joins, orders and methods, and their costs. It takes what the binder has made
-//! (`crate::query`), has the rewrite passes (`crate::rewrite`) change it where they ask for no costs, and turns column
-//! identities into positions.
+//! Owns: [`Planner`], the choice of scans, joins, orders and methods, and their costs. It takes what the binder has
+//! made (`crate::query`), has the rewrite passes (`crate::rewrite`) change it where they ask for no costs, and turns
+//! column identities into positions.
 //!
 //! Two passes ask for costs, and so stand here: [`reduce_joins`], [`decorrelation`].
 //!

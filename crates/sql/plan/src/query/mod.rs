@@ -1,7 +1,7 @@
 //! The logical query tree: what the binder makes, rewrite passes change, and the planner turns into a plan.
 //!
-//! Owns: query blocks ([`Select`]), what stands in FROM ([`From`], [`BoundSubquery`]), whole queries ([`Body`]), and the
-//! range table, which their items and columns are numbers of ([`RangeTable`]).
+//! Owns: query blocks ([`Select`]), what stands in FROM ([`From`], [`BoundSubquery`]), whole queries ([`Body`]), and
+//! the range table, which their items and columns are numbers of ([`RangeTable`]).
 
 mod expressions;
 mod range_table;

@@ -1,7 +1,8 @@
 //! Columns of a query in FROM that nobody reads are not computed (PostgreSQL's `remove_unused_subquery_outputs`).
 //!
-//! Rule: an output that is not read is NULL, and an aggregate that is not read is computed over no row, unless computing
-//! it does something: one that fails fails nothing. Below, columns that only such outputs read are pruned in turn.
+//! Rule: an output that is not read is NULL, and an aggregate that is not read is computed over no row, unless
+//! computing it does something: one that fails fails nothing. Below, columns that only such outputs read are pruned in
+//! turn.
 //!
 //! It goes over the query's plan: which columns are read is known when the query around it is planned.
 
