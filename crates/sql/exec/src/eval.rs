@@ -260,6 +260,7 @@ fn eval_rest<'a>(expr: &'a Expr, row: &[Datum], cx: &mut ExecutorContext<'a>) ->
             Ok(subscript(&array, &index))
         }
         Expr::Subquery(subquery) => subquery::eval(subquery, row, cx),
+        Expr::SubLink(_) => Err(SqlError::internal("a subquery that was not planned").into()),
     }
 }
 
@@ -678,7 +679,7 @@ fn array<'a>(
 /// Marks in `used` the input columns that `expr` reads; false if it may read any (it has a subquery).
 pub fn columns_read(expr: &Expr, used: &mut Vec<usize>) -> bool {
     match expr {
-        Expr::Subquery(_) => return false,
+        Expr::Subquery(_) | Expr::SubLink(_) => return false,
         Expr::Column(index, _) if !used.contains(index) => used.push(*index),
         _ => {}
     }

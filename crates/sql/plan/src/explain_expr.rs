@@ -170,22 +170,28 @@ pub(crate) fn expr_text(expr: &Expr, row: &Names, outer: &[Names]) -> String {
         }
         Expr::Array(items, _) => format!("ARRAY[{}]", list(items)),
         Expr::Subscript { array, index, .. } => format!("{}[{}]", sub(array), sub(index)),
-        Expr::Subquery(subquery) => match &subquery.kind {
-            SubqueryKind::Scalar => "(SubPlan)".to_owned(),
-            SubqueryKind::Exists => "EXISTS(SubPlan)".to_owned(),
-            SubqueryKind::Array(_) => "ARRAY(SubPlan)".to_owned(),
-            SubqueryKind::Compare {
-                left,
-                all,
-                hashable,
-                ..
-            } => format!(
-                "({} {} ({}SubPlan))",
-                list(left),
-                if *all { "ALL" } else { "ANY" },
-                if *hashable { "hashed " } else { "" }
-            ),
-        },
+        Expr::Subquery(subquery) => subplan(&subquery.kind, &list),
+        // No plan has one.
+        Expr::SubLink(link) => subplan(&link.kind, &list),
+    }
+}
+
+fn subplan(kind: &SubqueryKind, list: &dyn Fn(&[Expr]) -> String) -> String {
+    match kind {
+        SubqueryKind::Scalar => "(SubPlan)".to_owned(),
+        SubqueryKind::Exists => "EXISTS(SubPlan)".to_owned(),
+        SubqueryKind::Array(_) => "ARRAY(SubPlan)".to_owned(),
+        SubqueryKind::Compare {
+            left,
+            all,
+            hashable,
+            ..
+        } => format!(
+            "({} {} ({}SubPlan))",
+            list(left),
+            if *all { "ALL" } else { "ANY" },
+            if *hashable { "hashed " } else { "" }
+        ),
     }
 }
 

@@ -5,6 +5,7 @@
 //! While a statement is bound, [`Expr::Column`] holds a column identity (`query::range_table`).
 
 use crate::Plan;
+pub use crate::query::SubLink;
 use logstead_sql_func::Function;
 use logstead_sql_types::value::{Datum, Oid, SqlType};
 use std::sync::Arc;
@@ -141,6 +142,8 @@ pub enum Expr {
     },
     /// A subquery.
     Subquery(Arc<Subquery>),
+    /// A subquery that is bound and not planned. No plan has one.
+    SubLink(Arc<SubLink>),
 }
 
 /// What a domain asks of its values, with what the domains it is made over ask.
@@ -208,6 +211,23 @@ pub enum SubqueryKind {
     Array(Oid),
 }
 
+impl SubqueryKind {
+    /// What the subquery's rows are compared with: expressions over the row around it.
+    pub fn operands(&self) -> &[Expr] {
+        match self {
+            SubqueryKind::Compare { left, .. } => left,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn operands_mut(&mut self) -> &mut [Expr] {
+        match self {
+            SubqueryKind::Compare { left, .. } => left,
+            _ => &mut [],
+        }
+    }
+}
+
 impl Expr {
     /// The result type.
     pub fn ty(&self) -> SqlType {
@@ -237,6 +257,7 @@ impl Expr {
             | Expr::ArrayCompare { .. }
             | Expr::InList { .. } => SqlType::of(BOOL),
             Expr::Subquery(s) => s.ty,
+            Expr::SubLink(s) => s.ty,
         }
     }
 }

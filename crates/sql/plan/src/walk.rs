@@ -60,11 +60,8 @@ pub fn children<'e>(expr: &'e Expr, f: &mut dyn FnMut(&'e Expr)) {
             f(array);
             f(index);
         }
-        Expr::Subquery(subquery) => {
-            if let SubqueryKind::Compare { left, .. } = &subquery.kind {
-                left.iter().for_each(f);
-            }
-        }
+        Expr::Subquery(subquery) => subquery.kind.operands().iter().for_each(f),
+        Expr::SubLink(link) => link.kind.operands().iter().for_each(f),
     }
 }
 
@@ -118,11 +115,16 @@ pub(crate) fn children_mut(expr: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
             f(array);
             f(index);
         }
-        Expr::Subquery(subquery) => {
-            if let SubqueryKind::Compare { left, .. } = &mut Arc::make_mut(subquery).kind {
-                left.iter_mut().for_each(f);
-            }
+        // One that others hold is copied only if there is something to change.
+        Expr::Subquery(subquery) if !subquery.kind.operands().is_empty() => {
+            let operands = Arc::make_mut(subquery).kind.operands_mut();
+            operands.iter_mut().for_each(f);
         }
+        Expr::SubLink(link) if !link.kind.operands().is_empty() => {
+            let operands = Arc::make_mut(link).kind.operands_mut();
+            operands.iter_mut().for_each(f);
+        }
+        Expr::Subquery(_) | Expr::SubLink(_) => {}
     }
 }
 
@@ -467,6 +469,10 @@ pub(crate) fn column_ids(expr: &Expr, out: &mut Vec<ColId>) {
             plan_ids(&subquery.plan, out);
             children(expr, &mut |e| column_ids(e, out));
         }
+        Expr::SubLink(link) => {
+            link.foreign_ids(out);
+            children(expr, &mut |e| column_ids(e, out));
+        }
         _ => children(expr, &mut |e| column_ids(e, out)),
     }
 }
@@ -483,8 +489,12 @@ pub fn any(expr: &Expr, test: &dyn Fn(&Expr) -> bool) -> bool {
     }
     let mut found = false;
     children(expr, &mut |e| found = found || any(e, test));
-    if let Expr::Subquery(subquery) = expr {
-        plan_exprs(&subquery.plan, 0, &mut |e, _| found = found || any(e, test));
+    match expr {
+        Expr::Subquery(subquery) => {
+            plan_exprs(&subquery.plan, 0, &mut |e, _| found = found || any(e, test));
+        }
+        Expr::SubLink(link) => link.exprs(&mut |e| found = found || any(e, test)),
+        _ => {}
     }
     found
 }
@@ -504,6 +514,8 @@ fn is_one_time(condition: &Expr) -> bool {
                 });
                 within
             }
+            // Nobody knows before it is planned.
+            Expr::SubLink(_) => true,
             _ => false,
         };
         children(expr, &mut |e| found = found || reads(e, depth));
@@ -530,6 +542,7 @@ pub fn is_volatile(expr: &Expr) -> bool {
         }
         // What subqueries in its expressions scan is asked when those are met.
         Expr::Subquery(subquery) => scans_routine(&subquery.plan),
+        Expr::SubLink(link) => link.any_plan(&scans_routine),
         _ => false,
     })
 }
@@ -566,7 +579,7 @@ pub fn has_triggers(plan: &Plan) -> bool {
 
 /// Contains a subquery.
 pub fn has_subquery(expr: &Expr) -> bool {
-    any(expr, &|e| matches!(e, Expr::Subquery(_)))
+    any(expr, &|e| matches!(e, Expr::Subquery(_) | Expr::SubLink(_)))
 }
 
 /// Takes more than the row to be computed: reads a table, or calls a function that the session runs.
@@ -578,10 +591,11 @@ pub fn needs_more_than_row(expr: &Expr) -> bool {
             _ => false,
         }
     }
-    any(
-        expr,
-        &|e| matches!(e, Expr::Subquery(subquery) if !computes(&subquery.plan)),
-    )
+    any(expr, &|e| match e {
+        Expr::Subquery(subquery) => !computes(&subquery.plan),
+        Expr::SubLink(_) => true,
+        _ => false,
+    })
 }
 
 /// Structural equality: the same value on every row. Subqueries are equal only to themselves, unless they are calls of
@@ -701,6 +715,7 @@ fn equal(a: &Expr, b: &Expr, volatile: bool) -> bool {
         (Expr::Subquery(x), Expr::Subquery(y)) => {
             return Arc::ptr_eq(x, y) || same_call(x, y, volatile);
         }
+        (Expr::SubLink(x), Expr::SubLink(y)) => return Arc::ptr_eq(x, y),
         _ => false,
     };
     if !shape {

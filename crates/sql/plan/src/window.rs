@@ -174,6 +174,14 @@ impl WindowFrame {
             .filter_map(FrameBound::offset)
             .for_each(f);
     }
+
+    /// The same, to change them.
+    pub(crate) fn exprs_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        [&mut self.start, &mut self.end]
+            .into_iter()
+            .filter_map(FrameBound::offset_mut)
+            .for_each(f);
+    }
 }
 
 impl Window {
@@ -194,10 +202,7 @@ impl Window {
     pub(crate) fn exprs_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         self.partition.iter_mut().for_each(&mut *f);
         self.order.iter_mut().for_each(|key| f(&mut key.expr));
-        [&mut self.frame.start, &mut self.frame.end]
-            .into_iter()
-            .filter_map(FrameBound::offset_mut)
-            .for_each(&mut *f);
+        self.frame.exprs_mut(f);
         for call in &mut self.calls {
             call.args
                 .iter_mut()

@@ -156,6 +156,11 @@ fn own_ids(expr: &Expr, out: &mut Vec<ColId>) {
         Expr::Subquery(subquery) if subquery.call => {
             walk::plan_exprs(&subquery.plan, 0, &mut |e, _| own_ids(e, out));
         }
+        Expr::SubLink(link) if link.call => {
+            let mut all = Vec::new();
+            link.exprs(&mut |e| own_ids(e, &mut all));
+            out.extend(all.into_iter().filter(|id| !link.own.contains(*id)));
+        }
         _ => {}
     }
     walk::children(expr, &mut |e| own_ids(e, out));
@@ -179,6 +184,11 @@ fn replace_keys(expr: &mut Expr, keys: &[(ColId, Expr)], is: fn(&Expr, &Expr) ->
         walk::plan_exprs_mut(&mut subquery.plan, 0, &mut |e, _| {
             replace_keys(e, keys, same)
         });
+    }
+    if let Expr::SubLink(link) = expr
+        && link.call
+    {
+        Arc::make_mut(link).exprs_mut(&mut |e| replace_keys(e, keys, same));
     }
     walk::children_mut(expr, &mut |e| replace_keys(e, keys, is));
 }

@@ -172,7 +172,8 @@ impl Binder<'_> {
                         | oid::PG_SNAPSHOT
                         | oid::TXID_SNAPSHOT
                 )
-                || matches!(arg, Expr::Subquery(called) if called.call))
+                || matches!(arg, Expr::Subquery(called) if called.call)
+                || matches!(arg, Expr::SubLink(called) if called.call))
         {
             let told = Expr::Const(Datum::Oid(arg.ty().oid), resolved.result);
             // What does something is evaluated for that.

@@ -370,7 +370,11 @@ pub(super) fn is_constant(expr: &Expr) -> bool {
     let varies = |e: &Expr| {
         matches!(
             e,
-            Expr::Column(..) | Expr::Outer { .. } | Expr::Param(..) | Expr::Subquery(_)
+            Expr::Column(..)
+                | Expr::Outer { .. }
+                | Expr::Param(..)
+                | Expr::Subquery(_)
+                | Expr::SubLink(_)
         )
     };
     !walk::any(expr, &varies) && crate::immutable::is_immutable(expr)

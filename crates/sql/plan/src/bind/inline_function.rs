@@ -12,11 +12,12 @@
 //! - Names are looked up with the `search_path` that the function has been given, or else with the statement's.
 
 use super::routine::RoutineCall;
+use super::sublink::{LinkUse, QueryStart};
 use super::{Binder, ColId, Frame, Source};
 use crate::expr::{Expr, SubqueryKind};
 use crate::permissions::SchemaLookup;
 use crate::query::Body;
-use crate::query::{Distinct, From, Output, Select};
+use crate::query::{Distinct, From, Ordered, Output, Select};
 use crate::{Node, OutputColumn, Plan, build, walk};
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::privileges::denied;
@@ -167,12 +168,6 @@ fn parts(expr: &Expr) -> usize {
 
 fn may_repeat(expr: &Expr) -> bool {
     !walk::is_volatile(expr) && !walk::has_subquery(expr) && parts(expr) <= PARTS_MAX
-}
-
-pub(super) fn plan_is_volatile(plan: &Plan) -> bool {
-    let mut found = walk::has_routine(plan);
-    walk::plan_exprs(plan, 0, &mut |e, _| found = found || walk::is_volatile(e));
-    found
 }
 
 fn replace(expr: &mut Expr, id: ColId, with: &Expr) {
@@ -543,15 +538,15 @@ impl Binder<'_> {
                 Ok(Body::Select(select))
             }
             body => {
-                let plan = self.finish(body)?;
-                let mut columns = plan.columns.clone();
+                let body = self.settle_body(body)?;
+                let mut columns = self.range.body_columns(&body);
                 let mut exprs = Vec::with_capacity(columns.len());
                 for ((at, column), to) in columns.iter_mut().enumerate().zip(targets) {
                     let expr = cast(self, Expr::Column(at, column.ty), *to)?;
                     column.ty = expr.ty();
                     exprs.push(expr);
                 }
-                Ok(Body::Plan(Box::new(build::project(plan, exprs, columns))))
+                Ok(Body::Project(Box::new(body), exprs, columns))
             }
         }
     }
@@ -648,7 +643,9 @@ impl Binder<'_> {
 
     fn inlined_anew(&mut self, call: RoutineCall, at: Option<usize>) -> Result<Expr> {
         let shape = self.shape(&call).map_err(|e| e.at(at))?;
+        let start = self.query_start();
         let (placed, beforehand) = self.placed(&call.args)?;
+        let of_body = self.query_start();
         let (body, whole) = self
             .body(&call, &shape, placed.clone())
             .map_err(|e| e.at(at))?;
@@ -658,8 +655,8 @@ impl Binder<'_> {
                 self.one_value(&shape, whole, exprs)?
             }
             body => {
-                let plan = self.finish(body)?;
-                self.first_row(&shape, whole, plan)?
+                let body = self.settle_body(body)?;
+                self.first_row(of_body, &shape, whole, body)?
             }
         };
         if matches!(shape, Shape::Void) {
@@ -705,20 +702,23 @@ impl Binder<'_> {
         select.from.items.push(From::Rel(beforehand.rel));
         let output = self.made_output("", value);
         select.outputs.push(output);
-        let plan = self.finish(Body::Select(Box::new(select)))?;
-        Ok(self.call_subquery(plan, ty))
+        let body = self.settle_body(Body::Select(Box::new(select)))?;
+        self.called_query(start, body, ty)
     }
 
     /// A subquery that is a call: a volatile one is made anew for each row.
-    pub(super) fn call_subquery(&mut self, plan: Plan, ty: SqlType) -> Expr {
-        let volatile = plan_is_volatile(&plan);
-        let mut value = self.expression_subquery(plan, SubqueryKind::Scalar, ty);
-        if let Expr::Subquery(subquery) = &mut value {
-            let subquery = Arc::make_mut(subquery);
-            subquery.uncorrelated &= !volatile;
-            subquery.call = true;
-        }
-        value
+    pub(super) fn called_query(
+        &mut self,
+        start: QueryStart,
+        body: Body,
+        ty: SqlType,
+    ) -> Result<Expr> {
+        let of = LinkUse {
+            call: true,
+            each_row_if_volatile: true,
+            ..LinkUse::plain(SubqueryKind::Scalar, ty)
+        };
+        self.sublink(start, body, of)
     }
 
     /// The value that a body's columns are.
@@ -740,8 +740,15 @@ impl Binder<'_> {
     }
 
     /// The value of the first row.
-    fn first_row(&mut self, shape: &Shape, whole: bool, plan: Plan) -> Result<Expr> {
-        let exprs = { plan.columns.iter().enumerate() }.map(|(at, c)| Expr::Column(at, c.ty));
+    fn first_row(
+        &mut self,
+        start: QueryStart,
+        shape: &Shape,
+        whole: bool,
+        body: Body,
+    ) -> Result<Expr> {
+        let columns = self.range.body_columns(&body);
+        let exprs = { columns.iter().enumerate() }.map(|(at, c)| Expr::Column(at, c.ty));
         let value = self.one_value(shape, whole, exprs.collect())?;
         let ty = value.ty();
         let column = OutputColumn {
@@ -750,9 +757,14 @@ impl Binder<'_> {
             domain: None,
             origin: (0, 0),
         };
-        let plan = build::project(plan, vec![value], vec![column]);
-        let one = Expr::Const(Datum::Int8(1), SqlType::of(oid::INT8));
-        let plan = build::limit(plan, Some(one), None);
-        Ok(self.call_subquery(plan, ty))
+        let input = Body::Project(Box::new(body), vec![value], vec![column]);
+        let first = Body::Ordered(Box::new(Ordered {
+            input,
+            keys: Vec::new(),
+            limit: Some(Expr::Const(Datum::Int8(1), SqlType::of(oid::INT8))),
+            offset: None,
+            ties: Vec::new(),
+        }));
+        self.called_query(start, first, ty)
     }
 }

@@ -1,12 +1,13 @@
 //! Rows of functions of LANGUAGE sql that are one query: in FROM, and in a select list.
 
-use super::inline_function::{Shape, plan_is_volatile};
+use super::inline_function::Shape;
 use super::routine::RoutineCall;
+use super::sublink::LinkUse;
 use super::{Binder, Frame};
+use crate::OutputColumn;
 use crate::expr::{Expr, SubqueryKind};
 use crate::query::Body;
 use crate::query::{From, FromList, Select};
-use crate::{OutputColumn, build};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
@@ -177,11 +178,9 @@ impl Binder<'_> {
         }
         if whole {
             // The row's fields are the columns.
-            let plan = self.finish(body)?;
-            let ty = plan
-                .columns
-                .first()
-                .map_or(SqlType::of(oid::RECORD), |c| c.ty);
+            body = self.settle_body(body)?;
+            let ty = body.types().first().copied();
+            let ty = ty.unwrap_or(SqlType::of(oid::RECORD));
             let fields = super::expr::fields_of(&Expr::Column(0, ty));
             let columns = { fields.iter() }.map(|field| OutputColumn {
                 name: String::new(),
@@ -190,12 +189,15 @@ impl Binder<'_> {
                 origin: (0, 0),
             });
             let columns = columns.collect();
-            body = Body::Plan(Box::new(build::project(plan, fields, columns)));
+            body = Body::Project(Box::new(body), fields, columns);
         }
-        if barrier && !matches!(body, Body::Plan(_)) {
+        if barrier && !matches!(body, Body::Plan(_) | Body::Project(..)) {
             // Its rows are made with the owner's rights: no condition of the caller is asked of others, not even of
             // those that tell nobody, as these would be asked of what the rows are made of.
-            body = Body::Plan(Box::new(self.finish(body)?));
+            body = self.settle_body(body)?;
+            let columns = self.range.body_columns(&body);
+            let same = { columns.iter().enumerate() }.map(|(at, c)| Expr::Column(at, c.ty));
+            body = Body::Project(Box::new(body), same.collect(), columns);
         }
         let test = if strict {
             Self::any_null(&placed)
@@ -303,14 +305,16 @@ impl Binder<'_> {
             let collected = self.called_rows(call, &shape, types)?;
             return self.resolved_call(Some("pg_catalog"), "unnest", vec![collected], at);
         }
+        let start = self.query_start();
         let frames = std::mem::take(&mut self.frames);
-        let rows = self.rows_of_call(call, &shape);
+        let rows = self.within_query(|b| b.rows_of_call(call, &shape));
         self.frames = frames;
-        let mut plan = rows
-            .and_then(|body| self.finish(body))
+        let mut body = rows
+            .and_then(|body| self.settle_body(body))
             .map_err(|e| e.at(at))?;
         if let Shape::Row(_, ty) = &shape {
-            let exprs = { plan.columns.iter().enumerate() }.map(|(at, c)| Expr::Column(at, c.ty));
+            let columns = self.range.body_columns(&body);
+            let exprs = { columns.iter().enumerate() }.map(|(at, c)| Expr::Column(at, c.ty));
             let value = Expr::Array(exprs.collect(), *ty);
             let column = OutputColumn {
                 name: String::new(),
@@ -318,14 +322,13 @@ impl Binder<'_> {
                 domain: None,
                 origin: (0, 0),
             };
-            plan = build::project(plan, vec![value], vec![column]);
+            body = Body::Project(Box::new(body), vec![value], vec![column]);
         }
-        let volatile = plan_is_volatile(&plan);
-        let kind = SubqueryKind::Array(element.oid);
-        let mut collected = self.expression_subquery(plan, kind, SqlType::of(array));
-        if volatile && let Expr::Subquery(subquery) = &mut collected {
-            Arc::make_mut(subquery).uncorrelated = false;
-        }
+        let of = LinkUse {
+            each_row_if_volatile: true,
+            ..LinkUse::plain(SubqueryKind::Array(element.oid), SqlType::of(array))
+        };
+        let collected = self.sublink(start, body, of)?;
         self.resolved_call(Some("pg_catalog"), "unnest", vec![collected], at)
     }
 }

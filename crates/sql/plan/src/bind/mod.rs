@@ -14,7 +14,6 @@ mod collation;
 mod conflict;
 mod constraint_rules;
 mod declared;
-mod decorrelate;
 mod dml;
 mod domain;
 mod explicit_types;
@@ -47,12 +46,12 @@ mod row;
 mod rows_from;
 mod scope;
 mod select;
-mod semijoin;
 mod setop;
 mod shared_operand;
 mod special;
 mod standalone;
 pub(crate) mod statement;
+mod sublink;
 mod subscript;
 pub mod system_column;
 mod trigger;
@@ -89,7 +88,7 @@ pub use viewdef::view_query_shown;
 use crate::expr::Expr;
 use crate::permissions::{Bound, FunctionUse};
 use crate::planner::Planner;
-use crate::query::{COLUMN_BASE, ColId, ColumnInfo, RangeTable, Rel, Source};
+use crate::query::{COLUMN_BASE, ColId, ColumnInfo, Identities, RangeTable, Rel, Source};
 use crate::{AggregateCall, PlanContext};
 use logstead_sql_catalog::Relation;
 use logstead_sql_parse::lowered as ast;
@@ -99,7 +98,6 @@ use logstead_sql_types::value::{Datum, SqlType};
 use logstead_types::SqlState;
 use scope::NsItem;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The clause an expression stands in: decides what it may contain and the words of errors.
@@ -268,7 +266,6 @@ pub(crate) struct Cte {
     pub name: String,
     pub slot: usize,
     pub columns: Vec<(Arc<str>, SqlType)>,
-    pub rows: f64,
     pub used: bool,
     /// The recursive term is being bound: rows so far come from the non-recursive term.
     pub(crate) recursive_now: bool,
@@ -366,8 +363,8 @@ pub(crate) struct Binder<'a> {
     judges: bool,
     /// The WITH that is bound next is the statement's: its queries may change something.
     pub top: bool,
-    /// A second form is being bound: nothing in it has two.
-    binds_again: bool,
+    /// What is bound is part of a query block, with which its subqueries are planned.
+    in_query: bool,
 }
 
 impl<'a> Binder<'a> {
@@ -431,7 +428,7 @@ impl<'a> Binder<'a> {
             fresh: false,
             judges: false,
             top: false,
-            binds_again: false,
+            in_query: false,
         }
     }
 
@@ -486,6 +483,7 @@ impl<'a> Binder<'a> {
             cx: self.cx,
             range: &mut self.range,
             bind_index: index_expression::bind,
+            planned: Vec::new(),
         }
     }
 
@@ -523,10 +521,11 @@ impl<'a> Binder<'a> {
     pub(crate) fn with_own<T>(
         &mut self,
         bind: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<(T, Range<ColId>)> {
+    ) -> Result<(T, Identities)> {
         let first = COLUMN_BASE + self.range.columns.len();
         let bound = bind(self)?;
-        Ok((bound, first..COLUMN_BASE + self.range.columns.len()))
+        let own = first..COLUMN_BASE + self.range.columns.len();
+        Ok((bound, own.into()))
     }
 
     pub(crate) fn slot(&mut self) -> usize {

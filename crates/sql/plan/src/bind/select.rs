@@ -52,6 +52,7 @@ impl Binder<'_> {
         refuse(select)?;
         let inherited = self.whole_conditions;
         self.whole_conditions = inherited || !tail.locks.is_empty();
+        // Locked rows are checked again under the whole condition: it stays in one piece.
         let in_pieces = !self.whole_conditions;
         let from = self.in_clause(Clause::From, |b| b.bind_from(&select.from));
         self.whole_conditions = inherited;
@@ -60,6 +61,7 @@ impl Binder<'_> {
         collect_rels(&from, &mut rels);
         let mut block = Select {
             from,
+            may_join_sublinks: in_pieces,
             ..Select::default()
         };
 
@@ -78,16 +80,9 @@ impl Binder<'_> {
         }
 
         if let Some(selection) = &select.selection {
-            if in_pieces {
-                self.in_clause(Clause::Where, |b| {
-                    b.where_clause(selection, &mut block.from)
-                })?;
-            } else {
-                // Locked rows are checked again under the whole condition: it stays in one piece.
-                let condition =
-                    self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
-                push_conjuncts(condition, &mut block.from.conditions);
-            }
+            let condition =
+                self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
+            push_conjuncts(condition, &mut block.from.conditions);
         }
         let having = match &select.having {
             Some(having) => {

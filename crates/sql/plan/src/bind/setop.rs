@@ -1,23 +1,24 @@
 //! Whole queries: UNION and its kin, VALUES, and subqueries in expressions.
 
 use super::select::Tail;
-use super::{Binder, Clause, ColId, Frame, Source};
+use super::sublink::{LinkUse, QueryStart};
+use super::{Binder, Clause, Frame, Source};
 use crate::expr::{Expr, Subquery, SubqueryKind};
-use crate::query::{Body, BoundSubquery, Branch};
+use crate::query::{Body, BoundSubquery, Branch, Identities, Ordered};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::{fold_ident, sort_direction, strip};
 use logstead_sql_types::error::{Result, SqlError};
 
-use crate::{Node, OutputColumn, Plan, SetOpKind, SortKey, build, walk};
+use crate::{OutputColumn, Plan, SetOpKind, SortKey, build, walk};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, Spanned};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
-use std::ops::Range;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 impl Binder<'_> {
-    /// Binds and plans a query; unknown outputs become text.
-    pub(crate) fn subquery(&mut self, query: &ast::Query) -> Result<Plan> {
+    /// Binds the query of a subquery in an expression, and says where it begins; unknown outputs become text.
+    fn subquery(&mut self, query: &ast::Query) -> Result<(QueryStart, Body)> {
         let place = match self.clause() {
             Clause::Default => Some("DEFAULT expression"),
             Clause::Check => Some("check constraint"),
@@ -33,21 +34,33 @@ impl Binder<'_> {
                 format!("cannot use subquery in {place}"),
             ));
         }
+        let start = self.query_start();
+        let body = self.deeper(|b| {
+            let body = b.query_body(query, true)?;
+            b.settle_body(body)
+        })?;
+        Ok((start, body))
+    }
+
+    /// Binds and plans the query that a statement is.
+    pub(crate) fn planned_query(&mut self, query: &ast::Query) -> Result<Plan> {
         self.deeper(|b| {
             let body = b.query_body(query, true)?;
             b.finish(body)
         })
     }
 
-    /// Binds a whole query with its WITH. With WITH the body comes back planned.
+    /// Binds a whole query with its WITH.
     pub(crate) fn query_body(&mut self, query: &ast::Query, settle: bool) -> Result<Body> {
-        let Some(with) = &query.with else {
-            return self.query_without_with(query, settle);
-        };
-        self.frames.push(Frame::new());
-        let result = self.with_query(query, with);
-        self.frames.pop();
-        result
+        self.within_query(|b| {
+            let Some(with) = &query.with else {
+                return b.query_without_with(query, settle);
+            };
+            b.frames.push(Frame::new());
+            let result = b.with_query(query, with);
+            b.frames.pop();
+            result
+        })
     }
 
     pub(crate) fn query_without_with(&mut self, query: &ast::Query, settle: bool) -> Result<Body> {
@@ -124,8 +137,7 @@ impl Binder<'_> {
                 {
                     return Ok(inner);
                 }
-                let plan = self.finish(inner)?;
-                self.finish_tail(plan, tail)
+                self.finish_tail(inner, tail)
             }
             SetExpr::Values(values) => {
                 let body = self.values(
@@ -135,8 +147,7 @@ impl Binder<'_> {
                 if tail.order_by.is_none() && tail.limit.is_none() && tail.offset.is_none() {
                     return Ok(body);
                 }
-                let plan = self.finish(body)?;
-                self.finish_tail(plan, tail)
+                self.finish_tail(body, tail)
             }
             SetExpr::SetOperation { .. } => {
                 let body = self.set_operation(body)?;
@@ -147,8 +158,7 @@ impl Binder<'_> {
                 {
                     return Ok(body);
                 }
-                let plan = self.finish(body)?;
-                self.finish_tail(plan, tail)
+                self.finish_tail(body, tail)
             }
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
                 Err(SqlError::unsupported(
@@ -311,7 +321,7 @@ impl Binder<'_> {
     pub(crate) fn subquery_source(
         &mut self,
         body: Body,
-        own: Range<ColId>,
+        own: Identities,
         barrier: bool,
         with: bool,
     ) -> Result<Source> {
@@ -334,7 +344,7 @@ impl Binder<'_> {
     }
 
     /// A body whose outputs have these types (implicit casts).
-    fn body_as(&mut self, body: Body, types: &[SqlType]) -> Result<Body> {
+    pub(super) fn body_as(&mut self, body: Body, types: &[SqlType]) -> Result<Body> {
         match body {
             Body::Select(mut select) => {
                 let simple = select.order.is_empty()
@@ -363,9 +373,9 @@ impl Binder<'_> {
                 Ok(Body::Values(rows, columns))
             }
             Body::Plan(plan) => Ok(Body::Plan(Box::new(self.cast_plan(*plan, types)?))),
-            Body::Project(input, exprs, columns) => {
-                let described = columns.clone();
-                self.cast_columns(Body::Project(input, exprs, columns), described, types)
+            body @ (Body::Project(..) | Body::Ordered(_) | Body::With(..)) => {
+                let columns = self.range.body_columns(&body);
+                self.cast_columns(body, columns, types)
             }
             Body::SetOps(first, rest) => {
                 let body = self.settle_branches(*first, rest)?;
@@ -455,8 +465,10 @@ impl Binder<'_> {
         Ok(build::project(plan, exprs, columns))
     }
 
-    /// ORDER BY, LIMIT and OFFSET over a finished plan: only its output columns are in sight.
-    fn finish_tail(&mut self, plan: Plan, tail: &Tail<'_>) -> Result<Body> {
+    /// ORDER BY, LIMIT and OFFSET over a whole body: only its output columns are in sight.
+    fn finish_tail(&mut self, body: Body, tail: &Tail<'_>) -> Result<Body> {
+        let body = self.settle_body(body)?;
+        let columns = self.range.body_columns(&body);
         if let Some(clause) = tail.locks.first() {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
@@ -476,7 +488,7 @@ impl Binder<'_> {
                     Ast::Value(value) => match &value.value {
                         ast::Value::Number(digits) => {
                             let position: usize = digits.parse().unwrap_or(0);
-                            if position == 0 || position > plan.columns.len() {
+                            if position == 0 || position > columns.len() {
                                 return Err(SqlError::new(
                                     SqlState::INVALID_COLUMN_REFERENCE,
                                     format!("ORDER BY position {digits} is not in select list"),
@@ -489,7 +501,7 @@ impl Binder<'_> {
                     },
                     Ast::Identifier(ident) => {
                         let name = fold_ident(ident);
-                        let found = plan.columns.iter().position(|c| c.name == name);
+                        let found = columns.iter().position(|c| c.name == name);
                         if found.is_none() {
                             return Err(SqlError::new(
                                 SqlState::UNDEFINED_COLUMN,
@@ -510,9 +522,9 @@ impl Binder<'_> {
                     .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
                     .at(at));
                 };
-                super::order_by::sortable(plan.columns[index].ty, at)?;
+                super::order_by::sortable(columns[index].ty, at)?;
                 keys.push(SortKey {
-                    expr: Expr::Column(index, plan.columns[index].ty),
+                    expr: Expr::Column(index, columns[index].ty),
                     desc,
                     nulls_first,
                 });
@@ -526,10 +538,13 @@ impl Binder<'_> {
             true => keys.iter().map(|key| key.expr.clone()).collect(),
             false => Vec::new(),
         };
-        let plan = build::sort(plan, keys);
-        Ok(Body::Plan(Box::new(build::limit_with_ties(
-            plan, limit, offset, ties,
-        ))))
+        Ok(Body::Ordered(Box::new(Ordered {
+            input: body,
+            keys,
+            limit,
+            offset,
+            ties,
+        })))
     }
 
     pub(super) fn expression_subquery(
@@ -550,40 +565,34 @@ impl Binder<'_> {
         }))
     }
 
-    pub(crate) fn scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
-        let plan = self.subquery(query)?;
-        let [column] = plan.columns.as_slice() else {
+    /// The one column of a subquery that must have just one.
+    fn only_column(&self, query: &ast::Query, body: &Body) -> Result<SqlType> {
+        let columns = self.range.body_columns(body);
+        let [column] = columns.as_slice() else {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 "subquery must return only one column",
             )
             .at(logstead_sql_parse::before(self.text, query.span(), "(")));
         };
-        let ty = column.ty;
-        Ok(self.expression_subquery(plan, SubqueryKind::Scalar, ty))
+        Ok(column.ty)
+    }
+
+    pub(crate) fn scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
+        let (start, body) = self.subquery(query)?;
+        let ty = self.only_column(query, &body)?;
+        self.sublink(start, body, LinkUse::plain(SubqueryKind::Scalar, ty))
     }
 
     pub(crate) fn exists(&mut self, query: &ast::Query) -> Result<Expr> {
-        let mut plan = self.subquery(query)?;
-        // Nobody asks what is selected: it is not computed.
-        if let Node::Project { exprs, .. } = &mut plan.node {
-            for (expr, column) in exprs.iter_mut().zip(&plan.columns) {
-                *expr = Expr::Const(Datum::Null, column.ty);
-            }
-        }
-        Ok(self.expression_subquery(plan, SubqueryKind::Exists, SqlType::of(oid::BOOL)))
+        let (start, body) = self.subquery(query)?;
+        let of = LinkUse::plain(SubqueryKind::Exists, SqlType::of(oid::BOOL));
+        self.sublink(start, body, of)
     }
 
     pub(crate) fn array_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
-        let plan = self.subquery(query)?;
-        let [column] = plan.columns.as_slice() else {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "subquery must return only one column",
-            )
-            .at(logstead_sql_parse::before(self.text, query.span(), "(")));
-        };
-        let element = column.ty;
+        let (start, body) = self.subquery(query)?;
+        let element = self.only_column(query, &body)?;
         // Of arrays it makes one of a dimension more.
         let stacked = || info::element_of(element.oid).map(|_| element.plain());
         let array = info::array_type(element).or_else(stacked);
@@ -596,7 +605,8 @@ impl Binder<'_> {
                 ),
             )
         })?;
-        Ok(self.expression_subquery(plan, SubqueryKind::Array(element.oid), array))
+        let of = LinkUse::plain(SubqueryKind::Array(element.oid), array);
+        self.sublink(start, body, of)
     }
 
     /// `(a, b) op (SELECT ...)`: a comparison with the one row that comes, NULL if none does.
@@ -611,27 +621,18 @@ impl Binder<'_> {
         for item in left {
             bound.push(self.expr(item)?);
         }
-        let plan = self.subquery(query)?;
-        if plan.columns.len() != bound.len() {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                match plan.columns.len() < bound.len() {
-                    true => "subquery has too few columns",
-                    false => "subquery has too many columns",
-                },
-            )
-            .at(at));
-        }
-        let fields = self.row_of_plan(plan)?;
+        let (start, body) = self.subquery(query)?;
+        check_width(body.types().len(), bound.len()).map_err(|e| e.at(at))?;
+        let fields = self.row_of_subquery(start, body)?;
         self.row_comparison(op, bound, fields, at)
     }
 
     /// The columns of the one row that a subquery gives, each as an expression; the subquery is the same one in all.
-    pub(crate) fn row_of_plan(&mut self, plan: Plan) -> Result<Vec<Expr>> {
-        let columns = plan.columns.iter().enumerate();
-        let fields = columns.map(|(i, c)| Expr::Column(i, c.ty)).collect();
-        let shape: Vec<(Arc<str>, SqlType)> = plan
-            .columns
+    pub(super) fn row_of_subquery(&mut self, start: QueryStart, body: Body) -> Result<Vec<Expr>> {
+        let columns = self.range.body_columns(&body);
+        let fields = columns.iter().enumerate();
+        let fields = fields.map(|(i, c)| Expr::Column(i, c.ty)).collect();
+        let shape: Vec<(Arc<str>, SqlType)> = columns
             .iter()
             .map(|c| (c.name.as_str().into(), c.ty))
             .collect();
@@ -642,17 +643,31 @@ impl Binder<'_> {
             domain: None,
             origin: (0, 0),
         };
-        let whole = build::project(plan, vec![Expr::Array(fields, ty)], vec![column]);
-        let mut row = self.expression_subquery(whole, SubqueryKind::Scalar, ty);
-        if let Expr::Subquery(subquery) = &mut row {
-            Arc::make_mut(subquery).shared = self.slot() + 1;
-        }
+        let whole = Body::Project(Box::new(body), vec![Expr::Array(fields, ty)], vec![column]);
+        let of = LinkUse {
+            shared: self.slot() + 1,
+            ..LinkUse::plain(SubqueryKind::Scalar, ty)
+        };
+        let row = self.sublink(start, whole, of)?;
         let field = |(number, (_, ty)): (i32, (Arc<str>, SqlType))| Expr::Subscript {
             array: Box::new(row.clone()),
             index: Box::new(Expr::Const(Datum::Int4(number), SqlType::of(oid::INT4))),
             ty,
         };
         Ok((1..).zip(shape).map(field).collect())
+    }
+
+    /// As many expressions as are assigned to, of the one row that a subquery gives; none if it has not as many columns.
+    pub(super) fn assigned_row(
+        &mut self,
+        query: &ast::Query,
+        width: usize,
+    ) -> Result<Option<Vec<Expr>>> {
+        let (start, body) = self.subquery(query)?;
+        match body.types().len() == width {
+            true => self.row_of_subquery(start, body).map(Some),
+            false => Ok(None),
+        }
     }
 
     /// left op ANY/ALL (subquery), IN.
@@ -668,27 +683,9 @@ impl Binder<'_> {
         for item in left {
             bound.push(self.expr(item)?);
         }
-        let plan = self.subquery(query)?;
-        self.compare_with_plan(bound, op, plan, all, at)
-    }
-
-    /// As [`Binder::compare_subquery`] with both sides bound.
-    pub(crate) fn compare_with_plan(
-        &mut self,
-        bound: Vec<Expr>,
-        op: &str,
-        mut plan: Plan,
-        all: bool,
-        at: Option<usize>,
-    ) -> Result<Expr> {
-        if plan.columns.len() != bound.len() {
-            let message = if plan.columns.len() < bound.len() {
-                "subquery has too few columns"
-            } else {
-                "subquery has too many columns"
-            };
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
-        }
+        let (start, body) = self.subquery(query)?;
+        let columns = self.range.body_columns(&body);
+        check_width(columns.len(), bound.len()).map_err(|e| e.at(at))?;
         // Rows are compared by their order, but for equality: all columns but the last one ask which is before the
         // other.
         let ordered = bound.len() > 1 && !matches!(op, "=" | "<>");
@@ -703,7 +700,7 @@ impl Binder<'_> {
         let mut ops = Vec::with_capacity(bound.len());
         let mut types = Vec::with_capacity(bound.len());
         let mut hashable = op == "=" && !all;
-        for (number, (expr, column)) in bound.into_iter().zip(&plan.columns).enumerate() {
+        for (number, (expr, column)) in bound.into_iter().zip(&columns).enumerate() {
             let op = if ordered && number < last { strict } else { op };
             let (expr, function, ty) = self.comparison_function(op, expr, column.ty, at)?;
             if ordered {
@@ -722,7 +719,7 @@ impl Binder<'_> {
             .hint("Row comparison operators must be associated with btree operator families.")
             .at(at));
         }
-        plan = self.cast_plan(plan, &types)?;
+        let body = self.body_as(body, &types)?;
         let kind = SubqueryKind::Compare {
             left: lefts,
             ops,
@@ -730,8 +727,19 @@ impl Binder<'_> {
             all,
             hashable,
         };
-        Ok(self.expression_subquery(plan, kind, SqlType::of(oid::BOOL)))
+        let of = LinkUse::plain(kind, SqlType::of(oid::BOOL));
+        self.sublink(start, body, of)
     }
+}
+
+/// An error unless a subquery has as many columns as it is compared with.
+fn check_width(columns: usize, compared: usize) -> Result<()> {
+    let message = match columns.cmp(&compared) {
+        Ordering::Equal => return Ok(()),
+        Ordering::Less => "subquery has too few columns",
+        Ordering::Greater => "subquery has too many columns",
+    };
+    Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
 }
 
 /// The word DEFAULT in place of an expression.

@@ -22,14 +22,15 @@ impl Binder<'_> {
             return build(self, operand);
         }
         let ty = operand.ty();
+        let start = self.query_start();
         let (rel, first) = self.row_of(vec![operand])?;
         let value = build(self, Expr::Column(first, ty))?;
         let mut select = Select::default();
         select.from.items.push(From::Rel(rel));
         let output = self.made_output("", value);
         select.outputs.push(output);
-        let plan = self.finish(Body::Select(Box::new(select)))?;
-        let ty = plan.columns.first().map_or(ty, |column| column.ty);
-        Ok(self.call_subquery(plan, ty))
+        let body = self.settle_body(Body::Select(Box::new(select)))?;
+        let ty = body.types().first().map_or(ty, |of_value| *of_value);
+        self.called_query(start, body, ty)
     }
 }

@@ -1,6 +1,7 @@
 //! From a parsed statement to something that can be run.
 
 use super::Binder;
+use crate::planner::has_sublink;
 use crate::permissions::Bound;
 use crate::{OutputColumn, Plan, PlanContext, levels, walk};
 use logstead_sql_catalog::Relation;
@@ -74,7 +75,7 @@ pub fn plan_statement(
                     ),
                     None => (binder.change(inner)?, command(inner)),
                 },
-                _ => (binder.subquery(query)?, Command::Select),
+                _ => (binder.planned_query(query)?, Command::Select),
             }
         }
         other => (binder.change(other)?, command(other)),
@@ -103,6 +104,7 @@ fn planned(binder: Binder<'_>, plan: Plan, command: Command) -> Result<Planned> 
             "a column reference was left without a row",
         ));
     }
+    debug_assert!(!has_sublink(&plan), "a subquery was left unplanned");
     let changed = |oid: Oid| {
         let acted = &binder.constraint_writes;
         let mut written = binder.tables_written.iter().chain(acted);

@@ -89,11 +89,8 @@ impl Binder<'_> {
                         )
                         .at(at));
                     };
-                    let whole = self.subquery(query)?;
-                    if whole.columns.len() != targets.len() {
-                        return Err(mismatch());
-                    }
-                    let row = self.row_of_plan(whole)?;
+                    let row = self.assigned_row(query, targets.len())?;
+                    let row = row.ok_or_else(mismatch)?;
                     for (value, target) in row.into_iter().zip(targets) {
                         let column = &relation.columns[target.position];
                         refuse_value(column)?;

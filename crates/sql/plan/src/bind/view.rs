@@ -87,7 +87,7 @@ pub fn bind_view_query(
     binder.inlines = false;
     // Who makes the view refuses what changes something in its own words.
     binder.top = query.with.is_some();
-    let plan = binder.subquery(query)?;
+    let plan = binder.planned_query(query)?;
     let made = binder.view_query(&plan)?;
     Ok(binder.into_bound_expression(made))
 }
@@ -99,7 +99,7 @@ pub fn plan_view(
     cx: &PlanContext<'_>,
 ) -> Result<Bound<Plan>> {
     let mut binder = Binder::new(cx, "");
-    let plan = binder.view_body(relation, view, |b, tree| b.subquery(tree))?;
+    let plan = binder.view_body(relation, view, |b, tree| b.planned_query(tree))?;
     Ok(binder.into_bound_expression(plan))
 }
 

@@ -1,21 +1,19 @@
 //! WITH: common table expressions, recursive ones too, those that change something, and references to them.
 //!
 //! INSERT, UPDATE and DELETE stand in the WITH of a whole statement only. Such a query is kept whether it is read or
-//! not, and whoever runs the plan runs it to its end once ([`Reading`]). Its target, and the view between, are its own:
-//! the binder's are put aside meanwhile.
+//! not. Its target, and the view between, are its own: the binder's are put aside meanwhile.
 
 use super::select::Tail;
 use super::setop::columns_differ;
 use super::{Binder, Cte, Frame, Source, recursion};
-use crate::expr::Expr;
-use crate::query::Body;
-use crate::{Node, OutputColumn, Plan, Reading, walk};
+use crate::planner::around;
+use crate::query::{Body, Definition};
+use crate::{OutputColumn, Plan};
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered::{self as ast, SetExpr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, info};
 use logstead_types::SqlState;
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -41,12 +39,14 @@ impl Binder<'_> {
             definitions.extend(self.cte(cte, with.recursive, inline, top)?);
         }
         let body = self.query_without_with(query, true)?;
-        let definitions = self.kept(definitions)?;
+        let frame = self.frame()?;
+        let unused = |slot: usize| frame.ctes.iter().any(|c| c.slot == slot && !c.used);
+        definitions.retain(|d: &Definition| d.is_change() || !unused(d.slot));
         if definitions.is_empty() {
             return Ok(body);
         }
-        let plan = self.finish(body)?;
-        Ok(Body::Plan(Box::new(around(definitions, plan))))
+        let body = self.settle_body(body)?;
+        Ok(Body::With(definitions, Box::new(body)))
     }
 
     /// WITH in front of INSERT, UPDATE, DELETE or MERGE.
@@ -70,30 +70,27 @@ impl Binder<'_> {
     ) -> Result<Plan> {
         let mut definitions = Vec::new();
         for cte in in_order(with)? {
-            definitions.extend(self.cte(cte, with.recursive, false, top)?);
+            // The statement is planned as it is bound, so that what it reads has to be planned before.
+            for definition in self.cte(cte, with.recursive, false, top)? {
+                definitions.push(self.planner().plan_definition(definition)?);
+            }
         }
         let plan = change(self)?;
-        let definitions = self.kept(definitions)?;
-        Ok(around(definitions, plan))
-    }
-
-    /// The definitions that are read, or change something. Those of a WITH within are there because they are read.
-    fn kept(&mut self, mut definitions: Vec<Definition>) -> Result<Vec<Definition>> {
         let frame = self.frame()?;
         let unused = |slot: usize| frame.ctes.iter().any(|c| c.slot == slot && !c.used);
-        definitions.retain(|d| d.plan.is_change() || !unused(d.slot));
-        Ok(definitions)
+        definitions.retain(|d| d.is_change() || !unused(d.slot));
+        Ok(around(definitions, plan))
     }
 
     /// INSERT, UPDATE, DELETE or MERGE without its WITH.
     pub(crate) fn change(&mut self, statement: &ast::Statement) -> Result<Plan> {
-        match statement {
-            ast::Statement::Insert(insert) => self.insert(insert),
-            ast::Statement::Update(update) => self.update(update),
-            ast::Statement::Delete(delete) => self.delete(delete),
-            ast::Statement::Merge(merge) => self.merge_statement(merge),
+        self.outside_query(|b| match statement {
+            ast::Statement::Insert(insert) => b.insert(insert),
+            ast::Statement::Update(update) => b.update(update),
+            ast::Statement::Delete(delete) => b.delete(delete),
+            ast::Statement::Merge(merge) => b.merge_statement(merge),
             _ => Err(SqlError::internal("planning of what is no query")),
-        }
+        })
     }
 
     /// Binds a query of WITH that changes something.
@@ -170,7 +167,6 @@ impl Binder<'_> {
                 name: name.clone(),
                 slot,
                 columns,
-                rows: plan.rows,
                 used: false,
                 recursive_now: false,
                 returns,
@@ -179,7 +175,7 @@ impl Binder<'_> {
             return Ok(vec![Definition {
                 slot,
                 name: name.into(),
-                plan,
+                body: Body::Plan(Box::new(plan)),
                 recursive: None,
             }]);
         }
@@ -194,28 +190,23 @@ impl Binder<'_> {
         let body = bound?;
         let columns = cte_columns(&self.range.body_columns(&body), &renames, &name)?;
         let inline = inline && !volatile && self.inlines && cte.query.locks.is_empty();
-        let (plan, rows) = match inline {
-            true => (None, 0.0),
-            false => {
-                let plan = self.finish(body)?;
-                let rows = plan.rows;
-                (Some(plan), rows)
-            }
+        let body = match inline {
+            true => None,
+            false => Some(self.settle_body(body)?),
         };
         self.frame()?.ctes.push(Cte {
             name: name.clone(),
             slot,
             columns,
-            rows,
             used: false,
             recursive_now: false,
             returns: true,
             inlined: inline.then(|| Arc::from(cte.query.clone())),
         });
-        let definition = plan.map(|plan| Definition {
+        let definition = body.map(|body| Definition {
             slot,
             name: name.into(),
-            plan,
+            body,
             recursive: None,
         });
         Ok(definition.into_iter().collect())
@@ -231,7 +222,7 @@ impl Binder<'_> {
     ) -> Result<Vec<Definition>> {
         let terms = recursion::terms(&cte.query, &name).map_err(|e| e.at(at))?;
         self.frames.push(Frame::new());
-        let bound = self.recursive_in_frame(cte, terms, name, renames);
+        let bound = self.within_query(|b| b.recursive_in_frame(cte, terms, name, renames));
         self.frames.pop();
         let (definitions, own) = bound?;
         self.frame()?.ctes.push(own);
@@ -254,15 +245,13 @@ impl Binder<'_> {
         let slot = self.slot();
         let tail = Tail::default();
         let body = self.set_expr(first, &tail, true)?;
-        let first = self.finish(body)?;
-        let columns = cte_columns(&first.columns, renames, &name)?;
+        let first = self.settle_body(body)?;
+        let columns = cte_columns(&self.range.body_columns(&first), renames, &name)?;
         let types: Vec<SqlType> = columns.iter().map(|(_, ty)| *ty).collect();
-        let rows = first.rows * 10.0;
         self.frame()?.ctes.push(Cte {
             name: name.clone(),
             slot,
             columns,
-            rows: first.rows,
             used: false,
             recursive_now: true,
             returns: true,
@@ -293,7 +282,7 @@ impl Binder<'_> {
         if !union_all {
             super::hashing::recursive_union(&types)?;
         }
-        let second = self.finish_as(body, &types)?;
+        let second = self.body_as(body, &types)?;
         let Some(mut own) = self.frame()?.ctes.pop() else {
             return Err(SqlError::internal(
                 "a recursive query is not known to itself",
@@ -301,13 +290,15 @@ impl Binder<'_> {
         };
         own.recursive_now = false;
         own.used = false;
-        own.rows = rows;
-        let mut definitions = self.kept(definitions)?;
+        // Those of a WITH within are there because they are read.
+        let frame = self.frame()?;
+        let unused = |slot: usize| frame.ctes.iter().any(|c| c.slot == slot && !c.used);
+        definitions.retain(|d: &Definition| !unused(d.slot));
         definitions.push(Definition {
             slot,
             name: name.into(),
-            plan: first,
-            recursive: Some((Box::new(second), union_all)),
+            body: first,
+            recursive: Some((second, union_all)),
         });
         Ok((definitions, own))
     }
@@ -342,10 +333,7 @@ impl Binder<'_> {
             .map(|(name, ty)| (name, ty, (0, 0)))
             .collect();
         let source = match &cte.inlined {
-            None => Source::Cte {
-                slot: cte.slot,
-                rows: cte.rows,
-            },
+            None => Source::Cte { slot: cte.slot },
             Some(query) => self.inlined(query, depth, at)?,
         };
         self.add_item(source, columns, name, alias).map(Some)
@@ -369,87 +357,6 @@ impl Binder<'_> {
         let (body, own) = bound?;
         self.subquery_source(body, own, false, true)
     }
-}
-
-/// A query of WITH that is kept.
-pub(crate) struct Definition {
-    slot: usize,
-    name: Arc<str>,
-    plan: Plan,
-    /// The recursive term, and whether all its rows are kept.
-    recursive: Option<(Box<Plan>, bool)>,
-}
-
-/// Puts definitions around what reads them.
-fn around(definitions: Vec<Definition>, mut plan: Plan) -> Plan {
-    // An expression cannot wait for a locked row: what it reads of changes is there before.
-    let within = RefCell::new(Vec::new());
-    read_within(&plan, &within);
-    for definition in &definitions {
-        read_within(&definition.plan, &within);
-        if let Some((term, _)) = &definition.recursive {
-            read_within(term, &within);
-        }
-    }
-    let mut within = within.into_inner();
-    for definition in definitions.iter().rev() {
-        if within.contains(&definition.slot) {
-            reads(&definition.plan, &mut within);
-            if let Some((term, _)) = &definition.recursive {
-                reads(term, &mut within);
-            }
-        }
-    }
-    for definition in definitions.into_iter().rev() {
-        let (rows, cost) = (plan.rows, plan.cost + definition.plan.cost);
-        let columns = plan.columns.clone();
-        let reading = match (
-            definition.plan.is_change(),
-            within.contains(&definition.slot),
-        ) {
-            (false, _) => Reading::AsRead,
-            (true, false) => Reading::ToTheEnd,
-            (true, true) => Reading::Before,
-        };
-        plan = Plan {
-            node: Node::With {
-                slot: definition.slot,
-                name: definition.name,
-                definition: Box::new(definition.plan),
-                recursive: definition.recursive,
-                reading,
-                body: Box::new(plan),
-            },
-            columns,
-            rows,
-            cost,
-        };
-    }
-    plan
-}
-
-/// The queries of WITH that a plan reads, but for those that subqueries in its expressions do.
-fn reads(plan: &Plan, out: &mut Vec<usize>) {
-    if let Node::CteScan { slot, .. } = &plan.node {
-        out.push(*slot);
-    }
-    for below in crate::stats::children(plan) {
-        reads(below, out);
-    }
-}
-
-/// The queries of WITH that subqueries in a plan's expressions read.
-fn read_within(plan: &Plan, out: &RefCell<Vec<usize>>) {
-    let look = |expr: &Expr| {
-        walk::any(expr, &|e| {
-            if let Expr::Subquery(subquery) = e {
-                reads(&subquery.plan, &mut out.borrow_mut());
-            }
-            false
-        });
-    };
-    walk::plan_exprs(plan, 0, &mut |expr, _| look(expr));
-    walk::change_exprs(plan, &mut |expr| look(expr));
 }
 
 /// The queries of WITH in an order in which none reads one behind it. As written, but for RECURSIVE.

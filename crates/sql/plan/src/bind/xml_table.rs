@@ -183,7 +183,12 @@ impl Binder<'_> {
 /// Is a default more than a constant, and of its own: of no row beside it?
 fn is_computed_later(default: &Expr) -> bool {
     let is_fixed = matches!(default, Expr::Const(..) | Expr::Param(..));
-    let reads = |e: &Expr| matches!(e, Expr::Column(..) | Expr::Outer { .. } | Expr::Subquery(_));
+    let reads = |e: &Expr| {
+        matches!(
+            e,
+            Expr::Column(..) | Expr::Outer { .. } | Expr::Subquery(_) | Expr::SubLink(_)
+        )
+    };
     !is_fixed && !walk::any(default, &reads)
 }
 

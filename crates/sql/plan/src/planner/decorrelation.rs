@@ -1,5 +1,5 @@
 //! Conditions that are bound in two forms, as a correlated subquery and as a join with grouped rows
-//! (`bind::decorrelate`): which one costs less.
+//! (`rewrite::decorrelate`): which one costs less.
 //!
 //! The subquery runs once for each combination of outer values (`exec::subquery` keeps what it gave), by index where
 //! there is one; the groups are computed once, all of them.

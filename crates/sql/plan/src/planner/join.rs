@@ -165,7 +165,7 @@ impl Planner<'_> {
         match from {
             From::Rel(rel) => match &self.range.rels[*rel].source {
                 Source::Plan(Some(plan)) => walk::plan_ids(plan, out),
-                Source::Query(Some(query)) => self.range.foreign_ids(query, out),
+                Source::Query(Some(query)) => self.range.items().foreign_ids(query, out),
                 Source::Function { args, .. } => args.iter().for_each(|a| walk::column_ids(a, out)),
                 _ => {}
             },

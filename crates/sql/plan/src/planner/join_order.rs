@@ -668,7 +668,10 @@ impl Planner<'_> {
                 (rows, rows * estimate::ROW)
             }
             Source::Plan(Some(plan)) => (plan.rows, plan.cost),
-            Source::Cte { rows, .. } => (*rows, *rows * estimate::ROW),
+            Source::Cte { slot } => {
+                let rows = self.range.cte_rows(*slot);
+                (rows, rows * estimate::ROW)
+            }
             Source::Plan(None) | Source::Function { .. } => (100.0, 1.0),
             // It is planned where it is joined.
             Source::Query(_) => (1_000.0, 20.0),

@@ -20,16 +20,22 @@ mod reduce_joins;
 pub(crate) mod scan;
 mod select;
 mod selectivity;
+mod subquery;
 mod windows;
+mod with;
 
 pub(crate) use join::refuses_null;
 pub(crate) use scan::RequiredOrder;
+pub(crate) use subquery::has_sublink;
+pub(crate) use with::around;
 
-use crate::query::{Body, BoundIndex, ColId, ColumnInfo, RangeTable, Source};
+use crate::expr::{SubLink, Subquery};
+use crate::query::{Body, BoundIndex, ColId, ColumnInfo, Ordered, RangeTable, Source};
 use crate::rewrite::push_down_quals::push_down;
 use crate::{Plan, PlanContext};
 use logstead_sql_catalog::{IndexDef, Relation};
 use logstead_sql_types::error::Result;
+use std::sync::Arc;
 
 /// Plans parts of one statement.
 pub(crate) struct Planner<'p> {
@@ -39,6 +45,8 @@ pub(crate) struct Planner<'p> {
     pub(crate) range: &'p mut RangeTable,
     /// Binds the expressions of an index, to compare conditions with them.
     pub(crate) bind_index: BindIndex,
+    /// Subqueries that stand in several places, and what has been planned for them.
+    pub(crate) planned: Vec<(Arc<SubLink>, Arc<Subquery>)>,
 }
 
 /// What [`Planner::bind_index`] is.
@@ -56,12 +64,43 @@ impl Planner<'_> {
     fn plan_body_within(&mut self, body: Body) -> Result<Plan> {
         match body {
             Body::Select(select) => select::plan_select(self, *select),
-            Body::Values(rows, columns) => Ok(build::values(rows, columns)),
-            Body::Plan(plan) => Ok(*plan),
-            Body::Project(input, exprs, columns) => {
+            Body::Values(mut rows, columns) => {
+                for expr in rows.iter_mut().flatten() {
+                    self.plan_sublinks(expr)?;
+                }
+                Ok(build::values(rows, columns))
+            }
+            Body::Plan(mut plan) => {
+                self.plan_sublinks_in(&mut plan)?;
+                Ok(*plan)
+            }
+            Body::Project(input, mut exprs, columns) => {
+                for expr in &mut exprs {
+                    self.plan_sublinks(expr)?;
+                }
                 let plan = self.plan_body(*input)?;
                 Ok(build::project(plan, exprs, columns))
             }
+            Body::Ordered(ordered) => {
+                let mut ordered = *ordered;
+                let mut result = Ok(());
+                ordered.exprs_mut(&mut |expr| {
+                    if result.is_ok() {
+                        result = self.plan_sublinks(expr);
+                    }
+                });
+                result?;
+                let plan = self.plan_body(ordered.input)?;
+                let plan = build::sort(plan, ordered.keys);
+                let Ordered {
+                    limit,
+                    offset,
+                    ties,
+                    ..
+                } = ordered;
+                Ok(build::limit_with_ties(plan, limit, offset, ties))
+            }
+            Body::With(definitions, body) => self.plan_with(definitions, *body),
             Body::SetOps(first, rest) => {
                 let mut plan = self.plan_body(*first)?;
                 for branch in rest {

@@ -117,6 +117,10 @@ impl Planner<'_> {
         let first = self.range.rels[rel].first;
         let ids: Vec<ColId> = (first..first + self.range.rels[rel].width).collect();
         let used: Vec<bool> = ids.iter().map(|&id| self.info(id).used).collect();
+        let cte_rows = match self.range.rels[rel].source {
+            Source::Cte { slot } => self.range.cte_rows(slot),
+            _ => 0.0,
+        };
         let item = &mut self.range.rels[rel];
         let alias = item.alias.clone();
         let plan = match &mut item.source {
@@ -127,8 +131,8 @@ impl Planner<'_> {
                 prune(&mut plan, &used);
                 plan
             }
-            Source::Cte { slot, rows } => {
-                let (slot, rows) = (*slot, *rows);
+            Source::Cte { slot } => {
+                let (slot, rows) = (*slot, cte_rows);
                 let node = Node::CteScan { slot, name: alias };
                 let columns = ids.iter().map(|&id| self.output_column(id)).collect();
                 Plan {

@@ -19,6 +19,7 @@ use logstead_sql_types::value::{SqlType, oid};
 /// Plans one SELECT.
 pub(super) fn plan_select(planner: &mut Planner<'_>, mut select: Select) -> Result<Plan> {
     folded(&mut select);
+    rewrite_sublinks(planner, &mut select)?;
     let Select {
         from,
         grouping,
@@ -33,6 +34,7 @@ pub(super) fn plan_select(planner: &mut Planner<'_>, mut select: Select) -> Resu
         offset,
         ties,
         locks,
+        ..
     } = select;
     // ORDER BY an output that is a plain column is ORDER BY that column.
     for key in &mut order {
@@ -306,6 +308,24 @@ pub(super) fn plan_select(planner: &mut Planner<'_>, mut select: Select) -> Resu
         return Ok(plan);
     }
     Ok(limit(plan, limit_expr, offset))
+}
+
+/// Makes joins of the block's subqueries where that may be, and plans the others.
+fn rewrite_sublinks(planner: &mut Planner<'_>, select: &mut Select) -> Result<()> {
+    let known = planner.range.decorrelated.len();
+    if select.may_join_sublinks {
+        planner.range.pull_up_sublinks(select);
+        planner.range.decorrelate(&mut select.from);
+    }
+    planner.plan_sublinks_in_block(select)?;
+    for at in known..planner.range.decorrelated.len() {
+        let known = &mut planner.range.decorrelated[at].correlated;
+        let nothing = Expr::Param(0, SqlType::of(oid::UNKNOWN));
+        let mut correlated = std::mem::replace(known, nothing);
+        planner.plan_sublinks(&mut correlated)?;
+        planner.range.decorrelated[at].correlated = correlated;
+    }
+    Ok(())
 }
 
 /// Folds what a block says of constants. HAVING that no group can pass is asked before any row is, and where there are

@@ -86,7 +86,7 @@ impl Planner<'_> {
                 unknown(estimate::virtual_rows((self.cx.rows_of)(relation)), unique)
             }
             Source::Plan(Some(plan)) => unknown(plan.rows, is_unique(plan, position)),
-            Source::Cte { rows, .. } => unknown(*rows, false),
+            Source::Cte { slot } => unknown(self.range.cte_rows(*slot), false),
             Source::Plan(None) | Source::Query(_) | Source::Function { .. } => {
                 unknown(100.0, false)
             }
@@ -204,7 +204,11 @@ impl Planner<'_> {
         let varies = walk::any(expr, &|e| {
             matches!(
                 e,
-                Expr::Column(..) | Expr::Outer { .. } | Expr::Param(..) | Expr::Subquery(_)
+                Expr::Column(..)
+                    | Expr::Outer { .. }
+                    | Expr::Param(..)
+                    | Expr::Subquery(_)
+                    | Expr::SubLink(_)
             )
         });
         if varies || walk::is_volatile(expr) {
@@ -289,7 +293,7 @@ impl Planner<'_> {
                 let variable = self.variable(condition).filter(|v| v.known.is_some());
                 variable.map_or(0.5, |v| v.equal(Some(&Datum::Bool(true))))
             }
-            Expr::Subquery(_) => 0.5,
+            Expr::Subquery(_) | Expr::SubLink(_) => 0.5,
             _ => 0.5,
         };
         share.clamp(0.0, 1.0)

@@ -1,13 +1,19 @@
 //! The logical query tree: what the binder makes, rewrite passes change, and the planner turns into a plan.
 //!
-//! Owns: query blocks ([`Select`]), what stands in FROM ([`From`], [`BoundSubquery`]), whole queries ([`Body`]), and
-//! the range table, which their items and columns are numbers of ([`RangeTable`]).
+//! Owns: query blocks ([`Select`]), what stands in FROM ([`From`], [`BoundSubquery`]), whole queries ([`Body`]),
+//! subqueries of expressions ([`SubLink`]), and the range table, which their items and columns are numbers of
+//! ([`RangeTable`]).
 
 mod expressions;
 mod range_table;
+mod sublink;
+mod walk;
 
 pub use expressions::BoundIndex;
 pub(crate) use expressions::{conjuncts, plain_column, same_bytes, the_subquery};
+
+pub use sublink::SubLink;
+pub(crate) use walk::{Items, renumber_items};
 
 pub(crate) use range_table::{ColumnInfo, DecorrelatedCondition, RangeTable, Rel, Source};
 
@@ -21,8 +27,10 @@ use crate::{
 use logstead_engine::RowLock;
 use logstead_sql_types::value::SqlType;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// FROM as a tree. Inner joins are flattened into the block's list and conditions; what is left is outer joins.
+#[derive(Clone)]
 pub(crate) enum From {
     /// A FROM item: index into [`RangeTable::rels`].
     Rel(usize),
@@ -36,7 +44,7 @@ pub(crate) enum From {
 }
 
 /// Items joined by inner joins under some conditions.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct FromList {
     pub items: Vec<From>,
     pub conditions: Vec<Expr>,
@@ -51,7 +59,7 @@ pub(crate) struct RowMark {
 }
 
 /// One SELECT.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Select {
     pub from: FromList,
     pub grouping: Option<Grouping>,
@@ -72,9 +80,12 @@ pub(crate) struct Select {
     pub ties: bool,
     /// Items to lock and how; `None` without a locking clause.
     pub locks: Option<Vec<RowMark>>,
+    /// Subqueries of its conditions may become joins: rows that are locked are asked again under whole conditions.
+    pub may_join_sublinks: bool,
 }
 
 /// GROUP BY, HAVING and aggregates.
+#[derive(Clone)]
 pub(crate) struct Grouping {
     /// Group keys over the FROM row, each with its identity afterwards.
     pub keys: Vec<(ColId, Expr)>,
@@ -88,6 +99,7 @@ pub(crate) struct Grouping {
 }
 
 /// A window with what is computed over it, each call with its identity. Over the FROM row or the grouped one.
+#[derive(Clone)]
 pub(crate) struct BoundWindow {
     pub partition: Vec<Expr>,
     pub order: Vec<SortKey>,
@@ -96,6 +108,7 @@ pub(crate) struct BoundWindow {
 }
 
 /// A select list item with its identity.
+#[derive(Clone)]
 pub(crate) struct Output {
     pub id: ColId,
     pub expr: Expr,
@@ -103,7 +116,7 @@ pub(crate) struct Output {
 }
 
 /// DISTINCT.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) enum Distinct {
     #[default]
     No,
@@ -113,6 +126,7 @@ pub(crate) enum Distinct {
 }
 
 /// A query body bound but not planned, so that outputs of unknown type can still be given one.
+#[derive(Clone)]
 pub(crate) enum Body {
     Select(Box<Select>),
     Values(Vec<Vec<Expr>>, Vec<OutputColumn>),
@@ -121,6 +135,38 @@ pub(crate) enum Body {
     SetOps(Box<Body>, Vec<Branch>),
     /// Other columns made of those of a body, which are positions in these expressions: casts.
     Project(Box<Body>, Vec<Expr>, Vec<OutputColumn>),
+    /// ORDER BY and LIMIT around a whole body.
+    Ordered(Box<Ordered>),
+    /// A body that reads queries of WITH which are kept.
+    With(Vec<Definition>, Box<Body>),
+}
+
+/// ORDER BY, LIMIT and OFFSET over a body, whose columns are positions in these expressions.
+#[derive(Clone)]
+pub(crate) struct Ordered {
+    pub input: Body,
+    pub keys: Vec<SortKey>,
+    pub limit: Option<Expr>,
+    pub offset: Option<Expr>,
+    /// WITH TIES: what the last row's peers have in common with it.
+    pub ties: Vec<Expr>,
+}
+
+/// A query of WITH that is kept.
+#[derive(Clone)]
+pub(crate) struct Definition {
+    pub slot: usize,
+    pub name: Arc<str>,
+    pub body: Body,
+    /// The recursive term, and whether all its rows are kept.
+    pub recursive: Option<(Body, bool)>,
+}
+
+impl Definition {
+    /// It changes something: what does is planned as it is bound.
+    pub(crate) fn is_change(&self) -> bool {
+        matches!(&self.body, Body::Plan(plan) if plan.is_change())
+    }
 }
 
 impl Body {
@@ -134,15 +180,34 @@ impl Body {
                 None => first.types(),
             },
             Body::Project(_, exprs, _) => exprs.iter().map(Expr::ty).collect(),
+            Body::Ordered(ordered) => ordered.input.types(),
+            Body::With(_, body) => body.types(),
         }
     }
 }
 
+/// Column identities in a few ranges: those that were made while a part of a statement was bound.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Identities(pub(crate) Vec<Range<ColId>>);
+
+impl Identities {
+    pub(crate) fn contains(&self, id: ColId) -> bool {
+        self.0.iter().any(|range| range.contains(&id))
+    }
+}
+
+impl std::convert::From<Range<ColId>> for Identities {
+    fn from(range: Range<ColId>) -> Identities {
+        Identities(vec![range])
+    }
+}
+
 /// A query in FROM.
+#[derive(Clone)]
 pub(crate) struct BoundSubquery {
     pub body: Body,
-    /// The identities that were made while it was bound: its own.
-    pub own: Range<ColId>,
+    /// Its own identities.
+    pub own: Identities,
     /// A view that is a security barrier.
     pub(crate) barrier: bool,
     /// A query of WITH.
@@ -150,6 +215,7 @@ pub(crate) struct BoundSubquery {
 }
 
 /// One SELECT, VALUES or set operation among others.
+#[derive(Clone)]
 pub(crate) struct Branch {
     pub kind: SetOpKind,
     pub all: bool,

@@ -5,9 +5,10 @@
 //! or of an enclosing one; the planner makes it `Column(position)` where the row has it and `Outer` where an enclosing
 //! row has it. Invariant: positions are below `COLUMN_BASE`, so the two never mix.
 
-use super::{Body, BoundSubquery, Distinct, From, FromList, Select, collect_rels};
+use super::walk::Items;
+use super::{Body, BoundSubquery, renumber_items};
+use crate::OutputColumn;
 use crate::expr::{COLUMN_BASE, ColId, Expr};
-use crate::{OutputColumn, walk};
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_types::error::Result;
@@ -30,6 +31,7 @@ pub(crate) struct ColumnInfo {
 }
 
 /// A FROM item.
+#[derive(Clone)]
 pub(crate) struct Rel {
     pub alias: Arc<str>,
     /// The name by which the statement knows it: a view's, for what the view reads.
@@ -52,6 +54,7 @@ pub(crate) struct Rel {
 }
 
 /// Where a FROM item's rows come from.
+#[derive(Clone)]
 pub(crate) enum Source {
     /// A stored table; column i is attribute i.
     Table(Arc<Relation>),
@@ -62,7 +65,7 @@ pub(crate) enum Source {
     /// A query that is bound, and planned with the block around it.
     Query(Option<Box<BoundSubquery>>),
     /// WITH.
-    Cte { slot: usize, rows: f64 },
+    Cte { slot: usize },
     /// A function.
     Function {
         function: &'static logstead_sql_func::Function,
@@ -84,6 +87,10 @@ pub(crate) struct RangeTable {
     pub decorrelated: Vec<DecorrelatedCondition>,
     /// Rows of the table that was asked for last.
     pub rows_known: Cell<Option<(Oid, f64)>>,
+    /// An expression of the statement holds a subquery that is not planned ([`super::SubLink`]).
+    pub(crate) has_sublinks: bool,
+    /// Rows of the queries of WITH that are planned, by slot.
+    cte_rows: Vec<f64>,
     /// How deep binding or planning is in queries and expressions.
     depth: usize,
 }
@@ -140,6 +147,19 @@ impl RangeTable {
         self.depth -= 1;
     }
 
+    /// A query of WITH has been planned.
+    pub(crate) fn set_cte_rows(&mut self, slot: usize, rows: f64) {
+        if self.cte_rows.len() <= slot {
+            self.cte_rows.resize(slot + 1, 0.0);
+        }
+        self.cte_rows[slot] = rows;
+    }
+
+    /// Rows that a query of WITH gives.
+    pub(crate) fn cte_rows(&self, slot: usize) -> f64 {
+        self.cte_rows.get(slot).copied().unwrap_or(0.0)
+    }
+
     pub(crate) fn info(&self, id: ColId) -> &ColumnInfo {
         &self.columns[id - COLUMN_BASE]
     }
@@ -176,32 +196,27 @@ impl RangeTable {
         guards.cloned().collect()
     }
 
-    /// Identities of the columns of a list's items.
-    pub(crate) fn ranges(&self, list: &FromList) -> Vec<(ColId, ColId)> {
-        let mut rels = Vec::new();
-        collect_rels(list, &mut rels);
-        rels.iter().map(|&rel| self.rels[rel].ids()).collect()
+    /// All its items.
+    pub(crate) fn items(&self) -> Items<'_> {
+        Items {
+            rels: &self.rels,
+            first_rel: 0,
+        }
     }
 
-    /// Identities that an item refers to within itself.
-    pub(crate) fn inside(&self, item: &From, out: &mut Vec<ColId>) {
-        match item {
-            From::Rel(rel) => match &self.rels[*rel].source {
-                Source::Plan(Some(plan)) => walk::plan_ids(plan, out),
-                Source::Query(Some(query)) => self.foreign_ids(query, out),
-                Source::Function { args, .. } => args.iter().for_each(|a| walk::column_ids(a, out)),
-                _ => {}
-            },
-            From::Join {
-                left, right, on, ..
-            } => {
-                for list in [left, right] {
-                    list.items.iter().for_each(|i| self.inside(i, out));
-                    list.conditions
-                        .iter()
-                        .for_each(|c| walk::column_ids(c, out));
-                }
-                on.iter().for_each(|c| walk::column_ids(c, out));
+    /// Takes in the FROM items of a subquery, whose body then knows them by the numbers that they have here.
+    pub(crate) fn attach(&mut self, body: &mut Body, rels: Vec<Rel>, first_rel: usize) {
+        let before = self.rels.len();
+        renumber_items(&mut self.rels, 0, body, rels, first_rel);
+        self.own_columns_from(before);
+    }
+
+    /// Lets the columns of the items from that number on know whose they are.
+    pub(crate) fn own_columns_from(&mut self, rel: usize) {
+        for (number, item) in self.rels.iter().enumerate().skip(rel) {
+            let (first, end) = item.ids();
+            for column in &mut self.columns[first - COLUMN_BASE..end - COLUMN_BASE] {
+                column.rel = number;
             }
         }
     }
@@ -214,6 +229,8 @@ impl RangeTable {
             Body::Plan(plan) => plan.columns.clone(),
             Body::SetOps(first, _) => self.body_columns(first),
             Body::Project(_, _, columns) => columns.clone(),
+            Body::Ordered(ordered) => self.body_columns(&ordered.input),
+            Body::With(_, body) => self.body_columns(body),
         };
         let simple = matches!(body, Body::SetOps(..));
         for (column, ty) in columns.iter_mut().zip(body.types()) {
@@ -227,78 +244,5 @@ impl RangeTable {
             }
         }
         columns
-    }
-
-    /// Identities of others that a query in FROM refers to.
-    pub(crate) fn foreign_ids(&self, query: &BoundSubquery, out: &mut Vec<ColId>) {
-        let mut all = Vec::new();
-        self.body_exprs(&query.body, &mut |e| walk::column_ids(e, &mut all));
-        out.extend(all.into_iter().filter(|id| !query.own.contains(id)));
-    }
-
-    /// Every expression of a body.
-    fn body_exprs(&self, body: &Body, f: &mut dyn FnMut(&Expr)) {
-        match body {
-            Body::Select(select) => self.select_exprs(select, f),
-            Body::Values(rows, _) => rows.iter().flatten().for_each(f),
-            Body::Plan(plan) => walk::plan_exprs(plan, 0, &mut |e, _| f(e)),
-            Body::SetOps(first, rest) => {
-                self.body_exprs(first, f);
-                rest.iter().for_each(|b| self.body_exprs(&b.body, f));
-            }
-            // Its expressions name positions alone.
-            Body::Project(input, ..) => self.body_exprs(input, f),
-        }
-    }
-
-    fn select_exprs(&self, select: &Select, f: &mut dyn FnMut(&Expr)) {
-        self.list_exprs(&select.from, f);
-        if let Some(grouping) = &select.grouping {
-            grouping.keys.iter().for_each(|(_, e)| f(e));
-            for (_, call) in &grouping.aggregates {
-                call.args.iter().chain(&call.filter).for_each(&mut *f);
-                call.order.iter().for_each(|k| f(&k.expr));
-            }
-            grouping.having.iter().for_each(&mut *f);
-        }
-        for window in &select.windows {
-            window.partition.iter().for_each(&mut *f);
-            window.order.iter().for_each(|k| f(&k.expr));
-            window.frame.exprs(f);
-            for (_, call) in &window.calls {
-                call.args.iter().chain(&call.filter).for_each(&mut *f);
-            }
-        }
-        select.sets.iter().for_each(|(_, e)| f(e));
-        select.outputs.iter().for_each(|o| f(&o.expr));
-        if let Distinct::On(keys) = &select.distinct {
-            keys.iter().for_each(&mut *f);
-        }
-        select.order.iter().for_each(|k| f(&k.expr));
-        select.limit.iter().chain(&select.offset).for_each(f);
-    }
-
-    pub(crate) fn list_exprs(&self, list: &FromList, f: &mut dyn FnMut(&Expr)) {
-        list.conditions.iter().for_each(&mut *f);
-        for item in &list.items {
-            match item {
-                From::Rel(rel) => {
-                    self.rels[*rel].guard.iter().for_each(&mut *f);
-                    match &self.rels[*rel].source {
-                        Source::Plan(Some(plan)) => walk::plan_exprs(plan, 0, &mut |e, _| f(e)),
-                        Source::Query(Some(query)) => self.body_exprs(&query.body, f),
-                        Source::Function { args, .. } => args.iter().for_each(&mut *f),
-                        _ => {}
-                    }
-                }
-                From::Join {
-                    left, right, on, ..
-                } => {
-                    self.list_exprs(left, f);
-                    self.list_exprs(right, f);
-                    on.iter().for_each(&mut *f);
-                }
-            }
-        }
     }
 }

@@ -117,6 +117,7 @@ fn is_harmless(expr: &Expr) -> bool {
         Expr::CastViaText(..)
         | Expr::CoerceTypmod { .. }
         | Expr::Subquery(_)
+        | Expr::SubLink(_)
         | Expr::Subscript { .. }
         | Expr::Case { .. } => true,
         _ => false,

@@ -53,7 +53,8 @@ pub(crate) fn fold(expr: &mut Expr) -> Result<()> {
         | Expr::Column(..)
         | Expr::Outer { .. }
         | Expr::Param(..)
-        | Expr::Subquery(_) => None,
+        | Expr::Subquery(_)
+        | Expr::SubLink(_) => None,
         Expr::And(items) => connective(items, false)?,
         Expr::Or(items) => connective(items, true)?,
         Expr::Coalesce(items, ty) => coalesce(items, *ty)?,
@@ -307,8 +308,11 @@ fn case(
 /// Does it depend on parameters and calls of functions alone, which the session runs? PostgreSQL knows their values
 /// when it plans, and so what it has to look at.
 fn is_open(expr: &Expr) -> bool {
-    let is_call =
-        |e: &Expr| matches!(e, Expr::Subquery(subquery) if subquery.call && !walk::is_volatile(e));
+    let is_call = |e: &Expr| match e {
+        Expr::Subquery(subquery) => subquery.call && !walk::is_volatile(e),
+        Expr::SubLink(link) => link.call && !walk::is_volatile(e),
+        _ => false,
+    };
     let asks = |e: &Expr| matches!(e, Expr::Param(..)) || is_call(e);
     let varies = |e: &Expr| match e {
         Expr::Column(..) | Expr::Outer { .. } => true,
@@ -320,7 +324,13 @@ fn is_open(expr: &Expr) -> bool {
             });
             of_row
         }
-        Expr::Subquery(_) => true,
+        Expr::SubLink(link) if is_call(e) => {
+            let mut of_row = false;
+            let is_column = |e: &Expr| matches!(e, Expr::Column(..) | Expr::Outer { .. });
+            link.exprs(&mut |e| of_row |= walk::any(e, &is_column));
+            of_row
+        }
+        Expr::Subquery(_) | Expr::SubLink(_) => true,
         _ => false,
     };
     walk::any(expr, &asks) && !walk::any(expr, &varies)

@@ -7,14 +7,17 @@
 //! | [`propagate_constants`] | what is equal to a constant is it, wherever it stands |
 //! | [`push_down_quals`] | conditions go into the query in FROM that they are about |
 //! | [`prune_columns`] | columns of a query in FROM that nobody reads are not computed |
+//! | [`pull_up_sublinks`] | EXISTS and IN become semi and anti joins |
+//! | [`decorrelate`] | a correlated aggregate becomes, as a second form, a join with groups |
 //!
-//! EXISTS and IN become semi joins, correlated aggregates joins with groups, and views part of the query that reads
-//! them, while they are bound (`bind::semijoin`, `bind::decorrelate`, `bind::view`). Passes that ask for costs are the
-//! planner's (`planner::reduce_joins`, `planner::decorrelation`).
+//! Views become part of the query that reads them while they are bound (`bind::view`): their texts have to be bound in
+//! any case. Passes that ask for costs are the planner's (`planner::reduce_joins`, `planner::decorrelation`).
 
+mod decorrelate;
 pub(crate) mod factor_disjuncts;
 pub(crate) mod fold_constants;
 pub(crate) mod leakproof;
 pub(crate) mod propagate_constants;
 pub(crate) mod prune_columns;
+mod pull_up_sublinks;
 pub(crate) mod push_down_quals;

@@ -85,7 +85,11 @@ fn substitute(expr: &mut Expr, outputs: &dyn Fn(usize) -> Option<Expr>) {
 fn accepts(body: &Body, condition: &Expr) -> bool {
     match body {
         Body::Select(select) => select_accepts(select, condition),
-        Body::Values(..) | Body::Plan(_) | Body::Project(..) => false,
+        Body::Values(..)
+        | Body::Plan(_)
+        | Body::Project(..)
+        | Body::Ordered(_)
+        | Body::With(..) => false,
         Body::SetOps(first, rest) => {
             rest.iter()
                 .all(|b| b.kind != SetOpKind::Except && !b.is_cast)
@@ -157,7 +161,11 @@ fn take_in(body: &mut Body, condition: &Expr) {
             rest.iter_mut()
                 .for_each(|b| take_in(&mut b.body, condition));
         }
-        Body::Values(..) | Body::Plan(_) | Body::Project(..) => {}
+        Body::Values(..)
+        | Body::Plan(_)
+        | Body::Project(..)
+        | Body::Ordered(_)
+        | Body::With(..) => {}
     }
 }
 

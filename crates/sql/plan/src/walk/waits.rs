@@ -17,7 +17,7 @@ pub fn waits_for_advisory_lock(function: &logstead_sql_func::Function) -> bool {
 /// What evaluating it comes to may have to be waited for: a subquery, or an advisory lock.
 pub fn may_wait(expr: &Expr) -> bool {
     any(expr, &|e| match e {
-        Expr::Subquery(_) => true,
+        Expr::Subquery(_) | Expr::SubLink(_) => true,
         Expr::Call { function, .. } => waits_for_advisory_lock(function),
         _ => false,
     })

@@ -14,20 +14,15 @@
 //!   columns, of types whose sums do not overflow, and of all conditions and of what is made of the aggregates only
 //!   what [`cannot_fail`].
 
-use super::select::Tail;
-use super::semijoin::within;
-use super::{Binder, ColId, Rel, Source};
-use crate::expr::Expr;
-use crate::query::Body;
-use crate::query::BoundSubquery;
-use crate::query::{DecorrelatedCondition, Distinct, From, Grouping, Output, Select};
-use crate::query::{collect_rels, the_subquery};
-use crate::{refuses_null, walk};
+use super::pull_up_sublinks::within;
+use crate::expr::{COLUMN_BASE, ColId, Expr, SubLink, SubqueryKind};
+use crate::query::{
+    Body, BoundSubquery, DecorrelatedCondition, Distinct, From, FromList, Grouping, Identities,
+    Output, RangeTable, Rel, Select, Source, collect_rels,
+};
+use crate::{JoinKind, OutputColumn, refuses_null, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
-use logstead_sql_parse::lowered::{self as ast, BinaryOperator, Expr as Ast, SetExpr};
-use logstead_sql_parse::strip;
-use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Oid, oid};
 use std::sync::Arc;
 
@@ -41,70 +36,114 @@ struct GroupedSelect {
     value: Expr,
 }
 
-impl Binder<'_> {
+impl RangeTable {
+    /// Makes the items of groups for the conditions of a list, and of the lists that it is joined with by half joins.
+    pub(crate) fn decorrelate(&mut self, list: &mut FromList) {
+        if !self.has_sublinks {
+            return;
+        }
+        for item in &mut list.items {
+            if let From::Join {
+                kind: JoinKind::Semi | JoinKind::Anti,
+                left,
+                right,
+                ..
+            } = item
+            {
+                self.decorrelate(left);
+                self.decorrelate(right);
+            }
+        }
+        if list.items.is_empty() || !list.conditions.iter().any(is_candidate) {
+            return;
+        }
+        let own = self.items().ranges(list);
+        let conditions = std::mem::take(&mut list.conditions);
+        let mut groups = Vec::new();
+        for condition in conditions {
+            match self.as_groups(&condition, &own) {
+                Some(grouped) => groups.push(grouped),
+                None => list.conditions.push(condition),
+            }
+        }
+        // What other conditions leave is compared with groups.
+        for (rel, conditions) in groups {
+            list.items.push(From::Rel(rel));
+            list.conditions.extend(conditions);
+        }
+    }
+
     /// A new item and the conditions under which the block, whose FROM list has the columns `block_columns`, joins it
     /// in the place of `condition`; `None` if that has to stay.
-    pub(super) fn group_aggregate(
+    fn as_groups(
         &mut self,
-        conjunct: &Ast,
         condition: &Expr,
         block_columns: &[(ColId, ColId)],
-    ) -> Result<Option<(usize, Vec<Expr>)>> {
-        let Some(select) = aggregate_candidate(conjunct) else {
-            return Ok(None);
-        };
-        let plain = !self.binds_again
-            && self.recorded.is_none()
-            && self.frames.iter().all(|frame| frame.ctes.is_empty());
-        let Some(subquery) = the_subquery(condition).filter(|_| plain) else {
-            return Ok(None);
-        };
+    ) -> Option<(usize, Vec<Expr>)> {
+        let link = the_sublink(condition).filter(|_| is_candidate(condition))?;
         if walk::is_volatile(condition)
-            || subquery.uncorrelated
+            || link.is_uncorrelated()
             || !within(condition, block_columns)
+            || !self.may_be_grouped(link)
         {
-            return Ok(None);
+            return None;
         }
-        let ty = subquery.ty;
-        // What stands within is bound once more as it is, not in two forms again: texts that are nested deeply would
-        // never end.
-        self.binds_again = true;
-        let made = self.with_own(|b| {
-            let block = b.deeper(|b| b.select(select, &Tail::default(), true))?;
-            Ok(b.grouped_select(block))
-        });
-        self.binds_again = false;
-        let (Some(made), own) = made? else {
-            return Ok(None);
+        // The subquery stays what it is in the other form: this one is a copy.
+        let mut body = link.body.clone();
+        let ty = link.ty;
+        let copied = self.rels.len();
+        let first_made = COLUMN_BASE + self.columns.len();
+        self.attach(&mut body, link.rels.clone(), link.first_rel);
+        let Body::Select(block) = body else {
+            return None;
         };
-        if made.value.ty().oid != ty.oid {
-            return Ok(None);
+        let grouped = self
+            .grouped_select(*block)
+            .filter(|made| made.value.ty().oid == ty.oid);
+        let Some(made) = grouped else {
+            self.rels.truncate(copied);
+            return None;
+        };
+        let mut own = link.own.clone();
+        own.0.push(first_made..COLUMN_BASE + self.columns.len());
+        let made = self.group_item(condition, made, own);
+        if made.is_none() {
+            self.rels.truncate(copied);
         }
+        made
+    }
+
+    /// Puts groups into the range table, if they may stand for the condition.
+    fn group_item(
+        &mut self,
+        condition: &Expr,
+        made: GroupedSelect,
+        own: Identities,
+    ) -> Option<(usize, Vec<Expr>)> {
         let GroupedSelect {
             select,
             keys,
             equalities,
             aggregates,
-            value,
+            mut value,
         } = made;
-        let index = self.range.rels.len();
-        let first = super::COLUMN_BASE + self.range.columns.len();
+        let index = self.rels.len();
+        let first = COLUMN_BASE + self.columns.len();
         let width = select.outputs.len();
         for output in &select.outputs {
             let (ty, origin) = (output.column.ty, output.column.origin);
             let id = self.column("".into(), ty, origin, index);
-            self.range.columns[id - super::COLUMN_BASE].used = true;
+            self.columns[id - COLUMN_BASE].used = true;
         }
         let of_group = |id: ColId| {
             let at = aggregates.iter().position(|aggregate| *aggregate == id)?;
             Some(first + keys + at)
         };
-        let mut value = value;
         rename(&mut value, &of_group);
         let mut compared = condition.clone();
         put(&mut compared, &value);
         if !refuses_null(&compared, &[(first + keys, first + width)]) || !cannot_fail(&compared) {
-            return Ok(None);
+            return None;
         }
         let mut conditions = Vec::with_capacity(keys + 1);
         let mut outer = Vec::with_capacity(keys);
@@ -115,7 +154,7 @@ impl Binder<'_> {
                 ty,
             } = equality
             else {
-                return Ok(None);
+                return None;
             };
             outer.extend(args.get(1 - side).cloned());
             if let Some(arg) = args.get_mut(side) {
@@ -131,7 +170,7 @@ impl Binder<'_> {
             barrier: false,
             with: false,
         };
-        self.range.rels.push(Rel {
+        self.rels.push(Rel {
             alias: Arc::clone(&name),
             shown: name,
             source: Source::Query(Some(Box::new(query))),
@@ -143,12 +182,61 @@ impl Binder<'_> {
             guard: Vec::new(),
             as_role: None,
         });
-        self.range.decorrelated.push(DecorrelatedCondition {
+        self.decorrelated.push(DecorrelatedCondition {
             rel: index,
             correlated: condition.clone(),
             outer,
         });
-        Ok(Some((index, conditions)))
+        Some((index, conditions))
+    }
+
+    /// Is the subquery one row of plain aggregates over tables, as far as it has to be looked at?
+    fn may_be_grouped(&self, link: &SubLink) -> bool {
+        let Body::Select(block) = &link.body else {
+            return false;
+        };
+        let Some(grouping) = &block.grouping else {
+            return false;
+        };
+        let plain = grouping.keys.is_empty()
+            && grouping.sets.is_none()
+            && grouping.calls.is_empty()
+            && grouping.having.is_empty()
+            && block.windows.is_empty()
+            && block.sets.is_empty()
+            && block.grouped_sets.is_empty()
+            && block.order.is_empty()
+            && block.limit.is_none()
+            && block.offset.is_none()
+            && block.locks.is_none()
+            && matches!(block.distinct, Distinct::No)
+            && block.outputs.len() == 1
+            && !block.from.items.is_empty();
+        let mut rels = Vec::new();
+        collect_rels(&block.from, &mut rels);
+        let of_table = |rel: &usize| {
+            let item = &link.rels[*rel - link.first_rel];
+            matches!(item.source, Source::Table(_))
+        };
+        plain && rels.iter().all(of_table)
+    }
+
+    fn output_of(&mut self, expr: Expr) -> Output {
+        let ty = expr.ty();
+        let origin = match &expr {
+            Expr::Column(id, _) => self.info(*id).origin,
+            _ => (0, 0),
+        };
+        Output {
+            id: self.column("".into(), ty, origin, usize::MAX),
+            expr,
+            column: OutputColumn {
+                name: String::new(),
+                ty,
+                domain: None,
+                origin,
+            },
+        }
     }
 
     /// The subquery's block with the outer row's equalities as group keys, if it is one of those that may be.
@@ -162,34 +250,15 @@ impl Binder<'_> {
         else {
             return None;
         };
-        let plain = grouping.keys.is_empty()
-            && grouping.sets.is_none()
-            && grouping.calls.is_empty()
-            && grouping.having.is_empty()
-            && block.windows.is_empty()
-            && block.sets.is_empty()
-            && block.order.is_empty()
-            && block.limit.is_none()
-            && block.offset.is_none()
-            && block.locks.is_none()
-            && matches!(block.distinct, Distinct::No);
         let [output] = outputs.as_slice() else {
             return None;
         };
-        let mut rels = Vec::new();
-        collect_rels(&from, &mut rels);
-        let tables = rels
-            .iter()
-            .all(|rel| matches!(self.range.rels[*rel].source, Source::Table(_)));
-        if !plain || !tables || from.items.is_empty() {
-            return None;
-        }
-        let own = self.range.ranges(&from);
+        let own = self.items().ranges(&from);
         let is_own = |id: &ColId| own.iter().any(|(from, to)| (*from..*to).contains(id));
         let mut inside = Vec::new();
         from.items
             .iter()
-            .for_each(|item| self.range.inside(item, &mut inside));
+            .for_each(|item| self.items().inside(item, &mut inside));
         let aggregates: Vec<ColId> = grouping.aggregates.iter().map(|(id, _)| *id).collect();
         let mut read = Vec::new();
         walk::column_ids(&output.expr, &mut read);
@@ -242,11 +311,11 @@ impl Binder<'_> {
                 _ => (0, 0),
             };
             let id = self.column("".into(), key.ty(), origin, usize::MAX);
-            self.output(String::new(), Expr::Column(id, key.ty()), &mut outputs);
+            outputs.push(self.output_of(Expr::Column(id, key.ty())));
             identified.push((id, key));
         }
         for (id, call) in &grouping.aggregates {
-            self.output(String::new(), Expr::Column(*id, call.ty), &mut outputs);
+            outputs.push(self.output_of(Expr::Column(*id, call.ty)));
         }
         let select = Select {
             from,
@@ -355,53 +424,41 @@ fn joins_cannot_fail(item: &From) -> bool {
     }
 }
 
-/// The SELECT of a conjunct that compares something with a scalar subquery.
-fn aggregate_candidate(conjunct: &Ast) -> Option<&ast::Select> {
-    let Ast::BinaryOp { left, op, right } = strip(conjunct) else {
-        return None;
+/// Compares a condition something with one scalar subquery, which is on one side alone?
+fn is_candidate(condition: &Expr) -> bool {
+    let Expr::Call { function, args, .. } = condition else {
+        return false;
     };
-    let compares = matches!(
-        op,
-        BinaryOperator::Eq
-            | BinaryOperator::NotEq
-            | BinaryOperator::Lt
-            | BinaryOperator::LtEq
-            | BinaryOperator::Gt
-            | BinaryOperator::GtEq
-    );
-    let query = match (strip(left), strip(right)) {
-        (Ast::Subquery(_), Ast::Subquery(_)) => return None,
-        (Ast::Subquery(query), _) | (_, Ast::Subquery(query)) if compares => query,
-        _ => return None,
-    };
-    let plain = query.with.is_none()
-        && query.order_by.is_none()
-        && query.limit_clause.is_none()
-        && query.fetch.is_none()
-        && query.locks.is_empty();
-    match query.body.as_ref() {
-        SetExpr::Select(select)
-            if plain
-                && !select.from.is_empty()
-                && select.projection.len() == 1
-                && select.selection.is_some()
-                && select.having.is_none()
-                && select.distinct.is_none() =>
-        {
-            Some(select)
+    let compares = func::operator_class(function.oid).is_some()
+        || function.result == oid::BOOL && function.args.len() == 2;
+    compares && args.len() == 2 && the_sublink(condition).is_some()
+}
+
+/// The one subquery of a condition, if that is scalar.
+fn the_sublink(condition: &Expr) -> Option<&Arc<SubLink>> {
+    fn collect<'e>(expr: &'e Expr, found: &mut Vec<&'e Arc<SubLink>>) -> bool {
+        let mut plain = true;
+        match expr {
+            Expr::SubLink(link) => found.push(link),
+            Expr::Subquery(_) => plain = false,
+            _ => {}
+        }
+        walk::children(expr, &mut |child| plain &= collect(child, found));
+        plain
+    }
+    let mut found = Vec::new();
+    let plain = collect(condition, &mut found);
+    match found.as_slice() {
+        [only] if plain && matches!(only.kind, SubqueryKind::Scalar) => {
+            (!only.call && only.shared == 0).then_some(only)
         }
         _ => None,
     }
 }
 
-/// Whether a conjunct may be bound in both forms, as far as its text tells.
-pub(super) fn may_be_grouped(conjunct: &Ast) -> bool {
-    aggregate_candidate(conjunct).is_some()
-}
-
 /// Puts `value` in the place of the subquery.
 fn put(expr: &mut Expr, value: &Expr) {
-    if matches!(expr, Expr::Subquery(_)) {
+    if matches!(expr, Expr::SubLink(_)) {
         *expr = value.clone();
         return;
     }
