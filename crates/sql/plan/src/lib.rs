@@ -7,8 +7,8 @@
 //! 3. `rewrite`: passes over the tree that ask for no costs, a file each.
 //! 4. `planner`: scans, joins, orders and methods are chosen by cost. Comes of it: a [`Plan`].
 //!
-//! Queries are planned with the block around them, those of expressions and of WITH too. What INSERT, UPDATE, DELETE and
-//! MERGE make of them, and expressions that stand alone, is planned as it is bound, by a planner of the same range table.
+//! Binding plans nothing but subqueries of expressions that stand alone (`bind::sublink` says which). All others are
+//! planned with the block around them, those of expressions and of WITH too.
 //!
 //! Beside these: the rules of the tables that a statement writes ([`constraints`]), and EXPLAIN.
 //!

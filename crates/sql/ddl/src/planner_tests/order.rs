@@ -180,3 +180,35 @@ fn a_semi_join_with_one_partner_is_an_inner_one() {
         assert_eq!(!half, is_inner, "{sql}\n{found}");
     }
 }
+
+#[test]
+fn subqueries_of_subqueries_become_joins() {
+    for (sql, joins) in [
+        (
+            "select 1 from t where exists (select from u where u.t_id = t.id \
+             and exists (select from v where v.k1 = u.id and v.k2 = 1))",
+            2,
+        ),
+        (
+            "select 1 from t where id in (select t_id from u where id in (select k1 from v))",
+            2,
+        ),
+        // The inner one looks two rows out: it stays, and with it the one around it.
+        (
+            "select 1 from t where exists (select from u where u.t_id = t.id \
+             and exists (select from v where v.k1 = u.id and v.k2 = t.a))",
+            1,
+        ),
+        // Rows that are locked are asked again under the whole condition.
+        (
+            "select 1 from t where exists (select from u where u.t_id = t.id) for update",
+            0,
+        ),
+        ("select 1 from t where id not in (select t_id from u)", 0),
+    ] {
+        let found = plan(sql);
+        let half = found.matches("Semi Join").count() + found.matches("Anti Join").count();
+        assert_eq!(half, joins, "{sql}\n{found}");
+        assert_eq!(found.contains("SubPlan"), joins < 2, "{sql}\n{found}");
+    }
+}

@@ -238,14 +238,18 @@ impl Binder<'_> {
         let assignments = self.assignments(&update.assignments, relation, first)?;
         let changed: Vec<usize> = assignments.iter().map(|(position, _)| *position).collect();
         self.target_writes(&changed, privilege::UPDATE);
-        let (assignments, generated) = self.with_generated(assignments, relation, &layout)?;
+        let (mut assignments, generated) = self.with_generated(assignments, relation)?;
+        for (_, value) in &mut assignments {
+            self.put_over_row(value, &layout)?;
+        }
         let wanted = match &update.selection {
             None => Guarded::default(),
             Some(selection) => {
-                let condition = self.in_clause(Clause::ConflictWhere, |b| {
+                let mut condition = self.in_clause(Clause::ConflictWhere, |b| {
                     b.condition_of(selection, "WHERE")
                 })?;
-                layout.resolve(condition).into()
+                self.put_over_row(&mut condition, &layout)?;
+                condition.into()
             }
         };
         Ok(ConflictUpdate {

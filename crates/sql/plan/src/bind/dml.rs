@@ -7,8 +7,8 @@ use super::setop::is_default;
 use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame, Source};
 use crate::expr::Expr;
-use crate::query::Output;
-use crate::{Check, Insert, Layout, Node, OutputColumn, Plan, build};
+use crate::query::{Body, BoundChange, ChangeSource, Output};
+use crate::{Check, Insert, Layout, Node, OutputColumn, Plan};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation, RelationKind, large_objects};
 use logstead_sql_func::CastContext;
@@ -177,7 +177,7 @@ impl Binder<'_> {
         self.assign_part(bound, column, &target.path, at)
     }
 
-    pub(crate) fn insert(&mut self, insert: &ast::Insert) -> Result<Plan> {
+    pub(crate) fn insert(&mut self, insert: &ast::Insert) -> Result<BoundChange> {
         let relation = self.target(&insert.table, Verb::Insert)?;
         let overriding = Overriding::from(insert.overriding);
         self.writes(&relation);
@@ -228,12 +228,7 @@ impl Binder<'_> {
             ));
         }
         let source = match &insert.source {
-            None => Plan {
-                node: Node::OneRow,
-                columns: Vec::new(),
-                rows: 1.0,
-                cost: 0.01,
-            },
+            None => Body::Select(Box::default()),
             Some(query) => self
                 .insert_source(
                     query,
@@ -305,7 +300,12 @@ impl Binder<'_> {
                 let mut found = self.range.rels.iter().filter(|rel| rel.first == first);
                 hidden = found.any(|rel| rel.row_id.is_some());
                 let end = first + width + if hidden { 2 } else { 0 };
-                place_returning(result?, &Layout::new((first..end).collect()))
+                let layout = Layout::new((first..end).collect());
+                let (mut returning, columns) = result?.unzip();
+                for expr in returning.iter_mut().flatten() {
+                    self.put_over_row(expr, &layout)?;
+                }
+                (returning, columns.unwrap_or_default())
             }
         };
         let updates = conflict.as_ref().is_some_and(|c| c.update.is_some());
@@ -316,10 +316,9 @@ impl Binder<'_> {
             update.wanted = wanted.behind(&relation, policies.conflicting);
             update.policies = policies.updated;
         }
-        let (rows, cost) = (source.rows, source.cost + source.rows * 0.05);
         let node = Node::Insert(Box::new(Insert {
             table: relation,
-            source,
+            source: Plan::nothing(),
             values: full,
             generated,
             policies: policies.proposed,
@@ -330,11 +329,10 @@ impl Binder<'_> {
             returning,
             hidden,
         }));
-        Ok(Plan {
+        Ok(BoundChange {
             node,
             columns,
-            rows,
-            cost,
+            source: ChangeSource::Query(source),
         })
     }
 
@@ -386,7 +384,7 @@ impl Binder<'_> {
         overriding: Overriding,
         insert: &ast::Insert,
         values: &mut [Option<Expr>],
-    ) -> Result<Plan> {
+    ) -> Result<Body> {
         let before = values.to_vec();
         let source = self.plain_source(
             query, relation, targets, explicit, overriding, insert, values,
@@ -420,7 +418,7 @@ impl Binder<'_> {
         overriding: Overriding,
         insert: &ast::Insert,
         values: &mut [Option<Expr>],
-    ) -> Result<Plan> {
+    ) -> Result<Body> {
         let too_few = |b: &Binder<'_>, found: usize| {
             let at = insert.columns.get(found).and_then(|c| b.at(c.column.span));
             SqlError::new(SqlState::SYNTAX_ERROR, TOO_FEW).at(at)
@@ -436,29 +434,31 @@ impl Binder<'_> {
             let given = given.collect::<Result<Vec<_>>>()?;
             let width = given.first().map_or(0, |row| row.len());
             self.frames.push(Frame::new());
-            let rows = self.in_clause(Clause::Values, |b| {
-                let mut rows = Vec::with_capacity(given.len());
-                for row in &given {
-                    if row.len() != width {
-                        return Err(SqlError::new(
-                            SqlState::SYNTAX_ERROR,
-                            "VALUES lists must all be the same length",
-                        )
-                        .at(row.first().and_then(|e| b.at(e.span()))));
+            let rows = self.within_query(|b| {
+                b.in_clause(Clause::Values, |b| {
+                    let mut rows = Vec::with_capacity(given.len());
+                    for row in &given {
+                        if row.len() != width {
+                            return Err(SqlError::new(
+                                SqlState::SYNTAX_ERROR,
+                                "VALUES lists must all be the same length",
+                            )
+                            .at(row.first().and_then(|e| b.at(e.span()))));
+                        }
+                        if let Some(extra) = row.get(targets.len()) {
+                            return Err(too_many().at(b.at(extra.span())));
+                        }
+                        if explicit && row.len() < targets.len() {
+                            return Err(too_few(b, row.len()));
+                        }
+                        let mut out = Vec::with_capacity(width);
+                        for (expr, target) in row.iter().zip(targets) {
+                            out.push(b.insert_value(relation, target, expr, overriding)?);
+                        }
+                        rows.push(out);
                     }
-                    if let Some(extra) = row.get(targets.len()) {
-                        return Err(too_many().at(b.at(extra.span())));
-                    }
-                    if explicit && row.len() < targets.len() {
-                        return Err(too_few(b, row.len()));
-                    }
-                    let mut out = Vec::with_capacity(width);
-                    for (expr, target) in row.iter().zip(targets) {
-                        out.push(b.insert_value(relation, target, expr, overriding)?);
-                    }
-                    rows.push(out);
-                }
-                Ok(rows)
+                    Ok(rows)
+                })
             });
             self.frames.pop();
             let rows = rows?;
@@ -474,7 +474,7 @@ impl Binder<'_> {
                     origin: (0, 0),
                 });
             }
-            return Ok(build::values(rows, columns));
+            return Ok(Body::Values(rows, columns));
         }
         let body = self.query_body(query, false)?;
         let mut types = body.types();
@@ -497,8 +497,9 @@ impl Binder<'_> {
                 *ty = SqlType::of(part.ty.oid);
             }
         }
-        let source = self.finish_as(body, &types)?;
-        for (i, (goal, column)) in targets.iter().zip(&source.columns).enumerate() {
+        let source = self.body_as(body, &types)?;
+        let columns = self.range.body_columns(&source);
+        for (i, (goal, column)) in targets.iter().zip(&columns).enumerate() {
             let target = &relation.columns[goal.position];
             if overriding == Overriding::User && target.identity.is_some() {
                 continue;
@@ -579,7 +580,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// RETURNING, bound; [`place_returning`] gives it a row.
+    /// RETURNING, over identities.
     pub(crate) fn returning_items(
         &mut self,
         items: Option<&[ast::SelectItem]>,
@@ -620,19 +621,6 @@ impl From<Option<logstead_sql_parse::ast::Overriding>> for Overriding {
 }
 
 pub(crate) type Returning = (Vec<Expr>, Vec<OutputColumn>);
-
-pub(crate) fn place_returning(
-    returning: Option<Returning>,
-    layout: &Layout,
-) -> (Option<Vec<Expr>>, Vec<OutputColumn>) {
-    match returning {
-        None => (None, Vec::new()),
-        Some((exprs, columns)) => (
-            Some(exprs.into_iter().map(|e| layout.resolve(e)).collect()),
-            columns,
-        ),
-    }
-}
 
 fn refuse_generated(column: &Column, overriding: Overriding) -> Result<()> {
     if column.generated {

@@ -627,7 +627,11 @@ impl Binder<'_> {
         // outside.
         let keeps = call.routine.volatility != Volatility::Volatile && self.set_around.is_empty();
         let (routine, args, result) = (call.routine.oid, call.args.clone(), call.result);
-        let value = self.inlined_anew(call, at)?;
+        let mut value = self.inlined_anew(call, at)?;
+        if !self.in_query {
+            // The body was a query block; here is none.
+            self.planner().plan_sublinks(&mut value)?;
+        }
         if keeps && walk::has_subquery(&value) && !walk::is_volatile(&value) {
             self.inlined.push(InlinedCall {
                 routine,

@@ -191,7 +191,7 @@ impl Binder<'_> {
             let columns = columns.collect();
             body = Body::Project(Box::new(body), fields, columns);
         }
-        if barrier && !matches!(body, Body::Plan(_) | Body::Project(..)) {
+        if barrier && !matches!(body, Body::Project(..)) {
             // Its rows are made with the owner's rights: no condition of the caller is asked of others, not even of
             // those that tell nobody, as these would be asked of what the rows are made of.
             body = self.settle_body(body)?;

@@ -9,10 +9,10 @@ use super::dml::{Overriding, live};
 use super::policy::MergePolicies;
 use super::select::push_conjuncts;
 use super::updatable::Verb;
-use super::update_delete::{ModifySource, changed_positions};
+use super::update_delete::changed_positions;
 use super::{Binder, Clause, ColId, Frame};
 use crate::expr::Expr;
-use crate::query::{From, FromList};
+use crate::query::{BoundChange, ChangeSource, ChangedRows, From, FromList};
 use crate::{Check, Guarded, Insert, JoinKind, Merge, MergeAction, Node, Plan, Update, When};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Relation, RelationKind};
@@ -37,7 +37,7 @@ enum Action {
 }
 
 impl Binder<'_> {
-    pub(crate) fn merge_statement(&mut self, merge: &ast::Merge) -> Result<Plan> {
+    pub(crate) fn merge_statement(&mut self, merge: &ast::Merge) -> Result<BoundChange> {
         self.check_merge(merge)?;
         self.frames.push(Frame::new());
         let result = self.merge_in_frame(merge);
@@ -66,7 +66,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn merge_in_frame(&mut self, merge: &ast::Merge) -> Result<Plan> {
+    fn merge_in_frame(&mut self, merge: &ast::Merge) -> Result<BoundChange> {
         let (relation, rel) = self.merge_target(&merge.table)?;
         let Some(target) = self.frame()?.ns.pop() else {
             return Err(SqlError::internal("a target out of sight"));
@@ -77,7 +77,7 @@ impl Binder<'_> {
         self.outer_joins += usize::from(inserts);
         // Its columns are none of the source's business, but it is known who is meant.
         self.unseen.push(std::sync::Arc::clone(&target.alias));
-        let source = self.table_factor(&merge.source);
+        let source = self.within_query(|b| b.table_factor(&merge.source));
         self.unseen.pop();
         self.outer_joins -= usize::from(inserts);
         let mut list = source?;
@@ -88,7 +88,9 @@ impl Binder<'_> {
                 .detail("The name is used both as MERGE target table and data source."));
         }
         self.frame()?.ns.insert(0, target);
-        let on = self.in_clause(Clause::JoinOn, |b| b.condition_of(&merge.on, "JOIN/ON"))?;
+        let on = self.within_query(|b| {
+            b.in_clause(Clause::JoinOn, |b| b.condition_of(&merge.on, "JOIN/ON"))
+        })?;
         let mut conditions = Vec::new();
         push_conjuncts(on, &mut conditions);
         let first = self.range.rels[rel].first;
@@ -98,7 +100,7 @@ impl Binder<'_> {
         }
         let mut bound = Vec::with_capacity(merge.clauses.len());
         for clause in &merge.clauses {
-            bound.push(self.merge_clause(clause, &relation, first)?);
+            bound.push(self.within_query(|b| b.merge_clause(clause, &relation, first))?);
         }
         if bound
             .iter()
@@ -131,8 +133,6 @@ impl Binder<'_> {
             list.items.insert(0, From::Rel(rel));
             list.conditions.extend(conditions);
         }
-        let changed = self.change_source(&relation, rel, list)?;
-        let on = on.over(&changed.whole);
         let checks = self.target_checks(&relation)?;
         let (mut matched, mut unmatched) = (Vec::new(), Vec::new());
         // UPDATE OF of triggers is asked of what all clauses name together.
@@ -151,28 +151,27 @@ impl Binder<'_> {
             let of_matched = clause.matched;
             let when = {
                 let columns = (updated.as_slice(), given.as_slice());
-                self.merge_when(clause, &relation, &changed, &checks, &policies, columns)?
+                self.merge_when(clause, &relation, &checks, &policies, columns)?
             };
             match of_matched {
                 true => matched.push(when),
                 false => unmatched.push(when),
             }
         }
-        let (rows, cost) = (
-            changed.source.rows,
-            changed.source.cost + changed.source.rows * 0.05,
-        );
-        Ok(Plan {
+        Ok(BoundChange {
             node: Node::Merge(Box::new(Merge {
-                table: relation,
-                source: changed.source,
+                table: Arc::clone(&relation),
+                source: Plan::nothing(),
                 on,
                 matched,
                 unmatched,
             })),
             columns: Vec::new(),
-            rows,
-            cost,
+            source: ChangeSource::Rows(ChangedRows {
+                relation,
+                rel,
+                list,
+            }),
         })
     }
 
@@ -293,23 +292,15 @@ impl Binder<'_> {
         Ok((full, named))
     }
 
-    /// A clause over the source row.
+    /// A clause, still over identities.
     fn merge_when(
         &mut self,
         clause: BoundClause,
         relation: &Arc<Relation>,
-        changed: &ModifySource,
         checks: &[Check],
         policies: &MergePolicies,
         (updated, given): (&[usize], &[usize]),
     ) -> Result<When> {
-        let whole = &changed.whole;
-        let placeholder = Plan {
-            node: Node::OneRow,
-            columns: Vec::new(),
-            rows: 1.0,
-            cost: 0.0,
-        };
         let existing = match &clause.action {
             Action::Update(_) => policies.updating.clone(),
             Action::Delete => policies.deleting.clone(),
@@ -319,10 +310,10 @@ impl Binder<'_> {
             Action::Nothing => MergeAction::Nothing,
             Action::Delete => MergeAction::Delete(self.rules(relation, &Change::Delete)?),
             Action::Update(assignments) => {
-                let (assignments, generated) = self.with_generated(assignments, relation, whole)?;
+                let (assignments, generated) = self.with_generated(assignments, relation)?;
                 MergeAction::Update(Box::new(Update {
                     table: Arc::clone(relation),
-                    source: placeholder,
+                    source: Plan::nothing(),
                     assignments,
                     generated,
                     recheck: Guarded::default(),
@@ -335,8 +326,8 @@ impl Binder<'_> {
             }
             Action::Insert(values, _) => MergeAction::Insert(Box::new(Insert {
                 table: Arc::clone(relation),
-                source: placeholder,
-                values: values.into_iter().map(|e| whole.resolve(e)).collect(),
+                source: Plan::nothing(),
+                values,
                 generated: super::standalone::generated(self, relation)?,
                 policies: policies.inserted.clone(),
                 checks: checks.to_vec(),
@@ -348,7 +339,7 @@ impl Binder<'_> {
             })),
         };
         Ok(When {
-            condition: clause.condition.map(|c| whole.resolve(c)),
+            condition: clause.condition,
             existing,
             action,
         })

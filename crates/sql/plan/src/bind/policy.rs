@@ -358,14 +358,15 @@ impl Binder<'_> {
             .chain(ruled.restrictive);
         for (name, condition) in all.filter(|(_, condition)| !is_true(condition)) {
             // NULL lets no row through.
-            let holds = Expr::IsBool {
+            let mut holds = Expr::IsBool {
                 arg: Box::new(condition),
                 value: Some(true),
                 negated: false,
             };
+            self.put_over_row(&mut holds, &layout)?;
             out.push(Check {
                 name,
-                expr: layout.resolve(holds),
+                expr: holds,
                 kind: CheckKind::Policy(kind),
             });
         }

@@ -9,7 +9,7 @@ use logstead_sql_func::CastContext;
 use logstead_sql_parse::{fold_ident, sort_direction, strip};
 use logstead_sql_types::error::{Result, SqlError};
 
-use crate::{OutputColumn, Plan, SetOpKind, SortKey, build, walk};
+use crate::{OutputColumn, Plan, SetOpKind, SortKey, walk};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, Spanned};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
@@ -310,12 +310,6 @@ impl Binder<'_> {
         self.planner().plan_body(body)
     }
 
-    /// Plans a body whose outputs are to have these types.
-    pub(crate) fn finish_as(&mut self, body: Body, types: &[SqlType]) -> Result<Plan> {
-        let body = self.body_as(body, types)?;
-        self.planner().plan_body(body)
-    }
-
     /// A query in FROM, to be planned with the block around it. `own` are the identities that were made while it was
     /// bound.
     pub(crate) fn subquery_source(
@@ -372,8 +366,7 @@ impl Binder<'_> {
                 }
                 Ok(Body::Values(rows, columns))
             }
-            Body::Plan(plan) => Ok(Body::Plan(Box::new(self.cast_plan(*plan, types)?))),
-            body @ (Body::Project(..) | Body::Ordered(_) | Body::With(..)) => {
+            body @ (Body::Project(..) | Body::Ordered(_) | Body::With(..) | Body::Change(_)) => {
                 let columns = self.range.body_columns(&body);
                 self.cast_columns(body, columns, types)
             }
@@ -442,27 +435,6 @@ impl Binder<'_> {
             exprs.push(cast);
         }
         Ok(Body::Project(Box::new(body), exprs, columns))
-    }
-
-    /// Puts casts on top of a plan whose column types differ from what is wanted.
-    fn cast_plan(&mut self, plan: Plan, types: &[SqlType]) -> Result<Plan> {
-        if plan
-            .columns
-            .iter()
-            .zip(types)
-            .all(|(c, ty)| c.ty.oid == ty.oid)
-        {
-            return Ok(plan);
-        }
-        let mut exprs = Vec::with_capacity(types.len());
-        let mut columns = plan.columns.clone();
-        for (i, ty) in types.iter().enumerate() {
-            let column = Expr::Column(i, plan.columns[i].ty);
-            let cast = self.coerce(column, SqlType::of(ty.oid), CastContext::Implicit, None)?;
-            columns[i].ty = cast.ty();
-            exprs.push(cast);
-        }
-        Ok(build::project(plan, exprs, columns))
     }
 
     /// ORDER BY, LIMIT and OFFSET over a whole body: only its output columns are in sight.

@@ -155,13 +155,15 @@ fn bind_alone(
             _ => b.expr(expr),
         });
         binder.frames.pop();
-        let bound = bound?;
+        let mut bound = bound?;
         if what == "COPY" && crate::walk::needs_more_than_row(&bound) {
             return Err(SqlError::unsupported(
                 "a function that is more than an expression in COPY FROM WHERE",
             ));
         }
-        return Ok(Layout::new((first..first + width).collect()).resolve(bound));
+        let layout = Layout::new((first..first + width).collect());
+        binder.put_over_row(&mut bound, &layout)?;
+        return Ok(bound);
     }
     binder.frames.push(Frame::new());
     let bound = binder.in_clause(Clause::Default, |b| {

@@ -1,8 +1,9 @@
 //! From a parsed statement to something that can be run.
 
 use super::Binder;
-use crate::planner::has_sublink;
 use crate::permissions::Bound;
+use crate::planner::has_sublink;
+use crate::query::Body;
 use crate::{OutputColumn, Plan, PlanContext, levels, walk};
 use logstead_sql_catalog::Relation;
 use logstead_sql_parse::lowered as ast;
@@ -54,7 +55,7 @@ pub fn plan_statement(
 ) -> Result<Planned> {
     let mut binder = Binder::new(cx, text);
     binder.see_variables();
-    let (plan, command) = match statement {
+    let (body, command) = match statement {
         ast::Statement::Query(query) => {
             let query = bare(query);
             binder.top = query.with.is_some();
@@ -69,17 +70,17 @@ pub fn plan_statement(
                             "WITH RECURSIVE is not supported for MERGE statement",
                         ));
                     }
-                    Some(with) => (
-                        binder.with_change(with, |b| b.change(inner))?,
-                        command(inner),
-                    ),
-                    None => (binder.change(inner)?, command(inner)),
+                    with => (binder.with_change(with.as_ref(), inner)?, command(inner)),
                 },
-                _ => (binder.planned_query(query)?, Command::Select),
+                _ => {
+                    let body = binder.deeper(|b| b.query_body(query, true))?;
+                    (body, Command::Select)
+                }
             }
         }
-        other => (binder.change(other)?, command(other)),
+        other => (binder.with_change(None, other)?, command(other)),
     };
+    let plan = binder.deeper(|b| b.finish(body))?;
     planned(binder, plan, command)
 }
 
@@ -91,7 +92,8 @@ pub fn plan_computed(
     cx: &PlanContext<'_>,
 ) -> Result<Planned> {
     let mut binder = Binder::new(cx, "");
-    let plan = binder.update_computed(table, positions)?;
+    let change = binder.update_computed(table, positions)?;
+    let plan = binder.finish(Body::Change(Box::new(change)))?;
     planned(binder, plan, Command::Update)
 }
 

@@ -1,11 +1,12 @@
 //! Subqueries of expressions: [`SubLink`]s.
 //!
 //! Rule: what is part of a query block keeps its subqueries as they are bound, and they are planned with the block. An
-//! expression that stands alone, or belongs to INSERT, UPDATE, DELETE or MERGE itself, has no block around it: its
-//! subqueries are planned at once.
+//! expression that stands alone, or asks something of a row that is written (checks, policies, ON CONFLICT, RETURNING of
+//! INSERT), has no block around it: its subqueries are planned at once.
 
 use super::Binder;
 use crate::expr::{COLUMN_BASE, Expr, SubLink, SubqueryKind};
+use crate::layout::{Layout, resolve_at};
 use crate::query::Body;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::SqlType;
@@ -77,6 +78,14 @@ impl Binder<'_> {
             self.planner().plan_sublinks(&mut expr)?;
         }
         Ok(expr)
+    }
+
+    /// Puts an expression that stands alone over a row: its columns become positions there.
+    pub(super) fn put_over_row(&mut self, expr: &mut Expr, layout: &Layout) -> Result<()> {
+        // What views and functions have brought along may hold subqueries of their blocks.
+        self.planner().plan_sublinks(expr)?;
+        resolve_at(expr, layout, 0);
+        Ok(())
     }
 
     /// Binds a part of a query block: its subqueries are planned with the block.

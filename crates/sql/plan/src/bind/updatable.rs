@@ -414,14 +414,15 @@ impl Binder<'_> {
                         "WITH CHECK OPTION over a condition with a subquery",
                     ));
                 }
-                let holds = Expr::IsBool {
+                let mut holds = Expr::IsBool {
                     arg: Box::new(condition),
                     value: Some(true),
                     negated: false,
                 };
+                self.put_over_row(&mut holds, &layout)?;
                 checks.push(Check {
                     name: relation.name.clone(),
-                    expr: layout.resolve(holds),
+                    expr: holds,
                     kind: CheckKind::View,
                 });
             }

@@ -1,23 +1,21 @@
-//! UPDATE and DELETE: assignments, and the source rows both work on.
+//! UPDATE and DELETE: assignments, and which rows both work on.
 
 use super::assignment_target::AssignmentTarget;
 use super::constraint_rules::Change;
-use super::dml::{GENERATED_ALWAYS, live, null_of, place_returning};
+use super::dml::{GENERATED_ALWAYS, live, null_of};
 use super::scope::Barred;
 use super::select::push_conjuncts;
 use super::setop::is_default;
 use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame};
 use crate::expr::Expr;
-use crate::planner::RequiredOrder;
-use crate::query::{From, FromList};
-use crate::{CursorName, Delete, Guarded, Layout, Node, OutputColumn, Plan, Update, build};
+use crate::query::{BoundChange, ChangeSource, ChangedRows, From, FromList};
+use crate::{CursorName, Delete, Guarded, Node, Plan, Update};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
 use logstead_sql_parse::{PolicyCommand, fold_ident};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -164,18 +162,16 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The assignments over a source row, then those of the generated columns that they change; and how many these are.
+    /// The assignments, then those of the generated columns that they change; and how many these are.
     pub(crate) fn with_generated(
         &mut self,
         assignments: Vec<(usize, Expr)>,
         relation: &Relation,
-        layout: &Layout,
     ) -> Result<(Vec<(usize, Expr)>, usize)> {
         let mut all: Vec<_> = assignments
             .into_iter()
             // SET b = DEFAULT of a generated column says nothing.
             .filter(|(position, _)| !relation.columns[*position].generated)
-            .map(|(position, value)| (position, layout.resolve(value)))
             .collect();
         let changed = match self.rewrites_updates(relation) {
             // What triggers make of the row may change any column.
@@ -205,7 +201,7 @@ impl Binder<'_> {
         Ok(named)
     }
 
-    pub(crate) fn update(&mut self, update: &ast::Update) -> Result<Plan> {
+    pub(crate) fn update(&mut self, update: &ast::Update) -> Result<BoundChange> {
         self.frames.push(Frame::new());
         let result = self.update_in_frame(update, &update.from);
         self.frames.pop();
@@ -216,46 +212,44 @@ impl Binder<'_> {
         &mut self,
         update: &ast::Update,
         from: &[ast::TableWithJoins],
-    ) -> Result<Plan> {
+    ) -> Result<BoundChange> {
         let (relation, rel, shown) = self.change_target(&update.table, Verb::Update)?;
         let mut list = self.change_conditions(&relation, rel, from, update.selection.as_ref())?;
         // What the view asks comes first: nothing of the statement's sees other rows.
         list.conditions.splice(0..0, shown);
         let first = self.range.rels[rel].first;
-        let assignments = self.assignments(&update.assignments, &relation, first)?;
+        let assignments =
+            self.within_query(|b| b.assignments(&update.assignments, &relation, first))?;
         let named = changed_positions(&assignments);
         self.target_writes(&named, privilege::UPDATE);
-        let returning = self.returning_items(update.returning.as_deref())?;
+        let returning = self.within_query(|b| b.returning_items(update.returning.as_deref()))?;
         self.guard_target(rel, &relation, Some(PolicyCommand::Update))?;
         let policies = self.update_policies(&relation)?;
-        let changed = self.change_source(&relation, rel, list)?;
-        let (assignments, generated) =
-            self.with_generated(assignments, &relation, &changed.whole)?;
-        let (returning, columns) = place_returning(returning, &changed.whole);
+        let (assignments, generated) = self.with_generated(assignments, &relation)?;
+        let (returning, columns) = returning.unzip();
         let checks = self.target_checks(&relation)?;
         let positions = self.updated_positions(named.clone(), &relation)?;
         let rules = self.rules(&relation, &Change::Update(positions))?;
-        let (rows, cost) = (
-            changed.source.rows,
-            changed.source.cost + changed.source.rows * 0.05,
-        );
         let node = Node::Update(Box::new(Update {
-            table: relation,
-            source: changed.source,
+            table: Arc::clone(&relation),
+            source: Plan::nothing(),
             assignments,
             generated,
-            recheck: changed.recheck,
+            recheck: Guarded::default(),
             policies,
             checks,
             rules,
             given: named,
             returning,
         }));
-        Ok(Plan {
+        Ok(BoundChange {
             node,
-            columns,
-            rows,
-            cost,
+            columns: columns.unwrap_or_default(),
+            source: ChangeSource::Rows(ChangedRows {
+                relation,
+                rel,
+                list,
+            }),
         })
     }
 
@@ -264,7 +258,7 @@ impl Binder<'_> {
         &mut self,
         relation: &Arc<Relation>,
         positions: &[usize],
-    ) -> Result<Plan> {
+    ) -> Result<BoundChange> {
         self.frames.push(Frame::new());
         self.read_only = false;
         self.writes(relation);
@@ -278,32 +272,33 @@ impl Binder<'_> {
             items: vec![From::Rel(rel)],
             conditions: Vec::new(),
         };
-        let changed = self.change_source(relation, rel, list)?;
         self.frames.pop();
         let mut assignments = super::standalone::generated(self, relation)?;
         assignments.retain(|(position, _)| positions.contains(position));
-        let (rows, cost) = (changed.source.rows, changed.source.cost);
         let node = Node::Update(Box::new(Update {
             table: Arc::clone(relation),
-            source: changed.source,
+            source: Plan::nothing(),
             generated: assignments.len(),
             assignments,
-            recheck: changed.recheck,
+            recheck: Guarded::default(),
             policies: Vec::new(),
             checks: Vec::new(),
             rules: None,
             given: Vec::new(),
             returning: None,
         }));
-        Ok(Plan {
+        Ok(BoundChange {
             node,
             columns: Vec::new(),
-            rows,
-            cost,
+            source: ChangeSource::Rows(ChangedRows {
+                relation: Arc::clone(relation),
+                rel,
+                list,
+            }),
         })
     }
 
-    pub(crate) fn delete(&mut self, delete: &ast::Delete) -> Result<Plan> {
+    pub(crate) fn delete(&mut self, delete: &ast::Delete) -> Result<BoundChange> {
         self.frames.push(Frame::new());
         let result = self.delete_in_frame(delete, &delete.table, &delete.using);
         self.frames.pop();
@@ -315,32 +310,30 @@ impl Binder<'_> {
         delete: &ast::Delete,
         table: &ast::TableFactor,
         using: &[ast::TableWithJoins],
-    ) -> Result<Plan> {
+    ) -> Result<BoundChange> {
         let (relation, rel, shown) = self.change_target(table, Verb::Delete)?;
         let mut list = self.change_conditions(&relation, rel, using, delete.selection.as_ref())?;
         // What the view asks comes first: nothing of the statement's sees other rows.
         list.conditions.splice(0..0, shown);
-        let returning = self.returning_items(delete.returning.as_deref())?;
+        let returning = self.within_query(|b| b.returning_items(delete.returning.as_deref()))?;
         self.guard_target(rel, &relation, Some(PolicyCommand::Delete))?;
-        let changed = self.change_source(&relation, rel, list)?;
-        let (returning, columns) = place_returning(returning, &changed.whole);
+        let (returning, columns) = returning.unzip();
         let rules = self.rules(&relation, &Change::Delete)?;
-        let (rows, cost) = (
-            changed.source.rows,
-            changed.source.cost + changed.source.rows * 0.05,
-        );
         let node = Node::Delete(Box::new(Delete {
-            table: relation,
-            source: changed.source,
-            recheck: changed.recheck,
+            table: Arc::clone(&relation),
+            source: Plan::nothing(),
+            recheck: Guarded::default(),
             rules,
             returning,
         }));
-        Ok(Plan {
+        Ok(BoundChange {
             node,
-            columns,
-            rows,
-            cost,
+            columns: columns.unwrap_or_default(),
+            source: ChangeSource::Rows(ChangedRows {
+                relation,
+                rel,
+                list,
+            }),
         })
     }
 
@@ -394,7 +387,7 @@ impl Binder<'_> {
             Ok(())
         };
         bar(self, Some(Barred::Target))?;
-        let mut list = self.bind_from(from)?;
+        let mut list = self.within_query(|b| b.bind_from(from))?;
         bar(self, None)?;
         list.items.insert(0, From::Rel(rel));
         match selection.map(|selection| (selection, current_of(selection))) {
@@ -413,8 +406,9 @@ impl Binder<'_> {
                 });
             }
             Some((selection, None)) => {
-                let condition =
-                    self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
+                let condition = self.within_query(|b| {
+                    b.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))
+                })?;
                 push_conjuncts(condition, &mut list.conditions);
             }
         }
@@ -424,72 +418,6 @@ impl Binder<'_> {
             self.give_column(first + position);
         }
         Ok(list)
-    }
-
-    /// The source rows of UPDATE, DELETE and MERGE, as [`plan::Update`] wants them, once everything that refers to them
-    /// is bound.
-    pub(super) fn change_source(
-        &mut self,
-        relation: &Relation,
-        rel: usize,
-        list: FromList,
-    ) -> Result<ModifySource> {
-        let (first, width) = (self.range.rels[rel].first, self.range.rels[rel].width);
-        let row_id = self.range.rels[rel].row_id;
-        if row_id.is_none() && relation.view().is_none() {
-            return Err(SqlError::internal("the target has no row id"));
-        }
-        let hidden = |id: &ColId| row_id.is_some_and(|row_id| *id == row_id || *id == row_id + 1);
-        let recheck = Guarded::hiding(self.range.guards_of([rel]), list.conditions.iter().cloned());
-        let planned = self.planner().plan_from(list, &RequiredOrder::default())?;
-        let own = first..first + width;
-        let mut ids: Vec<ColId> = own.clone().collect();
-        let others = planned.layout.ids().iter().copied();
-        ids.extend(others.filter(|id| !own.contains(id) && !hidden(id)));
-        if let Some(row_id) = row_id {
-            ids.extend([row_id, row_id + 1]);
-        }
-        let mut exprs = Vec::with_capacity(ids.len());
-        let mut columns = Vec::with_capacity(ids.len());
-        for (i, &id) in ids.iter().enumerate() {
-            let info = self.info(id);
-            columns.push(OutputColumn {
-                domain: None,
-                name: info.name.to_string(),
-                ty: info.ty,
-                origin: info.origin,
-            });
-            exprs.push(match planned.layout.position(id) {
-                Some(position) => Expr::Column(position, info.ty),
-                None => null_of(
-                    relation
-                        .columns
-                        .get(i)
-                        .ok_or_else(|| SqlError::internal("a lost column"))?,
-                ),
-            });
-        }
-        if row_id.is_none() {
-            // A view's rows have none.
-            for _ in 0..2 {
-                let ty = SqlType::of(oid::INT8);
-                exprs.push(Expr::Const(Datum::Null, ty));
-                columns.push(OutputColumn {
-                    domain: None,
-                    name: String::new(),
-                    ty,
-                    origin: (0, 0),
-                });
-            }
-        }
-        let source = build::project(planned.plan, exprs, columns);
-        let whole = Layout::new(ids);
-        let recheck = recheck.over(&whole);
-        Ok(ModifySource {
-            source,
-            recheck,
-            whole,
-        })
     }
 }
 
@@ -507,15 +435,6 @@ fn refuse_value(column: &Column) -> Result<()> {
 
 pub(super) fn changed_positions(assignments: &[(usize, Expr)]) -> Vec<usize> {
     assignments.iter().map(|(position, _)| *position).collect()
-}
-
-/// Source rows of UPDATE, DELETE and MERGE.
-pub(super) struct ModifySource {
-    pub(super) source: Plan,
-    recheck: Guarded,
-    /// The source row: the target's columns, the others, and what is hidden of the target's row. RETURNING sees it with
-    /// the new values.
-    pub(super) whole: Layout,
 }
 
 /// The cursor of `WHERE CURRENT OF`, if a condition is that.

@@ -274,18 +274,19 @@ impl Binder<'_> {
         let ids: Vec<ColId> = types.iter().map(|ty| self.computed("", *ty)).collect();
         let args = ids.iter().zip(types).map(|(id, ty)| Expr::Column(*id, *ty));
         let args: Vec<Expr> = args.collect();
-        let bound = self.support_value(function, args, types, owner);
-        let bound = bound.and_then(|(value, strict)| {
+        let bound = self.outside_query(|b| {
+            let (value, strict) = b.support_value(function, args, types, owner)?;
             let value = match value.ty().oid == wanted.oid {
                 true => value,
-                false => self.coerce(value, wanted, CastContext::Assignment, None)?,
+                false => b.coerce(value, wanted, CastContext::Assignment, None)?,
             };
             Ok((value, strict))
         });
         self.text = text;
         self.frames = frames;
-        let (value, strict) = bound?;
-        Ok((Layout::new(ids).resolve(value), strict))
+        let (mut value, strict) = bound?;
+        self.put_over_row(&mut value, &Layout::new(ids))?;
+        Ok((value, strict))
     }
 
     fn support_value(

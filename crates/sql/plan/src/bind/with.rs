@@ -6,9 +6,8 @@
 use super::select::Tail;
 use super::setop::columns_differ;
 use super::{Binder, Cte, Frame, Source, recursion};
-use crate::planner::around;
+use crate::OutputColumn;
 use crate::query::{Body, Definition};
-use crate::{OutputColumn, Plan};
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered::{self as ast, SetExpr};
 use logstead_sql_types::error::{Result, SqlError};
@@ -39,9 +38,7 @@ impl Binder<'_> {
             definitions.extend(self.cte(cte, with.recursive, inline, top)?);
         }
         let body = self.query_without_with(query, true)?;
-        let frame = self.frame()?;
-        let unused = |slot: usize| frame.ctes.iter().any(|c| c.slot == slot && !c.used);
-        definitions.retain(|d: &Definition| d.is_change() || !unused(d.slot));
+        self.forget_unused(&mut definitions)?;
         if definitions.is_empty() {
             return Ok(body);
         }
@@ -49,15 +46,18 @@ impl Binder<'_> {
         Ok(Body::With(definitions, Box::new(body)))
     }
 
-    /// WITH in front of INSERT, UPDATE, DELETE or MERGE.
+    /// INSERT, UPDATE, DELETE or MERGE with the WITH in front of it.
     pub(crate) fn with_change(
         &mut self,
-        with: &ast::With,
-        change: impl FnOnce(&mut Self) -> Result<Plan>,
-    ) -> Result<Plan> {
+        with: Option<&ast::With>,
+        statement: &ast::Statement,
+    ) -> Result<Body> {
+        let Some(with) = with else {
+            return self.change(statement);
+        };
         let top = std::mem::take(&mut self.top);
         self.frames.push(Frame::new());
-        let result = self.with_change_in_frame(with, top, change);
+        let result = self.with_change_in_frame(with, top, statement);
         self.frames.pop();
         result
     }
@@ -66,42 +66,47 @@ impl Binder<'_> {
         &mut self,
         with: &ast::With,
         top: bool,
-        change: impl FnOnce(&mut Self) -> Result<Plan>,
-    ) -> Result<Plan> {
+        statement: &ast::Statement,
+    ) -> Result<Body> {
         let mut definitions = Vec::new();
         for cte in in_order(with)? {
-            // The statement is planned as it is bound, so that what it reads has to be planned before.
-            for definition in self.cte(cte, with.recursive, false, top)? {
-                definitions.push(self.planner().plan_definition(definition)?);
-            }
+            definitions.extend(self.cte(cte, with.recursive, false, top)?);
         }
-        let plan = change(self)?;
+        let change = self.change(statement)?;
+        self.forget_unused(&mut definitions)?;
+        Ok(match definitions.is_empty() {
+            true => change,
+            false => Body::With(definitions, Box::new(change)),
+        })
+    }
+
+    /// Only definitions that are read, or change something, are kept. Those of a WITH within are there because they are
+    /// read.
+    fn forget_unused(&mut self, definitions: &mut Vec<Definition>) -> Result<()> {
         let frame = self.frame()?;
         let unused = |slot: usize| frame.ctes.iter().any(|c| c.slot == slot && !c.used);
-        definitions.retain(|d| d.is_change() || !unused(d.slot));
-        Ok(around(definitions, plan))
+        definitions.retain(|d| d.body.is_change() || !unused(d.slot));
+        Ok(())
     }
 
     /// INSERT, UPDATE, DELETE or MERGE without its WITH.
-    pub(crate) fn change(&mut self, statement: &ast::Statement) -> Result<Plan> {
-        self.outside_query(|b| match statement {
+    fn change(&mut self, statement: &ast::Statement) -> Result<Body> {
+        let change = self.outside_query(|b| match statement {
             ast::Statement::Insert(insert) => b.insert(insert),
             ast::Statement::Update(update) => b.update(update),
             ast::Statement::Delete(delete) => b.delete(delete),
             ast::Statement::Merge(merge) => b.merge_statement(merge),
             _ => Err(SqlError::internal("planning of what is no query")),
-        })
+        })?;
+        Ok(Body::Change(Box::new(change)))
     }
 
     /// Binds a query of WITH that changes something.
-    fn changing_cte(&mut self, query: &ast::Query, change: &ast::Statement) -> Result<Plan> {
+    fn changing_cte(&mut self, query: &ast::Query, change: &ast::Statement) -> Result<Body> {
         let through = self.through.take();
         let target = std::mem::take(&mut self.uses.target);
         let from = self.uses_noted();
-        let bound = self.deeper(|b| match &query.with {
-            Some(with) => b.with_change(with, |b| b.change(change)),
-            None => b.change(change),
-        });
+        let bound = self.deeper(|b| b.with_change(query.with.as_ref(), change));
         self.settle_change(from);
         self.uses.target = target;
         self.through = through;
@@ -152,7 +157,7 @@ impl Binder<'_> {
                 );
                 return Err(SqlError::new(INVALID_RECURSION, message).at(at));
             }
-            let plan = self.changing_cte(&cte.query, change)?;
+            let body = self.changing_cte(&cte.query, change)?;
             if !top {
                 return Err(SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
@@ -161,8 +166,8 @@ impl Binder<'_> {
                 .at(at));
             }
             let slot = self.slot();
-            let columns = cte_columns(&plan.columns, &renames, &name)?;
-            let returns = plan.gives_rows();
+            let columns = cte_columns(&self.range.body_columns(&body), &renames, &name)?;
+            let returns = body.gives_rows();
             self.frame()?.ctes.push(Cte {
                 name: name.clone(),
                 slot,
@@ -175,7 +180,7 @@ impl Binder<'_> {
             return Ok(vec![Definition {
                 slot,
                 name: name.into(),
-                body: Body::Plan(Box::new(plan)),
+                body,
                 recursive: None,
             }]);
         }
@@ -290,10 +295,7 @@ impl Binder<'_> {
         };
         own.recursive_now = false;
         own.used = false;
-        // Those of a WITH within are there because they are read.
-        let frame = self.frame()?;
-        let unused = |slot: usize| frame.ctes.iter().any(|c| c.slot == slot && !c.used);
-        definitions.retain(|d: &Definition| !unused(d.slot));
+        self.forget_unused(&mut definitions)?;
         definitions.push(Definition {
             slot,
             name: name.into(),

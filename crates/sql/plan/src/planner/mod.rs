@@ -9,6 +9,7 @@
 //! Does not: resolve names, choose functions, or note permissions; all of that is bound.
 
 pub mod build;
+mod change;
 mod decorrelation;
 mod implicit_cast;
 mod index_path;
@@ -27,7 +28,6 @@ mod with;
 pub(crate) use join::refuses_null;
 pub(crate) use scan::RequiredOrder;
 pub(crate) use subquery::has_sublink;
-pub(crate) use with::around;
 
 use crate::expr::{SubLink, Subquery};
 use crate::query::{Body, BoundIndex, ColId, ColumnInfo, Ordered, RangeTable, Source};
@@ -70,10 +70,6 @@ impl Planner<'_> {
                 }
                 Ok(build::values(rows, columns))
             }
-            Body::Plan(mut plan) => {
-                self.plan_sublinks_in(&mut plan)?;
-                Ok(*plan)
-            }
             Body::Project(input, mut exprs, columns) => {
                 for expr in &mut exprs {
                     self.plan_sublinks(expr)?;
@@ -101,6 +97,7 @@ impl Planner<'_> {
                 Ok(build::limit_with_ties(plan, limit, offset, ties))
             }
             Body::With(definitions, body) => self.plan_with(definitions, *body),
+            Body::Change(change) => self.plan_change(*change),
             Body::SetOps(first, rest) => {
                 let mut plan = self.plan_body(*first)?;
                 for branch in rest {

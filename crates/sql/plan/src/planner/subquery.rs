@@ -71,6 +71,21 @@ impl Planner<'_> {
         self.plan_sublinks_of_items(&select.from)
     }
 
+    /// The same of a FROM list.
+    pub(super) fn plan_sublinks_in_list(&mut self, list: &mut FromList) -> Result<()> {
+        if !self.range.has_sublinks {
+            return Ok(());
+        }
+        let mut result = Ok(());
+        list.exprs_mut(&mut |expr| {
+            if result.is_ok() {
+                result = self.plan_sublinks_of(expr);
+            }
+        });
+        result?;
+        self.plan_sublinks_of_items(list)
+    }
+
     /// The same of the FROM items of a list.
     fn plan_sublinks_of_items(&mut self, list: &FromList) -> Result<()> {
         let mut rels = Vec::new();

@@ -11,19 +11,12 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A query of WITH that is kept, planned.
-pub(crate) struct PlannedDefinition {
-    pub(crate) slot: usize,
+struct PlannedDefinition {
+    slot: usize,
     name: Arc<str>,
     plan: Plan,
     /// The recursive term, and whether all its rows are kept.
     recursive: Option<(Box<Plan>, bool)>,
-}
-
-impl PlannedDefinition {
-    /// It changes something.
-    pub(crate) fn is_change(&self) -> bool {
-        self.plan.is_change()
-    }
 }
 
 impl Planner<'_> {
@@ -38,7 +31,7 @@ impl Planner<'_> {
     }
 
     /// Plans a query of WITH. From then on it is known how many rows it gives.
-    pub(crate) fn plan_definition(&mut self, definition: Definition) -> Result<PlannedDefinition> {
+    fn plan_definition(&mut self, definition: Definition) -> Result<PlannedDefinition> {
         let Definition {
             slot,
             name,
@@ -66,7 +59,7 @@ impl Planner<'_> {
 }
 
 /// Puts definitions around what reads them.
-pub(crate) fn around(definitions: Vec<PlannedDefinition>, mut plan: Plan) -> Plan {
+fn around(definitions: Vec<PlannedDefinition>, mut plan: Plan) -> Plan {
     // An expression cannot wait for a locked row: what it reads of changes is there before.
     let within = RefCell::new(Vec::new());
     read_within(&plan, &within);

@@ -1,14 +1,16 @@
 //! The logical query tree: what the binder makes, rewrite passes change, and the planner turns into a plan.
 //!
-//! Owns: query blocks ([`Select`]), what stands in FROM ([`From`], [`BoundSubquery`]), whole queries ([`Body`]),
-//! subqueries of expressions ([`SubLink`]), and the range table, which their items and columns are numbers of
-//! ([`RangeTable`]).
+//! Owns: query blocks ([`Select`]), what stands in FROM ([`From`], [`BoundSubquery`]), whole queries and changes
+//! ([`Body`], [`BoundChange`]), subqueries of expressions ([`SubLink`]), and the range table, which their items and
+//! columns are numbers of ([`RangeTable`]).
 
+mod change;
 mod expressions;
 mod range_table;
 mod sublink;
 mod walk;
 
+pub(crate) use change::{BoundChange, ChangeSource, ChangedRows};
 pub use expressions::BoundIndex;
 pub(crate) use expressions::{conjuncts, plain_column, same_bytes, the_subquery};
 
@@ -21,8 +23,7 @@ pub(crate) use crate::expr::{COLUMN_BASE, ColId};
 
 use crate::expr::Expr;
 use crate::{
-    AggregateCall, JoinKind, LockWait, OutputColumn, Plan, SetOpKind, SortKey, WindowCall,
-    WindowFrame,
+    AggregateCall, JoinKind, LockWait, OutputColumn, SetOpKind, SortKey, WindowCall, WindowFrame,
 };
 use logstead_engine::RowLock;
 use logstead_sql_types::value::SqlType;
@@ -125,12 +126,11 @@ pub(crate) enum Distinct {
     On(Vec<Expr>),
 }
 
-/// A query body bound but not planned, so that outputs of unknown type can still be given one.
+/// A statement, or a query in one, as it was bound. Outputs of a query may still be of unknown type.
 #[derive(Clone)]
 pub(crate) enum Body {
     Select(Box<Select>),
     Values(Vec<Vec<Expr>>, Vec<OutputColumn>),
-    Plan(Box<Plan>),
     /// The first of several, and the others with what joins each to all before it.
     SetOps(Box<Body>, Vec<Branch>),
     /// Other columns made of those of a body, which are positions in these expressions: casts.
@@ -139,6 +139,8 @@ pub(crate) enum Body {
     Ordered(Box<Ordered>),
     /// A body that reads queries of WITH which are kept.
     With(Vec<Definition>, Box<Body>),
+    /// INSERT, UPDATE, DELETE or MERGE.
+    Change(Box<BoundChange>),
 }
 
 /// ORDER BY, LIMIT and OFFSET over a body, whose columns are positions in these expressions.
@@ -162,19 +164,11 @@ pub(crate) struct Definition {
     pub recursive: Option<(Body, bool)>,
 }
 
-impl Definition {
-    /// It changes something: what does is planned as it is bound.
-    pub(crate) fn is_change(&self) -> bool {
-        matches!(&self.body, Body::Plan(plan) if plan.is_change())
-    }
-}
-
 impl Body {
     pub(crate) fn types(&self) -> Vec<SqlType> {
         match self {
             Body::Select(select) => select.outputs.iter().map(|o| o.expr.ty()).collect(),
             Body::Values(_, columns) => columns.iter().map(|c| c.ty).collect(),
-            Body::Plan(plan) => plan.columns.iter().map(|c| c.ty).collect(),
             Body::SetOps(first, rest) => match rest.last() {
                 Some(last) => last.types.clone(),
                 None => first.types(),
@@ -182,6 +176,25 @@ impl Body {
             Body::Project(_, exprs, _) => exprs.iter().map(Expr::ty).collect(),
             Body::Ordered(ordered) => ordered.input.types(),
             Body::With(_, body) => body.types(),
+            Body::Change(change) => change.columns.iter().map(|c| c.ty).collect(),
+        }
+    }
+
+    /// It changes a table, perhaps with WITH in front of it.
+    pub(crate) fn is_change(&self) -> bool {
+        match self {
+            Body::With(_, body) => body.is_change(),
+            Body::Change(_) => true,
+            _ => false,
+        }
+    }
+
+    /// It gives rows: everything does but a change without RETURNING.
+    pub(crate) fn gives_rows(&self) -> bool {
+        match self {
+            Body::With(_, body) => body.gives_rows(),
+            Body::Change(change) => change.gives_rows(),
+            _ => true,
         }
     }
 }

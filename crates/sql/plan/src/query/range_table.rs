@@ -226,11 +226,11 @@ impl RangeTable {
         let mut columns = match body {
             Body::Select(select) => select.outputs.iter().map(|o| o.column.clone()).collect(),
             Body::Values(_, columns) => columns.clone(),
-            Body::Plan(plan) => plan.columns.clone(),
             Body::SetOps(first, _) => self.body_columns(first),
             Body::Project(_, _, columns) => columns.clone(),
             Body::Ordered(ordered) => self.body_columns(&ordered.input),
             Body::With(_, body) => self.body_columns(body),
+            Body::Change(change) => change.columns.clone(),
         };
         let simple = matches!(body, Body::SetOps(..));
         for (column, ty) in columns.iter_mut().zip(body.types()) {

@@ -73,6 +73,6 @@ impl SubLink {
 
     /// Does `test` hold for a part that is a plan already?
     pub(crate) fn any_plan(&self, test: &dyn Fn(&crate::Plan) -> bool) -> bool {
-        self.body.any_plan(test) || self.rels.iter().any(|rel| rel.any_plan(test))
+        self.rels.iter().any(|rel| rel.any_plan(test))
     }
 }

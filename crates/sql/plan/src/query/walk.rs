@@ -4,8 +4,8 @@
 //! FROM belong to the range table, or to the subquery that has them.
 
 use super::{
-    Body, BoundSubquery, Branch, ColId, Definition, Distinct, From, FromList, Ordered, Rel, Select,
-    Source, collect_rels,
+    Body, BoundSubquery, ColId, Definition, Distinct, From, FromList, Ordered, Rel, Select, Source,
+    collect_rels,
 };
 use crate::expr::Expr;
 use crate::{Plan, walk};
@@ -64,7 +64,6 @@ impl Items<'_> {
         match body {
             Body::Select(select) => self.select(select, f),
             Body::Values(rows, _) => rows.iter().flatten().for_each(f),
-            Body::Plan(plan) => walk::plan_exprs(plan, 0, &mut |e, _| f(e)),
             Body::SetOps(first, rest) => {
                 self.body(first, f);
                 rest.iter().for_each(|b| self.body(&b.body, f));
@@ -86,6 +85,8 @@ impl Items<'_> {
                 }
                 self.body(body, f);
             }
+            // It stands in no expression, and in the WITH of a whole statement only: nobody looks into it from outside.
+            Body::Change(_) => {}
         }
     }
 
@@ -149,7 +150,6 @@ pub(crate) fn body_exprs_mut(body: &mut Body, f: &mut dyn FnMut(&mut Expr)) {
     match body {
         Body::Select(select) => select.exprs_mut(f),
         Body::Values(rows, _) => rows.iter_mut().flatten().for_each(f),
-        Body::Plan(plan) => walk::plan_exprs_mut(plan, 0, &mut |e, _| f(e)),
         Body::SetOps(first, rest) => {
             body_exprs_mut(first, f);
             rest.iter_mut()
@@ -171,6 +171,7 @@ pub(crate) fn body_exprs_mut(body: &mut Body, f: &mut dyn FnMut(&mut Expr)) {
             }
             body_exprs_mut(body, f);
         }
+        Body::Change(_) => {}
     }
 }
 
@@ -261,33 +262,11 @@ impl Rel {
 
     /// Does `test` hold for a part that is a plan already?
     pub(crate) fn any_plan(&self, test: &dyn Fn(&Plan) -> bool) -> bool {
-        match &self.source {
-            Source::Plan(Some(plan)) => test(plan),
-            Source::Query(Some(query)) => query.body.any_plan(test),
-            _ => false,
-        }
+        matches!(&self.source, Source::Plan(Some(plan)) if test(plan))
     }
 }
 
 impl Body {
-    /// Does `test` hold for a part that is a plan already? Items of FROM are not asked.
-    pub(crate) fn any_plan(&self, test: &dyn Fn(&Plan) -> bool) -> bool {
-        match self {
-            Body::Select(_) | Body::Values(..) => false,
-            Body::Plan(plan) => test(plan),
-            Body::Project(input, ..) => input.any_plan(test),
-            Body::Ordered(ordered) => ordered.input.any_plan(test),
-            Body::With(definitions, body) => {
-                let mut bodies = definitions.iter().flat_map(Definition::bodies);
-                bodies.any(|body| body.any_plan(test)) || body.any_plan(test)
-            }
-            Body::SetOps(first, rest) => {
-                let of_branch = |branch: &Branch| branch.body.any_plan(test);
-                first.any_plan(test) || rest.iter().any(of_branch)
-            }
-        }
-    }
-
     /// Adds `delta` to the numbers of FROM items in the body; those within items are not its own.
     pub(crate) fn renumber_rels(&mut self, delta: usize) {
         match self {
@@ -296,7 +275,7 @@ impl Body {
                 let marks = select.locks.iter_mut().flatten();
                 marks.for_each(|mark| mark.rel = mark.rel.wrapping_add(delta));
             }
-            Body::Values(..) | Body::Plan(_) => {}
+            Body::Values(..) | Body::Change(_) => {}
             Body::Project(input, ..) => input.renumber_rels(delta),
             Body::Ordered(ordered) => ordered.input.renumber_rels(delta),
             Body::With(definitions, body) => {

@@ -50,7 +50,11 @@ fn pull_up(rels: &mut Vec<Rel>, first_rel: usize, columns: &mut [ColumnInfo], se
         }
     }
     for PulledUp { kind, right, on } in joins {
-        let left = std::mem::take(from);
+        // Conditions stay above: a block of which this is the subquery may need them for a join of its own.
+        let left = FromList {
+            items: std::mem::take(&mut from.items),
+            conditions: Vec::new(),
+        };
         from.items = vec![From::Join {
             kind,
             left: Box::new(left),

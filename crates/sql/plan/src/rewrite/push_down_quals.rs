@@ -86,10 +86,10 @@ fn accepts(body: &Body, condition: &Expr) -> bool {
     match body {
         Body::Select(select) => select_accepts(select, condition),
         Body::Values(..)
-        | Body::Plan(_)
         | Body::Project(..)
         | Body::Ordered(_)
-        | Body::With(..) => false,
+        | Body::With(..)
+        | Body::Change(_) => false,
         Body::SetOps(first, rest) => {
             rest.iter()
                 .all(|b| b.kind != SetOpKind::Except && !b.is_cast)
@@ -162,10 +162,10 @@ fn take_in(body: &mut Body, condition: &Expr) {
                 .for_each(|b| take_in(&mut b.body, condition));
         }
         Body::Values(..)
-        | Body::Plan(_)
         | Body::Project(..)
         | Body::Ordered(_)
-        | Body::With(..) => {}
+        | Body::With(..)
+        | Body::Change(_) => {}
     }
 }
 
