@@ -1,7 +1,6 @@
 //! Which part of the server handles a statement.
 
 use super::constraints::AlterConstraint;
-use super::do_block::DoBlock;
 use super::views::ViewCommand;
 use crate::ast::Stmt;
 use crate::lowered::Statement;
@@ -25,35 +24,12 @@ pub enum StatementKind {
     AlterConstraint(Box<AlterConstraint>),
     /// Views: the catalog.
     View(Box<ViewCommand>),
-    /// PREPARE, EXECUTE.
+    /// EXECUTE.
     Prepared,
-    /// COPY, with its options and the condition of WHERE, which are not in the tree.
-    Copy(Box<super::CopyClauses>),
     /// EXPLAIN.
     Explain,
-    /// DECLARE of a cursor; the statement is its query.
-    Declare(Box<DeclareCursor>),
-    /// DO.
-    Do(Box<DoBlock>),
-    /// CALL.
-    Call,
     /// Known SQL that is not supported, by name: answered with 0A000.
     Unsupported(&'static str),
-}
-
-/// DECLARE name CURSOR.
-#[derive(Clone, Debug)]
-pub struct DeclareCursor {
-    /// Its name.
-    pub name: String,
-    /// Rows are given in binary.
-    pub binary: bool,
-    /// INSENSITIVE was said: all cursors are.
-    pub insensitive: bool,
-    /// SCROLL, NO SCROLL, or neither.
-    pub scroll: Option<bool>,
-    /// WITH HOLD.
-    pub hold: bool,
 }
 
 /// Decides by the tree's kind alone.
@@ -71,10 +47,8 @@ pub(super) fn classify(statement: &Statement) -> StatementKind {
         Statement::CreateSchema { .. } => K::Ddl("CREATE SCHEMA"),
         Statement::AlterTable(_) => K::Ddl("ALTER TABLE"),
         Statement::CreateMaterializedView { .. } => K::Unsupported("CREATE VIEW"),
-        Statement::Prepare { .. } | Statement::Execute { .. } => K::Prepared,
-        Statement::Copy { .. } => K::Copy(Box::default()),
+        Statement::Execute { .. } => K::Prepared,
         Statement::Explain { .. } => K::Explain,
-        Statement::Call(_) => K::Call,
         Statement::Command => K::Unsupported("this statement"),
     }
 }

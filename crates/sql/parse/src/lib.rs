@@ -15,7 +15,6 @@ mod as_of;
 pub mod ast;
 mod conforming_strings;
 pub mod constraints;
-mod copy_options;
 mod create_as;
 mod definition;
 mod depth;
@@ -38,7 +37,6 @@ mod xml;
 pub use as_of::{AsOf, AsOfPoint};
 pub use conforming_strings::{LiteralRules, conforming};
 pub use constraints::AlterConstraint;
-pub use copy_options::{CopyClauses, CopyOption, CopyValue, redundant_option};
 pub use create_as::NAMED_QUERY;
 pub use definition::{ArgMode, PolicyCommand, Timing, TriggerEvent, TriggerTime, Volatility};
 pub use depth::{StatementTree, drop_deep, on_enough_stack, planned_on_enough_stack};
@@ -49,7 +47,7 @@ pub use expressions::{
 };
 pub use generated::GeneratedChange;
 pub use grouping::GroupingWord;
-pub use kind::{DeclareCursor, StatementKind};
+pub use kind::StatementKind;
 pub use names::{fold_ident, folded, name_parts, name_span, schema_and_name};
 pub use position::{TextLength, byte_of};
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
@@ -75,6 +73,18 @@ pub struct Parsed {
     pub as_of: Option<AsOf>,
 }
 
+impl Parsed {
+    /// The statement that this one prepares or explains, as the binder reads it. `text` is that of both.
+    pub fn lower_inner(&self, stmt: &ast::Stmt, text: &str) -> Result<StatementTree> {
+        lower::inner_statement(stmt, text, &self.statement)
+    }
+
+    /// The same of a query that is a part of it.
+    pub fn lower_inner_query(&self, query: &ast::SelectStmt, text: &str) -> Result<StatementTree> {
+        lower::inner_query(query, text, &self.statement)
+    }
+}
+
 /// Parses all statements of `text`. Empty statements vanish: an empty text gives an empty list.
 /// None of them is deep.
 pub fn parse(text: &str) -> Result<Vec<Parsed>> {
@@ -90,6 +100,16 @@ pub fn parse_deep(text: &str) -> Result<Vec<Parsed>> {
 /// statement. It is not deep.
 pub fn lower_expr(expr: &ast::Expr, text: &str) -> Result<library::Expr> {
     lower::expr_of(expr, text)
+}
+
+/// A query of a statement in the same way. It is not deep.
+pub fn lower_query(query: &ast::SelectStmt, text: &str) -> Result<library::Query> {
+    lower::query_of(query, text)
+}
+
+/// The procedure that CALL calls in the same way.
+pub fn lower_call(call: &ast::CallStmt, text: &str) -> Result<library::Function> {
+    lower::call_of(call, text)
 }
 
 /// The type that a statement names in the same way, whether or not it is a set.

@@ -531,15 +531,17 @@ impl Session {
             return Ok(());
         };
         let what = match &parsed.kind {
-            StatementKind::Declare(declare) if !declare.hold => {
-                return match self.block {
-                    BlockState::None if !implicit || !self.in_simple_query => {
-                        Err(only_in_block("DECLARE CURSOR"))
-                    }
-                    _ => Ok(()),
-                };
-            }
             StatementKind::Utility(stmt) => match &**stmt {
+                Stmt::DeclareCursor(declare) if !declare.hold => {
+                    // What is wrong with its words is told first.
+                    cursor::DeclareCursor::of(declare)?;
+                    return match self.block {
+                        BlockState::None if !implicit || !self.in_simple_query => {
+                            Err(only_in_block("DECLARE CURSOR"))
+                        }
+                        _ => Ok(()),
+                    };
+                }
                 Stmt::Createdb(_)
                 | Stmt::Dropdb(_)
                 | Stmt::AlterSystem(_)

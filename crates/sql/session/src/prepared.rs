@@ -8,8 +8,9 @@ use super::{Reply, Session};
 use logstead_sql_catalog::deparse;
 use logstead_sql_exec::{self as exec, Execution};
 use logstead_sql_func as func;
+use logstead_sql_parse::ast::PrepareStmt;
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{Parsed, StatementKind};
+use logstead_sql_parse::{Parsed, StatementKind, lower_type};
 use logstead_sql_plan::Node;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{self, Datum, SqlType};
@@ -20,20 +21,11 @@ use std::sync::Arc;
 impl Session {
     pub(super) async fn prepared(
         &mut self,
-        statement: &Statement,
         parsed: &Parsed,
         formats: &[i16],
         client: &mut dyn Client,
     ) -> Result<Reply> {
         match &**parsed.statement {
-            ast::Statement::Prepare {
-                name,
-                data_types,
-                statement: inner,
-            } => {
-                self.prepare(statement, parsed, name, data_types, inner)
-                    .await
-            }
             ast::Statement::Execute { name, parameters } => {
                 let name = fold(name);
                 let inner = self.find_statement(&name)?;
@@ -60,41 +52,33 @@ impl Session {
         }
     }
 
-    async fn prepare(
+    /// PREPARE.
+    pub(super) async fn prepare(
         &mut self,
+        stmt: &PrepareStmt,
         outer: &Statement,
         parsed: &Parsed,
-        name: &ast::Ident,
-        types: &[ast::DataType],
-        inner: &ast::Statement,
     ) -> Result<Reply> {
-        let name = fold(name);
+        let text = &outer.text.text;
+        let name = stmt.name.to_string();
         if self.context.statements.borrow().contains_key(&name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
-        let declared = types
-            .iter()
-            .map(|ty| logstead_sql_catalog::type_name::sql_type(ty).map(|ty| Some(ty.oid)))
-            .collect::<Result<_>>()?;
-        let kind = logstead_sql_parse::kind_of(inner);
-        if !matches!(kind, StatementKind::Query) {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "only a query can be prepared this way",
-            ));
-        }
+        let types = stmt.argtypes.iter().map(|ty| {
+            let ty = lower_type(ty, text)?;
+            Ok(Some(logstead_sql_catalog::type_name::sql_type(&ty)?.oid))
+        });
+        let declared = types.collect::<Result<_>>()?;
         // The inner statement keeps its place in the text, so that error positions count as in the text sent.
         let inner = Parsed {
-            statement: Arc::new(parsed.statement.part(inner)?),
-            start: parsed.start,
-            end: parsed.end,
-            kind,
-            as_of: parsed.as_of.clone(),
+            statement: Arc::new(parsed.lower_inner(&stmt.query, text)?),
+            kind: StatementKind::Query,
+            ..parsed.clone()
         };
-        let text = super::cache::ParsedText::new(Rc::clone(&outer.text.text), vec![inner]);
+        let text = super::cache::ParsedText::new(Rc::clone(text), vec![inner]);
         let mut statement = Statement::new(text, Some(0), declared);
         statement.from_sql = true;
         statement.takes_parameters = true;

@@ -15,7 +15,6 @@ use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_types::SqlState;
-use std::rc::Rc;
 use std::sync::Arc;
 
 impl Session {
@@ -33,26 +32,15 @@ impl Session {
             .clone();
         self.refuse_utility_in_stable(&parsed)?;
         self.refuse_during_recovery(&parsed)?;
-        self.may_do(&parsed)?;
+        self.may_do(&parsed, &statement.text.text)?;
         if self.prior.is_some() {
-            self.utility_waits_for_prior(&parsed.kind, &parsed.statement)
-                .await?;
+            self.utility_waits_for_prior(&parsed.kind).await?;
         }
         // A statement that failed may have left some.
         self.context.sleep_us.set(0);
         match &parsed.kind {
-            StatementKind::Prepared => self.prepared(statement, &parsed, formats, client).await,
-            StatementKind::Copy(_) => self.copy(statement, &parsed, client).await,
+            StatementKind::Prepared => self.prepared(&parsed, formats, client).await,
             StatementKind::Explain => self.explain(statement, &parsed, params, client).await,
-            StatementKind::Declare(declare) => {
-                self.declare_cursor(declare, statement, &parsed, params)
-                    .await
-            }
-            StatementKind::Call => self.call(statement, params, client).await,
-            StatementKind::Do(block) => {
-                let text = Rc::clone(&statement.text.text);
-                self.do_block(block, &text, client).await
-            }
             StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),
             StatementKind::Ddl(_) => {
                 let text = &statement.text.text;
@@ -68,7 +56,7 @@ impl Session {
                 }
             }
             StatementKind::Utility(stmt) => {
-                self.utility_stmt(stmt, statement, &parsed, formats, client)
+                self.utility_stmt(stmt, statement, &parsed, (params, formats), client)
                     .await
             }
             StatementKind::SchemaElements(elements) => {
@@ -94,10 +82,18 @@ impl Session {
         stmt: &Stmt,
         statement: &Statement,
         parsed: &Parsed,
-        formats: &[i16],
+        (params, formats): (&[Datum], &[i16]),
         client: &mut dyn Client,
     ) -> Result<Reply> {
         match stmt {
+            Stmt::Prepare(prepare) => self.prepare(prepare, statement, parsed).await,
+            Stmt::DeclareCursor(declare) => {
+                self.declare_cursor(declare, statement, parsed, params)
+                    .await
+            }
+            Stmt::Copy(copy) => self.copy(copy, statement, parsed, client).await,
+            Stmt::Call(call) => self.call(statement, call, params, client).await,
+            Stmt::Do(block) => self.do_block(block, &statement.text.text, client).await,
             Stmt::Transaction(transaction) => {
                 let tag = self.control(transaction, client).await?;
                 Ok(Reply::tag(tag))
@@ -145,10 +141,10 @@ impl Session {
         };
         match (&parsed.kind, &**parsed.statement) {
             (StatementKind::Explain, explain) => Ok(vec![super::explain::column(explain)]),
-            (StatementKind::Call, _) => {
-                Ok(super::routine::call_columns(&self.bound_call(statement)?))
-            }
             (StatementKind::Utility(stmt), _) => Ok(match &**stmt {
+                Stmt::Call(call) => {
+                    super::routine::call_columns(&self.bound_call(statement, call)?)
+                }
                 Stmt::Fetch(fetch) if !fetch.ismove => {
                     let cursor = self.cursors.columns(&fetch.portalname);
                     cursor.map_or_else(Vec::new, |(columns, _)| columns.to_vec())

@@ -98,6 +98,25 @@ pub struct SelectStmt {
     pub location: Location,
 }
 
+impl SelectStmt {
+    /// The first SELECT of a query, which alone may have INTO; none of VALUES and TABLE.
+    pub fn first_select(&self) -> Option<&SelectCore> {
+        let mut first = self;
+        while let SelectBody::SetOp(operation) = &first.body {
+            first = &operation.larg;
+        }
+        match &first.body {
+            SelectBody::Select(core) => Some(core),
+            _ => None,
+        }
+    }
+
+    /// INTO.
+    pub fn into_clause(&self) -> Option<&IntoClause> {
+        self.first_select()?.into_clause.as_deref()
+    }
+}
+
 /// LIMIT and OFFSET (`SelectLimit`).
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct SelectLimit {

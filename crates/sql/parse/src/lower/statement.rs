@@ -1,10 +1,11 @@
 //! Which part of this module lowers a statement, and which statements are read as the grammar gives them.
 
 use super::{Lower, Lowered};
-use crate::StatementKind;
-use crate::ast::{AlterTableCmd, AlterTableStmt, ObjectType, RelationKind, RenameStmt, Stmt};
+use crate::AsOf;
+use crate::ast::{
+    AlterTableCmd, AlterTableStmt, CopySource, ObjectType, RelationKind, RenameStmt, Stmt,
+};
 use logstead_sql_types::error::Result;
-use std::sync::Arc;
 
 /// Does the statement name a relation anew that is altered in the lowered tree?
 fn renames_relation(stmt: &RenameStmt) -> bool {
@@ -40,13 +41,7 @@ impl Lower<'_> {
             | Stmt::Delete(_)
             | Stmt::Merge(_)
             | Stmt::Return(_) => self.query_statement(stmt),
-            Stmt::Prepare(_)
-            | Stmt::Execute(_)
-            | Stmt::DeclareCursor(_)
-            | Stmt::Explain(_)
-            | Stmt::Copy(_)
-            | Stmt::Do(_)
-            | Stmt::Call(_) => self.utility(stmt),
+            Stmt::Execute(_) | Stmt::Explain(_) => self.utility(stmt),
             Stmt::AlterTable(alter) if !is_owner_index_or_attributes(alter) => {
                 self.alter_table_stmt(alter)
             }
@@ -69,9 +64,22 @@ impl Lower<'_> {
             | Stmt::AlterStats(_)
             | Stmt::CreateSchema(_) => self.of_table(stmt),
             // Who runs it reads the grammar's own tree.
-            _ => Ok(Lowered::command(StatementKind::Utility(Arc::new(
-                stmt.clone(),
-            )))),
+            _ => Ok(Lowered {
+                as_of: self.as_of_utility(stmt),
+                ..Lowered::utility(stmt)
+            }),
+        }
+    }
+
+    /// What a statement is as of that has a query.
+    fn as_of_utility(&self, stmt: &Stmt) -> Option<AsOf> {
+        match stmt {
+            Stmt::Prepare(prepare) => self.as_of_stmt(&prepare.query),
+            Stmt::Copy(copy) => match &copy.source {
+                CopySource::Query(query) => self.as_of_stmt(query),
+                CopySource::Relation { .. } => None,
+            },
+            _ => None,
         }
     }
 }

@@ -46,7 +46,7 @@ pub use query::{
     TableSample, TableSampleMethod, TableWithJoins, Values, With,
 };
 pub use span::Spanned;
-pub use statement::{CopySource, CopyTarget, SchemaName, Statement, UtilityOption};
+pub use statement::{SchemaName, Statement, UtilityOption};
 pub use table::{
     AlterColumnOperation, AlterTable, AlterTableOperation, CheckConstraint, ColumnDef,
     ColumnOption, ColumnOptionDef, ConstraintCharacteristics, ConstraintUsingIndex, CreateIndex,

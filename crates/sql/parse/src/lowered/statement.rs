@@ -1,8 +1,8 @@
 //! Statements.
 
 use super::{
-    AlterTable, CreateIndex, CreateTable, DataType, Delete, Expr, Function, Ident, Insert, Merge,
-    ObjectName, Query, SetExpr, Update,
+    AlterTable, CreateIndex, CreateTable, Delete, Expr, Ident, Insert, Merge, ObjectName, Query,
+    SetExpr, Update,
 };
 
 /// A statement.
@@ -29,11 +29,6 @@ pub enum Statement {
         query: Box<Query>,
     },
     AlterTable(AlterTable),
-    Prepare {
-        name: Ident,
-        data_types: Vec<DataType>,
-        statement: Box<Statement>,
-    },
     Execute {
         name: Ident,
         parameters: Vec<Expr>,
@@ -42,12 +37,6 @@ pub enum Statement {
         statement: Box<Statement>,
         options: Vec<UtilityOption>,
     },
-    Copy {
-        source: CopySource,
-        to: bool,
-        target: CopyTarget,
-    },
-    Call(Function),
 }
 
 impl Statement {
@@ -62,11 +51,8 @@ impl Statement {
             Statement::Update(_) => "UPDATE",
             Statement::Delete(_) => "DELETE",
             Statement::Merge(_) => "MERGE",
-            Statement::Prepare { .. } => "PREPARE",
             Statement::Execute { .. } => "EXECUTE",
             Statement::Explain { .. } => "EXPLAIN",
-            Statement::Copy { .. } => "COPY",
-            Statement::Call(_) => "CALL",
             Statement::AlterTable(_) => "ALTER",
             Statement::CreateTable(_)
             | Statement::CreateIndex(_)
@@ -110,25 +96,4 @@ pub struct UtilityOption {
     pub name: Ident,
     /// Its value.
     pub arg: Option<String>,
-}
-
-/// What COPY copies.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum CopySource {
-    Table {
-        table_name: ObjectName,
-        columns: Vec<Ident>,
-    },
-    Query(Box<Query>),
-}
-
-/// Where COPY copies from or to.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum CopyTarget {
-    Stdin,
-    Stdout,
-    File { filename: String },
-    Program { command: String },
 }

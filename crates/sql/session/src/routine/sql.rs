@@ -9,7 +9,7 @@ use crate::statement::Statement;
 use logstead_engine::{Memory, RowRef};
 use logstead_sql_exec::{RowSink, StoredColumn};
 use logstead_sql_parse::StatementKind;
-use logstead_sql_parse::ast::Stmt;
+use logstead_sql_parse::ast::{CopyTarget, Stmt};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::{Expr, Into};
 use logstead_sql_plan::{Command, OutputColumn};
@@ -602,23 +602,12 @@ pub(super) fn not_a_query() -> SqlError {
 
 /// What a body does not run.
 fn refuse_statement(statement: &Statement) -> Result<()> {
-    let Some(parsed) = statement.parsed() else {
-        return Ok(());
-    };
-    match (&parsed.kind, &**parsed.statement) {
-        (StatementKind::Utility(stmt), _) if matches!(**stmt, Stmt::Transaction(_)) => {
-            Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "unsupported transaction command in PL/pgSQL",
-            ))
-        }
-        (
-            StatementKind::Copy(_),
-            ast::Statement::Copy {
-                target: ast::CopyTarget::Stdin | ast::CopyTarget::Stdout,
-                ..
-            },
-        ) => Err(no_copy()),
+    match statement.utility() {
+        Some(Stmt::Transaction(_)) => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "unsupported transaction command in PL/pgSQL",
+        )),
+        Some(Stmt::Copy(copy)) if copy.target == CopyTarget::Client => Err(no_copy()),
         _ => Ok(()),
     }
 }
