@@ -135,7 +135,7 @@ impl Deref for StatementTree {
 impl Drop for StatementTree {
     fn drop(&mut self) {
         let stack_bytes = self.stack_bytes();
-        drop_deep(&mut self.statement, ast::Statement::Command, stack_bytes);
+        drop_deep(&mut self.statement, ast::Statement::Utility, stack_bytes);
     }
 }
 

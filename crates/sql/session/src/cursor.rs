@@ -325,8 +325,8 @@ pub(super) struct DeclareCursor {
 }
 
 impl DeclareCursor {
-    /// Of a statement; 42P11 for what excludes each other (`transformDeclareCursorStmt`).
-    pub(super) fn of(stmt: &DeclareCursorStmt) -> Result<DeclareCursor> {
+    /// Of a statement of `text`; 42P11 for what excludes each other (`transformDeclareCursorStmt`), 42601 for INTO.
+    pub(super) fn of(stmt: &DeclareCursorStmt, text: &str) -> Result<DeclareCursor> {
         let both = |one: &str, other: &str| {
             let message = format!("cannot specify both {one} and {other}");
             Err(SqlError::new(SqlState::new(b"42P11"), message))
@@ -336,6 +336,11 @@ impl DeclareCursor {
         }
         if stmt.asensitive && stmt.insensitive {
             return both("ASENSITIVE", "INSENSITIVE");
+        }
+        if let Some(into) = stmt.query.into_clause() {
+            let message = "SELECT ... INTO is not allowed here";
+            let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+            return Err(error.at(into.location.character(text)));
         }
         Ok(DeclareCursor {
             name: stmt.portalname.to_string(),
@@ -357,13 +362,8 @@ pub(super) fn query_of(
     parsed: &Parsed,
     declare: &DeclareCursorStmt,
 ) -> Result<Statement> {
-    let text = &statement.text.text;
-    if let Some(into) = declare.query.into_clause() {
-        let message = "SELECT ... INTO is not allowed here";
-        let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
-        return Err(error.at(into.location.character(text)));
-    }
-    Ok(statement.part(parsed.lower_inner_query(&declare.query, text)?))
+    let tree = parsed.lower_inner_query(&declare.query, &statement.text.text)?;
+    Ok(statement.part(tree))
 }
 
 /// Where the rows of a FETCH go; a MOVE has no place for them, but somebody who is told what the functions say that are called on the way.
@@ -391,7 +391,7 @@ impl Session {
         parsed: &Parsed,
         params: &[Datum],
     ) -> Result<Reply> {
-        let declare = &DeclareCursor::of(stmt)?;
+        let declare = &DeclareCursor::of(stmt, &statement.text.text)?;
         let query = query_of(statement, parsed, stmt)?;
         if self.cursors.contains(&declare.name) || self.portals.contains_key(&declare.name) {
             // The query's own errors come first.

@@ -7,7 +7,6 @@ use super::client::Client;
 use super::statement::{Statement, StatementDescription};
 use super::transaction::BlockState;
 use super::{Session, create_as, cursor, explain};
-use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -86,20 +85,18 @@ impl Session {
 
     fn utility_promise(&mut self, statement: &Statement) -> Result<StatementDescription> {
         let mut param_types = Vec::new();
-        let inner = match statement.parsed() {
-            Some(parsed) => match &parsed.kind {
-                StatementKind::Utility(stmt) => match &**stmt {
-                    Stmt::DeclareCursor(declare) => {
-                        cursor::DeclareCursor::of(declare)?;
-                        Some(cursor::query_of(statement, parsed, declare)?)
-                    }
-                    _ => None,
-                },
-                StatementKind::Explain => explain::query_of(statement, parsed),
-                StatementKind::Ddl(_) => create_as::query_of(statement, parsed),
-                _ => None,
-            },
-            None => None,
+        let inner = match (statement.utility(), statement.parsed()) {
+            (Some(Stmt::DeclareCursor(declare)), Some(parsed)) => {
+                cursor::DeclareCursor::of(declare, &statement.text.text)?;
+                Some(cursor::query_of(statement, parsed, declare)?)
+            }
+            (Some(Stmt::Explain(explain)), Some(parsed)) => {
+                explain::query_of(explain, statement, parsed)?
+            }
+            (Some(Stmt::CreateTableAs(create)), Some(parsed)) => {
+                create_as::query_of(create, statement, parsed)?
+            }
+            _ => None,
         };
         if let Some(inner) = inner {
             param_types.clone_from(&self.plan(&inner)?.param_types);

@@ -3,14 +3,13 @@
 use super::client::Client;
 use super::run::{CommandTag, RunOutcome};
 use super::statement::Statement;
-use super::transaction::fold;
 use super::{Reply, Session};
 use logstead_sql_catalog::deparse;
 use logstead_sql_exec::{self as exec, Execution};
 use logstead_sql_func as func;
-use logstead_sql_parse::ast::PrepareStmt;
+use logstead_sql_parse::ast::{ExecuteStmt, Expr, PrepareStmt};
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{Parsed, StatementKind, lower_type};
+use logstead_sql_parse::{Parsed, StatementKind, lower_expr, lower_type};
 use logstead_sql_plan::Node;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{self, Datum, SqlType};
@@ -19,23 +18,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 impl Session {
-    pub(super) async fn prepared(
-        &mut self,
-        parsed: &Parsed,
-        formats: &[i16],
-        client: &mut dyn Client,
-    ) -> Result<Reply> {
-        match &**parsed.statement {
-            ast::Statement::Execute { name, parameters } => {
-                let name = fold(name);
-                let inner = self.find_statement(&name)?;
-                self.execute_prepared(&name, &inner, parameters, formats, client)
-                    .await
-            }
-            _ => Err(SqlError::internal("no statement about prepared ones")),
-        }
-    }
-
     /// DEALLOCATE; of no name it is ALL.
     pub(super) fn deallocate(&mut self, name: Option<&str>) -> Result<Reply> {
         let mut statements = self.context.statements.borrow_mut();
@@ -92,32 +74,22 @@ impl Session {
         Ok(self.describe(statement)?.param_types.clone())
     }
 
-    async fn execute_prepared(
+    /// EXECUTE.
+    pub(super) async fn execute_prepared(
         &mut self,
-        name: &str,
-        statement: &Statement,
-        arguments: &[ast::Expr],
+        stmt: &ExecuteStmt,
+        text: &str,
         formats: &[i16],
         client: &mut dyn Client,
     ) -> Result<Reply> {
-        let description = self.describe(statement)?;
-        if arguments.len() != description.param_types.len() {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("wrong number of parameters for prepared statement \"{name}\""),
-            )
-            .detail(format!(
-                "Expected {} parameters but got {}.",
-                description.param_types.len(),
-                arguments.len()
-            )));
-        }
-        if !statement.is_query() {
+        let statement = &*self.find_statement(&stmt.name)?;
+        let types = self.parameter_types(statement)?;
+        if stmt.params.len() == types.len() && !statement.is_query() {
             return Err(SqlError::unsupported(
                 "EXECUTE of a statement that is no query",
             ));
         }
-        let params = self.arguments(arguments, &description.param_types).await?;
+        let params = self.execute_arguments(stmt, text, &types).await?;
         self.enter_as_of(statement, &params).await?;
         let plan = self.prepare_run(statement).await?;
         let mark = client.mark();
@@ -140,10 +112,35 @@ impl Session {
         Ok(Reply::Tag(CommandTag(plan.command, rows).to_string()))
     }
 
+    /// The values of EXECUTE's arguments. 42601 for too many or too few.
+    pub(super) async fn execute_arguments(
+        &mut self,
+        stmt: &ExecuteStmt,
+        text: &str,
+        types: &[SqlType],
+    ) -> Result<Vec<Datum>> {
+        if stmt.params.len() != types.len() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!(
+                    "wrong number of parameters for prepared statement \"{}\"",
+                    stmt.name
+                ),
+            )
+            .detail(format!(
+                "Expected {} parameters but got {}.",
+                types.len(),
+                stmt.params.len()
+            )));
+        }
+        self.arguments(&stmt.params, text, types).await
+    }
+
     /// Evaluates the arguments of EXECUTE, coerced to the parameters' types.
     pub(super) async fn arguments(
         &mut self,
-        arguments: &[ast::Expr],
+        arguments: &[Expr],
+        text: &str,
         types: &[SqlType],
     ) -> Result<Vec<Datum>> {
         // They run before the transaction of the statement is open, and are as read-only as that.
@@ -152,7 +149,8 @@ impl Session {
         self.see_types_of(types)?;
         let mut values = Vec::with_capacity(arguments.len());
         for (argument, ty) in arguments.iter().zip(types) {
-            values.push(self.argument(values.len() + 1, argument, *ty)?);
+            let argument = lower_expr(argument, text)?;
+            values.push(self.argument(values.len() + 1, &argument, *ty)?);
         }
         self.sleep_as_asked().await?;
         Ok(values)

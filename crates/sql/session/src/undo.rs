@@ -471,16 +471,15 @@ impl Session {
                 | Stmt::Unlisten(_)
                 | Stmt::CheckPoint
                 | Stmt::Prepare(_)
+                | Stmt::Execute(_)
+                | Stmt::Explain(_)
                 | Stmt::DeclareCursor(_)
                 | Stmt::Do(_)
                 | Stmt::Call(_) => true,
                 Stmt::Copy(copy) => !copy.is_from,
                 _ => false,
             },
-            StatementKind::Prepared | StatementKind::Explain | StatementKind::Unsupported(_) => {
-                true
-            }
-            _ => false,
+            StatementKind::Query => false,
         };
         self.follow_prior(reads).await
     }

@@ -6,11 +6,9 @@ use super::statement::Statement;
 use super::transaction::{BlockState, only_in_block};
 use super::{Reply, Session};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::text::fold;
-use logstead_sql_ddl::{self as ddl, SettingChange, StatementParameters};
+use logstead_sql_ddl::SettingChange;
+use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::{DiscardMode, LockStmt, Stmt};
-use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
@@ -38,54 +36,23 @@ impl Session {
         }
         // A statement that failed may have left some.
         self.context.sleep_us.set(0);
-        match &parsed.kind {
-            StatementKind::Prepared => self.prepared(&parsed, formats, client).await,
-            StatementKind::Explain => self.explain(statement, &parsed, params, client).await,
-            StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),
-            StatementKind::Ddl(_) => {
-                let text = &statement.text.text;
-                let types = self.types_given(statement, params)?;
-                let given = StatementParameters {
-                    types: &types,
-                    values: params,
-                    variables: statement.variables.as_ref(),
-                };
-                match self.create_as(&parsed, text, given, client).await? {
-                    Some(reply) => Ok(reply),
-                    None => self.ddl_given(&parsed, text, given, client).await,
-                }
-            }
-            StatementKind::Utility(stmt) => {
-                self.utility_stmt(stmt, statement, &parsed, (params, formats), client)
+        let StatementKind::Utility(stmt) = &parsed.kind else {
+            return Err(SqlError::internal("a query is not a utility statement"));
+        };
+        let (parsed, text) = (&parsed, &statement.text.text);
+        match &**stmt {
+            Stmt::Explain(explain) => {
+                self.explain(explain, statement, parsed, params, client)
                     .await
             }
-            StatementKind::SchemaElements(elements) => {
-                let elements = Arc::clone(elements);
-                self.create_schema(&parsed, &elements, &statement.text.text, client)
+            Stmt::Execute(execute) => self.execute_prepared(execute, text, formats, client).await,
+            Stmt::CreateTableAs(create) if !create.is_materialized_view => {
+                self.create_table_as(create, statement, parsed, params, client)
                     .await
             }
-            StatementKind::TableOfExecute(execute) => {
-                let execute = Arc::clone(execute);
-                self.table_of_execute(&parsed, &execute, &statement.text.text, client)
-                    .await
+            Stmt::CreateSchema(create) if !create.schema_elts.is_empty() => {
+                self.create_schema(create, parsed, text, client).await
             }
-            StatementKind::AlterConstraint(_) | StatementKind::View(_) => {
-                self.ddl(&parsed, &statement.text.text, client).await
-            }
-            StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
-        }
-    }
-
-    /// The same of one that is read as the grammar gives it: the session's own affairs, and the catalog's.
-    async fn utility_stmt(
-        &mut self,
-        stmt: &Stmt,
-        statement: &Statement,
-        parsed: &Parsed,
-        (params, formats): (&[Datum], &[i16]),
-        client: &mut dyn Client,
-    ) -> Result<Reply> {
-        match stmt {
             Stmt::Prepare(prepare) => self.prepare(prepare, statement, parsed).await,
             Stmt::DeclareCursor(declare) => {
                 self.declare_cursor(declare, statement, parsed, params)
@@ -93,7 +60,7 @@ impl Session {
             }
             Stmt::Copy(copy) => self.copy(copy, statement, parsed, client).await,
             Stmt::Call(call) => self.call(statement, call, params, client).await,
-            Stmt::Do(block) => self.do_block(block, &statement.text.text, client).await,
+            Stmt::Do(block) => self.do_block(block, text, client).await,
             Stmt::Transaction(transaction) => {
                 let tag = self.control(transaction, client).await?;
                 Ok(Reply::tag(tag))
@@ -124,40 +91,31 @@ impl Session {
             Stmt::Lock(lock) => self.lock_tables(lock).await,
             Stmt::ConstraintsSet(set) => self.set_constraints(set, client).await,
             Stmt::AlterSystem(alter) => self.alter_system(&SettingChange::of(&alter.setstmt)?),
-            _ => {
-                if let Some(what) = ddl::refusal(stmt) {
-                    return Err(SqlError::unsupported(what));
-                }
+            stmt => {
                 self.before_large_objects(stmt, client).await?;
-                self.ddl(parsed, &statement.text.text, client).await
+                self.ddl(parsed, text, client).await
             }
         }
     }
 
     /// Result columns of a statement that is not a planned query.
     pub(super) fn utility_columns(&mut self, statement: &Statement) -> Result<Vec<OutputColumn>> {
-        let Some(parsed) = statement.parsed() else {
-            return Ok(Vec::new());
-        };
-        match (&parsed.kind, &**parsed.statement) {
-            (StatementKind::Explain, explain) => Ok(vec![super::explain::column(explain)]),
-            (StatementKind::Utility(stmt), _) => Ok(match &**stmt {
-                Stmt::Call(call) => {
-                    super::routine::call_columns(&self.bound_call(statement, call)?)
-                }
-                Stmt::Fetch(fetch) if !fetch.ismove => {
-                    let cursor = self.cursors.columns(&fetch.portalname);
-                    cursor.map_or_else(Vec::new, |(columns, _)| columns.to_vec())
-                }
-                Stmt::VariableShow(show) => super::set::show_columns(show),
-                _ => Vec::new(),
-            }),
-            (StatementKind::Prepared, ast::Statement::Execute { name, .. }) => {
-                let inner = self.find_statement(&fold(name))?;
-                Ok(self.describe(&inner)?.columns.clone())
+        Ok(match statement.utility() {
+            Some(Stmt::Explain(explain)) => vec![super::explain::column(explain)],
+            Some(Stmt::Call(call)) => {
+                super::routine::call_columns(&self.bound_call(statement, call)?)
             }
-            _ => Ok(Vec::new()),
-        }
+            Some(Stmt::Fetch(fetch)) if !fetch.ismove => {
+                let cursor = self.cursors.columns(&fetch.portalname);
+                cursor.map_or_else(Vec::new, |(columns, _)| columns.to_vec())
+            }
+            Some(Stmt::VariableShow(show)) => super::set::show_columns(show),
+            Some(Stmt::Execute(execute)) => {
+                let inner = self.find_statement(&execute.name)?;
+                self.describe(&inner)?.columns.clone()
+            }
+            _ => Vec::new(),
+        })
     }
 
     async fn lock_tables(&mut self, request: &LockStmt) -> Result<Reply> {

@@ -21,19 +21,11 @@ mod expr_special;
 mod expr_xml;
 mod from;
 mod from_function;
-mod object_alter;
 mod query;
 mod statement;
-mod table;
-mod table_alter;
-mod table_constraint;
-mod table_index;
-mod table_query;
-mod table_schema;
 mod types;
-mod utility;
 
-use crate::ast::{CallStmt, Expr, RawStmt, SelectStmt, Stmt, TypeName};
+use crate::ast::{CallStmt, Expr, IndexElem, RawStmt, SelectStmt, Stmt, TypeName};
 use crate::depth::{CONJUNCTIONS_MAX, Depth};
 use crate::lexer::{Category, Keyword, Lexer};
 use crate::lowered as library;
@@ -48,22 +40,6 @@ pub(crate) struct Lowered {
     pub(crate) statement: library::Statement,
     pub(crate) kind: StatementKind,
     pub(crate) as_of: Option<AsOf>,
-}
-
-impl Lowered {
-    /// A statement of which its kind says all.
-    pub(crate) fn command(kind: StatementKind) -> Lowered {
-        Lowered {
-            statement: library::Statement::Command,
-            kind,
-            as_of: None,
-        }
-    }
-
-    /// A statement that is read as the grammar gives it.
-    pub(crate) fn utility(stmt: &Stmt) -> Lowered {
-        Lowered::command(StatementKind::Utility(Arc::new(stmt.clone())))
-    }
 }
 
 /// Lowers what was read from one text.
@@ -122,11 +98,11 @@ impl<'a> Lower<'a> {
         let mut tree = StatementTree::new(lowered.statement, depth);
         tree.deepen(self.levels.take())?;
         let may_be_deep = match &lowered.kind {
-            StatementKind::Query | StatementKind::Explain | StatementKind::Prepared => true,
-            StatementKind::Utility(stmt) => {
-                matches!(**stmt, Stmt::Prepare(_) | Stmt::DeclareCursor(_))
-            }
-            _ => false,
+            StatementKind::Query => true,
+            StatementKind::Utility(stmt) => matches!(
+                **stmt,
+                Stmt::Prepare(_) | Stmt::DeclareCursor(_) | Stmt::Explain(_)
+            ),
         };
         if tree.stack_bytes() > 0 && !may_be_deep {
             return Err(too_deep());
@@ -223,6 +199,11 @@ pub(crate) fn query_of(query: &SelectStmt, text: &str) -> Result<library::Query>
         true => Err(too_deep()),
         false => Ok(lowered),
     }
+}
+
+/// What a key of an index is over, with its collation, as the binder reads it. It is not deep.
+pub(crate) fn index_key_of(elem: &IndexElem, text: &str) -> Result<library::Expr> {
+    Lower::new(text).index_key(elem)
 }
 
 /// The procedure that a CALL calls, as the binder reads it.
