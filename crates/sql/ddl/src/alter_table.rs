@@ -10,7 +10,7 @@ use super::object_address::{noun, relation_type};
 use super::objects::no_relation;
 use super::storage_parameters::storage_options;
 use super::{
-    DdlContext, constraints, create_table, dependents, foreign, generated, owners, renames,
+    DdlContext, constraints, create_table, dependents, foreign, generated, index, owners, renames,
     rewrite, sequence, using_index,
 };
 use crate::pg_catalog::calls;
@@ -94,8 +94,16 @@ pub(super) async fn execute(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> R
         Some(RelationKind::View(_) | RelationKind::Materialized(..)) => {
             return super::alter_view::execute(oid, cmds, cx).await;
         }
-        None if matches!(cmds, [Cmd::SetRelOptions(_) | Cmd::ResetRelOptions(_)]) => {
-            return super::alter_index::execute(stmt, cx).await;
+        None => {
+            return match cmds {
+                [Cmd::SetRelOptions(said)] => {
+                    index::set_parameters(name, false, said, false, cx).await
+                }
+                [Cmd::ResetRelOptions(said)] => {
+                    index::set_parameters(name, false, said, true, cx).await
+                }
+                _ => Err(wrong_kind(&calls::name_parts(name)?.1, "a table")),
+            };
         }
         _ => return Err(wrong_kind(&calls::name_parts(name)?.1, "a table")),
     }

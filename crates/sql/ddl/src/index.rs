@@ -19,8 +19,8 @@ use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{
-    ClusterStmt, IndexElem, IndexKey as ElemKey, IndexStmt, Name, ReindexStmt, ReindexTarget,
-    RenameStmt, SortByDir, SortByNulls,
+    ClusterStmt, DefElem, IndexElem, IndexKey as ElemKey, IndexStmt, Name, RangeVar, ReindexStmt,
+    ReindexTarget, RenameStmt, SortByDir, SortByNulls,
 };
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{lower_expr, lower_index_key};
@@ -535,6 +535,22 @@ pub(super) fn cluster(stmt: &ClusterStmt, cx: &mut DdlContext<'_>) -> Result<()>
             format!("index \"{index}\" for table \"{plain}\" does not exist"),
         )),
     }
+}
+
+/// SET and RESET of an index's storage parameters.
+pub(super) async fn set_parameters(
+    name: &RangeVar,
+    missing_ok: bool,
+    said: &[DefElem],
+    is_reset: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    change_options(name, missing_ok, cx, |all| {
+        let old = std::mem::take(all);
+        *all = relation_attributes::changed_parameters(old, said, is_reset, index_options)?;
+        Ok(())
+    })
+    .await
 }
 
 pub(super) async fn change_options(

@@ -3,7 +3,6 @@
 use super::client::{Client, CopyInput};
 use super::context::SessionContext;
 use super::copy_format::CopyFormat;
-use super::copy_out::refuse_query;
 use super::copy_reader::reader;
 use super::run::{Limits, lock, run_piece_with_limits, run_with_limits};
 use super::statement::Statement;
@@ -14,7 +13,7 @@ use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_ddl::pg_catalog::calls::{self, QualifiedName};
 use logstead_sql_exec::{self as exec, Cancel, Inserter, Progress, StatementContext};
-use logstead_sql_parse::ast::{self, CopySource, CopyStmt, CopyTarget, Name, RangeVar};
+use logstead_sql_parse::ast::{self, CopySource, CopyStmt, CopyTarget, Name, RangeVar, Stmt};
 use logstead_sql_parse::{Parsed, lower_expr};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::expr::Expr;
@@ -100,6 +99,18 @@ pub(super) fn copied_columns(relation: &Relation, names: &[Name]) -> Result<Vec<
         positions.push(found);
     }
     Ok(positions)
+}
+
+/// 0A000 for what is no query to COPY.
+fn refuse_query(query: &Stmt) -> Result<()> {
+    let message = match query {
+        Stmt::Select(query) if query.into_clause().is_some() => {
+            "COPY (SELECT INTO) is not supported"
+        }
+        Stmt::Merge(_) => "MERGE not supported in COPY",
+        _ => return Ok(()),
+    };
+    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
 }
 
 /// 40001 if a name has come to mean another relation while a lock was waited for: whoever runs the statement was let in

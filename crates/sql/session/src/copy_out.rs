@@ -8,7 +8,7 @@ use super::statement::Statement;
 use super::{Reply, Session, SessionContext, copy_binary};
 use logstead_sql_catalog::{RelationKind, text::quote_ident};
 use logstead_sql_exec::{Execution, Progress, RowSink, StatementContext};
-use logstead_sql_parse::ast::{Name, RangeVar, Stmt};
+use logstead_sql_parse::ast::{Name, RangeVar};
 use logstead_sql_types::encoding::ConversionDirection;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{self, Datum, SqlType};
@@ -75,18 +75,6 @@ fn tell(
     buffer.clear();
     encoding.convert(line, ConversionDirection::ToClient, buffer)?;
     client.copy_out_data(buffer)
-}
-
-/// 0A000 for what is no query to COPY.
-pub(super) fn refuse_query(query: &Stmt) -> Result<()> {
-    let message = match query {
-        Stmt::Select(query) if query.into_clause().is_some() => {
-            "COPY (SELECT INTO) is not supported"
-        }
-        Stmt::Merge(_) => "MERGE not supported in COPY",
-        _ => return Ok(()),
-    };
-    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
 }
 
 impl Session {
