@@ -4,13 +4,15 @@ use super::alter_table::{next_version, position_of};
 use super::columns::{NewSequence, column_type};
 use super::define::conflicting_at;
 use super::expressions::{bound, bound_default, column_default_text, eval, with_planner};
-use super::{DdlContext, create_table, foreign, generated, index, rewrite, sequence};
+use super::{
+    DdlContext, create_table, foreign, generated, index, relation_attributes, rewrite, sequence,
+};
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{ConstraintKind, IndexDef, Relation};
 use logstead_sql_func::{self as func, CastContext};
-use logstead_sql_parse::ast::IdentityOption;
-use logstead_sql_parse::lowered::{self as ast, AlterColumnOperation as Op};
-use logstead_sql_parse::{self as parse, GeneratedChange};
+use logstead_sql_parse::ast::{AlterTableCmd as Cmd, ColumnTarget, IdentityOption, Name};
+use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::{self as parse, lower_expr, lower_type};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::{Result, SqlError};
@@ -38,22 +40,79 @@ fn is_generated(name: &str, table: &Relation) -> SqlError {
     )
 }
 
-/// Does an operation set what nothing here depends on?
-pub(super) fn changes_nothing_read(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Set(
-            GeneratedChange::Storage(_)
-                | GeneratedChange::Compression(_)
-                | GeneratedChange::Statistics(_)
-        )
-    )
+/// The column that an action alters.
+fn column_of(cmd: &Cmd) -> Option<&Name> {
+    Some(match cmd {
+        Cmd::ColumnDefault { name, .. }
+        | Cmd::DropNotNull(name)
+        | Cmd::SetNotNull(name)
+        | Cmd::DropExpression { name, .. }
+        | Cmd::SetStorage { name, .. }
+        | Cmd::SetCompression { name, .. }
+        | Cmd::AddIdentity { name, .. }
+        | Cmd::SetIdentity { name, .. }
+        | Cmd::DropIdentity { name, .. } => name,
+        Cmd::SetStatistics { column, .. } => match column {
+            ColumnTarget::Name(name) => name,
+            ColumnTarget::Number(_) => return None,
+        },
+        Cmd::AlterColumnType(alter) => &alter.name,
+        _ => return None,
+    })
 }
 
-/// Runs one operation on a column.
+/// Sets what is kept of a column and followed by nothing here; false for any other action.
+pub(super) async fn set_attribute(
+    cmd: &Cmd,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<bool> {
+    let mut position = |name: &Name| position_of(table, &cx.name(name));
+    match cmd {
+        Cmd::SetStatistics { column, target } => {
+            let ColumnTarget::Name(name) = column else {
+                return Err(SqlError::unsupported_text(
+                    "cannot refer to non-index column by number",
+                ));
+            };
+            let position = position(name)?;
+            relation_attributes::statistics(position, *target, table, cx).await?;
+        }
+        Cmd::SetStorage { name, storage } => {
+            let code = relation_attributes::storage_code(storage)?;
+            let position = position(name)?;
+            relation_attributes::storage(position, code, table, cx).await?;
+        }
+        Cmd::SetCompression { name, method } => {
+            let position = position(name)?;
+            relation_attributes::compression(position, method, table, cx).await?;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Runs an action on a column that is there; false for any other action.
 pub(super) async fn execute(
+    cmd: &Cmd,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<bool> {
+    if set_attribute(cmd, table, cx).await? {
+        return Ok(true);
+    }
+    match column_of(cmd) {
+        Some(name) => {
+            let name = cx.name(name);
+            alter(&name, cmd, table, cx).await.map(|()| true)
+        }
+        None => Ok(false),
+    }
+}
+
+async fn alter(
     name: &str,
-    op: &Op,
+    cmd: &Cmd,
     table: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
@@ -63,14 +122,14 @@ pub(super) async fn execute(
         .columns
         .get_mut(position)
         .ok_or_else(|| SqlError::internal("a column vanished"))?;
-    match op {
-        Op::SetNotNull => {
+    match cmd {
+        Cmd::SetNotNull(_) => {
             if !column.not_null {
                 column.not_null = true;
                 rewrite::validate_not_null(cx, table, position).await?;
             }
         }
-        Op::DropNotNull => {
+        Cmd::DropNotNull(_) => {
             let in_key = table
                 .indexes
                 .iter()
@@ -94,33 +153,26 @@ pub(super) async fn execute(
             }
             column.not_null = false;
         }
-        Op::SetIdentity(change) => return change_identity(position, change, table, cx).await,
-        Op::Set(change) => {
-            return match *change {
-                GeneratedChange::DropExpression(skip) => {
-                    generated::drop_expression(position, skip, table, cx).await
-                }
-                GeneratedChange::DropIdentity(skip) => {
-                    drop_identity(position, skip, table, cx).await
-                }
-                GeneratedChange::Storage(code) => {
-                    super::relation_attributes::storage(position, code, table, cx).await
-                }
-                GeneratedChange::Compression(code) => {
-                    super::relation_attributes::compression(position, code, table, cx).await
-                }
-                GeneratedChange::Statistics(target) => {
-                    super::relation_attributes::statistics(position, target, table, cx).await
-                }
-            };
+        Cmd::SetIdentity { options, .. } => {
+            return change_identity(position, options, table, cx).await;
         }
-        Op::SetDefault { value } => {
+        Cmd::DropExpression { missing_ok, .. } => {
+            return generated::drop_expression(position, *missing_ok, table, cx).await;
+        }
+        Cmd::DropIdentity { missing_ok, .. } => {
+            return drop_identity(position, *missing_ok, table, cx).await;
+        }
+        Cmd::ColumnDefault {
+            default: Some(value),
+            ..
+        } => {
             if column.generated {
                 return Err(is_generated(name, table));
             }
             if column.identity.is_some() {
                 return Err(is_identity(name, table));
             }
+            let value = &lower_expr(value, cx.text)?;
             column.default = column_default_text(value, column.ty, column.domain.is_some(), cx)?;
             let catalog = cx.catalog()?;
             if column.default.is_some() {
@@ -128,7 +180,7 @@ pub(super) async fn execute(
                 cx.may_define(bound)?;
             }
         }
-        Op::DropDefault => {
+        Cmd::ColumnDefault { default: None, .. } => {
             if column.generated {
                 return Err(is_generated(name, table)
                     .hint("Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead."));
@@ -139,23 +191,24 @@ pub(super) async fn execute(
             }
             column.default = None;
         }
-        Op::SetDataType {
-            data_type,
-            collation,
-            using,
-        } => {
+        Cmd::AlterColumnType(alter) => {
+            let data_type = &lower_type(&alter.type_name, cx.text)?;
             let declared = column_type(name, data_type, cx)?;
-            let collation = collation
-                .as_deref()
-                .map(|name| super::relation_attributes::collation(name, declared))
+            let collation = { alter.coll_clause.as_ref() }
+                .map(|clause| {
+                    relation_attributes::named_collation(clause.name.as_slice(), declared)
+                })
+                .transpose()?;
+            let using = { alter.raw_default.as_ref() }
+                .map(|expr| lower_expr(expr, cx.text))
                 .transpose()?;
             set_type(name, position, data_type, using.as_ref(), table, cx).await?;
-            return super::relation_attributes::set_collation(position, collation, table.oid, cx)
-                .await;
+            return relation_attributes::set_collation(position, collation, table.oid, cx).await;
         }
-        Op::AddGenerated {
-            generated_as,
-            sequence_options,
+        Cmd::AddIdentity {
+            by_default,
+            options,
+            ..
         } => {
             if column.identity.is_some() {
                 return Err(SqlError::new(
@@ -185,13 +238,14 @@ pub(super) async fn execute(
             if column.default.is_some() {
                 return Err(wrong("already has a default value"));
             }
-            column.identity = Some(*generated_as == ast::GeneratedAs::Always);
+            column.identity = Some(!*by_default);
             let owned = NewSequence {
                 ty: column.ty.oid,
-                options: sequence_options.clone(),
+                options: options.clone(),
             };
             create_table::own_sequence(cx, table, column, &owned).await?;
         }
+        _ => return Err(SqlError::internal("no action on a column")),
     }
     cx.update_relation(changed).await.map(drop)
 }

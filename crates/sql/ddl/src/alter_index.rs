@@ -1,9 +1,8 @@
 //! ALTER INDEX ... SET and RESET of storage parameters, ALTER COLUMN ... SET STATISTICS, SET TABLESPACE, ATTACH
 //! PARTITION and DEPENDS ON EXTENSION.
 
-use super::index::{change_options, find_index};
+use super::index::{change_options, find_index, set_parameters};
 use super::object_address::relation_of;
-use super::storage_parameters::index_options;
 use super::{DdlContext, relation_attributes};
 use crate::pg_catalog::calls::QualifiedName;
 use logstead_sql_catalog::attributes::{self, Attribute};
@@ -55,12 +54,7 @@ pub(super) async fn execute(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> R
         Cmd::ResetRelOptions(options) => (options, true),
         _ => return alter_index(stmt, cmd, cx).await,
     };
-    change_options(name, missing_ok, cx, |all| {
-        let old = std::mem::take(all);
-        *all = relation_attributes::changed_parameters(old, options, is_reset, index_options)?;
-        Ok(())
-    })
-    .await
+    set_parameters(name, missing_ok, options, is_reset, cx).await
 }
 
 fn this_form() -> SqlError {

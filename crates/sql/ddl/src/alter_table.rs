@@ -2,23 +2,27 @@
 
 use super::columns::{
     COLUMNS_MAX, NewConstraintKind, NewSequence, check_column_name, new_column, new_constraint,
+    timing,
 };
 use super::dependents::ObjectAddress;
 use super::expressions::{bound, bound_default, eval, refuse_calls};
-use super::objects::{name_taken, no_relation};
-use super::renames::renamed;
-use super::storage_parameters::{index_options, storage_options};
+use super::object_address::{noun, relation_type};
+use super::objects::no_relation;
+use super::storage_parameters::storage_options;
 use super::{
-    DdlContext, alter_column, constraints, create_table, dependents, foreign, generated, index,
-    owners, renames, rewrite, sequence, using_index,
+    DdlContext, constraints, create_table, dependents, foreign, generated, index, owners, renames,
+    rewrite, sequence, using_index,
 };
 use crate::pg_catalog::calls;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::sequence::SequenceSession;
-use logstead_sql_catalog::text::{columns_in, fold};
+use logstead_sql_catalog::text::columns_in;
 use logstead_sql_catalog::{ConstraintKind, Relation, RelationKind};
-use logstead_sql_parse::lowered::{self as ast, AlterTableOperation as Op};
+use logstead_sql_parse::ast::{
+    self, AlterTableCmd as Cmd, AlterTableStmt, ColumnDef, DropBehavior, FiringMode, KeyColumns,
+    ObjectType, RangeVar, RelationKind as AlteredKind, TriggerTarget,
+};
 use logstead_sql_plan::walk;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
@@ -42,101 +46,86 @@ pub(super) fn position_of(table: &Relation, column: &str) -> Result<usize> {
     found.ok_or_else(|| no_column(column, &table.name))
 }
 
-/// Runs ALTER TABLE; the tag follows what was named (ALTER TABLE works on indexes and sequences too).
-pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) -> Result<String> {
-    let tag = "ALTER TABLE".to_owned();
-    let (schema, name) = calls::lookup_parts(&alter.name)?;
+/// The relation, or the index, that ALTER names; none, with a notice, if it is not there and need not be. ALTER TABLE
+/// names all kinds of them.
+pub(super) fn altered(
+    name: &RangeVar,
+    wanted: ObjectType,
+    missing_ok: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Oid>> {
+    let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
-    let Some(oid) = catalog.object_by_name(schema.as_deref(), &name, cx.search_path) else {
-        if alter.if_exists {
-            cx.notice(
-                SqlState::SUCCESSFUL_COMPLETION,
-                format!("relation \"{name}\" does not exist, skipping"),
-            );
-            return Ok(tag);
+    let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
+        if !missing_ok {
+            return Err(no_relation(name));
         }
-        return Err(no_relation(&alter.name));
+        cx.notice(
+            SqlState::SUCCESSFUL_COMPLETION,
+            format!("relation \"{plain}\" does not exist, skipping"),
+        );
+        return Ok(None);
     };
-    let moves = alter
-        .operations
-        .iter()
-        .any(|o| super::set_schema::target(o).is_some());
-    let is_table_or_view = |r: &Arc<Relation>| r.has_rows() || r.view().is_some();
-    if moves && !catalog.relations.get(&oid).is_some_and(is_table_or_view) {
-        return Err(SqlError::unsupported(
-            "SET SCHEMA of what is no table and no view",
-        ));
+    let found = catalog.relations.get(&oid);
+    match found.map(|relation| &relation.kind) {
+        Some(RelationKind::Virtual(_)) => Err(system_relation(&plain)),
+        _ if wanted == ObjectType::Table || found.is_some_and(|r| relation_type(r) == wanted) => {
+            Ok(Some(oid))
+        }
+        _ => Err(wrong_kind(&plain, &format!("a {}", noun(wanted)))),
     }
-    let Some(relation) = catalog.relations.get(&oid) else {
-        return match alter.operations.as_slice() {
-            [Op::RenameTable(new)] => {
-                index::rename(oid, &calls::name_parts(new)?.1, cx).await?;
-                Ok(tag)
-            }
-            [Op::OwnerTo(new_owner)] => {
-                owners::of_relation(oid, new_owner, cx).await?;
-                Ok(tag)
-            }
-            [Op::SetOptions(options, is_reset)] => {
-                let all = catalog.options_of(oid).to_vec();
-                let all = super::relation_attributes::changed_parameters(
-                    all,
-                    options,
-                    *is_reset,
-                    index_options,
-                )?;
-                index::change_options(&alter.name, false, cx, |old| {
-                    *old = all;
-                    Ok(())
-                })
-                .await?;
-                Ok(tag)
-            }
-            _ => Err(wrong_kind(&name, "a table")),
-        };
+}
+
+/// Runs ALTER TABLE, and ALTER of views.
+pub(super) async fn execute(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let name = &stmt.relation;
+    let wanted = match stmt.objtype {
+        AlteredKind::View => ObjectType::View,
+        AlteredKind::MaterializedView => ObjectType::MatView,
+        _ => ObjectType::Table,
     };
-    match relation.kind {
-        RelationKind::Virtual(_) => return Err(system_relation(&name)),
-        RelationKind::Sequence(_) => {
-            return match alter.operations.as_slice() {
-                [Op::RenameTable(new)] => {
-                    sequence::rename(oid, &calls::name_parts(new)?.1, cx).await?;
-                    Ok(tag)
+    let Some(oid) = altered(name, wanted, stmt.missing_ok, cx)? else {
+        return Ok(());
+    };
+    let catalog = cx.catalog()?;
+    let cmds = stmt.cmds.as_slice();
+    match catalog.relations.get(&oid).map(|relation| &relation.kind) {
+        Some(RelationKind::Table) => {}
+        Some(RelationKind::View(_) | RelationKind::Materialized(..)) => {
+            return super::alter_view::execute(oid, cmds, cx).await;
+        }
+        None => {
+            return match cmds {
+                [Cmd::SetRelOptions(said)] => {
+                    index::set_parameters(name, false, said, false, cx).await
                 }
-                [Op::OwnerTo(new_owner)] => {
-                    owners::of_relation(oid, new_owner, cx).await?;
-                    Ok(tag)
+                [Cmd::ResetRelOptions(said)] => {
+                    index::set_parameters(name, false, said, true, cx).await
                 }
-                _ => Err(wrong_kind(&name, "a table")),
+                _ => Err(wrong_kind(&calls::name_parts(name)?.1, "a table")),
             };
         }
-        RelationKind::View(_) | RelationKind::Materialized(..) => {
-            return super::alter_view::as_table(oid, &alter.operations, cx)
-                .await
-                .map(|()| tag);
-        }
-        RelationKind::Table => {}
+        _ => return Err(wrong_kind(&calls::name_parts(name)?.1, "a table")),
     }
-    let lock = alter.operations.iter().map(lock_level).max();
+    let lock = cmds.iter().map(lock_level).max();
     let lock = lock.unwrap_or(TableLock::Exclusive);
     let Some((relation, _)) = cx.lock_table(oid, lock).await? else {
-        return Err(no_relation(&alter.name));
+        return Err(no_relation(name));
     };
     cx.must_own(&relation)?;
     cx.refuse_pending(oid, "ALTER TABLE")?;
-    let mut operations: Vec<&Op> = alter.operations.iter().collect();
-    operations.sort_by_key(|operation| Pass::of(operation));
-    for operation in operations {
+    let mut cmds: Vec<&Cmd> = cmds.iter().collect();
+    cmds.sort_by_key(|cmd| Pass::of(cmd));
+    for cmd in cmds {
         let table = cx
             .catalog()?
             .relations
             .get(&oid)
             .cloned()
-            .ok_or_else(|| no_relation(&alter.name))?;
-        run(operation, &table, cx).await?;
+            .ok_or_else(|| no_relation(name))?;
+        run(cmd, &table, cx).await?;
     }
-    super::index_expressions::rebuild_stale(cx).await?;
-    Ok(tag)
+    super::index_expressions::rebuild_stale(cx).await
 }
 
 /// The order in which a statement's operations are done, as in PostgreSQL; those of one pass as they are written.
@@ -152,54 +141,45 @@ enum Pass {
 }
 
 impl Pass {
-    fn of(operation: &Op) -> Pass {
-        match operation {
-            Op::DropColumn { .. } | Op::DropConstraint { .. } => Pass::Drop,
-            Op::AddColumn { .. } => Pass::AddColumn,
-            Op::AddConstraint { constraint, .. } => match constraint {
-                ast::TableConstraint::ForeignKey(_) | ast::TableConstraint::Check(_) => {
+    fn of(cmd: &Cmd) -> Pass {
+        match cmd {
+            Cmd::DropColumn { .. }
+            | Cmd::DropConstraint { .. }
+            | Cmd::ColumnDefault { default: None, .. }
+            | Cmd::DropNotNull(_)
+            | Cmd::DropExpression { .. }
+            | Cmd::DropIdentity { .. } => Pass::Drop,
+            Cmd::AlterColumnType(_) => Pass::AlterType,
+            Cmd::AddColumn { .. } => Pass::AddColumn,
+            Cmd::SetNotNull(_) | Cmd::SetIdentity { .. } => Pass::ColumnAttributes,
+            Cmd::AddConstraint(constraint) => match constraint.kind {
+                ast::ConstraintKind::Foreign { .. } | ast::ConstraintKind::Check { .. } => {
                     Pass::AddOtherConstraint
                 }
                 _ => Pass::AddIndexConstraint,
             },
-            Op::AlterColumn { op, .. } => Pass::of_column(op),
+            Cmd::AddIdentity { .. } | Cmd::ColumnDefault { .. } => Pass::AddOtherConstraint,
             _ => Pass::Misc,
-        }
-    }
-
-    fn of_column(operation: &ast::AlterColumnOperation) -> Pass {
-        use logstead_sql_parse::GeneratedChange;
-        match operation {
-            ast::AlterColumnOperation::SetDataType { .. } => Pass::AlterType,
-            ast::AlterColumnOperation::DropDefault | ast::AlterColumnOperation::DropNotNull => {
-                Pass::Drop
-            }
-            ast::AlterColumnOperation::SetNotNull => Pass::ColumnAttributes,
-            ast::AlterColumnOperation::AddGenerated { .. } => Pass::AddOtherConstraint,
-            ast::AlterColumnOperation::Set(
-                GeneratedChange::DropExpression(_) | GeneratedChange::DropIdentity(_),
-            ) => Pass::Drop,
-            ast::AlterColumnOperation::Set(_) => Pass::Misc,
-            ast::AlterColumnOperation::SetIdentity(_) => Pass::ColumnAttributes,
-            ast::AlterColumnOperation::SetDefault { .. } => Pass::AddOtherConstraint,
         }
     }
 }
 
-/// The lock that an operation needs, as in PostgreSQL: the strongest of a statement's operations is taken. Readers may
-/// go on beside what no plan that only reads depends on, and writers beside what makes no difference to them either. A
+/// The lock that an action needs, as in PostgreSQL: the strongest of a statement's actions is taken. Readers may go on
+/// beside what no plan that only reads depends on, and writers beside what makes no difference to them either. A
 /// statement that reads keeps the catalog it was planned with; the transaction's next one is planned anew.
-fn lock_level(operation: &Op) -> TableLock {
-    match operation {
-        Op::ValidateConstraint { .. } | Op::SetOptions(..) => TableLock::ShareUpdateExclusive,
-        Op::AlterColumn { op, .. } if alter_column::changes_nothing_read(op) => {
-            TableLock::ShareUpdateExclusive
-        }
-        Op::AddConstraint {
-            constraint: ast::TableConstraint::ForeignKey(_),
-            ..
-        }
-        | Op::Trigger(..) => TableLock::ShareRowExclusive,
+fn lock_level(cmd: &Cmd) -> TableLock {
+    match cmd {
+        Cmd::ValidateConstraint(_)
+        | Cmd::SetRelOptions(_)
+        | Cmd::ResetRelOptions(_)
+        | Cmd::SetStatistics { .. }
+        | Cmd::SetStorage { .. }
+        | Cmd::SetCompression { .. } => TableLock::ShareUpdateExclusive,
+        Cmd::Trigger { .. } => TableLock::ShareRowExclusive,
+        Cmd::AddConstraint(constraint) => match constraint.kind {
+            ast::ConstraintKind::Foreign { .. } => TableLock::ShareRowExclusive,
+            _ => TableLock::Exclusive,
+        },
         _ => TableLock::Exclusive,
     }
 }
@@ -220,128 +200,179 @@ pub(super) fn system_relation(name: &str) -> SqlError {
     )
 }
 
-async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Result<()> {
-    if let Some(schema) = super::set_schema::target(operation) {
-        return super::set_schema::execute(table, schema, cx).await;
-    }
-    if super::policies::alter_table(operation, table, cx).await?
-        || super::triggers::alter_table(operation, table, cx).await?
+async fn run(cmd: &Cmd, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Result<()> {
+    if super::policies::alter_table(cmd, table, cx).await?
+        || super::triggers::alter_table(cmd, table, cx).await?
+        || super::alter_column::execute(cmd, table, cx).await?
     {
         return Ok(());
     }
-    match operation {
-        Op::AddColumn {
-            if_not_exists,
-            column_def,
-            ..
-        } => {
-            renames::refuse_hiding(&fold(&column_def.name), table)?;
-            add_column(column_def, *if_not_exists, table, cx).await
+    match cmd {
+        Cmd::AddColumn { def, missing_ok } => {
+            renames::refuse_hiding(&def.colname, table)?;
+            add_column(def, *missing_ok, table, cx).await
         }
-        Op::DropColumn {
-            column_name,
-            if_exists,
-            cascade,
-        } => drop_column(&fold(column_name), *if_exists, *cascade, table, cx).await,
-        Op::AddConstraint {
-            constraint: ast::TableConstraint::PrimaryKeyUsingIndex(using),
-            ..
-        } => using_index::add(true, using, table, cx).await,
-        Op::AddConstraint {
-            constraint: ast::TableConstraint::UniqueUsingIndex(using),
-            ..
-        } => using_index::add(false, using, table, cx).await,
-        Op::AddConstraint {
-            constraint,
-            not_valid,
-        } => {
-            let mut new = new_constraint(constraint)?;
-            new.not_valid = *not_valid;
-            if new.not_valid
-                && !matches!(
-                    new.kind,
-                    NewConstraintKind::Check(_) | NewConstraintKind::Foreign(_)
-                )
-            {
-                let what = match new.kind {
-                    NewConstraintKind::Primary(_) => "PRIMARY KEY",
-                    _ => "UNIQUE",
-                };
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    format!("{what} constraints cannot be marked NOT VALID"),
-                ));
-            }
-            constraints::add(cx, table.oid, vec![new], false).await
-        }
-        Op::DropConstraint {
-            if_exists,
+        Cmd::DropColumn {
             name,
-            cascade,
-        } => drop_constraint(&fold(name), *if_exists, *cascade, table, cx).await,
-        Op::RenameColumn {
-            old_column_name,
-            new_column_name,
-        } => rename_column(&fold(old_column_name), &fold(new_column_name), table, cx).await,
-        Op::RenameConstraint { old_name, new_name } => {
-            rename_constraint(&fold(old_name), &fold(new_name), table, cx).await
+            missing_ok,
+            behavior,
+        } => {
+            let (name, cascade) = (cx.name(name), *behavior == DropBehavior::Cascade);
+            drop_column(&name, *missing_ok, cascade, table, cx).await
         }
-        Op::RenameTable(name) => renamed_table(table, &calls::name_parts(name)?.1, cx).await,
-        Op::AlterColumn { column_name, op } => {
-            alter_column::execute(&fold(column_name), op, table, cx).await
+        Cmd::AddConstraint(constraint) => add_constraint(constraint, table, cx).await,
+        Cmd::DropConstraint {
+            name,
+            missing_ok,
+            behavior,
+        } => {
+            let (name, cascade) = (cx.name(name), *behavior == DropBehavior::Cascade);
+            drop_constraint(&name, *missing_ok, cascade, table, cx).await
         }
-        Op::OwnerTo(new_owner) => owners::of_relation(table.oid, new_owner, cx).await,
-        Op::SetOptions(options, is_reset) => {
+        Cmd::AlterConstraint {
+            name,
+            deferrable,
+            initdeferred,
+            ..
+        } => {
+            let name = cx.name(name);
+            foreign::alter_timing(&name, timing(*deferrable, *initdeferred), table, cx).await
+        }
+        Cmd::ChangeOwner(new_owner) => owners::of_relation(table.oid, new_owner, cx).await,
+        Cmd::SetRelOptions(options) | Cmd::ResetRelOptions(options) => {
             let all = cx.catalog()?.options_of(table.oid).to_vec();
             let all = super::relation_attributes::changed_parameters(
                 all,
                 options,
-                *is_reset,
+                matches!(cmd, Cmd::ResetRelOptions(_)),
                 storage_options,
             )?;
             cx.state.push(Change::Options(table.oid, all));
             cx.update_relation(Relation::clone(table)).await.map(drop)
         }
-        Op::SetLogged => super::persistence::set(table, true, cx).await,
-        Op::SetUnlogged => super::persistence::set(table, false, cx).await,
-        Op::ReplicaIdentity(identity) => {
+        // No table has OIDs.
+        Cmd::DropOids => Ok(()),
+        Cmd::SetLogged => super::persistence::set(table, true, cx).await,
+        Cmd::SetUnlogged => super::persistence::set(table, false, cx).await,
+        Cmd::ReplicaIdentity(identity) => {
             super::relation_attributes::replica_identity(identity, table, cx).await
         }
-        Op::ValidateConstraint { name } => validate_constraint(&fold(name), table, cx).await,
-        Op::Rule(name, _) => Err(SqlError::unsupported(format!(
+        Cmd::ValidateConstraint(name) => {
+            let name = cx.name(name);
+            validate_constraint(&name, table, cx).await
+        }
+        Cmd::Rule { name, .. } => Err(SqlError::unsupported(format!(
             "ALTER TABLE ... {} {name}",
-            operation.words()
+            action_text(cmd)
         ))),
-        other => Err(SqlError::unsupported(format!(
-            "ALTER TABLE ... {}",
-            other.words()
-        ))),
+        _ => Err(SqlError::unsupported("this form of ALTER TABLE")),
     }
 }
 
-/// Renames a table that an older spelling takes for something else.
-pub(super) async fn rename_table(oid: Oid, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
-    let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
-        return Err(SqlError::internal("a table that is gone"));
+/// What messages call an action (`alter_table_type_to_string`).
+pub(super) fn action_text(cmd: &Cmd) -> &'static str {
+    let of_mode = |mode: FiringMode, words: [&'static str; 4]| match mode {
+        FiringMode::Origin => words[0],
+        FiringMode::Always => words[1],
+        FiringMode::Replica => words[2],
+        FiringMode::Disabled => words[3],
     };
-    cx.must_own(&table)?;
-    cx.refuse_pending(oid, "ALTER TABLE")?;
-    renamed_table(&table, new, cx).await
+    match cmd {
+        Cmd::AddColumn { .. } | Cmd::AddAttribute { .. } => "ADD COLUMN",
+        Cmd::ColumnDefault { .. } => "ALTER COLUMN ... SET DEFAULT",
+        Cmd::DropNotNull(_) => "ALTER COLUMN ... DROP NOT NULL",
+        Cmd::SetNotNull(_) => "ALTER COLUMN ... SET NOT NULL",
+        Cmd::DropExpression { .. } => "ALTER COLUMN ... DROP EXPRESSION",
+        Cmd::SetStatistics { .. } => "ALTER COLUMN ... SET STATISTICS",
+        Cmd::SetOptions { .. } | Cmd::SetIdentity { .. } => "ALTER COLUMN ... SET",
+        Cmd::ResetOptions { .. } => "ALTER COLUMN ... RESET",
+        Cmd::SetStorage { .. } => "ALTER COLUMN ... SET STORAGE",
+        Cmd::SetCompression { .. } => "ALTER COLUMN ... SET COMPRESSION",
+        Cmd::AddIdentity { .. } => "ALTER COLUMN ... ADD IDENTITY",
+        Cmd::DropIdentity { .. } => "ALTER COLUMN ... DROP IDENTITY",
+        Cmd::DropColumn { .. } => "DROP COLUMN",
+        Cmd::AlterColumnType(_) => "ALTER COLUMN ... SET DATA TYPE",
+        Cmd::AlterColumnGenericOptions { .. } => "ALTER COLUMN ... OPTIONS",
+        Cmd::AddConstraint(_) => "ADD CONSTRAINT",
+        Cmd::AlterConstraint { .. } => "ALTER CONSTRAINT",
+        Cmd::ValidateConstraint(_) => "VALIDATE CONSTRAINT",
+        Cmd::DropConstraint { .. } => "DROP CONSTRAINT",
+        Cmd::DropOids => "SET WITHOUT OIDS",
+        Cmd::ClusterOn(_) => "CLUSTER ON",
+        Cmd::DropCluster => "SET WITHOUT CLUSTER",
+        Cmd::SetLogged => "SET LOGGED",
+        Cmd::SetUnlogged => "SET UNLOGGED",
+        Cmd::Trigger { target, mode } => match target {
+            TriggerTarget::Named(_) => of_mode(
+                *mode,
+                [
+                    "ENABLE TRIGGER",
+                    "ENABLE ALWAYS TRIGGER",
+                    "ENABLE REPLICA TRIGGER",
+                    "DISABLE TRIGGER",
+                ],
+            ),
+            TriggerTarget::All if *mode == FiringMode::Disabled => "DISABLE TRIGGER ALL",
+            TriggerTarget::All => "ENABLE TRIGGER ALL",
+            TriggerTarget::User if *mode == FiringMode::Disabled => "DISABLE TRIGGER USER",
+            TriggerTarget::User => "ENABLE TRIGGER USER",
+        },
+        Cmd::Rule { mode, .. } => of_mode(
+            *mode,
+            [
+                "ENABLE RULE",
+                "ENABLE ALWAYS RULE",
+                "ENABLE REPLICA RULE",
+                "DISABLE RULE",
+            ],
+        ),
+        Cmd::AddInherit(_) => "INHERIT",
+        Cmd::DropInherit(_) => "NO INHERIT",
+        Cmd::AddOf(_) => "OF",
+        Cmd::DropOf => "NOT OF",
+        Cmd::ChangeOwner(_) => "OWNER TO",
+        Cmd::SetAccessMethod(_) => "SET ACCESS METHOD",
+        Cmd::SetTableSpace(_) => "SET TABLESPACE",
+        Cmd::SetRelOptions(_) => "SET",
+        Cmd::ResetRelOptions(_) => "RESET",
+        Cmd::ReplicaIdentity(_) => "REPLICA IDENTITY",
+        Cmd::EnableRowSecurity => "ENABLE ROW SECURITY",
+        Cmd::DisableRowSecurity => "DISABLE ROW SECURITY",
+        Cmd::ForceRowSecurity => "FORCE ROW SECURITY",
+        Cmd::NoForceRowSecurity => "NO FORCE ROW SECURITY",
+        Cmd::GenericOptions(_) => "OPTIONS",
+        Cmd::AttachPartition { .. } => "ATTACH PARTITION",
+        Cmd::DetachPartition { .. } => "DETACH PARTITION",
+        Cmd::DetachPartitionFinalize(_) => "DETACH PARTITION ... FINALIZE",
+    }
 }
 
-async fn renamed_table(table: &Arc<Relation>, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
-    let new = cx.name(new);
-    if cx
-        .catalog()?
-        .names
-        .contains_key(&(table.schema, new.clone()))
+async fn add_constraint(
+    constraint: &ast::Constraint,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    use ast::ConstraintKind::{PrimaryKey, Unique};
+    if let PrimaryKey(key) | Unique(key) = &constraint.kind
+        && let KeyColumns::Index(index) = &key.keys
     {
-        return Err(name_taken(&new));
+        return using_index::add(constraint, index, table, cx).await;
     }
-    let mut changed = Relation::clone(table);
-    changed.name = new;
-    renames::relation(table, &mut changed, cx).await?;
-    cx.update_relation(changed).await.map(drop)
+    let new = new_constraint(constraint, cx)?;
+    let what = match new.kind {
+        NewConstraintKind::Primary(_) => "PRIMARY KEY",
+        NewConstraintKind::Unique(_) => "UNIQUE",
+        NewConstraintKind::Check(_) | NewConstraintKind::Foreign(_) => {
+            return constraints::add(cx, table.oid, vec![new], false).await;
+        }
+    };
+    match new.not_valid {
+        false => constraints::add(cx, table.oid, vec![new], false).await,
+        true => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("{what} constraints cannot be marked NOT VALID"),
+        )),
+    }
 }
 
 /// 42704 for a constraint of a table.
@@ -409,7 +440,7 @@ pub(super) fn next_version(table: &Relation) -> Result<u16> {
 }
 
 async fn add_column(
-    def: &ast::ColumnDef,
+    def: &ColumnDef,
     skip: bool,
     table: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
@@ -658,111 +689,5 @@ async fn drop_constraint(
     }
     let mut changed = Relation::clone(&*constraints::relation(cx, table.oid)?);
     changed.constraints.retain(|c| c.name != name);
-    cx.update_relation(changed).await.map(drop)
-}
-
-pub(super) async fn rename_column(
-    old: &str,
-    new: &str,
-    table: &Arc<Relation>,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let position = table
-        .columns
-        .iter()
-        .position(|c| !c.dropped && c.name == old)
-        .ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!("column \"{old}\" does not exist"),
-            )
-        })?;
-    let new = cx.name(new);
-    check_column_name(&new)?;
-    if table.columns.iter().any(|c| !c.dropped && c.name == new) {
-        return Err(SqlError::new(
-            SqlState::DUPLICATE_COLUMN,
-            format!(
-                "column \"{new}\" of relation \"{}\" already exists",
-                table.name
-            ),
-        ));
-    }
-    renames::refuse_hiding(&new, table)?;
-    let mut changed = Relation::clone(table);
-    if let Some(column) = changed.columns.get_mut(position) {
-        column.name.clone_from(&new);
-    }
-    let with_name = Relation::clone(&changed);
-    for constraint in &mut changed.constraints {
-        if let ConstraintKind::Check(text) = &constraint.kind
-            && columns_in(text, table).contains(&position)
-        {
-            let is = renamed(text, old, &new)?;
-            renames::read_again((text, table), (&is, &with_name), "CHECK", cx)?;
-            let mut copy = logstead_sql_catalog::Constraint::clone(constraint);
-            copy.kind = ConstraintKind::Check(is);
-            *constraint = Arc::new(copy);
-        }
-    }
-    for (at, column) in table.columns.iter().enumerate() {
-        if column.generated_from(table).contains(&position)
-            && let Some(text) = &column.default
-            && let Some(slot) = changed.columns.get_mut(at)
-        {
-            let is = renamed(text, old, &new)?;
-            renames::read_again((text, table), (&is, &with_name), "GENERATED", cx)?;
-            slot.default = Some(is);
-        }
-    }
-    for index in table.indexes.iter().filter(|i| !i.is_plain()) {
-        if index.mentions(table).contains(&position) {
-            let mut copy = logstead_sql_catalog::IndexDef::clone(index);
-            copy.each_text(|text| renamed(text, old, &new))?;
-            renames::read_index_again((index, table), (&copy, &with_name), cx)?;
-            cx.update_index(table.schema, copy).await?;
-        }
-    }
-    cx.update_relation(changed).await.map(drop)
-}
-
-async fn rename_constraint(
-    old: &str,
-    new: &str,
-    table: &Arc<Relation>,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let Some(at) = table.constraints.iter().position(|c| c.name == old) else {
-        return Err(SqlError::new(
-            SqlState::UNDEFINED_OBJECT,
-            format!(
-                "constraint \"{old}\" for table \"{}\" does not exist",
-                table.name
-            ),
-        ));
-    };
-    let new = cx.name(new);
-    if table.constraints.iter().any(|c| c.name == new) {
-        return Err(SqlError::new(
-            SqlState::DUPLICATE_OBJECT,
-            format!(
-                "constraint \"{new}\" for relation \"{}\" already exists",
-                table.name
-            ),
-        ));
-    }
-    let mut changed = Relation::clone(table);
-    if let Some(constraint) = changed.constraints.get_mut(at) {
-        let mut copy = logstead_sql_catalog::Constraint::clone(constraint);
-        copy.name.clone_from(&new);
-        if let ConstraintKind::PrimaryKey(oid) | ConstraintKind::Unique(oid) = copy.kind
-            && let Some(index) = table.indexes.iter().find(|i| i.oid == oid)
-        {
-            let mut index = logstead_sql_catalog::IndexDef::clone(index);
-            index.name = new;
-            cx.update_index(table.schema, index).await?;
-        }
-        *constraint = Arc::new(copy);
-    }
     cx.update_relation(changed).await.map(drop)
 }

@@ -5,10 +5,13 @@ use super::expressions::column_default_text;
 use super::foreign::NewForeign;
 use crate::pg_catalog::calls::QualifiedName;
 use logstead_sql_catalog::attributes::Attribute;
-use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Column, Timing};
-use logstead_sql_parse::ast::DefElem;
+use logstead_sql_parse::ast::{
+    ColumnDef, Constraint, ConstraintKind, DefElem, KeyColumns, KeyConstraint, Name, TypeName,
+    TypeRef,
+};
 use logstead_sql_parse::lowered::{self as ast, Spanned};
+use logstead_sql_parse::{lower_expr, lower_type};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
@@ -44,22 +47,24 @@ impl NewConstraint {
         }
     }
 
-    /// UNIQUE as it was written.
-    fn unique(
+    /// PRIMARY KEY or UNIQUE as it was written, of these columns.
+    fn key(
         name: Option<String>,
-        columns: Vec<String>,
-        key: &ast::UniqueConstraint,
+        kind: NewConstraintKind,
+        key: &KeyConstraint,
+        cx: &mut DdlContext<'_>,
     ) -> Result<Self> {
+        if !key.options.is_empty() {
+            return Err(SqlError::unsupported("WITH of a constraint"));
+        }
+        if key.indexspace.is_some() {
+            return Err(SqlError::unsupported("USING INDEX TABLESPACE"));
+        }
         Ok(NewConstraint {
-            timing: timing(key.characteristics.as_ref())?,
             nulls_not_distinct: key.nulls_not_distinct,
-            include: key.include.iter().map(fold).collect(),
-            ..NewConstraint::new(name, NewConstraintKind::Unique(columns))
+            include: cx.names(&key.including),
+            ..NewConstraint::new(name, kind)
         })
-    }
-
-    fn timed(self, timing: Timing) -> NewConstraint {
-        NewConstraint { timing, ..self }
     }
 }
 
@@ -93,19 +98,29 @@ pub(super) type NewColumnAttribute = (ColumnAttribute, String);
 /// An attribute of the column at a position.
 pub(super) type ColumnAttribute = fn(usize) -> Attribute;
 
-/// smallserial, serial, bigserial: the column's type.
-fn serial(data_type: &ast::DataType) -> Option<Oid> {
-    let ast::DataType::Custom(name, arguments) = data_type else {
-        return None;
+/// smallserial, serial, bigserial: the column's type (`transformColumnDefinition`).
+fn serial(name: &TypeName, text: &str) -> Result<Option<Oid>> {
+    let TypeRef::Named(names) = &name.name else {
+        return Ok(None);
     };
-    if !arguments.is_empty() {
-        return None;
+    let ty = match names.as_slice() {
+        [name] => match &**name {
+            "smallserial" | "serial2" => oid::INT2,
+            "serial" | "serial4" => oid::INT4,
+            "bigserial" | "serial8" => oid::INT8,
+            _ => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    if name.pct_type || !name.typmods.is_empty() {
+        return Ok(None);
     }
-    match name.to_string().to_ascii_lowercase().as_str() {
-        "smallserial" | "serial2" => Some(oid::INT2),
-        "serial" | "serial4" => Some(oid::INT4),
-        "bigserial" | "serial8" => Some(oid::INT8),
-        _ => None,
+    match name.array_bounds.is_empty() {
+        true => Ok(Some(ty)),
+        false => Err(
+            SqlError::unsupported_text("array of serial is not implemented")
+                .at(name.location.character(text)),
+        ),
     }
 }
 
@@ -162,44 +177,82 @@ pub(super) fn check_collation(name: &(impl QualifiedName + ?Sized)) -> Result<()
 }
 
 /// When a constraint with these words is checked.
-pub(super) fn timing(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result<Timing> {
-    let Some(words) = characteristics else {
-        return Ok(Timing::Immediate);
-    };
-    let deferred = words.initially == Some(ast::DeferrableInitial::Deferred);
-    match words.deferrable {
-        Some(false) if deferred => Err(SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            "constraint declared INITIALLY DEFERRED must be DEFERRABLE",
-        )),
-        _ if deferred => Ok(Timing::Deferred),
-        Some(true) => Ok(Timing::Deferrable),
-        _ => Ok(Timing::Immediate),
+pub(super) fn timing(deferrable: bool, initdeferred: bool) -> Timing {
+    match (deferrable, initdeferred) {
+        (_, true) => Timing::Deferred,
+        (true, false) => Timing::Deferrable,
+        (false, false) => Timing::Immediate,
     }
+}
+
+/// When each constraint of a column is checked, by the attributes that stand behind it (`transformConstraintAttrs`).
+fn timings(constraints: &[Constraint], text: &str) -> Result<Vec<Timing>> {
+    use ConstraintKind as K;
+    let mut all = vec![Timing::Immediate; constraints.len()];
+    // The one that the attributes speak of, and what they have said of it: DEFERRABLE, INITIALLY DEFERRED.
+    let (mut last, mut deferrable, mut deferred) = (None, None, None);
+    for (at, constraint) in constraints.iter().enumerate() {
+        let wrong = |message: &str| {
+            let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+            Err(error.at(constraint.location.character(text)))
+        };
+        let (words, said, is_again) = match &constraint.kind {
+            K::AttrDeferrable => ("DEFERRABLE", (Some(true), None), deferrable.is_some()),
+            K::AttrNotDeferrable => ("NOT DEFERRABLE", (Some(false), None), deferrable.is_some()),
+            K::AttrDeferred => ("INITIALLY DEFERRED", (None, Some(true)), deferred.is_some()),
+            K::AttrImmediate => (
+                "INITIALLY IMMEDIATE",
+                (None, Some(false)),
+                deferred.is_some(),
+            ),
+            kind => {
+                let has_attributes =
+                    matches!(kind, K::PrimaryKey(_) | K::Unique(_) | K::Foreign { .. });
+                (last, deferrable, deferred) = (has_attributes.then_some(at), None, None);
+                continue;
+            }
+        };
+        let Some(timing_of) = last.and_then(|last| all.get_mut::<usize>(last)) else {
+            return wrong(&format!("misplaced {words} clause"));
+        };
+        if is_again {
+            return wrong(match said {
+                (Some(_), _) => "multiple DEFERRABLE/NOT DEFERRABLE clauses not allowed",
+                _ => "multiple INITIALLY IMMEDIATE/DEFERRED clauses not allowed",
+            });
+        }
+        (deferrable, deferred) = (deferrable.or(said.0), deferred.or(said.1));
+        if deferred == Some(true) && deferrable == Some(false) {
+            return wrong("constraint declared INITIALLY DEFERRED must be DEFERRABLE");
+        }
+        *timing_of = timing(deferrable == Some(true), deferred == Some(true));
+    }
+    Ok(all)
 }
 
 /// Reads a column definition of table `table`.
 pub(super) fn new_column(
-    def: &ast::ColumnDef,
+    def: &ColumnDef,
     table: &str,
     cx: &mut DdlContext<'_>,
 ) -> Result<NewColumn> {
-    let name = cx.name(&fold(&def.name));
+    let text = cx.text;
+    let name = cx.name(&def.colname);
     check_column_name(&name)?;
-    let serial = serial(&def.data_type);
+    let Some(type_name) = &def.type_name else {
+        return Err(SqlError::internal("a column without a type"));
+    };
+    if !def.fdwoptions.is_empty() {
+        return Err(SqlError::unsupported("a foreign table or server"));
+    }
+    let serial = serial(type_name, text)?;
     let ty = match serial {
         Some(ty) => SqlType::of(ty),
-        None => column_type(&name, &def.data_type, cx)?,
+        None => column_type(&name, &lower_type(type_name, text)?, cx)?,
     };
     // A column declared as a domain holds values of its base type.
     let domain = user::domain_in(ty.oid).map(|_| ty.oid);
     let ty = user::base_type(ty);
-    let twice = |what: &str| {
-        SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            format!("{what} for column \"{name}\" of table \"{table}\""),
-        )
-    };
     let mut new = NewColumn {
         column: Column {
             name: name.clone(),
@@ -227,93 +280,87 @@ pub(super) fn new_column(
         new.attributes
             .push((Attribute::Compression, code.to_string()));
     }
+    if let Some(clause) = &def.coll_clause {
+        let said = super::relation_attributes::named_collation(clause.name.as_slice(), ty)?;
+        if let Some(said) = super::relation_attributes::collation_attribute(&said, ty) {
+            new.attributes.push((Attribute::Collation, said.to_owned()));
+        }
+    }
     let mut null: Option<bool> = None;
     let mut has_default = serial.is_some();
-    for option in &def.options {
-        let constraint_name = option.name.as_ref().map(fold);
-        match &option.option {
-            ast::ColumnOption::Null => {
+    let timings = timings(&def.constraints, text)?;
+    for (constraint, timing) in def.constraints.iter().zip(timings) {
+        // What serial says stands nowhere.
+        let at = match serial {
+            Some(_) => None,
+            None => constraint.location.character(text),
+        };
+        let twice = |what: &str| {
+            let message = format!("{what} for column \"{name}\" of table \"{table}\"");
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at))
+        };
+        match &constraint.kind {
+            ConstraintKind::Null => {
                 if null == Some(false) || serial.is_some() {
-                    return Err(twice("conflicting NULL/NOT NULL declarations"));
+                    return twice("conflicting NULL/NOT NULL declarations");
                 }
                 null = Some(true);
             }
-            ast::ColumnOption::NotNull => {
+            ConstraintKind::NotNull => {
                 if null == Some(true) {
-                    return Err(twice("conflicting NULL/NOT NULL declarations"));
+                    return twice("conflicting NULL/NOT NULL declarations");
                 }
                 null = Some(false);
                 new.column.not_null = true;
             }
-            ast::ColumnOption::Default(_) if new.generated.is_some() => {
-                return Err(twice("both default and generation expression specified"));
+            ConstraintKind::Default(_) if new.generated.is_some() => {
+                return twice("both default and generation expression specified");
             }
-            ast::ColumnOption::Default(expr) => {
+            ConstraintKind::Default(expr) => {
                 if new.column.identity.is_some() {
-                    return Err(twice("both default and identity specified"));
+                    return twice("both default and identity specified");
                 }
                 if has_default {
-                    let at = match serial {
-                        Some(_) => None,
-                        None => logstead_sql_parse::before(cx.text, expr.span(), "default"),
-                    };
-                    return Err(twice("multiple default values specified").at(at));
+                    return twice("multiple default values specified");
                 }
                 has_default = true;
-                new.column.default = column_default_text(expr, ty, domain.is_some(), cx)?;
+                let expr = lower_expr(expr, text)?;
+                new.column.default = column_default_text(&expr, ty, domain.is_some(), cx)?;
             }
-            ast::ColumnOption::PrimaryKey(key) => {
-                let kind = NewConstraintKind::Primary(vec![name.clone()]);
-                let timing = timing(key.characteristics.as_ref())?;
-                new.constraints
-                    .push(NewConstraint::new(constraint_name, kind).timed(timing));
+            ConstraintKind::PrimaryKey(_)
+            | ConstraintKind::Unique(_)
+            | ConstraintKind::Check { .. }
+            | ConstraintKind::Foreign { .. } => {
+                let constraint = constraint_of(constraint, Some(&name), cx)?;
+                new.constraints.push(NewConstraint {
+                    timing,
+                    ..constraint
+                });
             }
-            ast::ColumnOption::Unique(key) => {
-                let columns = vec![name.clone()];
-                let unique = NewConstraint::unique(constraint_name, columns, key)?;
-                new.constraints.push(unique);
-            }
-            ast::ColumnOption::Check(check) => {
-                let name = constraint_name.or_else(|| check.name.as_ref().map(fold));
-                new.constraints.push(NewConstraint::new(
-                    name,
-                    NewConstraintKind::Check(check.expr.clone()),
-                ));
-            }
-            ast::ColumnOption::ForeignKey(key) => {
-                let kind =
-                    NewConstraintKind::Foreign(Box::new(NewForeign::read(key, Some(&name))?));
-                let timing = timing(key.characteristics.as_ref())?;
-                new.constraints
-                    .push(NewConstraint::new(constraint_name, kind).timed(timing));
-            }
-            ast::ColumnOption::Collation(collation) => {
-                let said = super::relation_attributes::named_collation(collation, ty)?;
-                if let Some(said) = super::relation_attributes::collation_attribute(&said, ty) {
-                    new.attributes.push((Attribute::Collation, said.to_owned()));
-                }
-            }
-            ast::ColumnOption::Generated(expr) => {
+            ConstraintKind::Generated(expr) => {
                 if new.generated.is_some() {
-                    return Err(twice("multiple generation clauses specified"));
+                    return twice("multiple generation clauses specified");
                 }
                 if has_default {
-                    return Err(twice("both default and generation expression specified"));
+                    return twice("both default and generation expression specified");
                 }
                 if new.column.identity.is_some() {
-                    return Err(twice("both identity and generation expression specified"));
+                    return twice("both identity and generation expression specified");
                 }
-                new.generated = Some(expr.clone());
+                new.generated = Some(lower_expr(expr, text)?);
             }
-            ast::ColumnOption::Identity(generated_as, options) => {
+            ConstraintKind::Identity {
+                by_default,
+                options,
+            } => {
                 if has_default {
-                    return Err(twice("both default and identity specified"));
+                    return twice("both default and identity specified");
                 }
                 if new.generated.is_some() {
-                    return Err(twice("both identity and generation expression specified"));
+                    return twice("both identity and generation expression specified");
                 }
                 if new.column.identity.is_some() {
-                    return Err(twice("multiple identity specifications"));
+                    return twice("multiple identity specifications");
                 }
                 if domain.is_some() || !matches!(ty.oid, oid::INT2 | oid::INT4 | oid::INT8) {
                     return Err(SqlError::new(
@@ -322,55 +369,136 @@ pub(super) fn new_column(
                     ));
                 }
                 if null == Some(true) {
-                    return Err(twice("conflicting NULL/NOT NULL declarations"));
+                    return twice("conflicting NULL/NOT NULL declarations");
                 }
                 null = Some(false);
-                new.column.identity = Some(matches!(generated_as, ast::GeneratedAs::Always));
+                new.column.identity = Some(!*by_default);
                 new.column.not_null = true;
                 new.sequence = Some(NewSequence {
                     ty: ty.oid,
                     options: options.clone(),
                 });
             }
+            ConstraintKind::Exclusion(_) => {
+                return Err(SqlError::internal("no constraint of a column"));
+            }
+            ConstraintKind::AttrDeferrable
+            | ConstraintKind::AttrNotDeferrable
+            | ConstraintKind::AttrDeferred
+            | ConstraintKind::AttrImmediate => {}
         }
     }
     Ok(new)
 }
 
-fn key_names(columns: &[ast::Ident]) -> Vec<String> {
-    columns.iter().map(fold).collect()
+/// Reads a constraint of a table.
+pub(super) fn new_constraint(
+    constraint: &Constraint,
+    cx: &mut DdlContext<'_>,
+) -> Result<NewConstraint> {
+    Ok(NewConstraint {
+        timing: timing(constraint.deferrable, constraint.initdeferred),
+        not_valid: constraint.skip_validation,
+        ..constraint_of(constraint, None, cx)?
+    })
 }
 
-/// Reads a table constraint.
-pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewConstraint> {
-    match constraint {
-        ast::TableConstraint::PrimaryKey(key) => {
-            let timing = timing(key.characteristics.as_ref())?;
-            let kind = NewConstraintKind::Primary(key_names(&key.columns));
-            Ok(NewConstraint {
-                timing,
-                include: key.include.iter().map(fold).collect(),
-                ..NewConstraint::new(key.name.as_ref().map(fold), kind)
-            })
+/// What a constraint demands, of a table or of a column.
+fn constraint_of(
+    constraint: &Constraint,
+    column: Option<&str>,
+    cx: &mut DdlContext<'_>,
+) -> Result<NewConstraint> {
+    let name = constraint.conname.as_ref().map(ToString::to_string);
+    let columns = |names: &[Name], cx: &mut DdlContext<'_>| match column {
+        Some(column) => vec![column.to_owned()],
+        None => cx.names(names),
+    };
+    match &constraint.kind {
+        ConstraintKind::PrimaryKey(key) => match &key.keys {
+            KeyColumns::Columns(names) => {
+                let kind = NewConstraintKind::Primary(columns(names, cx));
+                NewConstraint::key(name, kind, key, cx)
+            }
+            KeyColumns::Index(_) => Err(SqlError::unsupported(
+                "table constraint PRIMARY KEY USING INDEX",
+            )),
+        },
+        ConstraintKind::Unique(key) => match &key.keys {
+            KeyColumns::Columns(names) => {
+                let kind = NewConstraintKind::Unique(columns(names, cx));
+                NewConstraint::key(name, kind, key, cx)
+            }
+            KeyColumns::Index(_) => {
+                Err(SqlError::unsupported("table constraint UNIQUE USING INDEX"))
+            }
+        },
+        ConstraintKind::Check { expr, .. } => {
+            let kind = NewConstraintKind::Check(Box::new(lower_expr(expr, cx.text)?));
+            Ok(NewConstraint::new(name, kind))
         }
-        ast::TableConstraint::Unique(key) => {
-            NewConstraint::unique(key.name.as_ref().map(fold), key_names(&key.columns), key)
+        ConstraintKind::Foreign {
+            fk_attrs,
+            references,
+        } => {
+            let key = NewForeign::read(columns(fk_attrs, cx), references, cx);
+            let kind = NewConstraintKind::Foreign(Box::new(key));
+            Ok(NewConstraint::new(name, kind))
         }
-        ast::TableConstraint::Check(check) => Ok(NewConstraint::new(
-            check.name.as_ref().map(fold),
-            NewConstraintKind::Check(check.expr.clone()),
-        )),
-        ast::TableConstraint::ForeignKey(key) => {
-            let kind = NewConstraintKind::Foreign(Box::new(NewForeign::read(key, None)?));
-            let timing = timing(key.characteristics.as_ref())?;
-            Ok(NewConstraint::new(key.name.as_ref().map(fold), kind).timed(timing))
+        ConstraintKind::Exclusion(_) => Err(SqlError::unsupported("table constraint EXCLUDE")),
+        _ => Err(SqlError::internal("no constraint of a table")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logstead_sql_parse::StatementKind;
+    use logstead_sql_parse::ast::{Stmt, TableElement};
+
+    /// When the constraints of a table's first column are checked.
+    fn of_column(text: &str) -> Result<Vec<Timing>> {
+        let StatementKind::Utility(stmt) = logstead_sql_parse::parse(text)?.remove(0).kind else {
+            panic!("{text}");
+        };
+        match &*stmt {
+            Stmt::Create(create) => match &create.table_elts[0] {
+                TableElement::Column(def) => timings(&def.constraints, text),
+                other => panic!("{text}: {other:?}"),
+            },
+            other => panic!("{text}: {other:?}"),
         }
-        ast::TableConstraint::PrimaryKeyUsingIndex(_) => Err(SqlError::unsupported(
-            "table constraint PRIMARY KEY USING INDEX",
-        )),
-        ast::TableConstraint::UniqueUsingIndex(_) => {
-            Err(SqlError::unsupported("table constraint UNIQUE USING INDEX"))
+    }
+
+    #[test]
+    fn attributes_belong_to_the_constraint_before_them() -> Result<()> {
+        let text = "CREATE TABLE t (a int UNIQUE COLLATE \"C\" INITIALLY DEFERRED NOT NULL)";
+        let said = of_column(text)?;
+        assert_eq!(said[0], Timing::Deferred);
+        assert!(said[1..].iter().all(|timing| *timing == Timing::Immediate));
+        let text = "CREATE TABLE t (a int UNIQUE DEFERRABLE PRIMARY KEY INITIALLY IMMEDIATE)";
+        assert_eq!(of_column(text)?[0], Timing::Deferrable);
+        assert_eq!(of_column(text)?[2], Timing::Immediate);
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_wrong_with_attributes_is_told_where_it_stands() {
+        for (text, position) in [
+            ("CREATE TABLE t (a int DEFERRABLE)", 23),
+            ("CREATE TABLE t (a int UNIQUE NOT NULL DEFERRABLE)", 39),
+            (
+                "CREATE TABLE t (a int UNIQUE DEFERRABLE NOT DEFERRABLE)",
+                41,
+            ),
+            (
+                "CREATE TABLE t (a int UNIQUE NOT DEFERRABLE INITIALLY DEFERRED)",
+                45,
+            ),
+        ] {
+            let error = of_column(text).expect_err(text);
+            let told = (error.code(), error.fields().position);
+            assert_eq!(told, (SqlState::SYNTAX_ERROR, Some(position)), "{text}");
         }
-        ast::TableConstraint::Exclude => Err(SqlError::unsupported("table constraint EXCLUDE")),
     }
 }

@@ -1,7 +1,7 @@
 //! CREATE TABLE AS: a table with the columns of a query, filled with its rows.
 
 use super::columns::NewColumn;
-use super::create_table::{create, exists, on_commit, refuse};
+use super::create_table::{create, exists, on_commit, warn_of_global};
 use super::expressions::with_planner;
 use super::rewrite::encode_row;
 use super::storage_parameters::storage_options;
@@ -11,9 +11,11 @@ use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_exec as exec;
 use logstead_sql_exec::{Execution, Progress, RowSink, StatementContext, StoredColumn};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{CreateAsQuery, CreateTableAsStmt};
+use logstead_sql_parse::lower_query;
+use logstead_sql_parse::lowered::Statement;
 use logstead_sql_plan::{self as plan, PlanContext};
-use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::error::{Result, SqlError, too_deep};
 use logstead_sql_types::interrupt::CancelChecker;
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
 use logstead_types::SqlState;
@@ -74,45 +76,38 @@ fn column(name: String, ty: SqlType, domain: Option<Oid>) -> NewColumn {
 }
 
 /// Runs CREATE TABLE AS. Gives the tag: SELECT and the rows stored.
-pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -> Result<String> {
-    refuse(table)?;
-    let Some(query) = &table.query else {
-        return Err(SqlError::internal("CREATE TABLE AS without a query"));
-    };
-    let (schema, name) = cx.new_name_of(&table.name, table.temporary)?;
-    let on_commit = on_commit(table, &schema)?;
-    if exists(cx, &schema, &name, table.if_not_exists)? {
+pub(super) async fn execute(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) -> Result<String> {
+    let into = &stmt.into;
+    let (schema, name) = cx.new_name_of(&into.rel)?;
+    let on_commit = on_commit(into.on_commit, &schema)?;
+    warn_of_global(into.global, &into.rel, cx);
+    if exists(cx, &schema, &name, stmt.if_not_exists)? {
         return Ok("CREATE TABLE AS".to_owned());
     }
-    let mut options = match &table.table_options {
-        ast::CreateTableOptions::With(options) => storage_options(options)?,
-        _ => Vec::new(),
+    let mut options = storage_options(&into.options)?;
+    super::persistence::of_new(into.rel.persistence, &schema, &mut options)?;
+    let own;
+    let (query, text): (&Statement, _) = match (cx.given.query, &stmt.query) {
+        (Some((tree, _)), _) if tree.stack_bytes() > 0 => return Err(too_deep()),
+        (Some((tree, text)), _) => (&**tree, text),
+        (None, CreateAsQuery::Select(query)) => {
+            own = Statement::Query(Box::new(lower_query(query, cx.text)?));
+            (&own, cx.text)
+        }
+        (None, CreateAsQuery::Execute(_)) => {
+            return Err(SqlError::internal("an EXECUTE without its query"));
+        }
     };
-    super::persistence::of_new(table, &schema, &mut options)?;
     // The tables it reads are locked; one that changed while we waited is planned again.
     let (plan, params, outputs, catalog) = loop {
         let catalog = cx.catalog()?;
-        let statement = ast::Statement::Query(query.clone());
         let planned = with_planner(cx, &catalog, |plan| {
             let own = PlanContext {
                 param_types: cx.given.types,
                 variables: cx.given.variables.map(|variables| &**variables),
                 ..*plan
             };
-            plan::plan_statement(&statement, cx.text, &own)
-        })
-        .map_err(|error| {
-            // The list of columns is that of a subquery here.
-            let made = format!("table \"{}\" has ", logstead_sql_parse::NAMED_QUERY);
-            match error.code() == SqlState::INVALID_COLUMN_REFERENCE
-                && error.fields().message.starts_with(&made)
-            {
-                true => SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "too many column names were specified",
-                ),
-                false => error,
-            }
+            plan::plan_statement(query, text, &own)
         })?;
         let plan::Planned { plan, columns, .. } = planned;
         let tables = plan.tables().clone();
@@ -137,8 +132,15 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
             break (plan, params, columns, catalog);
         }
     };
+    if into.col_names.len() > outputs.len() {
+        return Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            "too many column names were specified",
+        ));
+    }
+    let mut names = cx.names(&into.col_names).into_iter();
     let columns = outputs.iter().map(|output| {
-        let name = output.name.clone();
+        let name = names.next().unwrap_or_else(|| output.name.clone());
         column(name, output.ty, output.domain_in(&catalog))
     });
     let columns: Vec<NewColumn> = columns.collect();
@@ -149,7 +151,7 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     if let Some(action) = on_commit {
         cx.state.push(Change::OnCommit(relation.oid, action));
     }
-    if table.no_data {
+    if into.skip_data {
         return Ok("CREATE TABLE AS".to_owned());
     }
     let rows = fill(cx, plan, &params, &catalog, &relation).await?;

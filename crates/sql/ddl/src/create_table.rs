@@ -10,70 +10,47 @@ use super::{DdlContext, constraints, like, sequence};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::temporary::{OnCommit, is_temporary_schema};
 use logstead_sql_catalog::{Column, Relation, RelationKind, Schema, attributes};
-use logstead_sql_parse::ast::OnCommitAction;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{CreateStmt, OnCommitAction, Persistence, RangeVar, TableElement};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::{SqlState, TableId};
 use std::sync::Arc;
 
-/// Fails for what CREATE TABLE does not do here.
-pub(super) fn refuse(table: &ast::CreateTable) -> Result<()> {
-    let refusals = [
-        (table.partition_by, "PARTITION BY"),
-        (table.partition_of.is_some(), "PARTITION OF"),
-        (table.inherits.is_some(), "INHERITS"),
-    ];
-    match refusals.iter().find(|(refused, _)| *refused) {
-        Some((_, what)) => Err(SqlError::unsupported(*what)),
-        None => Ok(()),
-    }
-}
-
 /// Runs CREATE TABLE.
-pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -> Result<()> {
-    refuse(table)?;
-    let (schema, name) = cx.new_name_of(&table.name, table.temporary)?;
-    let on_commit = on_commit(table, &schema)?;
-    if table.temporary && table.global {
-        cx.notices.push(super::Notice {
-            severity: "WARNING",
-            code: SqlState::new(b"01000"),
-            message: "GLOBAL is deprecated in temporary table creation".to_owned(),
-            detail: None,
-            hint: None,
-        });
-    }
-    if exists(cx, &schema, &name, table.if_not_exists)? {
+pub(super) async fn execute(stmt: &CreateStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let relation = &stmt.relation;
+    let (schema, name) = cx.new_name_of(relation)?;
+    let on_commit = on_commit(stmt.oncommit, &schema)?;
+    warn_of_global(stmt.global, relation, cx);
+    if exists(cx, &schema, &name, stmt.if_not_exists)? {
         return Ok(());
     }
     let mut columns = Vec::new();
     let mut likes = Vec::new();
     let mut table_constraints = Vec::new();
-    for element in &table.columns {
+    let mut own_constraints = Vec::new();
+    for element in &stmt.table_elts {
         match element {
-            ast::TableElement::Like(source, included) => {
-                let like = like::read(source, *included, cx).await?;
+            TableElement::Like(clause) => {
+                let like = like::read(clause, cx).await?;
                 columns.extend(like::columns(&like, cx)?);
                 table_constraints.extend(like::constraints(&like)?);
                 likes.push(like);
             }
-            ast::TableElement::Column(def) => columns.push(new_column(def, &name, cx)?),
+            TableElement::Column(def) => columns.push(new_column(def, &name, cx)?),
+            TableElement::Constraint(constraint) => own_constraints.push(constraint),
         }
     }
-    for constraint in &table.constraints {
-        table_constraints.push(new_constraint(constraint)?);
+    for constraint in own_constraints {
+        table_constraints.push(new_constraint(constraint, cx)?);
     }
-    let mut options = match &table.table_options {
-        ast::CreateTableOptions::None => Vec::new(),
-        ast::CreateTableOptions::With(options) => storage_options(options)?,
-        ast::CreateTableOptions::Tablespace(name) => {
-            return Err(SqlError::unsupported(format!(
-                "table option TABLESPACE {name}"
-            )));
-        }
-    };
-    super::persistence::of_new(table, &schema, &mut options)?;
+    if let Some(name) = &stmt.tablespacename {
+        return Err(SqlError::unsupported(format!(
+            "table option TABLESPACE {name}"
+        )));
+    }
+    let mut options = storage_options(&stmt.options)?;
+    super::persistence::of_new(relation.persistence, &schema, &mut options)?;
     let made = create(cx, &schema, &name, columns, table_constraints, options).await?;
     for like in &likes {
         like::finish(like, made.oid, cx).await?;
@@ -84,9 +61,22 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     Ok(())
 }
 
+/// Warns of GLOBAL, which says nothing.
+pub(super) fn warn_of_global(is_global: bool, relation: &RangeVar, cx: &mut DdlContext<'_>) {
+    if is_global && relation.persistence == Persistence::Temporary {
+        cx.notices.push(super::Notice {
+            severity: "WARNING",
+            code: SqlState::new(b"01000"),
+            message: "GLOBAL is deprecated in temporary table creation".to_owned(),
+            detail: None,
+            hint: None,
+        });
+    }
+}
+
 /// What COMMIT is to do with a new table in this schema.
-pub(super) fn on_commit(table: &ast::CreateTable, schema: &Schema) -> Result<Option<OnCommit>> {
-    if table.on_commit == OnCommitAction::None {
+pub(super) fn on_commit(action: OnCommitAction, schema: &Schema) -> Result<Option<OnCommit>> {
+    if action == OnCommitAction::None {
         return Ok(None);
     }
     if !is_temporary_schema(&schema.name) {
@@ -95,7 +85,7 @@ pub(super) fn on_commit(table: &ast::CreateTable, schema: &Schema) -> Result<Opt
             "ON COMMIT can only be used on temporary tables",
         ));
     }
-    Ok(match table.on_commit {
+    Ok(match action {
         OnCommitAction::None | OnCommitAction::PreserveRows => None,
         OnCommitAction::DeleteRows => Some(OnCommit::DeleteRows),
         OnCommitAction::Drop => Some(OnCommit::Drop),

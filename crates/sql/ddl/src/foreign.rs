@@ -5,24 +5,22 @@
 //! keys. Whoever writes while one is validated has it in sight already: so that takes SHARE UPDATE EXCLUSIVE on the
 //! referencing table and ROW SHARE on the referenced one.
 
+use super::DdlContext;
 use super::alter_table::{no_constraint, system_relation};
-use super::columns::{NewConstraint, NewConstraintKind, timing};
+use super::columns::{NewConstraint, NewConstraintKind};
 use super::constraints::relation;
 use super::drop::still_used;
 use super::names::{columns_part, free_name};
 use super::objects::no_relation;
-use super::{DdlContext, constraints};
 use crate::pg_catalog::calls;
 use logstead_engine::TableLock;
-use logstead_sql_catalog::text::{fold, quote_ident};
+use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{
     Catalog, Constraint, ConstraintKind, ForeignKey, ReferentialAction, Relation, RelationKind,
     Timing,
 };
 use logstead_sql_exec::{self as exec, StatementContext};
-use logstead_sql_parse::AlterConstraint;
-use logstead_sql_parse::ast::FkAction;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{FkAction, FkMatch, RangeVar, References};
 use logstead_sql_plan::constraints::{ForeignRule, key_types};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, format_type};
@@ -35,7 +33,7 @@ const KEY_COLUMNS_MAX: usize = 32;
 /// A foreign key asked for.
 pub(super) struct NewForeign {
     columns: Vec<String>,
-    table: ast::ObjectName,
+    table: RangeVar,
     referenced: Vec<String>,
     on_update: ReferentialAction,
     on_delete: ReferentialAction,
@@ -54,23 +52,21 @@ fn action(action: FkAction) -> ReferentialAction {
 }
 
 impl NewForeign {
-    /// Reads the words of a foreign key; `column` is the column it was written behind.
+    /// Reads the words of a foreign key over these columns.
     pub(super) fn read(
-        key: &ast::ForeignKeyConstraint,
-        column: Option<&str>,
-    ) -> Result<NewForeign> {
-        Ok(NewForeign {
-            columns: match column {
-                Some(column) => vec![column.to_owned()],
-                None => key.columns.iter().map(fold).collect(),
-            },
-            table: key.foreign_table.clone(),
-            referenced: key.referred_columns.iter().map(fold).collect(),
-            on_update: action(key.on_update),
-            on_delete: action(key.on_delete),
-            set_columns: key.set_columns.iter().map(fold).collect(),
-            full: key.full,
-        })
+        columns: Vec<String>,
+        key: &References,
+        cx: &mut DdlContext<'_>,
+    ) -> NewForeign {
+        NewForeign {
+            columns,
+            table: key.pktable.clone(),
+            referenced: cx.names(&key.pk_attrs),
+            on_update: action(key.upd_action),
+            on_delete: action(key.del_action),
+            set_columns: cx.names(&key.del_set_cols),
+            full: key.matchtype == FkMatch::Full,
+        }
     }
 }
 
@@ -294,7 +290,7 @@ pub(super) async fn add(
 /// Finds and locks the referenced table.
 async fn referenced_table(
     cx: &mut DdlContext<'_>,
-    name: &ast::ObjectName,
+    name: &RangeVar,
     child: Oid,
 ) -> Result<Arc<Relation>> {
     let (schema, plain) = calls::lookup_parts(name)?;
@@ -491,37 +487,17 @@ pub(super) async fn drop_key(cx: &mut DdlContext<'_>, child: Oid, constraint: Oi
     cx.update_relation(changed).await.map(drop)
 }
 
-/// ALTER TABLE ... ALTER CONSTRAINT.
-pub(super) async fn alter_timing(alter: &AlterConstraint, cx: &mut DdlContext<'_>) -> Result<()> {
-    let (schema, plain) = calls::lookup_parts(&alter.table)?;
-    let catalog = cx.catalog()?;
-    let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
-        if alter.if_exists {
-            cx.notice(
-                SqlState::SUCCESSFUL_COMPLETION,
-                format!("relation \"{plain}\" does not exist, skipping"),
-            );
-            return Ok(());
-        }
-        return Err(no_relation(&alter.table));
-    };
-    let timing: Timing = timing(Some(&alter.characteristics))?;
-    match catalog.relations.get(&oid).map(|r| &r.kind) {
-        Some(RelationKind::Table) => {}
-        Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
-        _ => return Err(super::alter_table::wrong_kind(&plain, "a table")),
-    }
-    if cx.lock_table(oid, TableLock::Exclusive).await?.is_none() {
-        return Err(no_relation(&alter.table));
-    }
-    cx.refuse_pending(oid, "ALTER TABLE")?;
-    let table = constraints::relation(cx, oid)?;
-    cx.must_own(&table)?;
-    let name = fold(&alter.constraint);
+/// ALTER TABLE ... ALTER CONSTRAINT, of a table that is locked.
+pub(super) async fn alter_timing(
+    name: &str,
+    timing: Timing,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let Some(at) = table.constraints.iter().position(|c| c.name == name) else {
-        return Err(no_constraint(&name, &table.name));
+        return Err(no_constraint(name, &table.name));
     };
-    let mut changed = Relation::clone(&table);
+    let mut changed = Relation::clone(table);
     if let Some(slot) = changed.constraints.get_mut(at) {
         let Some(key) = slot.foreign() else {
             return Err(SqlError::new(
@@ -533,7 +509,7 @@ pub(super) async fn alter_timing(alter: &AlterConstraint, cx: &mut DdlContext<'_
             ));
         };
         // Whoever deletes from the referenced table plans with the old timing until he has ended.
-        if key.table != oid {
+        if key.table != table.oid {
             cx.lock_table(key.table, TableLock::Share).await?;
         }
         let mut copy = Constraint::clone(slot);

@@ -18,8 +18,12 @@ use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
 use logstead_sql_parse as parse;
-use logstead_sql_parse::ast::{ClusterStmt, ReindexStmt, ReindexTarget, RenameStmt};
+use logstead_sql_parse::ast::{
+    ClusterStmt, DefElem, IndexElem, IndexKey as ElemKey, IndexStmt, Name, RangeVar, ReindexStmt,
+    ReindexTarget, RenameStmt, SortByDir, SortByNulls,
+};
 use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::{lower_expr, lower_index_key};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::index_expression;
 use logstead_sql_plan::expr::Expr;
@@ -46,6 +50,40 @@ fn not_immutable(what: &str) -> SqlError {
     )
 }
 
+/// The position of a column that is a key, or included.
+fn key_position(relation: &Relation, name: &str) -> Result<usize> {
+    let mut columns = relation.columns.iter();
+    let position = columns.position(|c| !c.dropped && c.name == name);
+    position.ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{name}\" does not exist"),
+        )
+    })
+}
+
+/// A column of INCLUDE, which is nothing but that (`ComputeIndexAttrs`).
+fn included_column(elem: &IndexElem) -> Result<&Name> {
+    let ElemKey::Column(name) = &elem.key else {
+        return Err(SqlError::unsupported_text(
+            "expressions are not supported in included columns",
+        ));
+    };
+    let what = if elem.collation.is_some() {
+        "a collation"
+    } else if elem.opclass.is_some() {
+        "an operator class"
+    } else if elem.ordering != SortByDir::Default {
+        "ASC/DESC options"
+    } else if elem.nulls_ordering != SortByNulls::Default {
+        "NULLS FIRST/LAST options"
+    } else {
+        return Ok(name);
+    };
+    let message = format!("including column does not support {what}");
+    Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message))
+}
+
 /// What a key column holds; its type decides whether it can be one.
 fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Result<IndexKey> {
     let expr = match stripped(expr) {
@@ -54,17 +92,7 @@ fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Res
     };
     let catalog = cx.catalog()?;
     if let ast::Expr::Identifier(name) = expr {
-        let name = fold(name);
-        let position = relation
-            .columns
-            .iter()
-            .position(|c| !c.dropped && c.name == name);
-        return position.map(IndexKey::Column).ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!("column \"{name}\" does not exist"),
-            )
-        });
+        return key_position(relation, &fold(name)).map(IndexKey::Column);
     }
     let bound = expressions::written(cx, &catalog, relation, expr, "INDEX")?;
     let bound = cx.may_define(bound)?;
@@ -83,25 +111,24 @@ fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Res
 
 fn key_column(
     relation: &Relation,
-    column: &ast::IndexColumn,
+    elem: &IndexElem,
     at: usize,
     cx: &mut DdlContext<'_>,
 ) -> Result<(IndexColumn, Vec<(Attribute, String)>)> {
-    let key = key_of(relation, &column.column.expr, cx)?;
-    let options = &column.column.options;
-    let desc = match &options.sort {
-        None | Some(ast::OrderBySort::Asc) => false,
-        Some(ast::OrderBySort::Desc) => true,
-        Some(_) => return Err(SqlError::unsupported("USING in an index column")),
-    };
+    let expr = lower_index_key(elem, cx.text)?;
+    let desc = elem.ordering == SortByDir::Desc;
     let key = IndexColumn {
-        key,
+        key: key_of(relation, &expr, cx)?,
         desc,
-        nulls_first: options.nulls_first.unwrap_or(desc),
+        nulls_first: match elem.nulls_ordering {
+            SortByNulls::Default => desc,
+            SortByNulls::First => true,
+            SortByNulls::Last => false,
+        },
     };
     let ty = key.ty(relation);
     let mut own_class = None;
-    match &column.operator_class {
+    match &elem.opclass {
         Some(class) => {
             let (_, class) = calls::name_parts(class)?;
             let fits = operator_class_name(&class).is_some_and(|(oid, input)| {
@@ -123,7 +150,7 @@ fn key_column(
         }
         None => check_type(ty)?,
     }
-    let collation = match stripped(&column.column.expr) {
+    let collation = match stripped(&expr) {
         ast::Expr::Collate { collation, .. } => Some(collation),
         _ => None,
     };
@@ -194,25 +221,26 @@ impl Keys {
     }
 }
 
-fn keys(create: &ast::CreateIndex, table: &Relation, cx: &mut DdlContext<'_>) -> Result<Keys> {
-    if create
-        .using
+fn keys(stmt: &IndexStmt, table: &Relation, cx: &mut DdlContext<'_>) -> Result<Keys> {
+    if stmt
+        .access_method
         .as_ref()
-        .is_some_and(|using| using.value != "btree")
+        .is_some_and(|name| **name != *"btree")
     {
         return Err(SqlError::unsupported(
             "an index access method other than btree",
         ));
     }
-    if create.columns.len() + create.include.len() > COLUMNS_MAX {
+    if stmt.index_params.len() + stmt.index_including_params.len() > COLUMNS_MAX {
         return Err(SqlError::new(
             SqlState::TOO_MANY_COLUMNS,
             format!("cannot use more than {COLUMNS_MAX} columns in an index"),
         ));
     }
-    let predicate = match &create.predicate {
+    let predicate = match &stmt.where_clause {
         None => None,
         Some(predicate) => {
+            let predicate = &lower_expr(predicate, cx.text)?;
             let catalog = cx.catalog()?;
             let bound = expressions::written(cx, &catalog, table, predicate, "PREDICATE")?;
             let bound = cx.may_define(bound)?;
@@ -223,19 +251,17 @@ fn keys(create: &ast::CreateIndex, table: &Relation, cx: &mut DdlContext<'_>) ->
             Some(text)
         }
     };
-    let mut columns = Vec::with_capacity(create.columns.len());
+    let mut columns = Vec::with_capacity(stmt.index_params.len());
     let mut attributes = Vec::new();
-    for (at, column) in create.columns.iter().enumerate() {
+    for (at, column) in stmt.index_params.iter().enumerate() {
         let (key, said) = key_column(table, column, at, cx)?;
         columns.push(key);
         attributes.extend(said);
     }
-    let mut include = Vec::with_capacity(create.include.len());
-    for name in &create.include {
-        let expr = ast::Expr::Identifier(name.clone());
-        if let IndexKey::Column(position) = key_of(table, &expr, cx)? {
-            include.push(position);
-        }
+    let mut include = Vec::with_capacity(stmt.index_including_params.len());
+    for elem in &stmt.index_including_params {
+        let name = cx.name(included_column(elem)?);
+        include.push(key_position(table, &name)?);
     }
     Ok(Keys {
         columns,
@@ -263,8 +289,8 @@ fn column_names(table: &Relation, keys: &Keys) -> Vec<String> {
 }
 
 /// Runs CREATE INDEX, with CONCURRENTLY or without: writers go on either way, the table only must stay as it is.
-pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -> Result<()> {
-    let (schema, name) = calls::lookup_parts(&create.table_name)?;
+pub(super) async fn create(stmt: &IndexStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (schema, name) = calls::lookup_parts(&stmt.relation)?;
     let catalog = cx.catalog()?;
     let found = catalog
         .relation(schema.as_deref(), &name, cx.search_path)
@@ -273,7 +299,7 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
         return Err(
             match catalog.object_by_name(schema.as_deref(), &name, cx.search_path) {
                 Some(_) => wrong_kind(&name, "a table"),
-                None => no_relation(&create.table_name),
+                None => no_relation(&stmt.relation),
             },
         );
     };
@@ -295,38 +321,26 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
             .detail("This operation is not supported for views."));
         }
     }
-    let wanted = match &create.name {
-        Some(name) => {
-            let (own_schema, name) = calls::name_parts(name)?;
-            if own_schema.is_some_and(|s| s != table.schema_name) {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "an index is made in its table's schema",
-                ));
-            }
-            Some(cx.name(&name))
-        }
-        None => None,
-    };
+    let wanted = stmt.idxname.as_ref().map(|name| cx.name(name));
     // Rows that are there get what users' functions compute of them: nobody else is at the table then.
     let calls = !catalog.routines.is_empty()
-        && keys(create, &table, cx).is_ok_and(|keys| keys.texts().any(calls_users));
+        && keys(stmt, &table, cx).is_ok_and(|keys| keys.texts().any(calls_users));
     let lock = match calls {
         true => TableLock::Exclusive,
         false => TableLock::Read,
     };
     let Some((table, _)) = cx.lock_table(table.oid, lock).await? else {
-        return Err(no_relation(&create.table_name));
+        return Err(no_relation(&stmt.relation));
     };
     cx.must_own(&table)?;
     cx.refuse_pending(table.oid, "CREATE INDEX")?;
     cx.must_create_in(table.schema)?;
     let catalog = cx.catalog()?;
-    let mut options = index_options(&create.with)?;
+    let mut options = index_options(&stmt.options)?;
     if let Some(name) = &wanted
         && catalog.names.contains_key(&(table.schema, name.clone()))
     {
-        if !create.if_not_exists {
+        if !stmt.if_not_exists {
             return Err(name_taken(name));
         }
         cx.notice(
@@ -335,7 +349,7 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
         );
         return Ok(());
     }
-    let keys = keys(create, &table, cx)?;
+    let keys = keys(stmt, &table, cx)?;
     let name = wanted.unwrap_or_else(|| {
         let names = column_names(&table, &keys);
         let second = columns_part(names.iter().map(String::as_str));
@@ -355,9 +369,9 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
         name,
         table: table.oid,
         storage: IndexId(oid),
-        unique: create.unique,
+        unique: stmt.unique,
         primary: false,
-        nulls_not_distinct: create.nulls_not_distinct,
+        nulls_not_distinct: stmt.nulls_not_distinct,
         deferrable: false,
         columns: keys.columns,
         include: keys.include,
@@ -435,7 +449,7 @@ pub(super) async fn rename_named(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> 
         relation.is_some_and(|r| matches!(r.kind, RelationKind::Table))
     };
     if let Some(oid) = found.filter(is_table) {
-        return super::alter_table::rename_table(oid, &stmt.newname, cx).await;
+        return super::renames::rename_table(oid, &stmt.newname, cx).await;
     }
     match find_index(name, stmt.missing_ok, cx)? {
         Some(oid) => rename(oid, &stmt.newname, cx).await,
@@ -521,6 +535,22 @@ pub(super) fn cluster(stmt: &ClusterStmt, cx: &mut DdlContext<'_>) -> Result<()>
             format!("index \"{index}\" for table \"{plain}\" does not exist"),
         )),
     }
+}
+
+/// SET and RESET of an index's storage parameters.
+pub(super) async fn set_parameters(
+    name: &RangeVar,
+    missing_ok: bool,
+    said: &[DefElem],
+    is_reset: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    change_options(name, missing_ok, cx, |all| {
+        let old = std::mem::take(all);
+        *all = relation_attributes::changed_parameters(old, said, is_reset, index_options)?;
+        Ok(())
+    })
+    .await
 }
 
 pub(super) async fn change_options(

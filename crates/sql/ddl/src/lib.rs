@@ -92,14 +92,13 @@ pub use objects::name_taken;
 pub use settings_change::{SettingChange, flatten_set_variable_args};
 pub use state::DdlState;
 pub use temporary::{at_commit, discard};
-pub use unsupported::refusal;
 
 use logstead_engine::{Txn, Worker};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::store::CatalogStore;
 use logstead_sql_exec::Cancel;
-use logstead_sql_parse::lowered::Statement;
-use logstead_sql_parse::{Parsed, StatementKind, ViewCommand};
+use logstead_sql_parse::ast::CreateSchemaStmt;
+use logstead_sql_parse::{Parsed, StatementKind, StatementTree};
 use logstead_sql_plan::bind::Variables;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
@@ -163,6 +162,8 @@ pub struct StatementParameters<'a> {
     pub values: &'a [Datum],
     /// The variables.
     pub variables: Option<&'a Rc<Variables>>,
+    /// The query of CREATE TABLE AS, if who runs it has it, and its text.
+    pub query: Option<(&'a StatementTree, &'a str)>,
 }
 
 /// The tables that a TRUNCATE is about to empty, which are locked then: for their triggers, in whose bodies they are
@@ -187,53 +188,14 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
             )
         })?;
     cx.state.begin_statement(cx.txn, cx.store, database);
-    permissions::ask(parsed, cx)?;
-    if let StatementKind::Utility(stmt) = &parsed.kind {
-        utility::execute(stmt, cx).await?;
-        return Ok(stmt.tag().to_owned());
+    let StatementKind::Utility(stmt) = &parsed.kind else {
+        return Err(SqlError::internal("no statement for the catalog"));
+    };
+    if let Some(what) = unsupported::refusal(stmt) {
+        return Err(SqlError::unsupported(what));
     }
-    if let StatementKind::View(command) = &parsed.kind {
-        match &**command {
-            ViewCommand::Create(create) if create.materialized => {
-                return materialized::create(create, cx).await;
-            }
-            ViewCommand::Create(create) => view::create(create, cx).await?,
-            ViewCommand::Alter(alter) => {
-                alter_view::execute(&alter.alter, alter.materialized, cx).await?;
-            }
-            ViewCommand::Refresh {
-                name,
-                concurrently,
-                data,
-            } => materialized::refresh(name, *concurrently, *data, cx).await?,
-        }
-        return Ok(command.tag().to_owned());
-    }
-    if let StatementKind::AlterConstraint(alter) = &parsed.kind {
-        foreign::alter_timing(alter, cx).await?;
-        return Ok("ALTER TABLE".to_owned());
-    }
-    match &**parsed.statement {
-        Statement::CreateTable(table) if table.query.is_some() => {
-            return create_as::execute(table, cx).await;
-        }
-        Statement::CreateTable(table) => create_table::execute(table, cx).await?,
-        Statement::AlterTable(alter) => return alter_table::execute(alter, cx).await,
-        Statement::CreateIndex(create) => index::create(create, cx).await?,
-        Statement::CreateSchema {
-            schema_name,
-            if_not_exists,
-            ..
-        } => {
-            create_schema(schema_name, *if_not_exists, cx).await?;
-        }
-        _ => return Err(SqlError::internal("no statement for the catalog")),
-    }
-    let of_tree = logstead_sql_parse::kind_of(&parsed.statement);
-    match (&parsed.kind, &of_tree) {
-        (StatementKind::Ddl(tag), _) | (_, StatementKind::Ddl(tag)) => Ok((*tag).to_owned()),
-        _ => Err(SqlError::internal("a statement without a command tag")),
-    }
+    permissions::ask(stmt, cx)?;
+    utility::execute(stmt, cx).await
 }
 
 /// 0A000 for what is named in the plural.
@@ -244,23 +206,15 @@ fn unsupported_all(what: &str) -> SqlError {
     )
 }
 
-async fn create_schema(
-    name: &logstead_sql_parse::lowered::SchemaName,
-    if_not_exists: bool,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    use logstead_sql_parse::lowered::SchemaName;
-    let owner = match name {
-        SchemaName::Simple(_) => cx.session.current_role(),
-        SchemaName::NamedAuthorization(_, role) | SchemaName::UnnamedAuthorization(role) => {
-            owners::role_of_ident(role, cx)?
-        }
+/// Runs CREATE SCHEMA, apart from what is made in it.
+async fn create_schema(stmt: &CreateSchemaStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let owner = match &stmt.authrole {
+        Some(role) => cx.find_role(role)?.oid,
+        None => cx.session.current_role(),
     };
-    let name = match name {
-        SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => {
-            crate::pg_catalog::calls::name_parts(name)?.1
-        }
-        SchemaName::UnnamedAuthorization(_) => {
+    let name = match &stmt.schemaname {
+        Some(name) => name.to_string(),
+        None => {
             let roles = std::sync::Arc::clone(&cx.catalog()?.roles);
             roles
                 .get(owner)
@@ -277,7 +231,7 @@ async fn create_schema(
         .detail("The prefix \"pg_\" is reserved for system schemas."));
     }
     if !cx.create_schema(&name, owner).await? {
-        if !if_not_exists {
+        if !stmt.if_not_exists {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_SCHEMA,
                 format!("schema \"{name}\" already exists"),

@@ -16,8 +16,9 @@ use logstead_sql_catalog::{
     Catalog, Column, ConstraintKind, IndexDef, IndexKey, Relation, RelationKind, SequenceDef,
 };
 use logstead_sql_parse as parse;
-use logstead_sql_parse::ast::{DefArg, DefElem, DefElemAction, Location, table_like as bits};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{
+    DefArg, DefElem, DefElemAction, Location, TableLikeClause, table_like as bits,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::SqlState;
@@ -37,11 +38,8 @@ impl Like {
 }
 
 /// Finds the source of a LIKE.
-pub(super) async fn read(
-    name: &ast::ObjectName,
-    included: u32,
-    cx: &mut DdlContext<'_>,
-) -> Result<Like> {
+pub(super) async fn read(clause: &TableLikeClause, cx: &mut DdlContext<'_>) -> Result<Like> {
+    let (name, included) = (&clause.relation, clause.options);
     let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let found = catalog.relation(schema.as_deref(), &plain, cx.search_path);

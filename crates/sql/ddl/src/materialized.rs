@@ -15,8 +15,9 @@ use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_catalog::{Relation, RelationKind, View};
-use logstead_sql_parse::CreateView;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{
+    CreateAsQuery, CreateTableAsStmt, Persistence, RangeVar, RefreshMatViewStmt,
+};
 use logstead_sql_plan::Plan;
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
@@ -25,17 +26,26 @@ use logstead_types::{SqlState, TableId};
 use std::sync::Arc;
 
 /// Runs CREATE MATERIALIZED VIEW. Gives the tag: SELECT and the rows, if it is filled.
-pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Result<String> {
+pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) -> Result<String> {
     let tag = "CREATE MATERIALIZED VIEW".to_owned();
-    let (schema, name) = cx.new_name_of(&create.name, false)?;
-    if exists(cx, &schema, &name, create.if_not_exists)? {
+    let into = &stmt.into;
+    if into.rel.persistence == Persistence::Unlogged {
+        let message = "materialized views cannot be unlogged";
+        return Err(SqlError::unsupported_text(message));
+    }
+    let CreateAsQuery::Select(query) = &stmt.query else {
+        return Err(SqlError::internal("a materialized view of no query"));
+    };
+    let query = view::lowered(query, cx)?;
+    let (schema, name) = cx.new_name_of(&into.rel)?;
+    if exists(cx, &schema, &name, stmt.if_not_exists)? {
         return Ok(tag);
     }
-    let options = storage_options(&create.options)?;
+    let options = storage_options(&into.options)?;
     if is_temporary_schema(&schema.name) {
         return Err(super::unsupported_all("temporary materialized views"));
     }
-    let (bound, catalog) = view::bound_query(&create.query, true, cx).await?;
+    let (bound, catalog) = view::bound_query(&query, true, cx).await?;
     if bound.reads_temporary(&catalog) {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
@@ -43,7 +53,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         ));
     }
     let columns = view::columns(
-        &create.columns,
+        &cx.names(&into.col_names),
         &bound.columns,
         "too many column names were specified",
         &*cx.catalog()?,
@@ -51,7 +61,9 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
     for column in &columns {
         super::columns::check_column_name(&column.name)?;
     }
-    let (query, sources) = view::numbered(create, &bound, cx.text, &catalog)?;
+    let range = stmt.query_range;
+    let (query, sources) = view::numbered(&query, range, None, &bound, cx.text, &catalog)?;
+    let is_filled = !into.skip_data;
     let oid = cx.new_oid()?;
     let made = View::new(cx.new_oid()?, query, sources, None);
     made.tree()?;
@@ -60,7 +72,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         name,
         schema: schema.oid,
         schema_name: schema.name.clone(),
-        kind: RelationKind::Materialized(Arc::new(made), create.data),
+        kind: RelationKind::Materialized(Arc::new(made), is_filled),
         columns,
         indexes: Vec::new(),
         constraints: Vec::new(),
@@ -74,7 +86,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         cx.state.push(Change::Options(oid, options));
     }
     let relation = cx.create_relation(relation).await?;
-    if !create.data {
+    if !is_filled {
         return Ok(tag);
     }
     let (plan, catalog) = planned(&relation, cx).await?;
@@ -106,12 +118,9 @@ async fn planned(
 }
 
 /// Runs REFRESH MATERIALIZED VIEW.
-pub(super) async fn refresh(
-    name: &ast::ObjectName,
-    concurrently: bool,
-    data: bool,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
+pub(super) async fn refresh(stmt: &RefreshMatViewStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let name = &stmt.relation;
+    let (concurrently, data) = (stmt.concurrent, !stmt.skip_data);
     if concurrently && !data {
         return Err(SqlError::new(
             SqlState::SYNTAX_ERROR,
@@ -203,7 +212,7 @@ fn may_refresh_concurrently(relation: &Relation) -> Result<()> {
     .hint("Create a unique index with no WHERE clause on one or more columns of the materialized view."))
 }
 
-fn now(oid: Oid, name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Arc<Relation>> {
+fn now(oid: Oid, name: &RangeVar, cx: &mut DdlContext<'_>) -> Result<Arc<Relation>> {
     let found = cx.catalog()?.relations.get(&oid).cloned();
     found.ok_or_else(|| no_relation(name))
 }

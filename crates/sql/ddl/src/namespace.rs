@@ -6,7 +6,7 @@ use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_sql_catalog::Schema;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::temporary::ALIAS;
-use logstead_sql_parse::lowered::ObjectName;
+use logstead_sql_parse::ast::{Persistence, RangeVar};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -77,14 +77,14 @@ impl DdlContext<'_> {
         Ok((schema, name))
     }
 
-    /// The same of an object that is said to be temporary.
-    pub(super) fn new_name_of(
-        &mut self,
-        name: &ObjectName,
-        temporary: bool,
-    ) -> Result<(Arc<Schema>, String)> {
-        let at = self.at(logstead_sql_parse::lowered::Spanned::span(name));
-        self.new_name_at(name, temporary, at)
+    /// The same of a relation, which may be said to be temporary.
+    pub(super) fn new_name_of(&mut self, relation: &RangeVar) -> Result<(Arc<Schema>, String)> {
+        let is_temporary = relation.persistence == Persistence::Temporary;
+        self.new_name_at(
+            relation,
+            is_temporary,
+            relation.location.character(self.text),
+        )
     }
 
     /// The same of a name that stands at this position.

@@ -12,6 +12,7 @@ use logstead_sql_catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIO
 use logstead_sql_catalog::text::truncate_name;
 use logstead_sql_catalog::{Catalog, IndexDef, Relation, RelationKind, Schema};
 use logstead_sql_exec::wait::{WaitReason, wait_for};
+use logstead_sql_parse::ast::Name;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, user};
 use logstead_types::{Csn, Rid, SqlState, TableId};
@@ -81,6 +82,11 @@ impl DdlContext<'_> {
             self.notice(SqlState::NAME_TOO_LONG, message);
         }
         short.to_owned()
+    }
+
+    /// The same of several.
+    pub(super) fn names(&mut self, names: &[Name]) -> Vec<String> {
+        names.iter().map(|name| self.name(name)).collect()
     }
 
     /// 55006 while deferred constraints of the table's rows are still to be checked by its present definition.

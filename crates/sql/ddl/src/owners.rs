@@ -18,30 +18,16 @@ use logstead_sql_catalog::privileges::{ObjectPrivileges, denied};
 use logstead_sql_catalog::role::Role;
 use logstead_sql_catalog::role::acl::{Acl, AclKind, privilege as p};
 use logstead_sql_catalog::stored::RIGHTS;
-use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_parse::ast::{
-    AlterOwnerStmt, AlterTableStmt, DropBehavior, DropOwnedStmt, Location, Name, ObjectType,
-    ObjectWithArgs, ReassignOwnedStmt, RelationKind as AlteredKind, RoleSpec, RoleSpecKind,
+    AlterOwnerStmt, AlterTableStmt, DropBehavior, DropOwnedStmt, Name, ObjectType, ObjectWithArgs,
+    ReassignOwnedStmt, RelationKind as AlteredKind, RoleSpec,
 };
-use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// A role by its name, or by a word without quotes that stands for one.
-pub(super) fn role_of_ident(name: &ast::Ident, cx: &mut DdlContext<'_>) -> Result<Oid> {
-    let folded = fold(name);
-    let kind = match (name.quote_style, folded.as_str()) {
-        (None, "current_user" | "current_role") => RoleSpecKind::CurrentRole,
-        (None, "session_user") => RoleSpecKind::SessionUser,
-        _ => RoleSpecKind::Named(folded.into()),
-    };
-    let location = Location::UNKNOWN;
-    Ok(cx.find_role(&RoleSpec { kind, location })?.oid)
-}
 
 /// 42501 unless the current role may act as `owner`.
 pub(super) fn must_be_member(owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {

@@ -15,11 +15,10 @@ use logstead_sql_catalog::role::Roles;
 use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_parse::ast::{
-    AlterTableCmd, CommentStmt, DropStmt, ObjectType, Persistence, ReindexTarget,
-    RelationKind as AlteredKind, Stmt, TruncateStmt,
+    AlterTableCmd, AlterTableStmt, CommentStmt, Constraint, ConstraintKind, CreateStmt, DropStmt,
+    ObjectType, Persistence, RangeVar, References, ReindexTarget, RelationKind as AlteredKind,
+    Stmt, TableElement, TruncateStmt,
 };
-use logstead_sql_parse::lowered::{self as ast, Statement as S};
-use logstead_sql_parse::{Parsed, StatementKind, ViewCommand};
 use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
 use logstead_sql_plan::{Bound, PermissionChecker, Permissions};
 use logstead_sql_types::error::{Result, SqlError};
@@ -353,22 +352,21 @@ impl DdlPermissions<'_> {
     }
 
     /// 42501 unless a foreign key may reference the columns.
-    fn must_reference(&self, key: &ast::ForeignKeyConstraint) -> Result<()> {
-        let Some((parent, None)) = self.named(&key.foreign_table)? else {
+    fn must_reference(&self, key: &References) -> Result<()> {
+        let Some((parent, None)) = self.named(&key.pktable)? else {
             return Ok(());
         };
         let mut columns: Vec<usize> = Vec::new();
-        if key.referred_columns.is_empty() {
+        if key.pk_attrs.is_empty() {
             let primary = parent.indexes.iter().find(|index| index.primary);
             let keys = primary.iter().flat_map(|index| &index.columns);
             columns.extend(keys.filter_map(|c| c.position()));
         }
-        for column in &key.referred_columns {
-            let name = logstead_sql_catalog::text::fold(column);
+        for name in &key.pk_attrs {
             let found = parent
                 .columns
                 .iter()
-                .position(|c| !c.dropped && c.name == name);
+                .position(|c| !c.dropped && c.name == **name);
             columns.extend(found);
         }
         match self
@@ -380,20 +378,15 @@ impl DdlPermissions<'_> {
         }
     }
 
-    fn constraint(&self, constraint: &ast::TableConstraint) -> Result<()> {
-        match constraint {
-            ast::TableConstraint::ForeignKey(key) => self.must_reference(key),
+    fn constraint(&self, constraint: &Constraint) -> Result<()> {
+        match &constraint.kind {
+            ConstraintKind::Foreign { references, .. } => self.must_reference(references),
             _ => Ok(()),
         }
     }
 
-    fn column(&self, column: &ast::ColumnDef) -> Result<()> {
-        for option in &column.options {
-            if let ast::ColumnOption::ForeignKey(key) = &option.option {
-                self.must_reference(key)?;
-            }
-        }
-        Ok(())
+    fn constraints(&self, constraints: &[Constraint]) -> Result<()> {
+        { constraints.iter() }.try_for_each(|constraint| self.constraint(constraint))
     }
 
     /// 42501 unless temporary objects may be made.
@@ -401,34 +394,55 @@ impl DdlPermissions<'_> {
         may_create_temporary(&self.catalog, self.role)
     }
 
-    fn create_table(&self, table: &ast::CreateTable) -> Result<()> {
-        match table.temporary {
-            true => self.must_create_temporary()?,
-            false => self.must_create(&table.name)?,
+    /// 42501 unless a relation may be made.
+    fn must_create_relation(&self, relation: &RangeVar) -> Result<()> {
+        match relation.persistence {
+            Persistence::Temporary => self.must_create_temporary(),
+            _ => self.must_create(relation),
         }
-        for element in &table.columns {
-            if let ast::TableElement::Column(column) = element {
-                self.column(column)?;
-            }
-        }
-        let mut all = table.constraints.iter();
-        all.try_for_each(|constraint| self.constraint(constraint))
     }
 
-    fn alter_table(&self, alter: &ast::AlterTable) -> Result<()> {
-        use ast::AlterTableOperation as Op;
-        self.must_own(&alter.name)?;
-        for operation in &alter.operations {
-            match operation {
-                // It asks for the schema that the relation goes to.
-                _ if super::set_schema::target(operation).is_some() => {}
-                Op::RenameTable { .. } => self.must_create_beside(&alter.name)?,
-                Op::AddConstraint { constraint, .. } => self.constraint(constraint)?,
-                Op::AddColumn { column_def, .. } => self.column(column_def)?,
+    fn create_table(&self, stmt: &CreateStmt) -> Result<()> {
+        self.must_create_relation(&stmt.relation)?;
+        for element in &stmt.table_elts {
+            match element {
+                TableElement::Column(def) => self.constraints(&def.constraints)?,
+                TableElement::Constraint(constraint) => self.constraint(constraint)?,
+                TableElement::Like(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn alter_table(&self, stmt: &AlterTableStmt) -> Result<()> {
+        match (stmt.objtype, stmt.cmds.as_slice()) {
+            // They ask themselves.
+            (AlteredKind::Type, _) | (_, [AlterTableCmd::ChangeOwner(_)]) => return Ok(()),
+            _ => self.must_own(&stmt.relation)?,
+        }
+        for cmd in &stmt.cmds {
+            match cmd {
+                AlterTableCmd::AddConstraint(constraint) => self.constraint(constraint)?,
+                AlterTableCmd::AddColumn { def, .. } => self.constraints(&def.constraints)?,
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// 42501 unless a schema may be made.
+    fn must_create_schema(&self) -> Result<()> {
+        let database = self.catalog.database;
+        match self
+            .acl_checker()
+            .on_database(self.role, database, p::CREATE)
+        {
+            0 => Err(denied(format!(
+                "permission denied for database {}",
+                self.catalog.database_name
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn truncate(&self, truncate: &TruncateStmt) -> Result<()> {
@@ -547,25 +561,52 @@ impl DdlPermissions<'_> {
             Stmt::Comment(comment) => self.comment(comment),
             Stmt::Drop(drop) => self.drop(drop),
             Stmt::Truncate(truncate) => self.truncate(truncate),
+            Stmt::Create(create) => self.create_table(create),
+            Stmt::CreateTableAs(create) if create.is_materialized_view => {
+                self.must_create(&create.into.rel)
+            }
+            Stmt::CreateTableAs(create) => self.must_create_relation(&create.into.rel),
+            Stmt::View(create) => {
+                self.must_create_relation(&create.view)?;
+                match create.replace {
+                    true => self.must_own(&create.view),
+                    false => Ok(()),
+                }
+            }
+            Stmt::RefreshMatView(refresh) => self.must_own(&refresh.relation),
+            Stmt::Index(index) => {
+                self.must_own(&index.relation)?;
+                self.must_create_beside(&index.relation)
+            }
+            Stmt::CreateSchema(_) => self.must_create_schema(),
             // OWNED BY asks itself.
-            Stmt::CreateSeq(create) => match create.sequence.persistence {
-                Persistence::Temporary => self.must_create_temporary(),
-                _ => self.must_create(&create.sequence),
-            },
+            Stmt::CreateSeq(create) => self.must_create_relation(&create.sequence),
             Stmt::AlterSeq(alter) => self.must_own(&alter.sequence),
-            Stmt::Rename(rename)
-                if matches!(rename.rename_type, ObjectType::Index | ObjectType::Sequence) =>
+            Stmt::Rename(rename) => match rename.rename_type {
+                ObjectType::Index
+                | ObjectType::Sequence
+                | ObjectType::Table
+                | ObjectType::View
+                | ObjectType::MatView => {
+                    let relation = relation_of(&rename.object)?;
+                    self.must_own(relation)?;
+                    self.must_create_beside(relation)
+                }
+                ObjectType::Column | ObjectType::TabConstraint => {
+                    self.must_own(relation_of(&rename.object)?)
+                }
+                // They ask themselves.
+                _ => Ok(()),
+            },
+            Stmt::AlterObjectSchema(alter)
+                if matches!(
+                    alter.object_type,
+                    ObjectType::Table | ObjectType::View | ObjectType::MatView
+                ) =>
             {
-                let relation = relation_of(&rename.object)?;
-                self.must_own(relation)?;
-                self.must_create_beside(relation)
+                self.must_own(relation_of(&alter.object)?)
             }
-            Stmt::AlterTable(alter)
-                if alter.objtype == AlteredKind::Index
-                    && !matches!(alter.cmds.as_slice(), [AlterTableCmd::ChangeOwner(_)]) =>
-            {
-                self.must_own(&alter.relation)
-            }
+            Stmt::AlterTable(alter) => self.alter_table(alter),
             Stmt::AlterObjectDepends(depends) => self.must_own(relation_of(&depends.object)?),
             Stmt::Cluster(cluster) => match &cluster.relation {
                 Some(table) => self.must_own(table),
@@ -604,10 +645,8 @@ impl DdlPermissions<'_> {
             | Stmt::CreateRange(_)
             | Stmt::CreateTrig(_)
             | Stmt::Vacuum(_)
-            | Stmt::Rename(_)
             | Stmt::AlterObjectSchema(_)
-            | Stmt::AlterOwner(_)
-            | Stmt::AlterTable(_) => Ok(()),
+            | Stmt::AlterOwner(_) => Ok(()),
             _ => Err(only_superusers()),
         }
     }
@@ -641,8 +680,7 @@ fn only_superusers() -> SqlError {
 }
 
 /// 42501 unless the current role may run the statement.
-pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
-    use StatementKind as K;
+pub(super) fn ask(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
     let role = cx.session.current_role();
     if catalog.roles.is_superuser(role) {
@@ -653,47 +691,7 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
         path: cx.search_path,
         role,
     };
-    match &parsed.kind {
-        K::Utility(stmt) => return asker.utility(stmt),
-        K::AlterConstraint(alter) => return asker.must_own(&alter.table),
-        K::View(command) => {
-            return match &**command {
-                ViewCommand::Create(create) => {
-                    match create.temporary {
-                        true => asker.must_create_temporary()?,
-                        false => asker.must_create(&create.name)?,
-                    }
-                    match create.or_replace {
-                        true => asker.must_own(&create.name),
-                        false => Ok(()),
-                    }
-                }
-                ViewCommand::Alter(alter) => asker.alter_table(&alter.alter),
-                ViewCommand::Refresh { name, .. } => asker.must_own(name),
-            };
-        }
-        K::Ddl(_) => {}
-        _ => return Err(only_superusers()),
-    }
-    match &**parsed.statement {
-        S::CreateTable(table) => asker.create_table(table),
-        S::CreateIndex(index) => {
-            asker.must_own(&index.table_name)?;
-            asker.must_create_beside(&index.table_name)
-        }
-        S::AlterTable(alter) => asker.alter_table(alter),
-        S::CreateSchema { .. } => {
-            let database = asker.catalog.database;
-            match asker.acl_checker().on_database(role, database, p::CREATE) {
-                0 => Err(denied(format!(
-                    "permission denied for database {}",
-                    asker.catalog.database_name
-                ))),
-                _ => Ok(()),
-            }
-        }
-        _ => Err(only_superusers()),
-    }
+    asker.utility(stmt)
 }
 
 /// Is a sequence that a table's column owns, or a relation that only belongs to another, left where it is?

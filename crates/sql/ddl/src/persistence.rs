@@ -5,7 +5,7 @@ use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_catalog::{Catalog, Relation, Schema};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::Persistence;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -17,11 +17,11 @@ fn invalid(message: String) -> SqlError {
 
 /// Notes that a new table is unlogged.
 pub(super) fn of_new(
-    table: &ast::CreateTable,
+    persistence: Persistence,
     schema: &Schema,
     options: &mut Vec<String>,
 ) -> Result<()> {
-    if !table.unlogged {
+    if persistence != Persistence::Unlogged {
         return Ok(());
     }
     if is_temporary_schema(&schema.name) {

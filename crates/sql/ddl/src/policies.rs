@@ -13,10 +13,9 @@ use logstead_sql_catalog::role::acl::PUBLIC;
 use logstead_sql_catalog::{Policy, Relation, RelationKind, RowSecurity, View, ViewSource};
 use logstead_sql_parse::PolicyCommand;
 use logstead_sql_parse::ast::{
-    AlterPolicyStmt, AnyName, CreatePolicyStmt, DropStmt, Expr, Name, RenameStmt, RoleSpec,
-    RoleSpecKind, TextRange,
+    AlterPolicyStmt, AlterTableCmd, AnyName, CreatePolicyStmt, DropStmt, Expr, Name, RenameStmt,
+    RoleSpec, RoleSpecKind, TextRange,
 };
-use logstead_sql_parse::lowered::AlterTableOperation as Op;
 use logstead_sql_parse::{lower_expr, lowered};
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
@@ -368,19 +367,19 @@ pub(super) async fn forget_role(role: Oid, cx: &mut DdlContext<'_>) -> Result<()
     Ok(())
 }
 
-/// ALTER TABLE ... ROW LEVEL SECURITY; false for any other operation.
+/// ALTER TABLE ... ROW LEVEL SECURITY; false for any other action.
 pub(super) async fn alter_table(
-    operation: &Op,
+    cmd: &AlterTableCmd,
     table: &Relation,
     cx: &mut DdlContext<'_>,
 ) -> Result<bool> {
     let mut changed = table.clone();
     let security = &mut changed.security;
-    match operation {
-        Op::EnableRowLevelSecurity => security.enabled = true,
-        Op::DisableRowLevelSecurity => security.enabled = false,
-        Op::ForceRowLevelSecurity => security.forced = true,
-        Op::NoForceRowLevelSecurity => security.forced = false,
+    match cmd {
+        AlterTableCmd::EnableRowSecurity => security.enabled = true,
+        AlterTableCmd::DisableRowSecurity => security.enabled = false,
+        AlterTableCmd::ForceRowSecurity => security.forced = true,
+        AlterTableCmd::NoForceRowSecurity => security.forced = false,
         _ => return Ok(false),
     }
     cx.update_relation(changed).await?;

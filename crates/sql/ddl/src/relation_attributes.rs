@@ -3,10 +3,10 @@
 
 use super::DdlContext;
 use super::columns::{NewColumnAttribute, check_collation};
+use crate::pg_catalog::calls::QualifiedName;
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::Change;
-use logstead_sql_catalog::text::fold;
 use logstead_sql_parse::ast::{DefElem, ReplicaIdentity};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
@@ -70,6 +70,20 @@ fn type_of(table: &Relation, position: usize) -> (SqlType, Option<&'static info:
     (ty, info::by_oid(ty.oid))
 }
 
+/// The code of SET STORAGE (`ATExecSetStorage`).
+pub(super) fn storage_code(name: &str) -> Result<char> {
+    match name.to_ascii_lowercase().as_str() {
+        "plain" => Ok('p'),
+        "external" => Ok('e'),
+        "extended" => Ok('x'),
+        "main" => Ok('m'),
+        _ => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid storage type \"{name}\""),
+        )),
+    }
+}
+
 /// SET STORAGE.
 pub(super) async fn storage(
     position: usize,
@@ -95,7 +109,7 @@ pub(super) async fn storage(
     set_attributes(table, &[(Attribute::Storage(position), value)], cx).await
 }
 
-/// The code of a compression method in CREATE TABLE; none is the setting's.
+/// The code of a compression method; none is the setting's (`GetAttributeCompression`).
 pub(super) fn compression_code(method: &str, ty: SqlType) -> Result<Option<char>> {
     let code = match method {
         "pglz" => Some('p'),
@@ -124,20 +138,11 @@ pub(super) fn compression_code(method: &str, ty: SqlType) -> Result<Option<char>
 /// SET COMPRESSION.
 pub(super) async fn compression(
     position: usize,
-    code: Option<char>,
+    method: &str,
     table: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let (ty, known) = type_of(table, position);
-    if code.is_some() && known.is_some_and(|i| i.storage == 'p') {
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            format!(
-                "column data type {} does not support compression",
-                info::format_type(ty)
-            ),
-        ));
-    }
+    let code = compression_code(method, type_of(table, position).0)?;
     let code = code.map(String::from);
     set_attributes(
         table,
@@ -148,13 +153,10 @@ pub(super) async fn compression(
 }
 
 /// A collation behind a column's type: its name, if there is one and the type has an order that it could say.
-pub(super) fn collation(name: &str, declared: SqlType) -> Result<String> {
-    let name = ast::ObjectName::from(vec![ast::Ident::with_quote('"', name)]);
-    named_collation(&name, declared)
-}
-
-/// The same of a name as it was written.
-pub(super) fn named_collation(name: &ast::ObjectName, declared: SqlType) -> Result<String> {
+pub(super) fn named_collation(
+    name: &(impl QualifiedName + ?Sized),
+    declared: SqlType,
+) -> Result<String> {
     check_collation(name)?;
     let base = user::base_type(declared);
     if info::by_oid(base.oid).is_none_or(|t| t.collation() == 0) {
@@ -166,8 +168,7 @@ pub(super) fn named_collation(name: &ast::ObjectName, declared: SqlType) -> Resu
             ),
         ));
     }
-    let last = name.0.last();
-    Ok(last.map(fold).unwrap_or_default())
+    Ok(name.parts().pop().unwrap_or_default())
 }
 
 /// What is kept of a column's collation: nothing if it is its type's own.

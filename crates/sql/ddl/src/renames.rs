@@ -1,18 +1,211 @@
-//! Names in what the catalog keeps of a relation as text, when the relation or a column of it gets another one.
+//! RENAME of relations, their columns and constraints, and names in what the catalog keeps of them as text.
 //!
 //! Invariant: a text that could be read before can be read after: what cannot be is an error of the statement that
 //! renames.
 
-use super::DdlContext;
+use super::alter_table::{altered, wrong_kind};
+use super::columns::check_column_name;
 use super::expressions::bound;
-use logstead_sql_catalog::text::fold;
-use logstead_sql_catalog::{Constraint, ConstraintKind, IndexDef, IndexKey, Relation, deparse};
+use super::object_address::{relation_of, unexpected_object};
+use super::objects::name_taken;
+use super::{DdlContext, index, sequence};
+use crate::pg_catalog::calls;
+use logstead_engine::TableLock;
+use logstead_sql_catalog::text::{columns_in, fold};
+use logstead_sql_catalog::{
+    Constraint, ConstraintKind, IndexDef, IndexKey, Relation, RelationKind, deparse,
+};
 use logstead_sql_parse as parse;
+use logstead_sql_parse::ast::{ObjectType, RenameStmt};
 use logstead_sql_parse::lowered::{self as ast, VisitMut, VisitorMut};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user;
+use logstead_sql_types::value::{Oid, user};
+use logstead_types::SqlState;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+/// Runs RENAME of a table or a view; as ALTER TABLE also of what else has a name in a schema (`RenameRelation`).
+pub(super) async fn rename_relation(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let name = relation_of(&stmt.object)?;
+    let Some(oid) = altered(name, stmt.rename_type, stmt.missing_ok, cx)? else {
+        return Ok(());
+    };
+    let catalog = cx.catalog()?;
+    match catalog.relations.get(&oid).map(|relation| &relation.kind) {
+        None => index::rename(oid, &stmt.newname, cx).await,
+        Some(RelationKind::Sequence(_)) => sequence::rename(oid, &stmt.newname, cx).await,
+        Some(_) => rename_table(oid, &stmt.newname, cx).await,
+    }
+}
+
+/// The table or view, locked, of which RENAME names a part anew.
+async fn whole(
+    stmt: &RenameStmt,
+    wanted: ObjectType,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Arc<Relation>>> {
+    let name = relation_of(&stmt.object)?;
+    let Some(oid) = altered(name, wanted, stmt.missing_ok, cx)? else {
+        return Ok(None);
+    };
+    let is_whole = |r: &Arc<Relation>| r.has_rows() || r.view().is_some();
+    if !cx.catalog()?.relations.get(&oid).is_some_and(is_whole) {
+        return Err(wrong_kind(&calls::name_parts(name)?.1, "a table"));
+    }
+    locked(oid, cx).await.map(Some)
+}
+
+/// A table or view of the role's own, locked for what makes it another one.
+pub(super) async fn locked(oid: Oid, cx: &mut DdlContext<'_>) -> Result<Arc<Relation>> {
+    let Some((relation, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+        return Err(SqlError::internal("a relation that is gone"));
+    };
+    cx.must_own(&relation)?;
+    cx.refuse_pending(oid, "ALTER TABLE")?;
+    Ok(relation)
+}
+
+/// Runs RENAME of a column (`renameatt`).
+pub(super) async fn rename_column(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let wanted = stmt.relation_type.unwrap_or(ObjectType::Table);
+    let old = stmt.subname.as_deref().ok_or_else(unexpected_object)?;
+    match whole(stmt, wanted, cx).await? {
+        Some(table) => column(&cx.name(old), &stmt.newname, &table, cx).await,
+        None => Ok(()),
+    }
+}
+
+/// Runs RENAME of a constraint (`RenameConstraint`).
+pub(super) async fn rename_constraint(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let old = stmt.subname.as_deref().ok_or_else(unexpected_object)?;
+    match whole(stmt, ObjectType::Table, cx).await? {
+        Some(table) => constraint(&cx.name(old), &stmt.newname, &table, cx).await,
+        None => Ok(()),
+    }
+}
+
+/// Renames a table or a view.
+pub(super) async fn rename_table(oid: Oid, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    let table = &locked(oid, cx).await?;
+    let new = cx.name(new);
+    if cx
+        .catalog()?
+        .names
+        .contains_key(&(table.schema, new.clone()))
+    {
+        return Err(name_taken(&new));
+    }
+    let mut changed = Relation::clone(table);
+    changed.name = new;
+    relation(table, &mut changed, cx).await?;
+    cx.update_relation(changed).await.map(drop)
+}
+
+async fn column(
+    old: &str,
+    new: &str,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let position = table
+        .columns
+        .iter()
+        .position(|c| !c.dropped && c.name == old)
+        .ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{old}\" does not exist"),
+            )
+        })?;
+    let new = cx.name(new);
+    check_column_name(&new)?;
+    if table.columns.iter().any(|c| !c.dropped && c.name == new) {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!(
+                "column \"{new}\" of relation \"{}\" already exists",
+                table.name
+            ),
+        ));
+    }
+    refuse_hiding(&new, table)?;
+    let mut changed = Relation::clone(table);
+    if let Some(column) = changed.columns.get_mut(position) {
+        column.name.clone_from(&new);
+    }
+    let with_name = Relation::clone(&changed);
+    for constraint in &mut changed.constraints {
+        if let ConstraintKind::Check(text) = &constraint.kind
+            && columns_in(text, table).contains(&position)
+        {
+            let is = renamed(text, old, &new)?;
+            read_again((text, table), (&is, &with_name), "CHECK", cx)?;
+            let mut copy = Constraint::clone(constraint);
+            copy.kind = ConstraintKind::Check(is);
+            *constraint = Arc::new(copy);
+        }
+    }
+    for (at, column) in table.columns.iter().enumerate() {
+        if column.generated_from(table).contains(&position)
+            && let Some(text) = &column.default
+            && let Some(slot) = changed.columns.get_mut(at)
+        {
+            let is = renamed(text, old, &new)?;
+            read_again((text, table), (&is, &with_name), "GENERATED", cx)?;
+            slot.default = Some(is);
+        }
+    }
+    for index in table.indexes.iter().filter(|i| !i.is_plain()) {
+        if index.mentions(table).contains(&position) {
+            let mut copy = IndexDef::clone(index);
+            copy.each_text(|text| renamed(text, old, &new))?;
+            read_index_again((index, table), (&copy, &with_name), cx)?;
+            cx.update_index(table.schema, copy).await?;
+        }
+    }
+    cx.update_relation(changed).await.map(drop)
+}
+
+async fn constraint(
+    old: &str,
+    new: &str,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let Some(at) = table.constraints.iter().position(|c| c.name == old) else {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!(
+                "constraint \"{old}\" for table \"{}\" does not exist",
+                table.name
+            ),
+        ));
+    };
+    let new = cx.name(new);
+    if table.constraints.iter().any(|c| c.name == new) {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_OBJECT,
+            format!(
+                "constraint \"{new}\" for relation \"{}\" already exists",
+                table.name
+            ),
+        ));
+    }
+    let mut changed = Relation::clone(table);
+    if let Some(constraint) = changed.constraints.get_mut(at) {
+        let mut copy = Constraint::clone(constraint);
+        copy.name.clone_from(&new);
+        if let ConstraintKind::PrimaryKey(oid) | ConstraintKind::Unique(oid) = copy.kind
+            && let Some(index) = table.indexes.iter().find(|i| i.oid == oid)
+        {
+            let mut index = IndexDef::clone(index);
+            index.name = new;
+            cx.update_index(table.schema, index).await?;
+        }
+        *constraint = Arc::new(copy);
+    }
+    cx.update_relation(changed).await.map(drop)
+}
 
 /// A stored condition with a column's new name.
 pub(super) fn renamed(text: &str, old: &str, new: &str) -> Result<String> {

@@ -14,8 +14,7 @@ use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::sequence::{type_label, type_range};
 use logstead_sql_catalog::{Relation, RelationKind, SequenceDef};
 use logstead_sql_parse::ast::{
-    AlterSeqStmt, AnyName, CreateSeqStmt, DefArg, DefElem, Name, Persistence, RangeVar, RenameStmt,
-    TypeName,
+    AlterSeqStmt, AnyName, CreateSeqStmt, DefArg, DefElem, Name, RangeVar, RenameStmt, TypeName,
 };
 use logstead_sql_parse::lower_type;
 use logstead_sql_types::error::{Result, SqlError};
@@ -262,9 +261,7 @@ pub(super) async fn create(stmt: &CreateSeqStmt, cx: &mut DdlContext<'_>) -> Res
     if options.restart.is_some() {
         return Err(SqlError::unsupported("RESTART of a new sequence"));
     }
-    let temporary = stmt.sequence.persistence == Persistence::Temporary;
-    let at = stmt.sequence.location.character(cx.text);
-    let (schema, name) = cx.new_name_at(&stmt.sequence, temporary, at)?;
+    let (schema, name) = cx.new_name_of(&stmt.sequence)?;
     if exists(cx, &schema, &name, stmt.if_not_exists)? {
         return Ok(());
     }

@@ -1,27 +1,36 @@
 //! ALTER ... SET SCHEMA: a relation goes to another schema, its indexes and the sequences that its columns own with it.
 
 use super::DdlContext;
+use super::alter_table::altered;
+use super::object_address::relation_of;
 use logstead_sql_catalog::{IndexDef, Relation, Schema};
-use logstead_sql_parse::lowered::AlterTableOperation as Op;
+use logstead_sql_parse::ast::AlterObjectSchemaStmt;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
-/// The schema that an operation of ALTER TABLE or ALTER VIEW moves to, if that is what it does.
-pub(super) fn target(operation: &Op) -> Option<&str> {
-    match operation {
-        Op::SetSchema(schema) => Some(schema),
-        _ => None,
-    }
-}
-
-/// Moves a relation that is locked.
-pub(super) async fn execute(
-    relation: &Arc<Relation>,
-    name: &str,
+/// Runs SET SCHEMA of a table or a view.
+pub(super) async fn of_relation(
+    stmt: &AlterObjectSchemaStmt,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let schema = cx.target_schema(Some(name))?;
+    let name = relation_of(&stmt.object)?;
+    let Some(oid) = altered(name, stmt.object_type, stmt.missing_ok, cx)? else {
+        return Ok(());
+    };
+    let is_table_or_view = |r: &Arc<Relation>| r.has_rows() || r.view().is_some();
+    if !cx
+        .catalog()?
+        .relations
+        .get(&oid)
+        .is_some_and(is_table_or_view)
+    {
+        return Err(SqlError::unsupported(
+            "SET SCHEMA of what is no table and no view",
+        ));
+    }
+    let relation = &super::renames::locked(oid, cx).await?;
+    let schema = cx.target_schema(Some(&*stmt.newschema))?;
     if schema.oid == relation.schema {
         return Ok(());
     }

@@ -26,10 +26,9 @@ use logstead_sql_catalog::{
 };
 use logstead_sql_parse::Timing;
 use logstead_sql_parse::ast::{
-    AnyName, CreateTrigStmt, DropStmt, FiringMode, Name, ObjectType, ObjectWithArgs, RangeVar,
-    RenameStmt, TriggerTarget, TriggerTransition,
+    AlterTableCmd, AnyName, CreateTrigStmt, DropStmt, FiringMode, Name, ObjectType, ObjectWithArgs,
+    RangeVar, RenameStmt, TriggerTarget, TriggerTransition,
 };
-use logstead_sql_parse::lowered::AlterTableOperation as Op;
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, oid};
@@ -635,14 +634,14 @@ pub(super) fn refuse_type_change(
     )))
 }
 
-/// ALTER TABLE ... ENABLE and DISABLE TRIGGER; false for any other operation. The caller owns the table and has its
+/// ALTER TABLE ... ENABLE and DISABLE TRIGGER; false for any other action. The caller owns the table and has its
 /// lock.
 pub(super) async fn alter_table(
-    operation: &Op,
+    cmd: &AlterTableCmd,
     table: &Relation,
     cx: &mut DdlContext<'_>,
 ) -> Result<bool> {
-    let Op::Trigger(target, mode) = operation else {
+    let AlterTableCmd::Trigger { target, mode } = cmd else {
         return Ok(false);
     };
     let enabled = match mode {

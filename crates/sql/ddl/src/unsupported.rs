@@ -1,6 +1,9 @@
 //! What is known and not supported, by name: answered with 0A000.
 
-use logstead_sql_parse::ast::{DropStmt, ObjectRef, ObjectType, Stmt};
+use logstead_sql_parse::ast::{
+    AlterTableCmd, AlterTableStmt, CreateStmt, DropStmt, Name, ObjectRef, ObjectType, RelationKind,
+    Stmt,
+};
 
 /// What a statement about a kind of objects would make, alter or drop.
 fn kind(kind: ObjectType) -> &'static str {
@@ -63,12 +66,91 @@ fn drop(stmt: &DropStmt) -> Option<&'static str> {
     })
 }
 
+/// The name by which an action of ALTER TABLE is refused, and its statement with it.
+fn action(cmd: &AlterTableCmd) -> Option<&'static str> {
+    use AlterTableCmd as Cmd;
+    Some(match cmd {
+        Cmd::ClusterOn(_) | Cmd::DropCluster => "ALTER TABLE CLUSTER ON",
+        Cmd::AddInherit(_) | Cmd::DropInherit(_) => "INHERITS",
+        Cmd::AddOf(_) | Cmd::DropOf => "CREATE TABLE OF a type",
+        Cmd::AttachPartition { .. } => "ATTACH PARTITION",
+        Cmd::DetachPartition { .. } | Cmd::DetachPartitionFinalize(_) => "DETACH PARTITION",
+        Cmd::SetAccessMethod(_) => "an access method",
+        Cmd::SetOptions { .. } | Cmd::ResetOptions { .. } => "ALTER COLUMN ... SET (options)",
+        Cmd::SetTableSpace(_) => "ALTER TABLE SET TABLESPACE",
+        Cmd::AlterColumnGenericOptions { .. } | Cmd::GenericOptions(_) => {
+            kind(ObjectType::ForeignTable)
+        }
+        _ => return None,
+    })
+}
+
+fn alter_table(stmt: &AlterTableStmt) -> Option<&'static str> {
+    let cmds = stmt.cmds.as_slice();
+    let of_cmds = || cmds.iter().find_map(action);
+    match stmt.objtype {
+        RelationKind::Type | RelationKind::Index => None,
+        RelationKind::ForeignTable => Some(kind(ObjectType::ForeignTable)),
+        _ if matches!(cmds, [AlterTableCmd::ChangeOwner(_)]) => None,
+        RelationKind::Sequence => Some(match cmds {
+            [AlterTableCmd::SetLogged | AlterTableCmd::SetUnlogged] => "ALTER SEQUENCE SET LOGGED",
+            _ => "this form of ALTER SEQUENCE",
+        }),
+        RelationKind::View => of_cmds().map(|_| "this form of ALTER VIEW"),
+        RelationKind::MaterializedView => of_cmds().map(|_| "this form of ALTER MATERIALIZED VIEW"),
+        RelationKind::Table => {
+            let of_constraint =
+                |cmd: &AlterTableCmd| matches!(cmd, AlterTableCmd::AlterConstraint { .. });
+            match cmds.len() > 1 && cmds.iter().any(of_constraint) {
+                true => Some("ALTER CONSTRAINT together with other changes of a table"),
+                false => of_cmds(),
+            }
+        }
+    }
+}
+
+fn create_table(stmt: &CreateStmt) -> Option<&'static str> {
+    let refusals = [
+        (stmt.foreign.is_some(), kind(ObjectType::ForeignTable)),
+        (stmt.of_typename.is_some(), "CREATE TABLE OF a type"),
+        (
+            is_other_access_method(stmt.access_method.as_ref()),
+            "an access method",
+        ),
+        (stmt.partspec.is_some(), "PARTITION BY"),
+        (stmt.partbound.is_some(), "PARTITION OF"),
+        (!stmt.inh_relations.is_empty(), "INHERITS"),
+    ];
+    { refusals.iter() }.find_map(|(refused, what)| refused.then_some(*what))
+}
+
+/// Are rows to be stored in another way than the one that there is?
+fn is_other_access_method(name: Option<&Name>) -> bool {
+    name.is_some_and(|name| **name != *"heap")
+}
+
 /// By which name a statement is refused, if it is.
-pub fn refusal(stmt: &Stmt) -> Option<&'static str> {
+pub(super) fn refusal(stmt: &Stmt) -> Option<&'static str> {
     Some(match stmt {
+        Stmt::Create(stmt) => return create_table(stmt),
+        Stmt::CreateTableAs(create)
+            if !create.is_materialized_view
+                && is_other_access_method(create.into.access_method.as_ref()) =>
+        {
+            "an access method"
+        }
+        Stmt::Index(index) if index.table_space.is_some() => "TABLESPACE of an index",
+        Stmt::AlterTable(stmt) => return alter_table(stmt),
+        Stmt::AlterTableMoveAll(_) => "ALTER ... ALL IN TABLESPACE",
+        Stmt::CreateStats(_) | Stmt::AlterStats(_) => kind(ObjectType::StatisticExt),
         Stmt::Drop(stmt) => return drop(stmt),
         Stmt::Rename(rename) => match rename.rename_type {
-            ObjectType::Column => alter(rename.relation_type.unwrap_or(ObjectType::Table)),
+            ObjectType::Column => match rename.relation_type {
+                None | Some(ObjectType::Table | ObjectType::View | ObjectType::MatView) => {
+                    return None;
+                }
+                Some(of) => alter(of),
+            },
             ObjectType::Policy if rename.missing_ok => "ALTER POLICY IF EXISTS",
             ObjectType::Type
             | ObjectType::Attribute
@@ -79,12 +161,20 @@ pub fn refusal(stmt: &Stmt) -> Option<&'static str> {
             | ObjectType::Database
             | ObjectType::Role
             | ObjectType::Index
-            | ObjectType::Sequence => return None,
+            | ObjectType::Sequence
+            | ObjectType::Table
+            | ObjectType::View
+            | ObjectType::MatView
+            | ObjectType::TabConstraint => return None,
             of if is_routine(of) => return None,
             of => alter(of),
         },
         Stmt::AlterObjectSchema(set) => match set.object_type {
-            ObjectType::Type | ObjectType::Domain => return None,
+            ObjectType::Type
+            | ObjectType::Domain
+            | ObjectType::Table
+            | ObjectType::View
+            | ObjectType::MatView => return None,
             ObjectType::Sequence => "ALTER SEQUENCE SET SCHEMA / OWNER TO",
             of if is_routine(of) => return None,
             of => alter(of),
@@ -195,6 +285,55 @@ mod tests {
                 Some("a foreign table or server"),
             ),
             ("ALTER ROLE r RENAME TO s", None),
+            ("CREATE TABLE t OF y", Some("CREATE TABLE OF a type")),
+            (
+                "CREATE TABLE IF NOT EXISTS s.t OF pair",
+                Some("CREATE TABLE OF a type"),
+            ),
+            ("CREATE TABLE \"of\" (\"of\" int)", None),
+            (
+                "CREATE TABLE t (a int) USING other",
+                Some("an access method"),
+            ),
+            (
+                "CREATE TABLE t USING other AS SELECT 1",
+                Some("an access method"),
+            ),
+            (
+                "CREATE INDEX i ON t (a) TABLESPACE x",
+                Some("TABLESPACE of an index"),
+            ),
+            ("CREATE INDEX i ON ONLY t (a)", None),
+            ("CREATE UNIQUE INDEX i ON t (a) NULLS NOT DISTINCT", None),
+            (
+                "CREATE STATISTICS s ON a, b FROM t",
+                Some("statistics of several columns"),
+            ),
+            ("ALTER TABLE t ADD b int, INHERIT p", Some("INHERITS")),
+            (
+                "ALTER TABLE t ALTER a SET (n_distinct = 1)",
+                Some("ALTER COLUMN ... SET (options)"),
+            ),
+            ("ALTER TABLE t CLUSTER ON i", Some("ALTER TABLE CLUSTER ON")),
+            (
+                "ALTER TABLE t SET WITHOUT CLUSTER",
+                Some("ALTER TABLE CLUSTER ON"),
+            ),
+            ("ALTER TABLE t SET (fillfactor = 70)", None),
+            (
+                "ALTER TABLE t ALTER CONSTRAINT c DEFERRABLE, ADD b int",
+                Some("ALTER CONSTRAINT together with other changes of a table"),
+            ),
+            (
+                "ALTER MATERIALIZED VIEW v CLUSTER ON i",
+                Some("this form of ALTER MATERIALIZED VIEW"),
+            ),
+            (
+                "ALTER SEQUENCE q SET LOGGED",
+                Some("ALTER SEQUENCE SET LOGGED"),
+            ),
+            ("CREATE SCHEMA s", None),
+            ("CREATE TABLE t AS SELECT 1 AS execute", None),
             ("CREATE AGGREGATE a(int) (sfunc = f, stype = int)", None),
             (
                 "CREATE OPERATOR + (function = f)",

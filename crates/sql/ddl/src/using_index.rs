@@ -3,9 +3,8 @@
 use super::alter_table::wrong_kind;
 use super::objects::name_taken;
 use super::{DdlContext, rewrite};
-use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexDef, Relation};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::{IndexId, SqlState};
 use std::sync::Arc;
@@ -63,15 +62,17 @@ fn usable<'t>(table: &'t Relation, name: &str, cx: &mut DdlContext<'_>) -> Resul
 
 /// Runs it; the caller holds the table's Exclusive lock.
 pub(super) async fn add(
-    primary: bool,
-    using: &ast::ConstraintUsingIndex,
+    constraint: &ast::Constraint,
+    index: &ast::Name,
     table: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let timing = super::columns::timing(using.characteristics.as_ref())?;
-    let mut index = usable(table, &fold(&using.index_name), cx)?.clone();
-    let name = match &using.name {
-        Some(name) => cx.name(&fold(name)),
+    let primary = matches!(constraint.kind, ast::ConstraintKind::PrimaryKey(_));
+    let timing = super::columns::timing(constraint.deferrable, constraint.initdeferred);
+    let index = cx.name(index);
+    let mut index = usable(table, &index, cx)?.clone();
+    let name = match &constraint.conname {
+        Some(name) => cx.name(name),
         None => index.name.clone(),
     };
     if table.constraints.iter().any(|c| c.name == name) {

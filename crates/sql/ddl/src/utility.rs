@@ -1,9 +1,10 @@
 //! Which function runs a statement that changes the catalog (`ProcessUtilitySlow`).
 
 use super::{
-    DdlContext, aggregates, alter_index, analyze, comment, composites, databases, domains, drop,
-    enums, extensions, grant, index, large_objects, owners, policies, ranges, roles, routines,
-    sequence, triggers, types,
+    DdlContext, aggregates, alter_index, alter_table, analyze, comment, composites, create_as,
+    create_schema, create_table, databases, domains, drop, enums, extensions, grant, index,
+    large_objects, materialized, owners, policies, ranges, renames, roles, routines, sequence,
+    set_schema, triggers, types, view,
 };
 use logstead_sql_parse::ast::{
     AlterObjectSchemaStmt, AlterOwnerStmt, AlterTableCmd, AlterTableStmt, ObjectType, RelationKind,
@@ -11,9 +12,25 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_types::error::{Result, SqlError};
 
-/// Runs the statement.
-pub(super) async fn execute(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()> {
+/// Runs the statement. Gives the command tag.
+pub(super) async fn execute(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<String> {
     match stmt {
+        Stmt::CreateTableAs(create) if create.is_materialized_view => {
+            materialized::create(create, cx).await
+        }
+        Stmt::CreateTableAs(create) => create_as::execute(create, cx).await,
+        _ => definition(stmt, cx).await.map(|()| stmt.tag().to_owned()),
+    }
+}
+
+/// The same of one that stores no rows.
+async fn definition(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    match stmt {
+        Stmt::Create(stmt) => create_table::execute(stmt, cx).await,
+        Stmt::Index(stmt) => index::create(stmt, cx).await,
+        Stmt::View(stmt) => view::create(stmt, cx).await,
+        Stmt::RefreshMatView(stmt) => materialized::refresh(stmt, cx).await,
+        Stmt::CreateSchema(stmt) => create_schema(stmt, cx).await,
         Stmt::CreateRole(stmt) => roles::create(stmt, cx).await,
         Stmt::AlterRole(stmt) => roles::alter(stmt, cx).await,
         Stmt::AlterRoleSet(stmt) => roles::alter_set(stmt, cx).await,
@@ -52,7 +69,7 @@ pub(super) async fn execute(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()> 
         Stmt::Vacuum(stmt) => analyze::execute(stmt, cx).await,
         Stmt::AlterObjectDepends(stmt) => alter_index::depends_on_extension(stmt, cx),
         Stmt::Rename(stmt) => rename(stmt, cx).await,
-        Stmt::AlterObjectSchema(stmt) => set_schema(stmt, cx).await,
+        Stmt::AlterObjectSchema(stmt) => alter_schema(stmt, cx).await,
         Stmt::AlterOwner(stmt) => alter_owner(stmt, cx).await,
         Stmt::AlterTable(stmt) => alter_table(stmt, cx).await,
         _ => Err(SqlError::internal("no statement for the catalog")),
@@ -71,14 +88,22 @@ async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
         ObjectType::Role => roles::rename(stmt, cx).await,
         ObjectType::Index => index::rename_named(stmt, cx).await,
         ObjectType::Sequence => sequence::rename_named(stmt, cx).await,
+        ObjectType::Table | ObjectType::View | ObjectType::MatView => {
+            renames::rename_relation(stmt, cx).await
+        }
+        ObjectType::Column => renames::rename_column(stmt, cx).await,
+        ObjectType::TabConstraint => renames::rename_constraint(stmt, cx).await,
         _ => routines::rename(stmt, cx).await,
     }
 }
 
 /// `ExecAlterObjectSchemaStmt`
-async fn set_schema(stmt: &AlterObjectSchemaStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn alter_schema(stmt: &AlterObjectSchemaStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     match stmt.object_type {
         ObjectType::Type | ObjectType::Domain => types::set_schema(stmt, cx).await,
+        ObjectType::Table | ObjectType::View | ObjectType::MatView => {
+            set_schema::of_relation(stmt, cx).await
+        }
         _ => routines::set_schema(stmt, cx).await,
     }
 }
@@ -93,11 +118,12 @@ async fn alter_owner(stmt: &AlterOwnerStmt, cx: &mut DdlContext<'_>) -> Result<(
     }
 }
 
-/// ALTER of an owner alone, ALTER INDEX, and ALTER TYPE of attributes.
+/// ALTER TABLE and its like: an owner alone, and the others by what they alter.
 async fn alter_table(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     match stmt.cmds.as_slice() {
         [AlterTableCmd::ChangeOwner(owner)] => owners::alter_relation(stmt, owner, cx).await,
         _ if stmt.objtype == RelationKind::Index => alter_index::execute(stmt, cx).await,
-        _ => composites::alter(stmt, cx).await,
+        _ if stmt.objtype == RelationKind::Type => composites::alter(stmt, cx).await,
+        _ => alter_table::execute(stmt, cx).await,
     }
 }

@@ -10,13 +10,17 @@ use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::options::boolean;
 use logstead_sql_catalog::routine::stored_name;
-use logstead_sql_catalog::text::{fold, quote_literal};
+use logstead_sql_catalog::text::{quote_ident, quote_literal};
 use logstead_sql_catalog::{
     Catalog, Column, Relation, RelationKind, View, ViewSource, source_name,
 };
-use logstead_sql_parse::ast::DefElem;
+use logstead_sql_parse::ast::{
+    ColumnRef, CommonTableExpr, Deep, DefElem, Expr, Name, Persistence, RangeVar, RelationName,
+    ResTarget, SelectBody, SelectCore, SelectStmt, Stmt, TableRef, TextRange, ViewCheckOption,
+    ViewStmt, WithClause,
+};
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{self as parse, CreateView};
+use logstead_sql_parse::{self as parse, lower_query};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{self, ViewQuery};
 use logstead_sql_types::error::{Result, SqlError};
@@ -61,25 +65,95 @@ pub(super) async fn bound_query(
     }
 }
 
-/// The text of the query with its tables by number, and what the numbers mean.
+/// The query of a view, which makes no table.
+pub(super) fn lowered(query: &SelectStmt, cx: &DdlContext<'_>) -> Result<ast::Query> {
+    match query.into_clause() {
+        Some(_) => Err(SqlError::unsupported_text(
+            "views must not contain SELECT INTO",
+        )),
+        None => lower_query(query, cx.text),
+    }
+}
+
+/// The query of a recursive view, `WITH RECURSIVE name (columns) AS (query) SELECT columns FROM name`
+/// (`makeRecursiveViewSelect`), and what stands before and after the text of what was written.
+fn recursive(stmt: &ViewStmt) -> Option<(SelectStmt, (String, String))> {
+    let RelationName::Named { name, .. } = &stmt.view.name else {
+        return None;
+    };
+    if !stmt.recursive {
+        return None;
+    }
+    let location = stmt.query.location;
+    let column = |name: &Name| ResTarget {
+        name: None,
+        indirection: Vec::new(),
+        subscript_ranges: Vec::new(),
+        val: Some(Expr::ColumnRef(Box::new(ColumnRef {
+            fields: [name.clone()].into_iter().collect(),
+            star: false,
+            location,
+        }))),
+        location,
+    };
+    let from = TableRef::RangeVar(Box::new(RangeVar {
+        name: RelationName::Named {
+            catalog: None,
+            schema: None,
+            name: name.clone(),
+        },
+        inh: true,
+        persistence: Persistence::Permanent,
+        alias: None,
+        location,
+    }));
+    let with = WithClause {
+        recursive: true,
+        ctes: vec![CommonTableExpr {
+            ctename: name.clone(),
+            aliascolnames: stmt.aliases.clone(),
+            materialized: None,
+            ctequery: Deep::new(Stmt::Select(stmt.query.clone())),
+            search_clause: None,
+            cycle_clause: None,
+            location,
+        }],
+        location,
+    };
+    let query = SelectStmt {
+        with_clause: Some(Box::new(with)),
+        body: SelectBody::Select(Box::new(SelectCore {
+            target_list: stmt.aliases.iter().map(column).collect(),
+            from_clause: vec![from],
+            location,
+            ..SelectCore::default()
+        })),
+        sort_clause: Vec::new(),
+        limit: None,
+        locking_clause: Vec::new(),
+        as_of: None,
+        location,
+    };
+    let names: Vec<String> = stmt.aliases.iter().map(|name| quote_ident(name)).collect();
+    let (name, names) = (quote_ident(name), names.join(", "));
+    let before = format!("WITH RECURSIVE {name} ({names}) AS (");
+    Some((query, (before, format!(") SELECT {names} FROM {name}"))))
+}
+
+/// The text of the query with its tables by number, and what the numbers mean. `around` is what is put before and
+/// after it.
 pub(super) fn numbered(
-    create: &CreateView,
+    query: &ast::Query,
+    range: TextRange,
+    around: Option<(&str, &str)>,
     bound: &ViewQuery,
     text: &str,
     catalog: &Catalog,
 ) -> Result<(String, Vec<ViewSource>)> {
-    let types = logstead_sql_catalog::type_name::types_in(&create.query);
-    let around = create.around.as_ref();
-    let around = around.map(|(before, after)| (before.as_str(), after.as_str()));
-    numbered_text(
-        create.range,
-        &types,
-        Vec::new(),
-        around,
-        bound,
-        text,
-        catalog,
-    )
+    let types = logstead_sql_catalog::type_name::types_in(query);
+    let range = range.bytes();
+    let range = range.ok_or_else(|| SqlError::internal("a query that stands nowhere"))?;
+    numbered_text(range, &types, Vec::new(), around, bound, text, catalog)
 }
 
 /// The same of what stands at a place of the statement, users' types in it among `types`, behind the sources that
@@ -189,7 +263,7 @@ fn column(name: String, output: &OutputColumn, catalog: &Catalog) -> Column {
 
 /// The columns of a view: as the statement names them, else as the query does.
 pub(super) fn columns(
-    named: &[ast::Ident],
+    named: &[String],
     outputs: &[OutputColumn],
     too_many: &str,
     catalog: &Catalog,
@@ -201,7 +275,7 @@ pub(super) fn columns(
         .iter()
         .enumerate()
         .map(|(i, output)| {
-            let name = named.get(i).map_or_else(|| output.name.clone(), fold);
+            let name = named.get(i).unwrap_or(&output.name).clone();
             column(name, output, catalog)
         })
         .collect();
@@ -265,48 +339,53 @@ pub(super) fn check_of(options: &[String]) -> Option<parse::CheckOption> {
 }
 
 /// Options, WITH CHECK OPTION among them.
-fn options(create: &CreateView) -> Result<Vec<String>> {
-    let mut all = parameters(&create.options)?;
-    if let Some(check) = create.check {
-        all.push(format!("check_option={}", check.word()));
-    }
+fn options(stmt: &ViewStmt) -> Result<Vec<String>> {
+    let mut all = parameters(&stmt.options)?;
+    let check = match stmt.with_check_option {
+        ViewCheckOption::None => return Ok(all),
+        ViewCheckOption::Local => parse::CheckOption::Local,
+        ViewCheckOption::Cascaded => parse::CheckOption::Cascaded,
+    };
+    all.push(format!("check_option={}", check.word()));
     Ok(all)
 }
 
 /// Runs CREATE VIEW.
-pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Result<()> {
-    if create
-        .query
-        .body
-        .as_select()
-        .is_some_and(|s| s.into.is_some())
-    {
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            "views must not contain SELECT INTO",
+pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    if stmt.view.persistence == Persistence::Unlogged {
+        return Err(SqlError::unsupported_text(
+            "views cannot be unlogged because they do not have storage",
         ));
     }
-    let (bound, catalog) = bound_query(&create.query, false, cx).await?;
+    let recursive = recursive(stmt);
+    let query = recursive.as_ref().map_or(&*stmt.query, |(query, _)| query);
+    let query = lowered(query, cx)?;
+    let around = recursive
+        .as_ref()
+        .map(|(_, (before, after))| (before.as_str(), after.as_str()));
+    let (bound, catalog) = bound_query(&query, false, cx).await?;
     let reads_temporary = bound.reads_temporary(&catalog);
-    let temporary = create.temporary || reads_temporary;
-    let (schema, name) = cx.new_name_of(&create.name, temporary)?;
-    if reads_temporary && !create.temporary {
+    let is_temporary = stmt.view.persistence == Persistence::Temporary;
+    let at = stmt.view.location.character(cx.text);
+    let (schema, name) = cx.new_name_at(&stmt.view, is_temporary || reads_temporary, at)?;
+    if reads_temporary && !is_temporary {
         let message = format!("view \"{name}\" will be a temporary view");
         cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
     }
     let columns = columns(
-        &create.columns,
+        &cx.names(&stmt.aliases),
         &bound.columns,
         "CREATE VIEW specifies more column names than columns",
         &*cx.catalog()?,
     )?;
-    let options = options(create)?;
+    let options = options(stmt)?;
     let check = check_of(&options);
-    let (query, sources) = numbered(create, &bound, cx.text, &catalog)?;
+    let range = stmt.query_range;
+    let (query, sources) = numbered(&query, range, around, &bound, cx.text, &catalog)?;
     let catalog = cx.catalog()?;
     let there = catalog.names.get(&(schema.oid, name.clone())).copied();
     if let Some(oid) = there {
-        if !create.or_replace {
+        if !stmt.replace {
             return Err(name_taken(&name));
         }
         return replace(oid, &name, columns, options, (query, sources, check), cx).await;
@@ -443,4 +522,29 @@ pub(super) fn refuse_readers(
     .detail(format!(
         "rule _RETURN on {label} depends on column \"{column}\""
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logstead_sql_parse::StatementKind;
+
+    #[test]
+    fn a_recursive_view_is_a_query_around_its_text() -> Result<()> {
+        let text = "CREATE RECURSIVE VIEW s.v (a, \"B\") AS SELECT 1, 2";
+        let StatementKind::Utility(stmt) = parse::parse(text)?.remove(0).kind else {
+            panic!("{text}");
+        };
+        let Stmt::View(stmt) = &*stmt else {
+            panic!("{stmt:?}");
+        };
+        let Some((query, around)) = recursive(stmt) else {
+            panic!("{stmt:?}");
+        };
+        let before = "WITH RECURSIVE v (a, \"B\") AS (".to_owned();
+        let behind = ") SELECT a, \"B\" FROM v".to_owned();
+        assert_eq!(around, (before, behind));
+        assert!(query.with_clause.is_some_and(|with| with.recursive));
+        Ok(())
+    }
 }

@@ -82,37 +82,33 @@ pub fn planned_on_enough_stack<T>(tree_bytes: usize, plan: impl Fn() -> Result<T
 #[derive(Debug)]
 pub struct StatementTree {
     statement: ast::Statement,
-    /// See [`Depth::stack_bytes`].
-    stack_bytes: usize,
+    depth: Depth,
 }
 
 impl StatementTree {
     pub(super) fn new(statement: ast::Statement, depth: Depth) -> StatementTree {
-        StatementTree {
-            statement,
-            stack_bytes: depth.stack_bytes(),
-        }
+        StatementTree { statement, depth }
     }
 
-    /// The tree is as deep as this.
-    pub(super) fn deepen(&mut self, depth: Depth) {
-        self.stack_bytes = self.stack_bytes.max(depth.stack_bytes());
+    /// The tree has so many levels more. 54001 if those are too many.
+    pub(super) fn deepen(&mut self, levels: usize) -> Result<()> {
+        self.depth = Depth::of_levels(self.depth.levels + levels)?;
+        Ok(())
+    }
+
+    /// A tree that is as deep as this one.
+    pub(super) fn of_depth(&self, statement: ast::Statement) -> StatementTree {
+        StatementTree::new(statement, self.depth)
     }
 
     /// Stack that is needed by whoever goes through all of it; 0 if any has it.
     pub fn stack_bytes(&self) -> usize {
-        self.stack_bytes
+        self.depth.stack_bytes()
     }
 
     /// A part of a tree: a query that is explained, or prepared.
     pub fn part(&self, statement: &ast::Statement) -> Result<StatementTree> {
-        let stack_bytes = self.stack_bytes;
-        on_enough_stack(stack_bytes, || {
-            Ok(StatementTree {
-                statement: statement.clone(),
-                stack_bytes,
-            })
-        })
+        on_enough_stack(self.stack_bytes(), || Ok(self.of_depth(statement.clone())))
     }
 
     /// The statement, of a tree that is not deep.
@@ -138,11 +134,8 @@ impl Deref for StatementTree {
 
 impl Drop for StatementTree {
     fn drop(&mut self) {
-        drop_deep(
-            &mut self.statement,
-            ast::Statement::Command,
-            self.stack_bytes,
-        );
+        let stack_bytes = self.stack_bytes();
+        drop_deep(&mut self.statement, ast::Statement::Utility, stack_bytes);
     }
 }
 

@@ -14,14 +14,10 @@
 mod as_of;
 pub mod ast;
 mod conforming_strings;
-pub mod constraints;
-mod copy_options;
-mod create_as;
 mod definition;
 mod depth;
 mod do_block;
 mod expressions;
-mod generated;
 pub mod grammar;
 mod grouping;
 mod kind;
@@ -31,15 +27,11 @@ pub mod lowered;
 mod names;
 pub mod plpgsql;
 mod position;
-pub mod schema_elements;
 mod views;
 mod xml;
 
 pub use as_of::{AsOf, AsOfPoint};
 pub use conforming_strings::{LiteralRules, conforming};
-pub use constraints::AlterConstraint;
-pub use copy_options::{CopyClauses, CopyOption, CopyValue, redundant_option};
-pub use create_as::NAMED_QUERY;
 pub use definition::{ArgMode, PolicyCommand, Timing, TriggerEvent, TriggerTime, Volatility};
 pub use depth::{StatementTree, drop_deep, on_enough_stack, planned_on_enough_stack};
 pub use do_block::DoBlock;
@@ -47,12 +39,11 @@ pub use expressions::{
     all_fields, policy_expr, row_of, sort_direction, sort_operator, sorts_down, string_literal,
     strip, variadic, xml_call,
 };
-pub use generated::GeneratedChange;
 pub use grouping::GroupingWord;
-pub use kind::{DeclareCursor, StatementKind};
+pub use kind::StatementKind;
 pub use names::{fold_ident, folded, name_parts, name_span, schema_and_name};
 pub use position::{TextLength, byte_of};
-pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
+pub use views::CheckOption;
 pub use xml::xml_construct;
 
 use logstead_sql_types::error::Result;
@@ -75,6 +66,30 @@ pub struct Parsed {
     pub as_of: Option<AsOf>,
 }
 
+impl Parsed {
+    /// A part of this one that is run as a statement of its own, and is none that is planned.
+    pub fn element(&self, stmt: ast::Stmt, range: ast::TextRange) -> Parsed {
+        let (start, end) = range.bytes().unwrap_or((self.start, self.end));
+        Parsed {
+            statement: Arc::new(StatementTree::from(library::Statement::Utility)),
+            start,
+            end,
+            kind: StatementKind::Utility(Arc::new(stmt)),
+            as_of: None,
+        }
+    }
+
+    /// The statement that this one prepares or explains, as the binder reads it. `text` is that of both.
+    pub fn lower_inner(&self, stmt: &ast::Stmt, text: &str) -> Result<StatementTree> {
+        lower::inner_statement(stmt, text, &self.statement)
+    }
+
+    /// The same of a query that is a part of it.
+    pub fn lower_inner_query(&self, query: &ast::SelectStmt, text: &str) -> Result<StatementTree> {
+        lower::inner_query(query, text, &self.statement)
+    }
+}
+
 /// Parses all statements of `text`. Empty statements vanish: an empty text gives an empty list.
 /// None of them is deep.
 pub fn parse(text: &str) -> Result<Vec<Parsed>> {
@@ -92,6 +107,21 @@ pub fn lower_expr(expr: &ast::Expr, text: &str) -> Result<library::Expr> {
     lower::expr_of(expr, text)
 }
 
+/// A query of a statement in the same way. It is not deep.
+pub fn lower_query(query: &ast::SelectStmt, text: &str) -> Result<library::Query> {
+    lower::query_of(query, text)
+}
+
+/// What a key of an index is over, with its collation, in the same way. It is not deep.
+pub fn lower_index_key(elem: &ast::IndexElem, text: &str) -> Result<library::Expr> {
+    lower::index_key_of(elem, text)
+}
+
+/// The procedure that CALL calls in the same way.
+pub fn lower_call(call: &ast::CallStmt, text: &str) -> Result<library::Function> {
+    lower::call_of(call, text)
+}
+
 /// The type that a statement names in the same way, whether or not it is a set.
 pub fn lower_type(name: &ast::TypeName, text: &str) -> Result<library::DataType> {
     lower::type_of(name, text)
@@ -105,11 +135,6 @@ pub fn parse_type_name(text: &str) -> Result<library::DataType> {
 /// The same of a text that the catalog keeps, where names may be numbers behind a mark.
 pub fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
     lower::parse_stored(text)
-}
-
-/// Who handles a statement that stands inside another one (PREPARE, EXPLAIN).
-pub fn kind_of(statement: &library::Statement) -> StatementKind {
-    kind::classify(statement)
 }
 
 /// Parses an expression that stands alone: a stored DEFAULT or CHECK.

@@ -31,7 +31,8 @@ use logstead_engine::{AsOfDatabase, Isolation, RecoveryTarget};
 use logstead_sql_catalog::Catalog;
 use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_func as func;
-use logstead_sql_parse::{AsOf, AsOfPoint, StatementKind};
+use logstead_sql_parse::ast::Stmt;
+use logstead_sql_parse::{AsOf, AsOfPoint};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{self, Datum, IoContext, SqlType, datetime, oid};
 use logstead_types::SqlState;
@@ -280,7 +281,7 @@ impl Session {
         // PREPARE reads nothing: its clause is that of what it prepares.
         let reads = statement
             .parsed()
-            .filter(|parsed| !matches!(parsed.kind, StatementKind::Prepared));
+            .filter(|_| !matches!(statement.utility(), Some(Stmt::Prepare(_))));
         let Some(as_of) = reads.and_then(|parsed| parsed.as_of.clone()) else {
             return Ok(());
         };

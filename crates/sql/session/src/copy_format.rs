@@ -501,6 +501,7 @@ fn escape(line: &mut Vec<u8>, bytes: &[u8], format: &CopyFormat) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use logstead_sql_parse::ast::{DefArg, DefElem, DefElemAction, Location};
 
     fn records(format: &CopyFormat, bytes: &[u8], piece: usize) -> Vec<Vec<Option<String>>> {
         let mut records = Records::default();
@@ -535,17 +536,19 @@ mod tests {
             .collect()
     }
 
-    fn format_of(name: &str) -> logstead_sql_parse::CopyOption {
-        logstead_sql_parse::CopyOption {
-            name: "format".to_owned(),
-            value: logstead_sql_parse::CopyValue::Text(name.to_owned()),
-            position: None,
+    fn format_of(name: &str) -> DefElem {
+        DefElem {
+            namespace: None,
+            name: "format".into(),
+            arg: Some(DefArg::String(name.into())),
+            action: DefElemAction::Unspecified,
+            location: Location::UNKNOWN,
         }
     }
 
     #[test]
     fn text_in_any_pieces() {
-        let format = CopyFormat::read(&[], true).expect("no options");
+        let format = CopyFormat::read(&[], true, "").expect("no options");
         let input = b"1\ta\\tb\\\\\n2\t\\N\r\n\\x41\\101\tlast\\\nline\n3\tno end";
         for piece in 1..input.len() {
             let expected = strings(&[
@@ -564,7 +567,7 @@ mod tests {
 
     #[test]
     fn csv_in_any_pieces() {
-        let format = CopyFormat::read(&[format_of("csv")], true).expect("an option");
+        let format = CopyFormat::read(&[format_of("csv")], true, "").expect("an option");
         let input = b"1,\"a,\"\"b\nc\",\n,\"\",x\r\n";
         for piece in 1..input.len() {
             let expected = strings(&[
@@ -581,7 +584,7 @@ mod tests {
 
     #[test]
     fn end_mark_ends() {
-        let format = CopyFormat::read(&[], true).expect("no options");
+        let format = CopyFormat::read(&[], true, "").expect("no options");
         assert_eq!(
             records(&format, b"1\n\\.\n2\n", 3),
             strings(&[&[Some("1")]])
@@ -592,7 +595,7 @@ mod tests {
     fn what_is_written_reads_back() {
         for csv in [false, true] {
             let name = if csv { "csv" } else { "text" };
-            let format = CopyFormat::read(&[format_of(name)], true).expect("an option");
+            let format = CopyFormat::read(&[format_of(name)], true, "").expect("an option");
             let values = [
                 Some("plain"),
                 None,

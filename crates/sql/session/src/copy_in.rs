@@ -6,15 +6,15 @@ use super::copy_format::CopyFormat;
 use super::copy_reader::reader;
 use super::run::{Limits, lock, run_piece_with_limits, run_with_limits};
 use super::statement::Statement;
-use super::transaction::{OpenTransaction, fold};
+use super::transaction::OpenTransaction;
 use super::{Reply, Session};
 use logstead_engine::{Engine, TableLock};
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_ddl::pg_catalog::calls::{self, QualifiedName};
 use logstead_sql_exec::{self as exec, Cancel, Inserter, Progress, StatementContext};
-use logstead_sql_parse::lowered::{self as ast, CopySource, CopyTarget};
-use logstead_sql_parse::{Parsed, StatementKind};
+use logstead_sql_parse::ast::{self, CopySource, CopyStmt, CopyTarget, Name, RangeVar, Stmt};
+use logstead_sql_parse::{Parsed, lower_expr};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Node, Plan, PlanContext, walk};
@@ -62,7 +62,7 @@ impl Filter {
 }
 
 /// Attribute positions of the named columns; all live ones if none is named.
-pub(super) fn copied_columns(relation: &Relation, names: &[ast::Ident]) -> Result<Vec<usize>> {
+pub(super) fn copied_columns(relation: &Relation, names: &[Name]) -> Result<Vec<usize>> {
     if names.is_empty() {
         return Ok((0..relation.columns.len())
             .filter(|i| !relation.columns[*i].dropped && !relation.columns[*i].generated)
@@ -70,11 +70,10 @@ pub(super) fn copied_columns(relation: &Relation, names: &[ast::Ident]) -> Resul
     }
     let mut positions = Vec::with_capacity(names.len());
     for name in names {
-        let name = fold(name);
         let found = relation
             .columns
             .iter()
-            .position(|c| !c.dropped && c.name == name)
+            .position(|c| !c.dropped && c.name == **name)
             .ok_or_else(|| {
                 SqlError::new(
                     SqlState::UNDEFINED_COLUMN,
@@ -102,6 +101,18 @@ pub(super) fn copied_columns(relation: &Relation, names: &[ast::Ident]) -> Resul
     Ok(positions)
 }
 
+/// 0A000 for what is no query to COPY.
+fn refuse_query(query: &Stmt) -> Result<()> {
+    let message = match query {
+        Stmt::Select(query) if query.into_clause().is_some() => {
+            "COPY (SELECT INTO) is not supported"
+        }
+        Stmt::Merge(_) => "MERGE not supported in COPY",
+        _ => return Ok(()),
+    };
+    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+}
+
 /// 40001 if a name has come to mean another relation while a lock was waited for: whoever runs the statement was let in
 /// for the first.
 pub(super) fn same_relation(
@@ -124,46 +135,44 @@ impl Session {
     /// COPY in either direction.
     pub(super) async fn copy(
         &mut self,
+        copy: &CopyStmt,
         statement: &Statement,
         parsed: &Parsed,
         client: &mut dyn Client,
     ) -> Result<Reply> {
-        let ast::Statement::Copy {
-            source, to, target, ..
-        } = &**parsed.statement
-        else {
-            return Err(SqlError::unsupported("this form of COPY"));
-        };
-        let StatementKind::Copy(clauses) = &parsed.kind else {
-            return Err(SqlError::internal("a COPY that is none"));
-        };
-        match target {
-            CopyTarget::Stdin | CopyTarget::Stdout => {}
-            CopyTarget::File { .. } => {
+        let text = &*statement.text.text;
+        match &copy.target {
+            CopyTarget::Client => {}
+            CopyTarget::File(_) => {
                 return Err(SqlError::unsupported("COPY with a file on the server"));
             }
-            CopyTarget::Program { .. } => {
+            CopyTarget::Program(_) => {
                 return Err(SqlError::unsupported("COPY with a program on the server"));
             }
         }
-        let mut format = CopyFormat::read(&clauses.options, !*to)?;
+        let mut format = CopyFormat::read(&copy.options, copy.is_from, text)?;
         // As in PostgreSQL, texts within values in binary form are the client's, whatever ENCODING says.
         let encoding = format
             .encoding
             .filter(|_| !format.binary)
             .unwrap_or_else(|| self.context.client_encoding());
         format.encoding = Some(encoding).filter(|encoding| !encoding.is_plain());
-        match source {
-            CopySource::Table {
-                table_name,
-                columns,
-            } if !*to => {
-                let text = &*statement.text.text;
-                let condition = clauses.condition.as_deref().map(|c| (c, text));
-                self.copy_from(table_name, columns, condition, format, client)
+        match &copy.source {
+            CopySource::Relation { relation, attlist } if copy.is_from => {
+                let condition = copy.where_clause.as_ref().map(|c| (c, text));
+                self.copy_from(relation, attlist, condition, format, client)
                     .await
             }
-            source => self.copy_to(statement, source, format, client).await,
+            CopySource::Relation { relation, attlist } => {
+                let once = self.rows_of_table(relation, attlist)?;
+                self.copy_to(once, format, client).await
+            }
+            CopySource::Query(query) => {
+                refuse_query(query)?;
+                let tree = Arc::new(parsed.lower_inner(query, text)?);
+                let once = Statement::once(Rc::clone(&statement.text.text), tree, Vec::new());
+                self.copy_to(once, format, client).await
+            }
         }
     }
 
@@ -191,8 +200,8 @@ impl Session {
 
     async fn copy_from(
         &mut self,
-        name: &ast::ObjectName,
-        columns: &[ast::Ident],
+        name: &RangeVar,
+        columns: &[Name],
         condition: Option<(&ast::Expr, &str)>,
         format: CopyFormat,
         client: &mut dyn Client,
@@ -420,7 +429,7 @@ impl Session {
             rows_of: &|_| 0.0,
             evaluate: logstead_sql_exec::evaluate,
         };
-        let bound = bind::copy_condition(condition, text, relation, &cx)?;
+        let bound = bind::copy_condition(&lower_expr(condition, text)?, text, relation, &cx)?;
         let bound = bound.check(&mut self.context.checker(catalog))?;
         for (at, column) in relation.columns.iter().enumerate() {
             let named = |e: &Expr| matches!(e, Expr::Column(position, _) if *position == at);

@@ -1,8 +1,8 @@
 //! What the options of COPY come to, checked in PostgreSQL's order and with its messages.
 
 use super::copy_format::{CopyFormat, ForceColumns};
-use logstead_sql_catalog::settings::parse_bool;
-use logstead_sql_parse::{CopyOption, CopyValue, redundant_option};
+use logstead_sql_ddl::define::{conflicting, get_boolean, get_string};
+use logstead_sql_parse::ast::{DefArg, DefElem};
 use logstead_sql_types::encoding::Encoding;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -39,79 +39,77 @@ struct RawCopyOptions {
 /// Takes an option's value; 42601 if there is one already.
 fn once<T>(
     place: &mut Option<T>,
-    option: &CopyOption,
-    value: impl FnOnce(&CopyOption) -> Result<T>,
+    option: &DefElem,
+    text: &str,
+    value: impl FnOnce(&DefElem) -> Result<T>,
 ) -> Result<()> {
     if place.is_some() {
-        return Err(redundant_option(option));
+        return Err(conflicting(option, text));
     }
     *place = Some(value(option)?);
     Ok(())
 }
 
-fn text(option: &CopyOption) -> Result<String> {
-    match &option.value {
-        CopyValue::Text(text) | CopyValue::Number(text) => Ok(text.clone()),
-        CopyValue::All => Ok("*".to_owned()),
-        CopyValue::Names(names) => Ok(names.join(".")),
-        CopyValue::Nothing => Err(syntax(format!("{} requires a parameter", option.name))),
+/// 22023 for an option's value, which is told by where the option stands.
+fn wrong_value(option: &DefElem, text: &str, message: String) -> SqlError {
+    invalid(message).at(option.location.character(text))
+}
+
+/// The value as a text; of a list of names they with points between them.
+fn string(option: &DefElem) -> Result<String> {
+    match &option.arg {
+        Some(DefArg::List(names)) => Ok(strings(names)?.join(".")),
+        _ => get_string(option),
     }
 }
 
-/// A truth value, as definitions have it: a word that is abbreviated is none.
-fn truth(option: &CopyOption) -> Option<bool> {
-    match &option.value {
-        CopyValue::Nothing => Some(true),
-        CopyValue::Number(digits) => match digits.as_str() {
-            "0" => Some(false),
-            "1" => Some(true),
-            _ => None,
-        },
-        CopyValue::Text(word) => {
-            let whole = ["true", "false", "on", "off"];
-            let is_whole = whole.iter().any(|w| word.eq_ignore_ascii_case(w));
-            is_whole.then(|| parse_bool(word)).flatten()
-        }
-        CopyValue::All | CopyValue::Names(_) => None,
-    }
+/// The texts of a list.
+fn strings(list: &[DefArg]) -> Result<Vec<String>> {
+    let name = |value: &DefArg| match value {
+        DefArg::String(name) => Ok(name.to_string()),
+        _ => Err(SqlError::internal("a name that is no text")),
+    };
+    list.iter().map(name).collect()
 }
 
-fn header(option: &CopyOption, from: bool) -> Result<(bool, bool)> {
-    if let Some(on) = truth(option) {
-        return Ok((on, false));
-    }
-    match &option.value {
-        CopyValue::Text(word) if word.eq_ignore_ascii_case("match") => match from {
+fn header(option: &DefElem, from: bool) -> Result<(bool, bool)> {
+    match &option.arg {
+        Some(DefArg::String(word)) if word.eq_ignore_ascii_case("match") => match from {
             true => Ok((true, true)),
             false => Err(unsupported(format!(
                 "cannot use \"{word}\" with HEADER in COPY TO"
             ))),
         },
-        _ => Err(syntax(format!(
-            "{} requires a Boolean value or \"match\"",
-            option.name
-        ))),
+        _ => match get_boolean(option) {
+            Ok(on) => Ok((on, false)),
+            Err(_) => Err(syntax(format!(
+                "{} requires a Boolean value or \"match\"",
+                option.name
+            ))),
+        },
     }
 }
 
-fn names(option: &CopyOption) -> Result<Vec<String>> {
-    match &option.value {
-        CopyValue::Names(names) => Ok(names.clone()),
-        _ => Err(invalid(format!(
-            "argument to option \"{}\" must be a list of column names",
-            option.name
-        ))
-        .at(option.position)),
+fn names(option: &DefElem, text: &str) -> Result<Vec<String>> {
+    match &option.arg {
+        Some(DefArg::List(names)) => strings(names),
+        _ => {
+            let message = format!(
+                "argument to option \"{}\" must be a list of column names",
+                option.name
+            );
+            Err(wrong_value(option, text, message))
+        }
     }
 }
 
-fn encoding(option: &CopyOption) -> Result<Encoding> {
-    let found = Encoding::named(&text(option)?).ok_or_else(|| {
-        invalid(format!(
+fn encoding(option: &DefElem, text: &str) -> Result<Encoding> {
+    let found = Encoding::named(&string(option)?).ok_or_else(|| {
+        let message = format!(
             "argument to option \"{}\" must be a valid encoding name",
             option.name
-        ))
-        .at(option.position)
+        );
+        wrong_value(option, text, message)
     })?;
     match found.is_supported() {
         true => Ok(found),
@@ -120,52 +118,51 @@ fn encoding(option: &CopyOption) -> Result<Encoding> {
 }
 
 /// Is it text, CSV (the first) or binary (the second)?
-fn format(option: &CopyOption) -> Result<(bool, bool)> {
-    match text(option)?.as_str() {
+fn format(option: &DefElem, text: &str) -> Result<(bool, bool)> {
+    match string(option)?.as_str() {
         "text" => Ok((false, false)),
         "csv" => Ok((true, false)),
         "binary" => Ok((false, true)),
         other => {
-            Err(invalid(format!("COPY format \"{other}\" not recognized")).at(option.position))
+            let message = format!("COPY format \"{other}\" not recognized");
+            Err(wrong_value(option, text, message))
         }
     }
 }
 
 impl RawCopyOptions {
-    fn read(options: &[CopyOption], from: bool) -> Result<RawCopyOptions> {
+    fn read(options: &[DefElem], from: bool, text: &str) -> Result<RawCopyOptions> {
         let mut given = RawCopyOptions::default();
         for option in options {
-            match option.name.as_str() {
-                "format" => once(&mut given.format, option, format)?,
-                "freeze" => once(&mut given.freeze, option, |option| {
-                    truth(option)
-                        .ok_or_else(|| syntax(format!("{} requires a Boolean value", option.name)))
-                })?,
-                "delimiter" => once(&mut given.delimiter, option, text)?,
-                "null" => once(&mut given.null, option, text)?,
-                "header" => once(&mut given.header, option, |option| header(option, from))?,
-                "quote" => once(&mut given.quote, option, text)?,
-                "escape" => once(&mut given.escape, option, text)?,
-                "force_quote" => once(&mut given.force_quote, option, |option| {
-                    match &option.value {
-                        CopyValue::All => Ok(ForceColumns::All),
-                        _ => names(option).map(ForceColumns::These),
-                    }
-                })?,
-                "force_not_null" => once(&mut given.force_not_null, option, names)?,
-                "force_null" => once(&mut given.force_null, option, names)?,
+            match &*option.name {
+                "format" => once(&mut given.format, option, text, |o| format(o, text))?,
+                "freeze" => once(&mut given.freeze, option, text, get_boolean)?,
+                "delimiter" => once(&mut given.delimiter, option, text, string)?,
+                "null" => once(&mut given.null, option, text, string)?,
+                "header" => once(&mut given.header, option, text, |o| header(o, from))?,
+                "quote" => once(&mut given.quote, option, text, string)?,
+                "escape" => once(&mut given.escape, option, text, string)?,
+                "force_quote" => {
+                    once(&mut given.force_quote, option, text, |o| match &o.arg {
+                        Some(DefArg::Star) => Ok(ForceColumns::All),
+                        _ => names(o, text).map(ForceColumns::These),
+                    })?;
+                }
+                "force_not_null" => {
+                    once(&mut given.force_not_null, option, text, |o| names(o, text))?;
+                }
+                "force_null" => once(&mut given.force_null, option, text, |o| names(o, text))?,
                 "convert_selectively" => {
-                    let found = |other: &&CopyOption| other.name == option.name;
+                    let found = |other: &&DefElem| other.name == option.name;
                     if options.iter().filter(found).count() > 1 {
-                        return Err(redundant_option(option));
+                        return Err(conflicting(option, text));
                     }
                     return Err(SqlError::unsupported("COPY with CONVERT_SELECTIVELY"));
                 }
-                "encoding" => once(&mut given.encoding, option, encoding)?,
+                "encoding" => once(&mut given.encoding, option, text, |o| encoding(o, text))?,
                 other => {
-                    return Err(
-                        syntax(format!("option \"{other}\" not recognized")).at(option.position)
-                    );
+                    let error = syntax(format!("option \"{other}\" not recognized"));
+                    return Err(error.at(option.location.character(text)));
                 }
             }
         }
@@ -188,9 +185,9 @@ fn csv_only(name: &str) -> SqlError {
 }
 
 impl CopyFormat {
-    /// Reads the options of a COPY `from` the client or to it.
-    pub(super) fn read(options: &[CopyOption], from: bool) -> Result<CopyFormat> {
-        let given = RawCopyOptions::read(options, from)?;
+    /// Reads the options of a COPY `from` the client or to it. `text` is that of the statement.
+    pub(super) fn read(options: &[DefElem], from: bool, text: &str) -> Result<CopyFormat> {
+        let given = RawCopyOptions::read(options, from, text)?;
         let (csv, binary) = given.format.unwrap_or_default();
         if binary && given.delimiter.is_some() {
             return Err(syntax("cannot specify DELIMITER in BINARY mode"));

@@ -8,7 +8,7 @@ use super::statement::Statement;
 use super::{Reply, Session, SessionContext, copy_binary};
 use logstead_sql_catalog::{RelationKind, text::quote_ident};
 use logstead_sql_exec::{Execution, Progress, RowSink, StatementContext};
-use logstead_sql_parse::lowered::{self as ast, CopySource};
+use logstead_sql_parse::ast::{Name, RangeVar};
 use logstead_sql_types::encoding::ConversionDirection;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{self, Datum, SqlType};
@@ -77,76 +77,53 @@ fn tell(
     client.copy_out_data(buffer)
 }
 
-/// 0A000 for what is no query to COPY.
-fn refuse_query(query: &ast::Query) -> Result<()> {
-    let message = match query.body.as_ref() {
-        ast::SetExpr::Select(select) if select.into.is_some() => {
-            "COPY (SELECT INTO) is not supported"
-        }
-        ast::SetExpr::Merge(_) => "MERGE not supported in COPY",
-        _ => return Ok(()),
-    };
-    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
-}
-
 impl Session {
+    /// The query that gives the rows of a table, or some of their columns.
+    pub(super) fn rows_of_table(&mut self, name: &RangeVar, columns: &[Name]) -> Result<Statement> {
+        let catalog = self.catalog()?;
+        let relation = self.find_relation(&catalog, name)?;
+        // Whether rows may be read at all is asked before which of them.
+        let positions = copied_columns(&relation, columns)?;
+        self.must_read(&catalog, &relation, &positions)?;
+        if matches!(relation.kind, RelationKind::Sequence(_)) {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("cannot copy from sequence \"{}\"", relation.name),
+            ));
+        }
+        if relation.view().is_some() {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!(
+                    "cannot copy from {} \"{}\"",
+                    if relation.has_rows() {
+                        "materialized view"
+                    } else {
+                        "view"
+                    },
+                    relation.name
+                ),
+            )
+            .hint("Try the COPY (SELECT ...) TO variant."));
+        }
+        let names = positions.into_iter();
+        let names = names.map(|position| quote_ident(&relation.columns[position].name));
+        let text = format!(
+            "SELECT {} FROM {}.{}",
+            names.collect::<Vec<_>>().join(", "),
+            quote_ident(&relation.schema_name),
+            quote_ident(&relation.name)
+        );
+        let parsed = self.worker.caches.borrow_mut().parse(&text)?;
+        Ok(Statement::new(parsed, Some(0), Vec::new()))
+    }
+
     pub(super) async fn copy_to(
         &mut self,
-        statement: &Statement,
-        source: &CopySource,
+        once: Statement,
         format: CopyFormat,
         client: &mut dyn Client,
     ) -> Result<Reply> {
-        let once = match source {
-            CopySource::Query(query) => {
-                refuse_query(query)?;
-                let inner = Arc::new(ast::Statement::Query(query.clone()).into());
-                Statement::once(Rc::clone(&statement.text.text), inner, Vec::new())
-            }
-            CopySource::Table {
-                table_name,
-                columns,
-            } => {
-                let catalog = self.catalog()?;
-                let relation = self.find_relation(&catalog, table_name)?;
-                // Whether rows may be read at all is asked before which of them.
-                let positions = copied_columns(&relation, columns)?;
-                self.must_read(&catalog, &relation, &positions)?;
-                if matches!(relation.kind, RelationKind::Sequence(_)) {
-                    return Err(SqlError::new(
-                        SqlState::WRONG_OBJECT_TYPE,
-                        format!("cannot copy from sequence \"{}\"", relation.name),
-                    ));
-                }
-                if relation.view().is_some() {
-                    return Err(SqlError::new(
-                        SqlState::WRONG_OBJECT_TYPE,
-                        format!(
-                            "cannot copy from {} \"{}\"",
-                            if relation.has_rows() {
-                                "materialized view"
-                            } else {
-                                "view"
-                            },
-                            relation.name
-                        ),
-                    )
-                    .hint("Try the COPY (SELECT ...) TO variant."));
-                }
-                let names: Vec<String> = copied_columns(&relation, columns)?
-                    .into_iter()
-                    .map(|position| quote_ident(&relation.columns[position].name))
-                    .collect();
-                let text = format!(
-                    "SELECT {} FROM {}.{}",
-                    names.join(", "),
-                    quote_ident(&relation.schema_name),
-                    quote_ident(&relation.name)
-                );
-                let parsed = self.worker.caches.borrow_mut().parse(&text)?;
-                Statement::new(parsed, Some(0), Vec::new())
-            }
-        };
         let plan = self.prepare_run(&once).await?;
         if !plan.gives_rows() {
             return Err(SqlError::new(

@@ -5,7 +5,6 @@ use super::copy_format::{CopyFormat, RecordFields, Records, invalid_at, shorten}
 use super::copy_in::copied_columns;
 use logstead_sql_catalog::Relation;
 use logstead_sql_exec as exec;
-use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::CancelChecker;
@@ -272,7 +271,7 @@ pub(super) fn reader(
         for name in names {
             // Such a column there must be, and it must be one of those that are copied.
             if !columns.iter().any(|(column, _)| column == name) {
-                copied_columns(relation, &[ast::Ident::with_quote('"', name.as_str())])?;
+                copied_columns(relation, &[name.as_str().into()])?;
                 return Err(SqlError::new(
                     SqlState::INVALID_COLUMN_REFERENCE,
                     format!("{option} column \"{name}\" not referenced by COPY"),

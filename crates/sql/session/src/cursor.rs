@@ -29,8 +29,8 @@ use super::{Reply, Session};
 use logstead_engine::{CursorSnapshot, RowLock};
 use logstead_sql_exec::Execution;
 use logstead_sql_exec::wait::wait_for_file;
-use logstead_sql_parse::ast::{FETCH_ALL, FetchDirection, FetchStmt};
-use logstead_sql_parse::{DeclareCursor, Parsed, StatementKind};
+use logstead_sql_parse::Parsed;
+use logstead_sql_parse::ast::{DeclareCursorStmt, FETCH_ALL, FetchDirection, FetchStmt};
 use logstead_sql_plan::{Node, OutputColumn, Plan, SetOpKind, walk};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
@@ -310,17 +310,60 @@ pub(super) fn unknown_cursor(name: &str) -> SqlError {
     )
 }
 
+/// What DECLARE says of a cursor.
+pub(super) struct DeclareCursor {
+    /// Its name.
+    pub(super) name: String,
+    /// Rows are given in binary.
+    pub(super) binary: bool,
+    /// INSENSITIVE was said: all cursors are.
+    pub(super) insensitive: bool,
+    /// SCROLL, NO SCROLL, or neither.
+    pub(super) scroll: Option<bool>,
+    /// WITH HOLD.
+    pub(super) hold: bool,
+}
+
+impl DeclareCursor {
+    /// Of a statement of `text`; 42P11 for what excludes each other (`transformDeclareCursorStmt`), 42601 for INTO.
+    pub(super) fn of(stmt: &DeclareCursorStmt, text: &str) -> Result<DeclareCursor> {
+        let both = |one: &str, other: &str| {
+            let message = format!("cannot specify both {one} and {other}");
+            Err(SqlError::new(SqlState::new(b"42P11"), message))
+        };
+        if stmt.scroll && stmt.no_scroll {
+            return both("SCROLL", "NO SCROLL");
+        }
+        if stmt.asensitive && stmt.insensitive {
+            return both("ASENSITIVE", "INSENSITIVE");
+        }
+        if let Some(into) = stmt.query.into_clause() {
+            let message = "SELECT ... INTO is not allowed here";
+            let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+            return Err(error.at(into.location.character(text)));
+        }
+        Ok(DeclareCursor {
+            name: stmt.portalname.to_string(),
+            binary: stmt.binary,
+            insensitive: stmt.insensitive,
+            scroll: match (stmt.scroll, stmt.no_scroll) {
+                (true, _) => Some(true),
+                (false, true) => Some(false),
+                (false, false) => None,
+            },
+            hold: stmt.hold,
+        })
+    }
+}
+
 /// The query of DECLARE as a statement of its own, at its place in the text.
-pub(super) fn query_of(statement: &Statement, parsed: &Parsed) -> Statement {
-    let query = Parsed {
-        kind: StatementKind::Query,
-        ..parsed.clone()
-    };
-    let text = super::cache::ParsedText::new(Rc::clone(&statement.text.text), vec![query]);
-    let mut query = Statement::new(text, Some(0), statement.declared.clone());
-    query.takes_parameters = statement.takes_parameters;
-    query.variables.clone_from(&statement.variables);
-    query
+pub(super) fn query_of(
+    statement: &Statement,
+    parsed: &Parsed,
+    declare: &DeclareCursorStmt,
+) -> Result<Statement> {
+    let tree = parsed.lower_inner_query(&declare.query, &statement.text.text)?;
+    Ok(statement.part(tree))
 }
 
 /// Where the rows of a FETCH go; a MOVE has no place for them, but somebody who is told what the functions say that are called on the way.
@@ -343,12 +386,13 @@ impl Session {
     /// DECLARE.
     pub(super) async fn declare_cursor(
         &mut self,
-        declare: &DeclareCursor,
+        stmt: &DeclareCursorStmt,
         statement: &Statement,
         parsed: &Parsed,
         params: &[Datum],
     ) -> Result<Reply> {
-        let query = query_of(statement, parsed);
+        let declare = &DeclareCursor::of(stmt, &statement.text.text)?;
+        let query = query_of(statement, parsed, stmt)?;
         if self.cursors.contains(&declare.name) || self.portals.contains_key(&declare.name) {
             // The query's own errors come first.
             self.plan(&query)?;

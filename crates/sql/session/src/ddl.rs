@@ -12,11 +12,9 @@ use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
 use logstead_sql_ddl as ddl;
 use logstead_sql_ddl::{DdlContext, Notice, StatementParameters};
 use logstead_sql_parse::ast::Stmt;
-use logstead_sql_parse::lowered::Statement;
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_types::error::{ErrorFields, Result, SqlError};
 use logstead_types::{SqlState, TableId};
-use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -178,31 +176,16 @@ impl Session {
     }
 }
 
-/// What a statement that is not planned is called in messages.
-pub(super) fn tag_of(parsed: &Parsed) -> Cow<'static, str> {
-    let tag = match &parsed.kind {
-        StatementKind::Ddl(tag) => *tag,
-        StatementKind::View(command) => command.tag(),
+/// What a statement is called in messages.
+pub(super) fn tag_of(parsed: &Parsed) -> &'static str {
+    match &parsed.kind {
         StatementKind::Utility(stmt) => stmt.tag(),
-        StatementKind::AlterConstraint(_) => "ALTER TABLE",
-        StatementKind::Declare(_) => "DECLARE CURSOR",
-        StatementKind::Do(_) => "DO",
-        StatementKind::Call => "CALL",
-        StatementKind::Copy(_) => "COPY",
-        StatementKind::Explain => "EXPLAIN",
-        StatementKind::SchemaElements(_) => "CREATE SCHEMA",
-        StatementKind::TableOfExecute(_) => "CREATE TABLE AS",
-        StatementKind::Unsupported(what) => *what,
-        StatementKind::Query | StatementKind::Prepared => parsed.statement.word(),
-    };
-    Cow::Borrowed(tag)
+        StatementKind::Query => parsed.statement.word(),
+    }
 }
 
 fn refused_in_read_only(parsed: &Parsed) -> SqlError {
-    let tag = match &**parsed.statement {
-        Statement::CreateTable(table) if table.query.is_some() => Cow::Borrowed("CREATE TABLE AS"),
-        _ => tag_of(parsed),
-    };
+    let tag = tag_of(parsed);
     SqlError::new(
         SqlState::READ_ONLY_SQL_TRANSACTION,
         format!("cannot execute {tag} in a read-only transaction"),

@@ -5,16 +5,20 @@ use super::statement::{Parameters, Statement, given_to};
 use super::{Reply, Session};
 use logstead_engine::RowRef;
 use logstead_sql_catalog::context::Context;
-use logstead_sql_catalog::text::fold;
 use logstead_sql_ddl::StatementParameters;
+use logstead_sql_ddl::define::{get_boolean, get_string};
+use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_exec as exec;
 use logstead_sql_exec::{Execution, Progress, RowSink, StoredColumn};
-use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{Parsed, StatementKind};
+use logstead_sql_parse::Parsed;
+use logstead_sql_parse::ast::{
+    CreateAsQuery, CreateTableAsStmt, DefElem, ExecuteStmt, ExplainStmt, SelectStmt, Stmt,
+};
 use logstead_sql_plan::{ExplainOptions, ExplainTimes, OutputColumn, Plan, explain, explain_json};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, SqlType, oid};
+use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
 use logstead_types::SqlState;
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -34,16 +38,14 @@ impl RowSink for DiscardRows {
 impl Session {
     pub(super) async fn explain(
         &mut self,
+        stmt: &ExplainStmt,
         outer: &Statement,
         parsed: &Parsed,
         given: &[Datum],
         client: &mut dyn Client,
     ) -> Result<Reply> {
         let text = &outer.text.text;
-        let ast::Statement::Explain { statement, options } = &**parsed.statement else {
-            return Err(SqlError::internal("EXPLAIN of nothing"));
-        };
-        let mut asked = ExplainState::of(options)?;
+        let mut asked = ExplainState::of(&stmt.options, text)?;
         let chosen = ExplainOptions {
             costs: asked.costs,
             verbose: asked.verbose,
@@ -51,50 +53,38 @@ impl Session {
             stats: None,
             source_of: false,
         };
+        let explained = explained(&stmt.query)?;
         let mut variables = None;
-        let (inner, types, params) = match &**statement {
-            ast::Statement::Execute { name, parameters } => {
-                let prepared = self.find_statement(&fold(name))?;
+        let (mut types, mut params) = (Vec::new(), Vec::new());
+        let own = match &explained {
+            Explained::Execute(execute) => {
+                let prepared = self.find_statement(&execute.name)?;
                 let description = self.describe(&prepared)?;
-                let params = self.arguments(parameters, &description.param_types).await?;
+                params = self
+                    .arguments(&execute.params, text, &description.param_types)
+                    .await?;
                 self.enter_as_of(&prepared, &params).await?;
-                let types = description
-                    .param_types
-                    .iter()
-                    .map(|ty| Some(ty.oid))
-                    .collect();
-                let parsed = prepared
-                    .parsed()
-                    .ok_or_else(|| SqlError::unsupported("EXPLAIN of nothing"))?;
-                (Arc::clone(&parsed.statement), types, params)
+                types = types_of(&description.param_types);
+                prepared
             }
-            other if given.is_empty() => (
-                Arc::new(parsed.statement.part(other)?),
-                Vec::new(),
-                Vec::new(),
-            ),
-            other => {
-                variables.clone_from(&outer.variables);
-                let description = self.describe(outer)?;
-                let types = description
-                    .param_types
-                    .iter()
-                    .map(|ty| Some(ty.oid))
-                    .collect();
-                (
-                    Arc::new(parsed.statement.part(other)?),
-                    types,
-                    given.to_vec(),
-                )
+            _ => {
+                if !given.is_empty() {
+                    variables.clone_from(&outer.variables);
+                    types = types_of(&self.describe(outer)?.param_types);
+                    params = given.to_vec();
+                }
+                Rc::new(part(&explained, outer, parsed)?)
             }
         };
-        let (mut inner, mut source_of) = (inner, false);
-        let whole = Arc::clone(&inner);
-        if let Some(created) = created_by(&whole) {
-            if self.named(created.name)?.is_some() {
-                let database = self.catalog()?.database_name.clone();
-                let (_, name) = logstead_sql_parse::schema_and_name(created.name, &database)?;
-                if !created.if_not_exists {
+        let text = &own.text.text;
+        let tree = own.parsed().filter(|_| own.is_query());
+        let tree = tree.ok_or_else(|| SqlError::unsupported("EXPLAIN of this statement"))?;
+        let (mut inner, mut source_of) = (Arc::clone(&tree.statement), false);
+        if let Explained::Create(create) = &explained {
+            let relation = &create.into.rel;
+            if self.named(relation)?.is_some() {
+                let (_, name) = calls::name_parts(relation)?;
+                if !create.if_not_exists {
                     return Err(logstead_sql_ddl::name_taken(&name));
                 }
                 let message = format!("relation \"{name}\" already exists, skipping");
@@ -102,43 +92,34 @@ impl Session {
                 client.notice("NOTICE", notice.fields());
                 return Ok(no_plan(asked.json));
             }
-            let query = Arc::new(ast::Statement::Query(Box::new(created.query.clone())).into());
-            inner = match created.table {
-                Some(table) if asked.analyze => {
-                    let made = Parsed {
-                        statement: Arc::clone(&whole),
-                        kind: StatementKind::Ddl("CREATE TABLE AS"),
-                        ..parsed.clone()
-                    };
-                    let given = StatementParameters {
-                        types: &types,
-                        values: &params,
-                        variables: variables.as_ref(),
-                    };
-                    let made = self.create_empty(&made, table, text, given, client).await?;
-                    // With WITH NO DATA nothing is run.
-                    source_of = !table.no_data;
-                    asked.analyze = source_of;
-                    match made {
-                        Ok(insert) if source_of => insert,
-                        _ => query,
-                    }
+            if asked.analyze && create.is_materialized_view {
+                return Err(SqlError::unsupported(
+                    "EXPLAIN ANALYZE of a materialized view",
+                ));
+            }
+            if asked.analyze {
+                let query = Arc::clone(&inner);
+                let given = StatementParameters {
+                    types: &types,
+                    values: &params,
+                    variables: variables.as_ref(),
+                    query: Some((&query, text)),
+                };
+                let made = self
+                    .create_empty(create, parsed, text, given, client)
+                    .await?;
+                // With WITH NO DATA nothing is run.
+                source_of = !create.into.skip_data;
+                asked.analyze = source_of;
+                if let (Ok(insert), true) = (made, source_of) {
+                    inner = insert;
                 }
-                None if asked.analyze => {
-                    return Err(SqlError::unsupported(
-                        "EXPLAIN ANALYZE of a materialized view",
-                    ));
-                }
-                _ => query,
-            };
+            }
         }
         let chosen = ExplainOptions {
             source_of,
             ..chosen
         };
-        if !matches!(logstead_sql_parse::kind_of(&inner), StatementKind::Query) {
-            return Err(SqlError::unsupported(format!("EXPLAIN {}", inner.word())));
-        }
         let clock = Arc::clone(&self.worker.instance.env.clock);
         let begun = clock.monotonic();
         let catalog = self.catalog()?;
@@ -236,55 +217,67 @@ impl Session {
     }
 }
 
-/// The query that is explained, if it is one: its parameters are those of the EXPLAIN.
-pub(super) fn query_of(statement: &Statement, parsed: &Parsed) -> Option<Statement> {
-    let ast::Statement::Explain {
-        statement: inner, ..
-    } = &**parsed.statement
-    else {
-        return None;
+/// What EXPLAIN explains.
+enum Explained<'s> {
+    Execute(&'s ExecuteStmt),
+    Change(&'s Stmt),
+    Query(&'s SelectStmt),
+    /// CREATE TABLE AS or CREATE MATERIALIZED VIEW, of a query.
+    Create(Cow<'s, CreateTableAsStmt>),
+}
+
+fn explained(stmt: &Stmt) -> Result<Explained<'_>> {
+    let create = |create| match create {
+        Cow::Borrowed(CreateTableAsStmt {
+            query: CreateAsQuery::Execute(_),
+            ..
+        }) => Err(SqlError::unsupported("EXPLAIN of CREATE TABLE AS EXECUTE")),
+        create => Ok(Explained::Create(create)),
     };
-    let kind = logstead_sql_parse::kind_of(inner);
-    if !matches!(kind, StatementKind::Query) {
-        return None;
+    match stmt {
+        Stmt::Execute(execute) => Ok(Explained::Execute(execute)),
+        Stmt::Select(query) => match query.select_into() {
+            Some(into) => create(Cow::Owned(into)),
+            None => Ok(Explained::Query(query)),
+        },
+        Stmt::DeclareCursor(declare) => Ok(Explained::Query(&declare.query)),
+        Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_) | Stmt::Merge(_) => {
+            Ok(Explained::Change(stmt))
+        }
+        Stmt::CreateTableAs(made) => create(Cow::Borrowed(&**made)),
+        _ => Err(SqlError::unsupported("EXPLAIN of this statement")),
     }
-    let inner = parsed.statement.part(inner).ok()?;
-    let text = Rc::clone(&statement.text.text);
-    let mut query = Statement::once(text, Arc::new(inner), statement.declared.clone());
-    query.takes_parameters = statement.takes_parameters;
-    query.variables.clone_from(&statement.variables);
-    Some(query)
 }
 
-/// What CREATE TABLE AS or CREATE MATERIALIZED VIEW makes.
-struct CreateTarget<'s> {
-    name: &'s ast::ObjectName,
-    if_not_exists: bool,
-    query: &'s ast::Query,
-    /// None for a view.
-    table: Option<&'s ast::CreateTable>,
+/// What is planned as a statement of its own.
+fn part(explained: &Explained<'_>, outer: &Statement, parsed: &Parsed) -> Result<Statement> {
+    let text = &outer.text.text;
+    let tree = match explained {
+        Explained::Change(stmt) => parsed.lower_inner(stmt, text)?,
+        Explained::Query(query) => parsed.lower_inner_query(query, text)?,
+        Explained::Create(create) => match &create.query {
+            CreateAsQuery::Select(query) => parsed.lower_inner_query(query, text)?,
+            CreateAsQuery::Execute(_) => return Err(SqlError::internal("an EXECUTE in EXPLAIN")),
+        },
+        Explained::Execute(_) => return Err(SqlError::internal("an EXECUTE in EXPLAIN")),
+    };
+    Ok(outer.part(tree))
 }
 
-fn created_by(statement: &ast::Statement) -> Option<CreateTarget<'_>> {
-    match statement {
-        ast::Statement::CreateTable(table) => Some(CreateTarget {
-            name: &table.name,
-            if_not_exists: table.if_not_exists,
-            query: table.query.as_ref()?,
-            table: Some(table),
-        }),
-        ast::Statement::CreateMaterializedView {
-            name,
-            if_not_exists,
-            query,
-        } => Some(CreateTarget {
-            name,
-            if_not_exists: *if_not_exists,
-            query,
-            table: None,
-        }),
-        _ => None,
+/// The query that is explained, if it is one: its parameters are those of the EXPLAIN.
+pub(super) fn query_of(
+    stmt: &ExplainStmt,
+    outer: &Statement,
+    parsed: &Parsed,
+) -> Result<Option<Statement>> {
+    match explained(&stmt.query)? {
+        Explained::Execute(_) | Explained::Create(_) => Ok(None),
+        explained => part(&explained, outer, parsed).map(Some),
     }
+}
+
+fn types_of(types: &[SqlType]) -> Vec<Option<Oid>> {
+    types.iter().map(|ty| Some(ty.oid)).collect()
 }
 
 /// The answer of an EXPLAIN that has no plan to show.
@@ -307,7 +300,8 @@ struct ExplainState {
 }
 
 impl ExplainState {
-    fn of(options: &[ast::UtilityOption]) -> Result<ExplainState> {
+    /// Reads the options of a statement of `text`.
+    fn of(options: &[DefElem], text: &str) -> Result<ExplainState> {
         let mut asked = ExplainState {
             analyze: false,
             verbose: false,
@@ -318,37 +312,22 @@ impl ExplainState {
         };
         let (mut timing, mut wal) = (None, false);
         for option in options {
-            let name = option.name.value.to_lowercase();
-            let argument = option.arg.as_ref().map(|arg| arg.to_lowercase());
-            if name == "format" {
-                asked.json = is_json(&argument.unwrap_or_default())?;
-                continue;
-            }
-            let on = match argument.as_deref() {
-                None => true,
-                Some(word) => {
-                    logstead_sql_catalog::settings::parse_bool(word).ok_or_else(|| {
-                        SqlError::new(
-                            SqlState::SYNTAX_ERROR,
-                            format!("{name} requires a Boolean value"),
-                        )
-                    })?
-                }
-            };
-            match name.as_str() {
-                "analyze" | "analyse" => asked.analyze = on,
-                "verbose" => asked.verbose = on,
-                "costs" => asked.costs = on,
-                "timing" => timing = Some(on),
-                "summary" => asked.summary = Some(on),
-                "wal" => wal = on,
+            match &*option.name {
+                "analyze" | "analyse" => asked.analyze = get_boolean(option)?,
+                "verbose" => asked.verbose = get_boolean(option)?,
+                "costs" => asked.costs = get_boolean(option)?,
+                "timing" => timing = Some(get_boolean(option)?),
+                "summary" => asked.summary = Some(get_boolean(option)?),
+                "wal" => wal = get_boolean(option)?,
+                "format" => asked.json = is_json(&get_string(option)?)?,
                 // Nothing more to say about these.
-                "buffers" | "settings" => {}
+                "buffers" | "settings" => drop(get_boolean(option)?),
                 other => {
                     return Err(SqlError::new(
                         SqlState::SYNTAX_ERROR,
                         format!("unrecognized EXPLAIN option \"{other}\""),
-                    ));
+                    )
+                    .at(option.location.character(text)));
                 }
             }
         }
@@ -386,14 +365,8 @@ fn is_json(format: &str) -> Result<bool> {
 }
 
 /// The column of EXPLAIN's result.
-pub(super) fn column(statement: &ast::Statement) -> OutputColumn {
-    let json = match statement {
-        ast::Statement::Explain { options, .. } => {
-            ExplainState::of(options).is_ok_and(|asked| asked.json)
-        }
-        _ => false,
-    };
-    plan_column(json)
+pub(super) fn column(stmt: &ExplainStmt) -> OutputColumn {
+    plan_column(ExplainState::of(&stmt.options, "").is_ok_and(|asked| asked.json))
 }
 
 fn plan_column(json: bool) -> OutputColumn {

@@ -8,7 +8,6 @@ use super::statement::{Statement, StatementDescription};
 use super::transaction::BlockState;
 use super::{Session, create_as, cursor, explain};
 use logstead_sql_parse::ast::Stmt;
-use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::rc::Rc;
@@ -76,11 +75,7 @@ impl Session {
         } else {
             self.utility_promise(statement)?
         });
-        let is_fetch = |parsed: &Parsed| match &parsed.kind {
-            StatementKind::Utility(stmt) => matches!(**stmt, Stmt::Fetch(_)),
-            _ => false,
-        };
-        if statement.parsed().is_some_and(is_fetch) {
+        if matches!(statement.utility(), Some(Stmt::Fetch(_))) {
             // The cursor may be another one next time.
             return Ok(description);
         }
@@ -90,17 +85,24 @@ impl Session {
 
     fn utility_promise(&mut self, statement: &Statement) -> Result<StatementDescription> {
         let mut param_types = Vec::new();
-        let inner = statement.parsed().and_then(|parsed| match parsed.kind {
-            StatementKind::Declare(_) => Some(cursor::query_of(statement, parsed)),
-            StatementKind::Explain => explain::query_of(statement, parsed),
-            StatementKind::Ddl(_) => create_as::query_of(statement, parsed),
+        let inner = match (statement.utility(), statement.parsed()) {
+            (Some(Stmt::DeclareCursor(declare)), Some(parsed)) => {
+                cursor::DeclareCursor::of(declare, &statement.text.text)?;
+                Some(cursor::query_of(statement, parsed, declare)?)
+            }
+            (Some(Stmt::Explain(explain)), Some(parsed)) => {
+                explain::query_of(explain, statement, parsed)?
+            }
+            (Some(Stmt::CreateTableAs(create)), Some(parsed)) => {
+                create_as::query_of(create, statement, parsed)?
+            }
             _ => None,
-        });
+        };
         if let Some(inner) = inner {
             param_types.clone_from(&self.plan(&inner)?.param_types);
         }
-        if let Some(StatementKind::Call) = statement.parsed().map(|parsed| &parsed.kind) {
-            param_types = self.bound_call(statement)?.param_types;
+        if let Some(Stmt::Call(call)) = statement.utility() {
+            param_types = self.bound_call(statement, call)?.param_types;
         }
         let columns = self.utility_columns(statement)?;
         Ok(StatementDescription {

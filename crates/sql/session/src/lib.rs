@@ -93,7 +93,6 @@ use logstead_sql_catalog::{DatabaseConnection, TempObjects};
 use logstead_sql_exec::Execution;
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::{DiscardMode, ReindexTarget, Stmt, TransactionStmtKind};
-use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, build};
@@ -531,20 +530,23 @@ impl Session {
             return Ok(());
         };
         let what = match &parsed.kind {
-            StatementKind::Declare(declare) if !declare.hold => {
-                return match self.block {
-                    BlockState::None if !implicit || !self.in_simple_query => {
-                        Err(only_in_block("DECLARE CURSOR"))
-                    }
-                    _ => Ok(()),
-                };
-            }
             StatementKind::Utility(stmt) => match &**stmt {
+                Stmt::DeclareCursor(declare) if !declare.hold => {
+                    // What is wrong with its words is told first.
+                    cursor::DeclareCursor::of(declare, &statement.text.text)?;
+                    return match self.block {
+                        BlockState::None if !implicit || !self.in_simple_query => {
+                            Err(only_in_block("DECLARE CURSOR"))
+                        }
+                        _ => Ok(()),
+                    };
+                }
                 Stmt::Createdb(_)
                 | Stmt::Dropdb(_)
                 | Stmt::AlterSystem(_)
                 | Stmt::Discard(DiscardMode::All) => stmt.tag(),
                 Stmt::AlterDatabase(alter) if logstead_sql_ddl::moves_database(alter) => stmt.tag(),
+                Stmt::Index(index) if index.concurrent => "CREATE INDEX CONCURRENTLY",
                 Stmt::Drop(drop) if drop.concurrent => "DROP INDEX CONCURRENTLY",
                 Stmt::Vacuum(vacuum) if vacuum.is_vacuumcmd => "VACUUM",
                 Stmt::Reindex(reindex) => match &reindex.target {
@@ -555,12 +557,6 @@ impl Session {
                     }
                     _ => return Ok(()),
                 },
-                _ => return Ok(()),
-            },
-            StatementKind::Ddl(_) => match &**parsed.statement {
-                ast::Statement::CreateIndex(create) if create.concurrently => {
-                    "CREATE INDEX CONCURRENTLY"
-                }
                 _ => return Ok(()),
             },
             _ => return Ok(()),

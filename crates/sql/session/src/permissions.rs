@@ -30,14 +30,14 @@ use logstead_sql_catalog::role::{
     WRITE_SERVER_FILES,
 };
 use logstead_sql_catalog::routine::Language;
-use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_ddl::permissions::{
     RoleChecker, refuse_relations, refuse_routines, refuse_schemas,
 };
 use logstead_sql_ddl::pg_catalog::calls::{self, QualifiedName};
-use logstead_sql_parse::ast::{LockMode, RangeVar, Stmt};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{
+    CopySource, CopyStmt, CopyTarget, Expr, LockMode, Name, RangeVar, Stmt,
+};
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
 use logstead_sql_plan::{PermissionChecker, Permissions};
@@ -377,71 +377,13 @@ impl Session {
     }
 
     /// 42501 unless the current role may run a statement that is no planned query.
-    pub(super) fn may_do(&mut self, parsed: &Parsed) -> Result<()> {
-        use StatementKind as K;
-        if let K::Utility(stmt) = &parsed.kind {
-            return self.may_do_utility(stmt);
-        }
-        if matches!(
-            parsed.kind,
-            // Its own affairs, and what is planned is asked for when it is run.
-            K::Query
-                | K::Prepared
-                | K::Explain
-                | K::Declare(_)
-                | K::Unsupported(_)
-                // They ask for the procedure, and what runs in a body asks for itself; the languages are everybody's.
-                | K::Call
-                | K::Do(_)
-                // It asks itself: `ddl::permissions`.
-                | K::Ddl(_)
-                | K::SchemaElements(_)
-                | K::TableOfExecute(_)
-                | K::AlterConstraint(_)
-                | K::View(_)
-        ) {
+    pub(super) fn may_do(&mut self, parsed: &Parsed, text: &str) -> Result<()> {
+        let StatementKind::Utility(stmt) = &parsed.kind else {
+            // What is planned is asked for when it is run.
             return Ok(());
-        }
-        let catalog = self.catalog()?;
-        let roles = self.context.roles(&catalog);
-        let role = self.context.current_role();
-        if roles.is_superuser(role) {
-            return Ok(());
-        }
-        let statement = &**parsed.statement;
-        match (&parsed.kind, statement) {
-            (K::Copy(_), ast::Statement::Copy { target, to, .. })
-                if !matches!(target, ast::CopyTarget::Stdin | ast::CopyTarget::Stdout) =>
-            {
-                may_copy_with(target, *to, &roles, role)
-            }
-            (
-                K::Copy(clauses),
-                ast::Statement::Copy {
-                    source:
-                        ast::CopySource::Table {
-                            table_name,
-                            columns,
-                        },
-                    to: false,
-                    ..
-                },
-            ) => {
-                let relation = self.copy_target(&catalog, table_name, columns)?;
-                match clauses.condition.as_deref() {
-                    Some(condition) => self.may_judge(&catalog, &relation, condition),
-                    None => Ok(()),
-                }
-            }
-            // It is run as a query.
-            (K::Copy(_), ast::Statement::Copy { to: true, .. }) => Ok(()),
-            _ => Err(denied("permission denied: only superusers may do this")),
-        }
-    }
-
-    /// The same of one that is read as the grammar gives it.
-    fn may_do_utility(&mut self, stmt: &Stmt) -> Result<()> {
-        match stmt {
+        };
+        match &**stmt {
+            Stmt::Copy(copy) => self.may_copy(copy, text),
             Stmt::CheckPoint => {
                 let catalog = self.catalog()?;
                 let roles = self.context.roles(&catalog);
@@ -467,7 +409,31 @@ impl Session {
                 }
                 Ok(())
             }
-            // Its own affairs; statements of the catalog ask themselves: `ddl::permissions`.
+            // Its own affairs; statements of the catalog ask themselves: `ddl::permissions`. CALL asks for the procedure,
+            // and what runs in a body asks for itself; the languages are everybody's.
+            _ => Ok(()),
+        }
+    }
+
+    /// The same of COPY. To copy rows out is a query.
+    fn may_copy(&mut self, copy: &CopyStmt, text: &str) -> Result<()> {
+        let catalog = self.catalog()?;
+        let roles = self.context.roles(&catalog);
+        let role = self.context.current_role();
+        if roles.is_superuser(role) {
+            return Ok(());
+        }
+        match &copy.source {
+            _ if copy.target != CopyTarget::Client => {
+                may_copy_with(&copy.target, !copy.is_from, &roles, role)
+            }
+            CopySource::Relation { relation, attlist } if copy.is_from => {
+                let relation = self.copy_target(&catalog, relation, attlist)?;
+                match &copy.where_clause {
+                    Some(condition) => self.may_judge(&catalog, &relation, condition, text),
+                    None => Ok(()),
+                }
+            }
             _ => Ok(()),
         }
     }
@@ -477,13 +443,13 @@ impl Session {
     pub(super) fn copy_target(
         &self,
         catalog: &Arc<Catalog>,
-        name: &ast::ObjectName,
-        columns: &[ast::Ident],
+        name: &RangeVar,
+        columns: &[Name],
     ) -> Result<Arc<Relation>> {
         let relation = self.named_relation(catalog, name)?;
         let all = relation.columns.iter().enumerate();
         let live = all.filter(|(_, column)| !column.dropped);
-        let named = |name: &str| columns.iter().any(|c| fold(c) == name);
+        let named = |name: &str| columns.iter().any(|c| **c == *name);
         let positions: Vec<usize> = live
             .filter(|(_, column)| columns.is_empty() || named(&column.name))
             .map(|(position, _)| position)
@@ -512,9 +478,10 @@ impl Session {
         &self,
         catalog: &Arc<Catalog>,
         relation: &Arc<Relation>,
-        condition: &ast::Expr,
+        condition: &Expr,
+        text: &str,
     ) -> Result<()> {
-        let bound = self.copy_condition(catalog, relation, condition, "")?;
+        let bound = self.copy_condition(catalog, relation, condition, text)?;
         let all = relation.columns.iter().enumerate();
         let named = |at: usize| {
             logstead_sql_plan::walk::any(
@@ -617,9 +584,9 @@ impl Session {
 }
 
 /// 42501 unless the role may copy with a file or a program of the server's machine.
-fn may_copy_with(target: &ast::CopyTarget, to: bool, roles: &Roles, role: Oid) -> Result<()> {
+fn may_copy_with(target: &CopyTarget, to: bool, roles: &Roles, role: Oid) -> Result<()> {
     let (through, name, what) = match (target, to) {
-        (ast::CopyTarget::Program { .. }, _) => (
+        (CopyTarget::Program(_), _) => (
             EXECUTE_SERVER_PROGRAM,
             "pg_execute_server_program",
             "to or from an external program",

@@ -3,13 +3,13 @@
 use super::client::Client;
 use super::run::{CommandTag, RunOutcome};
 use super::statement::Statement;
-use super::transaction::fold;
 use super::{Reply, Session};
 use logstead_sql_catalog::deparse;
 use logstead_sql_exec::{self as exec, Execution};
 use logstead_sql_func as func;
+use logstead_sql_parse::ast::{ExecuteStmt, Expr, PrepareStmt};
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{Parsed, StatementKind};
+use logstead_sql_parse::{Parsed, StatementKind, lower_expr, lower_type};
 use logstead_sql_plan::Node;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{self, Datum, SqlType};
@@ -18,32 +18,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 impl Session {
-    pub(super) async fn prepared(
-        &mut self,
-        statement: &Statement,
-        parsed: &Parsed,
-        formats: &[i16],
-        client: &mut dyn Client,
-    ) -> Result<Reply> {
-        match &**parsed.statement {
-            ast::Statement::Prepare {
-                name,
-                data_types,
-                statement: inner,
-            } => {
-                self.prepare(statement, parsed, name, data_types, inner)
-                    .await
-            }
-            ast::Statement::Execute { name, parameters } => {
-                let name = fold(name);
-                let inner = self.find_statement(&name)?;
-                self.execute_prepared(&name, &inner, parameters, formats, client)
-                    .await
-            }
-            _ => Err(SqlError::internal("no statement about prepared ones")),
-        }
-    }
-
     /// DEALLOCATE; of no name it is ALL.
     pub(super) fn deallocate(&mut self, name: Option<&str>) -> Result<Reply> {
         let mut statements = self.context.statements.borrow_mut();
@@ -60,41 +34,33 @@ impl Session {
         }
     }
 
-    async fn prepare(
+    /// PREPARE.
+    pub(super) async fn prepare(
         &mut self,
+        stmt: &PrepareStmt,
         outer: &Statement,
         parsed: &Parsed,
-        name: &ast::Ident,
-        types: &[ast::DataType],
-        inner: &ast::Statement,
     ) -> Result<Reply> {
-        let name = fold(name);
+        let text = &outer.text.text;
+        let name = stmt.name.to_string();
         if self.context.statements.borrow().contains_key(&name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
-        let declared = types
-            .iter()
-            .map(|ty| logstead_sql_catalog::type_name::sql_type(ty).map(|ty| Some(ty.oid)))
-            .collect::<Result<_>>()?;
-        let kind = logstead_sql_parse::kind_of(inner);
-        if !matches!(kind, StatementKind::Query) {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "only a query can be prepared this way",
-            ));
-        }
+        let types = stmt.argtypes.iter().map(|ty| {
+            let ty = lower_type(ty, text)?;
+            Ok(Some(logstead_sql_catalog::type_name::sql_type(&ty)?.oid))
+        });
+        let declared = types.collect::<Result<_>>()?;
         // The inner statement keeps its place in the text, so that error positions count as in the text sent.
         let inner = Parsed {
-            statement: Arc::new(parsed.statement.part(inner)?),
-            start: parsed.start,
-            end: parsed.end,
-            kind,
-            as_of: parsed.as_of.clone(),
+            statement: Arc::new(parsed.lower_inner(&stmt.query, text)?),
+            kind: StatementKind::Query,
+            ..parsed.clone()
         };
-        let text = super::cache::ParsedText::new(Rc::clone(&outer.text.text), vec![inner]);
+        let text = super::cache::ParsedText::new(Rc::clone(text), vec![inner]);
         let mut statement = Statement::new(text, Some(0), declared);
         statement.from_sql = true;
         statement.takes_parameters = true;
@@ -108,32 +74,22 @@ impl Session {
         Ok(self.describe(statement)?.param_types.clone())
     }
 
-    async fn execute_prepared(
+    /// EXECUTE.
+    pub(super) async fn execute_prepared(
         &mut self,
-        name: &str,
-        statement: &Statement,
-        arguments: &[ast::Expr],
+        stmt: &ExecuteStmt,
+        text: &str,
         formats: &[i16],
         client: &mut dyn Client,
     ) -> Result<Reply> {
-        let description = self.describe(statement)?;
-        if arguments.len() != description.param_types.len() {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("wrong number of parameters for prepared statement \"{name}\""),
-            )
-            .detail(format!(
-                "Expected {} parameters but got {}.",
-                description.param_types.len(),
-                arguments.len()
-            )));
-        }
-        if !statement.is_query() {
+        let statement = &*self.find_statement(&stmt.name)?;
+        let types = self.parameter_types(statement)?;
+        if stmt.params.len() == types.len() && !statement.is_query() {
             return Err(SqlError::unsupported(
                 "EXECUTE of a statement that is no query",
             ));
         }
-        let params = self.arguments(arguments, &description.param_types).await?;
+        let params = self.execute_arguments(stmt, text, &types).await?;
         self.enter_as_of(statement, &params).await?;
         let plan = self.prepare_run(statement).await?;
         let mark = client.mark();
@@ -156,10 +112,35 @@ impl Session {
         Ok(Reply::Tag(CommandTag(plan.command, rows).to_string()))
     }
 
+    /// The values of EXECUTE's arguments. 42601 for too many or too few.
+    pub(super) async fn execute_arguments(
+        &mut self,
+        stmt: &ExecuteStmt,
+        text: &str,
+        types: &[SqlType],
+    ) -> Result<Vec<Datum>> {
+        if stmt.params.len() != types.len() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!(
+                    "wrong number of parameters for prepared statement \"{}\"",
+                    stmt.name
+                ),
+            )
+            .detail(format!(
+                "Expected {} parameters but got {}.",
+                types.len(),
+                stmt.params.len()
+            )));
+        }
+        self.arguments(&stmt.params, text, types).await
+    }
+
     /// Evaluates the arguments of EXECUTE, coerced to the parameters' types.
     pub(super) async fn arguments(
         &mut self,
-        arguments: &[ast::Expr],
+        arguments: &[Expr],
+        text: &str,
         types: &[SqlType],
     ) -> Result<Vec<Datum>> {
         // They run before the transaction of the statement is open, and are as read-only as that.
@@ -168,7 +149,8 @@ impl Session {
         self.see_types_of(types)?;
         let mut values = Vec::with_capacity(arguments.len());
         for (argument, ty) in arguments.iter().zip(types) {
-            values.push(self.argument(values.len() + 1, argument, *ty)?);
+            let argument = lower_expr(argument, text)?;
+            values.push(self.argument(values.len() + 1, &argument, *ty)?);
         }
         self.sleep_as_asked().await?;
         Ok(values)

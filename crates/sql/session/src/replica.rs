@@ -17,7 +17,6 @@ use logstead_sql_catalog::{Catalog, CatalogStore};
 use logstead_sql_parse::ast::{
     IsolationLevel, LockMode, Stmt, TransactionMode, TransactionStmtKind,
 };
-use logstead_sql_parse::lowered::Statement;
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -130,10 +129,6 @@ impl Session {
             return Ok(());
         }
         let what = match &parsed.kind {
-            StatementKind::Copy(_) => match &**parsed.statement {
-                Statement::Copy { to: true, .. } => return Ok(()),
-                _ => "COPY",
-            },
             StatementKind::Utility(stmt) => match &**stmt {
                 Stmt::Lock(lock) => match lock.mode {
                     LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive => {
@@ -145,7 +140,9 @@ impl Session {
                     TransactionStmtKind::Prepare(_) => stmt.tag(),
                     _ => return Ok(()),
                 },
-                Stmt::Listen(_)
+                Stmt::Copy(copy) if !copy.is_from => return Ok(()),
+                Stmt::Copy(_)
+                | Stmt::Listen(_)
                 | Stmt::Notify(_)
                 | Stmt::CheckPoint
                 | Stmt::Vacuum(_)

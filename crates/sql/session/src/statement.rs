@@ -214,7 +214,7 @@ impl Statement {
     /// A statement inside another one (EXPLAIN, COPY), whose text it shares.
     pub(super) fn once(
         text: Rc<str>,
-        statement: Arc<logstead_sql_parse::StatementTree>,
+        statement: Arc<StatementTree>,
         declared: Vec<Option<Oid>>,
     ) -> Statement {
         let end = text.len();
@@ -227,6 +227,23 @@ impl Statement {
             as_of: None,
         };
         Statement::new(ParsedText::new(text, vec![parsed]), Some(0), declared)
+    }
+
+    /// A query that is a part of this one, and has its parameters.
+    pub(super) fn part(&self, tree: StatementTree) -> Statement {
+        let text = Rc::clone(&self.text.text);
+        let mut part = Statement::once(text, Arc::new(tree), self.declared.clone());
+        part.takes_parameters = self.takes_parameters;
+        part.variables.clone_from(&self.variables);
+        part
+    }
+
+    /// The statement, if it is no planned query.
+    pub(super) fn utility(&self) -> Option<&Stmt> {
+        match &self.parsed()?.kind {
+            StatementKind::Utility(stmt) => Some(stmt),
+            _ => None,
+        }
     }
 
     pub(super) fn parsed(&self) -> Option<&Parsed> {
@@ -244,18 +261,15 @@ impl Statement {
     /// May it look at the catalog? What controls transactions and settings does not, and goes on when the past that is
     /// set cannot be opened.
     pub(super) fn needs_catalog(&self) -> bool {
-        self.parsed().is_some_and(|p| {
-            let StatementKind::Utility(stmt) = &p.kind else {
-                return true;
-            };
-            !matches!(
-                **stmt,
+        !matches!(
+            self.utility(),
+            Some(
                 Stmt::Transaction(_)
                     | Stmt::VariableSet(_)
                     | Stmt::VariableShow(_)
                     | Stmt::Discard(_)
             )
-        })
+        ) && self.index.is_some()
     }
 
     /// The past that it is to read.

@@ -17,7 +17,6 @@ use logstead_sql_catalog::{Catalog, dependency_failure};
 use logstead_sql_ddl::DdlState;
 use logstead_sql_exec::events::{EventQueue, EventQueueMark};
 use logstead_sql_parse::ast::{TransactionMode, TransactionStmt, TransactionStmtKind};
-use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user;
 use logstead_types::SqlState;
@@ -724,15 +723,6 @@ impl Session {
         if self.context.settings.borrow().typed().warnings {
             client.notice("WARNING", SqlError::new(code, message).fields());
         }
-    }
-}
-
-/// A name as written: folded to lower case unless quoted.
-pub(super) fn fold(name: &ast::Ident) -> String {
-    if name.quote_style.is_some() {
-        name.value.clone()
-    } else {
-        name.value.to_lowercase()
     }
 }
 

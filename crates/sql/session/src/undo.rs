@@ -59,7 +59,6 @@ use logstead_engine::{SavepointId, TableLock};
 use logstead_sql_catalog::Catalog;
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::Stmt;
-use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user;
 use std::cell::{Cell, Ref, RefCell};
@@ -458,11 +457,7 @@ impl Session {
     }
 
     /// Before one that is not: those that write or lock by themselves wait, the others do where they run a planned one.
-    pub(super) async fn utility_waits_for_prior(
-        &mut self,
-        kind: &StatementKind,
-        statement: &ast::Statement,
-    ) -> Result<()> {
+    pub(super) async fn utility_waits_for_prior(&mut self, kind: &StatementKind) -> Result<()> {
         let reads = match kind {
             StatementKind::Utility(stmt) => match &**stmt {
                 Stmt::Transaction(_) => return Ok(()),
@@ -474,17 +469,17 @@ impl Session {
                 | Stmt::Notify(_)
                 | Stmt::Listen(_)
                 | Stmt::Unlisten(_)
-                | Stmt::CheckPoint => true,
+                | Stmt::CheckPoint
+                | Stmt::Prepare(_)
+                | Stmt::Execute(_)
+                | Stmt::Explain(_)
+                | Stmt::DeclareCursor(_)
+                | Stmt::Do(_)
+                | Stmt::Call(_) => true,
+                Stmt::Copy(copy) => !copy.is_from,
                 _ => false,
             },
-            StatementKind::Copy(_) => matches!(statement, ast::Statement::Copy { to: true, .. }),
-            StatementKind::Prepared
-            | StatementKind::Explain
-            | StatementKind::Declare(_)
-            | StatementKind::Do(_)
-            | StatementKind::Call
-            | StatementKind::Unsupported(_) => true,
-            _ => false,
+            StatementKind::Query => false,
         };
         self.follow_prior(reads).await
     }

@@ -6,16 +6,13 @@ use super::statement::Statement;
 use super::transaction::{BlockState, only_in_block};
 use super::{Reply, Session};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::text::fold;
-use logstead_sql_ddl::{self as ddl, SettingChange, StatementParameters};
+use logstead_sql_ddl::SettingChange;
+use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::{DiscardMode, LockStmt, Stmt};
-use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_types::SqlState;
-use std::rc::Rc;
 use std::sync::Arc;
 
 impl Session {
@@ -33,71 +30,37 @@ impl Session {
             .clone();
         self.refuse_utility_in_stable(&parsed)?;
         self.refuse_during_recovery(&parsed)?;
-        self.may_do(&parsed)?;
+        self.may_do(&parsed, &statement.text.text)?;
         if self.prior.is_some() {
-            self.utility_waits_for_prior(&parsed.kind, &parsed.statement)
-                .await?;
+            self.utility_waits_for_prior(&parsed.kind).await?;
         }
         // A statement that failed may have left some.
         self.context.sleep_us.set(0);
-        match &parsed.kind {
-            StatementKind::Prepared => self.prepared(statement, &parsed, formats, client).await,
-            StatementKind::Copy(_) => self.copy(statement, &parsed, client).await,
-            StatementKind::Explain => self.explain(statement, &parsed, params, client).await,
-            StatementKind::Declare(declare) => {
-                self.declare_cursor(declare, statement, &parsed, params)
+        let StatementKind::Utility(stmt) = &parsed.kind else {
+            return Err(SqlError::internal("a query is not a utility statement"));
+        };
+        let (parsed, text) = (&parsed, &statement.text.text);
+        match &**stmt {
+            Stmt::Explain(explain) => {
+                self.explain(explain, statement, parsed, params, client)
                     .await
             }
-            StatementKind::Call => self.call(statement, params, client).await,
-            StatementKind::Do(block) => {
-                let text = Rc::clone(&statement.text.text);
-                self.do_block(block, &text, client).await
-            }
-            StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),
-            StatementKind::Ddl(_) => {
-                let text = &statement.text.text;
-                let types = self.types_given(statement, params)?;
-                let given = StatementParameters {
-                    types: &types,
-                    values: params,
-                    variables: statement.variables.as_ref(),
-                };
-                match self.create_as(&parsed, text, given, client).await? {
-                    Some(reply) => Ok(reply),
-                    None => self.ddl_given(&parsed, text, given, client).await,
-                }
-            }
-            StatementKind::Utility(stmt) => {
-                self.utility_stmt(stmt, statement, &parsed, formats, client)
+            Stmt::Execute(execute) => self.execute_prepared(execute, text, formats, client).await,
+            Stmt::CreateTableAs(create) if !create.is_materialized_view => {
+                self.create_table_as(create, statement, parsed, params, client)
                     .await
             }
-            StatementKind::SchemaElements(elements) => {
-                let elements = Arc::clone(elements);
-                self.create_schema(&parsed, &elements, &statement.text.text, client)
+            Stmt::CreateSchema(create) if !create.schema_elts.is_empty() => {
+                self.create_schema(create, parsed, text, client).await
+            }
+            Stmt::Prepare(prepare) => self.prepare(prepare, statement, parsed).await,
+            Stmt::DeclareCursor(declare) => {
+                self.declare_cursor(declare, statement, parsed, params)
                     .await
             }
-            StatementKind::TableOfExecute(execute) => {
-                let execute = Arc::clone(execute);
-                self.table_of_execute(&parsed, &execute, &statement.text.text, client)
-                    .await
-            }
-            StatementKind::AlterConstraint(_) | StatementKind::View(_) => {
-                self.ddl(&parsed, &statement.text.text, client).await
-            }
-            StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
-        }
-    }
-
-    /// The same of one that is read as the grammar gives it: the session's own affairs, and the catalog's.
-    async fn utility_stmt(
-        &mut self,
-        stmt: &Stmt,
-        statement: &Statement,
-        parsed: &Parsed,
-        formats: &[i16],
-        client: &mut dyn Client,
-    ) -> Result<Reply> {
-        match stmt {
+            Stmt::Copy(copy) => self.copy(copy, statement, parsed, client).await,
+            Stmt::Call(call) => self.call(statement, call, params, client).await,
+            Stmt::Do(block) => self.do_block(block, text, client).await,
             Stmt::Transaction(transaction) => {
                 let tag = self.control(transaction, client).await?;
                 Ok(Reply::tag(tag))
@@ -128,40 +91,31 @@ impl Session {
             Stmt::Lock(lock) => self.lock_tables(lock).await,
             Stmt::ConstraintsSet(set) => self.set_constraints(set, client).await,
             Stmt::AlterSystem(alter) => self.alter_system(&SettingChange::of(&alter.setstmt)?),
-            _ => {
-                if let Some(what) = ddl::refusal(stmt) {
-                    return Err(SqlError::unsupported(what));
-                }
+            stmt => {
                 self.before_large_objects(stmt, client).await?;
-                self.ddl(parsed, &statement.text.text, client).await
+                self.ddl(parsed, text, client).await
             }
         }
     }
 
     /// Result columns of a statement that is not a planned query.
     pub(super) fn utility_columns(&mut self, statement: &Statement) -> Result<Vec<OutputColumn>> {
-        let Some(parsed) = statement.parsed() else {
-            return Ok(Vec::new());
-        };
-        match (&parsed.kind, &**parsed.statement) {
-            (StatementKind::Explain, explain) => Ok(vec![super::explain::column(explain)]),
-            (StatementKind::Call, _) => {
-                Ok(super::routine::call_columns(&self.bound_call(statement)?))
+        Ok(match statement.utility() {
+            Some(Stmt::Explain(explain)) => vec![super::explain::column(explain)],
+            Some(Stmt::Call(call)) => {
+                super::routine::call_columns(&self.bound_call(statement, call)?)
             }
-            (StatementKind::Utility(stmt), _) => Ok(match &**stmt {
-                Stmt::Fetch(fetch) if !fetch.ismove => {
-                    let cursor = self.cursors.columns(&fetch.portalname);
-                    cursor.map_or_else(Vec::new, |(columns, _)| columns.to_vec())
-                }
-                Stmt::VariableShow(show) => super::set::show_columns(show),
-                _ => Vec::new(),
-            }),
-            (StatementKind::Prepared, ast::Statement::Execute { name, .. }) => {
-                let inner = self.find_statement(&fold(name))?;
-                Ok(self.describe(&inner)?.columns.clone())
+            Some(Stmt::Fetch(fetch)) if !fetch.ismove => {
+                let cursor = self.cursors.columns(&fetch.portalname);
+                cursor.map_or_else(Vec::new, |(columns, _)| columns.to_vec())
             }
-            _ => Ok(Vec::new()),
-        }
+            Some(Stmt::VariableShow(show)) => super::set::show_columns(show),
+            Some(Stmt::Execute(execute)) => {
+                let inner = self.find_statement(&execute.name)?;
+                self.describe(&inner)?.columns.clone()
+            }
+            _ => Vec::new(),
+        })
     }
 
     async fn lock_tables(&mut self, request: &LockStmt) -> Result<Reply> {

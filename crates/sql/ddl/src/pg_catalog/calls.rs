@@ -10,7 +10,7 @@ use logstead_sql_catalog::io_functions::io_function_name;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::READ_ALL_STATS;
 use logstead_sql_catalog::role::acl::privilege::CONNECT;
-use logstead_sql_catalog::text::{fold, quote_ident, split_qualified};
+use logstead_sql_catalog::text::{fold, quote_ident, split_qualified, truncate_name};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, ReplicaReport, VirtualContext};
 use logstead_sql_func::extensions::stored_text_shown;
 use logstead_sql_parse::ast::{AnyName, Name, RangeVar};
@@ -703,11 +703,16 @@ impl QualifiedName for RangeVar {
 
 /// The parts of the name of something that is looked up: 42501 for a schema that is closed to the role.
 pub fn lookup_parts(name: &(impl QualifiedName + ?Sized)) -> Result<(Option<String>, String)> {
-    let parts = name_parts(name)?;
-    if let (Some(schema), _) = &parts {
+    let cut = |name: String| match truncate_name(&name) {
+        short if short.len() < name.len() => short.to_owned(),
+        _ => name,
+    };
+    let (schema, name) = name_parts(name)?;
+    let schema = schema.map(cut);
+    if let Some(schema) = &schema {
         lookup::explicit(schema)?;
     }
-    Ok(parts)
+    Ok((schema, cut(name)))
 }
 
 /// An object's name parts, folded, with at most a database, a schema and a name (`DeconstructQualifiedName`).

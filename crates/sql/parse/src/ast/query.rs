@@ -98,6 +98,42 @@ pub struct SelectStmt {
     pub location: Location,
 }
 
+impl SelectStmt {
+    /// INTO, which the first SELECT of a query has.
+    pub fn into_clause(&self) -> Option<&IntoClause> {
+        let mut first = self;
+        while let SelectBody::SetOp(operation) = &first.body {
+            first = &operation.larg;
+        }
+        match &first.body {
+            SelectBody::Select(core) => core.into_clause.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// A query with INTO as the CREATE TABLE AS that it is (`transformOptionalSelectInto`).
+    pub fn select_into(&self) -> Option<super::CreateTableAsStmt> {
+        self.into_clause()?;
+        let mut query = self.clone();
+        let mut first = &mut query;
+        let into = loop {
+            match &mut first.body {
+                SelectBody::SetOp(operation) => first = &mut operation.larg,
+                SelectBody::Select(core) => break core.into_clause.take()?,
+                _ => return None,
+            }
+        };
+        Some(super::CreateTableAsStmt {
+            query: super::CreateAsQuery::Select(Box::new(query)),
+            query_range: super::TextRange::default(),
+            into,
+            is_materialized_view: false,
+            is_select_into: true,
+            if_not_exists: false,
+        })
+    }
+}
+
 /// LIMIT and OFFSET (`SelectLimit`).
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct SelectLimit {

@@ -501,6 +501,8 @@ pub struct CreateTableAsStmt {
     pub query_range: TextRange,
     pub into: Box<IntoClause>,
     pub is_materialized_view: bool,
+    /// It was written as SELECT INTO.
+    pub is_select_into: bool,
     pub if_not_exists: bool,
 }
 

@@ -122,6 +122,7 @@ impl Stmt {
             Stmt::CreateTableAs(create) if create.is_materialized_view => {
                 "CREATE MATERIALIZED VIEW"
             }
+            Stmt::CreateTableAs(create) if create.is_select_into => "SELECT INTO",
             Stmt::CreateTableAs(_) => "CREATE TABLE AS",
             Stmt::RefreshMatView(_) => "REFRESH MATERIALIZED VIEW",
             Stmt::View(_) => "CREATE VIEW",

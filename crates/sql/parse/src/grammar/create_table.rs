@@ -122,6 +122,7 @@ impl Parser<'_> {
             query_range,
             into: Box::new(into),
             is_materialized_view: false,
+            is_select_into: false,
             if_not_exists,
         })))
     }
@@ -159,6 +160,7 @@ impl Parser<'_> {
             query_range,
             into: Box::new(into),
             is_materialized_view: true,
+            is_select_into: false,
             if_not_exists,
         })))
     }

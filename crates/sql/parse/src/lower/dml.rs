@@ -1,27 +1,14 @@
 //! Statements that read and change rows.
 
-use super::{Lower, Lowered};
-use crate::StatementKind;
+use super::Lower;
 use crate::ast::{
     AnyName, DeleteStmt, IndexElem, IndexKey, Indirection, InferClause, InsertSource, InsertStmt,
-    MergeAction, MergeStmt, MergeWhenClause, OnConflictClause, RangeVar, ResTarget, SelectStmt,
-    SetClause, SortByDir, SortByNulls, Stmt, TableRef, UpdateStmt,
+    MergeAction, MergeStmt, MergeWhenClause, OnConflictClause, RangeVar, ResTarget, SetClause,
+    SortByDir, SortByNulls, Stmt, TableRef, UpdateStmt,
 };
 use crate::lowered as library;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-
-/// Takes INTO out of a query: out of the first SELECT of a set operation.
-fn take_into(query: &mut library::Query) -> Option<library::SelectInto> {
-    let mut body = query.body.as_mut();
-    loop {
-        match body {
-            library::SetExpr::Select(select) => return select.into.take(),
-            library::SetExpr::SetOperation { left, .. } => body = left.as_mut(),
-            _ => return None,
-        }
-    }
-}
 
 /// Is an element of ON CONFLICT nothing but a column?
 fn plain_column(element: &IndexElem) -> Option<&str> {
@@ -39,46 +26,6 @@ fn plain_column(element: &IndexElem) -> Option<&str> {
 }
 
 impl Lower<'_> {
-    /// Lowers a query, INSERT, UPDATE, DELETE or MERGE.
-    pub(super) fn query_statement(&self, stmt: &Stmt) -> Result<Lowered> {
-        match stmt {
-            Stmt::Select(query) => self.query_or_into(query),
-            Stmt::Return(result) => Ok(Lowered {
-                statement: library::Statement::Query(Box::new(self.select_of(&result.returnval)?)),
-                kind: StatementKind::Query,
-                as_of: None,
-            }),
-            _ => Ok(Lowered {
-                statement: self.preparable(stmt)?,
-                kind: StatementKind::Query,
-                as_of: None,
-            }),
-        }
-    }
-
-    /// Lowers a query that is a statement. One with INTO is CREATE TABLE AS.
-    pub(super) fn query_or_into(&self, query: &SelectStmt) -> Result<Lowered> {
-        let as_of = self.as_of(query);
-        let mut query = self.query(query)?;
-        let Some(into) = take_into(&mut query) else {
-            return Ok(Lowered {
-                statement: library::Statement::Query(Box::new(query)),
-                kind: StatementKind::Query,
-                as_of,
-            });
-        };
-        let table = library::CreateTable {
-            temporary: into.temporary,
-            query: Some(Box::new(query)),
-            ..library::CreateTable::of(into.name)
-        };
-        Ok(Lowered {
-            statement: library::Statement::CreateTable(table),
-            kind: StatementKind::Ddl("SELECT INTO"),
-            as_of,
-        })
-    }
-
     /// Lowers a statement that may be prepared (`PreparableStmt`); a query keeps its INTO.
     pub(super) fn preparable(&self, stmt: &Stmt) -> Result<library::Statement> {
         let with = match stmt {
@@ -195,9 +142,28 @@ impl Lower<'_> {
             return Err(error.at(self.error_position(*location)));
         }
         Ok(library::ConflictKey::Expr(library::PlacedExpr {
-            expr: self.index_elem(element)?.column.expr,
+            expr: self.index_key(element)?,
             token: self.token_span_at(from),
         }))
+    }
+
+    /// What a key of an index is over, with its collation.
+    pub(super) fn index_key(&self, elem: &IndexElem) -> Result<library::Expr> {
+        if !elem.opclassopts.is_empty() {
+            return Err(SqlError::unsupported("an operator class with parameters"));
+        }
+        let expr = match &elem.key {
+            IndexKey::Column(name) => library::Expr::Identifier(self.ident(name, elem.location)),
+            IndexKey::Expr(expr, true) => library::Expr::Nested(Box::new(self.expr(expr)?)),
+            IndexKey::Expr(expr, false) => self.expr(expr)?,
+        };
+        Ok(match &elem.collation {
+            Some(name) => library::Expr::Collate {
+                expr: Box::new(expr),
+                collation: self.object_name(&name.names, name.location),
+            },
+            None => expr,
+        })
     }
 
     fn on_conflict(&self, on: &OnConflictClause) -> Result<library::OnConflict> {

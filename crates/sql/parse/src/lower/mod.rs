@@ -21,25 +21,16 @@ mod expr_special;
 mod expr_xml;
 mod from;
 mod from_function;
-mod object_alter;
 mod query;
 mod statement;
-mod table;
-mod table_alter;
-mod table_constraint;
-mod table_index;
-mod table_query;
-mod table_schema;
 mod types;
-mod utility;
-mod utility_copy;
 
-use crate::ast::{Expr, RawStmt, TypeName};
+use crate::ast::{CallStmt, Expr, IndexElem, RawStmt, SelectStmt, Stmt, TypeName};
 use crate::depth::{CONJUNCTIONS_MAX, Depth};
 use crate::lexer::{Category, Keyword, Lexer};
 use crate::lowered as library;
 use crate::{AsOf, Parsed, StatementKind, StatementTree, grammar};
-use logstead_sql_types::error::{Result, too_deep};
+use logstead_sql_types::error::{Result, SqlError, too_deep};
 use logstead_sql_types::value::build::MemoryReservation;
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
@@ -49,17 +40,6 @@ pub(crate) struct Lowered {
     pub(crate) statement: library::Statement,
     pub(crate) kind: StatementKind,
     pub(crate) as_of: Option<AsOf>,
-}
-
-impl Lowered {
-    /// A statement of which its kind says all.
-    pub(crate) fn command(kind: StatementKind) -> Lowered {
-        Lowered {
-            statement: library::Statement::Command,
-            kind,
-            as_of: None,
-        }
-    }
 }
 
 /// Lowers what was read from one text.
@@ -116,16 +96,15 @@ impl<'a> Lower<'a> {
         }
         let lowered = crate::on_enough_stack(depth.stack_bytes(), || self.statement(&raw.stmt))?;
         let mut tree = StatementTree::new(lowered.statement, depth);
-        let depth = Depth::of_levels(raw.levels + self.levels.take())?;
-        tree.deepen(depth);
-        let may_be_deep = matches!(
-            lowered.kind,
-            StatementKind::Query
-                | StatementKind::Explain
-                | StatementKind::Prepared
-                | StatementKind::Declare(_)
-        );
-        if depth.deep && !may_be_deep {
+        tree.deepen(self.levels.take())?;
+        let may_be_deep = match &lowered.kind {
+            StatementKind::Query => true,
+            StatementKind::Utility(stmt) => matches!(
+                **stmt,
+                Stmt::Prepare(_) | Stmt::DeclareCursor(_) | Stmt::Explain(_)
+            ),
+        };
+        if tree.stack_bytes() > 0 && !may_be_deep {
             return Err(too_deep());
         }
         Ok(Parsed {
@@ -210,6 +189,61 @@ pub(crate) fn expr_of(expr: &Expr, text: &str) -> Result<library::Expr> {
         true => Err(too_deep()),
         false => Ok(lowered),
     }
+}
+
+/// A query of a statement as the binder reads it. It is not deep.
+pub(crate) fn query_of(query: &SelectStmt, text: &str) -> Result<library::Query> {
+    let lower = Lower::new(text);
+    let lowered = lower.query(query)?;
+    match Depth::of_levels(lower.levels.take())?.deep {
+        true => Err(too_deep()),
+        false => Ok(lowered),
+    }
+}
+
+/// What a key of an index is over, with its collation, as the binder reads it. It is not deep.
+pub(crate) fn index_key_of(elem: &IndexElem, text: &str) -> Result<library::Expr> {
+    Lower::new(text).index_key(elem)
+}
+
+/// The procedure that a CALL calls, as the binder reads it.
+pub(crate) fn call_of(call: &CallStmt, text: &str) -> Result<library::Function> {
+    match expr_of(&Expr::FuncCall(call.funccall.clone().into()), text)? {
+        library::Expr::Function(function) => Ok(function),
+        _ => Err(SqlError::unsupported("CALL of this function")),
+    }
+}
+
+/// A statement that another one prepares or explains, as the binder reads it.
+pub(crate) fn inner_statement(
+    stmt: &Stmt,
+    text: &str,
+    outer: &StatementTree,
+) -> Result<StatementTree> {
+    inner(text, outer, |lower| lower.preparable(stmt))
+}
+
+/// The same of a query.
+pub(crate) fn inner_query(
+    query: &SelectStmt,
+    text: &str,
+    outer: &StatementTree,
+) -> Result<StatementTree> {
+    inner(text, outer, |lower| {
+        Ok(library::Statement::Query(Box::new(lower.query(query)?)))
+    })
+}
+
+fn inner(
+    text: &str,
+    outer: &StatementTree,
+    lowered: impl FnOnce(&Lower<'_>) -> Result<library::Statement>,
+) -> Result<StatementTree> {
+    let lower = Lower::new(text);
+    let statement = crate::on_enough_stack(outer.stack_bytes(), || lowered(&lower))?;
+    let mut tree = outer.of_depth(statement);
+    tree.deepen(lower.levels.take())?;
+    Ok(tree)
 }
 
 /// The type that a statement names as the binder reads it, whether or not it is a set.

@@ -20,7 +20,6 @@ mod place;
 mod query;
 mod span;
 mod statement;
-mod table;
 mod value;
 mod walk;
 
@@ -46,13 +45,7 @@ pub use query::{
     TableSample, TableSampleMethod, TableWithJoins, Values, With,
 };
 pub use span::Spanned;
-pub use statement::{CopySource, CopyTarget, SchemaName, Statement, UtilityOption};
-pub use table::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, CheckConstraint, ColumnDef,
-    ColumnOption, ColumnOptionDef, ConstraintCharacteristics, ConstraintUsingIndex, CreateIndex,
-    CreateTable, CreateTableOptions, DeferrableInitial, ForeignKeyConstraint, GeneratedAs,
-    IndexColumn, PrimaryKeyConstraint, TableConstraint, TableElement, UniqueConstraint,
-};
+pub use statement::Statement;
 pub use value::{Value, ValueWithSpan};
 pub use walk::{
     Visit, VisitMut, Visitor, VisitorMut, visit_expressions, visit_expressions_mut, visit_relations,

@@ -421,7 +421,7 @@ impl Spanned for Statement {
             Statement::Update(update) => update.span(),
             Statement::Delete(delete) => delete.span(),
             Statement::Merge(merge) => merge.span(),
-            _ => Span::empty(),
+            Statement::Utility => Span::empty(),
         }
     }
 }

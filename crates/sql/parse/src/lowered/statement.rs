@@ -1,57 +1,22 @@
-//! Statements.
+//! Statements that are planned.
 
-use super::{
-    AlterTable, CreateIndex, CreateTable, DataType, Delete, Expr, Function, Ident, Insert, Merge,
-    ObjectName, Query, SetExpr, Update,
-};
+use super::{Delete, Insert, Merge, Query, SetExpr, Update};
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "SQL's own words")]
 pub enum Statement {
-    /// All that is said of it is in its [`StatementKind`](crate::StatementKind).
-    Command,
     Query(Box<Query>),
     Insert(Insert),
     Update(Update),
     Delete(Delete),
     Merge(Merge),
-    CreateTable(CreateTable),
-    CreateIndex(CreateIndex),
-    CreateSchema {
-        schema_name: SchemaName,
-        if_not_exists: bool,
-    },
-    /// What EXPLAIN explains of CREATE MATERIALIZED VIEW.
-    CreateMaterializedView {
-        name: ObjectName,
-        if_not_exists: bool,
-        query: Box<Query>,
-    },
-    AlterTable(AlterTable),
-    Prepare {
-        name: Ident,
-        data_types: Vec<DataType>,
-        statement: Box<Statement>,
-    },
-    Execute {
-        name: Ident,
-        parameters: Vec<Expr>,
-    },
-    Explain {
-        statement: Box<Statement>,
-        options: Vec<UtilityOption>,
-    },
-    Copy {
-        source: CopySource,
-        to: bool,
-        target: CopyTarget,
-    },
-    Call(Function),
+    /// None of these: it is read as the grammar gives it ([`StatementKind`](crate::StatementKind)).
+    Utility,
 }
 
 impl Statement {
-    /// The word that it begins with, of a statement that is no DDL.
+    /// The word that it begins with.
     pub fn word(&self) -> &'static str {
         match self {
             Statement::Query(query) => match query.with {
@@ -62,17 +27,7 @@ impl Statement {
             Statement::Update(_) => "UPDATE",
             Statement::Delete(_) => "DELETE",
             Statement::Merge(_) => "MERGE",
-            Statement::Prepare { .. } => "PREPARE",
-            Statement::Execute { .. } => "EXECUTE",
-            Statement::Explain { .. } => "EXPLAIN",
-            Statement::Copy { .. } => "COPY",
-            Statement::Call(_) => "CALL",
-            Statement::AlterTable(_) => "ALTER",
-            Statement::CreateTable(_)
-            | Statement::CreateIndex(_)
-            | Statement::CreateSchema { .. }
-            | Statement::CreateMaterializedView { .. } => "CREATE",
-            Statement::Command => "",
+            Statement::Utility => "",
         }
     }
 }
@@ -92,43 +47,4 @@ fn body_word(body: &SetExpr) -> &'static str {
             SetExpr::Merge(_) => return "MERGE",
         };
     }
-}
-
-/// The name of a new schema, its owner, or both.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "what is said")]
-pub enum SchemaName {
-    Simple(ObjectName),
-    UnnamedAuthorization(Ident),
-    NamedAuthorization(ObjectName, Ident),
-}
-
-/// An option of EXPLAIN.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UtilityOption {
-    /// Its name.
-    pub name: Ident,
-    /// Its value.
-    pub arg: Option<String>,
-}
-
-/// What COPY copies.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum CopySource {
-    Table {
-        table_name: ObjectName,
-        columns: Vec<Ident>,
-    },
-    Query(Box<Query>),
-}
-
-/// Where COPY copies from or to.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum CopyTarget {
-    Stdin,
-    Stdout,
-    File { filename: String },
-    Program { command: String },
 }

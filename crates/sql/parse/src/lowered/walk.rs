@@ -422,8 +422,7 @@ macro_rules! walks {
                     Statement::Update(update) => update.visit(visitor),
                     Statement::Delete(delete) => delete.visit(visitor),
                     Statement::Merge(merge) => merge.visit(visitor),
-                    // What is kept of the others is gone through part by part.
-                    _ => Continue(()),
+                    Statement::Utility => Continue(()),
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::variables::{Group, Variables};
 use logstead_sql_catalog::routine::{Language, Routine, RoutineBody};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::StatementKind;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, info, oid, user};
@@ -101,7 +101,7 @@ pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Re
     binder.secures = false;
     binder.checks_routine = true;
     if routine.procedure || binder.is_run(routine)? {
-        return check_statements(routine, &statements, cx);
+        return check_statements(routine, text, &statements, cx);
     }
     let inputs = routine.input_types();
     binder.params = inputs.iter().map(|ty| Some(SqlType::of(*ty))).collect();
@@ -122,6 +122,7 @@ pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Re
 /// Errors in the statements of a body that are planned.
 fn check_statements(
     routine: &Routine,
+    text: &str,
     statements: &[parse::Parsed],
     cx: &PlanContext<'_>,
 ) -> Result<()> {
@@ -136,10 +137,11 @@ fn check_statements(
         ..*cx
     };
     for (at, parsed) in statements.iter().enumerate() {
-        if let (StatementKind::Call, ast::Statement::Call(function)) =
-            (&parsed.kind, &**parsed.statement)
+        if let StatementKind::Utility(stmt) = &parsed.kind
+            && let Stmt::Call(call) = &**stmt
         {
-            let call = super::bind_procedure_call(function, "", &cx);
+            let call = parse::lower_call(call, text)
+                .and_then(|function| super::bind_procedure_call(&function, "", &cx));
             // It is only looked at.
             let call = call.and_then(|call| call.check(&mut NotExecuted));
             let gives = |call: &super::ProcedureCall| call.routine.outputs().next().is_some();

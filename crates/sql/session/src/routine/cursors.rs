@@ -6,9 +6,8 @@
 use super::sql::{CapturingClient, add_text_context, not_a_query, refuse_computed};
 use super::{Activation, Session};
 use crate::client::{Client, LocalFuture};
-use crate::cursor::unknown_cursor;
+use crate::cursor::{DeclareCursor, unknown_cursor};
 use crate::statement::{PermittedPlan, Statement};
-use logstead_sql_parse::DeclareCursor;
 use logstead_sql_parse::ast::{FETCH_ALL, FetchDirection, FetchStmt};
 use logstead_sql_parse::plpgsql::tree::{
     Argument, Count, Direction, Expr, Fetch, OpenSource, VarNo,

@@ -38,6 +38,7 @@ use evaluate::PreparedExpr;
 use foldhash::HashMap;
 use logstead_sql_catalog::Catalog;
 use logstead_sql_parse::DoBlock;
+use logstead_sql_parse::ast::DoStmt;
 use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_parse::plpgsql::{self, Body, BodyContext};
 use logstead_sql_plan::expr::Expr;
@@ -244,10 +245,11 @@ impl Session {
     /// DO.
     pub(super) async fn do_block(
         &mut self,
-        block: &DoBlock,
+        stmt: &DoStmt,
         text: &str,
         client: &mut dyn Client,
     ) -> Result<Reply> {
+        let block = DoBlock::of(stmt, text)?;
         if block.language != "plpgsql" {
             return Err(match block.language.as_str() {
                 "sql" | "internal" | "c" => SqlError::new(
@@ -271,7 +273,7 @@ impl Session {
         let shown = "inline_code_block".to_owned();
         let routine = self
             .routine(&block.body, shown, &given)
-            .map_err(|error| block.place(error, text))?;
+            .map_err(|error| block.place(error))?;
         let atomic = self.is_atomic();
         let mut activation = Activation::new(Rc::new(routine), atomic);
         self.activate(&mut activation, client).await?;

@@ -9,8 +9,8 @@ use crate::statement::Statement;
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::routine::{Language, Routine as Definition};
 use logstead_sql_exec::{EvalContext, eval};
-use logstead_sql_parse::StatementKind;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{self, CallStmt, Stmt};
+use logstead_sql_parse::lower_call;
 use logstead_sql_parse::plpgsql::tree::{Expr, Target};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{ProcedureCall, bind_procedure_call};
@@ -39,13 +39,14 @@ pub(crate) fn call_columns(call: &ProcedureCall) -> Vec<OutputColumn> {
 
 impl Session {
     /// What a CALL means.
-    pub(crate) fn bound_call(&mut self, statement: &Statement) -> Result<ProcedureCall> {
+    pub(crate) fn bound_call(
+        &mut self,
+        statement: &Statement,
+        stmt: &CallStmt,
+    ) -> Result<ProcedureCall> {
         let catalog = self.catalog()?;
-        let parsed = statement.parsed().map(|parsed| &**parsed.statement);
-        let Some(ast::Statement::Call(function)) = parsed else {
-            return Err(SqlError::internal("a CALL that calls nothing"));
-        };
         let text = Rc::clone(&statement.text.text);
+        let function = &lower_call(stmt, &text)?;
         let (variables, declared) = (statement.variables.clone(), statement.declared.clone());
         let call = self.with_planning(&catalog, |cx| {
             let cx = logstead_sql_plan::PlanContext {
@@ -63,11 +64,12 @@ impl Session {
     pub(crate) fn call<'a>(
         &'a mut self,
         statement: &'a Statement,
+        stmt: &'a CallStmt,
         params: &'a [Datum],
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<Reply>> {
         Box::pin(async move {
-            let call = self.bound_call(statement)?;
+            let call = self.bound_call(statement, stmt)?;
             if call.param_types.len() > params.len() {
                 return Err(SqlError::new(
                     SqlState::UNDEFINED_PARAMETER,
@@ -190,20 +192,19 @@ impl Session {
         let piece = self
             .piece(act, statement)
             .map_err(|error| self.add_context(error, statement))?;
-        let parsed = piece.statement.parsed();
-        if !parsed.is_some_and(|parsed| matches!(parsed.kind, StatementKind::Call)) {
+        let Some(Stmt::Call(stmt)) = piece.statement.utility() else {
             return self
                 .sql_statement(act, statement, None, false, client)
                 .await;
-        }
+        };
         if let Some(parsed) = piece.statement.parsed() {
             let refused = self.refuse_utility_in_stable(parsed);
             refused.map_err(|error| self.add_context(error, statement))?;
         }
         let call = self
-            .bound_call(&piece.statement)
+            .bound_call(&piece.statement, stmt)
             .map_err(|error| self.add_context(error, statement))?;
-        let targets = self.writable(act, &piece.statement, &call, statement)?;
+        let targets = self.writable(act, stmt, &call, statement)?;
         let params = Session::params_used_of(act, &piece, &call.params_used);
         self.begin_call().await?;
         let values = self.call_arguments(&call, &params);
@@ -222,20 +223,13 @@ impl Session {
     fn writable(
         &self,
         act: &Activation,
-        statement: &Statement,
+        stmt: &CallStmt,
         call: &ProcedureCall,
         expr: &Expr,
     ) -> Result<Vec<Target>> {
-        let parsed = statement.parsed().map(|parsed| &**parsed.statement);
-        let Some(ast::Statement::Call(function)) = parsed else {
-            return Ok(Vec::new());
-        };
-        let ast::FunctionArguments::List(list) = &function.args else {
-            return Ok(Vec::new());
-        };
         let mut targets = Vec::new();
-        let mut given = list.args.iter();
-        let (written, declared) = (list.args.len(), call.routine.args.len());
+        let mut given = stmt.funccall.args.iter();
+        let (written, declared) = (given.len(), call.routine.args.len());
         let all = match call.routine.variadic() {
             0 => written == declared,
             _ => written >= declared,
@@ -249,10 +243,13 @@ impl Session {
                 continue;
             }
             let variable = match written {
-                Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(
-                    ast::Expr::Identifier(name),
-                ))) => {
-                    let parts = [logstead_sql_parse::fold_ident(name)];
+                Some(ast::FuncArg {
+                    name: None,
+                    value: ast::Expr::ColumnRef(column),
+                    ..
+                }) if !column.star && column.fields.len() == 1 => {
+                    let parts: Vec<String> =
+                        column.fields.iter().map(ToString::to_string).collect();
                     act.routine.body.variable_of(expr.scope, &parts)
                 }
                 _ => None,

@@ -8,8 +8,7 @@ use crate::portal::CollectedRows;
 use crate::statement::Statement;
 use logstead_engine::{Memory, RowRef};
 use logstead_sql_exec::{RowSink, StoredColumn};
-use logstead_sql_parse::StatementKind;
-use logstead_sql_parse::ast::Stmt;
+use logstead_sql_parse::ast::{CopyTarget, Stmt};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::{Expr, Into};
 use logstead_sql_plan::{Command, OutputColumn};
@@ -482,11 +481,10 @@ impl Session {
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<QueryRows>> {
         Box::pin(async move {
-            let gives = statement.parsed().is_some_and(|parsed| {
-                matches!(parsed.kind, StatementKind::Explain)
-                    || matches!(&parsed.kind, StatementKind::Utility(stmt) if matches!(**stmt, Stmt::VariableShow(_)))
-            });
-            if !gives {
+            if !matches!(
+                statement.utility(),
+                Some(Stmt::Explain(_) | Stmt::VariableShow(_))
+            ) {
                 return Err(not_a_query_but(statement));
             }
             let ran = self.utility(statement, params, client).await?;
@@ -569,11 +567,7 @@ fn command_of(statement: &Statement) -> Option<&'static str> {
         ast::Statement::Update(_) => Some("UPDATE"),
         ast::Statement::Delete(_) => Some("DELETE"),
         ast::Statement::Merge(_) => Some("MERGE"),
-        _ => match &statement.parsed()?.kind {
-            StatementKind::Ddl(command) => Some(*command),
-            StatementKind::Utility(stmt) => Some(stmt.tag()),
-            _ => None,
-        },
+        _ => statement.utility().map(Stmt::tag),
     }
 }
 
@@ -602,23 +596,12 @@ pub(super) fn not_a_query() -> SqlError {
 
 /// What a body does not run.
 fn refuse_statement(statement: &Statement) -> Result<()> {
-    let Some(parsed) = statement.parsed() else {
-        return Ok(());
-    };
-    match (&parsed.kind, &**parsed.statement) {
-        (StatementKind::Utility(stmt), _) if matches!(**stmt, Stmt::Transaction(_)) => {
-            Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "unsupported transaction command in PL/pgSQL",
-            ))
-        }
-        (
-            StatementKind::Copy(_),
-            ast::Statement::Copy {
-                target: ast::CopyTarget::Stdin | ast::CopyTarget::Stdout,
-                ..
-            },
-        ) => Err(no_copy()),
+    match statement.utility() {
+        Some(Stmt::Transaction(_)) => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "unsupported transaction command in PL/pgSQL",
+        )),
+        Some(Stmt::Copy(copy)) if copy.target == CopyTarget::Client => Err(no_copy()),
         _ => Ok(()),
     }
 }
@@ -626,11 +609,9 @@ fn refuse_statement(statement: &Statement) -> Result<()> {
 /// What EXECUTE does not run.
 pub(super) fn refuse_computed(statement: &Statement) -> Result<()> {
     let refused = |what: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what));
-    match statement.parsed().map(|parsed| &parsed.kind) {
-        Some(StatementKind::Utility(stmt)) if matches!(**stmt, Stmt::Transaction(_)) => {
-            refused("EXECUTE of transaction commands is not implemented")
-        }
-        Some(StatementKind::Ddl("SELECT INTO")) => {
+    match statement.utility() {
+        Some(Stmt::Transaction(_)) => refused("EXECUTE of transaction commands is not implemented"),
+        Some(Stmt::CreateTableAs(create)) if create.is_select_into => {
             refused("EXECUTE of SELECT ... INTO is not implemented").map_err(|error| {
                 error.hint(
                 "You might want to use EXECUTE ... INTO or EXECUTE CREATE TABLE ... AS instead.",

@@ -9,7 +9,6 @@ use crate::statement::{Statement, given_to};
 use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::routine::{Routine as Definition, RoutineBody};
 use logstead_sql_exec::{Call, EvalContext, eval};
-use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{Variables, assignment_cast, check_given, sql_variables};
@@ -139,14 +138,10 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<Last> {
         if !statement.is_query() {
-            if matches!(
-                statement.parsed().map(|p| &p.kind),
-                Some(StatementKind::Call)
-            ) {
+            match statement.utility() {
                 // What it gives is not the function's.
-                self.call(statement, values, client).await?;
-            } else {
-                self.utility(statement, values, client).await?;
+                Some(Stmt::Call(call)) => drop(self.call(statement, call, values, client).await?),
+                _ => drop(self.utility(statement, values, client).await?),
             }
             return Ok(Last {
                 columns: Vec::new(),
@@ -401,15 +396,9 @@ fn refuse(statement: &Statement) -> Result<()> {
             format!("{what} is not allowed in an SQL function"),
         ))
     };
-    let Some(parsed) = statement.parsed() else {
-        return Ok(());
-    };
-    match &parsed.kind {
-        StatementKind::Utility(stmt) => match &**stmt {
-            Stmt::Transaction(_) => refused(stmt.tag()),
-            _ => Ok(()),
-        },
-        StatementKind::Copy(_) => Err(SqlError::new(
+    match statement.utility() {
+        Some(stmt @ Stmt::Transaction(_)) => refused(stmt.tag()),
+        Some(Stmt::Copy(_)) => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot COPY to/from client in an SQL function",
         )),
