@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use clap::ArgMatches;
 use logstead_engine::{CommitOptions, Isolation};
 
-use super::setting::{NAMES, Setting};
-use super::{
-    BareWay, BenchCommand, BenchOptions, CommonOptions, Home, RunConfig, RunLimit, Tpcc,
-    WorkloadKind, Ycsb,
-};
+use crate::command_line::{BenchCommand, BenchOptions};
 use crate::experiment::{self, GivenHome, Scale};
+use crate::options::{
+    BareWay, CommonOptions, Home, NAMES, RunConfig, RunLimit, Setting, Tpcc, WorkloadKind, Ycsb,
+};
 use crate::random::Distribution;
 
 /// Sessions per worker when nothing is said.
@@ -269,7 +268,7 @@ impl ParsedArgs<'_> {
             .find(|known| known.name() == way.trim())
             .ok_or_else(|| format!("--way {way}: file, inline, handoff or client is expected"))?;
             for size in self.text("size").unwrap_or("4k").split(',') {
-                let size_bytes = super::setting::size("size", size, 1, 64 << 20)?;
+                let size_bytes = crate::options::size("size", size, 1, 64 << 20)?;
                 kinds.push(WorkloadKind::Bare { size_bytes, way });
             }
         }
@@ -284,7 +283,8 @@ impl ParsedArgs<'_> {
                     return Err("--home none: a bare append needs a home".into());
                 }
                 if several || cell.label.series == "bare" {
-                    let name = format!("{}, {}", way.name(), super::size_text(*size_bytes));
+                    let name =
+                        format!("{}, {}", way.name(), crate::options::size_text(*size_bytes));
                     cell.label.series = match cell.label.series.as_str() {
                         "bare" => name,
                         other => format!("{name}, {other}"),
