@@ -10,6 +10,7 @@ use logstead_sql_func::{self as func, Body, Function, Series};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Plan, walk};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::memory;
 use logstead_sql_types::value::{Datum, SqlType, build, info, key, oid, record};
 use logstead_types::SqlState;
 
@@ -467,7 +468,7 @@ pub(crate) fn call_set<'a>(
     }
     let _room = match values.iter().any(build::is_large) {
         true => func::admit(function, &values)?,
-        false => build::MemoryReservation::default(),
+        false => memory::MemoryReservation::default(),
     };
     Ok(SetResult::Rows(match function.body {
         Body::Series(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),

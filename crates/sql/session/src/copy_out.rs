@@ -49,7 +49,7 @@ impl RowSink for CopyDest<'_> {
                 self.field.clear();
                 value::text_io::output(datum, *ty, &style, self.field)?;
                 // Each byte may be escaped.
-                value::build::ready(self.line, self.field.len().saturating_mul(2))?;
+                logstead_sql_types::memory::ready(self.line, self.field.len().saturating_mul(2))?;
                 write_field(self.line, Some(self.field), self.format, *quote_it, alone)?;
             }
         }

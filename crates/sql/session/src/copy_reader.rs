@@ -9,7 +9,7 @@ use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::CancelChecker;
-use logstead_sql_types::value::build::STRIDE_BYTES;
+use logstead_sql_types::memory::STRIDE_BYTES;
 use logstead_sql_types::value::{self, Datum, SqlType};
 use logstead_types::SqlState;
 

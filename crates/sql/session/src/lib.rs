@@ -96,7 +96,8 @@ use logstead_sql_parse::ast::{DiscardMode, ReindexTarget, Stmt, TransactionStmtK
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, build};
+use logstead_sql_types::memory;
+use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::{SqlState, TableId};
 use portal::Portal;
 use reply_dependencies::ReplyDependencies;
@@ -366,8 +367,8 @@ impl Session {
         self.context.in_block.set(self.block != BlockState::None);
         self.follow_configuration();
         self.signals.begin_statement();
-        build::charge_to(self.worker.instance.engine.memory());
-        build::release_dropped();
+        memory::charge_to(self.worker.instance.engine.memory());
+        memory::release_dropped();
         task::statement_begins(&self.signals, self.context.pid);
         self.routines = 0;
         self.frames.clear();
@@ -402,7 +403,7 @@ impl Session {
     /// The client has its answer and may think for long: a READ COMMITTED transaction keeps no snapshot meanwhile,
     /// unless a portal is to go on.
     fn rest(&mut self) {
-        build::release_dropped();
+        memory::release_dropped();
         self.signals.end_statement();
         self.rest_snapshot();
     }

@@ -240,7 +240,7 @@ impl Session {
             let encoding = self.context.client_encoding();
             if encoding.is_plain() {
                 let value = value::binary_io::binary_input(ty, bytes)?;
-                return logstead_sql_types::xml::admitted(ty, value, &*self.context);
+                return logstead_sql_types::value::xml::admitted(ty, value, &*self.context);
             }
             let mut converted = Vec::new();
             encoding.convert_binary(
@@ -250,7 +250,7 @@ impl Session {
                 &mut converted,
             )?;
             let value = value::binary_io::binary_input(ty, &converted)?;
-            return logstead_sql_types::xml::admitted(ty, value, &*self.context);
+            return logstead_sql_types::value::xml::admitted(ty, value, &*self.context);
         }
         let text =
             std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error.valid_up_to()))?;

@@ -7,16 +7,12 @@
 //! Invariants:
 //! - Nothing of `SMALL_BYTES` or more is allocated before it is charged: who asks last gets 53200, and the allocation
 //!   itself is asked for with `try_reserve`.
-//! - A large value that a function gave is charged as long as it is in memory, wherever it is: a variable, a row, a plan.
-//!   The list holds weak references, so the memory of a value that is gone is given back, and its charge with it, when the
-//!   list is swept: before something is refused, while much is added, and between statements.
-//! - Small values are never charged; they cost a comparison.
+//! - The list holds weak references, so the memory of a value that is gone is given back, and its charge with it, when
+//!   the list is swept: before something is refused, while much is added, and between statements.
 //! - Much memory whose charge is given back goes to the system before more is charged, and between statements: the process has what is charged, not what once was.
 //!
-//! Does not: count what operators hold between rows (`exec::held`), which charge it themselves.
+//! Does not: know values (`value::build` says which are large) or count what operators hold between rows (`exec::held`), which charge it themselves.
 
-use super::geometry::Geometry;
-use super::{Array, Datum, Numeric, size_bytes};
 use crate::error::{Result, SqlError, out_of_memory};
 use crate::interrupt::check_for_interrupts;
 use logstead_engine::{Charge, Memory};
@@ -26,7 +22,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{LazyLock, Weak};
 
 /// Most bytes of one value: PostgreSQL's `MaxAllocSize`.
 pub const VALUE_BYTES_MAX: usize = 0x3fff_ffff;
@@ -34,8 +30,6 @@ pub const VALUE_BYTES_MAX: usize = 0x3fff_ffff;
 pub const ITEMS_MAX: usize = 134_217_727;
 /// What is smaller is not charged.
 pub const SMALL_BYTES: usize = 64 << 10;
-/// A number of so many bits, some thousand digits, is one to look for interrupts at.
-const LONG_NUMBER_BITS: u64 = 16 << 10;
 /// Bytes that a loop goes through between two looks for interrupts.
 pub const STRIDE_BYTES: usize = 64 << 10;
 /// The list is swept when so many bytes have been added since it last was.
@@ -306,38 +300,12 @@ impl Builder {
         check_for_interrupts()
     }
 
-    /// The text that it has become.
-    pub fn finish_text(mut self) -> Result<Datum> {
-        // The value is a copy: both are there for a moment.
-        self.room.hold(self.bytes.capacity() + self.bytes.len())?;
-        match std::str::from_utf8(&self.bytes) {
-            Ok(text) => Ok(Datum::text(text)),
-            Err(_) => Err(SqlError::internal("what a function gave is not UTF-8")),
-        }
+    /// Charges for a copy of it beside itself.
+    pub(crate) fn hold_copy(&mut self) -> Result<()> {
+        self.room.hold(self.bytes.capacity() + self.bytes.len())
     }
 
-    /// The bytes that it has become.
-    pub fn finish_bytes(mut self) -> Result<Datum> {
-        self.room.hold(self.bytes.capacity() + self.bytes.len())?;
-        Ok(Datum::Bytea(self.bytes.as_slice().into()))
-    }
-
-    /// The text that it is so far.
-    pub fn copy_text(&self) -> Result<Datum> {
-        let _copy = MemoryReservation::of(self.bytes.len())?;
-        match std::str::from_utf8(&self.bytes) {
-            Ok(text) => Ok(Datum::text(text)),
-            Err(_) => Err(SqlError::internal("what a function gave is not UTF-8")),
-        }
-    }
-
-    /// The bytes that it is so far.
-    pub fn copy_bytes(&self) -> Result<Datum> {
-        let _copy = MemoryReservation::of(self.bytes.len())?;
-        Ok(Datum::Bytea(self.bytes.as_slice().into()))
-    }
-
-    /// The same as a string, for what needs one.
+    /// It as a string, for what needs one.
     pub fn finish_string(self) -> Result<String> {
         String::from_utf8(self.bytes)
             .map_err(|_| SqlError::internal("what a function gave is not UTF-8"))
@@ -427,41 +395,22 @@ impl<T: Clone> ItemsBuilder<T> {
     }
 }
 
-impl ItemsBuilder<Datum> {
-    /// Appends a text.
-    #[inline]
-    pub fn push_text(&mut self, text: &str) -> Result<()> {
-        self.hold(text.len())?;
-        self.push(Datum::text(text))
-    }
-}
-
-/// What a row of one column takes beside what its value holds.
-pub const ROW_BYTES: usize = 32;
-
 /// A large value that is alive, or was when the list was last swept.
-enum LiveValue {
-    Text(Weak<str>),
-    Bytes(Weak<[u8]>),
-    Array(Weak<Array>),
-    Geometry(Weak<Geometry>),
+trait LiveValue: Send {
+    fn is_gone(&self) -> bool;
 }
 
-impl LiveValue {
+impl<T: ?Sized + Send + Sync> LiveValue for Weak<T> {
     fn is_gone(&self) -> bool {
-        let count = match self {
-            LiveValue::Text(value) => value.strong_count(),
-            LiveValue::Bytes(value) => value.strong_count(),
-            LiveValue::Array(value) => value.strong_count(),
-            LiveValue::Geometry(value) => value.strong_count(),
-        };
-        count == 0
+        self.strong_count() == 0
     }
 }
+
+/// What the list has of one: what shows whether it is gone, and what it is charged.
+type LiveEntry = (Box<dyn LiveValue>, MemoryReservation);
 
 /// Large values by their addresses, which are not used again as long as they are here.
-static ALIVE: LazyLock<Mutex<HashMap<usize, (LiveValue, MemoryReservation)>>> =
-    LazyLock::new(Mutex::default);
+static ALIVE: LazyLock<Mutex<HashMap<usize, LiveEntry>>> = LazyLock::new(Mutex::default);
 /// How many there are, and what was added since the list was last swept.
 static ALIVE_COUNT: AtomicUsize = AtomicUsize::new(0);
 static ADDED_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -469,23 +418,12 @@ static ADDED_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Gives back what values take that are gone.
 fn sweep() {
     ADDED_BYTES.store(0, Ordering::Relaxed);
-    let mut gone = Vec::new();
     let mut alive = ALIVE.lock();
-    alive.retain(|_, entry| match entry.0.is_gone() {
-        true => {
-            let nothing = (
-                LiveValue::Bytes(Weak::<[u8; 0]>::new()),
-                MemoryReservation::default(),
-            );
-            gone.push(std::mem::replace(entry, nothing));
-            false
-        }
-        false => true,
-    });
+    let gone: Vec<(usize, LiveEntry)> = alive.extract_if(|_, entry| entry.0.is_gone()).collect();
     ALIVE_COUNT.store(alive.len(), Ordering::Relaxed);
     drop(alive);
     // The memory goes before the charge, and nobody waits for it.
-    for (value, room) in gone {
+    for (_, (value, room)) in gone {
         drop(value);
         drop(room);
     }
@@ -511,258 +449,23 @@ fn give_back(memory: &Memory) {
     }
 }
 
-/// What a value holds outside of itself, elements of elements left out.
-pub fn outside_bytes(value: &Datum) -> usize {
-    match value {
-        Datum::Text(text) => text.len(),
-        Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => bytes.len(),
-        Datum::Bits(bits) => bits.bytes().len(),
-        Datum::Jsonb(json) => json.bytes().len(),
-        Datum::Geometry(v) => v.outside_bytes(),
-        Datum::Numeric(Numeric::Big { mantissa, .. }) => (mantissa.bits() / 8) as usize,
-        Datum::Array(array) => array.items.iter().map(item_bytes).sum(),
-        _ => 0,
-    }
+/// Whether the list has a value.
+pub(crate) fn is_charged(address: usize) -> bool {
+    ALIVE.lock().contains_key(&address)
 }
 
-fn item_bytes(item: &Datum) -> usize {
-    match item {
-        Datum::Array(array) => array.items.len() * size_of::<Datum>(),
-        _ => size_of::<Datum>() + outside_bytes(item),
-    }
-}
-
-/// Whether a value is worth a charge.
-#[inline]
-pub fn is_large(value: &Datum) -> bool {
-    match value {
-        Datum::Text(text) => text.len() >= SMALL_BYTES,
-        Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => {
-            bytes.len() >= SMALL_BYTES
-        }
-        Datum::Bits(bits) => bits.bytes().len() >= SMALL_BYTES,
-        // Reckoning with so many digits takes long rather than much.
-        Datum::Numeric(Numeric::Big { mantissa, .. }) => mantissa.bits() >= LONG_NUMBER_BITS,
-        Datum::Jsonb(json) => json.bytes().len() >= SMALL_BYTES,
-        Datum::Geometry(v) => v.outside_bytes() >= SMALL_BYTES,
-        Datum::Array(array) => {
-            array.items.len() >= SMALL_BYTES / size_of::<Datum>()
-                || array.items.iter().map(item_bytes).sum::<usize>() >= SMALL_BYTES
-        }
-        _ => false,
-    }
-}
-
-/// Charges a value as long as it is alive, if it is large; 54000 if it is too large for one, 53200 if the budget has no room for it.
-#[inline]
-pub fn charge_value(value: Datum) -> Result<Datum> {
-    match is_large(&value) {
-        true => keep_large(value),
-        false => Ok(value),
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn keep_large(value: Datum) -> Result<Datum> {
-    let (address, alive) = match &value {
-        Datum::Text(text) => (
-            Arc::as_ptr(text).cast::<u8>() as usize,
-            LiveValue::Text(Arc::downgrade(text)),
-        ),
-        Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => kept_bytes(bytes),
-        Datum::Bits(bits) => kept_bytes(bits.shared()),
-        Datum::Jsonb(json) => kept_bytes(json.shared()),
-        Datum::Geometry(v) => (
-            Arc::as_ptr(v) as usize,
-            LiveValue::Geometry(Arc::downgrade(v)),
-        ),
-        Datum::Array(array) => (
-            Arc::as_ptr(array) as usize,
-            LiveValue::Array(Arc::downgrade(array)),
-        ),
-        _ => return Ok(value),
-    };
-    if ALIVE.lock().contains_key(&address) {
-        return Ok(value);
-    }
-    let bytes = match &value {
-        Datum::Array(_) => bounded_size(&value)?,
-        _ => outside_bytes(&value),
-    };
-    if bytes > VALUE_BYTES_MAX && !matches!(value, Datum::Array(_)) {
-        return Err(too_large(0, bytes));
-    }
+/// Charges a value for as long as it is alive; 53200 if the budget has no room for it.
+pub(crate) fn charge_while_alive<T>(address: usize, value: Weak<T>, bytes: usize) -> Result<()>
+where
+    T: ?Sized + Send + Sync + 'static,
+{
     check_for_interrupts()?;
     if ADDED_BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes >= SWEEP_BYTES {
         sweep();
     }
     let room = MemoryReservation::of(bytes)?;
     let mut list = ALIVE.lock();
-    list.insert(address, (alive, room));
+    list.insert(address, (Box::new(value), room));
     ALIVE_COUNT.store(list.len(), Ordering::Relaxed);
-    Ok(value)
-}
-
-fn kept_bytes(bytes: &Arc<[u8]>) -> (usize, LiveValue) {
-    (
-        Arc::as_ptr(bytes).cast::<u8>() as usize,
-        LiveValue::Bytes(Arc::downgrade(bytes)),
-    )
-}
-
-/// The same for one that is made of others: a record's size is looked at if it holds records or arrays, which it shares.
-#[inline]
-pub fn bounded(value: Datum) -> Result<Datum> {
-    if let Datum::Array(array) = &value
-        && array
-            .items
-            .iter()
-            .any(|item| matches!(item, Datum::Array(_)))
-    {
-        bounded_size(&value)?;
-    }
-    charge_value(value)
-}
-
-/// What an array or a record holds; 54000 if that is more than one may. Records share their fields, so one of a few bytes may be of any size
-/// when it is written: the walk ends when it is known to be too large.
-pub fn bounded_size(value: &Datum) -> Result<usize> {
-    fn walk(value: &Datum, sum: &mut usize, limit: usize) -> bool {
-        match value {
-            Datum::Array(array) => {
-                *sum += 72;
-                *sum <= limit && array.items.iter().all(|item| walk(item, sum, limit))
-            }
-            other => {
-                *sum += size_bytes(other);
-                *sum <= limit
-            }
-        }
-    }
-    // Each element has 24 bytes here, and fewer in PostgreSQL.
-    let limit = match value {
-        Datum::Array(array) if array.element == super::record::FIELDS => VALUE_BYTES_MAX,
-        _ => 4 * VALUE_BYTES_MAX,
-    };
-    let mut sum = 0;
-    match walk(value, &mut sum, limit) {
-        true => Ok(sum),
-        false => Err(SqlError::new(
-            SqlState::PROGRAM_LIMIT_EXCEEDED,
-            format!("invalid memory alloc request size {sum}"),
-        )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Runs `test` in a thread of its own whose account has so many bytes.
-    fn with_budget(bytes: u64, test: impl FnOnce(&'static Memory) + Send) {
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let memory = Memory::standalone(bytes);
-                charge_to(memory);
-                test(memory);
-            });
-        });
-    }
-
-    #[test]
-    fn what_is_built_is_charged_before_it_is_allocated() {
-        with_budget(8 << 20, |memory| {
-            let mut builder = Builder::default();
-            let chunk = [b'x'; 1 << 10];
-            let error = loop {
-                if let Err(error) = builder.push_bytes(&chunk) {
-                    break error;
-                }
-            };
-            assert_eq!(error.code(), SqlState::OUT_OF_MEMORY);
-            assert!(builder.capacity() < 7 << 20, "{}", builder.capacity());
-            assert!(memory.used_bytes() >= builder.capacity() as u64);
-            drop(builder);
-            assert_eq!(memory.used_bytes(), 0);
-        });
-    }
-
-    #[test]
-    fn what_is_appended_without_asking_is_charged_at_the_next_step() {
-        with_budget(8 << 20, |memory| {
-            let mut builder = Builder::default();
-            let chunk = [b'x'; 100_000];
-            let error = loop {
-                // A separator fills the room that is left, and a number follows that asks for none.
-                let end = builder.push_bytes(&chunk).and_then(|()| {
-                    builder.push(b'1');
-                    builder.step()
-                });
-                match end {
-                    Ok(()) => assert!(memory.used_bytes() >= builder.capacity() as u64),
-                    Err(error) => break error,
-                }
-            };
-            assert_eq!(error.code(), SqlState::OUT_OF_MEMORY);
-            assert!(builder.capacity() < 7 << 20, "{}", builder.capacity());
-
-            // One that enlarged itself is charged for all of it, or refused.
-            let mut builder = Builder::default();
-            builder.extend_from_slice(&vec![b'x'; 10 << 20]);
-            let error = builder.step().expect_err("more than the budget");
-            assert_eq!(error.code(), SqlState::OUT_OF_MEMORY);
-        });
-    }
-
-    #[test]
-    fn no_value_is_larger_than_one_may_be() {
-        let mut builder = Builder::default();
-        let error = builder.reserve(VALUE_BYTES_MAX + 1).expect_err("a limit");
-        assert_eq!(error.code(), SqlState::PROGRAM_LIMIT_EXCEEDED);
-        assert_eq!(builder.capacity(), 0, "nothing was allocated");
-        let mut items: Vec<u64> = Vec::new();
-        let error = MemoryReservation::default().reserve(&mut items, ITEMS_MAX + 1);
-        assert_eq!(
-            error.expect_err("a limit").code(),
-            SqlState::PROGRAM_LIMIT_EXCEEDED
-        );
-    }
-
-    #[test]
-    fn a_large_value_is_charged_as_long_as_it_is_alive() {
-        with_budget(8 << 20, |memory| {
-            let value = charge_value(Datum::text("x".repeat(2 << 20))).expect("room");
-            let again = charge_value(value.clone()).expect("the same one");
-            assert_eq!(memory.used_bytes(), 2 << 20);
-            release_dropped();
-            assert_eq!(memory.used_bytes(), 2 << 20, "it is alive");
-            drop((value, again));
-            release_dropped();
-            assert_eq!(memory.used_bytes(), 0);
-        });
-    }
-
-    #[test]
-    fn values_that_are_gone_make_room_for_others() {
-        with_budget(8 << 20, |memory| {
-            for _ in 0..20 {
-                charge_value(Datum::text("x".repeat(3 << 20))).expect("the last one is gone");
-            }
-            assert!(memory.used_bytes() <= 8 << 20);
-        });
-        release_dropped();
-    }
-
-    #[test]
-    fn a_record_of_records_is_as_large_as_it_is_written() {
-        let mut record = super::super::record::record(vec![Datum::Int4(1)]);
-        let error = loop {
-            record = super::super::record::record(vec![record.clone(), record]);
-            if let Err(error) = bounded_size(&record) {
-                break error;
-            }
-        };
-        assert_eq!(error.code(), SqlState::PROGRAM_LIMIT_EXCEEDED);
-    }
+    Ok(())
 }

@@ -36,7 +36,7 @@ use logstead_sql_ddl as ddl;
 use logstead_sql_exec::{Call, Execution};
 use logstead_sql_func::{self as func, Body};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::build::Builder;
+use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::{Datum, IoContext, Oid, oid};
 use logstead_types::SqlState;
 use std::collections::VecDeque;

@@ -1,32 +1,12 @@
 //! Texts within values in binary form, which are in the client's encoding too.
+//!
+//! Does not: know how characters are encoded (`crate::encoding`).
 
-use super::Encoding;
+use super::{Oid, info, multirange, oid, range, user, xml};
+use crate::encoding::{ConversionDirection, Encoding};
 use crate::error::Result;
-use crate::value::{Oid, info, multirange, oid, range, user};
-
-/// Which way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConversionDirection {
-    /// From UTF-8 to the client.
-    ToClient,
-    /// From the client to UTF-8.
-    FromClient,
-}
 
 impl Encoding {
-    /// Appends a text of the client's or for it.
-    pub fn convert(self, bytes: &[u8], way: ConversionDirection, out: &mut Vec<u8>) -> Result<()> {
-        match (way, std::str::from_utf8(bytes)) {
-            (ConversionDirection::FromClient, _) => self.decode(bytes, out),
-            (ConversionDirection::ToClient, Ok(text)) => self.encode(text, out),
-            // Not text: it is as it is.
-            (ConversionDirection::ToClient, Err(_)) => {
-                out.extend_from_slice(bytes);
-                Ok(())
-            }
-        }
-    }
-
     /// Appends a value in the binary form of its type, its texts converted. What is not whole stays as it is, for whoever reads it to complain.
     pub fn convert_binary(
         self,
@@ -71,7 +51,7 @@ impl Encoding {
         if ty == oid::XML {
             match (way, std::str::from_utf8(bytes)) {
                 (ConversionDirection::ToClient, Ok(text)) => {
-                    let text = crate::xml::sent(text, self.name());
+                    let text = xml::sent(text, self.name());
                     self.encode(&text, out)?;
                 }
                 _ => out.extend_from_slice(bytes),

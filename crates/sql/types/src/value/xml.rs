@@ -1,12 +1,15 @@
-//! What the type does with its texts: taking, checking and showing them.
+//! The type `xml`: which texts are values, and how those are taken and shown.
+//!
+//! Invariant: a value is kept as the text that was given, as PostgreSQL keeps it.
+//!
+//! Does not: read markup, which `crate::xml` does.
 
-use super::read::{Form, WellFormednessCheck, has_document_type, read};
-use super::{Declaration, XmlError};
 use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
+use crate::memory::Builder;
 use crate::value::IoContext;
-use crate::value::build::Builder;
 use crate::value::{Datum, SqlType, oid};
+use crate::xml::{Declaration, Form, WellFormednessCheck, XmlError, has_document_type, read};
 use logstead_types::SqlState;
 use std::borrow::Cow;
 
@@ -138,27 +141,6 @@ pub fn admitted(ty: SqlType, value: Datum, cx: &dyn IoContext) -> Result<Datum> 
         check(text, XmlOption::of(Some(cx)))?;
     }
     Ok(value)
-}
-
-/// A text with what has a meaning in XML written so that it has none.
-pub fn escaped(text: &str, out: &mut Builder) -> Result<()> {
-    escape(text, "&#x0d;", out)
-}
-
-/// The same, with what a carriage return is written as.
-pub(super) fn escape(text: &str, carriage_return: &str, out: &mut Builder) -> Result<()> {
-    let mut rest = text;
-    while let Some(at) = rest.find(['&', '<', '>', '\r']) {
-        out.push_str(&rest[..at])?;
-        out.push_str(match rest.as_bytes()[at] {
-            b'&' => "&amp;",
-            b'<' => "&lt;",
-            b'>' => "&gt;",
-            _ => carriage_return,
-        })?;
-        rest = &rest[at + 1..];
-    }
-    out.push_str(rest)
 }
 
 /// 2200L.

@@ -11,8 +11,8 @@ use super::query::{Query, Word};
 use super::vector::{LEXEME_BYTES_MAX, PLACE_MAX};
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
+use crate::memory::{Builder, MemoryReservation};
 use crate::value::Datum;
-use crate::value::build::{Builder, MemoryReservation};
 use logstead_types::SqlState;
 
 /// So many comparisons with words of the query are made between two looks for interrupts.
