@@ -1,7 +1,7 @@
 //! The stored form of roles, and of the secret behind mock authentication.
 
-use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
 use crate::role::{Membership, Role};
+use crate::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
 use logstead_sql_types::error::Result;
 
 /// Version of the definitions written by this build.
@@ -13,10 +13,10 @@ const SECRET: u32 = 1;
 /// Namespace of the row that says that there are owners and privileges.
 const RIGHTS: u32 = 2;
 /// Bytes of the secret.
-pub(super) const SECRET_BYTES: usize = 32;
+pub(crate) const SECRET_BYTES: usize = 32;
 
 /// A row of the roles' table.
-pub(super) enum StoredRole {
+pub(crate) enum StoredRole {
     Role(Box<Role>),
     /// There are owners and privileges: a build that does not know them would forget them, and cannot read this row
     /// either.
@@ -68,7 +68,7 @@ pub fn encode(role: &Role) -> ObjectRow {
 }
 
 /// The row of the secret.
-pub(super) fn encode_secret(secret: [u8; SECRET_BYTES]) -> ObjectRow {
+pub(crate) fn encode_secret(secret: [u8; SECRET_BYTES]) -> ObjectRow {
     ObjectRow {
         key: ObjectKey {
             database: 0,
@@ -95,7 +95,7 @@ pub fn encode_has_rights() -> ObjectRow {
 }
 
 /// Reads a row.
-pub(super) fn decode(row: &ObjectRow) -> Result<StoredRole> {
+pub(crate) fn decode(row: &ObjectRow) -> Result<StoredRole> {
     if row.key.namespace == SECRET {
         let secret = row.definition.as_slice().try_into();
         return Ok(StoredRole::Secret(secret.map_err(|_| {

@@ -1,14 +1,14 @@
 //! The stored form of row security: the end of a table's definition, in a format that builds without row security do
 //! not read. They refuse the database instead of showing everybody all rows.
 
-use super::security::{Policy, RowSecurity};
-use super::stored::{Reader, Writer, corrupt, read_view, write_view};
+use crate::security::{Policy, RowSecurity};
+use crate::stored::{Reader, Writer, corrupt, read_view, write_view};
 use logstead_sql_parse::PolicyCommand;
 use logstead_sql_types::error::Result;
 use std::sync::Arc;
 
 /// Adds it to a table's definition.
-pub(super) fn write(w: &mut Writer, security: &RowSecurity) {
+pub(crate) fn write(w: &mut Writer, security: &RowSecurity) {
     w.u8(u8::from(security.enabled) | u8::from(security.forced) << 1);
     w.list(&security.policies, |w, policy| {
         w.u32(policy.oid);
@@ -23,7 +23,7 @@ pub(super) fn write(w: &mut Writer, security: &RowSecurity) {
 }
 
 /// Reads it.
-pub(super) fn read(r: &mut Reader<'_>) -> Result<RowSecurity> {
+pub(crate) fn read(r: &mut Reader<'_>) -> Result<RowSecurity> {
     let flags = r.u8()?;
     if flags > 3 {
         return Err(corrupt("unknown flags of row security"));

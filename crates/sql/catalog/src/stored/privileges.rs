@@ -4,9 +4,9 @@
 //! for each default privilege, by (database, `pg_default_acl`, role, schema and kind). Databases themselves are told of
 //! under database 0, as all share them.
 
-use super::privileges::{DefaultAclKey, ObjectPrivileges, PG_DEFAULT_ACL};
-use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
+use crate::privileges::{DefaultAclKey, ObjectPrivileges, PG_DEFAULT_ACL};
 use crate::role::acl::{Acl, AclItem, AclKind};
+use crate::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 use std::collections::{BTreeMap, HashSet};

@@ -3,8 +3,8 @@
 //! One that is as it was made without options has the definition that all had when there was nothing to say of them.
 //! Builds of that time read no more of a row than its name and OID: to them a database is open to everybody.
 
-use super::database::Database;
-use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
+use crate::database::Database;
+use crate::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub fn encode(database: &Database) -> ObjectRow {
 }
 
 /// Reads a row.
-pub(super) fn decode(row: &ObjectRow) -> Result<Database> {
+pub(crate) fn decode(row: &ObjectRow) -> Result<Database> {
     let mut database = Database::new(row.oid, row.key.name.as_str());
     let mut r = Reader(&row.definition);
     match r.u8()? {

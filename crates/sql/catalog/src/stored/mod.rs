@@ -7,10 +7,18 @@
 //! Row of an object: database, namespace, name, OID, definition. The first three are the key of the table's unique
 //! index, so that two transactions that create one name meet there.
 
+pub mod databases;
+pub mod privileges;
+pub mod roles;
+pub mod routines;
+mod security;
+pub mod statistics;
+pub mod triggers;
+pub mod types;
+
 use super::{
     Column, Constraint, ConstraintKind, ForeignKey, IndexColumn, IndexDef, IndexKey,
     ReferentialAction, Relation, RelationKind, RowSecurity, SequenceDef, Timing, View, ViewSource,
-    stored_security,
 };
 use logstead_engine::{KeyExtractor, KeyKind, RowBuilder, RowRef};
 use logstead_sql_parse::CheckOption;
@@ -611,7 +619,7 @@ pub fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
             w.list(&relation.constraints, |w, c| write_constraint(w, c));
             w.list(options, |w, o| w.bytes(o.as_bytes()));
             if format == FORMAT_SECURED {
-                stored_security::write(&mut w, &relation.security);
+                security::write(&mut w, &relation.security);
             }
         }
     }
@@ -703,7 +711,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
                 cycle,
             });
             StoredRelation::Relation(
-                relation(kind, storage, super::sequence::columns(), Vec::new(), 0),
+                relation(kind, storage, crate::sequence_def::columns(), Vec::new(), 0),
                 Vec::new(),
             )
         }
@@ -715,7 +723,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             let options = r.list(Reader::str)?;
             let mut table = relation(RelationKind::Table, storage, columns, constraints, version);
             if format == FORMAT_SECURED {
-                table.security = stored_security::read(&mut r)?;
+                table.security = security::read(&mut r)?;
             }
             StoredRelation::Relation(table, options)
         }

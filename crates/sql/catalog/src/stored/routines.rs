@@ -1,10 +1,10 @@
-//! The stored form of functions and procedures. As types are ([`super::stored_types`]), they are rows of the relations'
+//! The stored form of functions and procedures. As types are ([`crate::stored::types`]), they are rows of the relations'
 //! table under names of their own: a name with the numbers of its input types, so that two transactions that make one
 //! function meet. Builds without functions refuse the database.
 
-use super::aggregate::{Aggregate, AggregateKind, Computation, FinalModify};
-use super::routine::{ArgMode, Argument, Language, Parallel, Routine, RoutineBody};
-use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
+use crate::aggregate::{Aggregate, AggregateKind, Computation, FinalModify};
+use crate::routine::{ArgMode, Argument, Language, Parallel, Routine, RoutineBody};
+use crate::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
 use logstead_sql_func::Volatility;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(decode(&encode(5, &aggregate)).unwrap(), aggregate);
         let row = encode(5, &routine);
         assert!(is_routine(&row));
-        assert!(!super::super::stored_types::is_type(&row));
+        assert!(!crate::stored::types::is_type(&row));
         assert_eq!(row.key.name, "f(x(23,23)");
         assert_eq!(decode(&row).unwrap(), routine);
         for end in 0..row.definition.len() {

@@ -1,7 +1,7 @@
 //! The stored form of what ANALYZE has found out: a row for each table, under its number.
 
-use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
-use super::{ColumnStatistics, TableStatistics};
+use crate::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
+use crate::{ColumnStatistics, TableStatistics};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid, stored};
 use logstead_types::TableId;

@@ -1,10 +1,10 @@
-//! The stored form of triggers. As functions are ([`super::stored_routines`]), they are rows of the relations' table
+//! The stored form of triggers. As functions are ([`crate::stored::routines`]), they are rows of the relations' table
 //! under names of their own: the trigger's, in a namespace that is the table's number. Builds without triggers refuse
 //! the database instead of writing rows that no trigger has seen.
 
-use super::Timing;
-use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt, read_view, write_view};
-use super::trigger::{Trigger, TriggerConstraint, TriggerEnabled, TriggerTime};
+use crate::Timing;
+use crate::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt, read_view, write_view};
+use crate::trigger::{Trigger, TriggerConstraint, TriggerEnabled, TriggerTime};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 use std::sync::Arc;
@@ -153,7 +153,7 @@ mod tests {
         };
         let row = encode(5, &trigger);
         assert!(is_trigger(&row));
-        assert!(!super::super::stored_routines::is_routine(&row));
+        assert!(!crate::stored::routines::is_routine(&row));
         let read = decode(&row).unwrap();
         assert_eq!(format!("{read:?}"), format!("{trigger:?}"));
         assert_eq!(read.bits(), 1 | 2 | 4 | 16);
@@ -163,7 +163,7 @@ mod tests {
             assert!(decode(&cut).is_err(), "{end} bytes");
         }
         // A build without triggers takes the row for a type's, and refuses it.
-        assert!(super::super::stored_types::is_type(&row));
-        assert!(super::super::stored_types::decode(&row).is_err());
+        assert!(crate::stored::types::is_type(&row));
+        assert!(crate::stored::types::decode(&row).is_err());
     }
 }
