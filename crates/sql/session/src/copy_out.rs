@@ -2,10 +2,10 @@
 
 use super::client::Client;
 use super::copy_format::{CopyFormat, ForceColumns, write_field};
-use super::copy_in::copied_columns;
-use super::run::run_with_limits;
 use super::statement::Statement;
 use super::{Reply, Session, SessionContext, copy_binary};
+use crate::copy_options::copied_columns;
+use crate::limits::run_with_limits;
 use logstead_sql_catalog::{RelationKind, text::quote_ident};
 use logstead_sql_exec::{Execution, Progress, RowSink, StatementContext};
 use logstead_sql_parse::lowered::{self as ast, CopySource};

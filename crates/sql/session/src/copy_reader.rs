@@ -2,7 +2,7 @@
 
 use super::copy_binary::{BinaryRows, Next};
 use super::copy_format::{CopyFormat, RecordFields, Records, invalid_at, shorten};
-use super::copy_in::copied_columns;
+use crate::copy_options::copied_columns;
 use logstead_sql_catalog::Relation;
 use logstead_sql_exec as exec;
 use logstead_sql_parse::lowered as ast;

@@ -2,10 +2,11 @@
 
 use super::client::Client;
 use super::context::SessionContext;
-use super::run::run_with_limits;
 use super::signals::Signals;
-use super::transaction::OpenTransaction;
 use super::{Reply, Session};
+use crate::command_tag::tag_of;
+use crate::limits::run_with_limits;
+use crate::open_transaction::OpenTransaction;
 use logstead_engine::{Isolation, Worker};
 use logstead_sql_catalog::CatalogStore;
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
@@ -176,26 +177,6 @@ impl Session {
             }
         }
     }
-}
-
-/// What a statement that is not planned is called in messages.
-pub(super) fn tag_of(parsed: &Parsed) -> Cow<'static, str> {
-    let tag = match &parsed.kind {
-        StatementKind::Ddl(tag) => *tag,
-        StatementKind::View(command) => command.tag(),
-        StatementKind::Utility(stmt) => stmt.tag(),
-        StatementKind::AlterConstraint(_) => "ALTER TABLE",
-        StatementKind::Declare(_) => "DECLARE CURSOR",
-        StatementKind::Do(_) => "DO",
-        StatementKind::Call => "CALL",
-        StatementKind::Copy(_) => "COPY",
-        StatementKind::Explain => "EXPLAIN",
-        StatementKind::SchemaElements(_) => "CREATE SCHEMA",
-        StatementKind::TableOfExecute(_) => "CREATE TABLE AS",
-        StatementKind::Unsupported(what) => *what,
-        StatementKind::Query | StatementKind::Prepared => parsed.statement.word(),
-    };
-    Cow::Borrowed(tag)
 }
 
 fn refused_in_read_only(parsed: &Parsed) -> SqlError {

@@ -94,7 +94,7 @@ impl Session {
             kind,
             as_of: parsed.as_of.clone(),
         };
-        let text = super::cache::ParsedText::new(Rc::clone(&outer.text.text), vec![inner]);
+        let text = crate::statement::ParsedText::new(Rc::clone(&outer.text.text), vec![inner]);
         let mut statement = Statement::new(text, Some(0), declared);
         statement.from_sql = true;
         statement.takes_parameters = true;

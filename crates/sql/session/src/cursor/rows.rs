@@ -2,7 +2,7 @@
 //!
 //! Invariant: rows have numbers, which do not change when others in front of them are forgotten; those in memory come before those in pages.
 
-use super::cursor::Scrollability;
+use crate::cursor::Scrollability;
 use logstead_sql_exec::spill::Pages;
 use logstead_sql_exec::wait::WaitReason;
 use logstead_sql_exec::{OperatorMemory, Spill};
@@ -12,22 +12,22 @@ use std::collections::VecDeque;
 
 /// Rows of a cursor that have come, those already given first.
 #[derive(Default)]
-pub(super) struct CursorRows {
+pub(crate) struct CursorRows {
     rows: VecDeque<(Vec<Datum>, usize)>,
     /// Rows from that number on: beyond what there is memory for.
     paged: Option<(u64, Pages)>,
     /// Rows in front of these that have been forgotten.
-    pub(super) first: u64,
+    pub(crate) first: u64,
     bytes: usize,
     /// Rows that have been given so far, and the bytes of those still kept.
     behind: u64,
     behind_bytes: usize,
-    pub(super) held: OperatorMemory,
+    pub(crate) held: OperatorMemory,
 }
 
 impl CursorRows {
     /// What is kept when so many rows have been given already and none of them is to be given again.
-    pub(super) fn after(given: u64) -> CursorRows {
+    pub(crate) fn after(given: u64) -> CursorRows {
         CursorRows {
             first: given,
             behind: given,
@@ -36,7 +36,7 @@ impl CursorRows {
     }
 
     /// Rows that have come so far.
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         match &self.paged {
             Some((start, pages)) => start + pages.row_count(),
             None => self.first + self.rows.len() as u64,
@@ -44,7 +44,7 @@ impl CursorRows {
     }
 
     /// A row by its number, from 0, if it is in memory.
-    pub(super) fn get(&self, number: u64) -> Option<&[Datum]> {
+    pub(crate) fn get(&self, number: u64) -> Option<&[Datum]> {
         if number < self.first {
             return None;
         }
@@ -58,7 +58,7 @@ impl CursorRows {
     }
 
     /// Brings a row into memory; what to wait for before it is called again.
-    pub(super) fn bring(&mut self, number: u64) -> Result<Option<WaitReason>> {
+    pub(crate) fn bring(&mut self, number: u64) -> Result<Option<WaitReason>> {
         match &mut self.paged {
             Some((start, pages)) if number >= *start => pages.bring(number - *start),
             _ => Ok(None),
@@ -66,7 +66,7 @@ impl CursorRows {
     }
 
     /// What to wait for before more are added.
-    pub(super) fn behind(&self) -> Result<Option<WaitReason>> {
+    pub(crate) fn behind(&self) -> Result<Option<WaitReason>> {
         match &self.paged {
             Some((_, pages)) => pages.behind(),
             None => Ok(None),
@@ -74,13 +74,13 @@ impl CursorRows {
     }
 
     /// Memory held, roughly.
-    pub(super) fn size_bytes(&self) -> usize {
+    pub(crate) fn size_bytes(&self) -> usize {
         let pages = self.paged.as_ref();
         self.bytes + pages.map_or(0, |(_, pages)| pages.size_bytes())
     }
 
     /// Adds rows; beyond `memory_bytes` of rows that are to be given still, or again, they go to pages.
-    pub(super) fn extend(
+    pub(crate) fn extend(
         &mut self,
         rows: impl IntoIterator<Item = Vec<Datum>>,
         back: Scrollability,
@@ -133,7 +133,7 @@ impl CursorRows {
 
     /// All rows below `number` have been given: forgets what is not to be given again. The row before `number` stays if
     /// any does: it is the current one.
-    pub(super) fn given(&mut self, number: u64, back: Scrollability) {
+    pub(crate) fn given(&mut self, number: u64, back: Scrollability) {
         while self.behind < number {
             let at = usize::try_from(self.behind.saturating_sub(self.first));
             let row = at.ok().and_then(|at| self.rows.get(at));
