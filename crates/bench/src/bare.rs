@@ -15,17 +15,15 @@ use logstead_home::{HomeError, InlineAppends, LaneAppends, NoRoom, RoomRequest};
 use logstead_types::LaneId;
 use parking_lot::{Condvar, Mutex};
 
-use crate::driver::{RunOutcome, nanos};
+use crate::driver::{RunOutcome, WATCH, nanos};
 use crate::home;
-use crate::measure::{Measurements, STEP_NS};
+use crate::measure::Measurements;
 use crate::options::{BareWay, Home, RunConfig, RunLimit};
 use crate::resource_usage::ResourceUsage;
 use crate::{BenchError, ProgressListener, client};
 
 /// A thread's file in [`BareWay::File`]: it is written from the beginning again when it is full.
 const FILE_BYTES: u64 = 16 << 20;
-/// How often the main thread looks.
-pub(crate) const WATCH: std::time::Duration = std::time::Duration::from_millis(5);
 /// Between two looks for room in a lane that has none yet.
 const ROOM_PAUSE: std::time::Duration = std::time::Duration::from_micros(200);
 
@@ -304,7 +302,7 @@ pub(crate) fn run(
                     }
                 }
                 let end = clock.monotonic().as_nanos();
-                record(&mut measured, began, end, from, until);
+                measured.record(began, end, from, until);
                 done.fetch_add(1, Ordering::Relaxed);
             }
             all.lock().add(&measured);
@@ -342,23 +340,4 @@ pub(crate) fn run(
         interrupted: stop.load(Ordering::Relaxed),
         ..RunOutcome::empty(cell)
     })
-}
-
-/// Counts an append, if it began while appends count.
-pub(crate) fn record(measured: &mut Measurements, began: u64, end: u64, from: u64, until: u64) {
-    if began < from || began >= until {
-        return;
-    }
-    let span = measured.span.get_or_insert((began, end));
-    *span = (span.0.min(began), span.1.max(end));
-    let step = (end.saturating_sub(from) / STEP_NS) as usize;
-    if measured.timeline.len() <= step {
-        measured.timeline.resize(step + 1, 0);
-    }
-    measured.timeline[step] += 1;
-    let counts = &mut measured.kinds[0];
-    counts.committed += 1;
-    counts.commit.saturating_record(end - began);
-    counts.writing.saturating_record(end - began);
-    counts.whole.saturating_record(end - began);
 }

@@ -16,8 +16,7 @@ use logstead_env::Clock;
 use logstead_home::bucket::{Bucket, BucketError};
 use parking_lot::Mutex;
 
-use crate::bare::{WATCH, record};
-use crate::driver::{RunOutcome, nanos};
+use crate::driver::{RunOutcome, WATCH, nanos};
 use crate::measure::Measurements;
 use crate::options::{Home, RunConfig, RunLimit};
 use crate::resource_usage::ResourceUsage;
@@ -28,14 +27,6 @@ const HEAD: &[u8] = &[0; 64];
 
 fn broken(error: impl std::fmt::Display) -> BenchError {
     BenchError::Failed(error.to_string())
-}
-
-/// A runtime for one thread.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, BenchError> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(broken)
 }
 
 /// What the tasks have in common.
@@ -108,7 +99,7 @@ async fn task(plan: Rc<Plan>, prefix: String) -> Result<Measurements, BucketErro
         }
         objects.append(&plan).await?;
         let end = plan.clock.monotonic().as_nanos();
-        record(&mut measured, began, end, plan.from, plan.until);
+        measured.record(began, end, plan.from, plan.until);
         plan.done.fetch_add(1, Ordering::Relaxed);
     }
     Ok(measured)
@@ -169,7 +160,7 @@ pub(crate) fn run(
     let (told, tasks) = (Arc::clone(&result), cell.common.workers);
     let body = move || {
         let all = move || -> Result<Measurements, BenchError> {
-            let runtime = runtime()?;
+            let runtime = home::runtime()?;
             let plan = Rc::new(plan());
             tokio::task::LocalSet::new().block_on(&runtime, async move {
                 let tasks: Vec<_> = (0..tasks)

@@ -39,7 +39,7 @@ const LOAD_FLUSH_BYTES: usize = 256 << 10;
 /// Rows looked at by one step of garbage collection between loads.
 const COLLECT_ROWS: usize = 1024;
 /// How often the main thread looks at its workers.
-const WATCH: Duration = Duration::from_millis(5);
+pub(crate) const WATCH: Duration = Duration::from_millis(5);
 
 /// How a transaction wants to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use logstead_env::FileKind;
 
 use logstead_home::HomeOptions;
 
+use crate::BenchError;
 use crate::discard::discard_home;
 use crate::options::Home;
-use crate::{BenchError, client};
 
 /// Segments of a log in memory.
 const MEMORY_SEGMENT_BYTES: u64 = 16 << 20;
@@ -118,12 +118,20 @@ pub(crate) fn remove(home: &Home, run: Option<usize>, env: &Env) -> Vec<String> 
     Vec::new()
 }
 
+/// A runtime for one thread.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, BenchError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| BenchError::Failed(error.to_string()))
+}
+
 /// Removes every object below a prefix.
 fn remove_objects(url: &str, prefix: &str, env: &Env) -> Result<(), BenchError> {
     let failed = |error: &dyn std::fmt::Display| BenchError::Failed(error.to_string());
     let bucket = logstead_home::bucket::open(url, env).map_err(|error| failed(&error))?;
     let tasks = tokio::task::LocalSet::new();
-    tasks.block_on(&client::runtime()?, async {
+    tasks.block_on(&runtime()?, async {
         let all = bucket.list(prefix).await.map_err(|error| failed(&error))?;
         for some in all.chunks(REMOVED_TOGETHER) {
             let removals: Vec<_> = some

@@ -16,6 +16,7 @@
 mod access;
 mod bare;
 mod client;
+pub mod command_line;
 mod discard;
 mod driver;
 pub mod experiment;
@@ -41,11 +42,11 @@ mod tpcc;
 pub mod virtual_time;
 mod ycsb;
 
+pub use command_line::{BenchCommand, BenchOptions, command};
 pub use driver::{ConsistencyCheck, RunOutcome};
 pub use machine::Machine;
 pub use measure::{Counts, Latencies, Measurements};
 pub use micro::{LoadFigure, MicroFigure, Operation};
-pub use options::{BenchCommand, BenchOptions, command};
 pub use path::PathFigures;
 pub use progress::{Bar, NoProgress, ProgressListener};
 pub use random::{Distribution, KeyGenerator, Rng};

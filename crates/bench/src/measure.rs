@@ -104,6 +104,25 @@ impl Measurements {
         }
     }
 
+    /// Counts an append of the only kind, if it began while appends count.
+    pub(crate) fn record(&mut self, began: u64, end: u64, from: u64, until: u64) {
+        if began < from || began >= until {
+            return;
+        }
+        let span = self.span.get_or_insert((began, end));
+        *span = (span.0.min(began), span.1.max(end));
+        let step = (end.saturating_sub(from) / STEP_NS) as usize;
+        if self.timeline.len() <= step {
+            self.timeline.resize(step + 1, 0);
+        }
+        self.timeline[step] += 1;
+        let counts = &mut self.kinds[0];
+        counts.committed += 1;
+        counts.commit.saturating_record(end - began);
+        counts.writing.saturating_record(end - began);
+        counts.whole.saturating_record(end - began);
+    }
+
     /// Adds what another worker measured.
     pub fn add(&mut self, other: &Measurements) {
         for (kind, others) in self.kinds.iter_mut().zip(&other.kinds) {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use logstead_engine::{Engine, Phase, WaitCounts};
 
 use crate::measure::Latencies;
-use crate::report::Share;
 
 /// Counts between two moments.
 #[derive(Clone, Debug, Default)]
@@ -71,21 +70,11 @@ impl PathFigures {
         self
     }
 
-    /// Where the time went; empty if nothing was timed.
-    pub(crate) fn shares(&self) -> Vec<Share> {
-        if self.phases.iter().all(Latencies::is_empty) {
-            return Vec::new();
-        }
-        Phase::ALL
-            .iter()
-            .zip(&self.phases)
-            .map(|(phase, times)| Share {
-                name: phase.name().to_owned(),
-                mean_ns: times.mean(),
-                p50_ns: times.value_at_percentile(50.0),
-                p99_ns: times.value_at_percentile(99.0),
-            })
-            .collect()
+    /// Where the time went, phase by phase; nothing if nothing was timed.
+    pub(crate) fn phases(&self) -> impl Iterator<Item = (Phase, &Latencies)> {
+        let is_timed = !self.phases.iter().all(Latencies::is_empty);
+        let phases = Phase::ALL.into_iter().zip(&self.phases);
+        phases.filter(move |_| is_timed)
     }
 
     /// Figures by name, if anything was committed.

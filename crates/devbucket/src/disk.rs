@@ -22,7 +22,7 @@
 //!
 //! All numbers are little-endian.
 
-use crate::store::{Object, ObjectPart, PartLocation, Tag};
+use crate::object::{Object, ObjectPart, PartLocation, Tag};
 use logstead_env::{Access, DataDirMode, DirectoryEntries, Env, File, FileLock, OpenMode};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;

@@ -4,7 +4,8 @@
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html>); this one shows them in the order of a checksum, so that
 //! a client that relies on more does not work by luck.
 
-use crate::store::{Bucket, BucketKind, Object};
+use crate::object::Object;
+use crate::store::{Bucket, BucketKind};
 use std::collections::BTreeMap;
 
 /// What a line of a listing shows.

@@ -3,8 +3,9 @@
 //! What is not listed here (multipart uploads, copies, versions, metadata, ACLs, ...) is answered with 501 NotImplemented.
 
 use crate::listing::{self, Line};
+use crate::object::Object;
 use crate::signature::{Authenticator, SESSION_TIME};
-use crate::store::{Bucket, BucketKind, Condition, Match, Object, Refusal, Store};
+use crate::store::{Bucket, BucketKind, Condition, Match, Refusal, Store};
 use crate::{Latency, OBJECT_BYTES_MAX};
 use bytes::{Bytes, BytesMut};
 use hyper::StatusCode;

@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     let (Some(from), Some(to)) = (url("URL"), url("NEWURL")) else {
         return ExitCode::from(EXIT_USAGE);
     };
-    crate::prepare::start_logging("warn", false);
+    crate::logging::start_logging("warn", false);
     match copy(from, to, arguments) {
         Ok(done) => {
             let text = format!(

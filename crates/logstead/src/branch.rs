@@ -4,7 +4,7 @@
 //! A branch's home lies below its parent's (`branches/NAME-NUMBER`), at every kind of home that has a URL below it. A
 //! branch of a branch is named by its path: `a/b`.
 
-use crate::{EXIT_FAILURE, EXIT_USAGE, fail, prepare};
+use crate::{EXIT_FAILURE, EXIT_USAGE, fail, logging};
 use clap::{Arg, ArgMatches, Command};
 use logstead_checkpoint::{
     BranchError, PINS, Pin, PinKind, Pins, RecoveryPoint, RecoveryTarget, create_branch,
@@ -308,7 +308,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     let Some(url) = arguments.get_one::<String>("URL") else {
         return ExitCode::from(EXIT_USAGE);
     };
-    prepare::start_logging("warn", false);
+    logging::start_logging("warn", false);
     if command == "list" {
         return told(open_source(url, arguments, &env).and_then(list));
     }
@@ -358,7 +358,7 @@ pub(crate) fn run_restore(arguments: &ArgMatches) -> ExitCode {
     let (Some(from), Some(to)) = (url("URL"), url("NEWURL")) else {
         return ExitCode::from(EXIT_USAGE);
     };
-    prepare::start_logging("warn", false);
+    logging::start_logging("warn", false);
     match which(arguments) {
         Ok(which) => told(restore(from, to, &which, arguments)),
         Err(message) => fail(EXIT_USAGE, &message),

@@ -9,13 +9,13 @@
 //!
 //! Does not: decrypt. Who asks for encryption goes to a worker at once, a request to cancel within as well.
 
-use crate::sockets::AcceptedStream;
-use crate::worker::{AcceptedClient, Inbox};
+use crate::worker::{AcceptedClient, ClientStream, Inbox};
 use logstead_sql_session::Instance;
 use logstead_wire::decode::{CANCEL_BYTES, cancel_request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::info;
@@ -94,5 +94,60 @@ impl ClientAdmission {
             // Gone before it was looked at.
             (Err(error), _) => info!("a connection was lost at once: {error}"),
         }
+    }
+}
+
+/// A client's stream as it was accepted.
+pub(crate) trait AcceptedStream: Send + 'static {
+    /// Writes what fits.
+    fn try_send(&self, bytes: &[u8]);
+    /// Waits until something has come and gives what fits, which stays there; nothing if the client is gone.
+    fn peeked(&self, into: &mut [u8]) -> impl Future<Output = std::io::Result<usize>> + Send;
+    /// Takes off what was peeked.
+    fn forget(&self, peeked: &mut [u8]);
+    /// Made ready for a worker's runtime.
+    fn prepared(self) -> std::io::Result<ClientStream>;
+}
+
+impl AcceptedStream for tokio::net::TcpStream {
+    fn try_send(&self, bytes: &[u8]) {
+        // It fits the socket's buffer, or nobody is there.
+        let _nobody_waits = self.try_write(bytes);
+    }
+
+    async fn peeked(&self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.async_io(Interest::READABLE, || logstead_env::peek(self, into))
+            .await
+    }
+
+    fn forget(&self, peeked: &mut [u8]) {
+        let _it_is_over_in_any_case = self.try_read(peeked);
+    }
+
+    fn prepared(self) -> std::io::Result<ClientStream> {
+        let stream = self.into_std()?;
+        logstead_env::prepare_accepted(&stream)?;
+        Ok(ClientStream::Host(stream))
+    }
+}
+
+impl AcceptedStream for tokio::net::UnixStream {
+    fn try_send(&self, bytes: &[u8]) {
+        let _nobody_waits = self.try_write(bytes);
+    }
+
+    async fn peeked(&self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.async_io(Interest::READABLE, || logstead_env::peek(self, into))
+            .await
+    }
+
+    fn forget(&self, peeked: &mut [u8]) {
+        let _it_is_over_in_any_case = self.try_read(peeked);
+    }
+
+    fn prepared(self) -> std::io::Result<ClientStream> {
+        let stream = self.into_std()?;
+        logstead_env::prepare_local(&stream)?;
+        Ok(ClientStream::Local(stream))
     }
 }

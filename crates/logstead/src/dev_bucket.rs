@@ -144,7 +144,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
             &format!("cannot raise the limit of open files: {error}"),
         );
     }
-    crate::prepare::start_logging("warn", false);
+    crate::logging::start_logging("warn", false);
     let buckets = options.buckets.clone();
     let bucket = match DevBucket::start(options, &env) {
         Ok(bucket) => bucket,

@@ -8,6 +8,7 @@ mod bench;
 mod branch;
 mod checkpoints;
 mod client_admission;
+mod command_line;
 mod commit_settings;
 mod config;
 mod descriptors;
@@ -15,6 +16,7 @@ mod dev_bucket;
 mod fsck;
 mod hba;
 mod log;
+mod logging;
 mod metrics;
 mod open;
 mod prepare;
@@ -41,7 +43,7 @@ const EXIT_USAGE: u8 = 2;
 const EXIT_FAILURE: u8 = 1;
 
 fn main() -> ExitCode {
-    let matches = match config::command_line().try_get_matches() {
+    let matches = match command_line::command_line().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
             let _stream_may_be_closed = error.print();

@@ -2,6 +2,7 @@
 //! sockets. What fails here does not cost a recovery.
 
 use crate::config::{self, Config};
+use crate::logging::start_logging;
 use crate::sockets::{self, Sockets};
 use crate::{EXIT_FAILURE, EXIT_USAGE, descriptors, fail};
 use logstead_env::Env;
@@ -145,18 +146,4 @@ pub(crate) fn certificate_again(config: &Config, access: &ClientAuthConfig) {
         Ok(()) => info!("certificate and key were read again"),
         Err(error) => warn!("certificate and key stay what they were: {error}"),
     }
-}
-
-pub(crate) fn start_logging(level: &str, json: bool) {
-    let filter = level
-        .parse()
-        .unwrap_or(tracing_subscriber::filter::LevelFilter::INFO);
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false);
-    let _only_once_per_process = match json {
-        true => subscriber.json().flatten_event(true).try_init(),
-        false => subscriber.try_init(),
-    };
 }

@@ -5,13 +5,11 @@
 
 use crate::client_admission::ClientAdmission;
 use crate::config::Config;
-use crate::worker::ClientStream;
 use logstead_env::{LocalSocket, LockFileLines, can_write_in};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::Interest;
 use tokio::net::UnixListener;
 use tracing::{info, warn};
 
@@ -105,61 +103,6 @@ impl Sockets {
             });
         }
         Ok(accepting)
-    }
-}
-
-/// A client's stream as it was accepted.
-pub(crate) trait AcceptedStream: Send + 'static {
-    /// Writes what fits.
-    fn try_send(&self, bytes: &[u8]);
-    /// Waits until something has come and gives what fits, which stays there; nothing if the client is gone.
-    fn peeked(&self, into: &mut [u8]) -> impl Future<Output = std::io::Result<usize>> + Send;
-    /// Takes off what was peeked.
-    fn forget(&self, peeked: &mut [u8]);
-    /// Made ready for a worker's runtime.
-    fn prepared(self) -> std::io::Result<ClientStream>;
-}
-
-impl AcceptedStream for tokio::net::TcpStream {
-    fn try_send(&self, bytes: &[u8]) {
-        // It fits the socket's buffer, or nobody is there.
-        let _nobody_waits = self.try_write(bytes);
-    }
-
-    async fn peeked(&self, into: &mut [u8]) -> std::io::Result<usize> {
-        self.async_io(Interest::READABLE, || logstead_env::peek(self, into))
-            .await
-    }
-
-    fn forget(&self, peeked: &mut [u8]) {
-        let _it_is_over_in_any_case = self.try_read(peeked);
-    }
-
-    fn prepared(self) -> std::io::Result<ClientStream> {
-        let stream = self.into_std()?;
-        logstead_env::prepare_accepted(&stream)?;
-        Ok(ClientStream::Host(stream))
-    }
-}
-
-impl AcceptedStream for tokio::net::UnixStream {
-    fn try_send(&self, bytes: &[u8]) {
-        let _nobody_waits = self.try_write(bytes);
-    }
-
-    async fn peeked(&self, into: &mut [u8]) -> std::io::Result<usize> {
-        self.async_io(Interest::READABLE, || logstead_env::peek(self, into))
-            .await
-    }
-
-    fn forget(&self, peeked: &mut [u8]) {
-        let _it_is_over_in_any_case = self.try_read(peeked);
-    }
-
-    fn prepared(self) -> std::io::Result<ClientStream> {
-        let stream = self.into_std()?;
-        logstead_env::prepare_local(&stream)?;
-        Ok(ClientStream::Local(stream))
     }
 }
 

@@ -62,8 +62,8 @@ pub(crate) fn lines_of(file: &str, text: &str) -> Result<Vec<FileLine>, String> 
         if name == "hba" || name == "ident" {
             continue;
         }
-        let value = crate::config::plain(value)
-            .ok_or_else(|| format!("{file}: \"{name}\" must be one plain value"))?;
+        let value =
+            plain(value).ok_or_else(|| format!("{file}: \"{name}\" must be one plain value"))?;
         let name = match name.as_str() {
             "data" => "data_directory",
             name => name,
@@ -203,6 +203,17 @@ impl Configuration for SystemFile {
         }
         let written = self.write(&values);
         written.map_err(|error| format!("could not write \"{}\": {error}", self.own.display()))
+    }
+}
+
+/// A TOML value as settings are written.
+pub(crate) fn plain(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Float(number) => Some(number.to_string()),
+        toml::Value::Boolean(on) => Some(on.to_string()),
+        _ => None,
     }
 }
 

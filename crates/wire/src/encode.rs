@@ -4,7 +4,7 @@
 
 use logstead_sql_types::Result;
 use logstead_sql_types::error::{ErrorFields, SqlError};
-use logstead_sql_types::value::build::append;
+use logstead_sql_types::memory::append;
 use logstead_types::SqlState;
 use std::fmt::Display;
 use std::io::Write;

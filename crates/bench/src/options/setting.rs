@@ -59,7 +59,7 @@ pub enum Setting {
 }
 
 /// The options that take several values, in the order in which they become the axis of a chart.
-pub(super) const NAMES: [&str; 20] = [
+pub(crate) const NAMES: [&str; 20] = [
     "open-loop",
     "workers",
     "in-flight",
@@ -106,7 +106,7 @@ fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
 }
 
 /// Bytes, with or without a unit.
-pub(super) fn size(name: &str, text: &str, low: usize, high: usize) -> Result<usize, String> {
+pub(crate) fn size(name: &str, text: &str, low: usize, high: usize) -> Result<usize, String> {
     let plain = text.to_ascii_lowercase();
     let digits = plain.trim_end_matches(|c: char| !c.is_ascii_digit());
     let factor = match plain[digits.len()..].trim() {
@@ -167,7 +167,7 @@ fn isolation(text: &str) -> Result<Isolation, String> {
 
 impl Setting {
     /// Reads one value of the option `name`.
-    pub(super) fn read(name: &str, text: &str) -> Result<Setting, String> {
+    pub(crate) fn read(name: &str, text: &str) -> Result<Setting, String> {
         let text = text.trim();
         Ok(match name {
             "workers" => Setting::Workers(number(name, text, 1, WORKERS_MAX)?),

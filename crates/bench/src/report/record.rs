@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use logstead_engine::Phase;
 use serde::{Deserialize, Serialize};
 
 use super::{PERCENTILES, configuration, parameters, per_second, rows};
 use crate::measure::STEP_NS;
-use crate::{ConsistencyCheck, Latencies, Results, RunOutcome};
+use crate::{ConsistencyCheck, Latencies, PathFigures, Results, RunOutcome};
 
 /// Names what the JSON is; a report refuses others.
 const FORMAT: &str = "logstead-bench/2";
@@ -285,6 +286,17 @@ impl Latency {
     }
 }
 
+/// Where transactions' time went.
+fn shares(path: &PathFigures) -> Vec<Share> {
+    let share = |(phase, times): (Phase, &Latencies)| Share {
+        name: phase.name().to_owned(),
+        mean_ns: times.mean(),
+        p50_ns: times.value_at_percentile(50.0),
+        p99_ns: times.value_at_percentile(99.0),
+    };
+    path.phases().map(share).collect()
+}
+
 fn conditions(checks: &[ConsistencyCheck]) -> Vec<Condition> {
     checks
         .iter()
@@ -348,7 +360,7 @@ impl Run {
             writing_commits: outcome.stats.commits,
             flushes: outcome.stats.flushes,
             chain_steps: outcome.stats.chain_steps,
-            shares: outcome.path.shares(),
+            shares: shares(&outcome.path),
             figures: figures(outcome),
             timeline_step_ns: STEP_NS,
             timeline: outcome.measured.timeline.clone(),

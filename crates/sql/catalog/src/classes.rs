@@ -1,5 +1,5 @@
 //! The system relations that stand for classes of objects: `classid` in `pg_depend` and `pg_description`, as
-//! PostgreSQL's `catalog/pg_*.h` number them.
+//! PostgreSQL's `catalog/pg_*.h` number them, and the schema `public`.
 
 use logstead_sql_types::value::Oid;
 
@@ -27,3 +27,6 @@ pub const PG_AUTHID: Oid = 1260;
 pub const PG_EXTENSION: Oid = 3079;
 /// OID of `pg_type`.
 pub const PG_TYPE: Oid = 1247;
+
+/// `public`, which may be dropped; the other two schemas are always there.
+pub const PUBLIC: Oid = 2_200;

@@ -11,11 +11,8 @@
 //!   database's: nothing is stored about them.
 //! - They begin and end with the database.
 
-use super::start::{attach_index, build_index};
 use super::view::{View, ViewSource};
-use super::{Catalog, IndexColumn, IndexDef, Relation, RelationKind, SystemCatalog};
-use logstead_engine::{Engine, Worker};
-use logstead_sql_types::error::Result;
+use super::{Catalog, IndexColumn, IndexDef, Relation, RelationKind};
 use logstead_sql_types::value::Oid;
 use logstead_types::{IndexId, TableId};
 use std::sync::{Arc, OnceLock};
@@ -123,27 +120,4 @@ pub fn put(catalog: &mut Catalog) {
         }));
         catalog.put_relation(Arc::new(relation));
     }
-}
-
-/// Makes the storages of a database that begins now, and gives their numbers. Those of databases that are stored are
-/// made at the start, with all others.
-pub fn make_storages(
-    system: &SystemCatalog,
-    engine: &Engine,
-    worker: &Worker,
-    database: Oid,
-) -> Result<Vec<TableId>> {
-    let begins = Arc::new(system.database(database, ""));
-    let mut made = Vec::new();
-    for relation in begins.relations.values().filter(|r| is_kept(r)) {
-        let table = engine.create_table(relation.storage);
-        made.push(relation.storage);
-        for index in &relation.indexes {
-            let keys = system.index_keys(relation, index, &begins)?;
-            attach_index(engine, &table, index, keys);
-            // There is nothing to be put in: it is whole from now on, for checkpoints too.
-            build_index(worker, &table, index.storage)?;
-        }
-    }
-    Ok(made)
 }

@@ -19,6 +19,7 @@
 
 pub mod aggregate;
 pub mod attributes;
+mod autonomous;
 pub mod body_context;
 pub mod change;
 pub mod classes;
@@ -45,28 +46,25 @@ pub mod role;
 pub mod routine;
 mod security;
 pub mod sequence;
+pub mod sequence_def;
+mod sequence_session;
 pub mod settings;
 pub mod start;
 pub mod statistics;
+pub mod storages;
 pub mod store;
 pub mod stored;
-pub mod stored_databases;
 mod stored_indexes;
-pub mod stored_privileges;
-pub mod stored_roles;
-pub mod stored_routines;
-mod stored_security;
-pub mod stored_statistics;
-pub mod stored_triggers;
-pub mod stored_types;
 mod system;
 mod tariff;
+pub mod temp_objects;
 pub mod temporary;
 pub mod text;
 pub mod trigger;
 pub mod type_name;
 mod versions;
 mod view;
+pub mod write_errors;
 
 pub use comments::Comments;
 pub use constraint::{Constraint, ConstraintKind, ForeignKey, ReferentialAction, Timing};
@@ -77,17 +75,20 @@ pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub use replica::{ReplicaCatalog, ReplicaStart};
 pub use replica_status::{ReplicaPhase, ReplicaReport, ReplicaStatus};
 pub use security::{Policy, RowSecurity};
-pub use sequence::{OWN_NUMBER, SEQUENCE_ROW, SequenceSession};
-pub use start::StartupIndexes;
+pub use sequence::{OWN_NUMBER, SEQUENCE_ROW};
+pub use sequence_session::SequenceSession;
 pub use statistics::{
     AutoanalyzeEntry, ColumnStatistics, TableStatistics, known_rows, live_rows, rows_changed,
 };
-pub use store::{CatalogStore, commit_error, dependency_failure, too_many_commands};
+pub use storages::StartupIndexes;
+pub use store::CatalogStore;
 pub use stored_indexes::stored_indexes;
 pub use system::{IndexKeys, SystemCatalog};
 pub use tariff::Tariff;
-pub use temporary::{ALIAS as TEMPORARY_ALIAS, OnCommit, TempObjects};
+pub use temp_objects::TempObjects;
+pub use temporary::{ALIAS as TEMPORARY_ALIAS, OnCommit};
 pub use view::{View, ViewSource, source_name};
+pub use write_errors::{commit_error, dependency_failure, too_many_commands};
 
 use crate::context::Context;
 use crate::role::Roles;
@@ -424,7 +425,7 @@ impl Catalog {
         self.schemas.len() == 4
             && self
                 .schemas
-                .get(&store::PUBLIC)
+                .get(&classes::PUBLIC)
                 .is_some_and(|public| public.name == "public")
             && self
                 .relations
@@ -627,7 +628,7 @@ impl Catalog {
         // Most searches are for one of these, which have the same numbers in every database.
         let usual = match name {
             "pg_catalog" => self.schemas.get(&PG_CATALOG),
-            "public" => self.schemas.get(&store::PUBLIC),
+            "public" => self.schemas.get(&classes::PUBLIC),
             _ => None,
         };
         let usual = usual.filter(|schema| schema.name == name);

@@ -13,9 +13,9 @@
 //! `ddl::permissions`).
 
 use super::database::{TEMPLATE0, TEMPLATE1};
-use super::store::PUBLIC as PUBLIC_SCHEMA;
 use super::temporary::is_temporary_schema;
 use super::{Catalog, Relation, RelationKind};
+use crate::classes::PUBLIC as PUBLIC_SCHEMA;
 use crate::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
 use crate::role::acl::{Acl, AclItem, AclKind, AclMode, Members, PUBLIC, privilege as p};
 use crate::role::{

@@ -5,9 +5,13 @@
 
 use super::change::{Change, is_shared_class};
 use super::database::{Database, Databases};
-use super::store::{CatalogStore, PUBLIC, autonomous, locked};
+use super::store::{CatalogStore, locked};
 use super::stored::{DATABASES, ObjectKey, ObjectRow, SCHEMAS};
-use super::{Catalog, SystemCatalog, large_objects, stored_databases};
+use super::{Catalog, SystemCatalog};
+use crate::autonomous::autonomous;
+use crate::classes::PUBLIC;
+use crate::storages;
+use crate::stored;
 use logstead_engine::{RowBuilder, Worker};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
@@ -145,7 +149,7 @@ impl CatalogStore {
             rids.clear();
             let mut builder = RowBuilder::new();
             for template in &missing {
-                let row = stored_databases::encode(template).encode(&mut builder);
+                let row = stored::databases::encode(template).encode(&mut builder);
                 let public = public_row(template.oid).encode(&mut builder);
                 rids.push((txn.insert(&table, &row)?, txn.insert(&schemas, &public)?));
             }
@@ -155,7 +159,7 @@ impl CatalogStore {
         for (template, (rid, public)) in missing.into_iter().zip(rids) {
             self.remember(DATABASES, 0, template.oid, rid);
             self.remember(SCHEMAS, template.oid, PUBLIC, public);
-            large_objects::make_storages(self.system, self.engine(), worker, template.oid)?;
+            storages::make_large_object_storages(self.system, self.engine(), worker, template.oid)?;
             changes.push(Change::PutDatabase(Arc::new(template)));
         }
         self.publish(0, &changes, csn);

@@ -10,23 +10,20 @@
 
 use super::change::{Change, is_shared_class};
 use super::database::Databases;
-use super::store::PUBLIC;
 use super::stored::{
     self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, RIGHTS, ROLES, SCHEMAS,
     SEQUENCES, STATISTICS, StoredRelation,
 };
-use super::stored_privileges::{self, StoredPrivileges};
-use super::stored_roles::{self, SECRET_BYTES, StoredRole};
-use super::{
-    Catalog, Schema, SystemCatalog, stored_databases, stored_routines, stored_statistics,
-    stored_triggers, stored_types,
-};
+use super::{Catalog, Schema, SystemCatalog};
+use crate::classes::PUBLIC;
 use crate::classes::{
     PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC,
     PG_TRIGGER, PG_TYPE,
 };
 use crate::extensions::extension_name;
 use crate::role::Roles;
+use crate::stored::privileges::StoredPrivileges;
+use crate::stored::roles::{SECRET_BYTES, StoredRole};
 use logstead_engine::RowRef;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{FIRST_USER_OID, Oid, user};
@@ -136,7 +133,7 @@ impl StoredCatalogRows {
             rids.insert((DATABASES, 0, row.oid), rid);
             let mut catalog = system.database(row.oid, row.key.name.clone());
             catalog.remove_schema(PUBLIC);
-            databases.push(stored_databases::decode(&row)?);
+            databases.push(stored::databases::decode(&row)?);
             catalogs.insert(row.oid, catalog);
         }
         let databases: Arc<Databases> = Arc::new(databases.into_iter().collect());
@@ -158,20 +155,20 @@ impl StoredCatalogRows {
             let Some(catalog) = catalogs.get_mut(&row.key.database) else {
                 continue;
             };
-            if stored_triggers::is_trigger(row) {
-                let trigger = stored_triggers::decode(row)?;
+            if stored::triggers::is_trigger(row) {
+                let trigger = stored::triggers::decode(row)?;
                 Change::PutTrigger(Arc::new(trigger)).apply(catalog);
                 continue;
             }
-            if stored_types::is_type(row) {
-                let mut ty = stored_types::decode(row)?;
+            if stored::types::is_type(row) {
+                let mut ty = stored::types::decode(row)?;
                 let schema = catalog.schemas.get(&ty.schema);
                 ty.schema_name = schema.map(|s| s.name.clone()).unwrap_or_default();
                 Change::PutType(Arc::new(ty)).apply(catalog);
                 continue;
             }
-            if stored_routines::is_routine(row) {
-                let mut routine = stored_routines::decode(row)?;
+            if stored::routines::is_routine(row) {
+                let mut routine = stored::routines::decode(row)?;
                 let schema = catalog.schemas.get(&routine.schema);
                 routine.schema_name = schema.map(|s| s.name.clone()).unwrap_or_default();
                 Change::PutRoutine(Arc::new(routine)).apply(catalog);
@@ -281,7 +278,7 @@ impl StoredCatalogRows {
         let mut mock_secret = None;
         let mut has_privileges = false;
         for (rid, row) in self.take(ROLES) {
-            match stored_roles::decode(&row)? {
+            match stored::roles::decode(&row)? {
                 StoredRole::Role(role) => {
                     rids.insert((ROLES, 0, row.oid), rid);
                     roles.put(Arc::from(role));
@@ -292,7 +289,7 @@ impl StoredCatalogRows {
         }
         for (rid, row) in self.take(RIGHTS) {
             let database = row.key.database;
-            match stored_privileges::decode(&row)? {
+            match stored::privileges::decode(&row)? {
                 StoredPrivileges::Object(PG_DATABASE, object, _)
                     if databases.get(object).is_none() =>
                 {
@@ -336,7 +333,7 @@ impl StoredCatalogRows {
             let Some(catalog) = catalogs.get_mut(&row.key.database) else {
                 continue;
             };
-            let (table, found) = stored_statistics::decode(&row)?;
+            let (table, found) = stored::statistics::decode(&row)?;
             // They outlive their table in the log, nowhere else.
             if catalog.relations.contains_key(&table) {
                 Change::Statistics(table, Arc::new(found)).apply(catalog);

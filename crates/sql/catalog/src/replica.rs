@@ -23,11 +23,11 @@
 use super::change::{Change, is_shared_class, is_stored};
 use super::read::{RowsByRid, StoredCatalogRows};
 use super::replica_status::ReplicaStatus;
-use super::start::{StartupIndexes, attach_index, fill_or_detach};
 use super::store::{CatalogStore, each_row, into_store, read_rows};
 use super::stored::{self, COMMENTS, COUNTER, OBJECT_TABLES, ObjectRow, SEQUENCES};
 use super::versions::CatalogVersion;
 use super::{Catalog, RelationKind, SystemCatalog};
+use crate::storages::{StartupIndexes, attach_index, fill_or_detach};
 use logstead_engine::{Engine, Isolation, ReplicaBatch, Txn, Worker};
 use logstead_env::{Clock, Instant};
 use logstead_sql_types::error::{Result, SqlError};

@@ -17,30 +17,30 @@ use super::database_usage::DatabaseUsage;
 use super::read::{EachRow, LoadedCatalogs, Orphans, StoredCatalogRows};
 use super::replica_status::{ReplicaReport, ReplicaStatus};
 use super::sequence::Sequences;
-use super::start::{StartupIndexes, build_index};
 use super::stored::{
     self, COUNTER, DATABASES, NameKey, OBJECT_TABLES, ObjectKey, ObjectRow, ROLES, SCHEMAS,
     SEQUENCES,
 };
-use super::stored_roles::{self, SECRET_BYTES};
 use super::temporary::TypesInUse;
 use super::versions::CatalogVersions;
 use super::{Catalog, RelationKind, RuntimeStatistics, SystemCatalog, Tariff};
+use crate::autonomous::autonomous;
+use crate::classes::PUBLIC;
 use crate::role::scram::{SALT_BYTES, Verifier};
 use crate::role::{BOOTSTRAP, Role, Roles};
+use crate::storages::{StartupIndexes, build_index};
+use crate::stored::roles::SECRET_BYTES;
 use logstead_engine::{
-    CacheStats, CheckpointStats, ChunkCounts, CommitError, CommitPath, Engine, FlushMode,
-    FlushOutcome, HomeUsage, Isolation, RecoveryReport, RestorePoint, RowBuilder, ScanCursor,
-    Table, TryCommitError, Txn, Worker, WriteError,
+    CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, FlushMode, HomeUsage, Isolation,
+    RecoveryReport, RestorePoint, RowBuilder, ScanCursor, Table, Txn, Worker, WriteError,
 };
-use logstead_sql_types::error::{Result, SqlError, load_error, out_of_memory};
+use logstead_sql_types::error::{Result, SqlError, load_error};
 use logstead_sql_types::value::user::{MULTIRANGE_STEP, RANGE_BITS};
 use logstead_sql_types::value::{FIRST_USER_OID, Oid};
 use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
-use std::time::Duration;
 
 /// First OID of user objects; numbers below belong to the system catalog.
 const FIRST_OID: Oid = FIRST_USER_OID;
@@ -48,14 +48,6 @@ const FIRST_OID: Oid = FIRST_USER_OID;
 const OID_BATCH: u32 = 1_024;
 /// No object has this number or a higher one: those of the types of tables' rows are twice their table's.
 const OIDS_END: Oid = 1 << 29;
-/// Attempts of a small transaction that finds its lane full.
-const ATTEMPTS_MAX: usize = 5_000;
-/// Pause before the next attempt: the lane's buffer is on its way, or its next segment is being made.
-const ATTEMPT_PAUSE: Duration = Duration::from_millis(1);
-
-/// `public`, which may be dropped; the other two schemas are always there.
-pub const PUBLIC: Oid = 2_200;
-
 struct Oids {
     next: Oid,
     /// First OID that is not reserved in the log.
@@ -94,112 +86,6 @@ pub struct CatalogStore {
 
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// 40001: the transactions would not be serializable with this one.
-pub fn dependency_failure() -> SqlError {
-    SqlError::new(
-        SqlState::SERIALIZATION_FAILURE,
-        "could not serialize access due to read/write dependencies among transactions",
-    )
-    .hint("The transaction might succeed if retried.")
-}
-
-/// 54000, as PostgreSQL says it.
-pub fn too_many_commands() -> SqlError {
-    SqlError::new(
-        SqlState::PROGRAM_LIMIT_EXCEEDED,
-        WriteError::TooManyCommands.to_string(),
-    )
-}
-
-/// What a write failure means where no other writer can be in the way.
-pub fn write_error(error: &WriteError) -> SqlError {
-    match error {
-        WriteError::Deadlock => SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected"),
-        WriteError::Serialization | WriteError::SerializationDelete => SqlError::new(
-            SqlState::SERIALIZATION_FAILURE,
-            "could not serialize access due to concurrent update",
-        ),
-        WriteError::Dependencies => dependency_failure(),
-        WriteError::TooLarge => {
-            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the row is too large")
-        }
-        WriteError::TooManyCommands => too_many_commands(),
-        WriteError::OutOfMemory(error) => out_of_memory(error),
-        WriteError::Fault(error) => load_error(error),
-        // Here nobody can wait for it.
-        WriteError::Absent(absent) if absent.is_room() => SqlError::new(
-            SqlState::OUT_OF_MEMORY,
-            "the memory budget is used up for the moment",
-        ),
-        other => SqlError::internal(format!("writing the catalog: {other}")),
-    }
-}
-
-/// The client's error for a failed commit.
-pub fn commit_error(error: &CommitError) -> SqlError {
-    match error {
-        CommitError::DiskFull => SqlError::new(SqlState::DISK_FULL, error.to_string()),
-        CommitError::OutOfMemory(error) => out_of_memory(error),
-        CommitError::UsedUp(_) => {
-            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, error.to_string())
-        }
-        CommitError::LogFailed(why) => SqlError::log_failed(why),
-        CommitError::Serialization => dependency_failure(),
-        CommitError::Replica => SqlError::new(
-            SqlState::READ_ONLY_SQL_TRANSACTION,
-            "cannot change anything in a replica",
-        ),
-        CommitError::ReadOnly => SqlError::internal(error.to_string()),
-    }
-}
-
-/// Runs `work` in a transaction of its own and commits it without waiting. Gives its CSN.
-pub(crate) fn autonomous(
-    worker: &Worker,
-    mut work: impl FnMut(&mut Txn) -> Result<(), WriteError>,
-) -> Result<Csn> {
-    let mut refused = None;
-    for _ in 0..ATTEMPTS_MAX {
-        let txn = match refused.take() {
-            // The same one again: only who waits for an attempt to make room hears that the disk is full.
-            Some(txn) => txn,
-            None => {
-                let mut txn = worker.begin(Isolation::ReadCommitted);
-                txn.begin_statement();
-                match work(&mut txn) {
-                    Ok(()) => {}
-                    // What stays in memory is not absent once the start is through; until then nobody is kept waiting.
-                    Err(WriteError::Absent(absent)) => {
-                        match absent.out_of_memory(&txn) {
-                            Some(error) => return Err(out_of_memory(&error)),
-                            None => absent.load_here(&txn).map_err(|error| load_error(&error))?,
-                        }
-                        continue;
-                    }
-                    Err(error) => return Err(write_error(&error)),
-                }
-                Box::new(txn)
-            }
-        };
-        match txn.try_precommit() {
-            Ok(receipt) => return Ok(receipt.csn.unwrap_or_default()),
-            // The lane's buffer is full: write it out and try again. Not every wait ends by itself in no time: making a
-            // segment takes a while, and a caller in the middle of an expression cannot give the thread to others.
-            Err(TryCommitError::Busy(txn)) => {
-                refused = Some(txn);
-                if worker.flush(FlushMode::Inline) != FlushOutcome::Durable {
-                    logstead_env::sleep(ATTEMPT_PAUSE);
-                }
-            }
-            Err(TryCommitError::Failed(error)) => return Err(commit_error(&error)),
-        }
-    }
-    Err(SqlError::new(
-        SqlState::OUT_OF_MEMORY,
-        "the log's buffer stays full",
-    ))
 }
 
 impl CatalogStore {
@@ -356,7 +242,7 @@ impl CatalogStore {
         let verifier = Verifier::parse(password).unwrap_or_else(|| Verifier::of(password, salt));
         role.password = Some(verifier.to_string());
         let (table, rid) = (self.table(ROLES)?, self.rid(ROLES, 0, role.oid));
-        let row = stored_roles::encode(&role).encode(&mut RowBuilder::new());
+        let row = stored::roles::encode(&role).encode(&mut RowBuilder::new());
         let csn = autonomous(&worker, |txn| {
             let rid = rid.ok_or(WriteError::Gone)?;
             let guard = txn.pin();
@@ -379,13 +265,13 @@ impl CatalogStore {
             .all()
             .into_iter()
             .filter(|role| self.rid(ROLES, 0, role.oid).is_none())
-            .map(|role| stored_roles::encode(role))
+            .map(|role| stored::roles::encode(role))
             .collect();
         let mut secret = [0; SECRET_BYTES];
         let has_secret = self.mock_secret.get().is_some();
         if !has_secret {
             self.engine.env().random.fill(&mut secret);
-            missing.push(stored_roles::encode_secret(secret));
+            missing.push(stored::roles::encode_secret(secret));
         }
         if missing.is_empty() {
             return Ok(());

@@ -14,7 +14,7 @@ use logstead_sql_catalog::aggregate::{
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
 use logstead_sql_catalog::routine::{ArgMode, Argument, Language, Parallel, Routine, RoutineBody};
-use logstead_sql_catalog::stored_routines::AGGREGATE_SOURCE;
+use logstead_sql_catalog::stored::routines::AGGREGATE_SOURCE;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_func::{self as func, CallTarget, Cast, CastContext, UserCandidate, Volatility};
 use logstead_sql_parse::ast::{DefArg, DefElem, DefineStmt, Name, TypeName};

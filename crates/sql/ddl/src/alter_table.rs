@@ -15,8 +15,8 @@ use super::{
 };
 use crate::pg_catalog::calls;
 use logstead_engine::TableLock;
+use logstead_sql_catalog::SequenceSession;
 use logstead_sql_catalog::change::Change;
-use logstead_sql_catalog::sequence::SequenceSession;
 use logstead_sql_catalog::text::columns_in;
 use logstead_sql_catalog::{ConstraintKind, Relation, RelationKind};
 use logstead_sql_parse::ast::{

@@ -13,8 +13,9 @@ use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::statistics::{SampleValue, TableStatistics, of_column};
+use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::STATISTICS;
-use logstead_sql_catalog::{Relation, RelationKind, stored_statistics};
+use logstead_sql_catalog::{Relation, RelationKind};
 use logstead_sql_exec as exec;
 use logstead_sql_exec::StoredColumn;
 use logstead_sql_parse::ast::{Name, VacuumRelation, VacuumStmt};
@@ -414,17 +415,17 @@ impl DdlContext<'_> {
         let found = Arc::new(found);
         if !relation.is_temporary() {
             let database = self.catalog()?.database;
-            let key = stored_statistics::key(database, table);
+            let key = stored::statistics::key(database, table);
             match self.named_row(STATISTICS, &key).await? {
                 Some((rid, row)) => {
                     self.store.remember(STATISTICS, database, row.oid, rid);
-                    let row = stored_statistics::encode(database, table, row.oid, &found);
+                    let row = stored::statistics::encode(database, table, row.oid, &found);
                     self.change_row(STATISTICS, database, row.oid, Some(&row))
                         .await?;
                 }
                 None => {
                     let oid = self.new_oid()?;
-                    let row = stored_statistics::encode(database, table, oid, &found);
+                    let row = stored::statistics::encode(database, table, oid, &found);
                     // The table is locked against another ANALYZE.
                     if !self.insert_row(STATISTICS, &row).await? {
                         return Err(SqlError::internal("statistics were concurrently stored"));

@@ -16,14 +16,11 @@ use logstead_engine::{Isolation, ScanCursor, Table, Txn};
 use logstead_sql_catalog::change::{Change, is_shared_class, is_stored};
 use logstead_sql_catalog::database::Database;
 use logstead_sql_catalog::database_usage::CloseReason;
-use logstead_sql_catalog::store::{commit_error, write_error};
 use logstead_sql_catalog::stored::{
     self, COMMENTS, ObjectRow, RELATIONS, RIGHTS, SCHEMAS, STATISTICS, StoredRelation,
 };
-use logstead_sql_catalog::{
-    Catalog, IndexDef, Relation, RelationKind, large_objects, stored_routines, stored_triggers,
-    stored_types,
-};
+use logstead_sql_catalog::write_errors::{commit_error, write_error};
+use logstead_sql_catalog::{Catalog, IndexDef, Relation, RelationKind, large_objects};
 use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -78,9 +75,9 @@ impl Storages {
     fn row(&self, id: TableId, mut row: ObjectRow, to: Oid) -> Result<ObjectRow> {
         row.key.database = to;
         let named = id == RELATIONS
-            && !stored_triggers::is_trigger(&row)
-            && !stored_types::is_type(&row)
-            && !stored_routines::is_routine(&row);
+            && !stored::triggers::is_trigger(&row)
+            && !stored::types::is_type(&row)
+            && !stored::routines::is_routine(&row);
         if named {
             row.definition = match stored::decode_relation(&row)? {
                 StoredRelation::Relation(relation, options) => {

@@ -22,10 +22,12 @@ use logstead_sql_catalog::database_usage::CloseReason;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::publish::public_row;
 use logstead_sql_catalog::role::acl::AclKind;
+use logstead_sql_catalog::storages;
+use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::{
     COMMENTS, DATABASES, OBJECT_TABLES, ObjectKey, ObjectRow, RIGHTS, ROLES, SCHEMAS,
 };
-use logstead_sql_catalog::{RelationKind, large_objects, stored_databases};
+use logstead_sql_catalog::{RelationKind, large_objects};
 use logstead_sql_parse::ast::{
     AlterDatabaseRefreshCollStmt, AlterDatabaseSetStmt, AlterDatabaseStmt, CreatedbStmt,
     DropdbStmt, RenameStmt, RoleSpec,
@@ -90,7 +92,7 @@ impl DdlContext<'_> {
 
     /// Stores a database that has changed.
     async fn update_database(&mut self, database: Database) -> Result<()> {
-        let row = stored_databases::encode(&database);
+        let row = stored::databases::encode(&database);
         if !self
             .change_row(DATABASES, 0, database.oid, Some(&row))
             .await?
@@ -320,14 +322,14 @@ pub(super) async fn create(stmt: &CreatedbStmt, cx: &mut DdlContext<'_>) -> Resu
         )
     })??;
     if !cx
-        .insert_row(DATABASES, &stored_databases::encode(&database))
+        .insert_row(DATABASES, &stored::databases::encode(&database))
         .await?
     {
         return Err(exists(&database.name));
     }
     cx.state.push(Change::PutDatabase(Arc::new(database)));
     let (system, engine) = (cx.store.system(), cx.store.engine());
-    for storage in large_objects::make_storages(system, engine, cx.worker, oid)? {
+    for storage in storages::make_large_object_storages(system, engine, cx.worker, oid)? {
         cx.state.made(storage);
     }
     match contents {

@@ -6,7 +6,7 @@ use super::{DdlContext, index_expressions};
 use logstead_engine::{Index, ScanCursor, Table, WriteError};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::routine::named_in;
-use logstead_sql_catalog::start::attach_index;
+use logstead_sql_catalog::storages::attach_index;
 use logstead_sql_catalog::stored::RELATIONS;
 use logstead_sql_catalog::{Catalog, IndexDef, Relation};
 use logstead_sql_exec::index_keys::RowKeys;

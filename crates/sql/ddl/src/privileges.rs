@@ -9,13 +9,14 @@
 
 use super::DdlContext;
 use logstead_engine::TableLock;
+use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_PROC};
 use logstead_sql_catalog::privileges::{AclChecker, DefaultAclKey, ObjectPrivileges};
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_catalog::role::acl::{Acl, AclKind, PUBLIC};
+use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::{ObjectKey, ObjectRow, RIGHTS, ROLES};
-use logstead_sql_catalog::{Catalog, stored_privileges, stored_roles};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -67,7 +68,7 @@ impl DdlContext<'_> {
         if self.store.has_privileges() {
             return Ok(());
         }
-        let row = stored_roles::encode_has_rights();
+        let row = stored::roles::encode_has_rights();
         if !self.insert_row(ROLES, &row).await? {
             self.store.set_has_privileges();
         }
@@ -138,7 +139,7 @@ impl DdlContext<'_> {
         }
         let database = database_of(class, &catalog);
         let row = |oid, privileges: &ObjectPrivileges| {
-            stored_privileges::encode(database, class, object, oid, privileges)
+            stored::privileges::encode(database, class, object, oid, privileges)
         };
         let old = catalog.privileges_of(class, object);
         let old = old.map(|privileges| row(0, privileges).definition);
@@ -157,7 +158,7 @@ impl DdlContext<'_> {
             return Ok(());
         };
         let database = database_of(class, &catalog);
-        let key = stored_privileges::encode(database, class, object, 0, privileges).key;
+        let key = stored::privileges::encode(database, class, object, 0, privileges).key;
         // Whatever it says now.
         if let Some((rid, row)) = self.named_row(RIGHTS, &key).await? {
             self.store.remember(RIGHTS, database, row.oid, rid);
@@ -180,7 +181,7 @@ impl DdlContext<'_> {
         self.mark_rights().await?;
         let catalog = self.catalog()?;
         let row =
-            |oid, acl: &Acl| stored_privileges::encode_default(catalog.database, key, oid, acl);
+            |oid, acl: &Acl| stored::privileges::encode_default(catalog.database, key, oid, acl);
         let old = catalog.privileges.defaults.get(&key);
         let old = old.map(|(_, acl)| row(0, acl).definition);
         if old.is_none() && acl.is_none() {

@@ -13,8 +13,8 @@ use logstead_sql_catalog::classes::PG_AUTHID;
 use logstead_sql_catalog::role::scram::{SALT_BYTES, Verifier};
 use logstead_sql_catalog::role::{DATABASE_OWNER, Membership, Role, Roles};
 use logstead_sql_catalog::settings;
+use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::ROLES;
-use logstead_sql_catalog::stored_roles;
 use logstead_sql_parse::ast::{
     AlterRoleSetStmt, AlterRoleStmt, CreateRoleStmt, DefArg, DefElem, DropRoleStmt, GrantRoleStmt,
     RenameStmt, RoleSpec, RoleSpecKind, RoleStmtType,
@@ -78,7 +78,7 @@ impl DdlContext<'_> {
 
     /// Stores a role, new or changed.
     async fn put_role(&mut self, role: Role) -> Result<()> {
-        let row = stored_roles::encode(&role);
+        let row = stored::roles::encode(&role);
         let done = match self.roles()?.get(role.oid).is_some() {
             true => self.change_row(ROLES, 0, role.oid, Some(&row)).await?,
             false => self.insert_row(ROLES, &row).await?,

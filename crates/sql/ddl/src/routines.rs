@@ -19,9 +19,10 @@ use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::routine::{
     DEFAULT_COST, DEFAULT_ROWS, Language, Parallel, Routine, RoutineBody, named_in,
 };
+use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::RELATIONS;
 use logstead_sql_catalog::temporary::is_temporary_schema;
-use logstead_sql_catalog::{Catalog, Relation, stored_routines};
+use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_func::Volatility;
 use logstead_sql_parse::ast::{
     AlterFunctionStmt, AlterObjectSchemaStmt, CreateFunctionStmt, DropBehavior, DropStmt,
@@ -221,7 +222,7 @@ pub(super) async fn insert(routine: Routine, cx: &mut DdlContext<'_>) -> Result<
     cx.lock_schema_of(routine.schema, &routine.schema_name)
         .await?;
     lock_types_of_routine(&routine, cx).await?;
-    let row = stored_routines::encode(cx.catalog()?.database, &routine);
+    let row = stored::routines::encode(cx.catalog()?.database, &routine);
     if !cx.insert_row(RELATIONS, &row).await? {
         return Err(exists(&routine));
     }
@@ -332,7 +333,7 @@ pub(super) async fn lock_routine(
         if before.is_temporary() {
             return Ok(Some(before));
         }
-        let row = stored_routines::encode(cx.catalog()?.database, &before);
+        let row = stored::routines::encode(cx.catalog()?.database, &before);
         let database = row.key.database;
         let held = cx.change_row(RELATIONS, database, oid, Some(&row)).await;
         // What was waited for may have dropped it, or changed it.
@@ -388,7 +389,7 @@ pub(super) async fn put(routine: Routine, cx: &mut DdlContext<'_>) -> Result<()>
         cx.state.push(Change::PutRoutine(Arc::new(routine)));
         return Ok(());
     }
-    let row = stored_routines::encode(cx.catalog()?.database, &routine);
+    let row = stored::routines::encode(cx.catalog()?.database, &routine);
     let database = row.key.database;
     if !cx
         .change_row(RELATIONS, database, routine.oid, Some(&row))

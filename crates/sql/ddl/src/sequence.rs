@@ -11,7 +11,7 @@ use super::{DdlContext, drop as dropping};
 use crate::pg_catalog::calls;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::classes::PG_CLASS;
-use logstead_sql_catalog::sequence::{type_label, type_range};
+use logstead_sql_catalog::sequence_def::{type_label, type_range};
 use logstead_sql_catalog::{Relation, RelationKind, SequenceDef};
 use logstead_sql_parse::ast::{
     AlterSeqStmt, AnyName, CreateSeqStmt, DefArg, DefElem, Name, RangeVar, RenameStmt, TypeName,
@@ -223,7 +223,7 @@ async fn store(
         schema: schema.0,
         schema_name: schema.1.to_owned(),
         kind: RelationKind::Sequence(def),
-        columns: logstead_sql_catalog::sequence::columns(),
+        columns: logstead_sql_catalog::sequence_def::columns(),
         indexes: Vec::new(),
         constraints: Vec::new(),
         storage: TableId(oid),

@@ -17,13 +17,12 @@ use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::{denied, denied_relation};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::routine::Routine;
+use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::RELATIONS;
 use logstead_sql_catalog::trigger::{
     BuiltInTrigger, Trigger, TriggerConstraint, TriggerEnabled, TriggerEvent, TriggerTime,
 };
-use logstead_sql_catalog::{
-    Relation, RelationKind, View, ViewSource, source_name, stored_triggers,
-};
+use logstead_sql_catalog::{Relation, RelationKind, View, ViewSource, source_name};
 use logstead_sql_parse::Timing;
 use logstead_sql_parse::ast::{
     AlterTableCmd, AnyName, CreateTrigStmt, DropStmt, FiringMode, Name, ObjectType, ObjectWithArgs,
@@ -393,7 +392,7 @@ async fn create_on(
         return put(trigger, relation, cx).await;
     }
     if !relation.is_temporary() {
-        let row = stored_triggers::encode(cx.catalog()?.database, &trigger);
+        let row = stored::triggers::encode(cx.catalog()?.database, &trigger);
         if !cx.insert_row(RELATIONS, &row).await? {
             return Err(taken(&trigger.name, &relation.name));
         }
@@ -572,7 +571,7 @@ fn refuse_rows(
 /// Stores a trigger that has changed. The caller has its table's lock.
 async fn put(trigger: Trigger, relation: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
     if !relation.is_temporary() {
-        let row = stored_triggers::encode(cx.catalog()?.database, &trigger);
+        let row = stored::triggers::encode(cx.catalog()?.database, &trigger);
         let database = row.key.database;
         if !cx
             .change_row(RELATIONS, database, trigger.oid, Some(&row))

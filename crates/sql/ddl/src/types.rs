@@ -13,9 +13,10 @@ use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::{PG_EXTENSION, PG_TYPE};
 use logstead_sql_catalog::extensions::extension_of;
 use logstead_sql_catalog::role::acl::AclKind;
+use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::{ObjectRow, RELATIONS};
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, columns_in, truncate_name};
-use logstead_sql_catalog::{Catalog, Relation, stored_types};
+use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_parse::ast::{
     AlterObjectSchemaStmt, DropBehavior, DropStmt, ObjectType, RenameStmt,
 };
@@ -374,7 +375,7 @@ fn used(relation: &Relation) -> BTreeSet<Oid> {
 
 impl DdlContext<'_> {
     pub(super) fn type_row(&mut self, ty: &UserType) -> Result<ObjectRow> {
-        Ok(stored_types::encode(self.catalog()?.database, ty))
+        Ok(stored::types::encode(self.catalog()?.database, ty))
     }
 
     /// Keeps others from changing or dropping a type until the transaction ends, and gives it as it is then; `None` if

@@ -4,6 +4,7 @@
 //! buffer is used again. Invariant: `data.len() == rows * width`. A batch is full by its rows or by the memory that their values hold: wide
 //! rows come in smaller batches.
 
+use crate::wait::WaitReason;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_types::SqlState;
@@ -296,6 +297,18 @@ pub(crate) fn check_memory(operator: &str, held_bytes: usize, max_bytes: usize) 
             max_bytes / 1024
         ))
         .hint("Raise work_mem, or make the statement read fewer rows."))
+}
+
+/// What a call of `next` came to.
+pub(crate) enum Step {
+    /// `out` has rows.
+    Batch,
+    /// No more rows.
+    Done,
+    /// Enough work for now: let others run, then call again.
+    Yield,
+    /// Another transaction is in the way, or something is not in memory: wait for it, then call again.
+    Wait(WaitReason),
 }
 
 #[cfg(test)]

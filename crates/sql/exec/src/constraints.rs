@@ -6,14 +6,13 @@
 mod action;
 
 use super::context::StatementContext;
-use super::routine::Call;
 use super::trigger;
 use super::wait::ExecError;
 use super::wait::{WaitReason, wait_for};
-use super::write::{unique_violation, write_failed};
-use crate::events::{
-    AfterTriggerEvent, EventKind, EventRecorder, ReferentialActionState, WrittenRow,
-};
+use crate::call::Call;
+use crate::event_recorder::EventRecorder;
+use crate::events::{AfterTriggerEvent, EventKind, ReferentialActionState, WrittenRow};
+use crate::write_errors::{unique_violation, write_failed};
 use logstead_engine::{
     Guard, Index, IndexCursor, Isolation, PageFault, Row, RowBuilder, RowLock, RowRef, ScanCursor,
     Table, Txn, WriteError,

@@ -1,32 +1,36 @@
-//! What a running statement sees of the world: transaction, parameters, session, cancellation, limits.
+//! What a running statement sees of the world: transaction, parameters, session, limits.
 //!
 //! [`StatementContext`] is what the caller gives; `ExecutorContext` is the executor's own, with the stack of outer rows
 //! and the state that operators share. Neither owns anything that outlives the call.
+//!
+//! Does not: run plans. Those that an execution keeps in its state it knows by what it asks of them: [`RunningPlan`] and
+//! [`SubPlan`].
 
 use super::batch::check_memory;
-use super::cte::CteState;
-use super::operator::Step;
 use super::spill::{Spill, SpillAllowance};
-use super::subquery::SubPlanState;
 use super::wait::WaitReason;
-use super::wait::{EvalError, Evaluated};
-use super::write::Outcome;
-use crate::events::{EventQueue, EventRecorder};
+use super::wait::{EvalError, Evaluated, ExecError, unless_cancelled, wait_for};
+use crate::batch::{Batch, Step};
+use crate::cancel::{Cancel, CancelReason};
+use crate::events::EventQueue;
+use crate::key_table::KeyTable;
+use crate::operator_memory::OperatorMemory;
+use crate::spill::Spool;
 use logstead_engine::{Engine, Index, Memory, Table, Txn};
 use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::trigger::TriggerEvent;
-use logstead_sql_plan::expr::Expr;
-use logstead_sql_plan::{Node, walk};
-use logstead_sql_types::error::{Result, SqlError, replica_restarts};
+use logstead_sql_plan::expr::{Expr, Subquery};
+use logstead_sql_plan::stats::NodeStats;
+use logstead_sql_plan::{Node, Plan, walk};
+use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::value::{Datum, Oid};
-use logstead_types::{IndexId, SqlState, TableId};
+use logstead_types::{IndexId, TableId};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Waker;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What a statement runs with.
 pub struct StatementContext<'a> {
@@ -64,201 +68,6 @@ pub struct EvalContext<'a> {
     pub params: &'a [Datum],
     /// The session, for functions.
     pub session: &'a dyn Context,
-}
-
-/// Why a statement is asked to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum CancelReason {
-    /// A CancelRequest.
-    User = 1,
-    /// statement_timeout.
-    StatementTimeout = 2,
-    /// The server is shutting down.
-    Shutdown = 3,
-    /// The server is a replica that begins again.
-    Restart = 4,
-}
-
-/// The flag that ends a statement; setting it also wakes the statement out of a lock wait.
-#[derive(Debug)]
-pub struct Cancel {
-    /// 0, or a [`CancelReason`].
-    reason: AtomicU8,
-    /// When the statement times out, by the session's clock; `i64::MAX` is never.
-    deadline_us: AtomicI64,
-    waiter: Mutex<Option<Waker>>,
-    /// It waits for something to be brought into memory.
-    loading: AtomicBool,
-    /// The statement has run for so long that others go first: it yields more often.
-    long: AtomicBool,
-    /// It has been polled for nothing but a look around, and waits on.
-    looked: AtomicBool,
-}
-
-/// A wait for something to be brought into memory, while it lasts.
-pub(crate) struct LoadGuard<'c>(&'c AtomicBool);
-
-impl Drop for LoadGuard<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
-}
-
-impl Default for Cancel {
-    fn default() -> Cancel {
-        Cancel {
-            reason: AtomicU8::new(0),
-            deadline_us: AtomicI64::new(i64::MAX),
-            waiter: Mutex::default(),
-            loading: AtomicBool::new(false),
-            long: AtomicBool::new(false),
-            looked: AtomicBool::new(false),
-        }
-    }
-}
-
-impl Cancel {
-    /// Asks the statement to end.
-    pub fn cancel(&self, reason: CancelReason) {
-        // The end of the session comes before that of the statement.
-        self.reason.fetch_max(reason as u8, Ordering::AcqRel);
-        let waiter = self
-            .waiter
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(waiter) = waiter {
-            waiter.wake();
-        }
-    }
-
-    /// Forgets a request and the deadline, before the next statement.
-    pub fn clear(&self) {
-        self.reason.store(0, Ordering::Relaxed);
-        self.long.store(false, Ordering::Relaxed);
-        self.set_deadline(None);
-    }
-
-    /// The request was answered with an error that the statement itself has caught, and is no more; the end of the
-    /// session is.
-    pub fn answered(&self) {
-        let asked = |reason: u8| (reason < CancelReason::Shutdown as u8).then_some(0);
-        let taken = self
-            .reason
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, asked);
-        if taken == Ok(CancelReason::StatementTimeout as u8) {
-            self.set_deadline(None);
-        }
-    }
-
-    /// Who waits has looked around, and waits on: the time limit of its wait runs on.
-    pub fn set_looked(&self) {
-        self.looked.store(true, Ordering::Relaxed);
-    }
-
-    /// Was it only that? It no longer is.
-    pub fn take_looked(&self) -> bool {
-        self.looked.swap(false, Ordering::Relaxed)
-    }
-
-    /// From now on the statement yields more often.
-    pub fn set_long(&self) {
-        self.long.store(true, Ordering::Relaxed);
-    }
-
-    /// Has it run for long?
-    #[inline]
-    pub fn is_long(&self) -> bool {
-        self.long.load(Ordering::Relaxed)
-    }
-
-    /// Sets when the statement times out, in microseconds of `Context::clock_time`. A session's own timer fires in time
-    /// as long as its worker is free; the deadline ends a statement that keeps the worker busy.
-    pub fn set_deadline(&self, deadline_us: Option<i64>) {
-        let deadline_us = deadline_us.unwrap_or(i64::MAX);
-        self.deadline_us.store(deadline_us, Ordering::Relaxed);
-    }
-
-    /// Is there a time when it times out?
-    pub fn has_deadline(&self) -> bool {
-        self.deadline_us.load(Ordering::Relaxed) != i64::MAX
-    }
-
-    /// How long it may still run, by the clock's time now; none if there is no limit.
-    pub fn left_us(&self, now_us: i64) -> Option<i64> {
-        let deadline_us = self.deadline_us.load(Ordering::Relaxed);
-        (deadline_us != i64::MAX).then(|| deadline_us.saturating_sub(now_us).max(0))
-    }
-
-    /// From now on the statement waits for something to be brought into memory, not for a lock.
-    pub(crate) fn begin_load(&self) -> LoadGuard<'_> {
-        self.loading.store(true, Ordering::Relaxed);
-        LoadGuard(&self.loading)
-    }
-
-    /// Does it?
-    pub fn is_loading(&self) -> bool {
-        self.loading.load(Ordering::Relaxed)
-    }
-
-    /// Whether the statement has been asked to end.
-    #[inline]
-    pub fn is_set(&self) -> bool {
-        self.reason.load(Ordering::Relaxed) != 0
-    }
-
-    /// The error of a statement that has been asked to end.
-    #[inline]
-    pub fn check(&self) -> Result<()> {
-        if self.is_set() {
-            Err(self.error())
-        } else {
-            Ok(())
-        }
-    }
-
-    /// The same, of a statement that keeps its worker busy: nobody else looks at its deadline meanwhile.
-    pub fn check_at(&self, clock_time: impl FnOnce() -> i64) -> Result<()> {
-        let deadline_us = self.deadline_us.load(Ordering::Relaxed);
-        if deadline_us != i64::MAX && clock_time() >= deadline_us {
-            self.cancel(CancelReason::StatementTimeout);
-        }
-        self.check()
-    }
-
-    /// Wakes `waker` at the next request; one waiter at a time. The caller checks the flag after this call.
-    pub(crate) fn register(&self, waker: &Waker) {
-        let mut waiter = self.waiter.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *waiter {
-            Some(old) => old.clone_from(waker),
-            None => *waiter = Some(waker.clone()),
-        }
-    }
-
-    #[cold]
-    fn error(&self) -> SqlError {
-        let reason = self.reason.load(Ordering::Acquire);
-        if reason == CancelReason::StatementTimeout as u8 {
-            SqlError::new(
-                SqlState::QUERY_CANCELED,
-                "canceling statement due to statement timeout",
-            )
-        } else if reason == CancelReason::Shutdown as u8 {
-            SqlError::new(
-                SqlState::ADMIN_SHUTDOWN,
-                "terminating connection due to administrator command",
-            )
-            .fatal()
-        } else if reason == CancelReason::Restart as u8 {
-            replica_restarts()
-        } else {
-            SqlError::new(
-                SqlState::QUERY_CANCELED,
-                "canceling statement due to user request",
-            )
-        }
-    }
 }
 
 /// The evaluation of one row's expressions. Where one of their subqueries finds something absent, or an advisory lock
@@ -365,6 +174,59 @@ impl ResumableEvaluation {
     }
 }
 
+/// A plan that runs, for whoever keeps one in the state of the execution: `operator::PlanState` is it.
+pub(crate) trait RunningPlan {
+    /// The next batch.
+    fn next<'a>(
+        &mut self,
+        plan: &'a Plan,
+        cx: &mut ExecutorContext<'a>,
+        out: &mut Batch,
+    ) -> Result<Step>;
+    /// Starts over.
+    fn rewind(&mut self, plan: &Plan, cx: &mut ExecutorContext<'_>);
+    /// What its nodes have measured.
+    fn collect_stats(&self, plan: &Plan, ctes: &[Option<Box<CteState>>], out: &mut Vec<NodeStats>);
+}
+
+/// A subquery of an expression, as the evaluation of expressions sees it: `operator::subquery` runs it.
+pub(crate) trait SubPlan {
+    /// Its value for a row.
+    fn eval<'a>(
+        &mut self,
+        subquery: &'a Subquery,
+        row: &[Datum],
+        cx: &mut ExecutorContext<'a>,
+    ) -> Evaluated<Datum>;
+}
+
+/// Makes one that has not run yet.
+pub(crate) type NewSubPlan = fn(&Subquery) -> Box<dyn SubPlan>;
+
+/// A WITH query being computed.
+pub(crate) struct CteState {
+    pub(crate) rows: Spool,
+    pub(crate) held: OperatorMemory,
+    /// `None` while it runs: its own state is borrowed then.
+    pub(crate) producer: Option<Box<CteProducer>>,
+    /// The recursive term is running and sees rows `working` of the result.
+    pub(crate) inside: bool,
+    pub(crate) working: (usize, usize),
+    pub(crate) done: bool,
+}
+
+/// What gives a WITH query its rows.
+pub(crate) struct CteProducer {
+    pub(crate) definition: Box<dyn RunningPlan>,
+    pub(crate) recursive: Option<Box<dyn RunningPlan>>,
+    /// Rows already in the result, for UNION without ALL.
+    pub(crate) seen: KeyTable,
+    pub(crate) definition_done: bool,
+    pub(crate) recursive_started: bool,
+    pub(crate) batch: Batch,
+    pub(crate) key: Vec<u8>,
+}
+
 /// State that belongs to an execution as a whole rather than to one operator.
 #[derive(Default)]
 pub(crate) struct ExecutionState {
@@ -372,9 +234,11 @@ pub(crate) struct ExecutionState {
     pub(crate) ctes: Vec<Option<Box<CteState>>>,
     /// Subqueries in expressions, by their address, which lives as long as the execution, or the number that copies of
     /// one share.
-    pub(crate) subqueries: HashMap<usize, Box<SubPlanState>>,
+    pub(crate) subqueries: HashMap<usize, Box<dyn SubPlan>>,
+    /// What makes them; `None` where subqueries are refused.
+    pub(crate) new_subplan: Option<NewSubPlan>,
     /// Evaluations begun so far.
-    evaluations: u64,
+    pub(crate) evaluations: u64,
     /// Calls of functions that the session runs: how many were asked for, and answers.
     pub(crate) last_call: u64,
     /// See above.
@@ -536,29 +400,23 @@ impl<'a> ExecutorContext<'a> {
         Ok(self.storage()?.txn)
     }
 
-    /// The same for a write.
-    #[inline]
-    pub(crate) fn writing_txn(&mut self) -> Result<&mut Txn> {
-        crate::index_keys::check_after_computing()?;
-        self.txn()
-    }
-
-    /// A row turned out to be gone or no longer wanted: if it was waited for, the next who waits tries.
-    pub(crate) fn skip_row(&mut self) -> Result<Outcome> {
-        self.txn()?.pass_turn();
-        Ok(Outcome::Skipped)
-    }
-
-    /// Where a written row's events go.
-    pub(crate) fn queue(&mut self) -> Result<EventRecorder<'_>> {
-        let session = self.session;
+    /// Waits until it is worth trying again what `obstacle` stood in the way of.
+    pub(crate) async fn wait(&mut self, obstacle: WaitReason) -> Result<(), ExecError> {
+        let obstacle = match obstacle {
+            // Whoever runs the execution runs it.
+            WaitReason::Call(call) => return Err(ExecError::Call(call)),
+            WaitReason::Advisory(wanted) => {
+                let session = self.session;
+                let storage = self.storage()?;
+                // Whoever waits for a row meanwhile is not to wait for who does nothing with it.
+                storage.txn.pass_turn();
+                let taken = session.wait_for_advisory_lock(wanted);
+                return Ok(unless_cancelled(taken, storage.cancel).await??);
+            }
+            obstacle => obstacle,
+        };
         let storage = self.storage()?;
-        Ok(EventRecorder {
-            txn: storage.txn,
-            engine: storage.engine,
-            events: storage.events,
-            session,
-        })
+        Ok(wait_for(obstacle, storage.txn, storage.cancel).await?)
     }
 
     /// Storage of a table.

@@ -4,10 +4,11 @@
 //! reads are decoded. What [`recognise`] accepts gives the same rows in the same order as the operators would.
 
 use super::context::{ExecutionState, ExecutorContext, StatementContext};
-use super::scan::{EXAMINED_MAX, Emitter, IndexScanState, SeqScanState};
 use super::wait::ExecError;
-use super::{Progress, RowSink, wait};
+use super::{Progress, RowSink};
 use crate::StoredColumn;
+use crate::operator::scan::{EXAMINED_MAX, Emitter, IndexScanState, SeqScanState};
+use crate::operator::subquery::execution_state;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Node, Plan, Scan, walk};
 use logstead_sql_types::error::{Result, SqlError};
@@ -75,7 +76,7 @@ impl DirectScan {
         Some(DirectScan {
             source,
             emitter: Emitter::new(scan_of(input)?),
-            shared: ExecutionState::default(),
+            shared: execution_state(),
             scratch: Vec::new(),
         })
     }
@@ -116,9 +117,7 @@ impl DirectScan {
                 ) => {
                     let opened = state.open(scan, index, range, *reverse, &mut cx)?;
                     if let Err(absent) = opened {
-                        wait::wait(absent, &mut cx)
-                            .await
-                            .map_err(ExecError::without_calls)?;
+                        cx.wait(absent).await.map_err(ExecError::without_calls)?;
                         continue;
                     }
                 }
@@ -157,7 +156,7 @@ impl DirectScan {
             drop(guard);
             cx.worked(examined);
             if let Some(absent) = absent {
-                wait::wait(absent.into(), &mut cx)
+                cx.wait(absent.into())
                     .await
                     .map_err(ExecError::without_calls)?;
             }

@@ -1,14 +1,13 @@
 //! Evaluates bound expressions: three-valued logic, strict functions, short circuits, errors in PostgreSQL's order.
 
 use super::context::{EvalContext, ExecutionState, ExecutorContext, VolatileResults};
-use super::subquery;
 use super::wait::WaitReason;
 use super::wait::{EvalError, Evaluated};
 use logstead_engine::Txn;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_func::{self as func, Body, Function, Volatility};
 use logstead_sql_plan::distinct;
-use logstead_sql_plan::expr::{DomainRules, Expr};
+use logstead_sql_plan::expr::{DomainRules, Expr, Subquery};
 use logstead_sql_plan::subscript;
 use logstead_sql_plan::walk;
 use logstead_sql_types::error::{Result, SqlError};
@@ -259,9 +258,39 @@ fn eval_rest<'a>(expr: &'a Expr, row: &[Datum], cx: &mut ExecutorContext<'a>) ->
             let (array, index) = (eval_in(array, row, cx)?, eval_in(index, row, cx)?);
             Ok(subscript(&array, &index))
         }
-        Expr::Subquery(subquery) => subquery::eval(subquery, row, cx),
+        Expr::Subquery(subquery) => eval_subquery(subquery, row, cx),
         Expr::SubLink(_) => Err(SqlError::internal("a subquery that was not planned").into()),
     }
+}
+
+/// What its state is kept by: its address, or the number that its copies share; no address is as small.
+pub(crate) fn subquery_identity(subquery: &Arc<Subquery>) -> usize {
+    match subquery.shared {
+        0 => Arc::as_ptr(subquery) as usize,
+        number => number,
+    }
+}
+
+/// The value of `subquery` for `row`.
+fn eval_subquery<'a>(
+    subquery: &'a Arc<Subquery>,
+    row: &[Datum],
+    cx: &mut ExecutorContext<'a>,
+) -> Evaluated<Datum> {
+    let id = subquery_identity(subquery);
+    let mut state = match cx.shared.subqueries.remove(&id) {
+        Some(state) => state,
+        None => match cx.shared.new_subplan {
+            Some(new) => new(subquery),
+            None => return Err(SqlError::unsupported("a subquery in this place").into()),
+        },
+    };
+    let result = state.eval(subquery, row, cx);
+    // After an error the statement is over: the state may be dropped. An evaluation that has to wait goes on with it.
+    if !matches!(result, Err(EvalError::Sql(_))) {
+        cx.shared.subqueries.insert(id, state);
+    }
+    result
 }
 
 /// 23502 or 23514 if a value is none of a domain's.

@@ -48,10 +48,8 @@
 //! Every version examined counts as read (T1), errors wait until what they tell is durable (T15): both come with the
 //! engine's reads.
 
-mod queue;
 mod transition_tables;
 
-pub(crate) use queue::EventRecorder;
 pub use transition_tables::{TransitionTables, WrittenRow};
 
 use crate::OperatorMemory;

@@ -17,6 +17,8 @@
 //!   it.
 
 use super::{EvalContext, StoredColumn};
+use crate::context::ExecutorContext;
+use logstead_engine::Txn;
 use logstead_engine::{Index, KeyExtractor, KeyKind, RowRef};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, IndexDef, IndexKey, Relation};
@@ -324,6 +326,15 @@ pub(crate) fn check_after_computing() -> Result<()> {
     match COMPUTED.take() {
         true => check_for_interrupts(),
         false => Ok(()),
+    }
+}
+
+impl ExecutorContext<'_> {
+    /// The transaction, for a write.
+    #[inline]
+    pub(crate) fn writing_txn(&mut self) -> Result<&mut Txn> {
+        check_after_computing()?;
+        self.txn()
     }
 }
 

@@ -13,64 +13,54 @@
 
 #![forbid(unsafe_code)]
 
-mod agg_per_group;
-mod aggregate;
 mod batch;
+mod call;
+mod cancel;
 mod constraints;
 mod context;
-mod cte;
 mod direct_scan;
 mod eval;
+mod event_recorder;
 pub mod events;
-mod hash_join;
 pub mod index_keys;
-mod index_scan;
-mod join;
-mod join_hash_table;
 mod key_table;
-mod lock;
-mod memoize;
-mod merge_join;
 mod operator;
 mod operator_memory;
 mod point;
 mod prune_columns;
 mod rescan_invariant;
 mod routine;
-mod scan;
 mod security_quals;
-mod setop;
-mod sort;
+mod sorter;
 pub mod spill;
+mod spill_threads;
 mod stored;
 mod stored_predicate;
-mod stream;
-mod subquery;
-mod tid_scan;
 mod trigger;
-mod user_aggregate;
 mod validate;
 pub mod wait;
-mod window;
-mod write;
+mod write_errors;
 
+pub use call::TriggerCall;
+pub use call::{Call, Caller, no_calls};
+pub use cancel::{Cancel, CancelReason};
 pub use constraints::check_deferred_constraints;
-pub use context::{Cancel, CancelReason, EvalContext, MEMORY_FACTOR, StatementContext};
+pub use context::{EvalContext, MEMORY_FACTOR, StatementContext};
 pub use eval::columns_read;
 pub use eval::{eval, evaluate};
 pub use events::{EventQueue, EventQueueMark, SetConstraintState};
+pub use operator::write::Inserter;
 pub use operator_memory::OperatorMemory;
-pub use routine::{Call, Caller, no_calls};
 pub use spill::{Spill, SpillAllowance, SpillCounts, SpillSpace};
 pub use stored::StoredColumn;
-pub use trigger::{TriggerCall, stored_rows, truncate_calls};
+pub use trigger::{stored_rows, truncate_calls};
 pub use validate::validate;
-pub use write::Inserter;
-pub use write::may_show_key;
+pub use write_errors::may_show_key;
 
 #[cfg(test)]
 mod tests;
 
+use batch::Step;
 use batch::{BATCH_ROWS, Batch};
 use context::{ExecutionState, ExecutorContext};
 use logstead_engine::RowRef;
@@ -81,7 +71,8 @@ use logstead_sql_plan::expr::Subquery;
 use logstead_sql_plan::stats::NodeStats;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
-use operator::{PlanState, Step};
+use operator::PlanState;
+use operator::subquery::execution_state;
 use spill::{ReadStep, Spool, SpoolReader};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -193,7 +184,7 @@ pub fn prepare(mut plan: Plan) -> Prepared {
     if point_plan.is_none() && direct.is_none() {
         prune_columns::mark(&mut plan);
     }
-    let ahead = subquery::init_plans(&plan);
+    let ahead = operator::subquery::init_plans(&plan);
     Prepared {
         plan,
         stack_bytes,
@@ -523,7 +514,7 @@ impl Caller for Execution {
         match (call.number, &mut self.state) {
             // An AFTER trigger's, which says nothing.
             (0, _) => {}
-            (trigger::ACTION, _) => self.answered = Some(rows),
+            (call::ACTION, _) => self.answered = Some(rows),
             (number, ExecutionPhase::General(general)) => {
                 general.shared.call_results.insert(number, rows);
             }
@@ -567,7 +558,7 @@ impl OperatorExecution {
     fn new(prepared: &Prepared) -> OperatorExecution {
         OperatorExecution {
             running: PlanState::new(&prepared.plan),
-            shared: ExecutionState::default(),
+            shared: execution_state(),
             pending_call: None,
             batch: Batch::default(),
             at: 0,
@@ -600,7 +591,7 @@ impl OperatorExecution {
         let mut given = std::mem::take(&mut self.given);
         let mut cx = ExecutorContext::of(cx, &mut self.shared, measure);
         if !std::mem::replace(&mut self.primed, true) {
-            subquery::run_init_plans(&prepared.ahead, &mut cx).await?;
+            operator::subquery::run_init_plans(&prepared.ahead, &mut cx).await?;
         }
         loop {
             while self.at < self.batch.len() {
@@ -627,7 +618,7 @@ impl OperatorExecution {
                         }
                         ReadStep::Wait(_) if !self.batch.is_empty() => break,
                         ReadStep::Wait(reason) => {
-                            let waited = wait::wait(reason, &mut cx).await;
+                            let waited = cx.wait(reason).await;
                             waited.map_err(ExecError::without_calls)?;
                         }
                     }
@@ -683,7 +674,7 @@ impl OperatorExecution {
         let plan = &prepared.plan;
         let mut cx = ExecutorContext::of(cx, &mut self.shared, measure);
         if !std::mem::replace(&mut self.primed, true) {
-            subquery::run_init_plans(&prepared.ahead, &mut cx).await?;
+            operator::subquery::run_init_plans(&prepared.ahead, &mut cx).await?;
         }
         let (allowance, work_mem_bytes) = (cx.spill, cx.work_mem_bytes);
         let spill = || allowance.map(|allowance| allowance.spill());
@@ -710,7 +701,7 @@ impl OperatorExecution {
             self.held.set(held_bytes, cx.memory())?;
             cx.check_memory("A portal", held_bytes)?;
             if let Some(reason) = self.ahead.behind()? {
-                let waited = wait::wait(reason, &mut cx).await;
+                let waited = cx.wait(reason).await;
                 waited.map_err(ExecError::without_calls)?;
             }
         }
@@ -735,7 +726,7 @@ pub(crate) async fn step<'a>(
             }
             Step::Done => return Ok(false),
             Step::Yield => tokio::task::yield_now().await,
-            Step::Wait(blocker) => wait::wait(blocker, cx).await?,
+            Step::Wait(blocker) => cx.wait(blocker).await?,
         }
     }
 }

@@ -7,13 +7,14 @@
 //!
 //! Invariant: a plan is recognised only if the general path would give the same rows, errors and locks.
 
-use super::context::{ExecutionState, ExecutorContext, StatementContext};
+use super::context::{ExecutorContext, StatementContext};
 use super::eval::{columns_read, eval_in};
-use super::index_scan::push_key;
 use super::wait::{EvalError, ExecError};
-use super::write::{DeleteWriter, InsertWriter, Outcome, UpdateWriter};
-use super::{RowSink, stored, wait};
+use super::{RowSink, stored};
 use crate::StoredColumn;
+use crate::operator::index_scan::push_key;
+use crate::operator::subquery::execution_state;
+use crate::operator::write::{DeleteWriter, InsertWriter, Outcome, UpdateWriter};
 use logstead_engine::{Engine, Index, Table};
 use logstead_sql_catalog::{Catalog, IndexDef, Relation};
 use logstead_sql_plan::expr::Expr;
@@ -264,7 +265,7 @@ pub(crate) async fn run(
                 return Err(unrecognised());
             };
             let mut writer = UPDATER.take().unwrap_or_default();
-            let mut shared = ExecutionState::default();
+            let mut shared = execution_state();
             let mut cx = ExecutorContext::of(cx, &mut shared, false);
             let row = writer.start_sparse();
             let Some((table, rid)) =
@@ -277,9 +278,9 @@ pub(crate) async fn run(
                 match writer.write(update, table, rid, &mut cx)? {
                     Outcome::Written => break true,
                     Outcome::Skipped => break false,
-                    Outcome::Wait(blocker) => wait::wait(blocker, &mut cx)
-                        .await
-                        .map_err(ExecError::without_calls)?,
+                    Outcome::Wait(blocker) => {
+                        cx.wait(blocker).await.map_err(ExecError::without_calls)?
+                    }
                 }
             };
             if let (true, Some(returning)) = (written, &update.returning) {
@@ -293,7 +294,7 @@ pub(crate) async fn run(
                 return Err(unrecognised());
             };
             let mut writer = DeleteWriter::default();
-            let mut shared = ExecutionState::default();
+            let mut shared = execution_state();
             let mut cx = ExecutorContext::of(cx, &mut shared, false);
             let row = writer.row_mut();
             let Some((table, rid)) =
@@ -305,9 +306,9 @@ pub(crate) async fn run(
                 match writer.write(delete, table, rid, &mut cx)? {
                     Outcome::Written => break true,
                     Outcome::Skipped => break false,
-                    Outcome::Wait(blocker) => wait::wait(blocker, &mut cx)
-                        .await
-                        .map_err(ExecError::without_calls)?,
+                    Outcome::Wait(blocker) => {
+                        cx.wait(blocker).await.map_err(ExecError::without_calls)?
+                    }
                 }
             };
             if let (true, Some(returning)) = (written, &delete.returning) {
@@ -322,7 +323,7 @@ pub(crate) async fn run(
             let mut writer = INSERTER.take().unwrap_or_default();
             let (table, _) = point_plan.storage(&insert.table, None, cx.engine, cx.catalog)?;
             writer.start();
-            let mut shared = ExecutionState::default();
+            let mut shared = execution_state();
             let mut cx = ExecutorContext::of(cx, &mut shared, false);
             let mut row: SmallVec<[Datum; 8]> = SmallVec::with_capacity(source.len());
             for expr in source {
@@ -332,9 +333,9 @@ pub(crate) async fn run(
                 match writer.write(insert, table, &row, &mut cx)? {
                     Outcome::Written => break true,
                     Outcome::Skipped => break false,
-                    Outcome::Wait(blocker) => wait::wait(blocker, &mut cx)
-                        .await
-                        .map_err(ExecError::without_calls)?,
+                    Outcome::Wait(blocker) => {
+                        cx.wait(blocker).await.map_err(ExecError::without_calls)?
+                    }
                 }
             };
             if let (true, Some(returning)) = (written, &insert.returning) {
@@ -371,7 +372,7 @@ async fn select(
     };
     let mut key = KEY.take();
     key.clear();
-    let mut shared = ExecutionState::default();
+    let mut shared = execution_state();
     let mut cx = ExecutorContext::of(cx, &mut shared, false);
     let mut given = 0;
     if push_whole_key(scan, index, range, &mut key, &mut cx)? {
@@ -389,7 +390,7 @@ async fn select(
                     Err(absent) => absent,
                 }
             };
-            wait::wait(absent.into(), &mut cx)
+            cx.wait(absent.into())
                 .await
                 .map_err(ExecError::without_calls)?;
         }
@@ -437,7 +438,7 @@ async fn target<'f, 'a>(
                     Err(absent) => absent,
                 }
             };
-            wait::wait(absent.into(), cx)
+            cx.wait(absent.into())
                 .await
                 .map_err(ExecError::without_calls)?;
         }

@@ -6,50 +6,15 @@
 use super::batch::Batch;
 use super::context::{ExecutorContext, ResumableEvaluation};
 use super::eval::eval_in;
-use super::operator::Step;
-use super::trigger::{self, TriggerCall};
 use super::wait::WaitReason;
+use crate::batch::Step;
+use crate::call::Call;
 use logstead_sql_plan::Callee;
 use logstead_sql_plan::expr::Expr;
-use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType};
+use logstead_sql_types::error::Result;
+use logstead_sql_types::value::Datum;
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// A call that an execution waits for.
-pub struct Call {
-    /// Whom the answer is for.
-    pub(crate) number: u64,
-    /// What is called.
-    pub callee: Arc<Callee>,
-    /// Its arguments.
-    pub args: Vec<Datum>,
-    /// Their types.
-    pub types: Vec<SqlType>,
-    /// What a trigger's function is told instead.
-    pub trigger: Option<TriggerCall>,
-}
-
-impl Call {
-    /// The table that an action of a foreign key changes, if the call is of a BEFORE trigger of that.
-    pub fn acted_on(&self) -> Option<Oid> {
-        let fired = self.trigger.as_ref()?;
-        (self.number == trigger::ACTION).then_some(fired.table.oid)
-    }
-}
-
-/// What stops for calls, and goes on when they were answered.
-pub trait Caller {
-    /// The call that it waits for.
-    fn take_call(&mut self) -> Option<Box<Call>>;
-    /// Gives it the rows of the call that it waited for.
-    fn answer(&mut self, call: &Call, rows: VecDeque<Vec<Datum>>);
-}
-
-/// 0A000 where nobody can run a function.
-pub fn no_calls(place: &str) -> SqlError {
-    SqlError::unsupported(format!("a call of a PL/pgSQL function in {place}"))
-}
 
 /// The state of a RoutineScan.
 #[derive(Default)]

@@ -3,7 +3,9 @@
 use super::context::ExecutorContext;
 use super::eval::holds;
 use super::wait::Evaluated;
-use super::write::check_policies;
+use crate::write_errors::check_violation;
+use logstead_sql_catalog::Relation;
+use logstead_sql_plan::Check;
 use logstead_sql_plan::Guarded;
 use logstead_sql_types::value::Datum;
 
@@ -21,4 +23,19 @@ pub(crate) fn passes<'a>(
         Some(condition) => holds(condition, row, cx),
         None => Ok(true),
     }
+}
+
+/// Row security over a full row: NULL is a violation.
+pub(crate) fn check_policies<'a>(
+    relation: &Relation,
+    policies: &'a [Check],
+    row: &[Datum],
+    cx: &mut ExecutorContext<'a>,
+) -> Evaluated<()> {
+    for policy in policies {
+        if !holds(&policy.expr, row, cx)? {
+            return Err(check_violation(relation, policy, row, &[], cx.session).into());
+        }
+    }
+    Ok(())
 }

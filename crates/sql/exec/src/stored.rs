@@ -1,5 +1,6 @@
 //! Between stored rows and datums: decoding the columns that are wanted, and the columns a stored row lacks.
 
+use logstead_engine::RowBuilder;
 use logstead_engine::RowRef;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_types::error::{Result, SqlError};
@@ -68,4 +69,58 @@ pub(crate) fn decode_all(relation: &Relation, row: RowRef<'_>, out: &mut Vec<Dat
         out.push(decode(relation, row, position)?);
     }
     Ok(())
+}
+
+/// Encodes a full row.
+pub(crate) fn encode_full(
+    relation: &Relation,
+    row: &[Datum],
+    builder: &mut RowBuilder,
+) -> Result<()> {
+    if row.len() != relation.columns.len() {
+        return Err(SqlError::internal(format!(
+            "a row of {} columns for table {}",
+            row.len(),
+            relation.name
+        )));
+    }
+    builder.start(relation.schema_version, row.len());
+    for (datum, column) in row.iter().zip(&relation.columns) {
+        let stored = if column.is_stored() {
+            datum
+        } else {
+            &Datum::Null
+        };
+        push_datum(stored, builder);
+    }
+    Ok(())
+}
+
+/// Encodes the row that `old` becomes: assigned columns anew, the others as they are stored.
+pub(crate) fn encode_changed<'d>(
+    relation: &Relation,
+    old: RowRef<'_>,
+    assigned: impl Fn(usize) -> Option<&'d Datum>,
+    builder: &mut RowBuilder,
+) {
+    builder.start(relation.schema_version, relation.columns.len());
+    for (position, column) in relation.columns.iter().enumerate() {
+        if let Some(datum) = assigned(position) {
+            push_datum(datum, builder);
+        } else if !column.is_stored() {
+            builder.push_null();
+        } else if old.is_missing(position) {
+            push_datum(&column.missing, builder);
+        } else {
+            builder.push(old.column(position));
+        }
+    }
+}
+
+fn push_datum(datum: &Datum, builder: &mut RowBuilder) {
+    if datum.is_null() {
+        builder.push_null();
+    } else {
+        builder.push_with(|out| stored::encode(datum, out));
+    }
 }

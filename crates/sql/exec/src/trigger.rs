@@ -11,36 +11,17 @@
 
 use super::context::{EvalContext, ExecutorContext};
 use super::eval::eval;
-use super::routine::Call;
 use super::wait::WaitReason;
-use crate::events::TransitionTables;
+use crate::call::Call;
+use crate::call::TriggerCall;
 use logstead_engine::RowRef;
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::context::Context;
-use logstead_sql_catalog::trigger::{Trigger, TriggerEvent, TriggerTime};
+use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
 use logstead_sql_plan::constraints::{Fire, Moment, RuleSet, TableTriggers};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use std::sync::Arc;
-
-/// The number of a call that an action of a foreign key stops for.
-pub(super) const ACTION: u64 = u64::MAX;
-
-/// What a trigger's function is told.
-pub struct TriggerCall {
-    /// The trigger.
-    pub trigger: Arc<Trigger>,
-    /// Its table.
-    pub table: Arc<Relation>,
-    /// What fired it.
-    pub event: TriggerEvent,
-    /// The row as it was: of all positions.
-    pub old: Option<Vec<Datum>>,
-    /// The row as it is to be.
-    pub new: Option<Vec<Datum>>,
-    /// All rows that the statement has changed.
-    pub captured: Option<Arc<TransitionTables>>,
-}
 
 /// Rows that are kept encoded, with all positions.
 pub fn stored_rows(table: &Relation, rows: &[Box<[u8]>]) -> Result<Vec<Vec<Datum>>> {

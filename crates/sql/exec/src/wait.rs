@@ -10,15 +10,15 @@
 //! - An expression can neither wait nor yield, so its evaluation is given up and begun again
 //!   (`context::ResumableEvaluation`).
 //! - An execution waits by itself, but for a function that the session runs: it stops with the call, and goes on when
-//!   that was answered ([`Caller`](super::routine::Caller)).
+//!   that was answered ([`Caller`](crate::call::Caller)).
 
-use super::context::{Cancel, ExecutorContext};
-use super::routine::Call;
-use super::spill::Ticket;
-use super::write::deadlock;
+use crate::call::Call;
+use crate::cancel::Cancel;
+use crate::spill_threads::Ticket;
 use logstead_engine::{Blocker, PageFault, Txn, WriteError};
 use logstead_sql_catalog::context::AdvisoryLockRequest;
 use logstead_sql_types::error::{Result, SqlError, load_error};
+use logstead_types::SqlState;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
@@ -128,28 +128,6 @@ impl From<SqlError> for ExecError {
     }
 }
 
-/// Waits until it is worth trying again what `obstacle` stood in the way of.
-pub(crate) async fn wait(
-    obstacle: WaitReason,
-    cx: &mut ExecutorContext<'_>,
-) -> Result<(), ExecError> {
-    let obstacle = match obstacle {
-        // Whoever runs the execution runs it.
-        WaitReason::Call(call) => return Err(ExecError::Call(call)),
-        WaitReason::Advisory(wanted) => {
-            let session = cx.session;
-            let storage = cx.storage()?;
-            // Whoever waits for a row meanwhile is not to wait for who does nothing with it.
-            storage.txn.pass_turn();
-            let taken = session.wait_for_advisory_lock(wanted);
-            return Ok(unless_cancelled(taken, storage.cancel).await??);
-        }
-        obstacle => obstacle,
-    };
-    let storage = cx.storage()?;
-    Ok(wait_for(obstacle, storage.txn, storage.cancel).await?)
-}
-
 /// Waits for a temporary file, outside of any transaction.
 pub async fn wait_for_file(obstacle: WaitReason, cancel: &Cancel) -> Result<()> {
     match obstacle {
@@ -196,7 +174,10 @@ pub async fn wait_for(obstacle: WaitReason, txn: &mut Txn, cancel: &Cancel) -> R
 }
 
 /// What `work` gives, unless the statement is to end before.
-async fn unless_cancelled<T>(work: impl Future<Output = T>, cancel: &Cancel) -> Result<T> {
+pub(crate) async fn unless_cancelled<T>(
+    work: impl Future<Output = T>,
+    cancel: &Cancel,
+) -> Result<T> {
     let mut work = pin!(work);
     poll_fn(|task| {
         // Registered before the flag is read: a request in between still wakes this task.
@@ -207,4 +188,10 @@ async fn unless_cancelled<T>(work: impl Future<Output = T>, cancel: &Cancel) -> 
         work.as_mut().poll(task).map(Ok)
     })
     .await
+}
+
+/// 40P01.
+pub(crate) fn deadlock() -> SqlError {
+    SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
+        .hint("See server log for query details.")
 }

@@ -1,15 +1,16 @@
 //! Calls with large arguments: what they will take is charged before they run.
 //!
 //! Owns: an upper bound, from the arguments alone, of what a function allocates without asking. Functions whose results grow faster than their
-//! arguments build them by `value::build` and are charged step by step; the others copy their arguments some times at most.
+//! arguments build them by `memory::Builder` and are charged step by step; the others copy their arguments some times at most.
 //!
 //! Invariant: a call whose arguments are small costs a comparison for each of them.
 
 use super::Function;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::interrupt::check_for_interrupts;
+use logstead_sql_types::memory::{MemoryReservation, SMALL_BYTES};
 use logstead_sql_types::value::admission::{NODE_BYTES, json_text_bytes};
-use logstead_sql_types::value::build::{self, MemoryReservation, SMALL_BYTES};
+use logstead_sql_types::value::build;
 use logstead_sql_types::value::json::{JsonType, View};
 use logstead_sql_types::value::{Datum, Oid, oid};
 

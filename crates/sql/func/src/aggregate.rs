@@ -10,7 +10,7 @@ use super::ranges::{self, RangeAgg};
 use super::regression::{self, Regression as Pair};
 use super::{Aggregate, AggregateState, arrays, bits, money, ordered_set, xml};
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::build::Builder;
+use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::{Datum, Interval, Numeric, Oid, SqlType, compare_as, size_bytes};
 use moments::{MomentKind, Moments, float_moments, moments};

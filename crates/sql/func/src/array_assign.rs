@@ -3,8 +3,9 @@
 
 use super::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::memory::MemoryReservation;
 use logstead_sql_types::value::array::{DIMENSIONS_MAX, Dim, items_of, too_many_dimensions};
-use logstead_sql_types::value::build::{self, MemoryReservation};
+use logstead_sql_types::value::build;
 use logstead_sql_types::value::{Array, Datum, Oid, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;

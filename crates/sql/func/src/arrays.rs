@@ -4,10 +4,11 @@ use super::numbers::bad_args;
 use super::strings::{SplitParts, show, type_of};
 use super::{AggregateState, FunctionContext};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::memory::{Builder, ItemsBuilder};
 use logstead_sql_types::value::array::{
     DIMENSIONS_MAX, Dim, items_of, stacked, too_many_dimensions,
 };
-use logstead_sql_types::value::build::{Builder, ItemsBuilder, ROW_BYTES};
+use logstead_sql_types::value::build::ROW_BYTES;
 use logstead_sql_types::value::{Array, Datum, SqlType, compare_as, info, oid, size_bytes};
 use logstead_types::SqlState;
 use std::sync::Arc;

@@ -5,8 +5,8 @@ use super::numbers::{bad_args, out_of_range};
 use super::strings::invalid;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
+use logstead_sql_types::memory::STRIDE_BYTES;
 use logstead_sql_types::value::Datum;
-use logstead_sql_types::value::build::STRIDE_BYTES;
 use logstead_types::SqlState;
 
 fn one(a: &[Datum]) -> Result<&[u8]> {

@@ -5,7 +5,7 @@ use super::strings::{from_output, int, invalid, s};
 use logstead_sql_types::encoding::Encoding;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
-use logstead_sql_types::value::build::{Builder, STRIDE_BYTES};
+use logstead_sql_types::memory::{Builder, STRIDE_BYTES};
 use logstead_sql_types::value::{Datum, SqlType, oid, text_io};
 use logstead_types::SqlState;
 

@@ -17,7 +17,7 @@ use super::FunctionContext;
 use super::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
-use logstead_sql_types::value::build::MemoryReservation;
+use logstead_sql_types::memory::MemoryReservation;
 use logstead_sql_types::value::calendar::{self, DAY, HOUR, MINUTE, SECOND};
 use logstead_sql_types::value::datetime::zone_at;
 use logstead_sql_types::value::{Datum, Interval};

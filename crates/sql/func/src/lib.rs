@@ -14,6 +14,7 @@ mod bits;
 mod bytes;
 mod cast;
 mod citext;
+mod coercion;
 mod datetime;
 mod digests;
 mod encodings;
@@ -34,6 +35,7 @@ mod numbers;
 mod ordered_set;
 mod overlaps;
 mod patterns;
+mod pg_rows;
 mod quoting;
 mod ranges;
 mod regexp_search;
@@ -76,7 +78,7 @@ pub use aggregate::AGGREGATES;
 pub use array_assign::put_element;
 pub use array_assign::{ARRAY_SET_ELEMENT, ARRAY_SET_SLICE};
 pub use arrays::{ARRAY_ELEMENT, ARRAY_SLICE, ROW_IS_NOT_NULL, ROW_IS_NULL};
-pub use cast::{apply_cast, find_cast};
+pub use coercion::{apply_cast, find_cast};
 pub use datetime::{add_to_timestamptz, date_moment, timestamp_moment};
 pub use enums::takes_labels;
 pub use geometry::{SET_FIXED_ELEMENT, put_fixed_element};
@@ -85,10 +87,11 @@ pub use like::{like_match, like_prefix};
 pub use logstead_sql_parse::Volatility;
 use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::typmod::coerce_typmod;
+pub use pg_rows::{CastRow, Operator};
 pub use quoting::quote_identifier;
 pub use registry::{
-    CastRow, Operator, aggregates_named, all_functions, all_operators, cast_rows, function_by_oid,
-    functions_named, name_of, operator_by_oid, record_columns, result_name, schema_of,
+    aggregates_named, all_functions, all_operators, cast_rows, function_by_oid, functions_named,
+    name_of, operator_by_oid, record_columns, result_name, schema_of,
 };
 pub use resolve::bind_types;
 pub use resolve::{

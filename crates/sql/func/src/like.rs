@@ -1,10 +1,11 @@
 //! LIKE, and SIMILAR TO as a regular expression.
 
 use super::numbers::{bad_args, bad_pair};
+use crate::patterns::texts;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
+use logstead_sql_types::memory::STRIDE_BYTES;
 use logstead_sql_types::value::Datum;
-use logstead_sql_types::value::build::STRIDE_BYTES;
 use logstead_types::SqlState;
 
 pub(super) fn escape_at_end() -> SqlError {
@@ -115,13 +116,6 @@ pub fn like_prefix(pattern: &str) -> (String, bool) {
         }
     }
     (prefix, true)
-}
-
-pub(super) fn texts(a: &[Datum]) -> Result<(&str, &str)> {
-    match a {
-        [Datum::Text(x), Datum::Text(y)] => Ok((x, y)),
-        _ => Err(bad_args(a)),
-    }
 }
 
 fn matches(a: &Datum, b: &Datum) -> Result<bool> {

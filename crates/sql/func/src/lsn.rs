@@ -7,10 +7,10 @@
 
 use super::Volatility::{Immutable, Volatile};
 use super::numbers::{bad_args, compared};
-use super::registry::Operator;
-use super::table_operators::o;
 use super::{Body, Function, hashes};
 use crate::function as f;
+use crate::pg_rows::Operator;
+use crate::pg_rows::o;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::{Datum, Numeric};

@@ -1,11 +1,11 @@
 //! Functions and operators of regular expressions; the expressions themselves are [`logstead_sql_types::regex`]'s.
 
-use super::like::texts;
 use super::numbers::bad_args;
 use super::regexp_search::Matches;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::memory::{Builder, ItemsBuilder};
 use logstead_sql_types::regex::{Captures, Compiled, Flags, Flavor, Syntax, compile};
-use logstead_sql_types::value::build::{Builder, ItemsBuilder, ROW_BYTES};
+use logstead_sql_types::value::build::ROW_BYTES;
 use logstead_sql_types::value::{Datum, oid, size_bytes};
 use logstead_types::SqlState;
 
@@ -323,4 +323,35 @@ pub(super) fn regexp_split_to_table(
         rows.push(vec![Datum::text(part)])
     })?;
     Ok(rows.finish())
+}
+
+pub(crate) fn texts(a: &[Datum]) -> Result<(&str, &str)> {
+    match a {
+        [Datum::Text(x), Datum::Text(y)] => Ok((x, y)),
+        _ => Err(bad_args(a)),
+    }
+}
+
+/// `regexp_instr`
+pub(crate) fn regexp_instr(a: &[Datum]) -> Result<Datum> {
+    let start = positive(int_at(a, 2, 1)?, "start")?;
+    let nth = positive(int_at(a, 3, 1)?, "n")?;
+    let end = int_at(a, 4, 0)?;
+    if !(0..=1).contains(&end) {
+        return Err(bad_parameter("endoption", end));
+    }
+    let flags = no_global(flags_at(a, 5)?, "regexp_instr")?;
+    let group = int_at(a, 6, 0)?;
+    if group < 0 {
+        positive(group, "subexpr")?;
+    }
+    let text = text_at(a, 0)?;
+    let regex = compile(text_at(a, 1)?, flags)?;
+    let found = nth_of(Matches::new(&regex, text, start), nth)?;
+    let Some(part) = found.as_ref().and_then(|c| c.get(group as usize)) else {
+        return Ok(Datum::Int4(0));
+    };
+    let at = if end == 1 { part.end() } else { part.start() };
+    let before = text.get(..at).ok_or_else(|| bad_args(a))?;
+    Ok(Datum::Int4(before.chars().count() as i32 + 1))
 }

@@ -4,7 +4,7 @@ use super::FunctionContext;
 use super::numbers::bad_args;
 use super::strings::{count_chars, invalid, s, show_as, shown_as, text};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::build::Builder;
+use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::names::is_plain_identifier;
 pub use logstead_sql_types::value::names::quote_identifier;
 use logstead_sql_types::value::{Datum, SqlType, oid};

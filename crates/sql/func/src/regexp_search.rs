@@ -1,11 +1,8 @@
-//! Where PostgreSQL finds a regular expression's matches in a text, one after the other, and `regexp_instr`.
+//! Where PostgreSQL finds a regular expression's matches in a text, one after the other.
 
-use super::numbers::bad_args;
-use super::patterns::{flags_at, int_at, no_global, nth_of, positive, text_at};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::interrupt::check_for_interrupts;
-use logstead_sql_types::regex::{Captures, Compiled, INTERRUPT_MATCHES, compile};
-use logstead_sql_types::value::Datum;
+use logstead_sql_types::regex::{Captures, Compiled, INTERRUPT_MATCHES};
 
 /// Matches from a position on. Behind a match that is not empty an empty one counts, which the library's own iterator passes over; and one
 /// that begins before the position hides none behind it.
@@ -63,28 +60,4 @@ impl<'t> Iterator for Matches<'_, 't> {
         };
         Some(Ok(found))
     }
-}
-
-/// `regexp_instr`
-pub(super) fn regexp_instr(a: &[Datum]) -> Result<Datum> {
-    let start = positive(int_at(a, 2, 1)?, "start")?;
-    let nth = positive(int_at(a, 3, 1)?, "n")?;
-    let end = int_at(a, 4, 0)?;
-    if !(0..=1).contains(&end) {
-        return Err(super::patterns::bad_parameter("endoption", end));
-    }
-    let flags = no_global(flags_at(a, 5)?, "regexp_instr")?;
-    let group = int_at(a, 6, 0)?;
-    if group < 0 {
-        positive(group, "subexpr")?;
-    }
-    let text = text_at(a, 0)?;
-    let regex = compile(text_at(a, 1)?, flags)?;
-    let found = nth_of(Matches::new(&regex, text, start), nth)?;
-    let Some(part) = found.as_ref().and_then(|c| c.get(group as usize)) else {
-        return Ok(Datum::Int4(0));
-    };
-    let at = if end == 1 { part.end() } else { part.start() };
-    let before = text.get(..at).ok_or_else(|| bad_args(a))?;
-    Ok(Datum::Int4(before.chars().count() as i32 + 1))
 }

@@ -5,50 +5,15 @@
 
 use super::aggregate::AGGREGATES;
 use super::{
-    Aggregate, CastContext, Function, extensions, geometry, json, lsn, search, table_accumulate,
-    table_casts, table_citext, table_functions, table_hstore, table_io, table_large_objects,
-    table_money, table_network, table_operator_functions, table_operators, table_ranges,
-    table_system, table_texts, table_timetz_bits, table_xids, table_xml, xml, xml_path,
+    Aggregate, Function, extensions, geometry, json, lsn, search, table_accumulate, table_casts,
+    table_citext, table_functions, table_hstore, table_io, table_large_objects, table_money,
+    table_network, table_operator_functions, table_operators, table_ranges, table_system,
+    table_texts, table_timetz_bits, table_xids, table_xml, xml, xml_path,
 };
+use crate::pg_rows::{CastRow, Operator};
 use foldhash::HashMap;
 use logstead_sql_types::value::{Oid, SqlType, info, oid, record};
 use std::sync::{Arc, OnceLock};
-
-/// One row of `pg_operator`.
-#[derive(Debug)]
-pub struct Operator {
-    /// `oid`
-    pub oid: Oid,
-    /// `oprname`
-    pub name: &'static str,
-    /// `oprleft`; 0 for prefix operators
-    pub left: Oid,
-    /// `oprright`
-    pub right: Oid,
-    /// `oprresult`
-    pub result: Oid,
-    /// `oprcode`
-    pub function: Oid,
-    /// `oprcom`; 0 for none
-    pub commutator: Oid,
-    /// `oprnegate`; 0 for none
-    pub negator: Oid,
-}
-
-/// One row of `pg_cast`.
-#[derive(Debug)]
-pub struct CastRow {
-    /// `castsource`
-    pub source: Oid,
-    /// `casttarget`
-    pub target: Oid,
-    /// `castfunc`; 0 for none
-    pub function: Oid,
-    /// `castcontext`
-    pub context: CastContext,
-    /// `castmethod` is `i`: through text
-    pub via_text: bool,
-}
 
 struct Registry {
     functions: HashMap<Oid, &'static Function>,

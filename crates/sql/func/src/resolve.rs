@@ -4,8 +4,9 @@
 //! (implicitly, see [`super::find_cast`]). Polymorphic arguments are bound here; nothing else knows of them.
 
 use super::extensions;
-use super::registry::{self, Operator};
+use super::registry;
 use super::{Aggregate, Cast, CastContext, Function, WINDOW_FUNCTIONS, WindowFunction, find_cast};
+use crate::pg_rows::Operator;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
 use logstead_sql_types::value::info::{self, by_oid, format_type_bare};

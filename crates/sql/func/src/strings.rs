@@ -4,7 +4,7 @@ use super::FunctionContext;
 use super::numbers::{bad_args, out_of_range};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::{CancelChecker, check_for_interrupts};
-use logstead_sql_types::value::build::{Builder, STRIDE_BYTES, VALUE_BYTES_MAX};
+use logstead_sql_types::memory::{Builder, STRIDE_BYTES, VALUE_BYTES_MAX};
 use logstead_sql_types::value::case::case;
 use logstead_sql_types::value::text_io::{self, OutputStyle};
 use logstead_sql_types::value::{Datum, SqlType, compare::trim_blanks, oid};

@@ -2,29 +2,13 @@
 //!
 //! Functions 9001 to 9003 are ours: PostgreSQL keeps integers and OIDs in one form and needs none.
 
-use super::CastContext::{self, Assignment, Explicit, Implicit};
 use super::Volatility::{Immutable, Stable};
-use super::registry::CastRow;
 use super::{Body, Function, cast, datetime};
+use crate::CastContext::{Assignment, Explicit, Implicit};
 use crate::function as f;
-use logstead_sql_types::value::Oid;
+use crate::pg_rows::CastRow;
+use crate::pg_rows::c;
 use logstead_sql_types::value::oid::*;
-
-pub(super) const fn c(
-    source: Oid,
-    target: Oid,
-    function: Oid,
-    context: CastContext,
-    via_text: bool,
-) -> CastRow {
-    CastRow {
-        source,
-        target,
-        function,
-        context,
-        via_text,
-    }
-}
 
 /// Functions behind casts.
 #[rustfmt::skip]

@@ -7,7 +7,7 @@ use super::math::{plain, trig};
 use super::numbers::{modulo, pick};
 use super::{
     Body, Function, arrays, datetime, encodings, enums, format, hashes, keywords, like, math,
-    numbers, patterns, quoting, regexp_search, series, strings, system, timetz,
+    numbers, patterns, quoting, series, strings, system, timetz,
 };
 use crate::function as f;
 use logstead_sql_types::value::Datum;
@@ -468,12 +468,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(2768, "regexp_split_to_array", &[TEXT, TEXT, TEXT], None, TEXT_ARRAY, true, Immutable, Body::Pure(patterns::regexp_split_to_array)),
     f(2765, "regexp_split_to_table", &[TEXT, TEXT], None, TEXT, true, Immutable, Body::Set(patterns::regexp_split_to_table)),
     f(2766, "regexp_split_to_table", &[TEXT, TEXT, TEXT], None, TEXT, true, Immutable, Body::Set(patterns::regexp_split_to_table)),
-    f(6257, "regexp_instr", &[TEXT, TEXT], None, INT4, true, Immutable, Body::Pure(regexp_search::regexp_instr)),
-    f(6258, "regexp_instr", &[TEXT, TEXT, INT4], None, INT4, true, Immutable, Body::Pure(regexp_search::regexp_instr)),
-    f(6259, "regexp_instr", &[TEXT, TEXT, INT4, INT4], None, INT4, true, Immutable, Body::Pure(regexp_search::regexp_instr)),
-    f(6260, "regexp_instr", &[TEXT, TEXT, INT4, INT4, INT4], None, INT4, true, Immutable, Body::Pure(regexp_search::regexp_instr)),
-    f(6261, "regexp_instr", &[TEXT, TEXT, INT4, INT4, INT4, TEXT], None, INT4, true, Immutable, Body::Pure(regexp_search::regexp_instr)),
-    f(6262, "regexp_instr", &[TEXT, TEXT, INT4, INT4, INT4, TEXT, INT4], None, INT4, true, Immutable, Body::Pure(regexp_search::regexp_instr)),
+    f(6257, "regexp_instr", &[TEXT, TEXT], None, INT4, true, Immutable, Body::Pure(patterns::regexp_instr)),
+    f(6258, "regexp_instr", &[TEXT, TEXT, INT4], None, INT4, true, Immutable, Body::Pure(patterns::regexp_instr)),
+    f(6259, "regexp_instr", &[TEXT, TEXT, INT4, INT4], None, INT4, true, Immutable, Body::Pure(patterns::regexp_instr)),
+    f(6260, "regexp_instr", &[TEXT, TEXT, INT4, INT4, INT4], None, INT4, true, Immutable, Body::Pure(patterns::regexp_instr)),
+    f(6261, "regexp_instr", &[TEXT, TEXT, INT4, INT4, INT4, TEXT], None, INT4, true, Immutable, Body::Pure(patterns::regexp_instr)),
+    f(6262, "regexp_instr", &[TEXT, TEXT, INT4, INT4, INT4, TEXT, INT4], None, INT4, true, Immutable, Body::Pure(patterns::regexp_instr)),
     f(6265, "regexp_substr", &[TEXT, TEXT], None, TEXT, true, Immutable, Body::Pure(patterns::regexp_substr)),
     f(6266, "regexp_substr", &[TEXT, TEXT, INT4], None, TEXT, true, Immutable, Body::Pure(patterns::regexp_substr)),
     f(6267, "regexp_substr", &[TEXT, TEXT, INT4, INT4], None, TEXT, true, Immutable, Body::Pure(patterns::regexp_substr)),

@@ -2,35 +2,9 @@
 //!
 //! Numbers are PostgreSQL's; commutator and negator are kept where they exist here.
 
-use super::registry::Operator;
-use logstead_sql_types::value::Oid;
+use crate::pg_rows::Operator;
+use crate::pg_rows::o;
 use logstead_sql_types::value::oid::*;
-
-#[allow(
-    clippy::too_many_arguments,
-    reason = "one call per row of a literal table"
-)]
-pub(super) const fn o(
-    oid: Oid,
-    name: &'static str,
-    left: Oid,
-    right: Oid,
-    result: Oid,
-    function: Oid,
-    commutator: Oid,
-    negator: Oid,
-) -> Operator {
-    Operator {
-        oid,
-        name,
-        left,
-        right,
-        result,
-        function,
-        commutator,
-        negator,
-    }
-}
 
 /// All operators.
 #[rustfmt::skip]

@@ -3,11 +3,11 @@
 use super::CastContext::Explicit;
 use super::Volatility::Immutable;
 use super::numbers::compared;
-use super::registry::{CastRow, Operator};
-use super::table_casts::c;
-use super::table_operators::o;
 use super::{Body, Function, ranges};
 use crate::function as f;
+use crate::pg_rows::c;
+use crate::pg_rows::o;
+use crate::pg_rows::{CastRow, Operator};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::oid::*;
 

@@ -2,10 +2,10 @@
 
 use super::Volatility::{Immutable, Stable};
 use super::numbers::{compared, compared_blank};
-use super::registry::Operator;
-use super::table_operators::o;
 use super::{Body, Function, bytes, encodings, like, math, overlaps, system, unicode};
 use crate::function as f;
+use crate::pg_rows::Operator;
+use crate::pg_rows::o;
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::oid::*;
 

@@ -2,19 +2,18 @@
 
 use super::Volatility::{Immutable, Stable};
 use super::numbers::bad_args;
-use super::registry::CastRow;
-use super::table_casts::c;
 use super::{AggregateState, Body, CastContext, Function, FunctionContext, Volatility};
 use crate::function as f;
+use crate::pg_rows::CastRow;
+use crate::pg_rows::c;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::build::Builder;
+use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::datetime::DateForm;
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::text_io::{self, OutputStyle};
+use logstead_sql_types::value::xml::{self, XmlOption, is_well_formed};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, user};
-use logstead_sql_types::xml::{
-    self, Declaration, XmlOption, escaped, is_name_char, is_name_start, is_well_formed, quoted,
-};
+use logstead_sql_types::xml::{Declaration, escaped, is_name_char, is_name_start, quoted};
 use logstead_types::SqlState;
 
 /// A name of SQL's as one of XML's: what XML does not allow is written as `_xHHHH_`. `fully`: so is what XML keeps

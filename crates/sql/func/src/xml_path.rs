@@ -6,11 +6,12 @@ use super::xml::append_constant;
 use super::{Body, Function};
 use crate::function as f;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::build::{Builder, ItemsBuilder};
+use logstead_sql_types::memory::{Builder, ItemsBuilder};
 use logstead_sql_types::value::oid::*;
+use logstead_sql_types::value::xml::no_document;
 use logstead_sql_types::value::{Array, Datum};
 use logstead_sql_types::xml::xpath::{Namespaces, Value, XPath};
-use logstead_sql_types::xml::{Tree, escaped, no_document, node_text};
+use logstead_sql_types::xml::{Tree, escaped, node_text};
 use logstead_types::SqlState;
 
 /// Prefixes and URIs out of an array of pairs.

@@ -9,12 +9,14 @@ use super::xml_path::append_scalar;
 use super::{Body, Function, FunctionContext, Rows, Volatility};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
-use logstead_sql_types::value::build::{Builder, ItemsBuilder, ROW_BYTES};
+use logstead_sql_types::memory::{Builder, ItemsBuilder};
+use logstead_sql_types::value::build::ROW_BYTES;
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::text_io;
+use logstead_sql_types::value::xml::no_document;
 use logstead_sql_types::value::{Datum, SqlType, info, size_bytes};
 use logstead_sql_types::xml::xpath::{ChargedText, Namespaces, Value, XPath, number_text};
-use logstead_sql_types::xml::{NodeId, Tree, escaped, no_document, node_text};
+use logstead_sql_types::xml::{NodeId, Tree, escaped, node_text};
 use logstead_types::SqlState;
 
 /// Arguments in front of those of the columns, and arguments of a column.

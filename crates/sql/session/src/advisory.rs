@@ -22,9 +22,6 @@
 //!   that pass through a row or table lock are looked for by those who wait here, when they begin and every second
 //!   (`session::advisory_wait`).
 
-use super::Session;
-use super::context::SessionContext;
-use super::run::run_with_limits;
 use foldhash::fast::FixedState;
 use logstead_engine::{CommitWait, Csn, Engine};
 use logstead_sql_catalog::context::{AdvisoryLockRequest, AdvisoryLockRow};
@@ -37,7 +34,6 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::future::Future;
 use std::hash::BuildHasher;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 /// What is locked: a database's number, as `pg_locks` shows it.
@@ -433,11 +429,11 @@ pub(super) struct SessionLocks {
     /// What its transaction holds: by the number of savepoints that stood then, how often.
     transaction: BTreeMap<(LockTag, AdvisoryLockMode), BTreeMap<usize, usize>>,
     /// What the running statement has still to wait for; whether it is the transaction's.
-    wanted: Vec<(LockTag, AdvisoryLockMode, bool)>,
+    pub(crate) wanted: Vec<(LockTag, AdvisoryLockMode, bool)>,
     /// What a part of it that was given up has waited for and not asked for again.
     pub(super) granted: Vec<(LockTag, AdvisoryLockMode, bool)>,
     /// What to warn of when the statement has run.
-    warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// What the former holders of locks did that unsent answers tell of.
     taken_over: CommitWait,
     /// The newest that the session has committed.
@@ -650,7 +646,7 @@ impl SessionLocks {
     }
 
     /// Gives back all that is the session's own.
-    fn end_session(&mut self, locks: &AdvisoryLocks, pid: i32) {
+    pub(crate) fn end_session(&mut self, locks: &AdvisoryLocks, pid: i32) {
         for (lock, count) in std::mem::take(&mut self.session) {
             locks.give_back(lock, pid, count, self.committed);
         }
@@ -713,53 +709,6 @@ impl SessionLocks {
     /// What is to be done when a statement has run?
     pub(super) fn has_work(&self) -> bool {
         !self.wanted.is_empty() || !self.warnings.is_empty()
-    }
-}
-
-impl SessionContext {
-    /// Gives back what the transaction has locked since the savepoint in front of which `index` others stand.
-    pub(super) fn unlock_advisory_since(&self, index: usize) {
-        let mut holdings = self.advisory.borrow_mut();
-        holdings.end_transaction(&self.instance.advisory, self.pid, Some(index));
-    }
-}
-
-impl Session {
-    /// The session gives back all that is its own, not its transaction's.
-    pub(super) fn forget_advisory_locks(&mut self) {
-        let mut holdings = self.context.advisory.borrow_mut();
-        holdings.end_session(&self.worker.instance.advisory, self.context.pid);
-    }
-
-    /// Waits for the locks that the statement has asked for; gives what is to be warned of.
-    pub(super) async fn wait_for_advisory_locks(&mut self) -> Result<Vec<String>> {
-        let (wanted, warnings) = {
-            let mut holdings = self.context.advisory.borrow_mut();
-            let wanted = std::mem::take(&mut holdings.wanted);
-            (wanted, std::mem::take(&mut holdings.warnings))
-        };
-        let instance = Arc::clone(&self.worker.instance);
-        let (pid, level) = (self.context.pid, self.savepoints.len());
-        for (key, mode, of_transaction) in wanted {
-            let limits = self.limits();
-            let signals = Arc::clone(&self.signals);
-            // Its own later request may have been granted meanwhile.
-            if !instance.advisory.take(key, pid, mode) {
-                let wait = instance.wait_in_queue(key, pid, mode, signals.statement());
-                // While it waits the worker has nothing of this session to do.
-                let was_working = self.working.take().is_some();
-                let waited = run_with_limits(&signals, limits, wait).await;
-                if was_working {
-                    self.begin_request();
-                }
-                waited?;
-            }
-            let mut holdings = self.context.advisory.borrow_mut();
-            holdings.note(key, mode, of_transaction.then_some(level));
-            let left = instance.advisory.left(key, mode);
-            holdings.takes_over(&left, &self.context.depends_on);
-        }
-        Ok(warnings)
     }
 }
 

@@ -6,6 +6,8 @@
 use super::advisory::{AdvisoryLockMode, LockTag, deadlock};
 use super::context::SessionContext;
 use super::instance::Instance;
+use crate::Session;
+use crate::limits::run_with_limits;
 use logstead_sql_catalog::context::AdvisoryLockRequest;
 use logstead_sql_exec::Cancel;
 use logstead_sql_types::error::Result;
@@ -87,5 +89,52 @@ impl SessionContext {
         holdings.granted.push((key, mode, wanted.of_transaction));
         holdings.takes_over(&left, &self.depends_on);
         Ok(())
+    }
+}
+
+impl SessionContext {
+    /// Gives back what the transaction has locked since the savepoint in front of which `index` others stand.
+    pub(crate) fn unlock_advisory_since(&self, index: usize) {
+        let mut holdings = self.advisory.borrow_mut();
+        holdings.end_transaction(&self.instance.advisory, self.pid, Some(index));
+    }
+}
+
+impl Session {
+    /// The session gives back all that is its own, not its transaction's.
+    pub(crate) fn forget_advisory_locks(&mut self) {
+        let mut holdings = self.context.advisory.borrow_mut();
+        holdings.end_session(&self.worker.instance.advisory, self.context.pid);
+    }
+
+    /// Waits for the locks that the statement has asked for; gives what is to be warned of.
+    pub(crate) async fn wait_for_advisory_locks(&mut self) -> Result<Vec<String>> {
+        let (wanted, warnings) = {
+            let mut holdings = self.context.advisory.borrow_mut();
+            let wanted = std::mem::take(&mut holdings.wanted);
+            (wanted, std::mem::take(&mut holdings.warnings))
+        };
+        let instance = Arc::clone(&self.worker.instance);
+        let (pid, level) = (self.context.pid, self.savepoints.len());
+        for (key, mode, of_transaction) in wanted {
+            let limits = self.limits();
+            let signals = Arc::clone(&self.signals);
+            // Its own later request may have been granted meanwhile.
+            if !instance.advisory.take(key, pid, mode) {
+                let wait = instance.wait_in_queue(key, pid, mode, signals.statement());
+                // While it waits the worker has nothing of this session to do.
+                let was_working = self.working.take().is_some();
+                let waited = run_with_limits(&signals, limits, wait).await;
+                if was_working {
+                    self.begin_request();
+                }
+                waited?;
+            }
+            let mut holdings = self.context.advisory.borrow_mut();
+            holdings.note(key, mode, of_transaction.then_some(level));
+            let left = instance.advisory.left(key, mode);
+            holdings.takes_over(&left, &self.context.depends_on);
+        }
+        Ok(warnings)
     }
 }

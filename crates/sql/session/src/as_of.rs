@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //! - A transaction reads the past as a whole or the present as a whole: which, is kept with it from its begin on
-//!   ([`OpenTransaction`](super::transaction::OpenTransaction)).
+//!   ([`OpenTransaction`](crate::open_transaction::OpenTransaction)).
 //! - While the setting names a point that is not opened no statement gets a catalog ([`Session::catalog`]): nobody is
 //!   given the present who has asked for the past.
 //! - What is planned for the past is planned with its catalog, and finds its tables by that alone ([`Catalog::table`]).
@@ -16,7 +16,7 @@
 //! AS OF in a statement is the setting for that statement alone: the point is looked up when it is prepared, to plan it
 //! with the point's catalog, and anew whenever it runs; it has a transaction of its own, which ends with it, so nothing
 //! else reads that past ([`Session::as_of_clause`],
-//! [`OpenTransaction::is_of_clause`](super::transaction::OpenTransaction)). Where there is a transaction already it is
+//! [`OpenTransaction::is_of_clause`](crate::open_transaction::OpenTransaction)). Where there is a transaction already it is
 //! refused, unless that reads the same point.
 //!
 //! The engine's transaction is READ COMMITTED whatever level SQL shows: what it reads never changes, so each level is
@@ -24,11 +24,11 @@
 
 use super::as_of_catalogs::AsOfCatalogs;
 use super::client::Client;
-use super::run::{Limits, run_with_limits};
 use super::statement::{Statement, StatementDescription};
 use super::{BlockState, Session};
+use crate::as_of_snapshot::{AS_OF, AsOfSnapshot, as_of_too_late};
+use crate::limits::{Limits, run_with_limits};
 use logstead_engine::{AsOfDatabase, Isolation, RecoveryTarget};
-use logstead_sql_catalog::Catalog;
 use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::Stmt;
@@ -39,19 +39,6 @@ use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The setting.
-pub(super) const AS_OF: &str = "logstead.as_of";
-/// What it stands for, to be shown.
-pub(super) const AS_OF_POINT: &str = "logstead.as_of_point";
-
-/// The point that a session reads.
-pub(super) struct AsOfSnapshot {
-    /// The setting's value.
-    value: Rc<str>,
-    pub(super) past: Arc<AsOfDatabase>,
-    pub(super) catalog: Arc<Catalog>,
-}
-
 /// Who names a point.
 #[derive(Clone, Copy)]
 enum AsOfOrigin {
@@ -60,24 +47,6 @@ enum AsOfOrigin {
     Clause {
         is_time: bool,
     },
-}
-
-/// 25001: the transaction reads what it reads.
-pub(super) fn as_of_too_late() -> SqlError {
-    SqlError::new(
-        SqlState::ACTIVE_SQL_TRANSACTION,
-        "logstead.as_of must be set before any query",
-    )
-}
-
-/// A transaction that reads the past does not write.
-pub(super) fn read_write() -> SqlError {
-    SqlError::unsupported("transaction read-write mode while logstead.as_of is set")
-}
-
-/// Is it this setting?
-pub(super) fn is_as_of(name: &str) -> bool {
-    name.eq_ignore_ascii_case(AS_OF)
 }
 
 impl Session {

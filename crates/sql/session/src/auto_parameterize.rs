@@ -15,8 +15,8 @@
 
 use super::cache::AutoParameterize;
 use super::statement::Statement;
-use super::transaction::BlockState;
 use super::{Client, Session, run};
+use crate::open_transaction::BlockState;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, oid};
 

@@ -11,8 +11,9 @@
 
 use super::client::{Client, ConnectionLost, CopyInput, LocalFuture};
 use super::context::SessionContext;
-use super::instance::{Instance, WorkerSessions};
+use super::instance::Instance;
 use super::{Session, StartupRequest};
+use crate::worker_sessions::WorkerSessions;
 use logstead_engine::RowRef;
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_catalog::{
@@ -23,31 +24,11 @@ use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{ErrorFields, Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::TableId;
-use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// How long a table's lock is waited for.
 const LOCK_MS: u32 = 100;
-
-/// When tables were analyzed by themselves, by database and table, since the server started.
-#[derive(Default)]
-pub(super) struct AutoanalyzeHistory(Mutex<HashMap<(Oid, Oid), AutoanalyzeEntry>>);
-
-impl AutoanalyzeHistory {
-    fn note(&self, database: Oid, table: Oid, done: AutoanalyzeEntry) {
-        let mut all = self.0.lock();
-        let count = all.get(&(database, table)).map_or(0, |old| old.count);
-        let count = count + 1;
-        all.insert((database, table), AutoanalyzeEntry { count, ..done });
-    }
-
-    /// The last time of a table.
-    pub(super) fn of(&self, database: Oid, table: Oid) -> Option<AutoanalyzeEntry> {
-        self.0.lock().get(&(database, table)).copied()
-    }
-}
 
 /// A table that is due.
 struct AnalyzeCandidate {

@@ -6,9 +6,9 @@
 //! thousands of trees and plans that nobody asks for cost more, in memory that is always cold, than the parsing.
 
 use super::statement::{CachedPlan, PlanRole};
-use super::statistics::CachedPgssEntry;
+use crate::statement::ParsedText;
 use logstead_sql_catalog::Catalog;
-use logstead_sql_parse::{self as parse, Parsed};
+use logstead_sql_parse as parse;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 use logstead_types::Csn;
@@ -71,24 +71,6 @@ impl<K: Hash + Eq, V: Clone> Generations<K, V> {
     fn retain(&mut self, mut keep: impl FnMut(&V) -> bool) {
         self.young.retain(|_, value| keep(value));
         self.old.retain(|_, value| keep(value));
-    }
-}
-
-/// A text with its statements.
-#[derive(Debug)]
-pub(super) struct ParsedText {
-    pub(super) text: Rc<str>,
-    pub(super) statements: Vec<Parsed>,
-    pub(super) counted: CachedPgssEntry,
-}
-
-impl ParsedText {
-    pub(super) fn new(text: Rc<str>, statements: Vec<Parsed>) -> Rc<ParsedText> {
-        Rc::new(ParsedText {
-            text,
-            statements,
-            counted: CachedPgssEntry::default(),
-        })
     }
 }
 

@@ -1,14 +1,14 @@
 //! What functions, planning and output see of a session.
 
-use super::activity::BackendStatus;
 use super::advisory::{AdvisoryLockFunctions, SessionLocks};
-use super::as_of::{AS_OF_POINT, as_of_too_late, is_as_of};
 use super::instance::Instance;
 use super::notify::PendingNotifies;
 use super::random::SeededRandom;
 use super::signals::Signals;
 use super::statement::Statements;
 use super::transaction_modes::TransactionModes;
+use crate::as_of_snapshot::{AS_OF_POINT, as_of_too_late, is_as_of};
+use crate::backend_status::BackendStatus;
 use jiff::tz::TimeZone;
 use logstead_engine::{CommitWait, Txn, Worker, Xid};
 use logstead_sql_catalog::context::{
@@ -92,7 +92,7 @@ pub struct SessionContext {
     /// The id of the transaction, once somebody has asked for it.
     pub(super) xid: RefCell<Option<Xid>>,
     /// Snapshots that the transaction has exported.
-    pub(super) exports: RefCell<Vec<super::snapshot::ExportHandle>>,
+    pub(super) exports: RefCell<Vec<crate::exported_snapshots::ExportHandle>>,
     /// Answers wait until what they tell is durable.
     pub(super) synchronous: Cell<bool>,
     /// What the others see.

@@ -5,7 +5,7 @@
 use super::copy_format::make_room;
 use logstead_sql_types::encoding::{ConversionDirection, Encoding};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::build::MemoryReservation;
+use logstead_sql_types::memory::MemoryReservation;
 use logstead_sql_types::value::{Datum, SqlType, binary_io};
 use logstead_types::SqlState;
 use std::ops::Range;

@@ -6,7 +6,7 @@
 use logstead_sql_types::encoding::Encoding;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::{CancelChecker, check_for_interrupts};
-use logstead_sql_types::value::build::{MemoryReservation, STRIDE_BYTES};
+use logstead_sql_types::memory::{MemoryReservation, STRIDE_BYTES};
 use logstead_types::SqlState;
 use std::ops::Range;
 

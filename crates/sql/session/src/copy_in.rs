@@ -4,10 +4,12 @@ use super::client::{Client, CopyInput};
 use super::context::SessionContext;
 use super::copy_format::CopyFormat;
 use super::copy_reader::reader;
-use super::run::{Limits, lock, run_piece_with_limits, run_with_limits};
+use super::run::lock;
 use super::statement::Statement;
-use super::transaction::OpenTransaction;
 use super::{Reply, Session};
+use crate::copy_options::copied_columns;
+use crate::limits::{Limits, run_piece_with_limits, run_with_limits};
+use crate::open_transaction::OpenTransaction;
 use logstead_engine::{Engine, TableLock};
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
@@ -59,46 +61,6 @@ impl Filter {
             Datum::Bool(true)
         ))
     }
-}
-
-/// Attribute positions of the named columns; all live ones if none is named.
-pub(super) fn copied_columns(relation: &Relation, names: &[Name]) -> Result<Vec<usize>> {
-    if names.is_empty() {
-        return Ok((0..relation.columns.len())
-            .filter(|i| !relation.columns[*i].dropped && !relation.columns[*i].generated)
-            .collect());
-    }
-    let mut positions = Vec::with_capacity(names.len());
-    for name in names {
-        let found = relation
-            .columns
-            .iter()
-            .position(|c| !c.dropped && c.name == **name)
-            .ok_or_else(|| {
-                SqlError::new(
-                    SqlState::UNDEFINED_COLUMN,
-                    format!(
-                        "column \"{name}\" of relation \"{}\" does not exist",
-                        relation.name
-                    ),
-                )
-            })?;
-        if relation.columns[found].generated {
-            return Err(SqlError::new(
-                SqlState::INVALID_COLUMN_REFERENCE,
-                format!("column \"{name}\" is a generated column"),
-            )
-            .detail("Generated columns cannot be used in COPY."));
-        }
-        if positions.contains(&found) {
-            return Err(SqlError::new(
-                SqlState::DUPLICATE_COLUMN,
-                format!("column \"{name}\" specified more than once"),
-            ));
-        }
-        positions.push(found);
-    }
-    Ok(positions)
 }
 
 /// 0A000 for what is no query to COPY.

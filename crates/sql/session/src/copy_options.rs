@@ -1,8 +1,9 @@
 //! What the options of COPY come to, checked in PostgreSQL's order and with its messages.
 
 use super::copy_format::{CopyFormat, ForceColumns};
+use logstead_sql_catalog::Relation;
 use logstead_sql_ddl::define::{conflicting, get_boolean, get_string};
-use logstead_sql_parse::ast::{DefArg, DefElem};
+use logstead_sql_parse::ast::{DefArg, DefElem, Name};
 use logstead_sql_types::encoding::Encoding;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -281,4 +282,44 @@ impl CopyFormat {
             encoding: given.encoding,
         })
     }
+}
+
+/// Attribute positions of the named columns; all live ones if none is named.
+pub(crate) fn copied_columns(relation: &Relation, names: &[Name]) -> Result<Vec<usize>> {
+    if names.is_empty() {
+        return Ok((0..relation.columns.len())
+            .filter(|i| !relation.columns[*i].dropped && !relation.columns[*i].generated)
+            .collect());
+    }
+    let mut positions = Vec::with_capacity(names.len());
+    for name in names {
+        let found = relation
+            .columns
+            .iter()
+            .position(|c| !c.dropped && c.name == **name)
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!(
+                        "column \"{name}\" of relation \"{}\" does not exist",
+                        relation.name
+                    ),
+                )
+            })?;
+        if relation.columns[found].generated {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!("column \"{name}\" is a generated column"),
+            )
+            .detail("Generated columns cannot be used in COPY."));
+        }
+        if positions.contains(&found) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" specified more than once"),
+            ));
+        }
+        positions.push(found);
+    }
+    Ok(positions)
 }

@@ -2,10 +2,10 @@
 
 use super::client::Client;
 use super::copy_format::{CopyFormat, ForceColumns, write_field};
-use super::copy_in::copied_columns;
-use super::run::run_with_limits;
 use super::statement::Statement;
 use super::{Reply, Session, SessionContext, copy_binary};
+use crate::copy_options::copied_columns;
+use crate::limits::run_with_limits;
 use logstead_sql_catalog::{RelationKind, text::quote_ident};
 use logstead_sql_exec::{Execution, Progress, RowSink, StatementContext};
 use logstead_sql_parse::ast::{Name, RangeVar};
@@ -49,7 +49,7 @@ impl RowSink for CopyDest<'_> {
                 self.field.clear();
                 value::text_io::output(datum, *ty, &style, self.field)?;
                 // Each byte may be escaped.
-                value::build::ready(self.line, self.field.len().saturating_mul(2))?;
+                logstead_sql_types::memory::ready(self.line, self.field.len().saturating_mul(2))?;
                 write_field(self.line, Some(self.field), self.format, *quote_it, alone)?;
             }
         }

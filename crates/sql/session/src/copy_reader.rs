@@ -2,13 +2,13 @@
 
 use super::copy_binary::{BinaryRows, Next};
 use super::copy_format::{CopyFormat, RecordFields, Records, invalid_at, shorten};
-use super::copy_in::copied_columns;
+use crate::copy_options::copied_columns;
 use logstead_sql_catalog::Relation;
 use logstead_sql_exec as exec;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::CancelChecker;
-use logstead_sql_types::value::build::STRIDE_BYTES;
+use logstead_sql_types::memory::STRIDE_BYTES;
 use logstead_sql_types::value::{self, Datum, SqlType};
 use logstead_types::SqlState;
 

@@ -18,15 +18,16 @@
 
 mod adopt;
 mod pull;
-
-pub(super) use adopt::locks_rows;
+mod rows;
 
 use super::client::Client;
 use super::current_of::current_of_plan;
-use super::cursor_rows::CursorRows;
 use super::statement::{PermittedPlan, Statement, given_to};
 use super::{Reply, Session};
-use logstead_engine::{CursorSnapshot, RowLock};
+use crate::cursor::rows::CursorRows;
+use crate::portal::locking_clause;
+use crate::portal::unknown_cursor;
+use logstead_engine::CursorSnapshot;
 use logstead_sql_exec::Execution;
 use logstead_sql_exec::wait::wait_for_file;
 use logstead_sql_parse::Parsed;
@@ -277,37 +278,12 @@ fn runs_backwards(plan: &Plan) -> bool {
     }
 }
 
-/// The first locking clause of a query, in SQL's words.
-fn locking_clause(plan: &Plan) -> Option<&'static str> {
-    match &plan.node {
-        Node::LockRows { targets, .. } => Some(match targets.first()?.lock {
-            RowLock::KeyShare => "FOR KEY SHARE",
-            RowLock::Share => "FOR SHARE",
-            RowLock::NoKeyUpdate => "FOR NO KEY UPDATE",
-            RowLock::Update => "FOR UPDATE",
-        }),
-        Node::Filter { input, .. }
-        | Node::Project { input, .. }
-        | Node::Limit { input, .. }
-        | Node::Sort { input, .. } => locking_clause(input),
-        Node::With { body, .. } => locking_clause(body),
-        _ => None,
-    }
-}
-
 fn forward_only() -> SqlError {
     SqlError::new(
         SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
         "cursor can only scan forward",
     )
     .hint("Declare it with SCROLL option to enable backward scan.")
-}
-
-pub(super) fn unknown_cursor(name: &str) -> SqlError {
-    SqlError::new(
-        SqlState::INVALID_CURSOR_NAME,
-        format!("cursor \"{name}\" does not exist"),
-    )
 }
 
 /// What DECLARE says of a cursor.

@@ -2,10 +2,11 @@
 
 use super::client::Client;
 use super::context::SessionContext;
-use super::run::run_with_limits;
 use super::signals::Signals;
-use super::transaction::OpenTransaction;
 use super::{Reply, Session};
+use crate::command_tag::tag_of;
+use crate::limits::run_with_limits;
+use crate::open_transaction::OpenTransaction;
 use logstead_engine::{Isolation, Worker};
 use logstead_sql_catalog::CatalogStore;
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
@@ -173,14 +174,6 @@ impl Session {
                 client.notice(notice.severity, &notice_fields(notice));
             }
         }
-    }
-}
-
-/// What a statement is called in messages.
-pub(super) fn tag_of(parsed: &Parsed) -> &'static str {
-    match &parsed.kind {
-        StatementKind::Utility(stmt) => stmt.tag(),
-        StatementKind::Query => parsed.statement.word(),
     }
 }
 

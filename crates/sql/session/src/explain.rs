@@ -184,7 +184,7 @@ impl Session {
                 work_mem_bytes,
                 spill: Some(context.spill()),
             };
-            let progress = super::run::run_with_limits(
+            let progress = crate::limits::run_with_limits(
                 &signals,
                 limits,
                 execution.run(&mut cx, 0, &mut DiscardRows),

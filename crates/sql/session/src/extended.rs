@@ -5,8 +5,8 @@
 
 use super::client::Client;
 use super::statement::{Statement, StatementDescription};
-use super::transaction::BlockState;
 use super::{Session, create_as, cursor, explain};
+use crate::open_transaction::BlockState;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;

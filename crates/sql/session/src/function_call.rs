@@ -4,9 +4,9 @@
 
 use super::Session;
 use super::client::Client;
-use super::routine::CapturingClient;
 use super::statement::Statement;
-use super::transaction::BlockState;
+use crate::capturing_client::CapturingClient;
+use crate::open_transaction::BlockState;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_exec::Execution;
 use logstead_sql_func as func;

@@ -8,8 +8,9 @@
 use super::Session;
 use super::client::{Client, LocalFuture};
 use super::ddl::DdlEnvironment;
-use super::run::{RunOutcome, run_with_limits};
-use super::statement::{Parameters, PermittedPlan};
+use super::run::RunOutcome;
+use super::statement::Parameters;
+use crate::limits::run_with_limits;
 use logstead_engine::Isolation;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_ddl as ddl;
@@ -60,7 +61,7 @@ impl Session {
             plan::plan_computed(&table, &positions, cx)
         })?;
         let (plan, _) = self.cached_plan(planned, None, &path, &catalog)?;
-        let plan = PermittedPlan::new(plan, &self.context)?;
+        let plan = self.context.permitted(plan)?;
         let open = self.transaction()?;
         open.txn.depends_on(catalog.csn);
         // Rows may be there that the snapshot does not show. Written by this transaction they would be in its sight,

@@ -17,11 +17,18 @@ mod advisory;
 mod advisory_wait;
 mod as_of;
 mod as_of_catalogs;
+mod as_of_snapshot;
 mod auto_parameterize;
 mod autoanalyze;
+mod autoanalyze_history;
+mod backend_status;
+mod background_undo;
 mod cache;
+mod capturing_client;
 mod checkpoint;
+mod checkpoint_requests;
 mod client;
+mod command_tag;
 mod configuration;
 mod context;
 mod copy_binary;
@@ -33,17 +40,22 @@ mod copy_reader;
 mod create_as;
 mod current_of;
 mod cursor;
-mod cursor_rows;
 mod database;
 mod ddl;
 mod explain;
+mod exported_snapshots;
 mod extended;
 mod function_call;
 mod index_expressions;
 mod instance;
+mod large_object_descriptors;
 mod large_objects;
+mod limits;
+mod mailbox;
 mod notify;
+mod open_transaction;
 mod permissions;
+mod pg_stat_statements;
 mod portal;
 mod prepared;
 mod promotion;
@@ -66,37 +78,43 @@ mod task;
 mod temporary;
 mod transaction;
 mod transaction_modes;
+mod turns;
 mod undo;
 mod unwind;
 mod utility;
 mod watchdog;
+mod worker_sessions;
+mod worker_stalls;
 mod xid;
 
 pub use autoanalyze::analyze_changed;
 pub use client::{Client, ConnectionLost, CopyInput, LocalFuture};
 pub use context::SessionContext;
 pub use function_call::FunctionCallRequest;
-pub use instance::{Instance, WorkerSessions};
-pub use notify::Notification;
+pub use instance::Instance;
+pub use mailbox::Notification;
 pub use portal::BindRequest;
 pub use promotion::Promotion;
 pub use signals::Signals;
 pub use startup::StartupRequest;
 pub use task::Task;
 pub use watchdog::WatchdogState;
+pub use worker_sessions::WorkerSessions;
 
 use activity::RunningStatement;
-use as_of::AsOfSnapshot;
+use as_of_snapshot::AsOfSnapshot;
+use background_undo::{AbortedSubtransaction, PriorTransaction};
 use cursor::Cursors;
-use instance::{WaitingGuard, WorkingGuard};
 use logstead_sql_catalog::{DatabaseConnection, TempObjects};
 use logstead_sql_exec::Execution;
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::{DiscardMode, ReindexTarget, Stmt, TransactionStmtKind};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, build};
+use logstead_sql_types::memory;
+use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::{SqlState, TableId};
+use open_transaction::{BlockState, OpenTransaction, Savepoint};
 use portal::Portal;
 use reply_dependencies::ReplyDependencies;
 use statement::{PermittedPlan, Statement};
@@ -104,9 +122,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use transaction::{BlockState, OpenTransaction, Savepoint, only_in_block};
+use transaction::only_in_block;
 use transaction_modes::TransactionModes;
-use undo::{AbortedSubtransaction, PriorTransaction};
+use worker_sessions::{WaitingGuard, WorkingGuard};
 
 /// What a statement that is not a planned query answers.
 pub(crate) enum Reply {
@@ -201,7 +219,7 @@ impl Session {
         ) {
             return Err(SqlError::unsupported("replication"));
         }
-        let place = instance.admit(worker)?;
+        let place = instance.admit(&worker.scheduler)?;
         let pid = place.pid;
         // From here on the place must be given back.
         let session = Session::admitted(worker, request, place);
@@ -365,8 +383,8 @@ impl Session {
         self.context.in_block.set(self.block != BlockState::None);
         self.follow_configuration();
         self.signals.begin_statement();
-        build::charge_to(self.worker.instance.engine.memory());
-        build::release_dropped();
+        memory::charge_to(self.worker.instance.engine.memory());
+        memory::release_dropped();
         task::statement_begins(&self.signals, self.context.pid);
         self.routines = 0;
         self.frames.clear();
@@ -401,7 +419,7 @@ impl Session {
     /// The client has its answer and may think for long: a READ COMMITTED transaction keeps no snapshot meanwhile,
     /// unless a portal is to go on.
     fn rest(&mut self) {
-        build::release_dropped();
+        memory::release_dropped();
         self.signals.end_statement();
         self.rest_snapshot();
     }

@@ -15,6 +15,7 @@
 //! - What waits for a client is bounded ([`WAITING_BYTES_MAX`]): beyond it nobody can notify that channel.
 
 use super::{Reply, Session};
+use crate::mailbox::Notification;
 use logstead_engine::{CommitWait, Engine};
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_types::error::{Result, SqlError};
@@ -35,46 +36,6 @@ const PAYLOAD_BYTES_MAX: usize = 7999;
 const WAITING_BYTES_MAX: usize = 64 << 20;
 /// What one that a transaction has asked for takes besides its texts.
 const NOTIFICATION_BYTES: usize = 160;
-
-/// A message, as a listener's client gets it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notification {
-    /// Process number of the session that sent it.
-    pub pid: i32,
-    /// Channel.
-    pub channel: Arc<str>,
-    /// Payload; may be empty.
-    pub payload: Arc<str>,
-}
-
-impl Notification {
-    fn size_bytes(&self) -> usize {
-        std::mem::size_of::<Notification>() + self.payload.len()
-    }
-}
-
-/// Notifications that wait for a session's client.
-#[derive(Default)]
-pub(super) struct Mailbox {
-    waiting: VecDeque<Notification>,
-    bytes: usize,
-}
-
-impl Mailbox {
-    fn put(&mut self, notification: Notification) {
-        self.bytes += notification.size_bytes();
-        self.waiting.push_back(notification);
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    pub(super) fn take(&mut self) -> VecDeque<Notification> {
-        self.bytes = 0;
-        std::mem::take(&mut self.waiting)
-    }
-}
 
 /// The channels of a server.
 #[derive(Default)]

@@ -18,8 +18,8 @@
 
 use super::Session;
 use super::context::SessionContext;
-use super::statement::{CachedPlan, Executable};
-use super::transaction::BlockState;
+use super::statement::{CachedPlan, Executable, PermittedPlan};
+use crate::open_transaction::BlockState;
 use logstead_engine::CommitWait;
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::context::Context;
@@ -231,6 +231,12 @@ impl SessionContext {
         refuse_relations(&permissions.relations, is_allowed)?;
         refuse_routines(&permissions.functions, &now, &roles, role)?;
         refuse_relations(&permissions.relations_of_functions, is_allowed)
+    }
+
+    /// The plan, if the current role may run it.
+    pub(super) fn permitted(&self, plan: Rc<CachedPlan>) -> Result<PermittedPlan> {
+        let prepared = Arc::clone(&self.may_run(&plan)?.prepared);
+        Ok(PermittedPlan::new(plan, prepared))
     }
 
     /// What a plan runs, if the current role may run it.

@@ -1,16 +1,18 @@
 //! Portals: statements with their parameters, run as far as the client asked.
 
 use super::client::{BufferedNotices, Client};
-use super::cursor::{self, unknown_cursor};
 use super::run::{CommandTag, RunOutcome};
 use super::statement::{PermittedPlan, Statement};
-use super::transaction::BlockState;
 use super::{Reply, Session};
+use crate::open_transaction::BlockState;
+use crate::statement::CachedPlan;
+use logstead_engine::RowLock;
 use logstead_engine::{Memory, RowRef};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_exec::{Execution, OperatorMemory, RowSink, StoredColumn};
 use logstead_sql_func::FunctionContext;
 use logstead_sql_plan::{Command, OutputColumn};
+use logstead_sql_plan::{Node, Plan};
 use logstead_sql_types::encoding::ConversionDirection;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{self, Datum, Oid, SqlType};
@@ -240,7 +242,7 @@ impl Session {
             let encoding = self.context.client_encoding();
             if encoding.is_plain() {
                 let value = value::binary_io::binary_input(ty, bytes)?;
-                return logstead_sql_types::xml::admitted(ty, value, &*self.context);
+                return logstead_sql_types::value::xml::admitted(ty, value, &*self.context);
             }
             let mut converted = Vec::new();
             encoding.convert_binary(
@@ -250,7 +252,7 @@ impl Session {
                 &mut converted,
             )?;
             let value = value::binary_io::binary_input(ty, &converted)?;
-            return logstead_sql_types::xml::admitted(ty, value, &*self.context);
+            return logstead_sql_types::value::xml::admitted(ty, value, &*self.context);
         }
         let text =
             std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error.valid_up_to()))?;
@@ -326,7 +328,7 @@ impl Session {
             self.refuse_beside_as_of()?;
             self.follow_as_of().await?;
             let plan = self.plan(&statement)?;
-            if cursor::locks_rows(&plan) {
+            if locks_rows(&plan) {
                 return self.execute_as_cursor(key, portal, rows_max, client).await;
             }
         }
@@ -534,7 +536,7 @@ impl Session {
                         spill: Some(context.spill()),
                     };
                     let ahead = execution.materialize(&mut cx);
-                    let progress = super::run::run_with_limits(&signals, limits, ahead).await;
+                    let progress = crate::limits::run_with_limits(&signals, limits, ahead).await;
                     match progress {
                         Ok(logstead_sql_exec::Progress::Call) => {}
                         progress => break progress.map(drop),
@@ -642,4 +644,35 @@ fn invalid_utf8(bytes: &[u8], at: usize) -> SqlError {
         SqlState::CHARACTER_NOT_IN_REPERTOIRE,
         format!("invalid byte sequence for encoding \"UTF8\": 0x{shown:02x}"),
     )
+}
+
+pub(crate) fn unknown_cursor(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_CURSOR_NAME,
+        format!("cursor \"{name}\" does not exist"),
+    )
+}
+
+/// Does it lock rows, so that WHERE CURRENT OF may be meant?
+pub(crate) fn locks_rows(plan: &CachedPlan) -> bool {
+    plan.executable
+        .describe(|run| locking_clause(run.prepared.plan()).is_some())
+}
+
+/// The first locking clause of a query, in SQL's words.
+pub(crate) fn locking_clause(plan: &Plan) -> Option<&'static str> {
+    match &plan.node {
+        Node::LockRows { targets, .. } => Some(match targets.first()?.lock {
+            RowLock::KeyShare => "FOR KEY SHARE",
+            RowLock::Share => "FOR SHARE",
+            RowLock::NoKeyUpdate => "FOR NO KEY UPDATE",
+            RowLock::Update => "FOR UPDATE",
+        }),
+        Node::Filter { input, .. }
+        | Node::Project { input, .. }
+        | Node::Limit { input, .. }
+        | Node::Sort { input, .. } => locking_clause(input),
+        Node::With { body, .. } => locking_clause(body),
+        _ => None,
+    }
 }

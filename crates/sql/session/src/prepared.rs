@@ -60,7 +60,7 @@ impl Session {
             kind: StatementKind::Query,
             ..parsed.clone()
         };
-        let text = super::cache::ParsedText::new(Rc::clone(text), vec![inner]);
+        let text = crate::statement::ParsedText::new(Rc::clone(text), vec![inner]);
         let mut statement = Statement::new(text, Some(0), declared);
         statement.from_sql = true;
         statement.takes_parameters = true;

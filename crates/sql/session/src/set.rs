@@ -1,9 +1,9 @@
 //! SET, RESET, SHOW, DISCARD.
 
-use super::as_of::{AS_OF, as_of_too_late, is_as_of};
 use super::client::{Client, text_column};
 use super::transaction_modes::on_off;
 use super::{Reply, Session};
+use crate::as_of_snapshot::{AS_OF, as_of_too_late, is_as_of};
 use logstead_sql_catalog::settings;
 use logstead_sql_ddl::flatten_set_variable_args;
 use logstead_sql_parse::ast::{

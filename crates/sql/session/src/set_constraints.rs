@@ -1,8 +1,8 @@
 //! SET CONSTRAINTS: what is checked when, for the rest of the transaction.
 
 use super::client::Client;
-use super::transaction::BlockState;
 use super::{Reply, Session};
+use crate::open_transaction::BlockState;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_parse::ast::{ConstraintsSetStmt, RangeVar};

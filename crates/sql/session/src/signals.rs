@@ -2,9 +2,8 @@
 //!
 //! Invariant: a session that registers its waker and then looks at the flags never sleeps through a signal (T13).
 
-use super::notify::Mailbox;
-use super::scheduler::{self, WorkerScheduler, WorkerTime};
-use logstead_env::Instant;
+use super::scheduler::{WorkerScheduler, WorkerTime};
+use crate::mailbox::Mailbox;
 use logstead_sql_exec::{Cancel, CancelReason};
 use logstead_sql_types::error::{SqlError, replica_restarts, shutting_down};
 use parking_lot::{Mutex, MutexGuard};
@@ -134,12 +133,6 @@ impl Signals {
     /// Does a statement run that can be asked to end?
     pub(crate) fn is_running(&self) -> bool {
         self.running.load(Ordering::Relaxed)
-    }
-
-    /// In the middle of a computation that has held the worker since then: its other sessions go on, and this one when
-    /// it has its turn or is to end.
-    pub(crate) fn pause(&self, since: Instant) {
-        scheduler::pause(self, since);
     }
 
     /// Must a session end that waits for its client, in a transaction or not?

@@ -4,7 +4,7 @@
 //! task sleeps then. So a statement does not see the time pass between two of its own expressions.
 
 use super::Session;
-use super::run::{Limits, run_with_limits};
+use crate::limits::{Limits, run_with_limits};
 use logstead_sql_types::error::Result;
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,42 +6,15 @@
 
 use super::Session;
 use super::context::SessionContext;
-use super::instance::Instance;
-use logstead_engine::{ExportedSnapshot, Isolation, Txn};
+use crate::exported_snapshots::{ExportHandle, SnapshotExport};
+use logstead_engine::{Isolation, Txn};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
 use logstead_types::SqlState;
-use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Names that a transaction may give its snapshots. PostgreSQL's bound is the disk, where each is a file.
 const OFFERS_MAX: usize = 1_000;
-
-/// A snapshot that others may use.
-struct SnapshotExport {
-    snapshot: Arc<ExportedSnapshot>,
-    database: Oid,
-    isolation: Isolation,
-}
-
-/// Those of all sessions, by name.
-#[derive(Default)]
-pub(super) struct ExportedSnapshots(Mutex<HashMap<String, SnapshotExport>>);
-
-/// A place in that list, which ends with its transaction.
-pub(super) struct ExportHandle {
-    instance: Arc<Instance>,
-    name: String,
-}
-
-impl Drop for ExportHandle {
-    fn drop(&mut self) {
-        let offered = self.instance.exported_snapshots.0.lock().remove(&self.name);
-        // Behind the lock.
-        drop(offered);
-    }
-}
 
 impl SessionContext {
     /// `pg_export_snapshot()`.
@@ -75,7 +48,7 @@ impl SessionContext {
         let list = &self.instance.exported_snapshots.0;
         list.lock().insert(name.clone(), offered);
         exports.push(ExportHandle {
-            instance: Arc::clone(&self.instance),
+            list: Arc::clone(&self.instance.exported_snapshots),
             name: name.clone(),
         });
         Ok(Datum::text(name))

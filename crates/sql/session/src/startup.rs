@@ -5,11 +5,12 @@
 
 use super::context::SessionContext;
 use super::cursor::Cursors;
-use super::instance::{SessionSlot, WorkerSessions};
+use super::instance::SessionSlot;
 use super::reply_dependencies::ReplyDependencies;
-use super::transaction::BlockState;
 use super::transaction_modes::TransactionModes;
 use super::{Session, database, routine};
+use crate::open_transaction::BlockState;
+use crate::worker_sessions::WorkerSessions;
 use logstead_engine::CommitWait;
 use logstead_sql_catalog::TempObjects;
 use logstead_sql_catalog::settings::{self, SessionSettings};

@@ -1,8 +1,7 @@
 //! Prepared statements and their plans.
 
 use super::Session;
-use super::cache::ParsedText;
-use super::context::SessionContext;
+use crate::statistics::CachedPgssEntry;
 use logstead_engine::{Table, TableLock};
 use logstead_sql_catalog::context::{Context, PreparedRow};
 use logstead_sql_catalog::settings::PlannerSettings;
@@ -111,10 +110,9 @@ pub(super) struct PermittedPlan {
 }
 
 impl PermittedPlan {
-    /// The plan, if the current role of the session may run it.
-    pub(super) fn new(plan: Rc<CachedPlan>, context: &SessionContext) -> Result<PermittedPlan> {
-        let prepared = Arc::clone(&context.may_run(&plan)?.prepared);
-        Ok(PermittedPlan { plan, prepared })
+    /// A plan, and what of it the current role was found to be allowed to run ([`permissions`](super::permissions)).
+    pub(super) fn new(plan: Rc<CachedPlan>, prepared: Arc<exec::Prepared>) -> PermittedPlan {
+        PermittedPlan { plan, prepared }
     }
 
     /// The plan, for whoever keeps it.
@@ -590,4 +588,22 @@ fn same_shape(description: &[OutputColumn], now: &[OutputColumn]) -> bool {
             .iter()
             .zip(now)
             .all(|(a, b)| a.name == b.name && a.ty == b.ty)
+}
+
+/// A text with its statements.
+#[derive(Debug)]
+pub(crate) struct ParsedText {
+    pub(crate) text: Rc<str>,
+    pub(crate) statements: Vec<Parsed>,
+    pub(crate) counted: CachedPgssEntry,
+}
+
+impl ParsedText {
+    pub(crate) fn new(text: Rc<str>, statements: Vec<Parsed>) -> Rc<ParsedText> {
+        Rc::new(ParsedText {
+            text,
+            statements,
+            counted: CachedPgssEntry::default(),
+        })
+    }
 }

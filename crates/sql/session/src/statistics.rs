@@ -6,17 +6,11 @@
 //! A text that a worker keeps parsed keeps its counters at hand, so a statement that comes again costs one uncontended lock. There are
 //! [`KINDS_MAX`] kinds at most: when there are more, those with the fewest calls are forgotten, a twentieth at a time.
 //!
-//! Does not: survive a restart, or count planning.
+//! Does not: survive a restart, count planning, or know who may see what (`pg_stat_statements`).
 
-use super::Session;
-use super::cache::ParsedText;
-use super::context::SessionContext;
-use super::statement::Statement;
-use logstead_sql_catalog::context::{Context, StatementRow};
-use logstead_sql_catalog::role::READ_ALL_STATS;
+use logstead_sql_catalog::context::StatementRow;
 use logstead_sql_parse::lexer::{Lexer, LexerOptions, TokenKind};
-use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Oid;
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -28,10 +22,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const KINDS_MAX: usize = 5000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct PgssHashKey {
-    role: Oid,
-    database: Oid,
-    query_id: i64,
+pub(crate) struct PgssHashKey {
+    pub(crate) role: Oid,
+    pub(crate) database: Oid,
+    pub(crate) query_id: i64,
 }
 
 /// Milliseconds; the variance by Welford's method, as PostgreSQL's.
@@ -49,11 +43,11 @@ struct Counters {
 /// The counters of one kind of statement.
 #[derive(Debug)]
 pub(super) struct PgssEntry {
-    kind: PgssHashKey,
+    pub(crate) kind: PgssHashKey,
     query: Arc<str>,
     counters: Mutex<Counters>,
     /// Nobody is shown these any more.
-    forgotten: AtomicBool,
+    pub(crate) forgotten: AtomicBool,
 }
 
 impl PgssEntry {
@@ -82,7 +76,7 @@ pub(super) struct Statistics(Mutex<HashMap<PgssHashKey, Arc<PgssEntry>>>);
 
 impl Statistics {
     /// The counters of a kind, new ones if need be.
-    fn of(&self, kind: PgssHashKey, query: impl FnOnce() -> Arc<str>) -> Arc<PgssEntry> {
+    pub(crate) fn of(&self, kind: PgssHashKey, query: impl FnOnce() -> Arc<str>) -> Arc<PgssEntry> {
         let mut kinds = self.0.lock();
         if let Some(counted) = kinds.get(&kind) {
             return Arc::clone(counted);
@@ -110,7 +104,7 @@ impl Statistics {
     }
 
     /// `pg_stat_statements_reset`: 0 stands for all.
-    fn reset(&self, role: Oid, database: Oid, query_id: i64) {
+    pub(crate) fn reset(&self, role: Oid, database: Oid, query_id: i64) {
         self.0.lock().retain(|kind, counted| {
             let goes = (role == 0 || role == kind.role)
                 && (database == 0 || database == kind.database)
@@ -122,7 +116,7 @@ impl Statistics {
         });
     }
 
-    fn rows(&self, may_see: impl Fn(Oid) -> bool) -> Vec<StatementRow> {
+    pub(crate) fn rows(&self, may_see: impl Fn(Oid) -> bool) -> Vec<StatementRow> {
         let row = |counted: &Arc<PgssEntry>| {
             let counters = *counted.counters.lock();
             let seen = may_see(counted.kind.role);
@@ -147,10 +141,10 @@ impl Statistics {
 
 /// A text's counters, at hand.
 #[derive(Debug, Default)]
-pub(super) struct CachedPgssEntry(RefCell<Option<Arc<PgssEntry>>>);
+pub(super) struct CachedPgssEntry(pub(crate) RefCell<Option<Arc<PgssEntry>>>);
 
 /// The text with `$n` for its constants, and the number of its kind.
-fn kind_of(text: &str) -> (String, i64) {
+pub(crate) fn kind_of(text: &str) -> (String, i64) {
     let mut hasher = foldhash::quality::FixedState::default().build_hasher();
     let tokens = Lexer::client(text, LexerOptions::default());
     if tokens.error.is_some() {
@@ -196,69 +190,6 @@ fn kind_of(text: &str) -> (String, i64) {
     }
     let shown = shown.trim();
     (shown.to_owned(), hasher.finish().cast_signed())
-}
-
-impl Session {
-    /// The counters of a statement.
-    pub(super) fn counted(&self, statement: &Statement) -> Arc<PgssEntry> {
-        let text: &ParsedText = &statement.text;
-        let role = self.context.current_role();
-        // Of a text of several statements each is a kind of its own.
-        let alone = text.statements.len() == 1;
-        if alone
-            && let Some(counted) = &*text.counted.0.borrow()
-            && counted.kind.role == role
-            && counted.kind.database == self.database
-            && !counted.forgotten.load(Ordering::Relaxed)
-        {
-            return Arc::clone(counted);
-        }
-        let whole: &str = &text.text;
-        let part = statement
-            .parsed()
-            .and_then(|parsed| whole.get(parsed.start..parsed.end));
-        let (query, query_id) = kind_of(part.unwrap_or(whole));
-        let kind = PgssHashKey {
-            role,
-            database: self.database,
-            query_id,
-        };
-        let statistics = &self.worker.instance.statistics;
-        let counted = statistics.of(kind, || query.into());
-        if alone {
-            text.counted.0.replace(Some(Arc::clone(&counted)));
-        }
-        counted
-    }
-}
-
-impl SessionContext {
-    pub(super) fn statistics_rows(&self) -> Vec<StatementRow> {
-        let roles = self.roles(&self.catalog.borrow());
-        let me = self.current_role();
-        let sees_all = roles.has_privileges_of(me, READ_ALL_STATS);
-        self.instance
-            .statistics
-            .rows(|role| sees_all || roles.has_privileges_of(me, role))
-    }
-
-    /// `pg_stat_statements_reset`; nothing if it is another function.
-    pub(super) fn statistics_call(&self, name: &str, args: &[Datum]) -> Result<Option<Datum>> {
-        if name != "pg_stat_statements_reset" {
-            return Ok(None);
-        }
-        self.superuser_only("reset the statistics of statements")?;
-        let oid = |at: usize| match args.get(at) {
-            Some(Datum::Oid(oid)) => *oid,
-            _ => 0,
-        };
-        let query_id = match args.get(2) {
-            Some(Datum::Int8(id)) => *id,
-            _ => 0,
-        };
-        self.instance.statistics.reset(oid(0), oid(1), query_id);
-        Ok(Some(Datum::text("")))
-    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 
 use super::scheduler::WorkerScheduler;
 use super::signals::Signals;
+use super::turns;
 use super::watchdog::WorkerWatchdog;
 use logstead_env::Instant;
 use logstead_fiber::OnStack;
@@ -74,7 +75,7 @@ impl RunningTask for TaskState {
     fn pause(&self, held: WorkerStall) {
         let signals = self.signals.borrow().clone();
         match signals {
-            Some(signals) => signals.pause(held.since),
+            Some(signals) => turns::pause(&signals, held.since),
             // Nobody's statement: who connects, perhaps.
             None => {
                 let others = std::pin::pin!(tokio::task::yield_now());

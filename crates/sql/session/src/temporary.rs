@@ -2,8 +2,8 @@
 
 use super::Session;
 use super::ddl::DdlEnvironment;
-use super::run::run_with_limits;
-use super::transaction::OpenTransaction;
+use crate::limits::run_with_limits;
+use crate::open_transaction::OpenTransaction;
 use logstead_sql_ddl as ddl;
 use logstead_sql_types::error::Result;
 use std::sync::Arc;

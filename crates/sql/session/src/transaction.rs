@@ -4,15 +4,15 @@
 //! (only ROLLBACK and its kin are heard). The engine's transaction begins with the first statement that needs one, so
 //! that SET TRANSACTION can still choose its isolation level.
 
-use super::as_of::AsOfSnapshot;
 use super::client::Client;
-use super::instance::WaitingGuard;
-use super::large_objects::Descriptors;
+use super::large_object_descriptors::Descriptors;
 use super::replica::catalog_seen;
-use super::run::{Limits, run_with_limits};
 use super::transaction_modes::{TransactionModes, apply, deferrable};
 use super::{Session, aborted};
-use logstead_engine::{CommitError, CommitWait, Isolation, SavepointId, Txn};
+use crate::limits::{Limits, run_with_limits};
+use crate::open_transaction::{BlockState, OpenTransaction, Savepoint};
+use crate::worker_sessions::WaitingGuard;
+use logstead_engine::{CommitError, CommitWait, Isolation};
 use logstead_sql_catalog::{Catalog, dependency_failure};
 use logstead_sql_ddl::DdlState;
 use logstead_sql_exec::events::{EventQueue, EventQueueMark};
@@ -22,56 +22,6 @@ use logstead_sql_types::value::user;
 use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// Where a session stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockState {
-    /// No block.
-    None,
-    /// Between BEGIN and COMMIT.
-    Open,
-    /// In a block, after an error.
-    Failed,
-}
-
-/// An open transaction of the engine with what SQL adds.
-pub(super) struct OpenTransaction {
-    pub(super) txn: Txn,
-    /// Catalog changes made by this transaction.
-    pub(super) ddl: DdlState,
-    /// The engine's savepoints, one per entry of `Session::savepoints`.
-    pub(super) savepoints: Vec<(SavepointId, EventQueueMark)>,
-    /// Constraints it has still to check.
-    pub(super) events: EventQueue,
-    /// Large objects that it has opened.
-    pub(super) descriptors: Descriptors,
-    /// The past that it reads; none is the present.
-    pub(super) as_of_snapshot: Option<Rc<AsOfSnapshot>>,
-    /// It is that of one statement, which has named its past.
-    pub(super) is_of_clause: bool,
-    /// At a replica: the view was taken by which the statement was planned that is about to run.
-    pub(super) has_view: bool,
-}
-
-/// A named savepoint.
-pub(super) struct Savepoint {
-    name: String,
-    /// How many storages the transaction had made.
-    pub(super) made: usize,
-    pub(super) read_only: bool,
-}
-
-impl OpenTransaction {
-    /// Back to the savepoint in front of which `index` others stand; it stays.
-    pub(super) fn rollback_to(&mut self, index: usize) {
-        if let Some((id, mark)) = self.savepoints.get(index).cloned() {
-            self.savepoints.truncate(index + 1);
-            self.txn.rollback_to(id);
-            self.events.rollback_to(&mark);
-            self.descriptors.rolled_back_to(index);
-        }
-    }
-}
 
 impl Session {
     /// The engine's transaction, begun if there is none.

@@ -4,7 +4,7 @@
 //! may still change of them.
 
 use super::Session;
-use super::as_of::read_write;
+use crate::as_of_snapshot::read_write;
 use logstead_engine::Isolation;
 use logstead_sql_parse::ast::{IsolationLevel, TransactionMode};
 use logstead_sql_types::error::{Result, SqlError};

@@ -8,10 +8,10 @@
 //! and runs in one go.
 
 use super::Session;
-use super::run::{Limits, run_with_limits};
-use super::scheduler::in_turns;
 use super::signals::Signals;
-use super::transaction::BlockState;
+use crate::limits::{Limits, run_with_limits};
+use crate::open_transaction::BlockState;
+use crate::turns::in_turns;
 use logstead_engine::{SavepointId, Txn};
 use logstead_sql_types::error::Result;
 use std::pin::pin;

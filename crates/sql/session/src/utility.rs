@@ -1,10 +1,12 @@
 //! Statements that are not planned queries: each goes to who handles it.
 
 use super::client::Client;
-use super::run::{lock, run_with_limits};
+use super::run::lock;
 use super::statement::Statement;
-use super::transaction::{BlockState, only_in_block};
+use super::transaction::only_in_block;
 use super::{Reply, Session};
+use crate::limits::run_with_limits;
+use crate::open_transaction::BlockState;
 use logstead_engine::TableLock;
 use logstead_sql_ddl::SettingChange;
 use logstead_sql_parse::StatementKind;

@@ -2,64 +2,53 @@
 //! sessions.
 //!
 //! Owns: a mark for each worker of whether a session's task is being polled, and what was found by whoever looks at the
-//! marks ([`Instance::watch_workers`]). A worker writes its mark and reads no clock; the look is another thread's, so
+//! marks (`worker_stalls`). A worker writes its mark and reads no clock; the look is another thread's, so
 //! what never comes back is seen as well.
-//!
-//! Invariant: the text of a statement is told to those who may see it in `pg_stat_activity`; the log has it only where
-//! statements are logged (`log_min_duration_statement`).
 
-use super::Instance;
-use super::context::SessionContext;
 use logstead_env::Instant;
-use logstead_sql_catalog::context::{Context, WorkerRow};
-use logstead_sql_catalog::role::READ_ALL_STATS;
 use logstead_sql_types::value::Oid;
 use logstead_types::WorkerId;
 use parking_lot::Mutex;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What holds its worker for longer than this is counted.
-const HELD_MAX: Duration = Duration::from_millis(100);
-
-/// Time between two lines in the log; what comes meanwhile is only counted.
-const PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const HELD_MAX: Duration = Duration::from_millis(100);
 
 /// A worker's mark.
 #[derive(Debug)]
 pub(crate) struct WorkerWatchdog {
-    worker: WorkerId,
+    pub(crate) worker: WorkerId,
     /// Beginnings and ends of polls: odd while there is one.
-    polls: AtomicU64,
+    pub(crate) polls: AtomicU64,
     /// Whose session is polled; 0 if it is nobody's.
-    pid: AtomicI32,
-    found: Mutex<StallCounts>,
+    pub(crate) pid: AtomicI32,
+    pub(crate) found: Mutex<StallCounts>,
     /// Transactions that are undone behind their sessions, and the writes of theirs that are left.
-    undone: AtomicU64,
-    undone_writes: AtomicU64,
+    pub(crate) undone: AtomicU64,
+    pub(crate) undone_writes: AtomicU64,
 }
 
 /// What was found of a worker.
 #[derive(Clone, Debug, Default)]
-struct StallCounts {
+pub(crate) struct StallCounts {
     /// How often it was held.
-    held: u64,
-    longest: Duration,
-    last: Option<StallRecord>,
+    pub(crate) held: u64,
+    pub(crate) longest: Duration,
+    pub(crate) last: Option<StallRecord>,
 }
 
 /// One time that a worker was held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct StallRecord {
+pub(crate) struct StallRecord {
     /// By the session of this number; 0 if it was nobody's.
-    pid: i32,
+    pub(crate) pid: i32,
     /// When that was found, in microseconds since 2000-01-01 UTC.
-    at: i64,
+    pub(crate) at: i64,
     /// How long it has gone on.
-    took: Duration,
-    role: Oid,
-    query: String,
+    pub(crate) took: Duration,
+    pub(crate) role: Oid,
+    pub(crate) query: String,
 }
 
 impl WorkerWatchdog {
@@ -106,124 +95,7 @@ impl WorkerWatchdog {
 #[derive(Debug, Default)]
 pub struct WatchdogState {
     /// Of each worker, its polls when they were last new, and when that was; whether the present one is counted.
-    seen: Vec<(u64, Instant, bool)>,
+    pub(crate) seen: Vec<(u64, Instant, bool)>,
     /// When the last line was written.
-    told: Option<Instant>,
-}
-
-impl Instance {
-    /// Looks at all workers, to be called some ten times in a tenth of a second: what has held one of them for that long is counted, named, and told to the log.
-    pub fn watch_workers(&self, looks: &mut WatchdogState) {
-        let watchdogs = self.watchdogs.lock().clone();
-        let now = self.env.clock.monotonic();
-        looks.seen.resize(watchdogs.len(), (0, now, false));
-        for (watchdog, seen) in watchdogs.iter().zip(&mut looks.seen) {
-            let polls = watchdog.polls.load(Ordering::Relaxed);
-            if polls != seen.0 {
-                *seen = (polls, now, false);
-                continue;
-            }
-            let took = now.since(seen.1);
-            if polls.is_multiple_of(2) || took < HELD_MAX {
-                continue;
-            }
-            let mut found = watchdog.found.lock();
-            found.longest = found.longest.max(took);
-            if std::mem::replace(&mut seen.2, true) {
-                if let Some(last) = &mut found.last {
-                    last.took = took;
-                }
-                continue;
-            }
-            found.held += 1;
-            let hold = self.hold(watchdog.pid.load(Ordering::Relaxed), took);
-            if looks.told.is_none_or(|told| now.since(told) >= PAUSE) {
-                looks.told = Some(now);
-                self.tell_of(watchdog, &hold);
-            }
-            found.last = Some(hold);
-        }
-    }
-
-    fn hold(&self, pid: i32, took: Duration) -> StallRecord {
-        let (mut role, mut query) = (0, String::new());
-        self.each_session(|other, live, _| {
-            if other == pid {
-                (role, query) = live.statement();
-            }
-        });
-        StallRecord {
-            pid,
-            at: self.env.clock.now_micros_since_2000(),
-            took,
-            role,
-            query,
-        }
-    }
-
-    fn tell_of(&self, watchdog: &WorkerWatchdog, hold: &StallRecord) {
-        let worker = watchdog.worker;
-        let settings = self.settings.now();
-        let logged = settings.get("log_min_duration_statement");
-        let logs_statements = logged.is_some_and(|least| least != "-1");
-        match logs_statements {
-            true => tracing::warn!(
-                pid = hold.pid,
-                "a statement has held worker {worker} for {} ms: {}",
-                hold.took.as_millis(),
-                hold.query
-            ),
-            false => tracing::warn!(
-                pid = hold.pid,
-                "a statement has held worker {worker} for {} ms",
-                hold.took.as_millis()
-            ),
-        }
-    }
-
-    /// Writes that are left to undo behind sessions.
-    pub fn writes_to_undo(&self) -> u64 {
-        let watchdogs = self.watchdogs.lock();
-        let left = |watchdog: &Arc<WorkerWatchdog>| watchdog.undone_writes.load(Ordering::Relaxed);
-        watchdogs.iter().map(left).sum()
-    }
-
-    /// How often a worker was held for longer than a tenth of a second.
-    pub fn workers_held(&self) -> u64 {
-        let watchdogs = self.watchdogs.lock();
-        watchdogs
-            .iter()
-            .map(|watchdog| watchdog.found.lock().held)
-            .sum()
-    }
-}
-
-impl SessionContext {
-    /// Rows of `logstead_workers`.
-    pub(super) fn worker_rows(&self) -> Vec<WorkerRow> {
-        let roles = self.roles(&self.catalog.borrow());
-        let me = self.current_role();
-        let sees_all = roles.has_privileges_of(me, READ_ALL_STATS);
-        let may_see = |role| sees_all || roles.has_privileges_of(me, role);
-        let watchdogs: Vec<Arc<WorkerWatchdog>> = self.instance.watchdogs.lock().clone();
-        let row = |watchdog: &Arc<WorkerWatchdog>| {
-            let found = watchdog.found.lock().clone();
-            let last = found.last.as_ref();
-            WorkerRow {
-                worker: i32::from(watchdog.worker.0),
-                held: found.held,
-                longest: found.longest,
-                last: last.map(|last| (last.at, last.pid, last.took)),
-                query: last.map(|last| match may_see(last.role) {
-                    true => last.query.clone(),
-                    false => "<insufficient privilege>".to_owned(),
-                }),
-                undone: watchdog.undone.load(Ordering::Relaxed),
-                undone_writes: watchdog.undone_writes.load(Ordering::Relaxed),
-            }
-        };
-        let mut rows: Vec<WorkerRow> = watchdogs.iter().map(row).collect();
-        rows.sort_by_key(|row| row.worker);
-        rows
-    }
+    pub(crate) told: Option<Instant>,
 }

@@ -10,12 +10,12 @@
 //! of rows under its locks, and when it takes
 //! back what a cancelled statement has written. A session's own cells are its own. Of the thread's state, the scope of
 //! types goes with the task, and what is set for
-//! the time of a call (`value::SetAside`) is put aside meanwhile.
+//! the time of a call (`thread_context`) is put aside meanwhile.
 //!
 //! Does not: know sessions, or who asks a statement to end.
 
 use crate::error::Result;
-use crate::value::SavedThreadContext;
+use crate::thread_context::SavedThreadContext;
 use logstead_env::Instant;
 use std::any::Any;
 use std::cell::{Cell, RefCell};

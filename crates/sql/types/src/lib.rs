@@ -1,9 +1,8 @@
 //! SQL's values: what a value is, how it reads, prints, is stored, compared and ordered; and the errors that clients
 //! see.
 //!
-//! Owns: [`value`] with every type, [`encoding`]s, the values of text search ([`search`]) and XML ([`xml`]),
-//! PostgreSQL's regular
-//! expressions ([`regex`]), [`error`]s, and where long computations look whether they are to end ([`interrupt`]).
+//! Owns: [`value`] with every type, [`encoding`]s, documents of XML ([`xml`]), PostgreSQL's regular expressions
+//! ([`regex`]), [`error`]s, what large values may take ([`memory`]), and where long computations look whether they are to end ([`interrupt`]).
 //!
 //! Invariant: nothing here knows statements, catalogs, functions or sessions. What types need of those they ask by
 //! [`value::IoContext`], [`value::user::lookup::TypeCatalog`] and [`interrupt::RunningTask`].
@@ -12,9 +11,10 @@
 pub mod encoding;
 pub mod error;
 pub mod interrupt;
+pub mod memory;
 pub mod persistent;
 pub mod regex;
-pub mod search;
+mod thread_context;
 pub mod value;
 pub mod xml;
 

@@ -98,7 +98,7 @@ pub(super) fn date_words(value: &str) -> Option<(Option<&'static str>, Option<&'
 
 /// A text search configuration, shown with its schema.
 pub(super) fn text_search_config(value: &str) -> Option<String> {
-    let config = logstead_sql_types::search::dictionary::named_config(value).ok()?;
+    let config = logstead_sql_types::value::search::dictionary::named_config(value).ok()?;
     Some(format!("pg_catalog.{}", config.name))
 }
 

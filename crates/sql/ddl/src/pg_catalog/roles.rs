@@ -6,7 +6,7 @@ use super::cells::{Ch, Id, row, text_array};
 use crate::pg_catalog::privileges::acl_datum;
 use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::role::Role;
-use logstead_sql_catalog::stored_privileges::default_letter;
+use logstead_sql_catalog::stored::privileges::default_letter;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, oid};
 use logstead_types::SqlState;

@@ -4,11 +4,11 @@ use super::OWNER;
 use super::cells::{Id, row};
 use logstead_sql_catalog::VirtualContext;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::search::dictionary::{
+use logstead_sql_types::value::Datum;
+use logstead_sql_types::value::search::dictionary::{
     CONFIGS, DICTIONARIES, PARSER, SIMPLE_TEMPLATE, SNOWBALL_TEMPLATE, dictionary_for,
 };
-use logstead_sql_types::search::parser::TokenKind;
-use logstead_sql_types::value::Datum;
+use logstead_sql_types::value::search::parser::TokenKind;
 
 type Rows = Result<Vec<Vec<Datum>>>;
 

@@ -8,12 +8,13 @@ use super::super::context::EvalContext;
 use super::super::eval::{as_bool, eval};
 use super::super::trigger;
 use super::super::wait::ExecError;
-use super::super::write::{
-    check_not_null, check_violation, encode_changed, triggered_data_change, unique_violation,
-    without_key,
-};
 use super::ConstraintChecker;
-use crate::events::EventRecorder;
+use crate::call;
+use crate::event_recorder::EventRecorder;
+use crate::stored::encode_changed;
+use crate::write_errors::{
+    check_not_null, check_violation, triggered_data_change, unique_violation, without_key,
+};
 use logstead_engine::{RowLock, RowRef, WriteError};
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::role::acl::privilege as p;
@@ -147,7 +148,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
             }
             action.opening = true;
             let table = &triggers.table;
-            let call = trigger::call(trigger::ACTION, fire, table, event, None, None);
+            let call = trigger::call(call::ACTION, fire, table, event, None, None);
             return Err(ExecError::Call(call));
         }
         begun.at = triggers.fires.len();
@@ -193,7 +194,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
             }
             let (old, now) = (Some(old.to_vec()), now.map(<[Datum]>::to_vec));
             let table = &triggers.table;
-            let call = trigger::call(trigger::ACTION, fire, table, event, old, now);
+            let call = trigger::call(call::ACTION, fire, table, event, old, now);
             return Err(ExecError::Call(call));
         }
         action.at = triggers.fires.len();

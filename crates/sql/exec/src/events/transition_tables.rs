@@ -31,7 +31,7 @@ impl TransitionTables {
     }
 
     /// Adds a row.
-    pub(super) fn add(&self, old: Option<&[u8]>, new: Option<&[u8]>) {
+    pub(crate) fn add(&self, old: Option<&[u8]>, new: Option<&[u8]>) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         rows.old.extend(old.map(Box::from));
         rows.new.extend(new.map(Box::from));

@@ -7,8 +7,8 @@
 //! [`UNWRITTEN_BYTES_MAX`], and what comes between two looks, wait to be written (an operator that is ahead waits, see
 //! [`TempFile::behind`]); a failed write fails everything that is asked of the file later.
 
-use super::pool::{Ticket, ticket};
 use super::space::{Spill, SpillSpace};
+use crate::spill_threads::{Ticket, ticket};
 use crate::wait::WaitReason;
 use logstead_env::{File, is_disk_full};
 use logstead_sql_types::error::{Result, SqlError};
@@ -129,7 +129,7 @@ impl TempFile {
     }
 
     /// How many of its streams can be read side by side in the operator's memory: two blocks each.
-    pub(super) fn fan_in(&self) -> usize {
+    pub(crate) fn fan_in(&self) -> usize {
         self.fan_in
     }
 

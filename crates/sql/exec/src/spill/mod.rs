@@ -1,6 +1,6 @@
 //! What does not fit into `work_mem`: rows in temporary files.
 //!
-//! 1. A server has one [`SpillSpace`]: a directory, and two threads that do all reading and writing (`pool`). Operators
+//! 1. A server has one [`SpillSpace`]: a directory, and two threads that do all reading and writing (`spill_threads`). Operators
 //!    are synchronous and run on workers, which never touch a file: what has to be waited for comes up as a step, like
 //!    a lock.
 //! 2. A session has a [`Spill`]: the space with the session's own account, which `temp_file_limit` bounds.
@@ -20,10 +20,8 @@
 
 mod file;
 pub(crate) mod hash_spill;
-pub(crate) mod merge;
 mod pages;
 mod partition;
-mod pool;
 mod record;
 mod space;
 mod spool;
@@ -32,7 +30,6 @@ mod stream;
 pub(crate) use file::TempFile;
 pub use pages::Pages;
 pub(crate) use partition::{FANOUT, LEVELS_MAX, partition_of};
-pub(crate) use pool::Ticket;
 pub use space::{Spill, SpillAllowance, SpillCounts, SpillSpace};
 pub(crate) use spool::{Spool, SpoolReader};
 pub(crate) use stream::{ReadStep, Reader, Stream};

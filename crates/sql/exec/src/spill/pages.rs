@@ -8,10 +8,10 @@
 //! calls of [`Pages::bring`]; numbers of rows do not change when others are dropped in front of them.
 
 use super::file::Block;
-use super::pool::Ticket;
 use super::record::{self, RecordLayout};
 use super::{Spill, TempFile};
 use crate::batch::row_size_bytes;
+use crate::spill_threads::Ticket;
 use crate::wait::WaitReason;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;

@@ -1,6 +1,6 @@
 //! The server's room for temporary files, and a session's part of it.
 
-use super::pool::Pool;
+use crate::spill_threads::Pool;
 use logstead_env::{Env, File, FileLock};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;

@@ -3,10 +3,10 @@
 //! Readers go through a [`Spool`] by number while it grows. What was written last is still in memory, in the block being filled,
 //! and is read there.
 
-use super::pool::Ticket;
 use super::record::{self, RecordLayout};
 use super::{ReadStep, Spill, Stream, TempFile};
 use crate::batch::{Batch, RowBuffer};
+use crate::spill_threads::Ticket;
 use crate::wait::WaitReason;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;

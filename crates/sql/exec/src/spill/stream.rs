@@ -3,8 +3,8 @@
 //! Invariant: rows come out in the order in which they went in, as often as somebody reads them, until their blocks are freed.
 
 use super::file::{Block, TempFile};
-use super::pool::Ticket;
 use super::record::{self, RecordLayout};
+use crate::spill_threads::Ticket;
 use crate::wait::WaitReason;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
@@ -45,7 +45,7 @@ impl Stream {
     }
 
     /// Memory that a reader of the stream, once finished, holds at most: a block, and the one read ahead.
-    pub(super) fn reader_bytes(&self) -> usize {
+    pub(crate) fn reader_bytes(&self) -> usize {
         let two = self.blocks.iter().zip(self.blocks.iter().skip(1));
         let two = two.map(|(a, b)| a.len_bytes() + b.len_bytes()).max();
         two.unwrap_or_else(|| self.blocks.first().map_or(0, Block::len_bytes))

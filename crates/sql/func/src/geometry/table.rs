@@ -3,11 +3,11 @@
 use super::super::CastContext::{Assignment, Explicit};
 use super::super::Function;
 use super::super::Volatility::Immutable;
-use super::super::registry::{CastRow, Operator};
-use super::super::table_casts::c;
-use super::super::table_operators::o;
 use super::{one, pair};
 use crate::function as f;
+use crate::pg_rows::c;
+use crate::pg_rows::o;
+use crate::pg_rows::{CastRow, Operator};
 use logstead_sql_types::value::geometry::{
     boxes, circles, lines, paths, points, polygons, segments,
 };

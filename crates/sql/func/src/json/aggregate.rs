@@ -5,7 +5,7 @@ use super::node::wrong_kind;
 use crate::numbers::bad_args;
 use crate::{Aggregate, AggregateState, FunctionContext};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::build::Builder;
+use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::json::JsonbValue;
 use logstead_sql_types::value::json::text::append_string;
 use logstead_sql_types::value::oid::*;

@@ -7,8 +7,8 @@ use super::node::wrong_kind;
 use crate::FunctionContext;
 use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::array::Dim;
-use logstead_sql_types::value::build::Builder;
 use logstead_sql_types::value::json::{JsonbValue, text};
 use logstead_sql_types::value::record::{is_record, tuple_desc_of, type_of_value};
 use logstead_sql_types::value::{

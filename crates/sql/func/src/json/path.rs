@@ -11,7 +11,7 @@ use crate::FunctionContext;
 use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
-use logstead_sql_types::value::build::ItemsBuilder;
+use logstead_sql_types::memory::ItemsBuilder;
 use logstead_sql_types::value::json::path::{self, Expr, Method, Op, Path, Step};
 use logstead_sql_types::value::json::{JsonType, Jsonb, JsonbValue, View, too_deep};
 use logstead_sql_types::value::{Datum, Numeric, SqlType, oid, text_io};

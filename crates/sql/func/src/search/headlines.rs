@@ -4,9 +4,10 @@ use super::texts::configured;
 use crate::FunctionContext;
 use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::search::headline::{self, Options};
-use logstead_sql_types::search::query::Query;
 use logstead_sql_types::value::Datum;
+use logstead_sql_types::value::search::headline;
+use logstead_sql_types::value::search::headline::Options;
+use logstead_sql_types::value::search::query::Query;
 use logstead_types::SqlState;
 
 /// `ts_headline` of a text

@@ -1,4 +1,4 @@
-//! Functions and operators of text search: what SQL calls, over `logstead_sql_types::search`.
+//! Functions and operators of text search: what SQL calls, over `logstead_sql_types::value::search`.
 
 mod headlines;
 mod queries;

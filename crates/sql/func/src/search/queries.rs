@@ -4,11 +4,12 @@ use super::texts;
 use crate::FunctionContext;
 use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::search::matching::matches;
-use logstead_sql_types::search::query::{self, Op, Query};
-use logstead_sql_types::search::rank;
-use logstead_sql_types::search::vector::Vector;
 use logstead_sql_types::value::Datum;
+use logstead_sql_types::value::search::matching::matches;
+use logstead_sql_types::value::search::query;
+use logstead_sql_types::value::search::query::{Op, Query};
+use logstead_sql_types::value::search::rank;
+use logstead_sql_types::value::search::vector::Vector;
 use logstead_types::SqlState;
 use std::collections::BTreeSet;
 

@@ -5,15 +5,19 @@ use crate::numbers::bad_args;
 use crate::{FunctionContext, Rows};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::CancelChecker;
-use logstead_sql_types::search::dictionary::{self, Config, Lexemes, TOKEN_STEPS};
-use logstead_sql_types::search::parser::{KINDS, Parser};
-use logstead_sql_types::search::query::{
+use logstead_sql_types::memory::MemoryReservation;
+use logstead_sql_types::value::json::JsonType;
+use logstead_sql_types::value::search::dictionary;
+use logstead_sql_types::value::search::dictionary::{Config, Lexemes, TOKEN_STEPS};
+use logstead_sql_types::value::search::parser::{KINDS, Parser};
+use logstead_sql_types::value::search::query::{
     Node as QueryNode, Op, QueryItem, Word, cleanup_stop_words,
 };
-use logstead_sql_types::search::query_parser::{self, PushFunction};
-use logstead_sql_types::search::vector::{Lexeme, PLACE_MAX, PLACES_MAX, Vector, WordPosition};
-use logstead_sql_types::value::build::MemoryReservation;
-use logstead_sql_types::value::json::JsonType;
+use logstead_sql_types::value::search::query_parser;
+use logstead_sql_types::value::search::query_parser::PushFunction;
+use logstead_sql_types::value::search::vector::{
+    Lexeme, PLACE_MAX, PLACES_MAX, Vector, WordPosition,
+};
 use logstead_sql_types::value::{Datum, oid};
 use logstead_types::SqlState;
 use std::borrow::Cow;

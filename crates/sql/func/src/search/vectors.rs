@@ -3,7 +3,9 @@
 use crate::Rows;
 use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::search::vector::{Lexeme, PLACE_MAX, PLACES_MAX, Vector, WordPosition};
+use logstead_sql_types::value::search::vector::{
+    Lexeme, PLACE_MAX, PLACES_MAX, Vector, WordPosition,
+};
 use logstead_sql_types::value::{Array, Datum, compare, oid};
 use logstead_types::SqlState;
 use std::borrow::Cow;

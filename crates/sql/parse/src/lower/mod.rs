@@ -31,7 +31,7 @@ use crate::lexer::{Category, Keyword, Lexer};
 use crate::lowered as library;
 use crate::{AsOf, Parsed, StatementKind, StatementTree, grammar};
 use logstead_sql_types::error::{Result, SqlError, too_deep};
-use logstead_sql_types::value::build::MemoryReservation;
+use logstead_sql_types::memory::MemoryReservation;
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 

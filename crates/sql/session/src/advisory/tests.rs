@@ -4,6 +4,7 @@ use super::*;
 use futures_poll::polled;
 use logstead_engine::{EngineOptions, Env, MemoryHome};
 use logstead_home::LogHome;
+use std::sync::Arc;
 
 fn advisory_locks() -> AdvisoryLocks {
     let home = Arc::new(MemoryHome::new(1 << 20));

@@ -3,25 +3,17 @@
 //! A portal becomes a cursor when FETCH or MOVE names it, or when it is about to lock rows, which WHERE CURRENT OF may want; Execute goes on with it
 //! then. All others stay portals, which keep less of what they give.
 
-use super::{
-    CurrentOfState, Cursor, CursorPosition, CursorRows, CursorState, Scrollability, locking_clause,
-};
+use super::{CurrentOfState, Cursor, CursorPosition, CursorRows, CursorState, Scrollability};
 use crate::client::Client;
+use crate::open_transaction::BlockState;
 use crate::portal::{Portal, PortalState};
-use crate::statement::{CachedPlan, PermittedPlan};
-use crate::transaction::BlockState;
+use crate::statement::PermittedPlan;
 use crate::{Session, aborted};
 use logstead_sql_exec::Execution;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// Does it lock rows, so that WHERE CURRENT OF may be meant?
-pub(crate) fn locks_rows(plan: &CachedPlan) -> bool {
-    plan.executable
-        .describe(|run| locking_clause(run.prepared.plan()).is_some())
-}
 
 /// A portal's row of `pg_cursors`.
 pub(super) fn shown(name: &str, portal: &Portal) -> logstead_sql_catalog::context::CursorRow {
@@ -147,7 +139,7 @@ impl Session {
         let mut cursor = self
             .cursors
             .take(name)
-            .ok_or_else(|| super::unknown_cursor(name))?;
+            .ok_or_else(|| crate::portal::unknown_cursor(name))?;
         let count = match rows_max {
             0 => u64::MAX,
             rows => rows,

@@ -4,9 +4,9 @@
 use super::{Cursor, CursorState, ROWS_AT_ONCE};
 use crate::Session;
 use crate::client::{BufferedNotices, Client};
-use crate::cursor_rows::CursorRows;
+use crate::cursor::rows::CursorRows;
+use crate::limits::run_with_limits;
 use crate::portal::CollectedRows;
-use crate::run::run_with_limits;
 use logstead_sql_exec::wait::wait_for_file;
 use logstead_sql_exec::{Progress, StatementContext};
 use logstead_sql_types::error::Result;

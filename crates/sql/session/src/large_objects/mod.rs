@@ -13,19 +13,16 @@
 //!   the second waits and keeps what the first has written.
 //! - No more than [`PAGES_AT_ONCE`] pages are in memory beside what is read or written as a whole.
 
-mod descriptors;
 mod privileges;
-
-pub(super) use descriptors::Descriptors;
 
 use super::Session;
 use super::client::Client;
 use super::ddl::DdlEnvironment;
-use super::routine::CapturingClient;
-use super::run::run_with_limits;
 use super::statement::Statement;
+use crate::capturing_client::CapturingClient;
 use crate::client::LocalFuture;
-use descriptors::Descriptor;
+use crate::large_object_descriptors::{Descriptor, Descriptors};
+use crate::limits::run_with_limits;
 use logstead_engine::CursorSnapshot;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
@@ -36,7 +33,7 @@ use logstead_sql_ddl as ddl;
 use logstead_sql_exec::{Call, Execution};
 use logstead_sql_func::{self as func, Body};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::build::Builder;
+use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::{Datum, IoContext, Oid, oid};
 use logstead_types::SqlState;
 use std::collections::VecDeque;

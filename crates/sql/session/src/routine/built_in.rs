@@ -5,7 +5,7 @@ use logstead_sql_catalog::trigger::{BuiltInTrigger, TriggerEvent, TriggerTime};
 use logstead_sql_exec::TriggerCall;
 use logstead_sql_func::text_vector;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::search::dictionary::named_config;
+use logstead_sql_types::value::search::dictionary::named_config;
 use logstead_sql_types::value::{Datum, oid, stored};
 use logstead_types::SqlState;
 use std::collections::VecDeque;

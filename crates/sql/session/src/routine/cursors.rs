@@ -3,10 +3,12 @@
 //! A cursor that a body opens is one of the session's (`session::cursor`) by the name that its variable has. So SQL names it as any other, whoever the name is given to
 //! goes on with it, and it stays open when the body has ended, until its transaction does.
 
-use super::sql::{CapturingClient, add_text_context, not_a_query, refuse_computed};
+use super::sql::{add_text_context, not_a_query, refuse_computed};
 use super::{Activation, Session};
+use crate::capturing_client::CapturingClient;
 use crate::client::{Client, LocalFuture};
-use crate::cursor::{DeclareCursor, unknown_cursor};
+use crate::cursor::DeclareCursor;
+use crate::portal::unknown_cursor;
 use crate::statement::{PermittedPlan, Statement};
 use logstead_sql_parse::ast::{FETCH_ALL, FetchDirection, FetchStmt};
 use logstead_sql_parse::plpgsql::tree::{

@@ -2,8 +2,8 @@
 
 use super::{Activation, Session};
 use crate::client::{Client, LocalFuture};
+use crate::limits::run_with_limits;
 use crate::portal::CollectedRows;
-use crate::run::run_with_limits;
 use crate::statement::{CachedPlan, PermittedPlan, Statement};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_exec::{EvalContext, Execution, Progress, StatementContext, eval};
@@ -17,8 +17,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::sql::CapturingClient;
 use super::values::VariableKind;
+use crate::capturing_client::CapturingClient;
 
 /// Where a parameter's value comes from.
 #[derive(Clone, Copy, Debug)]

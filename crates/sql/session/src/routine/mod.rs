@@ -31,9 +31,9 @@ mod values;
 mod xml_maps;
 
 use super::client::Client;
-use super::run::run_with_limits;
-use super::transaction::BlockState;
 use super::{Reply, Session};
+use crate::limits::run_with_limits;
+use crate::open_transaction::BlockState;
 use evaluate::PreparedExpr;
 use foldhash::HashMap;
 use logstead_sql_catalog::Catalog;
@@ -52,7 +52,6 @@ use std::sync::Arc;
 use values::VariableKind;
 
 pub(super) use procedures::call_columns;
-pub(super) use sql::CapturingClient;
 
 /// What bodies in one another may take of a session's stack while they are polled: more than half of it.
 const STACK_BYTES_MAX: usize = 9 << 20;

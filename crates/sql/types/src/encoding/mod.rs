@@ -8,11 +8,8 @@
 //! Invariant: text is UTF-8 inside. What a client sends is checked and converted before anything reads it; an error names PostgreSQL's code: 22021 for
 //! bytes that are no character of the encoding, 22P05 for a character that the other side does not have.
 
-mod binary;
 mod multi_byte;
 mod single_byte;
-
-pub use binary::ConversionDirection;
 
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
@@ -160,7 +157,29 @@ fn shown(bytes: &[u8]) -> String {
     text
 }
 
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConversionDirection {
+    /// From UTF-8 to the client.
+    ToClient,
+    /// From the client to UTF-8.
+    FromClient,
+}
+
 impl Encoding {
+    /// Appends a text of the client's or for it.
+    pub fn convert(self, bytes: &[u8], way: ConversionDirection, out: &mut Vec<u8>) -> Result<()> {
+        match (way, std::str::from_utf8(bytes)) {
+            (ConversionDirection::FromClient, _) => self.decode(bytes, out),
+            (ConversionDirection::ToClient, Ok(text)) => self.encode(text, out),
+            // Not text: it is as it is.
+            (ConversionDirection::ToClient, Err(_)) => {
+                out.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
     /// None: bytes are what they are.
     pub const SQL_ASCII: Encoding = Encoding(0);
     /// UTF-8, the server's.

@@ -1,6 +1,5 @@
 //! Names, both directions, and what is an error.
 
-use super::binary::ConversionDirection;
 use super::*;
 use crate::value::oid;
 

@@ -8,7 +8,7 @@
 use super::compiled::{Options, SIZE_BYTES_MAX, Span};
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::{MemoryReservation, STRIDE_BYTES};
+use crate::memory::{MemoryReservation, STRIDE_BYTES};
 use logstead_types::SqlState;
 use regex_automata::hybrid::dfa::{self, DFA};
 use regex_automata::nfa::thompson::pikevm::{self, PikeVM};

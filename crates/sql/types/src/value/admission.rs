@@ -2,11 +2,11 @@
 //!
 //! Owns: an upper bound, from a text and its type alone, of what reading it allocates without asking.
 
-use super::build::{MemoryReservation, SMALL_BYTES};
 use super::types::{SqlType, oid};
 use super::{info, user};
 use crate::error::Result;
 use crate::interrupt::check_for_interrupts;
+use crate::memory::{MemoryReservation, SMALL_BYTES};
 
 /// What a node of a JSON tree takes while it is read or changed: vectors of them are enlarged by copying.
 pub const NODE_BYTES: usize = 170;

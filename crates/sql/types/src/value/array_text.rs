@@ -2,9 +2,9 @@
 
 use super::{OutputStyle, append, input, is_space};
 use crate::error::{Result, SqlError};
+use crate::memory::Builder;
 use crate::value::IoContext;
 use crate::value::array::{DIMENSIONS_MAX, Dim, items_of, too_many_dimensions};
-use crate::value::build::Builder;
 use crate::value::record;
 use crate::value::types::{Oid, SqlType, oid};
 use crate::value::{Array, Datum};

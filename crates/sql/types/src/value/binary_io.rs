@@ -13,8 +13,9 @@ use super::{
 };
 use super::{snapshot, tid};
 use crate::error::{Result, SqlError};
-use crate::search::{query, vector};
-use crate::xml;
+use crate::memory;
+use crate::value::search::{query, vector};
+use crate::value::xml;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -488,7 +489,7 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
         | Datum::Geometry(_)
         | Datum::Bits(_) => {
             // None of these forms is much longer than the value.
-            build::ready(out, build::outside_bytes(d).saturating_mul(2))?;
+            memory::ready(out, build::outside_bytes(d).saturating_mul(2))?;
         }
         _ => {}
     }
@@ -598,7 +599,7 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
                     let len = (out.len() - at - 4) as i32;
                     out[at..at + 4].copy_from_slice(&len.to_be_bytes());
                 }
-                build::step(out)?;
+                memory::step(out)?;
             }
         }
     }

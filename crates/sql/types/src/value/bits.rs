@@ -3,9 +3,10 @@
 //! Invariant: the bits of the last byte behind the end are 0.
 
 use super::Datum;
-use super::build::{self, STRIDE_BYTES};
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
+use crate::memory;
+use crate::memory::STRIDE_BYTES;
 use logstead_types::SqlState;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -118,7 +119,7 @@ impl Bits {
 
     /// Appends zeros and ones.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<()> {
-        build::ready(out, self.len() as usize)?;
+        memory::ready(out, self.len() as usize)?;
         let mut from = 0;
         loop {
             let to = self.len().min(from + STRIDE_BYTES as u32);

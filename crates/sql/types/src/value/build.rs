@@ -1,316 +1,33 @@
-//! Values that may become large: how they are built, and what they may take.
+//! Large values: how they are finished, and what they are charged.
 //!
-//! Owns: the limit of one value ([`VALUE_BYTES_MAX`], PostgreSQL's `MaxAllocSize`), the `Builder` of texts and bytes,
-//! `MemoryReservation`, which charges what is being built to the server's memory budget, and the list of the large
-//! values that are alive.
+//! Owns: what a value holds outside of itself, which values are large, and how large one may be that is made of others.
 //!
 //! Invariants:
-//! - Nothing of `SMALL_BYTES` or more is allocated before it is charged: who asks last gets 53200, and the allocation
-//!   itself is asked for with `try_reserve`.
 //! - A large value that a function gave is charged as long as it is in memory, wherever it is: a variable, a row, a plan.
-//!   The list holds weak references, so the memory of a value that is gone is given back, and its charge with it, when the
-//!   list is swept: before something is refused, while much is added, and between statements.
 //! - Small values are never charged; they cost a comparison.
-//! - Much memory whose charge is given back goes to the system before more is charged, and between statements: the process has what is charged, not what once was.
 //!
-//! Does not: count what operators hold between rows (`exec::held`), which charge it themselves.
+//! Does not: keep the accounts or build bytes (`crate::memory`).
 
-use super::geometry::Geometry;
-use super::{Array, Datum, Numeric, size_bytes};
-use crate::error::{Result, SqlError, out_of_memory};
-use crate::interrupt::check_for_interrupts;
-use logstead_engine::{Charge, Memory};
+use super::{Datum, Numeric, size_bytes};
+use crate::error::{Result, SqlError};
+use crate::memory::{
+    Builder, ItemsBuilder, MemoryReservation, SMALL_BYTES, VALUE_BYTES_MAX, charge_while_alive,
+    is_charged, too_large,
+};
 use logstead_types::SqlState;
-use parking_lot::Mutex;
-use std::cell::Cell;
-use std::collections::HashMap;
-use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, Weak};
 
-/// Most bytes of one value: PostgreSQL's `MaxAllocSize`.
-pub const VALUE_BYTES_MAX: usize = 0x3fff_ffff;
-/// Most elements of an array, as PostgreSQL has them.
-pub const ITEMS_MAX: usize = 134_217_727;
-/// What is smaller is not charged.
-pub const SMALL_BYTES: usize = 64 << 10;
 /// A number of so many bits, some thousand digits, is one to look for interrupts at.
 const LONG_NUMBER_BITS: u64 = 16 << 10;
-/// Bytes that a loop goes through between two looks for interrupts.
-pub const STRIDE_BYTES: usize = 64 << 10;
-/// The list is swept when so many bytes have been added since it last was.
-const SWEEP_BYTES: usize = 16 << 20;
-/// A list of so many values is not swept for a statement that added none.
-const SWEPT_ALWAYS: usize = 256;
-
-thread_local! {
-    /// What the statements of this thread charge to: the account of its engine.
-    static MEMORY: Cell<Option<&'static Memory>> = const { Cell::new(None) };
-}
-
-/// From now on what is built in this thread is charged to this account.
-#[inline]
-pub fn charge_to(memory: &'static Memory) {
-    MEMORY.set(Some(memory));
-}
-
-/// 54000, as PostgreSQL refuses to enlarge a buffer.
-#[cold]
-pub fn too_large(have: usize, more: usize) -> SqlError {
-    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "out of memory").detail(format!(
-        "Cannot enlarge string buffer containing {have} bytes by {more} more bytes."
-    ))
-}
-
-/// 54000 for an array of too many elements.
-#[cold]
-pub fn too_many_items() -> SqlError {
-    SqlError::new(
-        SqlState::PROGRAM_LIMIT_EXCEEDED,
-        format!("array size exceeds the maximum allowed ({ITEMS_MAX})"),
-    )
-}
-
-/// 53200 when the system has no memory, though the budget would.
-#[cold]
-fn no_memory(bytes: usize) -> SqlError {
-    SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
-        .detail(format!("Failed on request of size {bytes}."))
-}
-
-/// What something that is being built is charged, until it is dropped.
-#[derive(Debug, Default)]
-pub struct MemoryReservation(Option<Charge>);
-
-impl MemoryReservation {
-    /// Charges `bytes` in all; 53200 if the budget has no room for them.
-    #[inline]
-    pub fn hold(&mut self, bytes: usize) -> Result<()> {
-        if bytes < SMALL_BYTES && self.0.is_none() {
-            return Ok(());
-        }
-        self.hold_large(bytes)
-    }
-
-    #[cold]
-    fn hold_large(&mut self, bytes: usize) -> Result<()> {
-        let Some(memory) = MEMORY.get() else {
-            return Ok(());
-        };
-        give_back(memory);
-        let charge = self.0.get_or_insert_with(|| memory.charge());
-        if charge.set(bytes).is_ok() {
-            return Ok(());
-        }
-        sweep();
-        charge.set(bytes).map_err(|error| out_of_memory(&error))
-    }
-
-    /// Charges `bytes` for as long as what is returned lives.
-    pub fn of(bytes: usize) -> Result<MemoryReservation> {
-        let mut room = MemoryReservation::default();
-        room.hold(bytes)?;
-        Ok(room)
-    }
-
-    /// Makes room for `more` elements behind those of `items`, which this has been asked about alone.
-    #[inline]
-    pub fn reserve<T>(&mut self, items: &mut Vec<T>, more: usize) -> Result<()> {
-        let enough = items.capacity() - items.len() >= more;
-        if enough && items.capacity() * size_of::<T>() <= self.held_bytes() {
-            return Ok(());
-        }
-        self.enlarge(items, more)
-    }
-
-    /// Bytes that are charged, or that need no charge.
-    #[inline]
-    fn held_bytes(&self) -> usize {
-        self.0.as_ref().map_or(SMALL_BYTES, Charge::bytes)
-    }
-
-    #[cold]
-    fn enlarge<T>(&mut self, items: &mut Vec<T>, more: usize) -> Result<()> {
-        let width = size_of::<T>().max(1);
-        let most = match width {
-            1 => VALUE_BYTES_MAX,
-            _ => ITEMS_MAX,
-        };
-        let needed = items.len().saturating_add(more);
-        if needed > most {
-            return Err(match width {
-                1 => too_large(items.len(), more),
-                _ => too_many_items(),
-            });
-        }
-        let had = items.capacity();
-        if had - items.len() >= more {
-            // What was appended without asking has enlarged the vector.
-            return self.hold(had * width);
-        }
-        // Twice as much, or half as much again if that is much.
-        let grown = match had * width < 32 << 20 {
-            true => had * 2,
-            false => had + had / 2,
-        };
-        // What is appended without asking finds room behind it, so that the vector does not enlarge itself.
-        let small_things = match width == 1 && needed >= SMALL_BYTES {
-            true => STEP_BYTES.min(most - needed),
-            false => 0,
-        };
-        let capacity = (needed + small_things).max(grown.min(most)).max(16);
-        if capacity * width >= SMALL_BYTES {
-            // Both are there while the elements move.
-            self.hold((had + capacity) * width)?;
-            check_for_interrupts()?;
-        }
-        items
-            .try_reserve_exact(capacity - items.len())
-            .map_err(|_| no_memory(capacity * width))?;
-        self.hold(items.capacity() * width)
-    }
-}
-
-/// Room behind what is in `out` for something of so many bytes, if it is large; what is small is appended as it is.
-#[inline]
-pub fn ready(out: &mut Vec<u8>, more: usize) -> Result<()> {
-    match more < SMALL_BYTES {
-        true => Ok(()),
-        false => MemoryReservation::default().reserve(out, more),
-    }
-}
-
-/// Appends bytes, however many they are.
-#[inline]
-pub fn append(out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
-    ready(out, bytes.len())?;
-    if bytes.len() < SMALL_BYTES {
-        out.extend_from_slice(bytes);
-        return Ok(());
-    }
-    for part in bytes.chunks(STRIDE_BYTES) {
-        out.extend_from_slice(part);
-        check_for_interrupts()?;
-    }
-    Ok(())
-}
-
-/// The same where small things are appended one after the other: once there are many, there is room for the next.
-#[inline]
-pub fn step(out: &mut Vec<u8>) -> Result<()> {
-    match out.len() < SMALL_BYTES {
-        true => Ok(()),
-        false => MemoryReservation::default().reserve(out, STEP_BYTES),
-    }
-}
-
-/// A text or bytes being built: bounded, charged, and interruptible. It is the vector that it builds, so what appends little at a time to a vector
-/// appends to it, and says [`Builder::step`] then.
-#[derive(Debug, Default)]
-pub struct Builder {
-    bytes: Vec<u8>,
-    room: MemoryReservation,
-    /// Where the next look for interrupts is due.
-    due: usize,
-}
-
-/// There is room for so much, at least, behind a [`Builder::step`]: the longest that is appended without asking. A number prints as 147,458 bytes at most.
-const STEP_BYTES: usize = 160 << 10;
+/// What a row of one column takes beside what its value holds.
+pub const ROW_BYTES: usize = 32;
 
 impl Builder {
-    /// One with room for so many bytes.
-    pub fn with_capacity(bytes: usize) -> Result<Builder> {
-        let mut builder = Builder::default();
-        builder.reserve(bytes)?;
-        Ok(builder)
-    }
-
-    /// One that goes on behind what is in `bytes`, until [`Builder::give_back`].
-    pub fn take(bytes: &mut Vec<u8>) -> Builder {
-        Builder {
-            bytes: std::mem::take(bytes),
-            room: MemoryReservation::default(),
-            due: 0,
-        }
-    }
-
-    /// Ends what [`Builder::take`] began.
-    pub fn give_back(self, bytes: &mut Vec<u8>) {
-        *bytes = self.bytes;
-    }
-
-    /// Room for `more` bytes: what follows does not allocate before it has appended as much.
-    #[inline]
-    pub fn reserve(&mut self, more: usize) -> Result<()> {
-        self.room.reserve(&mut self.bytes, more)
-    }
-
-    /// Appends bytes.
-    #[inline]
-    pub fn push_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
-        self.reserve(bytes.len())?;
-        while bytes.len() > STRIDE_BYTES {
-            let (now, rest) = bytes.split_at(STRIDE_BYTES);
-            self.bytes.extend_from_slice(now);
-            bytes = rest;
-            check_for_interrupts()?;
-        }
-        self.bytes.extend_from_slice(bytes);
-        self.look()
-    }
-
-    /// Appends a text.
-    #[inline]
-    pub fn push_str(&mut self, text: &str) -> Result<()> {
-        self.push_bytes(text.as_bytes())
-    }
-
-    /// Appends a byte.
-    #[inline]
-    pub fn push_byte(&mut self, byte: u8) -> Result<()> {
-        self.reserve(1)?;
-        self.bytes.push(byte);
-        self.look()
-    }
-
-    /// Appends a character.
-    #[inline]
-    pub fn push_char(&mut self, c: char) -> Result<()> {
-        let mut buffer = [0; 4];
-        self.push_str(c.encode_utf8(&mut buffer))
-    }
-
-    /// Appends the same byte so many times.
-    pub fn push_many(&mut self, byte: u8, count: usize) -> Result<()> {
-        self.reserve(count)?;
-        self.bytes.resize(self.bytes.len() + count, byte);
-        self.look()
-    }
-
-    /// After something small was appended to the vector: once it is large, there is room for something small again, or an error.
-    #[inline]
-    pub fn step(&mut self) -> Result<()> {
-        if self.bytes.len() < SMALL_BYTES {
-            return Ok(());
-        }
-        self.reserve(STEP_BYTES.min(VALUE_BYTES_MAX.saturating_sub(self.bytes.len()).max(1)))?;
-        self.look()
-    }
-
-    #[inline]
-    fn look(&mut self) -> Result<()> {
-        if self.bytes.len() < self.due + STRIDE_BYTES {
-            return Ok(());
-        }
-        self.due = self.bytes.len();
-        check_for_interrupts()
-    }
-
     /// The text that it has become.
     pub fn finish_text(mut self) -> Result<Datum> {
         // The value is a copy: both are there for a moment.
-        self.room.hold(self.bytes.capacity() + self.bytes.len())?;
-        match std::str::from_utf8(&self.bytes) {
+        self.hold_copy()?;
+        match std::str::from_utf8(&self) {
             Ok(text) => Ok(Datum::text(text)),
             Err(_) => Err(SqlError::internal("what a function gave is not UTF-8")),
         }
@@ -318,14 +35,14 @@ impl Builder {
 
     /// The bytes that it has become.
     pub fn finish_bytes(mut self) -> Result<Datum> {
-        self.room.hold(self.bytes.capacity() + self.bytes.len())?;
-        Ok(Datum::Bytea(self.bytes.as_slice().into()))
+        self.hold_copy()?;
+        Ok(Datum::Bytea(self.as_slice().into()))
     }
 
     /// The text that it is so far.
     pub fn copy_text(&self) -> Result<Datum> {
-        let _copy = MemoryReservation::of(self.bytes.len())?;
-        match std::str::from_utf8(&self.bytes) {
+        let _copy = MemoryReservation::of(self.len())?;
+        match std::str::from_utf8(&self) {
             Ok(text) => Ok(Datum::text(text)),
             Err(_) => Err(SqlError::internal("what a function gave is not UTF-8")),
         }
@@ -333,97 +50,8 @@ impl Builder {
 
     /// The bytes that it is so far.
     pub fn copy_bytes(&self) -> Result<Datum> {
-        let _copy = MemoryReservation::of(self.bytes.len())?;
-        Ok(Datum::Bytea(self.bytes.as_slice().into()))
-    }
-
-    /// The same as a string, for what needs one.
-    pub fn finish_string(self) -> Result<String> {
-        String::from_utf8(self.bytes)
-            .map_err(|_| SqlError::internal("what a function gave is not UTF-8"))
-    }
-}
-
-impl Deref for Builder {
-    type Target = Vec<u8>;
-
-    fn deref(&self) -> &Vec<u8> {
-        &self.bytes
-    }
-}
-
-impl DerefMut for Builder {
-    fn deref_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
-    }
-}
-
-/// Elements of an array, or rows of a set, being made.
-#[derive(Debug, Default)]
-pub struct ItemsBuilder<T> {
-    items: Vec<T>,
-    places: MemoryReservation,
-    /// What the elements hold.
-    held_bytes: usize,
-    charged_bytes: usize,
-    held: MemoryReservation,
-}
-
-impl<T> ItemsBuilder<T> {
-    /// Nothing yet.
-    pub fn new() -> ItemsBuilder<T> {
-        ItemsBuilder {
-            items: Vec::new(),
-            places: MemoryReservation::default(),
-            held_bytes: 0,
-            charged_bytes: 0,
-            held: MemoryReservation::default(),
-        }
-    }
-
-    /// None yet, and room for so many.
-    pub fn with_capacity(count: usize) -> Result<ItemsBuilder<T>> {
-        let mut items = ItemsBuilder::new();
-        items.places.reserve(&mut items.items, count)?;
-        Ok(items)
-    }
-
-    /// Charges for what the next element holds, before it is made.
-    #[inline]
-    pub fn hold(&mut self, bytes: usize) -> Result<()> {
-        // Each is an allocation of its own, with two counters before it.
-        self.held_bytes += bytes + 32;
-        if self.held_bytes - self.charged_bytes >= SMALL_BYTES {
-            check_for_interrupts()?;
-            self.held.hold(self.held_bytes)?;
-            self.charged_bytes = self.held_bytes;
-        }
-        Ok(())
-    }
-
-    /// Appends an element.
-    #[inline]
-    pub fn push(&mut self, item: T) -> Result<()> {
-        self.places.reserve(&mut self.items, 1)?;
-        self.items.push(item);
-        Ok(())
-    }
-
-    /// What they have become.
-    pub fn finish(self) -> Vec<T> {
-        self.items
-    }
-}
-
-impl<T: Clone> ItemsBuilder<T> {
-    /// Appends copies of elements.
-    pub fn extend(&mut self, from: &[T]) -> Result<()> {
-        self.places.reserve(&mut self.items, from.len())?;
-        for part in from.chunks(STRIDE_BYTES) {
-            self.items.extend_from_slice(part);
-            check_for_interrupts()?;
-        }
-        Ok(())
+        let _copy = MemoryReservation::of(self.len())?;
+        Ok(Datum::Bytea(self.as_slice().into()))
     }
 }
 
@@ -433,81 +61,6 @@ impl ItemsBuilder<Datum> {
     pub fn push_text(&mut self, text: &str) -> Result<()> {
         self.hold(text.len())?;
         self.push(Datum::text(text))
-    }
-}
-
-/// What a row of one column takes beside what its value holds.
-pub const ROW_BYTES: usize = 32;
-
-/// A large value that is alive, or was when the list was last swept.
-enum LiveValue {
-    Text(Weak<str>),
-    Bytes(Weak<[u8]>),
-    Array(Weak<Array>),
-    Geometry(Weak<Geometry>),
-}
-
-impl LiveValue {
-    fn is_gone(&self) -> bool {
-        let count = match self {
-            LiveValue::Text(value) => value.strong_count(),
-            LiveValue::Bytes(value) => value.strong_count(),
-            LiveValue::Array(value) => value.strong_count(),
-            LiveValue::Geometry(value) => value.strong_count(),
-        };
-        count == 0
-    }
-}
-
-/// Large values by their addresses, which are not used again as long as they are here.
-static ALIVE: LazyLock<Mutex<HashMap<usize, (LiveValue, MemoryReservation)>>> =
-    LazyLock::new(Mutex::default);
-/// How many there are, and what was added since the list was last swept.
-static ALIVE_COUNT: AtomicUsize = AtomicUsize::new(0);
-static ADDED_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-/// Gives back what values take that are gone.
-fn sweep() {
-    ADDED_BYTES.store(0, Ordering::Relaxed);
-    let mut gone = Vec::new();
-    let mut alive = ALIVE.lock();
-    alive.retain(|_, entry| match entry.0.is_gone() {
-        true => {
-            let nothing = (
-                LiveValue::Bytes(Weak::<[u8; 0]>::new()),
-                MemoryReservation::default(),
-            );
-            gone.push(std::mem::replace(entry, nothing));
-            false
-        }
-        false => true,
-    });
-    ALIVE_COUNT.store(alive.len(), Ordering::Relaxed);
-    drop(alive);
-    // The memory goes before the charge, and nobody waits for it.
-    for (value, room) in gone {
-        drop(value);
-        drop(room);
-    }
-}
-
-/// Between statements: what the last one left is given back.
-#[inline]
-pub fn release_dropped() {
-    let count = ALIVE_COUNT.load(Ordering::Relaxed);
-    if count > 0 && (count <= SWEPT_ALWAYS || ADDED_BYTES.load(Ordering::Relaxed) > 0) {
-        sweep();
-    }
-    if let Some(memory) = MEMORY.get() {
-        give_back(memory);
-    }
-}
-
-/// What was much, and is not charged any more, is not kept by the allocator either: what is charged next would come on top of it.
-#[inline]
-fn give_back(memory: &Memory) {
-    if memory.gave_much_back() {
-        logstead_env::release_free_memory();
     }
 }
 
@@ -565,50 +118,41 @@ pub fn charge_value(value: Datum) -> Result<Datum> {
 #[cold]
 #[inline(never)]
 fn keep_large(value: Datum) -> Result<Datum> {
-    let (address, alive) = match &value {
-        Datum::Text(text) => (
-            Arc::as_ptr(text).cast::<u8>() as usize,
-            LiveValue::Text(Arc::downgrade(text)),
-        ),
-        Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => kept_bytes(bytes),
-        Datum::Bits(bits) => kept_bytes(bits.shared()),
-        Datum::Jsonb(json) => kept_bytes(json.shared()),
-        Datum::Geometry(v) => (
-            Arc::as_ptr(v) as usize,
-            LiveValue::Geometry(Arc::downgrade(v)),
-        ),
-        Datum::Array(array) => (
-            Arc::as_ptr(array) as usize,
-            LiveValue::Array(Arc::downgrade(array)),
-        ),
-        _ => return Ok(value),
-    };
-    if ALIVE.lock().contains_key(&address) {
-        return Ok(value);
+    match &value {
+        Datum::Text(text) => keep(&value, Arc::as_ptr(text).cast(), Arc::downgrade(text)),
+        Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => {
+            keep_bytes(&value, bytes)
+        }
+        Datum::Bits(bits) => keep_bytes(&value, bits.shared()),
+        Datum::Jsonb(json) => keep_bytes(&value, json.shared()),
+        Datum::Geometry(v) => keep(&value, Arc::as_ptr(v).cast(), Arc::downgrade(v)),
+        Datum::Array(array) => keep(&value, Arc::as_ptr(array).cast(), Arc::downgrade(array)),
+        _ => Ok(()),
+    }?;
+    Ok(value)
+}
+
+fn keep_bytes(value: &Datum, bytes: &Arc<[u8]>) -> Result<()> {
+    keep(value, Arc::as_ptr(bytes).cast(), Arc::downgrade(bytes))
+}
+
+/// Charges a value for as long as what it shares, which lies at `address`, is alive.
+fn keep<T>(value: &Datum, address: *const u8, shared: Weak<T>) -> Result<()>
+where
+    T: ?Sized + Send + Sync + 'static,
+{
+    let address = address as usize;
+    if is_charged(address) {
+        return Ok(());
     }
-    let bytes = match &value {
-        Datum::Array(_) => bounded_size(&value)?,
-        _ => outside_bytes(&value),
+    let bytes = match value {
+        Datum::Array(_) => bounded_size(value)?,
+        _ => outside_bytes(value),
     };
     if bytes > VALUE_BYTES_MAX && !matches!(value, Datum::Array(_)) {
         return Err(too_large(0, bytes));
     }
-    check_for_interrupts()?;
-    if ADDED_BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes >= SWEEP_BYTES {
-        sweep();
-    }
-    let room = MemoryReservation::of(bytes)?;
-    let mut list = ALIVE.lock();
-    list.insert(address, (alive, room));
-    ALIVE_COUNT.store(list.len(), Ordering::Relaxed);
-    Ok(value)
-}
-
-fn kept_bytes(bytes: &Arc<[u8]>) -> (usize, LiveValue) {
-    (
-        Arc::as_ptr(bytes).cast::<u8>() as usize,
-        LiveValue::Bytes(Arc::downgrade(bytes)),
-    )
+    charge_while_alive(address, shared, bytes)
 }
 
 /// The same for one that is made of others: a record's size is looked at if it holds records or arrays, which it shares.
@@ -658,6 +202,8 @@ pub fn bounded_size(value: &Datum) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::{ITEMS_MAX, charge_to, release_dropped};
+    use logstead_engine::Memory;
 
     /// Runs `test` in a thread of its own whose account has so many bytes.
     fn with_budget(bytes: u64, test: impl FnOnce(&'static Memory) + Send) {

@@ -5,7 +5,7 @@
 
 use super::types::{Oid, oid};
 use super::{Array, Datum, Numeric, hstore};
-use crate::search::query;
+use crate::value::search::query;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};

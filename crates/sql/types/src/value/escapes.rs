@@ -1,8 +1,8 @@
 //! Unicode escapes in texts.
 
-use super::build::STRIDE_BYTES;
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
+use crate::memory::STRIDE_BYTES;
 use logstead_types::SqlState;
 
 /// The code that `digits` hexadecimal digits give behind `from`.

@@ -22,12 +22,12 @@ pub mod polygons;
 #[allow(missing_docs, reason = "functions of pg_proc, by their names there")]
 pub mod segments;
 
-use super::build::Builder;
 use super::compare::compare_f64;
 use super::float_text::write_f64;
 use super::types::{Oid, oid};
 use super::{Datum, key};
 use crate::error::{Result, SqlError};
+use crate::memory::Builder;
 use logstead_types::SqlState;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};

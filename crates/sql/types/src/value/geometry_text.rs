@@ -1,12 +1,12 @@
 //! Reading the text of geometric values: `(1,2)`, `[(0,0),(1,1)]`, `<(1,2),3>`, `{1,-1,0}`, and what PostgreSQL takes for these.
 
-use super::build::VALUE_BYTES_MAX;
 use super::geometry::{
     Circle, EPSILON, Geometry, Line, Lseg, Path, Point, Polygon, Rectangle, too_many_points,
 };
 use super::text_io::{invalid_syntax, is_space};
 use super::types::{Oid, oid};
 use crate::error::{Result, SqlError};
+use crate::memory::VALUE_BYTES_MAX;
 use logstead_types::SqlState;
 
 impl Geometry {

@@ -11,7 +11,7 @@ use super::stored::decode;
 use super::types::{Oid, oid};
 use super::{Datum, info, record};
 use crate::error::Result;
-use crate::search::query;
+use crate::value::search::query;
 
 const NULL_FIRST: u8 = 0x00;
 const VALUE: u8 = 0x01;

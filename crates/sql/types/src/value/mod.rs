@@ -11,6 +11,7 @@ pub mod bits;
 pub mod build;
 pub mod calendar;
 pub mod case;
+mod client_encoding;
 pub mod collations;
 pub mod compare;
 pub mod datetime;
@@ -36,6 +37,7 @@ mod object_text;
 pub mod range;
 pub mod record;
 mod row_types;
+pub mod search;
 pub mod snapshot;
 pub mod stored;
 pub mod text_io;
@@ -44,6 +46,7 @@ pub mod timetz;
 mod types;
 pub mod typmod;
 pub mod user;
+pub mod xml;
 
 pub use array::Array;
 pub use bits::Bits;
@@ -61,30 +64,6 @@ pub use user::EnumValue;
 
 use crate::error::{Result, SqlError};
 use std::sync::Arc;
-
-/// What is set on the thread for the time of a call in this crate. While a session pauses in the middle of one, others
-/// find nothing set.
-pub struct SavedThreadContext {
-    by_number: bool,
-    nested: usize,
-}
-
-impl SavedThreadContext {
-    /// Until this is dropped.
-    pub fn begin() -> SavedThreadContext {
-        SavedThreadContext {
-            by_number: user::save_spelling(),
-            nested: stored::save_nesting(),
-        }
-    }
-}
-
-impl Drop for SavedThreadContext {
-    fn drop(&mut self) {
-        user::restore_spelling(self.by_number);
-        stored::restore_nesting(self.nested);
-    }
-}
 
 /// One SQL value. At most 24 bytes; cloning never copies text.
 #[derive(Clone, Debug, Default)]
@@ -114,7 +93,7 @@ pub enum Datum {
     Numeric(Numeric),
     /// bytea
     Bytea(Arc<[u8]>),
-    /// tsvector: its form in `crate::search`, which orders as bytes
+    /// tsvector: its form in `search`, which orders as bytes
     TsVector(Arc<[u8]>),
     /// tsquery, likewise
     TsQuery(Arc<[u8]>),

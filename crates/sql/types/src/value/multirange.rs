@@ -4,12 +4,12 @@
 //! Invariants: none of them is empty, each begins behind the end of the one before it, and something is between them. So equal multiranges have
 //! equal values, and they compare as arrays do: range by range, and what ends first comes first.
 
-use super::build::Builder;
 use super::range::{self, Bound, EXPECTED_MORE};
 use super::text_io::{OutputStyle, is_space};
 use super::user::{self, MULTIRANGE_STEP, UserTypeClass};
 use super::{Array, Datum, Oid, SqlType, compare, oid};
 use crate::error::{Result, SqlError};
+use crate::memory::Builder;
 use crate::value::IoContext;
 use logstead_types::SqlState;
 use std::cmp::Ordering;

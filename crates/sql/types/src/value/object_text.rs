@@ -8,8 +8,8 @@ use super::text_io::{OutputStyle, integer, trim, write_int};
 use super::types::{Oid, oid};
 use super::{Datum, info};
 use crate::error::{Result, SqlError};
-use crate::search::dictionary;
 use crate::value::IoContext;
+use crate::value::search::dictionary;
 use logstead_types::SqlState;
 
 pub(super) fn object_id(text: &str, name: &str) -> Result<u32> {

@@ -6,11 +6,11 @@
 //!
 //! Invariants: the lower bound is not above the upper one; no bound that is infinite is inclusive; what has no value in it is the empty range.
 
-use super::build::Builder;
 use super::text_io::{OutputStyle, append, input, is_space};
 use super::user::{self, UserTypeClass};
 use super::{Array, Datum, Oid, SqlType, binary_io, calendar, compare, oid, record};
 use crate::error::{Result, SqlError};
+use crate::memory::Builder;
 use crate::value::IoContext;
 use logstead_types::SqlState;
 use std::cmp::Ordering;

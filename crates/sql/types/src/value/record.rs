@@ -8,10 +8,10 @@
 //!
 //! Invariants: one shape has one modifier; the list only grows, to `SHAPES_MAX` at most.
 
-use super::build::{Builder, STRIDE_BYTES};
 use super::text_io::{OutputStyle, append, input, is_space};
 use super::{Array, Datum, Oid, SqlType, binary_io, info, oid, stored, user};
 use crate::error::{Result, SqlError};
+use crate::memory::{Builder, STRIDE_BYTES};
 use crate::value::IoContext;
 use foldhash::HashMap;
 use logstead_types::SqlState;

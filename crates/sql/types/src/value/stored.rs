@@ -2,7 +2,7 @@
 //!
 //! Fixed-width numbers are their little-endian bytes; text and bytea are the raw bytes; numeric is a 16-bit scale (or a special)
 //! and the mantissa's shortest two's complement; interval is months, days, microseconds; json is its text, jsonb the form of
-//! [`super::json`]; tsvector and tsquery are forms that order as bytes (`crate::search`); an enum's value is its label's place ([`super::user`]); inet and cidr are the length of the mask and the address's 4
+//! [`super::json`]; tsvector and tsquery are forms that order as bytes (`crate::value::search`); an enum's value is its label's place ([`super::user`]); inet and cidr are the length of the mask and the address's 4
 //! or 16 bytes in the order of the network, as are the bytes of macaddr and macaddr8; timetz is
 //! the local microseconds (i64) and how many seconds its zone is west (i32); bit and varbit are the number of bits (u32) and the bytes, the first
 //! bit in the highest of the first; pg_lsn is a number of 64 bits, a geometric value its numbers ([`super::geometry`]); an array is element OID, lower bound,
@@ -13,7 +13,6 @@
 //! keep it in their bitmap. Invariant: `decode(ty, encode(v)) == v`. Decoding never panics on damaged bytes: it gives an error.
 
 use super::array::{DIMENSIONS_MAX, Dim, items_of};
-use super::build;
 use super::geometry::{self, Geometry};
 use super::numeric::Numeric;
 use super::text_io::{self, OutputStyle};
@@ -23,8 +22,9 @@ use super::{
     multirange, range, record, user,
 };
 use crate::error::{Result, SqlError};
+use crate::memory;
+use crate::thread_context::NESTED;
 use num_bigint::BigInt;
-use std::cell::Cell;
 use std::sync::Arc;
 
 /// In the place of an array's count: it has several dimensions, as many as the other bits say. No count has this bit, and builds that do not know it find
@@ -252,11 +252,6 @@ pub fn decode_numeric(b: &[u8]) -> Result<Numeric> {
     }
 }
 
-thread_local! {
-    /// How many records those that are being read lie in.
-    static NESTED: Cell<usize> = const { Cell::new(0) };
-}
-
 /// Most records in each other that are read. Whoever makes types and values sees to it that there are no more ([`record::NESTING_MAX`]):
 /// what has more is damaged.
 const NESTED_MAX: usize = 4 * record::NESTING_MAX;
@@ -316,16 +311,6 @@ fn decode_multirange(ty: Oid, b: &[u8]) -> Result<Datum> {
         true => Ok(multirange::of_sorted(ranges)),
         false => Err(damaged(ty)),
     }
-}
-
-/// Nothing is being read from now on; how many records that was in.
-pub(super) fn save_nesting() -> usize {
-    NESTED.replace(0)
-}
-
-/// As before.
-pub(super) fn restore_nesting(nested: usize) {
-    NESTED.set(nested);
 }
 
 /// Reads what lies in another; one that lies in too many is damaged.
@@ -559,7 +544,7 @@ pub fn stored_text_output(
         oid::INT8 => text_io::write_int(i64::from_le_bytes(fixed(ty.oid, stored)?), out),
         oid::INT2 => text_io::write_int(i64::from(i16::from_le_bytes(fixed(ty.oid, stored)?)), out),
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::CITEXT | oid::NAME | oid::JSON => {
-            build::ready(out, stored.len())?;
+            memory::ready(out, stored.len())?;
             out.extend_from_slice(stored);
         }
         oid::JSONB => json::checked(stored)?.write(out)?,
@@ -579,7 +564,7 @@ pub fn stored_text_output(
 
 /// Binary output straight from the stored form.
 pub fn stored_binary_output(ty: SqlType, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    build::ready(out, stored.len())?;
+    memory::ready(out, stored.len())?;
     match ty.oid {
         oid::INT2
         | oid::INT4

@@ -10,9 +10,9 @@ use super::float_text::{float, write_f32, write_f64};
 use super::object_text::{
     named_object, object_id, transaction_id, wide_transaction_id, write_object,
 };
+use crate::value::xml;
 use array_text::{array_input, array_output};
 
-use super::build::{Builder, SMALL_BYTES, STRIDE_BYTES};
 use super::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
 use super::geometry::{self, Geometry};
 use super::numeric::Numeric;
@@ -23,9 +23,9 @@ use super::{
 };
 use super::{snapshot, tid};
 use crate::error::{Result, SqlError};
-use crate::search::{query, query_parser, vector};
+use crate::memory::{Builder, SMALL_BYTES, STRIDE_BYTES};
 use crate::value::IoContext;
-use crate::xml;
+use crate::value::search::{query, query_parser, vector};
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
 use std::sync::Arc;

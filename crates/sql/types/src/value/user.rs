@@ -43,7 +43,7 @@ use super::row_types::{self, FIRST_ROW_TYPE};
 pub use super::row_types::{relation_of_row_type, row_type_of};
 use super::types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
 use crate::error::Result;
-use std::cell::Cell;
+use crate::thread_context::SPELLED_BY_NUMBER;
 use std::sync::Arc;
 
 /// What the lowest bits of a user type's OID say.
@@ -372,33 +372,18 @@ impl UserType {
     }
 }
 
-thread_local! {
-    /// Types are spelled by number: see [`with_numbered_types`].
-    static BY_NUMBER: Cell<bool> = const { Cell::new(false) };
-}
-
 /// Begins a type's name that is its number.
 const NUMBER_MARK: char = '\u{2}';
-
-/// Types are spelled as they are named from now on; whether they were spelled by number.
-pub(super) fn save_spelling() -> bool {
-    BY_NUMBER.replace(false)
-}
-
-/// As before.
-pub(super) fn restore_spelling(by_number: bool) {
-    BY_NUMBER.set(by_number);
-}
 
 /// Runs something that spells users' types by number: texts that the catalog keeps are true whatever is renamed.
 pub fn with_numbered_types<T>(run: impl FnOnce() -> T) -> T {
     struct SpellingGuard(bool);
     impl Drop for SpellingGuard {
         fn drop(&mut self) {
-            BY_NUMBER.set(self.0);
+            SPELLED_BY_NUMBER.set(self.0);
         }
     }
-    let _back = SpellingGuard(BY_NUMBER.replace(true));
+    let _back = SpellingGuard(SPELLED_BY_NUMBER.replace(true));
     run()
 }
 
@@ -521,7 +506,7 @@ pub fn is_visible(oid: Oid) -> bool {
 
 /// `format_type` of a user's type that is no array.
 pub(super) fn format(oid: Oid) -> String {
-    if BY_NUMBER.get() {
+    if SPELLED_BY_NUMBER.get() {
         return number_text(oid);
     }
     match types().name_of(oid) {

@@ -1,8 +1,7 @@
-//! XML: what may be a value of type `xml`, documents as trees, and XPath.
+//! XML: what is well-formed, documents as trees, and XPath. The type `xml` itself is `value::xml`.
 //!
 //! Owns: the declaration (`<?xml ...?>`) as PostgreSQL reads and writes it, well-formedness, documents as trees, and
 //! XPath.
-//! A value is kept as the text that was given, as PostgreSQL keeps it.
 //!
 //! Invariants: nothing outside of the text is ever read: an external entity stands for nothing. What entities stand
 //! for is bounded, as is how deep
@@ -16,17 +15,13 @@ mod names;
 mod read;
 mod tree;
 mod write;
-mod xml_type;
 pub mod xpath;
 
 pub use declaration::Declaration;
 pub use names::{is_char, is_name_char, is_name_start};
+pub(crate) use read::{Form, WellFormednessCheck, has_document_type, read};
 pub use tree::{NodeId, Tree};
-pub use write::{node_text, quoted};
-pub use xml_type::{
-    XmlOption, admitted, check, escaped, is_well_formed, no_document, not_of_kind, received, sent,
-    shown,
-};
+pub use write::{escaped, node_text, quoted};
 
 use crate::error::SqlError;
 

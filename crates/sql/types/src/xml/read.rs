@@ -7,7 +7,7 @@ use super::names::{after_space, is_space, leading_name};
 use super::{Declaration, XmlError};
 use crate::error::Result as SqlResult;
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::{MemoryReservation, STRIDE_BYTES};
+use crate::memory::{MemoryReservation, STRIDE_BYTES};
 use quick_xml::events::Event;
 use quick_xml::reader::Reader as Markup;
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ const EXPANSION_FACTOR: usize = 10;
 const FEW_ATTRIBUTES: usize = 8;
 
 /// What is told of a text, in its order.
-pub(super) trait Sink<'a> {
+pub(crate) trait Sink<'a> {
     /// Whether it wants values, not only their being right.
     const BUILDS: bool;
 
@@ -41,7 +41,7 @@ pub(super) trait Sink<'a> {
 }
 
 /// Wants to know that it is well-formed only.
-pub(super) struct WellFormednessCheck;
+pub(crate) struct WellFormednessCheck;
 
 impl<'a> Sink<'a> for WellFormednessCheck {
     const BUILDS: bool = false;
@@ -99,7 +99,7 @@ pub(super) struct Reader<'a, 's, S> {
 }
 
 /// Reads a whole text.
-pub(super) fn read<'a, S: Sink<'a>>(
+pub(crate) fn read<'a, S: Sink<'a>>(
     text: &'a str,
     form: Form,
     sink: &mut S,
@@ -587,7 +587,7 @@ fn position(at: u64) -> usize {
 }
 
 /// Whether a text has a document type where content may have one: behind white space, comments and instructions.
-pub(super) fn has_document_type(text: &str) -> SqlResult<bool> {
+pub(crate) fn has_document_type(text: &str) -> SqlResult<bool> {
     let mut rest = text;
     loop {
         check_for_interrupts()?;

@@ -2,7 +2,8 @@
 
 use super::xpath::{Namespaces, Value, XPath};
 use super::*;
-use crate::value::build::Builder;
+use crate::memory::Builder;
+use crate::value::xml::{XmlOption, check, is_well_formed, shown};
 
 fn well_formed(text: &str) -> bool {
     is_well_formed(text, XmlOption::Content).unwrap()

@@ -7,7 +7,7 @@
 use super::read::{Form, Sink, read};
 use super::{Declaration, XmlError};
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::MemoryReservation;
+use crate::memory::MemoryReservation;
 use std::borrow::Cow;
 use std::collections::HashMap;
 

@@ -1,11 +1,9 @@
 //! Nodes as text, as libxml2 writes them for PostgreSQL.
 
-use super::escaped;
 use super::tree::{NONE, NodeId, NodeKind, Tree};
-use super::xml_type::escape;
 use crate::error::Result;
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::{Builder, MemoryReservation};
+use crate::memory::{Builder, MemoryReservation};
 use std::collections::HashSet;
 
 /// An attribute's value in its quotes. `ascii`: other characters are written as references.
@@ -140,4 +138,25 @@ fn markup(tree: &Tree<'_>, id: NodeId, top: NodeId, ascii: bool, out: &mut Build
         NodeKind::Attribute => text(&node.value, out),
         NodeKind::Root | NodeKind::Namespace => Ok(()),
     }
+}
+
+/// A text with what has a meaning in XML written so that it has none.
+pub fn escaped(text: &str, out: &mut Builder) -> Result<()> {
+    escape(text, "&#x0d;", out)
+}
+
+/// The same, with what a carriage return is written as.
+pub(super) fn escape(text: &str, carriage_return: &str, out: &mut Builder) -> Result<()> {
+    let mut rest = text;
+    while let Some(at) = rest.find(['&', '<', '>', '\r']) {
+        out.push_str(&rest[..at])?;
+        out.push_str(match rest.as_bytes()[at] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            _ => carriage_return,
+        })?;
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest)
 }

@@ -3,7 +3,7 @@
 use super::arithmetic::{add, div, eq, ge, gt, hypot, is_zero, le, lt, mul, ne, sub};
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::{MemoryReservation, VALUE_BYTES_MAX};
+use crate::memory::{MemoryReservation, VALUE_BYTES_MAX};
 use crate::value::geometry::{Circle, Point, Polygon, Rectangle, too_many_points};
 use logstead_types::SqlState;
 use std::f64::consts::PI;

@@ -4,7 +4,7 @@ use super::arithmetic::{add, div, eq, less, mul, sub};
 use super::polygons::is_inside;
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::VALUE_BYTES_MAX;
+use crate::memory::VALUE_BYTES_MAX;
 use crate::value::geometry::{Lseg, Path, Point, Polygon, Rectangle, too_many_points};
 use logstead_types::SqlState;
 

@@ -18,10 +18,10 @@ mod order;
 pub mod path;
 pub mod text;
 
-use super::build::{Builder, MemoryReservation};
 use super::stored::{decode_numeric, encode_numeric};
 use super::{Datum, Numeric};
 use crate::error::{Result, SqlError};
+use crate::memory::{Builder, MemoryReservation};
 use logstead_types::SqlState;
 use std::borrow::Cow;
 use std::sync::Arc;

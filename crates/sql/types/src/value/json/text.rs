@@ -5,7 +5,7 @@
 
 use super::{NESTING_MAX, too_deep};
 use crate::error::{Result, SqlError};
-use crate::value::build::{Builder, STRIDE_BYTES};
+use crate::memory::{Builder, STRIDE_BYTES};
 use logstead_types::SqlState;
 use std::borrow::Cow;
 

@@ -5,7 +5,7 @@ use super::parse::{Axis, Expr, Operator, Start, Step, Test};
 use super::text::ChargedText;
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::{Builder, MemoryReservation};
+use crate::memory::{Builder, MemoryReservation};
 use logstead_types::SqlState;
 use std::ops::Deref;
 

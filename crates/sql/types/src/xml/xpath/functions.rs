@@ -6,7 +6,7 @@ use super::parse::Expr;
 use super::text::ChargedText;
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::Builder;
+use crate::memory::Builder;
 
 macro_rules! functions {
     ($($variant:ident $name:literal $least:literal..=$most:literal,)*) => {

@@ -19,7 +19,7 @@ pub use text::ChargedText;
 use super::tree::{NodeId, Tree};
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::MemoryReservation;
+use crate::memory::MemoryReservation;
 use logstead_types::SqlState;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,7 +1,7 @@
 //! Texts that expressions come to.
 
 use crate::error::Result;
-use crate::value::build::{Builder, MemoryReservation};
+use crate::memory::{Builder, MemoryReservation};
 use std::ops::Deref;
 
 /// A text that is charged as long as it is there: expressions that are nested hold one at each level.

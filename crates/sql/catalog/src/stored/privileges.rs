@@ -1,0 +1,231 @@
+//! The stored form of owners, privileges and default privileges.
+//!
+//! A row for each object that has an owner or privileges other than it was made with, by (database, class, object); one
+//! for each default privilege, by (database, `pg_default_acl`, role, schema and kind). Databases themselves are told of
+//! under database 0, as all share them.
+
+use crate::privileges::{DefaultAclKey, ObjectPrivileges, PG_DEFAULT_ACL};
+use crate::role::acl::{Acl, AclItem, AclKind};
+use crate::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
+use logstead_sql_types::error::Result;
+use logstead_sql_types::value::Oid;
+use std::collections::{BTreeMap, HashSet};
+
+/// Version of the definitions written by this build.
+const FORMAT: u8 = 1;
+
+/// A row of the privileges' table.
+pub enum StoredPrivileges {
+    /// Of the object of a class.
+    Object(Oid, Oid, ObjectPrivileges),
+    /// Of what is made later.
+    Default(DefaultAclKey, Acl),
+}
+
+fn write_acl(w: &mut Writer, acl: &Acl) {
+    w.list(&acl.0, |w, item| {
+        w.u32(item.grantee);
+        w.u32(item.grantor);
+        w.u16(item.privileges);
+        w.u16(item.grantable);
+    });
+}
+
+fn read_acl(r: &mut Reader<'_>) -> Result<Acl> {
+    let mut pairs = HashSet::new();
+    let items = r.list(|r| {
+        let item = AclItem {
+            grantee: r.u32()?,
+            grantor: r.u32()?,
+            privileges: r.u16()?,
+            grantable: r.u16()?,
+        };
+        if !item.is_sound() || !pairs.insert((item.grantee, item.grantor)) {
+            return Err(corrupt("an item of privileges makes no sense"));
+        }
+        Ok(item)
+    })?;
+    Ok(Acl(items))
+}
+
+/// The row of an object's privileges; `oid` is the row's own.
+pub fn encode(
+    database: Oid,
+    class: Oid,
+    object: Oid,
+    oid: Oid,
+    privileges: &ObjectPrivileges,
+) -> ObjectRow {
+    let mut w = Writer::default();
+    w.u8(FORMAT);
+    w.u32(privileges.owner);
+    w.opt(privileges.acl.as_ref(), write_acl);
+    let columns: Vec<_> = privileges.columns.iter().collect();
+    w.list(&columns, |w, (position, acl)| {
+        w.u16(u16::try_from(**position).unwrap_or(u16::MAX));
+        write_acl(w, acl);
+    });
+    ObjectRow {
+        key: ObjectKey {
+            database,
+            namespace: class,
+            name: object.to_string(),
+        },
+        oid,
+        definition: w.0,
+    }
+}
+
+/// The letter that `pg_default_acl` has for a kind of object.
+pub fn default_letter(kind: AclKind) -> char {
+    match kind {
+        AclKind::Sequence => 'S',
+        AclKind::Function => 'f',
+        AclKind::Type => 'T',
+        AclKind::Schema => 'n',
+        _ => 'r',
+    }
+}
+
+fn default_kind(letter: &str) -> Option<AclKind> {
+    let kinds = [
+        AclKind::Table,
+        AclKind::Sequence,
+        AclKind::Function,
+        AclKind::Type,
+        AclKind::Schema,
+    ];
+    kinds
+        .into_iter()
+        .find(|kind| default_letter(*kind).to_string() == letter)
+}
+
+/// The row of a default privilege; `oid` is the row's own.
+pub fn encode_default(database: Oid, key: DefaultAclKey, oid: Oid, acl: &Acl) -> ObjectRow {
+    let (role, schema, kind) = key;
+    let mut w = Writer::default();
+    w.u8(FORMAT);
+    write_acl(&mut w, acl);
+    ObjectRow {
+        key: ObjectKey {
+            database,
+            namespace: PG_DEFAULT_ACL,
+            name: format!("{role}/{schema}/{}", default_letter(kind)),
+        },
+        oid,
+        definition: w.0,
+    }
+}
+
+/// Reads a row.
+pub fn decode(row: &ObjectRow) -> Result<StoredPrivileges> {
+    let damaged = || corrupt("rights of what has no number");
+    let mut r = Reader(&row.definition);
+    let format = r.u8()?;
+    if format != FORMAT {
+        return Err(corrupt(&format!(
+            "rights of \"{}\" have format {format}, this build reads {FORMAT}",
+            row.key.name
+        )));
+    }
+    let found = if row.key.namespace == PG_DEFAULT_ACL {
+        let mut parts = row.key.name.split('/');
+        let mut number = || parts.next()?.parse::<Oid>().ok();
+        let (role, schema) = (number(), number());
+        let kind = parts.next().and_then(default_kind);
+        let (Some(role), Some(schema), Some(kind)) = (role, schema, kind) else {
+            return Err(damaged());
+        };
+        StoredPrivileges::Default((role, schema, kind), read_acl(&mut r)?)
+    } else {
+        let object = row.key.name.parse().map_err(|_| damaged())?;
+        let owner = r.u32()?;
+        let acl = r.opt(read_acl)?;
+        let columns = r.list(|r| Ok((usize::from(r.u16()?), read_acl(r)?)))?;
+        let privileges = ObjectPrivileges {
+            owner,
+            acl,
+            columns: columns.into_iter().collect::<BTreeMap<_, _>>(),
+        };
+        StoredPrivileges::Object(row.key.namespace, object, privileges)
+    };
+    if !r.0.is_empty() {
+        return Err(corrupt("rights have more than is known"));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::role::acl::privilege as p;
+
+    fn item(grantee: Oid) -> AclItem {
+        AclItem {
+            grantee,
+            grantor: 10,
+            privileges: p::SELECT | p::USAGE,
+            grantable: p::SELECT,
+        }
+    }
+
+    fn rights() -> ObjectPrivileges {
+        ObjectPrivileges {
+            owner: 16_500,
+            acl: Some(Acl(vec![item(0), item(16_501)])),
+            columns: [(0, Acl(vec![item(16_501)])), (7, Acl(vec![item(0)]))].into(),
+        }
+    }
+
+    #[test]
+    fn rights_read_back_and_damage_is_an_error() {
+        let row = encode(5, 1259, 16_400, 16_600, &rights());
+        let Ok(StoredPrivileges::Object(1259, 16_400, read)) = decode(&row) else {
+            panic!("not read");
+        };
+        assert_eq!(read, rights());
+        for length in 0..row.definition.len() {
+            let mut cut = row.clone();
+            cut.definition.truncate(length);
+            assert!(decode(&cut).is_err(), "{length}");
+        }
+        let mut longer = row.clone();
+        longer.definition.push(0);
+        assert!(decode(&longer).is_err());
+        let mut newer = row;
+        newer.definition[0] = FORMAT + 1;
+        assert!(decode(&newer).is_err());
+    }
+
+    #[test]
+    fn an_item_twice_or_of_nothing_is_damage() {
+        let mut twice = rights();
+        twice.acl = Some(Acl(vec![item(0), item(0)]));
+        let mut nothing = rights();
+        nothing.acl = Some(Acl(vec![AclItem {
+            privileges: 0,
+            grantable: 0,
+            ..item(0)
+        }]));
+        for bad in [twice, nothing] {
+            assert!(decode(&encode(5, 1259, 16_400, 16_600, &bad)).is_err());
+        }
+    }
+
+    #[test]
+    fn default_privileges_read_back() {
+        for kind in [
+            AclKind::Table,
+            AclKind::Sequence,
+            AclKind::Type,
+            AclKind::Schema,
+        ] {
+            let key = (16_500, 2200, kind);
+            let row = encode_default(5, key, 16_601, &Acl(vec![item(0)]));
+            let Ok(StoredPrivileges::Default(read, acl)) = decode(&row) else {
+                panic!("not read");
+            };
+            assert_eq!((read, acl), (key, Acl(vec![item(0)])));
+        }
+    }
+}

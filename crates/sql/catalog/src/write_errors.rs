@@ -1,0 +1,66 @@
+//! What clients are told when a write or a commit of the engine fails.
+//!
+//! Does not: know failures that are waited for; whoever can wait handles those first.
+
+use logstead_engine::{CommitError, WriteError};
+use logstead_sql_types::error::{SqlError, load_error, out_of_memory};
+use logstead_types::SqlState;
+
+/// 40001: the transactions would not be serializable with this one.
+pub fn dependency_failure() -> SqlError {
+    SqlError::new(
+        SqlState::SERIALIZATION_FAILURE,
+        "could not serialize access due to read/write dependencies among transactions",
+    )
+    .hint("The transaction might succeed if retried.")
+}
+
+/// 54000, as PostgreSQL says it.
+pub fn too_many_commands() -> SqlError {
+    SqlError::new(
+        SqlState::PROGRAM_LIMIT_EXCEEDED,
+        WriteError::TooManyCommands.to_string(),
+    )
+}
+
+/// What a write failure means where no other writer can be in the way.
+pub fn write_error(error: &WriteError) -> SqlError {
+    match error {
+        WriteError::Deadlock => SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected"),
+        WriteError::Serialization | WriteError::SerializationDelete => SqlError::new(
+            SqlState::SERIALIZATION_FAILURE,
+            "could not serialize access due to concurrent update",
+        ),
+        WriteError::Dependencies => dependency_failure(),
+        WriteError::TooLarge => {
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the row is too large")
+        }
+        WriteError::TooManyCommands => too_many_commands(),
+        WriteError::OutOfMemory(error) => out_of_memory(error),
+        WriteError::Fault(error) => load_error(error),
+        // Here nobody can wait for it.
+        WriteError::Absent(absent) if absent.is_room() => SqlError::new(
+            SqlState::OUT_OF_MEMORY,
+            "the memory budget is used up for the moment",
+        ),
+        other => SqlError::internal(format!("writing the catalog: {other}")),
+    }
+}
+
+/// The client's error for a failed commit.
+pub fn commit_error(error: &CommitError) -> SqlError {
+    match error {
+        CommitError::DiskFull => SqlError::new(SqlState::DISK_FULL, error.to_string()),
+        CommitError::OutOfMemory(error) => out_of_memory(error),
+        CommitError::UsedUp(_) => {
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, error.to_string())
+        }
+        CommitError::LogFailed(why) => SqlError::log_failed(why),
+        CommitError::Serialization => dependency_failure(),
+        CommitError::Replica => SqlError::new(
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            "cannot change anything in a replica",
+        ),
+        CommitError::ReadOnly => SqlError::internal(error.to_string()),
+    }
+}
