@@ -168,8 +168,8 @@ impl Drop for Prepared {
 pub fn prepare(mut plan: Plan) -> Prepared {
     let stack_bytes = logstead_sql_plan::stack_bytes(&plan);
     // Only operators can stop before a call.
-    let calls =
-        logstead_sql_plan::walk::has_routine(&plan) || logstead_sql_plan::walk::has_triggers(&plan);
+    let calls = logstead_sql_plan::walk::has_routine(&plan)
+        || logstead_sql_plan::constraints::has_triggers(&plan);
     // One that is deep is made ready where it has a stack for it: when it is run.
     let is_deep = stack_bytes > 0;
     let point_plan = match calls || is_deep {

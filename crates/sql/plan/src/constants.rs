@@ -7,7 +7,7 @@
 //! may not look at them either.
 
 use super::{Node, Plan, walk};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::rewrite::fold_constants as fold;
 use logstead_sql_func::{Body, Volatility};
 use logstead_sql_types::error::SqlError;

@@ -1,6 +1,6 @@
 //! What binding and planning read of the world.
 
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::variables::Variables;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, Relation};

@@ -1,6 +1,6 @@
 //! Bound expressions as text, with column names.
 
-use crate::expr::{Expr, SubqueryKind};
+use crate::query::expr::{Expr, SubqueryKind};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
 use logstead_sql_types::value::{Datum, SqlType, info, oid};

@@ -7,7 +7,7 @@
 //! version of a row that is locked, updated, deleted or merged, and ON CONFLICT DO UPDATE of the row in the way.
 
 use super::{Check, Layout};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_catalog::Relation;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Guarded {
         all.extend(own);
         Guarded {
             refusing: None,
-            condition: crate::expr::and(all),
+            condition: crate::query::expr::and(all),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Which expressions have the same value whenever they are computed over the same row, as indexes want them.
 
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::walk;
 use logstead_sql_func::Volatility;
 use logstead_sql_types::value::{Oid, info, oid};

@@ -11,7 +11,7 @@
 //!    x.
 
 use super::walk;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::query::same_bytes;
 use logstead_sql_func as func;
 use logstead_sql_func::{Comparison, Function};

@@ -1,8 +1,8 @@
 //! Which column identity stands where in a row.
 
 use crate::Plan;
-use crate::expr::{COLUMN_BASE, ColId, Expr, Subquery, SubqueryKind};
-use crate::walk::{children_mut, plan_exprs_mut};
+use crate::query::expr::{COLUMN_BASE, ColId, Expr, Subquery, SubqueryKind};
+use crate::query::walk::{children_mut, plan_exprs_mut};
 use std::sync::Arc;
 
 /// The identities of a row's columns, in order.

@@ -27,7 +27,6 @@ mod context;
 mod estimate;
 mod explain;
 mod explain_expr;
-pub mod expr;
 mod guarded;
 mod immutable;
 pub(crate) mod implies;
@@ -39,10 +38,7 @@ pub(crate) mod query;
 mod rewrite;
 mod scalar;
 pub mod stats;
-mod user_aggregate;
 mod variables;
-pub mod walk;
-pub(crate) mod window;
 
 pub use bind::statement::{Command, Planned, plan_computed, plan_statement};
 pub use constants::failing;
@@ -54,15 +50,15 @@ pub use layout::Layout;
 pub use levels::stack_bytes;
 pub use permissions::{Bound, PermissionChecker, Permissions};
 pub use planner::build;
-pub(crate) use planner::refuses_null;
-pub use scalar::{distinct, subscript};
-pub use user_aggregate::{Transitions, UserAggregate};
-pub use window::{
+pub use query::user_aggregate::{Transitions, UserAggregate};
+pub use query::window::{
     FrameBound, FrameExclusion, FrameUnits, Window, WindowCall, WindowFrame, WindowFunction,
 };
+pub use query::{expr, walk};
+pub use scalar::{distinct, subscript};
 
 use crate::constraints::RuleSet;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_engine::RowLock;
 use logstead_sql_catalog::{Catalog, IndexDef, Relation, VirtualTable};
 use logstead_sql_func::{Aggregate, Function};

@@ -14,8 +14,8 @@
 
 use super::scope::NsWhat;
 use super::{Binder, COLUMN_BASE, ColId};
-use crate::expr::Expr;
 use crate::permissions::SchemaLookup;
+use crate::query::expr::Expr;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::{PermissionInfo, is_closed};
 use logstead_sql_catalog::role::acl::{AclMode, privilege as p};

@@ -3,8 +3,8 @@
 use super::grouping::is_constant;
 use super::scope::NsWhat;
 use super::{Binder, ColId, Source};
-use crate::expr::Expr;
 use crate::query::Grouping;
+use crate::query::expr::Expr;
 use crate::{AggregateCall, UserAggregate, walk};
 use logstead_sql_catalog::{Constraint, ConstraintKind};
 use logstead_sql_types::error::{Result, SqlError};
@@ -12,7 +12,7 @@ use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
-pub(crate) use crate::walk::{alike, same};
+pub(crate) use crate::query::walk::{alike, same};
 
 /// Two aggregate calls that give the same value.
 pub(crate) fn same_call(a: &AggregateCall, b: &AggregateCall) -> bool {

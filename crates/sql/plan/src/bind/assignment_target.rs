@@ -4,7 +4,7 @@
 //! Several assignments to parts of one column are made one after the other.
 
 use super::{Binder, ColId};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::fold_ident;

@@ -2,7 +2,7 @@
 
 use super::Binder;
 use super::coerce::is_pseudo;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::{Body, CastContext};

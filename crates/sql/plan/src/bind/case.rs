@@ -1,7 +1,7 @@
 //! CASE.
 
 use super::Binder;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};

@@ -1,7 +1,7 @@
 //! Types brought together: literals of unknown type, parameters, casts, modifiers; constants folded on the way.
 
 use super::Binder;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::rewrite::fold_constants::folded_call;
 use logstead_sql_func as func;
 use logstead_sql_func::{Cast, CastContext, Function, Volatility};

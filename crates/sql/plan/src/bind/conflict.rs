@@ -4,7 +4,7 @@
 //! the way, are the table's, whether the view shows that row or not.
 
 use super::{Binder, Clause, ColId, Source, index_expression};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::{ConflictUpdate, Guarded, Layout, OnConflict, implies, walk};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{IndexDef, Relation, RelationKind};

@@ -6,7 +6,7 @@
 use super::Binder;
 use super::trigger::fired;
 use crate::constraints::{ForeignRule, RuleSet, TableRules, UniqueRule};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::{Catalog, ConstraintKind, ForeignKey, ReferentialAction, Relation};
 use logstead_sql_types::error::Result;

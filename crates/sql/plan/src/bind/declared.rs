@@ -2,8 +2,8 @@
 
 use super::Binder;
 use crate::PlanContext;
-use crate::expr::Expr;
 use crate::permissions::Bound;
+use crate::query::expr::Expr;
 use logstead_sql_catalog::type_name::sql_type;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;

@@ -6,7 +6,7 @@ use super::scope::NsItem;
 use super::setop::is_default;
 use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame, Source};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::query::{Body, BoundChange, ChangeSource, Output};
 use crate::{Check, Insert, Layout, Node, OutputColumn, Plan};
 use logstead_sql_catalog::role::acl::privilege;

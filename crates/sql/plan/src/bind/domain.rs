@@ -7,8 +7,8 @@
 use super::standalone::check_alone;
 use super::{Binder, COLUMN_BASE};
 use crate::PlanContext;
-use crate::expr::{DomainRules, Expr};
 use crate::permissions::Bound;
+use crate::query::expr::{DomainRules, Expr};
 use logstead_sql_catalog::{Column, Relation, RelationKind};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;

@@ -2,7 +2,7 @@
 
 use super::Binder;
 use super::subscript::is_array;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_catalog::type_name;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned, UnaryOperator as U};

@@ -3,9 +3,9 @@
 use super::scope::{Barred, NsColumn, NsItem, NsWhat};
 use super::{Binder, Clause, Rel, Source};
 use crate::JoinKind;
-use crate::expr::Expr;
 use crate::permissions::SchemaLookup;
 use crate::query::Body;
+use crate::query::expr::Expr;
 use crate::query::{From, FromList};
 use logstead_sql_catalog::{Relation, RelationKind, ViewSource, large_objects};
 use logstead_sql_parse::lowered::{

@@ -2,7 +2,7 @@
 
 use super::user_aggregate::Named;
 use super::{Binder, Clause};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::{AggregateCall, SortKey};
 use logstead_sql_catalog::routine::from_stored_name;
 use logstead_sql_func as func;

@@ -5,7 +5,7 @@
 //! BY alone, since elsewhere each is asked for itself.
 
 use super::{Binder, Clause};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::walk;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, FunctionArguments, Visit, Visitor};
 use logstead_sql_types::error::Result;

@@ -3,8 +3,8 @@
 use super::aggregate::alike;
 use super::order_by::groupable;
 use super::{Binder, Clause, ColId, Frame};
-use crate::expr::Expr;
 use crate::query::Output;
+use crate::query::expr::Expr;
 use crate::walk;
 use logstead_sql_parse::lowered::{
     self as ast, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,

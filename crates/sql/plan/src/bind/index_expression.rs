@@ -6,8 +6,8 @@
 pub use crate::immutable::{is_immutable, varies};
 pub use crate::query::BoundIndex;
 
-use crate::expr::Expr;
 use crate::permissions::{NotExecuted, PermissionChecker, Permissions};
+use crate::query::expr::Expr;
 use crate::{Evaluate, PlanContext};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, IndexColumn, IndexDef, IndexKey, Relation};

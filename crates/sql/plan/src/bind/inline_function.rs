@@ -14,9 +14,9 @@
 use super::routine::RoutineCall;
 use super::sublink::{LinkUse, QueryStart};
 use super::{Binder, ColId, Frame, Source};
-use crate::expr::{Expr, SubqueryKind};
 use crate::permissions::SchemaLookup;
 use crate::query::Body;
+use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{Distinct, From, Ordered, Output, Select};
 use crate::{Node, OutputColumn, Plan, build, walk};
 use logstead_sql_catalog::classes::PG_PROC;

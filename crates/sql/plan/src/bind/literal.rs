@@ -1,7 +1,7 @@
 //! Literals and parameters.
 
 use super::Binder;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::lowered::{self as ast, Spanned, Value};
 use logstead_sql_types::error::{Result, SqlError};

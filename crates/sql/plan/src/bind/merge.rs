@@ -11,7 +11,7 @@ use super::select::push_conjuncts;
 use super::updatable::Verb;
 use super::update_delete::changed_positions;
 use super::{Binder, Clause, ColId, Frame};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::query::{BoundChange, ChangeSource, ChangedRows, From, FromList};
 use crate::{Check, Guarded, Insert, JoinKind, Merge, MergeAction, Node, Plan, Update, When};
 use logstead_sql_catalog::role::acl::privilege;

@@ -66,7 +66,7 @@ mod with;
 mod xml;
 mod xml_table;
 
-pub use crate::expr::and;
+pub use crate::query::expr::and;
 pub use crate::variables::{Group, Variables};
 pub use declared::{assignment_cast, column_type, declared_type, row_type};
 pub use domain::{VALUE, domain_value, value_relation};
@@ -85,9 +85,9 @@ pub use updatable::{check_option_allowed, updatable_columns};
 pub use view::{ViewQuery, bind_view_query, plan_view, view_column_type};
 pub use viewdef::view_query_shown;
 
-use crate::expr::Expr;
 use crate::permissions::{Bound, FunctionUse};
 use crate::planner::Planner;
+use crate::query::expr::Expr;
 use crate::query::{COLUMN_BASE, ColId, ColumnInfo, Identities, RangeTable, Rel, Source};
 use crate::{AggregateCall, PlanContext};
 use logstead_sql_catalog::Relation;
@@ -289,7 +289,8 @@ pub(crate) struct Binder<'a> {
     /// Which of them are variables that the statement names.
     pub params_used: Vec<bool>,
     /// Rules of the domains met.
-    domains: HashMap<logstead_sql_types::value::Oid, Arc<Bound<Arc<crate::expr::DomainRules>>>>,
+    domains:
+        HashMap<logstead_sql_types::value::Oid, Arc<Bound<Arc<crate::query::expr::DomainRules>>>>,
     pub slots: usize,
     pub volatile: bool,
     pub read_only: bool,

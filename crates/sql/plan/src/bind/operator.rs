@@ -1,7 +1,7 @@
 //! Operators, row comparisons, IN lists, ANY and ALL over arrays.
 
 use super::Binder;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, FuncDetail, Function};
 use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr as Ast, Spanned};

@@ -6,7 +6,7 @@
 use super::aggregate::alike;
 use super::{Binder, Clause};
 use crate::SortKey;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::query::{Distinct, Output};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
 use logstead_sql_parse::{fold_ident, sort_direction};

@@ -6,8 +6,8 @@
 
 use super::user_aggregate::Named;
 use super::{Binder, Clause};
-use crate::expr::Expr;
 use crate::query::Grouping;
+use crate::query::expr::Expr;
 use crate::{AggregateCall, SortKey, walk};
 use logstead_sql_catalog::routine::from_stored_name;
 use logstead_sql_func as func;

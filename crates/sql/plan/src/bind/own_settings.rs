@@ -6,7 +6,7 @@
 
 use super::Binder;
 use super::coerce::is_pseudo;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func::Function;
 use logstead_sql_types::error::{Result, SqlError};

@@ -16,8 +16,8 @@
 use super::scope::NsWhat;
 use super::select::push_conjuncts;
 use super::{Binder, COLUMN_BASE, Clause, ColId, Frame};
-use crate::expr::Expr;
 use crate::permissions::Bound;
+use crate::query::expr::Expr;
 use crate::{Check, CheckKind, Layout, Plan, PlanContext, PolicyCheck};
 use logstead_sql_catalog::privileges::{AsOfRowSecurity, as_of_row_security, refuse_as_of};
 use logstead_sql_catalog::{Policy, Relation, View};

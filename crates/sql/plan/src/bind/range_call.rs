@@ -4,7 +4,7 @@
 //! They are not kept: a type's name, called with so many arguments, is one of them where no other function is meant.
 
 use super::Binder;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_types::error::Result;

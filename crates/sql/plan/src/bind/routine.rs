@@ -4,8 +4,8 @@
 //! names of the arguments fit. What a function of LANGUAGE sql does then stands in the place of the call (`inlined`).
 
 use super::{Binder, Clause, Frame};
-use crate::expr::Expr;
 use crate::permissions::{FunctionUse, SchemaLookup};
+use crate::query::expr::Expr;
 use logstead_sql_catalog::routine::{Language, Routine, from_stored_name};
 use logstead_sql_func as func;
 use logstead_sql_func::{CallTarget, CastContext, UserCandidate, Volatility};

@@ -2,7 +2,7 @@
 
 use super::scope::{NsColumn, NsWhat};
 use super::{Binder, Source};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_parse::schema_and_name;

@@ -2,7 +2,7 @@
 
 use super::names::distance;
 use super::{Binder, ColId};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{fold_ident, folded};
 use logstead_sql_types::error::{Result, SqlError};

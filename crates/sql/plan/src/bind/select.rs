@@ -6,7 +6,7 @@ use super::names::output_name;
 use super::scope::NsWhat;
 use super::window::window_names;
 use super::{Binder, Clause, ColId, Frame, Source};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select, collect_rels};
 use crate::{LockWait, OutputColumn, walk};
 use logstead_sql_catalog::RelationKind;

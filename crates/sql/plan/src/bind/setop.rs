@@ -3,7 +3,7 @@
 use super::select::Tail;
 use super::sublink::{LinkUse, QueryStart};
 use super::{Binder, Clause, Frame, Source};
-use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::query::expr::{Expr, Subquery, SubqueryKind};
 use crate::query::{Body, BoundSubquery, Branch, Identities, Ordered};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::{fold_ident, sort_direction, strip};

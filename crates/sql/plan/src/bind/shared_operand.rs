@@ -5,8 +5,8 @@
 //! is computed in a row of its own.
 
 use super::Binder;
-use crate::expr::Expr;
 use crate::query::Body;
+use crate::query::expr::Expr;
 use crate::query::{From, Select};
 use crate::walk;
 use logstead_sql_types::error::Result;

@@ -1,7 +1,7 @@
 //! Functions with a syntax of their own: EXTRACT, SUBSTRING, TRIM, POSITION, OVERLAY, CEIL, FLOOR.
 
 use super::Binder;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid};

@@ -7,8 +7,8 @@
 use super::access::NOBODYS;
 use super::constraint_rules::Change;
 use super::{Binder, Clause, Frame};
-use crate::expr::Expr;
 use crate::permissions::Bound;
+use crate::query::expr::Expr;
 use crate::{Check, CheckKind, Insert, Layout, Plan, PlanContext};
 use logstead_sql_catalog::{ConstraintKind, Relation};
 use logstead_sql_func as func;
@@ -156,7 +156,7 @@ fn bind_alone(
         });
         binder.frames.pop();
         let mut bound = bound?;
-        if what == "COPY" && crate::walk::needs_more_than_row(&bound) {
+        if what == "COPY" && crate::query::walk::needs_more_than_row(&bound) {
             return Err(SqlError::unsupported(
                 "a function that is more than an expression in COPY FROM WHERE",
             ));

@@ -5,9 +5,9 @@
 //! INSERT), has no block around it: its subqueries are planned at once.
 
 use super::Binder;
-use crate::expr::{COLUMN_BASE, Expr, SubLink, SubqueryKind};
 use crate::layout::{Layout, resolve_at};
 use crate::query::Body;
+use crate::query::expr::{COLUMN_BASE, Expr, SubLink, SubqueryKind};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::SqlType;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl Binder<'_> {
         }));
         self.range.has_sublinks = true;
         if of.each_row_if_volatile
-            && crate::walk::is_volatile(&expr)
+            && crate::query::walk::is_volatile(&expr)
             && let Expr::SubLink(link) = &mut expr
         {
             Arc::make_mut(link).each_row = true;

@@ -5,7 +5,7 @@
 
 use super::Binder;
 use super::expr::field_of;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::lowered::{self as ast, AccessExpr, Expr as Ast, Spanned};
 use logstead_sql_parse::strip;

@@ -13,7 +13,7 @@
 use super::assignment_target::AssignmentTarget;
 use super::scope::{NsWhat, ambiguous};
 use super::{Binder, COLUMN_BASE, Clause, Source};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_catalog::Relation;
 use logstead_sql_func::{Body, Function, Volatility, function};
 use logstead_sql_parse::fold_ident;

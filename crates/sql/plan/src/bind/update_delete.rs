@@ -8,7 +8,7 @@ use super::select::push_conjuncts;
 use super::setop::is_default;
 use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::query::{BoundChange, ChangeSource, ChangedRows, From, FromList};
 use crate::{CursorName, Delete, Guarded, Node, Plan, Update};
 use logstead_sql_catalog::role::acl::privilege;

@@ -7,8 +7,8 @@
 
 use super::routine::{RoutineCall, fit};
 use super::{Binder, ColId, Frame};
-use crate::expr::Expr;
 use crate::permissions::SchemaLookup;
+use crate::query::expr::Expr;
 use crate::{Layout, Transitions, UserAggregate};
 use logstead_sql_catalog::aggregate::{AggregateKind, Computation, FinalModify};
 use logstead_sql_catalog::classes::PG_PROC;
@@ -198,7 +198,7 @@ impl Binder<'_> {
         };
         let plain = self.transitions(&own.plain, &over)?;
         // What was added cannot be taken away if it is computed anew each time.
-        let volatile = named.over && call.args.iter().any(crate::walk::is_volatile);
+        let volatile = named.over && call.args.iter().any(crate::query::walk::is_volatile);
         let moving = match own.moving.state {
             0 => None,
             _ if volatile => None,

@@ -6,8 +6,8 @@
 
 use super::scope::{NsColumn, NsItem, NsWhat};
 use super::{Binder, Frame};
-use crate::expr::Expr;
 use crate::query::FromList;
+use crate::query::expr::Expr;
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::VariableConflict;

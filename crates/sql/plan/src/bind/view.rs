@@ -8,10 +8,10 @@
 
 use super::scope::{NsColumn, NsItem, NsWhat};
 use super::{Binder, ColId, Source};
-use crate::expr::Expr;
 use crate::permissions::Bound;
 use crate::query::Body;
 use crate::query::collect_rels;
+use crate::query::expr::Expr;
 use crate::query::{Distinct, From, FromList, Output, Select};
 use crate::{OutputColumn, Plan, PlanContext, walk};
 use logstead_sql_catalog::role::acl::privilege;

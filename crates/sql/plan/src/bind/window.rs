@@ -8,7 +8,7 @@ use super::order_by::{groupable, sortable};
 use super::scope::NsWhat;
 use super::user_aggregate::Named;
 use super::{Binder, Clause, ColId};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::query::{BoundWindow, Grouping};
 use crate::{
     FrameBound, FrameExclusion, FrameUnits, SortKey, WindowCall, WindowFrame, WindowFunction, walk,

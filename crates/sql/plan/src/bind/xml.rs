@@ -1,7 +1,7 @@
 //! XML's constructs: `parse::xml` makes calls of names that nobody can write of them, here they get their types.
 
 use super::Binder;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, xml_name};
 use logstead_sql_parse::lowered::{

@@ -2,7 +2,7 @@
 
 use super::xml::written;
 use super::{Binder, Clause, Source};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::query::{From, FromList};
 use crate::walk;
 use logstead_sql_func as func;

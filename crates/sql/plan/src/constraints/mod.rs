@@ -12,3 +12,30 @@ mod triggers;
 pub use rule::{ForeignRule, KeyParts, UniqueRule, bytes_of, key_types, values_of};
 pub use set::{RuleSet, TableRules};
 pub use triggers::{Fire, Moment, TableTriggers};
+
+use crate::{MergeAction, Node, Plan};
+use std::sync::Arc;
+
+/// Fires triggers, itself or in its WITH.
+pub fn has_triggers(plan: &Plan) -> bool {
+    let of = |rules: &Option<Arc<RuleSet>>| {
+        let tables = rules.iter().flat_map(|rules| &rules.tables);
+        tables.into_iter().any(|table| table.triggers.is_some())
+    };
+    let own = match &plan.node {
+        Node::Insert(insert) => insert.table.view().is_some() || of(&insert.rules),
+        Node::Update(update) => update.table.view().is_some() || of(&update.rules),
+        Node::Delete(delete) => delete.table.view().is_some() || of(&delete.rules),
+        Node::Merge(merge) => {
+            let mut all = merge.matched.iter().chain(&merge.unmatched);
+            all.any(|when| match &when.action {
+                MergeAction::Nothing => false,
+                MergeAction::Update(update) => of(&update.rules),
+                MergeAction::Delete(rules) => of(rules),
+                MergeAction::Insert(insert) => of(&insert.rules),
+            })
+        }
+        _ => false,
+    };
+    own || crate::stats::children(plan).into_iter().any(has_triggers)
+}

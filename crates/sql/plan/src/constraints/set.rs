@@ -3,7 +3,7 @@
 use super::rule::{ForeignRule, UniqueRule};
 use super::triggers::TableTriggers;
 use crate::Check;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_catalog::Relation;
 use logstead_sql_types::value::Oid;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! the session (`exec::constraints` stops for it).
 
 use crate::Callee;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::trigger::{Trigger, TriggerEvent, TriggerTime};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! What is shown of a join.
 
 use super::{Names, Reader, expr_text};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::{JoinKind, Node, Plan};
 
 impl Reader<'_> {

@@ -13,7 +13,7 @@ mod title;
 
 use super::explain_expr::{Names, expr_text, qualified};
 use super::{CursorName, KeyRange, Node, Plan, Probe, SetOpKind, SortKey, estimate, walk};
-use crate::expr::{Expr, Subquery};
+use crate::query::expr::{Expr, Subquery};
 use crate::stats::{NodeStats, children};
 use logstead_sql_catalog::IndexKey;
 use std::sync::Arc;

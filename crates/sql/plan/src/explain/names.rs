@@ -1,7 +1,7 @@
 //! What the columns of a node's rows are called.
 
 use super::{Names, Reader, expr_text, qualified};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::stats::children;
 use crate::{AggregateCall, Node, Plan, ROW_NUMBER, WindowCall, WindowFunction};
 

@@ -1,8 +1,8 @@
 //! Small nodes on top of a plan.
 
-use crate::expr::Expr;
 use crate::layout::Layout;
 use crate::planner::Planner;
+use crate::query::expr::Expr;
 use crate::{JoinKind, Node, OutputColumn, Plan, SetOpKind, SortKey, estimate};
 use logstead_sql_types::value::{Datum, SqlType};
 
@@ -10,7 +10,7 @@ impl Planner<'_> {
     /// Conditions over a plan's row; identities are resolved here.
     pub(crate) fn filtered(&self, plan: Plan, conditions: Vec<Expr>, layout: &Layout) -> Plan {
         let share = self.share(conditions.iter(), plan.rows);
-        let Some(condition) = crate::expr::and(conditions) else {
+        let Some(condition) = crate::query::expr::and(conditions) else {
             return plan;
         };
         let rows = (plan.rows * share).max(1.0);

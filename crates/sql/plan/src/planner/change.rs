@@ -1,8 +1,8 @@
 //! INSERT, UPDATE, DELETE and MERGE: their source rows are planned, and what they say of these is put over positions.
 
-use crate::expr::{ColId, Expr};
 use crate::layout::resolve_at;
 use crate::planner::{Planner, RequiredOrder, build};
+use crate::query::expr::{ColId, Expr};
 use crate::query::{BoundChange, ChangeSource, ChangedRows};
 use crate::{Guarded, Layout, Node, OutputColumn, Plan};
 use logstead_sql_types::error::{Result, SqlError};

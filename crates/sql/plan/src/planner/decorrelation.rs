@@ -4,10 +4,10 @@
 //! The subquery runs once for each combination of outer values (`exec::subquery` keeps what it gave), by index where
 //! there is one; the groups are computed once, all of them.
 
-use crate::expr::Expr;
 use crate::planner::Planner;
 use crate::planner::join::JoinItem;
 use crate::query::From;
+use crate::query::expr::Expr;
 use crate::query::the_subquery;
 use crate::{estimate, walk};
 use logstead_sql_types::error::Result;

@@ -2,7 +2,7 @@
 //! types are known by then, and are none of a user's.
 
 use super::Planner;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::rewrite::fold_constants::folded_call;
 use logstead_sql_func as func;
 use logstead_sql_func::{Cast, CastContext};

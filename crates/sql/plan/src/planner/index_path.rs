@@ -11,9 +11,9 @@
 mod indexable;
 
 use self::indexable::{Indexable, Item};
-use crate::expr::Expr;
 use crate::planner::Planner;
 use crate::planner::scan::RequiredOrder;
+use crate::query::expr::Expr;
 use crate::query::{ColId, Source};
 use crate::query::{conjuncts, same_bytes};
 use crate::{Edge, KeyRange, Probe, estimate, implies, walk};

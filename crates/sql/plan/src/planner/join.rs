@@ -1,10 +1,10 @@
 //! Joins: which order, which method.
 
-use crate::expr::Expr;
 use crate::layout::Layout;
 use crate::planner::Planner;
 use crate::planner::merge_join::{Pairs, cost_with_order, gives};
 use crate::planner::scan::{Path, RequiredOrder, Rescan};
+use crate::query::expr::Expr;
 use crate::query::{ColId, Source, collect_rels};
 use crate::query::{From, FromList};
 use crate::{JoinKind, Node, Plan, estimate, walk};
@@ -426,7 +426,7 @@ impl Planner<'_> {
         cost: f64,
     ) -> Path {
         let both = left.layout.concat(&right.layout);
-        let condition = crate::expr::and(on).map(|c| both.resolve(c));
+        let condition = crate::query::expr::and(on).map(|c| both.resolve(c));
         let half = matches!(kind, JoinKind::Semi | JoinKind::Anti);
         let mut columns = left.plan.columns.clone();
         // Left rows are gone through in their order.
@@ -544,7 +544,7 @@ impl Planner<'_> {
             false => (kind, left, right),
         };
         let both = left.layout.concat(&right.layout);
-        let condition = crate::expr::and(rest).map(|c| both.resolve(c));
+        let condition = crate::query::expr::and(rest).map(|c| both.resolve(c));
         let half = matches!(kind, JoinKind::Semi | JoinKind::Anti);
         let mut columns = left.plan.columns.clone();
         if !half {
@@ -683,45 +683,5 @@ fn half_rows(kind: JoinKind, rows: f64, share: f64) -> f64 {
     match kind {
         JoinKind::Anti => rows * (1.0 - share),
         _ => rows * share,
-    }
-}
-
-/// Whether a condition is never true when all columns of `filled` are NULL.
-pub(crate) fn refuses_null(condition: &Expr, filled: &[(ColId, ColId)]) -> bool {
-    let strict_on = |expr: &Expr| null_in_null_out(expr, filled);
-    match condition {
-        Expr::Call { function, args, .. } => function.strict && args.iter().any(strict_on),
-        Expr::IsNull(arg, true) => strict_on(arg),
-        Expr::InList {
-            left,
-            negated: false,
-            ..
-        } => strict_on(left),
-        Expr::ArrayCompare {
-            left, all: false, ..
-        } => strict_on(left),
-        Expr::And(all) => all.iter().any(|c| refuses_null(c, filled)),
-        Expr::Or(all) => all.iter().all(|c| refuses_null(c, filled)),
-        Expr::Column(id, _) => filled.iter().any(|(from, to)| (*from..*to).contains(id)),
-        Expr::IsBool {
-            arg,
-            value: Some(_),
-            negated: false,
-        } => strict_on(arg),
-        _ => false,
-    }
-}
-
-/// Whether an expression is NULL when all columns of `filled` are.
-fn null_in_null_out(expr: &Expr, filled: &[(ColId, ColId)]) -> bool {
-    match expr {
-        Expr::Column(id, _) => filled.iter().any(|(from, to)| (*from..*to).contains(id)),
-        Expr::Call { function, args, .. } => {
-            function.strict && args.iter().any(|a| null_in_null_out(a, filled))
-        }
-        Expr::Relabel(arg, _) | Expr::CastViaText(arg, _) | Expr::CoerceTypmod { arg, .. } => {
-            null_in_null_out(arg, filled)
-        }
-        _ => false,
     }
 }

@@ -9,9 +9,9 @@
 //! - Wherever items with columns of one class are joined, at least one condition of the class is judged: all columns of
 //!   a class are equal in every set of items that was joined.
 
-use crate::expr::Expr;
 use crate::planner::join_order::Edge;
 use crate::query::ColId;
+use crate::query::expr::Expr;
 use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::{Comparison, Function};

@@ -16,12 +16,12 @@
 //! way at all: a table that an index gives in the order, and others looked up for each of its rows. It is for LIMIT:
 //! who takes all rows is served as well by a sort or a merge join, which the join made last looks at (`join`).
 
-use crate::expr::Expr;
 use crate::planner::Planner;
 use crate::planner::join::{JoinItem, JoinsAllowed, off};
 use crate::planner::join_classes::{EdgeSummary, add_what_follows, equality, judged, share_within};
 use crate::planner::merge_join::cost_with_order;
 use crate::planner::scan::{Path, RequiredOrder};
+use crate::query::expr::Expr;
 use crate::query::{ColId, Source};
 use crate::query::{From, FromList};
 use crate::{JoinKind, estimate, walk};

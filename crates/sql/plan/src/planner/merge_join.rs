@@ -7,11 +7,11 @@
 //! What a merge join gives is sorted by its keys, which saves the sort of an ORDER BY, a DISTINCT ON or a window above,
 //! and lets LIMIT end it early.
 
-use crate::expr::Expr;
 use crate::planner::Planner;
 use crate::planner::build::sort;
 use crate::planner::scan::{Path, PathKeys, RequiredOrder};
 use crate::query::Source;
+use crate::query::expr::Expr;
 use crate::{JoinKind, MergeKey, Node, Plan, SortKey, estimate, walk};
 use logstead_sql_types::error::Result;
 
@@ -183,7 +183,7 @@ impl Planner<'_> {
         });
         let keys = keys.collect();
         let both = left.layout.concat(&right.layout);
-        let condition = crate::expr::and(rest).map(|c| both.resolve(c));
+        let condition = crate::query::expr::and(rest).map(|c| both.resolve(c));
         let half = crate::planner::build::is_half(kind);
         let mut columns = left.plan.columns.clone();
         if !half {

@@ -25,11 +25,10 @@ mod subquery;
 mod windows;
 mod with;
 
-pub(crate) use join::refuses_null;
 pub(crate) use scan::RequiredOrder;
 pub(crate) use subquery::has_sublink;
 
-use crate::expr::{SubLink, Subquery};
+use crate::query::expr::{SubLink, Subquery};
 use crate::query::{Body, BoundIndex, ColId, ColumnInfo, Ordered, RangeTable, Source};
 use crate::rewrite::push_down_quals::push_down;
 use crate::{Plan, PlanContext};
@@ -114,7 +113,7 @@ impl Planner<'_> {
     pub(crate) fn plan_subquery(
         &mut self,
         rel: usize,
-        conditions: &mut Vec<crate::expr::Expr>,
+        conditions: &mut Vec<crate::query::expr::Expr>,
     ) -> Result<()> {
         let item = &mut self.range.rels[rel];
         let (first, width) = (item.first, item.width);

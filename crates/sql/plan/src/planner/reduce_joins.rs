@@ -1,10 +1,11 @@
 //! Which joins are inner ones after all: what stands in the list of items may be joined in any order.
 
-use crate::expr::Expr;
 use crate::planner::Planner;
-use crate::planner::join::{JoinItem, refuses_null};
+use crate::planner::join::JoinItem;
 use crate::query::Source;
+use crate::query::expr::Expr;
 use crate::query::plain_column;
+use crate::query::refuses_null;
 use crate::query::{From, FromList};
 use crate::{JoinKind, estimate, walk};
 use logstead_sql_func as func;

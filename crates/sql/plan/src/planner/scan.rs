@@ -1,9 +1,9 @@
 //! How one FROM item is read.
 
-use crate::expr::Expr;
 use crate::layout::Layout;
 use crate::planner::Planner;
 use crate::planner::merge_join::{PathKey, as_wanted};
+use crate::query::expr::Expr;
 use crate::query::{ColId, Source};
 use crate::rewrite::prune_columns::prune;
 use crate::{Guarded, NO_VERSION, Node, OutputColumn, Plan, ROW_NUMBER, Scan, build, estimate};
@@ -92,7 +92,7 @@ impl Planner<'_> {
                     (layout, outputs) = with_row_id(&layout, outputs, row_id);
                 }
                 let share = self.share(conditions.iter(), rows);
-                let filter = crate::expr::and(conditions).map(|c| layout.resolve(c));
+                let filter = crate::query::expr::and(conditions).map(|c| layout.resolve(c));
                 let alias = self.range.rels[rel].alias.clone();
                 let plan = Plan {
                     node: Node::VirtualScan {

@@ -1,10 +1,10 @@
 //! A bound SELECT to a plan: FROM, grouping, set-returning functions, order, DISTINCT, LIMIT, in this order.
 
-use crate::expr::Expr;
 use crate::layout::Layout;
 use crate::planner::build::{self, limit, project, sort};
 use crate::planner::scan::{Path, PathKeys, RequiredOrder};
 use crate::planner::{Planner, windows};
+use crate::query::expr::Expr;
 use crate::query::plain_column;
 use crate::query::{ColId, Source};
 use crate::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};

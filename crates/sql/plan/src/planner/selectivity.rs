@@ -5,8 +5,8 @@
 
 mod variable;
 
-use crate::expr::Expr;
 use crate::planner::Planner;
+use crate::query::expr::Expr;
 use crate::query::plain_column;
 use crate::query::{COLUMN_BASE, ColId, Source};
 use crate::{Node, Plan, estimate, walk};

@@ -6,8 +6,8 @@
 //! A subquery brings its FROM items along. They go behind all others of the range table, and stay there: columns of the
 //! block around it and of the subquery have their items at hand while either is planned.
 
-use crate::expr::{Expr, SubLink, Subquery, SubqueryKind};
 use crate::planner::Planner;
+use crate::query::expr::{Expr, SubLink, Subquery, SubqueryKind};
 use crate::query::{FromList, Select, Source, collect_rels};
 use crate::{Node, Plan, walk};
 use logstead_sql_types::error::Result;

@@ -6,8 +6,8 @@
 use super::Planner;
 use super::build::{project, sort};
 use super::scan::{Path, PathKeys};
-use crate::expr::Expr;
 use crate::layout::Layout;
+use crate::query::expr::Expr;
 use crate::query::{BoundWindow, ColId, Output};
 use crate::{FrameUnits, Node, OutputColumn, Plan, SortKey, Window, estimate, walk};
 use logstead_sql_types::error::Result;

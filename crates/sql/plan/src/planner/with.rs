@@ -2,8 +2,8 @@
 //!
 //! What changes something is run to its end once, whether it is read or not ([`Reading`]).
 
-use crate::expr::Expr;
 use crate::planner::Planner;
+use crate::query::expr::Expr;
 use crate::query::{Body, Definition};
 use crate::{Node, Plan, Reading, walk};
 use logstead_sql_types::error::Result;

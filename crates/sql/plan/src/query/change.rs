@@ -6,7 +6,7 @@
 //! row that is written is over positions, as that row is the table's.
 
 use super::{Body, FromList};
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::{MergeAction, Node, OutputColumn};
 use logstead_sql_catalog::Relation;
 use std::sync::Arc;

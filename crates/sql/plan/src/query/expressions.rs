@@ -1,8 +1,8 @@
 //! What expressions of the logical tree are.
 
+use super::walk;
 use super::{COLUMN_BASE, ColId};
-use crate::expr::{Expr, Subquery, SubqueryKind};
-use crate::walk;
+use crate::query::expr::{Expr, Subquery, SubqueryKind};
 use logstead_sql_types::value::oid;
 use std::sync::Arc;
 

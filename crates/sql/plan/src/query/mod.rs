@@ -5,23 +5,29 @@
 //! columns are numbers of ([`RangeTable`]).
 
 mod change;
+pub mod expr;
 mod expressions;
+mod items;
+mod null_rejection;
 mod range_table;
 mod sublink;
-mod walk;
+pub(crate) mod user_aggregate;
+pub mod walk;
+pub(crate) mod window;
 
 pub(crate) use change::{BoundChange, ChangeSource, ChangedRows};
 pub use expressions::BoundIndex;
 pub(crate) use expressions::{conjuncts, plain_column, same_bytes, the_subquery};
 
+pub(crate) use items::{Items, renumber_items};
+pub(crate) use null_rejection::refuses_null;
 pub use sublink::SubLink;
-pub(crate) use walk::{Items, renumber_items};
 
 pub(crate) use range_table::{ColumnInfo, DecorrelatedCondition, RangeTable, Rel, Source};
 
-pub(crate) use crate::expr::{COLUMN_BASE, ColId};
+pub(crate) use crate::query::expr::{COLUMN_BASE, ColId};
 
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::{
     AggregateCall, JoinKind, LockWait, OutputColumn, SetOpKind, SortKey, WindowCall, WindowFrame,
 };

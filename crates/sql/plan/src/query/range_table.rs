@@ -5,10 +5,10 @@
 //! or of an enclosing one; the planner makes it `Column(position)` where the row has it and `Outer` where an enclosing
 //! row has it. Invariant: positions are below `COLUMN_BASE`, so the two never mix.
 
-use super::walk::Items;
+use super::items::Items;
 use super::{Body, BoundSubquery, renumber_items};
 use crate::OutputColumn;
-use crate::expr::{COLUMN_BASE, ColId, Expr};
+use crate::query::expr::{COLUMN_BASE, ColId, Expr};
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_types::error::Result;

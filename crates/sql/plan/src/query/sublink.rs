@@ -6,15 +6,15 @@
 //! Invariants:
 //! - The numbers of FROM items in [`SubLink::body`] are those of its own items ([`SubLink::rels`]), counted from
 //!   [`SubLink::first_rel`]. Columns of other queries are named by identity alone.
-//! - No plan holds one: the planner puts a [`Subquery`](crate::expr::Subquery) in its place
+//! - No plan holds one: the planner puts a [`Subquery`](crate::query::expr::Subquery) in its place
 //!   (`planner::subquery`).
 //!
 //! Does not: decide how the subquery is computed. A pass may make a join of it before it is planned.
 
-use super::walk::{Items, body_exprs_mut};
+use super::items::{Items, body_exprs_mut};
+use super::walk;
 use super::{Body, Identities, Rel};
-use crate::expr::{ColId, Expr, SubqueryKind};
-use crate::walk;
+use crate::query::expr::{ColId, Expr, SubqueryKind};
 use logstead_sql_types::value::SqlType;
 
 /// A subquery of an expression; see the module's documentation.
@@ -31,9 +31,9 @@ pub struct SubLink {
     pub(crate) kind: SubqueryKind,
     /// Result type of the expression.
     pub(crate) ty: SqlType,
-    /// As [`Subquery::shared`](crate::expr::Subquery::shared).
+    /// As [`Subquery::shared`](crate::query::expr::Subquery::shared).
     pub(crate) shared: usize,
-    /// As [`Subquery::call`](crate::expr::Subquery::call).
+    /// As [`Subquery::call`](crate::query::expr::Subquery::call).
     pub(crate) call: bool,
     /// It is run for every row, even if it refers to none.
     pub(crate) each_row: bool,

@@ -15,12 +15,12 @@
 //!   what [`cannot_fail`].
 
 use super::pull_up_sublinks::within;
-use crate::expr::{COLUMN_BASE, ColId, Expr, SubLink, SubqueryKind};
+use crate::query::expr::{COLUMN_BASE, ColId, Expr, SubLink, SubqueryKind};
 use crate::query::{
     Body, BoundSubquery, DecorrelatedCondition, Distinct, From, FromList, Grouping, Identities,
-    Output, RangeTable, Rel, Select, Source, collect_rels,
+    Output, RangeTable, Rel, Select, Source, collect_rels, refuses_null,
 };
-use crate::{JoinKind, OutputColumn, refuses_null, walk};
+use crate::{JoinKind, OutputColumn, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
 use logstead_sql_types::value::{Oid, oid};

@@ -4,8 +4,8 @@
 //! arm says something of one item alone, so does the OR: `(a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4)` narrows a to
 //! `a.x = 1 OR a.x = 3`. PostgreSQL does both.
 
-use crate::expr::Expr;
 use crate::query::conjuncts;
+use crate::query::expr::Expr;
 use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_types::error::{Result, SqlError};
@@ -73,7 +73,7 @@ fn factored(
                 left.push(part);
             }
         }
-        match crate::expr::and(left) {
+        match crate::query::expr::and(left) {
             Some(left) => rest.push(left),
             // This arm says nothing more: the others do not matter.
             None => open = false,
@@ -99,7 +99,7 @@ pub(crate) fn restriction(condition: &Expr, own: impl Fn(&Expr) -> bool) -> Opti
         let mut parts = Vec::new();
         conjuncts(arm.clone(), &mut parts);
         parts.retain(|part| own(part) && is_harmless(part));
-        narrowed.push(crate::expr::and(parts)?);
+        narrowed.push(crate::query::expr::and(parts)?);
     }
     Some(Expr::Or(narrowed))
 }

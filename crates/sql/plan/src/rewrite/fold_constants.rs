@@ -7,7 +7,7 @@
 //!
 //! Subqueries are left as they are, and so is what needs a session.
 
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::walk;
 use logstead_sql_func::{Body, Function, Volatility};
 use logstead_sql_types::error::{Result, SqlError};

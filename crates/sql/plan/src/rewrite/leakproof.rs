@@ -1,6 +1,6 @@
 //! Which conditions may be asked of rows that security hides: those that tell nobody of the values they see.
 
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_func as func;
 use logstead_sql_types::value::{Oid, oid};
 

@@ -3,8 +3,8 @@
 //! `a.x = b.x AND a.x = 5` is read as `a.x = 5 AND b.x = 5`: both items are narrowed, and nothing is left to be joined
 //! by. PostgreSQL's equivalence classes do the same.
 
-use crate::expr::Expr;
 use crate::query::ColId;
+use crate::query::expr::Expr;
 use crate::query::plain_column;
 use crate::walk;
 use logstead_sql_func as func;

@@ -6,7 +6,7 @@
 //!
 //! It goes over the query's plan: which columns are read is known when the query around it is planned.
 
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::{Node, Plan, SetOpKind, walk};
 use logstead_sql_func::Volatility;
 use logstead_sql_types::value::{Datum, SqlType, oid};

@@ -7,7 +7,7 @@
 //!
 //! A subquery of the subquery is pulled up before it.
 
-use crate::expr::{Expr, SubLink, SubqueryKind};
+use crate::query::expr::{Expr, SubLink, SubqueryKind};
 use crate::query::{
     Body, COLUMN_BASE, ColId, ColumnInfo, Distinct, From, FromList, Items, RangeTable, Rel, Select,
     renumber_items,

@@ -6,7 +6,7 @@
 //! EXCEPT, or anything volatile; nor into a view that is a security barrier, unless it is leakproof.
 
 use super::leakproof::is_leakproof;
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use crate::query::{Body, BoundSubquery, COLUMN_BASE, ColId, Distinct, Select};
 use crate::{SetOpKind, walk};
 use logstead_sql_types::value::oid;

@@ -4,9 +4,9 @@
 //! can be made, the condition is left to the scan.
 
 use super::bare;
-use crate::expr::Expr;
 use crate::planner::Planner;
 use crate::query::ColId;
+use crate::query::expr::Expr;
 use crate::query::{plain_column, same_bytes};
 use crate::walk;
 use logstead_sql_catalog::Relation;

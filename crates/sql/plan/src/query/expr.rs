@@ -4,8 +4,8 @@
 //!
 //! While a statement is bound, [`Expr::Column`] holds a column identity (`query::range_table`).
 
+pub use super::SubLink;
 use crate::Plan;
-pub use crate::query::SubLink;
 use logstead_sql_func::Function;
 use logstead_sql_types::value::{Datum, Oid, SqlType};
 use std::sync::Arc;

@@ -6,8 +6,10 @@
 //! Invariant: partition and order of a [`Window`] are plain columns of its input, and nothing in it has a subquery that
 //! could have to wait: what is more is computed by a projection below.
 
-use super::{SortKey, UserAggregate, walk};
-use crate::expr::Expr;
+use super::user_aggregate::UserAggregate;
+use super::walk;
+use crate::SortKey;
+use crate::query::expr::Expr;
 use logstead_sql_func as func;
 use logstead_sql_func::Aggregate;
 use logstead_sql_types::value::SqlType;

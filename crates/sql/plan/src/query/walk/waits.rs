@@ -1,8 +1,8 @@
 //! What a plan or an expression may have to wait for that is no row: functions that the session runs, advisory locks.
 
 use super::{any, plan_exprs};
-use crate::expr::Expr;
-use crate::user_aggregate::Transitions;
+use crate::query::expr::Expr;
+use crate::query::user_aggregate::Transitions;
 use crate::{Node, Plan, UserAggregate};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Aggregates that users have made, as plans call them: their functions bound over a row of the state and what is given
 //! to it.
 
-use crate::expr::Expr;
+use crate::query::expr::Expr;
 use logstead_sql_types::value::{Datum, Oid, SqlType};
 
 /// An aggregate that a user has made, for arguments of certain types.
