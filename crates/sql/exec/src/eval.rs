@@ -22,7 +22,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Evaluates `expr` over `row` outside a statement: defaults, constraints checked by DDL, COPY. A subquery is refused.
+/// Evaluates `expr` over `row` outside a statement: defaults, constraints checked by DDL, COPY. A subquery that reads a
+/// table is refused.
 pub fn eval(expr: &Expr, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
     let mut shared = ExecutionState::default();
     let mut cx = ExecutorContext::bare(cx, &mut shared);
@@ -280,10 +281,7 @@ fn eval_subquery<'a>(
     let id = subquery_identity(subquery);
     let mut state = match cx.shared.subqueries.remove(&id) {
         Some(state) => state,
-        None => match cx.shared.new_subplan {
-            Some(new) => new(subquery),
-            None => return Err(SqlError::unsupported("a subquery in this place").into()),
-        },
+        None => (cx.shared.new_subplan)(subquery),
     };
     let result = state.eval(subquery, row, cx);
     // After an error the statement is over: the state may be dropped. An evaluation that has to wait goes on with it.
