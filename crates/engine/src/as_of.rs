@@ -24,6 +24,7 @@
 //!
 //! Does not: know the catalog. Who opens one reads that from its tables and keeps it with it ([`AsOfDatabase::note`]).
 
+use crate::page_store::base::RestorePointSource;
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
@@ -32,19 +33,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
-use logstead_checkpoint::{
-    CheckpointRecord, ChunkSize, Hold, Holds, RecoveryPoint, RecoveryTarget,
-};
+use logstead_checkpoint::{CheckpointRecord, ChunkSize, Hold};
 use logstead_env::{Clock, Instant};
-use logstead_home::LogHome;
-use logstead_types::{Csn, DatabaseId, IndexId, TableId};
+use logstead_types::{Csn, IndexId, TableId};
 use parking_lot::Mutex;
 
-use crate::checkpoint::{NOT_RESTORED, NewestCheckpoint};
-use crate::engine::Engine;
+use crate::fault_error::FaultError;
 use crate::index::{Index, KeyExtractor};
 use crate::memory::Memory;
-use crate::page_fault::{FaultError, PageFault};
+use crate::page_store::NOT_RESTORED;
 use crate::table::Table;
 
 /// A past that nobody uses stays open for so long: who looks at it by hand, or through a pool of connections, comes
@@ -52,43 +49,35 @@ use crate::table::Table;
 /// was dropped for no good reason.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// Where pasts are read from.
-pub(crate) struct RestorePointSource {
-    pub(crate) home: LogHome,
-    pub(crate) database: DatabaseId,
-    pub(crate) newest: Arc<NewestCheckpoint>,
-    pub(crate) holds: Arc<Holds>,
-}
-
 /// An index that a table of the past is to have once somebody needs the table.
-struct Definition {
+pub(crate) struct Definition {
     id: IndexId,
     unique: bool,
     extractor: Arc<dyn KeyExtractor>,
 }
 
-struct PastTable {
+pub(crate) struct PastTable {
     table: Arc<Table>,
     /// Those that are not attached yet.
-    indexes: Mutex<Vec<Definition>>,
+    pub(crate) indexes: Mutex<Vec<Definition>>,
 }
 
-struct Opened {
+pub(crate) struct Opened {
     record: CheckpointRecord,
-    tables: HashMap<TableId, PastTable, FixedState>,
+    pub(crate) tables: HashMap<TableId, PastTable, FixedState>,
 }
 
 /// The database as of a restore point. See the module's documentation.
 pub struct AsOfDatabase {
     /// Tells it from others of this life; none has 0, which stands for the present.
-    number: u64,
-    names: Vec<String>,
-    hold: Hold,
-    place: Arc<RestorePointSource>,
-    workers: usize,
-    memory: &'static Memory,
-    opened: OnceLock<Opened>,
-    notes: OnceLock<Arc<dyn Any + Send + Sync>>,
+    pub(crate) number: u64,
+    pub(crate) names: Vec<String>,
+    pub(crate) hold: Hold,
+    pub(crate) place: Arc<RestorePointSource>,
+    pub(crate) workers: usize,
+    pub(crate) memory: &'static Memory,
+    pub(crate) opened: OnceLock<Opened>,
+    pub(crate) notes: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl fmt::Debug for AsOfDatabase {
@@ -115,14 +104,6 @@ impl AsOfDatabase {
 
     pub(crate) fn number(&self) -> u64 {
         self.number
-    }
-
-    /// Has what it is made of been read? To be asked, and waited for, before anything else.
-    pub fn opened(self: &Arc<AsOfDatabase>) -> Result<(), PageFault> {
-        match self.opened.get() {
-            Some(_) => Ok(()),
-            None => Err(PageFault::past(self, None)),
-        }
     }
 
     /// The table with this number; none if there was none then, or if it is not opened.
@@ -164,15 +145,6 @@ impl AsOfDatabase {
             });
         }
         true
-    }
-
-    /// Has the table the indexes that were defined? To be asked, and waited for, before one is used.
-    pub fn indexed(self: &Arc<AsOfDatabase>, id: TableId) -> Result<(), PageFault> {
-        let table = self.opened.get().and_then(|opened| opened.tables.get(&id));
-        match table {
-            Some(table) if !table.indexes.lock().is_empty() => Err(PageFault::past(self, Some(id))),
-            _ => Ok(()),
-        }
     }
 
     /// Keeps something with it, as long as it is open; the first one stays.
@@ -239,18 +211,18 @@ impl AsOfDatabase {
     }
 }
 
-struct Kept {
-    past: Arc<AsOfDatabase>,
+pub(crate) struct Kept {
+    pub(crate) past: Arc<AsOfDatabase>,
     /// Since when nobody but this list has it, as far as it was looked at.
-    unused_since: Option<Instant>,
+    pub(crate) unused_since: Option<Instant>,
 }
 
 /// The pasts that are open.
 pub(crate) struct AsOfDatabases {
-    place: Arc<RestorePointSource>,
-    open: Mutex<Vec<Kept>>,
-    opened: AtomicU64,
-    closed: AtomicU64,
+    pub(crate) place: Arc<RestorePointSource>,
+    pub(crate) open: Mutex<Vec<Kept>>,
+    pub(crate) opened: AtomicU64,
+    pub(crate) closed: AtomicU64,
 }
 
 impl AsOfDatabases {
@@ -295,59 +267,5 @@ impl AsOfDatabases {
         drop(open);
         self.closed
             .fetch_add(unused.len() as u64, Ordering::Release);
-    }
-}
-
-impl Engine {
-    /// The database as of a restore point, or of the newest checkpoint, to be read beside the present: the newest that
-    /// fits. None: there is no such point any more. Asks nobody and reads nothing; see [`AsOfDatabase::opened`].
-    pub fn past(&self, which: &RecoveryTarget) -> Option<Arc<AsOfDatabase>> {
-        let inner = self.inner();
-        let pasts = &inner.pasts;
-        let mut points: Vec<RecoveryPoint> = inner.checkpoints.fitting(which);
-        let mut open = pasts.open.lock();
-        let records = points.iter().map(|point| &point.record);
-        let hold = pasts.place.holds.hold(records)?;
-        let held = hold.record().object;
-        let same = open
-            .iter_mut()
-            .find(|kept| kept.past.hold.record().object == held);
-        if let Some(same) = same {
-            same.unused_since = None;
-            return Some(Arc::clone(&same.past));
-        }
-        let at = points.iter().position(|point| point.record.object == held);
-        let past = Arc::new(AsOfDatabase {
-            number: pasts.opened.fetch_add(1, Ordering::Relaxed) + 1,
-            names: at.map_or_else(Vec::new, |at| points.swap_remove(at).names),
-            hold,
-            place: Arc::clone(&pasts.place),
-            workers: self.worker_count(),
-            memory: self.memory(),
-            opened: OnceLock::new(),
-            notes: OnceLock::new(),
-        });
-        open.push(Kept {
-            past: Arc::clone(&past),
-            unused_since: None,
-        });
-        Some(past)
-    }
-
-    /// How many pasts are open, used or not.
-    pub fn open_pasts(&self) -> usize {
-        self.inner().pasts.open.lock().len()
-    }
-
-    /// How many pasts were closed so far: what was made of their tables may go.
-    pub fn closed_pasts(&self) -> u64 {
-        self.inner().pasts.closed.load(Ordering::Acquire)
-    }
-
-    /// Closes the pasts that nobody uses any more, if that has been so for a minute. A server's threads do so by
-    /// themselves.
-    pub fn tidy_pasts(&self) {
-        let inner = self.inner();
-        inner.pasts.tidy(inner.env.clock.as_ref(), false);
     }
 }

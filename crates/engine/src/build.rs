@@ -35,16 +35,17 @@ use std::sync::Arc;
 use logstead_types::Rid;
 use smallvec::SmallVec;
 
+use crate::blocker::Blocker;
 use crate::error::WriteError;
 use crate::index::{Index, KeyKind};
-use crate::page_fault::AbsentRow;
+use crate::index_entries::Scratch;
+use crate::index_entries::chain_has_key;
+use crate::rows::AbsentRow;
 use crate::table::Table;
 use crate::txn::Txn;
-use crate::txn::write::{ExaminedVersions, TxnWrites, UniqueChecker, chain_has_key};
+use crate::txn::write::{ExaminedVersions, TxnWrites, UniqueChecker};
 use crate::txn_state::TxnState;
 use crate::version::{CHUNK_SLOTS, Guard, SlotsAbsent, Stamp, VersionKind, VersionRef};
-use crate::wait::Blocker;
-use crate::worker::Scratch;
 
 /// A row's versions, as the scan found them.
 struct Found<'g> {

@@ -12,27 +12,25 @@ use logstead_commit::{
 };
 use logstead_env::Env;
 use logstead_home::LogHome;
-use logstead_types::{Csn, Epoch, IndexId, TableId, WorkerId};
+use logstead_types::{Csn, Epoch, IndexId, TableId};
 use logstead_wal::Lane;
 use logstead_wal::lease::{Lease, LeaseOptions};
 use parking_lot::{Mutex, RwLock};
 
 use crate::as_of::AsOfDatabases;
-use crate::checkpoint::{CheckpointBase, Checkpoints, NewestCheckpoint, PageLoader, ReplicaBase};
-use crate::error::OpenError;
-use crate::evict::MemoryQueue;
 use crate::fault::Faults;
 use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
 use crate::load::{ChunkLoader, FaultLoader};
 use crate::memory::{Account, Charge, Memory};
+use crate::memory_queue::MemoryQueue;
+use crate::page_store::{CheckpointBase, Checkpoints, NewestCheckpoint, PageLoader, ReplicaBase};
 use crate::serializable::Certifier;
 use crate::snapshot_pins::SnapshotPins;
 use crate::snapshots::{PublishedSnapshots, VisibilityBounds};
 use crate::stats::{Counters, Stats};
 use crate::table::{TEMPORARY_AT_REPLICAS, Table};
-use crate::wait::{LockWaitInfo, WaitGraph};
-use crate::worker::Worker;
+use crate::wait_graph::{LockWaitInfo, WaitGraph};
 use crate::xid::XidRegistry;
 
 /// How an engine is opened.
@@ -144,7 +142,7 @@ pub(crate) struct OpenLog {
 
 /// The engine. Clones are the same engine.
 #[derive(Clone)]
-pub struct Engine(Arc<EngineInner>);
+pub struct Engine(pub(crate) Arc<EngineInner>);
 
 impl EngineInner {
     #[inline]
@@ -168,31 +166,6 @@ impl EngineInner {
 }
 
 impl Engine {
-    /// Opens the log at `home`, brings back every table's rows, and begins a new epoch. Indexes are made again by
-    /// [`Engine::create_index`] and [`Txn::build_index`](crate::Txn::build_index).
-    pub fn open(
-        options: EngineOptions,
-        home: LogHome,
-        env: Env,
-    ) -> Result<(Engine, crate::RecoveryReport), OpenError> {
-        if options.workers == 0
-            || options.workers > usize::from(u16::MAX)
-            || options.commit.workers_per_lane == 0
-        {
-            return Err(OpenError::Options(
-                "workers and workers per lane must be at least 1".into(),
-            ));
-        }
-        let tracking = options.commit.tracking;
-        if !tracking.is_safe() && !options.commit.may_lose {
-            return Err(OpenError::Options(format!(
-                "dependency tracking \"{}\" loses acknowledged commits in a crash: it is for comparison in \"logstead bench\" only",
-                tracking.name()
-            )));
-        }
-        crate::replay::open(options, home, env)
-    }
-
     /// An engine over an open log.
     pub(crate) fn with_lanes(
         options: &EngineOptions,
@@ -296,20 +269,6 @@ impl Engine {
     /// How many workers it has.
     pub fn worker_count(&self) -> usize {
         self.0.counters.len()
-    }
-
-    /// The handle of a worker, to be used on that worker's thread.
-    ///
-    /// # Panics
-    /// If there is no such worker, or its handle is in use: two threads that draw as one worker would break the
-    /// horizon.
-    pub fn worker(&self, id: WorkerId) -> Worker {
-        let taken = &self.0.workers_taken[usize::from(id.0)];
-        assert!(
-            !taken.swap(true, Ordering::SeqCst),
-            "the handle of worker {id} is in use"
-        );
-        Worker::new(self.clone(), id)
     }
 
     /// Where its log lives.
@@ -476,11 +435,6 @@ impl Engine {
     /// The oldest snapshot in use, or what the next one would be.
     pub fn oldest_snapshot(&self) -> Csn {
         self.0.bounds().oldest()
-    }
-
-    /// A bounded step of garbage collection on `worker`; see [`Worker::collect_garbage`].
-    pub fn collect_garbage(&self, worker: &Worker, budget: usize) -> bool {
-        worker.collect_garbage(budget)
     }
 
     /// Who waits for a lock now, and for whom.

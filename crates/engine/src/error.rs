@@ -6,10 +6,12 @@ use logstead_wal::numbers::NumbersExhausted;
 use logstead_wal::recovery::RecoveryError;
 use logstead_wal::recovery::follow::FollowError;
 
+use crate::blocker::Blocker;
+use crate::fault_error::FaultError;
+use crate::index::AbsentIndexLeaf;
 use crate::memory::OutOfMemory;
-use crate::page_fault::{FaultError, PageFault};
+use crate::page_fault::PageFault;
 use crate::row::RowError;
-use crate::wait::Blocker;
 
 /// Why a write did not happen. Whatever the reason, the write has left nothing behind.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -80,6 +82,13 @@ pub enum WriteError {
     /// The transaction has used up the numbers of its commands (54000). What it has written stays, and reading goes on.
     #[error("cannot have more than 2^32-2 commands in a transaction")]
     TooManyCommands,
+}
+
+impl From<AbsentIndexLeaf> for WriteError {
+    #[cold]
+    fn from(absent: AbsentIndexLeaf) -> WriteError {
+        WriteError::Absent(absent.into())
+    }
 }
 
 /// Why a commit failed. The transaction is rolled back, except after [`CommitError::LogFailed`] where recovery decides.

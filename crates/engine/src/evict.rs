@@ -1,7 +1,7 @@
 //! Keeping what is in memory within the budget: who is evicted, when, and who waits for room.
 //!
 //! Owns: the evictor's thread, the clock's hands that go round all chunks and all leaves of indexes, and the queue of
-//! those who wait for memory ([`memory_queue`]). Whether a row may go at all is told by its chunk ([`crate::version`]),
+//! those who wait for memory ([`crate::memory_queue`]). Whether a row may go at all is told by its chunk ([`crate::version`]),
 //! a leaf by its tree; how they come back by [`crate::fault`].
 //!
 //! The rule: the thread begins when more than [`HIGH_PERCENT`] of the budget without its reserve is used, and ends
@@ -50,14 +50,11 @@
 //! What was evicted still counts until no guard protects it any more. How much that may be is known (`pending`), and is
 //! not evicted twice.
 
-mod memory_queue;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Wake;
-use std::thread::Thread;
 use std::time::Duration;
 
 use logstead_env::{JoinHandle, abort_on_panic};
@@ -69,13 +66,8 @@ use crate::index::Index;
 use crate::table::Table;
 use crate::version::{Guard, RetainReason, SlotSet};
 
-pub(crate) use memory_queue::{GRANTS_MAX, LoadGuard, MemoryQueue, MemoryRequest, ReadAheadGrant};
-use memory_queue::{ReclaimProgress, TableKey};
+use crate::memory_queue::{MemoryQueue, ReclaimProgress, TableKey};
 
-/// The thread begins above this part of the budget without its reserve.
-const HIGH_PERCENT: u64 = 85;
-/// It ends below this.
-const LOW_PERCENT: u64 = 75;
 /// How often the thread looks at the account when nobody has told it of want.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The same of one that always evicts.
@@ -83,13 +75,6 @@ const ALWAYS_AGAIN: Duration = Duration::from_millis(5);
 /// How long it waits at a time for guards to go, and how often it looks.
 const FREE_AGAIN: Duration = Duration::from_millis(1);
 const FREE_LOOKS: u32 = 50;
-/// Rounds in vain, with a pause between, before a want counts as hopeless.
-const PATIENCE_ROUNDS: u32 = 20;
-const PATIENCE: Duration = Duration::from_millis(25);
-/// Without anybody who waits the pause doubles so often, to less than two seconds: looking at chunks that all stay is
-/// work for nothing.
-const PAUSE_DOUBLED_MAX: u32 = 6;
-
 /// What eviction has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvictionStats {
@@ -103,15 +88,6 @@ pub struct EvictionStats {
     pub chunks_loaded: u64,
     /// Leaves of indexes taken out of memory by the evictor.
     pub leaves_evicted: u64,
-}
-
-/// Wakes a thread that waits.
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
 }
 
 /// What a round of the clock found.

@@ -22,210 +22,24 @@
 //! is in memory, was so already, or cannot be had. Loader threads are started when first needed; with none (a simulation,
 //! which must be the same every time) the first to wait loads it himself.
 
+use crate::page_fault::{FaultTarget, SlotRequest};
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 
 use foldhash::fast::FixedState;
 use logstead_env::{JoinHandle, abort_on_panic};
 use logstead_types::TableId;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::as_of::AsOfDatabase;
-use crate::evict::{GRANTS_MAX, MemoryRequest};
-use crate::index::Index;
-use crate::page_fault::FaultError;
+use crate::fault_error::FaultError;
 use crate::read_ahead::Prefetch;
-use crate::rows::TableRows;
-use crate::txn::Txn;
-use crate::version::{CHUNK_SLOTS, SlotSet};
+use crate::version::SlotSet;
 
 /// So many runs wait for a thread, at most.
 const RUNS_MAX: usize = 256;
 
-/// Slots of a chunk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SlotRequest {
-    /// Whose rows who waits cannot do without.
-    pub(crate) needed: SlotSet,
-    /// Whose rows he is likely to want next.
-    pub(crate) beside: SlotSet,
-}
-
-impl SlotRequest {
-    pub(crate) const NONE: SlotRequest = SlotRequest::of(SlotSet::NONE);
-
-    /// These, and nothing beside them.
-    pub(crate) const fn of(needed: SlotSet) -> SlotRequest {
-        SlotRequest {
-            needed,
-            beside: SlotSet::NONE,
-        }
-    }
-
-    /// All of them.
-    pub(crate) fn all(&self) -> SlotSet {
-        self.needed.union(&self.beside)
-    }
-
-    fn union(&self, other: &SlotRequest) -> SlotRequest {
-        SlotRequest {
-            needed: self.needed.union(&other.needed),
-            beside: self.beside.union(&other.beside),
-        }
-    }
-}
-
-/// What is to be brought into memory.
-#[derive(Clone)]
-pub(crate) enum FaultTarget {
-    /// Rows of a chunk.
-    Rows {
-        /// Whose.
-        rows: Arc<TableRows>,
-        /// Which chunk.
-        number: u64,
-        /// In which slots.
-        slots: SlotRequest,
-    },
-    /// A leaf of an index.
-    Leaf {
-        /// Whose.
-        index: Arc<Index>,
-        /// The least key it may have.
-        low: Box<[u8]>,
-    },
-    /// What a past is made of.
-    Past {
-        /// Which.
-        past: Arc<AsOfDatabase>,
-        /// The indexes of this table too.
-        table: Option<TableId>,
-    },
-    /// Nothing in particular: memory for a write.
-    Room {
-        /// How much.
-        bytes: u64,
-        /// Whether it may come out of the reserve.
-        from_reserve: bool,
-    },
-}
-
-impl fmt::Debug for FaultTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FaultTarget::Rows {
-                rows,
-                number,
-                slots,
-            } => match slots.all().len() {
-                1 => {
-                    let slot = slots.needed.iter().next().unwrap_or_default() as u64;
-                    let rid = number * CHUNK_SLOTS as u64 + slot;
-                    write!(f, "row {rid} of table {}", rows.table)
-                }
-                _ => write!(f, "chunk {number} of table {}", rows.table),
-            },
-            FaultTarget::Past { past, table: None } => write!(f, "the past at CSN {}", past.csn()),
-            FaultTarget::Past {
-                past,
-                table: Some(table),
-            } => write!(f, "the indexes of table {table} at CSN {}", past.csn()),
-            FaultTarget::Room { bytes, .. } => write!(f, "memory for {bytes} bytes"),
-            FaultTarget::Leaf { index, low } => {
-                write!(
-                    f,
-                    "the leaf of index {} from {} on",
-                    index.id(),
-                    low.escape_ascii()
-                )
-            }
-        }
-    }
-}
-
-/// Tells requests apart, by the address of whose it is: a request keeps that alive, so an address is not used again meanwhile.
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum Key {
-    Chunk(usize, u64),
-    Leaf(usize, Box<[u8]>),
-    Past(usize, Option<TableId>),
-    Room,
-}
-
-/// The rows that a transaction has waited for last.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Missed {
-    table: TableId,
-    chunk: u64,
-    slots: SlotSet,
-}
-
-impl Txn {
-    /// What came of a wait. If who waited can do without, he is not told that it cannot be read: that is counted, and after some times he does not ask any more.
-    pub(crate) fn unless_optional(
-        &self,
-        is_optional: bool,
-        outcome: Result<(), FaultError>,
-    ) -> Result<(), FaultError> {
-        match outcome {
-            Err(FaultError::Damaged(_) | FaultError::Unreachable(_)) if is_optional => {
-                self.unread_slots.set(self.unread_slots.get() + 1);
-                Ok(())
-            }
-            outcome => outcome,
-        }
-    }
-
-    /// What it is about to wait for, with what it is likely to want next.
-    fn widen(&mut self, wanted: Arc<FaultTarget>) -> Arc<FaultTarget> {
-        let FaultTarget::Rows {
-            rows,
-            number,
-            slots,
-        } = &*wanted
-        else {
-            return wanted;
-        };
-        let before = self.missed;
-        let now = Missed {
-            table: rows.table,
-            chunk: *number,
-            slots: slots.all(),
-        };
-        self.missed = Some(now);
-        let beside = before.is_some_and(|before| {
-            (before.table, before.chunk) == (now.table, now.chunk)
-                && !now.slots.minus(&before.slots).is_empty()
-        });
-        if !beside {
-            return wanted;
-        }
-        Arc::new(FaultTarget::Rows {
-            rows: Arc::clone(rows),
-            number: *number,
-            slots: SlotRequest {
-                needed: slots.needed,
-                beside: SlotSet::ALL,
-            },
-        })
-    }
-}
-
 impl FaultTarget {
-    /// Which rows of a chunk; none, if it is no rows.
-    fn slots(&self) -> SlotRequest {
-        match self {
-            FaultTarget::Rows { slots, .. } => *slots,
-            FaultTarget::Leaf { .. } | FaultTarget::Past { .. } | FaultTarget::Room { .. } => {
-                SlotRequest::NONE
-            }
-        }
-    }
-
     fn key(&self) -> Key {
         match self {
             FaultTarget::Rows { rows, number, .. } => Key::Chunk(Arc::as_ptr(rows).addr(), *number),
@@ -234,6 +48,15 @@ impl FaultTarget {
             FaultTarget::Room { .. } => Key::Room,
         }
     }
+}
+
+/// Tells requests apart, by the address of whose it is: a request keeps that alive, so an address is not used again meanwhile.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    Chunk(usize, u64),
+    Leaf(usize, Box<[u8]>),
+    Past(usize, Option<TableId>),
+    Room,
 }
 
 /// Brings what is wanted into memory.
@@ -265,7 +88,7 @@ struct Fault {
 }
 
 #[derive(Default)]
-struct Waiting {
+pub(crate) struct Waiting {
     /// Of a chunk: the rows that anybody who has come asks for.
     slots: SlotRequest,
     outcome: Option<Result<(), FaultError>>,
@@ -490,7 +313,7 @@ impl Faults {
     }
 
     /// Asks for something, on behalf of who is woken by `waker`.
-    fn ask(&self, wanted: &Arc<FaultTarget>, waker: &Waker) -> FaultPoll {
+    pub(crate) fn ask(&self, wanted: &Arc<FaultTarget>, waker: &Waker) -> FaultPoll {
         if self.threads_max == 0 {
             return FaultPoll::Done(self.load_here(wanted));
         }
@@ -551,19 +374,19 @@ impl Drop for Faults {
     }
 }
 
-enum FaultPoll {
+pub(crate) enum FaultPoll {
     Done(Result<(), FaultError>),
     Waiting(Ticket),
 }
 
 /// A place among those who wait for a fault.
-struct Ticket {
+pub(crate) struct Ticket {
     fault: Arc<Fault>,
     ticket: u64,
 }
 
 impl Ticket {
-    fn poll(&self, waker: &Waker) -> Poll<Result<(), FaultError>> {
+    pub(crate) fn poll(&self, waker: &Waker) -> Poll<Result<(), FaultError>> {
         let mut waiting = self.fault.waiting.lock();
         if let Some(outcome) = &waiting.outcome {
             return Poll::Ready(outcome.clone());
@@ -586,85 +409,6 @@ impl Drop for Ticket {
         }
         let mut waiting = self.fault.waiting.lock();
         waiting.wakers.retain(|(t, _)| *t != self.ticket);
-    }
-}
-
-/// Future of [`PageFault::wait`](crate::PageFault::wait).
-#[must_use = "a wait does nothing unless polled"]
-pub struct FaultWait<'t> {
-    wanted: Arc<FaultTarget>,
-    /// Not to be used while it waits.
-    txn: &'t mut Txn,
-    ticket: Option<Ticket>,
-    /// The place among those who wait for memory.
-    room: Option<Arc<MemoryRequest>>,
-    /// Who waits goes on if it cannot be had.
-    is_optional: bool,
-}
-
-impl<'t> FaultWait<'t> {
-    pub(crate) fn new(
-        wanted: Arc<FaultTarget>,
-        is_optional: bool,
-        txn: &'t mut Txn,
-    ) -> FaultWait<'t> {
-        FaultWait {
-            wanted: txn.widen(wanted),
-            txn,
-            ticket: None,
-            room: None,
-            is_optional,
-        }
-    }
-}
-
-impl Future for FaultWait<'_> {
-    type Output = Result<(), FaultError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        if let FaultTarget::Room {
-            bytes,
-            from_reserve,
-        } = *this.wanted
-        {
-            let room = &this.txn.engine().memory_queue;
-            let held = this.txn.held_bytes.get();
-            if this.room.is_none() && this.txn.grants.get() > GRANTS_MAX && room.is_used_up_by(held)
-            {
-                return Poll::Ready(Err(this.txn.engine().memory().exhausted().into()));
-            }
-            let want = this
-                .room
-                .get_or_insert_with(|| room.request_beside(bytes, from_reserve, held));
-            return match want.poll(cx.waker()) {
-                Poll::Pending => Poll::Pending,
-                Poll::Ready(Ok(granted)) => {
-                    this.txn.grants.set(this.txn.grants.get().saturating_add(1));
-                    this.txn.granted.replace(Some(granted));
-                    Poll::Ready(Ok(()))
-                }
-                Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
-            };
-        }
-        if let Some(ticket) = &this.ticket {
-            let outcome = std::task::ready!(ticket.poll(cx.waker()));
-            return Poll::Ready(this.txn.unless_optional(this.is_optional, outcome));
-        }
-        let engine = this.txn.engine();
-        if engine.memory_queue.is_used_up_by(this.txn.held_bytes.get()) {
-            let refused = Err(engine.memory().exhausted().into());
-            return Poll::Ready(this.txn.unless_optional(this.is_optional, refused));
-        }
-        match engine.faults.ask(&this.wanted, cx.waker()) {
-            FaultPoll::Done(outcome) => {
-                Poll::Ready(this.txn.unless_optional(this.is_optional, outcome))
-            }
-            FaultPoll::Waiting(ticket) => {
-                this.ticket = Some(ticket);
-                Poll::Pending
-            }
-        }
     }
 }
 

@@ -7,22 +7,21 @@
 //! A step costs what it looks at, however much waits: rows that are released stay where they are, in order, until they
 //! are looked at; none is held anew but for what a look has found. What waits is a bit in a word of 64 neighbours, so
 //! neither a step nor a dropped table ever moves a large table of single rows.
+//!
+//! Owns: what waits. Does not: look at rows (`worker::collect`).
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use logstead_types::{Csn, Rid, TableId};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::snapshots::VisibilityBounds;
-use crate::stats::add;
 use crate::table::Table;
-use crate::txn::precommit::Buffers;
-use crate::txn::write::{RowChange, drop_entries};
-use crate::version::{Guard, PruneLock, Stamp, VersionKind, VersionRef};
-use crate::worker::WorkerInner;
+use crate::version::VersionRef;
+use crate::write_set::Buffers;
+use crate::write_set::RowChange;
 
 /// A transaction's writes, to be cleaned up after.
 struct Batch {
@@ -33,7 +32,7 @@ struct Batch {
 }
 
 /// A snapshot that is never in use: what is held under it is looked at in the next step.
-const NEXT_STEP: u64 = 0;
+pub(crate) const NEXT_STEP: u64 = 0;
 
 /// Rows of one table to look at again; a row that is updated often is there once.
 struct Rows {
@@ -96,29 +95,30 @@ pub(crate) struct Garbage {
 }
 
 impl Garbage {
-    /// Takes a committed transaction's writes; its buffers go back to the worker at once if there is nothing to do.
-    pub(crate) fn add(&mut self, csn: Csn, mut buffers: Buffers, worker: &WorkerInner) {
+    /// Takes a committed transaction's writes; gives its buffers back at once if there is nothing to do.
+    #[must_use]
+    pub(crate) fn add(&mut self, csn: Csn, mut buffers: Buffers) -> Option<Buffers> {
         buffers.log.clear();
         buffers
             .writes
             .retain(|w| matches!(w.what, RowChange::Update | RowChange::Delete));
         buffers.shrink_buffers();
         if buffers.writes.is_empty() {
-            worker.give_buffers(buffers);
-        } else {
-            self.batches.push_back(Batch {
-                csn,
-                buffers,
-                done: 0,
-            });
+            return Some(buffers);
         }
+        self.batches.push_back(Batch {
+            csn,
+            buffers,
+            done: 0,
+        });
+        None
     }
 
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.batches.is_empty() && self.held.is_empty() && self.released.is_empty()
     }
 
-    fn absorb(&mut self, other: Garbage) {
+    pub(crate) fn absorb(&mut self, other: Garbage) {
         // Ordered by CSN again, which `ripe` relies on.
         self.batches.extend(other.batches);
         self.batches.make_contiguous().sort_by_key(|b| b.csn);
@@ -135,7 +135,7 @@ impl Garbage {
     }
 
     /// Lets go of dropped tables: no snapshot can reach their rows any more, and they go as a whole.
-    fn forget_dropped(&mut self, drops: u64) {
+    pub(crate) fn forget_dropped(&mut self, drops: u64) {
         if std::mem::replace(&mut self.drops_seen, drops) == drops {
             return;
         }
@@ -171,7 +171,7 @@ impl Garbage {
     }
 
     /// The next row whose snapshot is gone.
-    fn next_released(&mut self) -> Option<(Arc<Table>, Rid)> {
+    pub(crate) fn next_released(&mut self) -> Option<(Arc<Table>, Rid)> {
         loop {
             let rows = self.released.front_mut()?;
             if let Some(rid) = rows.pop() {
@@ -182,10 +182,10 @@ impl Garbage {
     }
 
     /// The next row that was written.
-    fn next_written(
+    pub(crate) fn next_written(
         &mut self,
         bounds: &VisibilityBounds,
-        worker: &WorkerInner,
+        mut give_back: impl FnMut(Buffers),
     ) -> Option<(Arc<Table>, Rid)> {
         loop {
             let batch = self.batches.front_mut().filter(|b| bounds.ripe(b.csn))?;
@@ -197,13 +197,13 @@ impl Garbage {
                 ));
             }
             if let Some(batch) = self.batches.pop_front() {
-                worker.give_buffers(batch.buffers);
+                give_back(batch.buffers);
             }
         }
     }
 
     /// Sets a row aside until `single` is not in use any more.
-    fn hold(&mut self, single: u64, table: &Arc<Table>, rid: Rid) {
+    pub(crate) fn hold(&mut self, single: u64, table: &Arc<Table>, rid: Rid) {
         if table.is_dropped() {
             return;
         }
@@ -213,7 +213,7 @@ impl Garbage {
     }
 
     /// Rows whose snapshot is gone are looked at again.
-    fn release(&mut self, bounds: &VisibilityBounds) {
+    pub(crate) fn release(&mut self, bounds: &VisibilityBounds) {
         let released = &mut self.released;
         self.held.retain(|single, tables| {
             let holds = bounds.holds(*single);
@@ -225,223 +225,9 @@ impl Garbage {
     }
 }
 
-/// See [`Worker::collect_garbage`](crate::Worker::collect_garbage).
-pub(crate) fn collect(worker: &WorkerInner, budget: usize) -> bool {
-    worker.refresh_bounds();
-    let bounds = worker.bounds().clone();
-    if let Some(mut orphans) = worker.inner().orphans.try_lock() {
-        for orphan in orphans.drain(..).filter(|o| !o.is_empty()) {
-            worker.garbage.borrow_mut().absorb(orphan);
-        }
-    }
-    let drops = worker.inner().drops.load(Ordering::SeqCst);
-    worker.garbage.borrow_mut().forget_dropped(drops);
-    let more = collect_rows(worker, &bounds, budget);
-    // What was unlinked is to be freed even if this thread does nothing more.
-    Guard::pin().flush();
-    more
-}
-
-fn collect_rows(worker: &WorkerInner, bounds: &VisibilityBounds, budget: usize) -> bool {
-    worker.garbage.borrow_mut().release(bounds);
-    for turn in 0..budget {
-        // By turns, so that neither waits for the other, however much of it there is.
-        let next = {
-            let mut garbage = worker.garbage.borrow_mut();
-            let written_first = turn % 2 == 1;
-            let mut look = |is_again| {
-                let next = match is_again {
-                    true => garbage.next_released(),
-                    false => garbage.next_written(bounds, worker),
-                };
-                next.map(|(table, rid)| (table, rid, is_again))
-            };
-            look(!written_first).or_else(|| look(written_first))
-        };
-        let Some((table, rid, is_again)) = next else {
-            return false;
-        };
-        add(&worker.counters().garbage_rows_examined, 1);
-        // A guard per row: the collector's own pin must not hold back what it frees.
-        let guard = Guard::pin();
-        let kept_by = collect_row(worker, bounds, &table, rid, is_again, &guard);
-        if !kept_by.is_empty() {
-            add(&worker.counters().garbage_rows_held, kept_by.len() as u64);
-            let mut garbage = worker.garbage.borrow_mut();
-            for single in kept_by {
-                garbage.hold(single, &table, rid);
-            }
-        }
-    }
-    true
-}
-
-/// The CSN of a version, if its writer has committed.
-fn csn_of(version: VersionRef<'_>) -> Option<Csn> {
-    match version.stamp() {
-        Stamp::Committed(csn) => Some(csn),
-        Stamp::Writer(state) => state.committed(),
-    }
-}
-
 /// Versions unlinked in one step, still readable under the guard.
-type Dropped<'g> = SmallVec<[VersionRef<'g>; 8]>;
+pub(crate) type Dropped<'g> = SmallVec<[VersionRef<'g>; 8]>;
 
 /// Single snapshots that each keep a version of a row: it is looked at again when one of them is gone. `NEXT_STEP` if
 /// one must wait for time to pass.
-type KeptBy = SmallVec<[u64; 4]>;
-
-/// Unlinks what the bounds allow below the newest version. Tells whether some index key may be gone with it, and which
-/// single snapshots kept something.
-fn prune_chain<'g>(
-    mut prune: PruneLock<'_>,
-    slot: usize,
-    bounds: &VisibilityBounds,
-    guard: &'g Guard,
-    dropped: &mut Dropped<'g>,
-) -> (bool, KeptBy) {
-    let mut keys_changed = false;
-    let mut kept_by = KeptBy::new();
-    // The nearest newer committed version, which superseded the one looked at.
-    let mut newer: Option<Csn> = None;
-    prune.sweep(slot, guard, |version, may_go| {
-        // Below a tombstone nothing keeps a key: entries go with the versions.
-        keys_changed |= matches!(
-            version.kind(),
-            VersionKind::Tombstone | VersionKind::Row { keys_changed: true }
-        );
-        let Some(csn) = csn_of(version) else {
-            return false;
-        };
-        if version.kind() == VersionKind::LockOnly {
-            if may_go {
-                dropped.push(version);
-            }
-            return true;
-        }
-        let Some(superseded_by) = newer.replace(csn) else {
-            return false;
-        };
-        match bounds.droppable(csn, superseded_by) {
-            Ok(()) => {
-                if may_go {
-                    dropped.push(version);
-                }
-                true
-            }
-            Err(single) => {
-                // Each single sees one version of a row.
-                let single = single.unwrap_or(NEXT_STEP);
-                if !kept_by.contains(&single) {
-                    kept_by.push(single);
-                }
-                false
-            }
-        }
-    });
-    (keys_changed, kept_by)
-}
-
-/// Prunes a row that its writer is just updating, as far as the worker's cached bounds allow.
-pub(crate) fn prune_in_line(worker: &WorkerInner, table: &Table, rid: Rid, guard: &Guard) {
-    let Some((chunk, slot)) = table.rows.slot(rid) else {
-        return;
-    };
-    // Busy with another row of the chunk: the next writer, or the collector, will see to this one.
-    let Some(prune) = chunk.try_prune() else {
-        return;
-    };
-    let mut dropped = Dropped::new();
-    let (keys_changed, _) = prune_chain(prune, slot, &worker.bounds(), guard, &mut dropped);
-    drop_all(worker, table, rid, keys_changed, &dropped, guard);
-}
-
-fn drop_all(
-    worker: &WorkerInner,
-    table: &Table,
-    rid: Rid,
-    keys_changed: bool,
-    dropped: &Dropped<'_>,
-    guard: &Guard,
-) {
-    if dropped.is_empty() {
-        return;
-    }
-    add(&worker.counters().versions_collected, dropped.len() as u64);
-    if keys_changed {
-        let mut scratch = worker.scratch.borrow_mut();
-        for gone in dropped {
-            drop_entries(table, rid, *gone, &mut scratch, guard);
-        }
-    }
-}
-
-/// Cleans up one row. Tells what single snapshots kept something.
-fn collect_row(
-    worker: &WorkerInner,
-    bounds: &VisibilityBounds,
-    table: &Table,
-    rid: Rid,
-    is_again: bool,
-    guard: &Guard,
-) -> KeptBy {
-    let Some((chunk, slot)) = table.rows.slot(rid) else {
-        return KeptBy::new();
-    };
-    // In an absent chunk there is nothing to collect: tombstones and second versions keep theirs in memory.
-    let Ok(Some(head)) = chunk.peek(slot, guard) else {
-        return KeptBy::new();
-    };
-    let mut buried_after = None;
-    if head.kind() == VersionKind::Tombstone
-        && let Some(csn) = csn_of(head)
-    {
-        match bounds.gone(csn) {
-            Ok(()) => return bury(worker, table, rid, head, guard),
-            Err(single) => buried_after = Some(single.unwrap_or(NEXT_STEP)),
-        }
-    }
-    let mut dropped = Dropped::new();
-    let (keys_changed, mut kept_by) =
-        prune_chain(chunk.prune_lock(), slot, bounds, guard, &mut dropped);
-    drop_all(worker, table, rid, keys_changed, &dropped, guard);
-    if let Some(single) = buried_after
-        && !kept_by.contains(&single)
-    {
-        kept_by.push(single);
-    }
-    // Of a row that is looked at for the first time, what superseded a version that must wait comes later itself. Of
-    // one that is looked at again it may have been.
-    kept_by.retain(|single| is_again || *single != NEXT_STEP);
-    kept_by
-}
-
-/// Takes a deleted row away: its chain, its index entries, then its rid is free.
-fn bury(
-    worker: &WorkerInner,
-    table: &Table,
-    rid: Rid,
-    head: VersionRef<'_>,
-    guard: &Guard,
-) -> KeptBy {
-    let Some((chunk, slot)) = table.rows.slot(rid) else {
-        return KeptBy::new();
-    };
-    let mut chain = Dropped::new();
-    let taken = {
-        let mut prune = chunk.prune_lock();
-        let mut at = Some(head);
-        while let Some(version) = at {
-            chain.push(version);
-            at = version.next(guard);
-        }
-        prune.take_all(slot, head, guard)
-    };
-    if !taken {
-        // Its writer has not stamped it yet.
-        return smallvec![NEXT_STEP];
-    }
-    drop_all(worker, table, rid, true, &chain, guard);
-    table.rows.free_rid(rid);
-    KeptBy::new()
-}
+pub(crate) type KeptBy = SmallVec<[u64; 4]>;

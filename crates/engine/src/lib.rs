@@ -123,6 +123,7 @@
 #![deny(unsafe_code)]
 
 mod as_of;
+mod blocker;
 mod build;
 mod checkpoint;
 mod chunk_tail;
@@ -131,13 +132,17 @@ mod engine;
 mod error;
 mod evict;
 mod executor;
-mod exported_snapshot;
 mod fault;
+mod fault_error;
 mod garbage;
 mod index;
+mod index_entries;
 mod load;
 mod memory;
+mod memory_queue;
 mod page_fault;
+mod page_store;
+mod past;
 mod read_ahead;
 mod replay;
 mod replica;
@@ -148,6 +153,7 @@ mod serializable;
 mod snapshot_pins;
 mod snapshots;
 mod stats;
+mod stored_checkpoint;
 mod table;
 mod table_lock;
 mod tree;
@@ -160,23 +166,23 @@ mod verify;
     reason = "lock-free version chains: with `tree::cell` the modules with unsafe code"
 )]
 mod version;
-mod wait;
+mod wait_graph;
+mod warmup;
 mod worker;
+mod write_set;
 mod xid;
 
 pub use as_of::AsOfDatabase;
+pub use blocker::Blocker;
 pub use checkpoint::{
-    Checkpoint, CheckpointError, CheckpointListener, CheckpointReport, CheckpointStats,
-    CheckpointTimings, Checkpointer, RestorePoint, RestorePointError, RestoredIndex,
+    Checkpoint, CheckpointListener, Checkpointer, RestorePointError, RestoredIndex,
 };
 pub use engine::{Engine, EngineOptions};
 pub use error::{CommitError, OpenError, ReplayError, ReplicaError, WriteError};
 pub use evict::{EvictionStats, Evictor};
 pub use executor::{Executor, IdleAction, yield_now};
-pub use exported_snapshot::ExportedSnapshot;
-pub use fault::FaultWait;
-pub use index::{Index, IndexCursor, KeyExtractor, KeyKind};
-pub use load::{ChunkCounts, Warmup};
+pub use fault_error::FaultError;
+pub use index::{Index, KeyExtractor, KeyKind};
 pub use logstead_checkpoint::CheckpointError as PagesError;
 pub use logstead_checkpoint::RecoveryTarget;
 pub use logstead_checkpoint::Retention;
@@ -196,22 +202,31 @@ pub use logstead_wal::lease::{Lease, LeaseEvent, LeaseLost, LeaseOptions};
 pub use logstead_wal::manifest::LeaseHolder;
 pub use logstead_wal::{FlushMode, FlushOutcome};
 pub use memory::{ALLOWANCE_BYTES_MAX, Charge, Memory, OutOfMemory, footprint};
-pub use page_fault::{ExpectPresent, FaultError, PageFault};
+pub use page_fault::{ExpectPresent, PageFault};
+pub use page_store::{
+    CheckpointError, CheckpointReport, CheckpointStats, CheckpointTimings, RestorePoint,
+};
 pub use replay::RecoveryReport;
 pub use replica::{Replica, ReplicaBatch};
 pub use row::{RowBuilder, RowError, RowRef};
 pub use row_lock::RowLock;
-pub use serializable::SafeSnapshot;
 pub use stats::Stats;
 pub use table::{RowLockCounts, TEMPORARY_AT_REPLICAS, Table};
 pub use table_lock::{HeldLocks, TableLock};
 pub use tree::TreeReport;
+pub use txn::certify::SafeSnapshot;
+pub use txn::exported_snapshot::ExportedSnapshot;
+pub use txn::fault_wait::FaultWait;
+pub use txn::index_cursor::IndexCursor;
+pub use txn::lock_wait::{LockWait, WaitError};
 pub use txn::precommit::{CommitReceipt, TryCommitError};
 pub use txn::savepoint::SavepointId;
+pub use txn::xid::Xid;
 pub use txn::{CursorSnapshot, Isolation, Outcome, Row, ScanCursor, Txn, VersionId};
 pub use txn_id::TxnId;
 pub use verify::{IndexReport, ScratchFiles, StoredIndex, StoredRows, VerifyError};
 pub use version::Guard;
-pub use wait::{Blocker, LockWait, LockWaitInfo, WaitError};
+pub use wait_graph::LockWaitInfo;
+pub use warmup::{ChunkCounts, Warmup};
 pub use worker::Worker;
-pub use xid::{PAIRS_MAX, Xid, XidSnapshot, XidStatus};
+pub use xid::{PAIRS_MAX, XidSnapshot, XidStatus};

@@ -26,24 +26,23 @@ mod chunk;
 mod row_locations;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use logstead_checkpoint::{PageChain, PageKey, PageReader};
-use logstead_env::JoinHandle;
 use logstead_home::LogHome;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::checkpoint::{NewestCheckpoint, PageLoader, ReplicaBase, StoredCheckpoint};
 use crate::chunk_tail::{ChunkTail, TailMismatch};
 use crate::delta;
-use crate::engine::Engine;
-use crate::evict::{LoadGuard, MemoryQueue, ReadAheadGrant};
-use crate::fault::{FaultTarget, Loader, Next, SlotRequest};
+use crate::fault::{Loader, Next};
+use crate::fault_error::FaultError;
 use crate::memory::{Charge, Memory};
-use crate::page_fault::FaultError;
+use crate::memory_queue::{LoadGuard, MemoryQueue, ReadAheadGrant};
+use crate::page_fault::{FaultTarget, SlotRequest};
+use crate::page_store::{NewestCheckpoint, PageLoader, ReplicaBase};
 use crate::read_ahead::Prefetch;
 use crate::rows::{Contents, TableRows};
+use crate::stored_checkpoint::StoredCheckpoint;
 use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, SlotSet};
 pub(crate) use chunk::{LoadedChunk, ReadError, read_chunk};
 use row_locations::RowLocationCache;
@@ -667,127 +666,4 @@ impl Loader for FaultLoader {
 pub(crate) fn has_plenty(memory: &Memory) -> bool {
     let limit = memory.budget_bytes() - memory.reserve_bytes();
     memory.left_bytes(false) > limit / 4
-}
-
-/// What comes in the background, so that few have to wait for it.
-impl Engine {
-    /// Brings in what is absent, table by table, lowest rows first, as long as there is room below the evictor's marks
-    /// and `go_on` says so. Blocks: for threads of their own. What is damaged is left, and told to who needs it.
-    pub fn bring_all(&self, go_on: impl Fn() -> bool) -> Result<(), FaultError> {
-        let brought = self.bring_tables(go_on);
-        match &self.inner().replica_base {
-            Some(replica_base) => brought.map_err(|error| replica_base.explain(error)),
-            None => brought,
-        }
-    }
-
-    fn bring_tables(&self, go_on: impl Fn() -> bool) -> Result<(), FaultError> {
-        let inner = self.inner();
-        // What a replica cannot read is probably gone, and it ends.
-        let is_left = |error: &FaultError| {
-            inner.replica_base.is_none() && matches!(error, FaultError::Damaged(_))
-        };
-        let mut tables = self.tables();
-        tables.sort_unstable_by_key(|table| table.id());
-        let mut reader = inner.chunks.reader();
-        // First what the next checkpoint waits for.
-        for table in &tables {
-            let mut next = 0;
-            while let Some(number) = table.rows.tails.next(next) {
-                if !go_on() || table.is_dropped() || !has_plenty(self.memory()) {
-                    break;
-                }
-                match inner.chunks.load_tail(&table.rows, number, &mut reader) {
-                    Err(error) if !is_left(&error) => return Err(error),
-                    Ok(()) | Err(_) => next = number + 1,
-                }
-            }
-        }
-        for table in &tables {
-            for index in table.indexes() {
-                let go_on = || go_on() && !table.is_dropped() && has_plenty(self.memory());
-                let (pages, id) = (&inner.pages, table.id());
-                // What a replica has begun with is gone sooner or later, and nothing of it is ever evicted.
-                let brought = match inner.replica_base {
-                    Some(_) => pages.load_all_leaves(id, &index, &mut reader, go_on),
-                    None => pages.load_late_leaves(id, &index, &mut reader, go_on),
-                };
-                match brought {
-                    Err(error) if !is_left(&error) => return Err(error),
-                    Ok(()) | Err(_) => {}
-                }
-            }
-        }
-        for table in tables {
-            for number in 0..table.rows.chunk_end() {
-                if !go_on() || table.is_dropped() || !has_plenty(self.memory()) {
-                    break;
-                }
-                match inner.chunks.load_chunk(&table.rows, number, &mut reader) {
-                    Err(error) if !is_left(&error) => return Err(error),
-                    Ok(()) | Err(_) => {}
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Brings in what is absent after a start, on a thread of its own, until it is dropped.
-pub struct Warmup {
-    stopping: Arc<AtomicBool>,
-    thread: Option<JoinHandle>,
-}
-
-impl Warmup {
-    /// Starts the thread. `ended` hears what came of it, on the thread.
-    pub fn start(
-        engine: &Engine,
-        ended: impl FnOnce(Result<(), FaultError>) + Send + 'static,
-    ) -> std::io::Result<Warmup> {
-        let stopping = Arc::new(AtomicBool::new(false));
-        let (stop, engine) = (Arc::clone(&stopping), engine.clone());
-        let body = move || ended(engine.bring_all(|| !stop.load(Ordering::Relaxed)));
-        let thread = logstead_env::spawn("warmup", None, body)?;
-        Ok(Warmup {
-            stopping,
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for Warmup {
-    fn drop(&mut self) {
-        self.stopping.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A panic was told by whoever panicked.
-            let _told = thread.join();
-        }
-    }
-}
-
-/// Chunks of all tables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ChunkCounts {
-    /// How many there are.
-    pub all: u64,
-    /// How many of them are in memory.
-    pub present: u64,
-    /// How many of the others were changed by the log behind the checkpoint that this life began with: they come in
-    /// with its records.
-    pub with_tails: u64,
-}
-
-impl Engine {
-    /// How many chunks there are now, and how many of them are in memory.
-    pub fn chunk_counts(&self) -> ChunkCounts {
-        let mut counts = ChunkCounts::default();
-        for table in self.tables() {
-            let (all, present) = table.rows.chunk_counts();
-            counts.all += all;
-            counts.present += present;
-            counts.with_tails += table.rows.tails.count() as u64;
-        }
-        counts
-    }
 }

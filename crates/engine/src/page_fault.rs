@@ -6,24 +6,20 @@
 //!
 //! Who needs one row asks for that alone; who goes over a table asks for chunks ([`PageFault::with_neighbours`]).
 //!
-//! Inside the engine [`AbsentRow`] stands for it where only row numbers are known.
+//! Inside the engine [`AbsentRow`] stands for it where only row numbers are known, and [`AbsentIndexLeaf`] in an index.
+//!
+//! Does not: wait (`txn::fault_wait`) or bring anything in (`fault`, `load`).
 
+use crate::rows::AbsentRow;
 use std::fmt;
 use std::sync::Arc;
 
-use logstead_types::{Rid, TableId};
+use logstead_types::TableId;
 
 use crate::as_of::AsOfDatabase;
-use crate::fault::{FaultTarget, FaultWait, SlotRequest};
-use crate::index::Index;
-use crate::memory::OutOfMemory;
+use crate::index::{AbsentIndexLeaf, Index};
 use crate::rows::TableRows;
-use crate::txn::Txn;
 use crate::version::{CHUNK_SLOTS, SlotSet};
-
-/// A row that is not in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct AbsentRow(pub(crate) Rid);
 
 impl AbsentRow {
     /// Whose it is.
@@ -38,9 +34,9 @@ impl AbsentRow {
 /// What an operation needs and is not in memory. Wait for it, then begin the operation again.
 #[derive(Clone)]
 pub struct PageFault {
-    wanted: Arc<FaultTarget>,
+    pub(crate) wanted: Arc<FaultTarget>,
     /// Who wants it does not need it if it cannot be had.
-    is_optional: bool,
+    pub(crate) is_optional: bool,
 }
 
 impl PageFault {
@@ -123,33 +119,6 @@ impl PageFault {
         })
     }
 
-    /// Is it memory itself that is wanting? Who cannot wait for it fails with this.
-    pub fn out_of_memory(&self, txn: &Txn) -> Option<OutOfMemory> {
-        match &*self.wanted {
-            FaultTarget::Room { .. } => Some(txn.engine().memory().exhausted()),
-            FaultTarget::Rows { .. } | FaultTarget::Leaf { .. } | FaultTarget::Past { .. } => None,
-        }
-    }
-
-    /// Brings it in on the calling thread, which blocks: for a start, when nobody is served yet, and where nothing can wait.
-    pub fn load_here(&self, txn: &Txn) -> Result<(), FaultError> {
-        if let FaultTarget::Room {
-            bytes,
-            from_reserve,
-        } = *self.wanted
-        {
-            let held = txn.held_bytes.get();
-            let granted = txn
-                .engine()
-                .memory_queue
-                .request_blocking(bytes, from_reserve, held)?;
-            txn.granted.replace(Some(granted));
-            return Ok(());
-        }
-        let loaded = txn.engine().faults.load_here(&self.wanted);
-        txn.unless_optional(self.is_optional, loaded)
-    }
-
     /// Memory, of which there is none now.
     #[cold]
     pub(crate) fn room(bytes: usize, from_reserve: bool) -> PageFault {
@@ -163,10 +132,31 @@ impl PageFault {
     pub fn is_room(&self) -> bool {
         matches!(*self.wanted, FaultTarget::Room { .. })
     }
+}
 
-    /// Waits until it is worth trying again. Dropping the future ends the wait.
-    pub fn wait(self, txn: &mut Txn) -> FaultWait<'_> {
-        FaultWait::new(self.wanted, self.is_optional, txn)
+impl AsOfDatabase {
+    /// Has what it is made of been read? To be asked, and waited for, before anything else.
+    pub fn opened(self: &Arc<AsOfDatabase>) -> Result<(), PageFault> {
+        match self.opened.get() {
+            Some(_) => Ok(()),
+            None => Err(PageFault::past(self, None)),
+        }
+    }
+
+    /// Has the table the indexes that were defined? To be asked, and waited for, before one is used.
+    pub fn indexed(self: &Arc<AsOfDatabase>, id: TableId) -> Result<(), PageFault> {
+        let table = self.opened.get().and_then(|opened| opened.tables.get(&id));
+        match table {
+            Some(table) if !table.indexes.lock().is_empty() => Err(PageFault::past(self, Some(id))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<AbsentIndexLeaf> for PageFault {
+    #[cold]
+    fn from(AbsentIndexLeaf { index, low }: AbsentIndexLeaf) -> PageFault {
+        PageFault::of(FaultTarget::Leaf { index, low })
     }
 }
 
@@ -183,47 +173,6 @@ impl fmt::Display for PageFault {
 }
 
 impl std::error::Error for PageFault {}
-
-/// Why what is absent does not come.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FaultError {
-    /// What the home has is damaged (XX001); it says what and where. Nothing of it is served.
-    #[error("{0}")]
-    Damaged(String),
-    /// The home cannot be read (58030).
-    #[error("{0}")]
-    Unreachable(String),
-    /// A restore point whose pages are laid out as older servers did (0A000).
-    #[error(
-        "the restore point is in the format of an older server: it can be restored or branched from, but not read beside the present"
-    )]
-    Older,
-    /// A replica has not read it yet, and what it would read it from is gone since the primary's checkpoint at this CSN
-    /// (72000): the replica begins again at a newer one.
-    #[error(
-        "snapshot too old: what the replica began with is gone since the checkpoint at CSN {0}"
-    )]
-    TooOld(logstead_types::Csn),
-    /// The memory budget is used up, and nothing can be evicted (53200).
-    #[error(transparent)]
-    OutOfMemory(#[from] OutOfMemory),
-    /// The engine is closing, or another server has taken over.
-    #[error("the server is closing")]
-    Closing,
-}
-
-impl From<logstead_checkpoint::CheckpointError> for FaultError {
-    fn from(error: logstead_checkpoint::CheckpointError) -> FaultError {
-        use logstead_checkpoint::CheckpointError;
-        match error {
-            CheckpointError::Home(_) => FaultError::Unreachable(error.to_string()),
-            CheckpointError::Overtaken => FaultError::Closing,
-            CheckpointError::Damaged(_) | CheckpointError::Misuse(_) | CheckpointError::Pins(_) => {
-                FaultError::Damaged(error.to_string())
-            }
-        }
-    }
-}
 
 /// For who has not the means to wait, and knows that everything is in memory: an engine without a memory limit evicts
 /// nothing, so everything is once it has been there.
@@ -245,6 +194,119 @@ impl<T> ExpectPresent<T> for Result<T, PageFault> {
                 reason = "documented: the caller says that it cannot be"
             )]
             Err(absent) => panic!("{absent}"),
+        }
+    }
+}
+
+/// Slots of a chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SlotRequest {
+    /// Whose rows who waits cannot do without.
+    pub(crate) needed: SlotSet,
+    /// Whose rows he is likely to want next.
+    pub(crate) beside: SlotSet,
+}
+
+impl SlotRequest {
+    pub(crate) const NONE: SlotRequest = SlotRequest::of(SlotSet::NONE);
+
+    /// These, and nothing beside them.
+    pub(crate) const fn of(needed: SlotSet) -> SlotRequest {
+        SlotRequest {
+            needed,
+            beside: SlotSet::NONE,
+        }
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> SlotSet {
+        self.needed.union(&self.beside)
+    }
+
+    pub(crate) fn union(&self, other: &SlotRequest) -> SlotRequest {
+        SlotRequest {
+            needed: self.needed.union(&other.needed),
+            beside: self.beside.union(&other.beside),
+        }
+    }
+}
+
+/// What is to be brought into memory.
+#[derive(Clone)]
+pub(crate) enum FaultTarget {
+    /// Rows of a chunk.
+    Rows {
+        /// Whose.
+        rows: Arc<TableRows>,
+        /// Which chunk.
+        number: u64,
+        /// In which slots.
+        slots: SlotRequest,
+    },
+    /// A leaf of an index.
+    Leaf {
+        /// Whose.
+        index: Arc<Index>,
+        /// The least key it may have.
+        low: Box<[u8]>,
+    },
+    /// What a past is made of.
+    Past {
+        /// Which.
+        past: Arc<AsOfDatabase>,
+        /// The indexes of this table too.
+        table: Option<TableId>,
+    },
+    /// Nothing in particular: memory for a write.
+    Room {
+        /// How much.
+        bytes: u64,
+        /// Whether it may come out of the reserve.
+        from_reserve: bool,
+    },
+}
+
+impl fmt::Debug for FaultTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultTarget::Rows {
+                rows,
+                number,
+                slots,
+            } => match slots.all().len() {
+                1 => {
+                    let slot = slots.needed.iter().next().unwrap_or_default() as u64;
+                    let rid = number * CHUNK_SLOTS as u64 + slot;
+                    write!(f, "row {rid} of table {}", rows.table)
+                }
+                _ => write!(f, "chunk {number} of table {}", rows.table),
+            },
+            FaultTarget::Past { past, table: None } => write!(f, "the past at CSN {}", past.csn()),
+            FaultTarget::Past {
+                past,
+                table: Some(table),
+            } => write!(f, "the indexes of table {table} at CSN {}", past.csn()),
+            FaultTarget::Room { bytes, .. } => write!(f, "memory for {bytes} bytes"),
+            FaultTarget::Leaf { index, low } => {
+                write!(
+                    f,
+                    "the leaf of index {} from {} on",
+                    index.id(),
+                    low.escape_ascii()
+                )
+            }
+        }
+    }
+}
+
+impl FaultTarget {
+    /// Which rows of a chunk; none, if it is no rows.
+    pub(crate) fn slots(&self) -> SlotRequest {
+        match self {
+            FaultTarget::Rows { slots, .. } => *slots,
+            FaultTarget::Leaf { .. } | FaultTarget::Past { .. } | FaultTarget::Room { .. } => {
+                SlotRequest::NONE
+            }
         }
     }
 }

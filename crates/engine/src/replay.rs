@@ -32,11 +32,12 @@ use logstead_wal::manifest::CheckpointRef;
 use logstead_wal::recovery::{self, RecoveryError, RedoHandler};
 use logstead_wal::{LaneConfig, LogAllocationLimit, RecordReader};
 
-use crate::checkpoint::{CheckpointBase, StoredCheckpoint};
 use crate::engine::{Engine, EngineOptions, OpenLog};
 use crate::error::{OpenError, ReplayError};
 use crate::memory::Account;
+use crate::page_store::CheckpointBase;
 use crate::rows::absent_bytes;
+use crate::stored_checkpoint::StoredCheckpoint;
 use crate::version::{CHUNK_SLOTS, Guard};
 use partition::{MemoryShortfall, ReplayPartition, ReplayShared};
 
@@ -378,6 +379,33 @@ impl<'scope, 's: 'scope> RedoHandler for Replay<'scope, '_, 's> {
 /// The lanes' buffers take no more than one part in so many of the memory budget, as far as fewer blocks in flight
 /// allow.
 const BUFFERS_SHARE: u64 = 16;
+
+impl Engine {
+    /// Opens the log at `home`, brings back every table's rows, and begins a new epoch. Indexes are made again by
+    /// [`Engine::create_index`] and [`Txn::build_index`](crate::Txn::build_index).
+    pub fn open(
+        options: EngineOptions,
+        home: LogHome,
+        env: Env,
+    ) -> Result<(Engine, RecoveryReport), OpenError> {
+        if options.workers == 0
+            || options.workers > usize::from(u16::MAX)
+            || options.commit.workers_per_lane == 0
+        {
+            return Err(OpenError::Options(
+                "workers and workers per lane must be at least 1".into(),
+            ));
+        }
+        let tracking = options.commit.tracking;
+        if !tracking.is_safe() && !options.commit.may_lose {
+            return Err(OpenError::Options(format!(
+                "dependency tracking \"{}\" loses acknowledged commits in a crash: it is for comparison in \"logstead bench\" only",
+                tracking.name()
+            )));
+        }
+        open(options, home, env)
+    }
+}
 
 /// Opens the log, replays it, and makes the engine over its new lanes.
 pub(crate) fn open(

@@ -6,7 +6,7 @@
 //! row's chunk counts its rows that have some, so that a writer pays one load where there are none.
 //! [`exclusive_and_shared`] is the protocol by which the two kinds always see each other.
 //!
-//! Who has to wait enters the row's queue, in the order of arrival; see [`queue`](RowLocks) and `wait`.
+//! Who has to wait enters the row's queue, in the order of arrival; see [`queue`](RowLocks) and `txn::lock_wait`.
 //!
 //! Invariants:
 //! - R1 Of two transactions that hold conflicting locks of a row at the same time, one has ended (and is just giving its
@@ -15,18 +15,16 @@
 //! - R3 Shared locks are noted among the transaction's writes in the order they were taken, with what was held before:
 //!   rolling back to a savepoint takes them back in reverse.
 //! - R4 Whoever takes a lock depends on all who held a conflicting one before and wrote something, here or elsewhere: by the version
-//!   they left, or, if they only locked the row, by what they noted before they gave it back ([`handover`]).
+//!   they left, or, if they only locked the row, by what they noted before they gave it back
+//!   (`txn::row_lock::handover`).
+//!
+//! Does not: take locks or give them back (`txn::row_lock`).
 
-mod acquire;
 pub(crate) mod exclusive_and_shared;
-pub(crate) mod handover;
 #[cfg(test)]
 mod model;
-#[cfg(test)]
-mod order;
 mod table;
 
-pub(crate) use acquire::unshare;
 pub(crate) use table::{Next, RowLocks, Shard};
 
 /// How a row is locked, weakest first. What a transaction does to a row locks it too: an update that changes no key of

@@ -12,10 +12,9 @@ use std::sync::{Arc, OnceLock};
 use logstead_types::{Rid, TableId};
 use parking_lot::Mutex;
 
-use crate::checkpoint::StoredCheckpoint;
 use crate::chunk_tail::{ChunkTail, ChunkTails};
 use crate::memory::{Charge, Memory, footprint};
-use crate::page_fault::AbsentRow;
+use crate::stored_checkpoint::StoredCheckpoint;
 use uncertain_slots::UncertainSlots;
 
 use crate::version::{
@@ -559,6 +558,10 @@ pub(crate) fn absent_bytes(rid_end: u64) -> u64 {
 fn bucket_bytes(n: usize) -> usize {
     footprint(size_of::<OnceLock<Box<Chunk>>>() << n)
 }
+
+/// A row that is not in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AbsentRow(pub(crate) Rid);
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! Snapshots that are kept although no running transaction has them: those that were exported.
 //!
-//! Does not: know transactions; [`exported_snapshot`](crate::exported_snapshot) pins and unpins.
+//! Does not: know transactions; [`exported_snapshot`](crate::txn::exported_snapshot) pins and unpins.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

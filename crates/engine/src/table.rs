@@ -4,15 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use logstead_types::{IndexId, TableId};
+use logstead_types::{IndexId, Rid, TableId};
 use parking_lot::RwLock;
 
-use crate::checkpoint::StoredCheckpoint;
 use crate::index::Index;
 use crate::memory::Memory;
 use crate::row_lock::RowLocks;
 use crate::rows::TableRows;
+use crate::stored_checkpoint::StoredCheckpoint;
 use crate::table_lock::TableLocks;
+use crate::txn_state::RowQueues;
 use crate::version::CHUNK_SLOTS;
 
 /// Numbers of temporary tables at a replica, from this one on: no log has a record of such a table. Objects of a
@@ -41,6 +42,12 @@ pub struct RowLockCounts {
     pub flagged: usize,
     /// Rows somebody waits for.
     pub queued: usize,
+}
+
+impl RowQueues for Table {
+    fn wake_first(&self, rid: Rid) {
+        self.row_locks.wake_first(rid);
+    }
 }
 
 impl fmt::Debug for Table {

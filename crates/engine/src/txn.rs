@@ -6,12 +6,20 @@
 //!
 //! Every version examined counts as read: the transaction depends on it, rejected rows and tombstones included (T1).
 
+pub(crate) mod certify;
 mod dependencies;
+pub(crate) mod exported_snapshot;
+pub(crate) mod fault_wait;
+pub(crate) mod index_cursor;
+pub(crate) mod lock_wait;
 pub(crate) mod precommit;
 mod read;
+pub(crate) mod read_ahead;
+pub(crate) mod row_lock;
 pub(crate) mod savepoint;
 mod scan;
 pub(crate) mod write;
+pub(crate) mod xid;
 
 pub(crate) use dependencies::cover_chunk;
 pub use scan::ScanCursor;
@@ -24,27 +32,32 @@ use logstead_commit::{CommitWait, DependencySet, PriorLockHolder};
 use logstead_types::{Csn, Rid};
 use smallvec::SmallVec;
 
+use crate::blocker::{Blocker, WantedRow};
 use crate::engine::EngineInner;
 use crate::error::WriteError;
-use crate::exported_snapshot::ExportedSnapshot;
-use crate::fault::Missed;
-use crate::index::{Index, IndexCursor};
+use crate::index::Index;
+use crate::index_entries::Scratch;
+use crate::index_entries::chain_has_key;
 use crate::memory::Charge;
 use crate::page_fault::PageFault;
-use crate::read_ahead::ReadAhead;
 use crate::row::RowRef;
 use crate::row_lock::RowLock;
-use crate::serializable::{Ordinal, TrackedTxn};
+use crate::serializable::Ordinal;
 use crate::table::Table;
 use crate::table_lock::{HeldLocks, TableLock};
 use crate::tree::interleave::point;
+use crate::txn::certify::TrackedTxn;
+use crate::txn::exported_snapshot::ExportedSnapshot;
+use crate::txn::fault_wait::Missed;
+use crate::txn::index_cursor::IndexCursor;
+use crate::txn::lock_wait::RowQueueTurn;
+use crate::txn::read_ahead::ReadAhead;
 use crate::txn::savepoint::Savepoint;
-use crate::txn::write::{ChangedKeys, TxnWrites, chain_has_key};
+use crate::txn::write::{ChangedKeys, TxnWrites};
+use crate::txn::xid::Xid;
 use crate::txn_id::TxnId;
 use crate::version::{Guard, Stamp, VersionKind, VersionRef};
-use crate::wait::{Blocker, RowQueueTurn, WantedRow};
-use crate::worker::{Scratch, WorkerInner};
-use crate::xid::Xid;
+use crate::worker::{Worker, WorkerInner};
 
 /// When a transaction takes its snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,6 +252,14 @@ pub(crate) struct WriteTarget<'g> {
     pub(crate) row: VersionRef<'g>,
     /// How this transaction has locked the row by versions of its own.
     pub(crate) held: Option<RowLock>,
+}
+
+impl Worker {
+    /// Begins a transaction. Its snapshot is taken when it first needs one.
+    #[inline]
+    pub fn begin(&self, isolation: Isolation) -> Txn {
+        Txn::new(self.0.clone(), isolation)
+    }
 }
 
 impl Txn {

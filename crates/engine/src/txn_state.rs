@@ -13,7 +13,6 @@ use std::task::Waker;
 use logstead_types::{Csn, Rid};
 use parking_lot::Mutex;
 
-use crate::table::Table;
 use crate::tree::interleave::point;
 use crate::txn_id::TxnId;
 
@@ -41,13 +40,19 @@ pub(crate) struct TxnState {
     waiters: Mutex<Waiters>,
 }
 
+/// The queues of a table's rows, as a transaction sees them that holds locks others wait for.
+pub(crate) trait RowQueues: Send + Sync + 'static {
+    /// The first of the row's queue tries.
+    fn wake_first(&self, rid: Rid);
+}
+
 /// Who is to be told when locks are given back.
 #[derive(Default)]
 struct Waiters {
     /// Those who wait for the outcome.
     outcome: Vec<(TxnId, Waker)>,
     /// Rows in whose queues somebody waits for this transaction.
-    rows: Vec<(Arc<Table>, Rid)>,
+    rows: Vec<(Arc<dyn RowQueues>, Rid)>,
 }
 
 impl TxnState {
@@ -154,16 +159,20 @@ impl TxnState {
         for (_, waker) in waiters.outcome {
             waker.wake();
         }
-        for (table, rid) in waiters.rows {
-            table.row_locks.wake_first(rid);
+        for (queues, rid) in waiters.rows {
+            queues.wake_first(rid);
         }
     }
 
     /// Somebody in the row's queue waits for this transaction. The caller looks at the row again afterwards.
-    pub(crate) fn note_row(&self, table: &Arc<Table>, rid: Rid) {
+    pub(crate) fn note_row(&self, table: &Arc<impl RowQueues>, rid: Rid) {
         let rows = &mut self.waiters.lock().rows;
-        if !rows.iter().any(|(t, r)| *r == rid && Arc::ptr_eq(t, table)) {
-            rows.push((table.clone(), rid));
+        let address = Arc::as_ptr(table).cast::<()>();
+        let is_noted = |(of, other): &(Arc<dyn RowQueues>, Rid)| {
+            *other == rid && Arc::as_ptr(of).cast::<()>() == address
+        };
+        if !rows.iter().any(is_noted) {
+            rows.push((Arc::clone(table) as Arc<dyn RowQueues>, rid));
         }
     }
 

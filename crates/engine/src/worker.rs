@@ -1,5 +1,10 @@
 //! A worker's own part of the engine: what only its thread touches.
+//!
+//! Does not: begin transactions (`txn`), which are of a worker and know it.
 
+pub(crate) mod collect;
+
+use crate::index_entries::Scratch;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -10,14 +15,13 @@ use logstead_types::{Csn, WorkerId};
 use logstead_wal::{FlushMode, FlushOutcome, Lane};
 
 use crate::engine::{Engine, EngineInner};
-use crate::garbage::{self, Garbage};
+use crate::garbage::Garbage;
 use crate::memory::{ALLOWANCE_BYTES_MAX, OutOfMemory};
 use crate::rows::TableRows;
 use crate::snapshots::{Snapshots, VisibilityBounds};
 use crate::stats::{Counters, Stats, add};
-use crate::txn::precommit::Buffers;
-use crate::txn::{Isolation, Txn};
 use crate::txn_id::TxnId;
+use crate::write_set::Buffers;
 
 /// Commits between two looks at what may be collected in line.
 const COMMITS_PER_BOUNDS: u32 = 16;
@@ -27,15 +31,6 @@ const POOL_MAX: usize = 64;
 const POOLED_BYTES_MAX: usize = 1 << 16;
 /// Rows looked at by a writer that finds the memory budget used up, before it gives up.
 const COLLECTED_IN_WANT: usize = 1024;
-
-/// Buffers for keys, used within one operation.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    pub(crate) old_key: Vec<u8>,
-    pub(crate) new_key: Vec<u8>,
-    pub(crate) other_key: Vec<u8>,
-    pub(crate) delta: Vec<u8>,
-}
 
 /// Transaction numbers that a worker takes at a time. Two workers never have the same one, however long they run.
 const TXN_IDS: u64 = 1 << 32;
@@ -146,6 +141,14 @@ impl WorkerInner {
         }
     }
 
+    /// A transaction has committed: what it has superseded is garbage.
+    pub(crate) fn add_garbage(&self, csn: Csn, buffers: Buffers) {
+        let spare = self.garbage.borrow_mut().add(csn, buffers);
+        if let Some(buffers) = spare {
+            self.give_buffers(buffers);
+        }
+    }
+
     /// What in-line pruning may drop; looked up anew every few commits.
     pub(crate) fn bounds(&self) -> std::cell::Ref<'_, VisibilityBounds> {
         self.bounds.borrow()
@@ -194,7 +197,7 @@ impl WorkerInner {
         let refused =
             || memory_queue.is_queued(from_reserve) || memory.left_bytes(from_reserve) < bytes;
         if refused() {
-            garbage::collect(self, COLLECTED_IN_WANT);
+            collect::collect(self, COLLECTED_IN_WANT);
             if refused() {
                 return Err(memory.exhausted());
             }
@@ -224,6 +227,27 @@ impl Drop for WorkerInner {
     }
 }
 
+impl Engine {
+    /// The handle of a worker, to be used on that worker's thread.
+    ///
+    /// # Panics
+    /// If there is no such worker, or its handle is in use: two threads that draw as one worker would break the
+    /// horizon.
+    pub fn worker(&self, id: WorkerId) -> Worker {
+        let taken = &self.0.workers_taken[usize::from(id.0)];
+        assert!(
+            !taken.swap(true, Ordering::SeqCst),
+            "the handle of worker {id} is in use"
+        );
+        Worker::new(self.clone(), id)
+    }
+
+    /// A bounded step of garbage collection on `worker`; see [`Worker::collect_garbage`].
+    pub fn collect_garbage(&self, worker: &Worker, budget: usize) -> bool {
+        worker.collect_garbage(budget)
+    }
+}
+
 impl Worker {
     pub(crate) fn new(engine: Engine, id: WorkerId) -> Worker {
         Worker(Rc::new(WorkerInner {
@@ -250,12 +274,6 @@ impl Worker {
     /// The engine it belongs to.
     pub fn engine(&self) -> &Engine {
         &self.0.engine
-    }
-
-    /// Begins a transaction. Its snapshot is taken when it first needs one.
-    #[inline]
-    pub fn begin(&self, isolation: Isolation) -> Txn {
-        Txn::new(self.0.clone(), isolation)
     }
 
     /// Calls `hook` whenever the worker's lane goes from clean to dirty, and at every commit if lanes are shared.
@@ -328,7 +346,7 @@ impl Worker {
 
     /// A bounded step of garbage collection: looks at up to `budget` rows. True if more can be done now.
     pub fn collect_garbage(&self, budget: usize) -> bool {
-        crate::garbage::collect(&self.0, budget)
+        crate::worker::collect::collect(&self.0, budget)
     }
 
     /// What this worker has counted.

@@ -37,15 +37,9 @@
 //!
 //! Does not: know the format of pages and records (crate `checkpoint`), what a manifest says (`wal`), or SQL.
 
-mod base;
-mod compaction;
-mod in_progress;
 #[cfg(test)]
 mod model;
 mod older_rows;
-mod pages;
-mod replica_base;
-mod report;
 mod restore;
 mod restore_points;
 mod tail;
@@ -56,29 +50,22 @@ pub(crate) mod walk;
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use logstead_checkpoint::{PageReader, RateLimiter, ReadStats, RecoveryPoint, Retention};
 use logstead_commit::{CommitWait, LogFailed};
 use logstead_types::Csn;
-use parking_lot::{Mutex, MutexGuard};
 
-use crate::engine::{Engine, EngineInner};
+use crate::engine::Engine;
 
-use compaction::{Compacted, Compaction, CompactionPause};
+use crate::page_store::compaction::{Compacted, Compaction};
+use crate::page_store::{CheckpointError, CheckpointReport, CheckpointStats};
 
-pub(crate) use base::{CheckpointBase, NewestCheckpoint, StoredCheckpoint};
-pub(crate) use in_progress::CheckpointLock;
-pub(crate) use pages::PageLoader;
-pub(crate) use replica_base::ReplicaBase;
-pub use report::{CheckpointError, CheckpointReport, CheckpointStats, CheckpointTimings};
 pub use restore::RestoredIndex;
-pub use restore_points::{RestorePoint, RestorePointError};
+pub use restore_points::RestorePointError;
 pub use take::Checkpoint;
 pub use thread::{CheckpointListener, Checkpointer};
-pub(crate) use tiles::NOT_RESTORED;
 
 /// How often lanes are flushed again while a checkpoint waits for them: what a lane holds back must not hold it back
 /// for long.
@@ -86,84 +73,6 @@ const FLUSH_AGAIN: Duration = Duration::from_millis(20);
 
 /// What is written between two rests: half a millisecond, about.
 const SLICE_CHUNKS: usize = 64;
-
-/// What the engine keeps for checkpoints.
-pub(crate) struct Checkpoints {
-    /// What the next one is taken from; nothing while one is being taken.
-    base: Mutex<Option<CheckpointBase>>,
-    /// Indexes are being taken from the loaded checkpoint: until the start is through none is taken, for it would not
-    /// have those that nobody has asked for yet, and their tiles would go. Read and written under the lock of `base`.
-    starting: AtomicBool,
-    /// Held by who takes one from beginning to end.
-    turn: Mutex<()>,
-    /// How many wait for it.
-    waiting: AtomicUsize,
-    pub(crate) under_way: CheckpointLock,
-    /// The thread that takes them, if there is one.
-    asked: Mutex<Option<Arc<thread::CheckpointerShared>>>,
-    stats: Mutex<CheckpointStats>,
-    compaction_pause: Mutex<CompactionPause>,
-    bandwidth_bytes: AtomicU64,
-    retention: Retention,
-    /// What can be gone back to: as it is told, and where it is, by CSN.
-    points: Mutex<(Vec<RestorePoint>, Vec<RecoveryPoint>)>,
-    /// The one under way is to be given up.
-    stopping: AtomicBool,
-    /// What the start has read of pages, to restore indexes.
-    start_reads: Mutex<ReadStats>,
-}
-
-impl Checkpoints {
-    pub(crate) fn new(
-        base: CheckpointBase,
-        bandwidth_bytes: u64,
-        retention: Retention,
-    ) -> Checkpoints {
-        let stats = CheckpointStats {
-            loaded: Some(base.csn()).filter(|csn| *csn > Csn::ZERO),
-            ..CheckpointStats::default()
-        };
-        Checkpoints {
-            points: Mutex::new(restore_points::listed(&base)),
-            base: Mutex::new(Some(base)),
-            starting: AtomicBool::new(false),
-            turn: Mutex::default(),
-            waiting: AtomicUsize::new(0),
-            under_way: CheckpointLock::default(),
-            asked: Mutex::default(),
-            stats: Mutex::new(stats),
-            compaction_pause: Mutex::default(),
-            bandwidth_bytes: AtomicU64::new(bandwidth_bytes),
-            retention,
-            stopping: AtomicBool::new(false),
-            start_reads: Mutex::default(),
-        }
-    }
-
-    /// The start has read this.
-    fn count_start_reads(&self, reader: &PageReader) {
-        let read = reader.reads();
-        let mut reads = self.start_reads.lock();
-        reads.requests += read.requests;
-        reads.bytes += read.bytes;
-        reads.pages += read.pages;
-    }
-
-    /// Waits for the turn: who has it does not rest meanwhile.
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        let turn = self.turn.lock();
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        turn
-    }
-
-    /// How fast a checkpoint may write.
-    fn rate_limiter(&self, inner: &EngineInner) -> Option<RateLimiter<'static>> {
-        let bytes = self.bandwidth_bytes.load(Ordering::Relaxed);
-        let clock = Arc::clone(&inner.env.clock);
-        (bytes > 0).then(|| RateLimiter::new(clock, bytes, logstead_env::sleep))
-    }
-}
 
 impl Engine {
     /// Takes a checkpoint of now: every transaction that was acknowledged before the call is in it. Blocks until it is

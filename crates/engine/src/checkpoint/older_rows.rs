@@ -26,8 +26,8 @@ use logstead_checkpoint::{
 use logstead_home::HomeError;
 use logstead_types::Csn;
 
-use super::CheckpointError;
 use super::take::COPIED_BYTES_MIN;
+use crate::page_store::CheckpointError;
 use crate::row::RowRef;
 use crate::version::SlotSet;
 

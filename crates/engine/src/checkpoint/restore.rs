@@ -37,14 +37,14 @@ use logstead_types::{IndexId, Rid};
 use logstead_wal::RowRecord;
 use parking_lot::Mutex;
 
-use super::StoredCheckpoint;
-use super::pages::PageLoader;
 use crate::chunk_tail::{ChunkTail, Noted};
 use crate::delta;
 use crate::engine::Engine;
+use crate::fault_error::FaultError;
 use crate::index::{Index, KeyExtractor};
-use crate::page_fault::FaultError;
+use crate::page_store::pages::PageLoader;
 use crate::row::{RowBuilder, RowRef};
+use crate::stored_checkpoint::StoredCheckpoint;
 use crate::table::Table;
 use crate::version::{Guard, VersionKind};
 

@@ -9,15 +9,15 @@
 //!
 //! What its caller knows is there: every transaction that was acknowledged before the call.
 
+use crate::page_store::checkpoints::RestorePoint;
 use logstead_checkpoint::{
-    PIN_NAME_BYTES_MAX, Pin, PinKind, Pins, PinsError, RecoveryPoint, RecoveryTarget, pin_point,
+    PIN_NAME_BYTES_MAX, Pin, PinKind, Pins, PinsError, RecoveryTarget, pin_point,
 };
-use logstead_types::Csn;
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::recovery::RecoveryError;
 
-use super::{CheckpointBase, CheckpointError, CheckpointReport, Checkpoints};
 use crate::engine::Engine;
+use crate::page_store::{CheckpointError, CheckpointReport};
 
 /// Why a restore point was not made or dropped, or cannot be listed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -46,19 +46,6 @@ impl From<logstead_checkpoint::CheckpointError> for RestorePointError {
     fn from(error: logstead_checkpoint::CheckpointError) -> RestorePointError {
         RestorePointError::Checkpoint(error.into())
     }
-}
-
-/// A checkpoint that can be gone back to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RestorePoint {
-    /// Its name, if it was made by hand.
-    pub name: Option<String>,
-    /// When it was taken, in microseconds since 2000-01-01 00:00 UTC.
-    pub taken_at_micros: i64,
-    /// It holds what was committed below this CSN.
-    pub csn: Csn,
-    /// Objects that it consists of, and the bytes of them that it needs; unknown until its record was read.
-    pub size: Option<(u64, u64)>,
 }
 
 impl Engine {
@@ -135,43 +122,4 @@ impl Engine {
     pub fn restore_points(&self) -> Vec<RestorePoint> {
         self.inner().checkpoints.points.lock().0.clone()
     }
-}
-
-impl Checkpoints {
-    /// Tells from now on what there is.
-    pub(super) fn note_points(&self, base: &CheckpointBase) {
-        *self.points.lock() = listed(base);
-    }
-}
-
-impl Checkpoints {
-    /// The points that somebody may mean, by CSN: of those taken by a certain time the last one.
-    pub(crate) fn fitting(&self, which: &RecoveryTarget) -> Vec<RecoveryPoint> {
-        let mut points = self.points.lock().1.clone();
-        points.retain(|point| match which {
-            RecoveryTarget::Newest => point.is_newest,
-            RecoveryTarget::At(time) => point.record.taken_at_micros <= *time,
-            RecoveryTarget::Named(name) => point.names.contains(name),
-        });
-        points
-    }
-}
-
-/// One line for each name of a point, and the points.
-pub(super) fn listed(base: &CheckpointBase) -> (Vec<RestorePoint>, Vec<RecoveryPoint>) {
-    let (mut lines, mut points) = (Vec::new(), Vec::new());
-    for (point, size) in base.points() {
-        let line = |name| RestorePoint {
-            name,
-            taken_at_micros: point.record.taken_at_micros,
-            csn: point.record.csn,
-            size,
-        };
-        if point.names.is_empty() {
-            lines.push(line(None));
-        }
-        lines.extend(point.names.iter().cloned().map(Some).map(line));
-        points.push(point);
-    }
-    (lines, points)
 }

@@ -16,10 +16,11 @@
 use logstead_checkpoint::{ImageKind, PageChain, PageKey};
 use logstead_wal::RowRecord;
 
-use super::CheckpointError;
-use super::take::{Change, Checkpoint};
+use super::take::Checkpoint;
 use crate::chunk_tail::ChunkTail;
 use crate::load::{LoadedChunk, read_chunk, unfit, unreadable};
+use crate::page_store::CheckpointError;
+use crate::page_store::base::Change;
 use crate::table::Table;
 use crate::version::{CHUNK_SLOTS, SlotSet};
 

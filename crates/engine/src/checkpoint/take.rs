@@ -4,6 +4,7 @@
 //! chunks from which it took something, unless it was published. So whatever fails, wherever, the next one begins from
 //! the last that was published and misses nothing.
 
+use crate::page_store::base::{Buffers, Change, Named};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,15 +16,15 @@ use logstead_env::Instant;
 use logstead_types::{Csn, Rid};
 use logstead_wal::manifest::RedoPoint;
 
-use super::base::{CheckpointBase, CompactionPlan};
 use super::older_rows::{Newer, OlderRows, OlderRowsFound, missing};
 use super::tiles::TileWalk;
 use super::walk::{Amount, ChunkView, row_at};
-use super::{CheckpointError, CheckpointReport, Compaction};
 use crate::chunk_tail::ChunkTail;
 use crate::delta;
 use crate::engine::Engine;
 use crate::load::has_plenty;
+use crate::page_store::base::{CheckpointBase, CompactionPlan};
+use crate::page_store::{CheckpointError, CheckpointReport, Compaction};
 use crate::snapshots::Snapshots;
 use crate::table::Table;
 use crate::version::{CHUNK_SLOTS, Chunk, Guard, SlotSet, SlotsAbsent};
@@ -37,37 +38,8 @@ pub(super) const COPIED_BYTES_MIN: usize = logstead_checkpoint::PAGE_BYTES / 2;
 const AHEAD_CHUNKS: u64 = 64;
 const AHEAD_BYTES_MAX: u64 = 512 << 10;
 
-/// A chunk that was written.
-pub(super) struct Change {
-    /// Which of the tables.
-    pub(super) table: usize,
-    pub(super) chunk: u64,
-    /// Its slots with a row; unknown of one that is absent, and has not changed.
-    pub(super) present: Option<SlotSet>,
-    /// Slots of these that have one perhaps.
-    pub(super) doubtful: SlotSet,
-    /// It was marked as changed.
-    pub(super) changed: bool,
-    /// By the log behind the checkpoint before, of which it has, or had, a tail.
-    pub(super) by_tail: bool,
-    /// Where it lies; nowhere, if it is empty.
-    pub(super) chain: Option<PageChain>,
-}
-
-/// A chain in the next directory, or none any more.
-type Named = (PageKey, Option<PageChain>);
-
 /// The most that each of them keeps.
 const BUFFER_BYTES_MAX: usize = 8 << 20;
-
-/// What a checkpoint fills, in memory that the one before has used: what is fresh has to be cleared first, which took a
-/// third of a checkpoint's time with pages of a few hundred bytes. Empty in between.
-#[derive(Default)]
-pub(super) struct Buffers {
-    object: Vec<u8>,
-    changes: Vec<Change>,
-    named: Vec<Named>,
-}
 
 /// Empties a buffer for the next checkpoint; one that has become large is let go of.
 fn kept<T>(mut buffer: Vec<T>) -> Vec<T> {
@@ -168,7 +140,7 @@ impl Engine {
         tiles.retain_attached(&tables);
         path.flush_all();
         let since = base.csn();
-        let rate_limiter = inner.checkpoints.rate_limiter(inner);
+        let rate_limiter = inner.checkpoints.rate_limiter(&inner.env.clock);
         let Buffers {
             object,
             changes,

@@ -13,21 +13,14 @@
 //!
 //! Waits are timed by the machine's own clock: which moment a checkpoint is taken at is nothing that correctness hangs on.
 
+use crate::page_store::requests::{CheckpointRequest, CheckpointerShared};
 use std::sync::Arc;
 use std::time::Duration;
 
 use logstead_env::JoinHandle;
-use parking_lot::{Condvar, Mutex};
 
-use super::{CheckpointError, CheckpointReport};
 use crate::engine::Engine;
-
-/// The first pause after a failure.
-const RETRY_MIN: Duration = Duration::from_secs(1);
-/// The longest pause between failures.
-const RETRY_MAX: Duration = Duration::from_secs(30);
-/// The least from one to the next when nobody waits for what it brings.
-const ASKED_MIN: Duration = Duration::from_secs(1);
+use crate::page_store::{CheckpointError, CheckpointReport};
 
 /// How long to rest, by how long was worked.
 const RESTS: u32 = 4;
@@ -36,84 +29,6 @@ const REST_MAX: Duration = Duration::from_millis(10);
 
 /// Hears what came of each checkpoint that the thread took.
 pub type CheckpointListener = Box<dyn Fn(&Result<CheckpointReport, CheckpointError>) + Send + Sync>;
-
-/// When the next one is due, if somebody has asked.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum CheckpointRequest {
-    No,
-    /// Not sooner than [`ASKED_MIN`] after the one before.
-    Soon,
-    Now,
-}
-
-struct State {
-    interval: Option<Duration>,
-    asked: CheckpointRequest,
-    stopping: bool,
-}
-
-impl State {
-    /// How long after the beginning of the one before the next one is to begin.
-    fn due(&self, failures: u32) -> Option<Duration> {
-        if failures > 0 {
-            // Also when nothing is to be done by itself: what was asked for has not happened. Who asks for one at once knows that something has changed:
-            // what was removed on a full disk leaves less to write.
-            let longest = match self.asked {
-                CheckpointRequest::Now => RETRY_MIN,
-                CheckpointRequest::Soon | CheckpointRequest::No => RETRY_MAX,
-            };
-            return Some(pause_after(failures).min(longest));
-        }
-        match (self.asked, self.interval) {
-            (CheckpointRequest::Now, _) => Some(Duration::ZERO),
-            (CheckpointRequest::Soon, interval) => {
-                Some(interval.map_or(ASKED_MIN, |i| i.min(ASKED_MIN)))
-            }
-            (CheckpointRequest::No, interval) => interval,
-        }
-    }
-}
-
-/// Where a thread that takes checkpoints is asked for one.
-pub(crate) struct CheckpointerShared {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-impl CheckpointerShared {
-    fn new(interval: Option<Duration>) -> CheckpointerShared {
-        CheckpointerShared {
-            state: Mutex::new(State {
-                interval,
-                asked: CheckpointRequest::No,
-                stopping: false,
-            }),
-            changed: Condvar::new(),
-        }
-    }
-
-    pub(super) fn ask(&self, at_once: bool) {
-        let mut state = self.state.lock();
-        let asked = if at_once {
-            CheckpointRequest::Now
-        } else {
-            CheckpointRequest::Soon
-        };
-        if asked > state.asked {
-            state.asked = asked;
-            self.changed.notify_all();
-        }
-    }
-
-    /// Waits, unless somebody wants another one or the thread's end.
-    fn rest(&self, time: Duration) {
-        let mut state = self.state.lock();
-        if state.asked == CheckpointRequest::No && !state.stopping && !time.is_zero() {
-            // Who wakes it too early makes a rest shorter.
-            self.changed.wait_for(&mut state, time);
-        }
-    }
-}
 
 /// Takes checkpoints until it is dropped, which waits for the one under way.
 pub struct Checkpointer {
@@ -131,15 +46,6 @@ impl Rests {
         let rest = worked.saturating_mul(RESTS).min(REST_MAX).min(self.0);
         self.0 -= rest;
         rest
-    }
-}
-
-/// How long to pause after so many failures in a row.
-fn pause_after(failures: u32) -> Duration {
-    let doubled = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(0);
-    match doubled {
-        0 => RETRY_MAX,
-        times => RETRY_MIN.saturating_mul(times).min(RETRY_MAX),
     }
 }
 
@@ -243,6 +149,7 @@ fn now() -> std::time::Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page_store::requests::{RETRY_MAX, pause_after};
 
     #[test]
     fn rests_are_four_times_the_work_up_to_half_of_the_interval() {

@@ -23,6 +23,7 @@
 //!
 //! No guard and no lock is held while a tile is written: the walk gives copies.
 
+use crate::page_store::base::NOT_RESTORED;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,19 +31,16 @@ use std::sync::atomic::Ordering;
 use logstead_checkpoint::{FENCE_BYTES_MAX, IndexInfo, LeafWriter, PageChain, PageKey};
 use logstead_types::{IndexId, TableId};
 
-use super::CheckpointError;
 use super::take::Checkpoint;
+use crate::fault_error::FaultError;
 use crate::index::{ChangedLeaves, Index};
 use crate::memory::{Charge, Memory, footprint};
-use crate::page_fault::FaultError;
+use crate::page_store::CheckpointError;
 use crate::table::Table;
 
 /// Leaves that are put in one tile because the fences between them are long. If there are more, the index is stored, but a start makes
 /// it anew from rows: what is loaded must fit between two fences.
 const RUN_LEAVES_MAX: usize = 6;
-/// Instead of the number for how keys are made: a start does not use the tiles.
-pub(crate) const NOT_RESTORED: u64 = 0;
-
 /// An index of the checkpoint.
 struct Indexed {
     table: TableId,

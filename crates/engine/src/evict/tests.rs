@@ -1,9 +1,9 @@
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use super::memory_queue::{MemoryQueue, MemoryRequest, ReadAheadGrant};
 use super::*;
 use crate::memory::{Account, Charge, Memory, OutOfMemory};
+use crate::memory_queue::{MemoryQueue, MemoryRequest, PATIENCE_ROUNDS, ReadAheadGrant};
 
 /// A budget of 8,000 bytes, of which 1,000 are the reserve, and somebody who may evict.
 struct Place {

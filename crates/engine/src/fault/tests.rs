@@ -7,8 +7,9 @@ use std::task::Wake;
 use logstead_types::TableId;
 
 use super::*;
-use crate::evict::MemoryQueue;
 use crate::memory::UNLIMITED;
+use crate::memory_queue::MemoryQueue;
+use crate::rows::TableRows;
 
 /// Loads what it is told to through a channel, and counts.
 struct Slow {

@@ -25,21 +25,25 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use logstead_types::{Csn, IndexId, Rid};
 
-use crate::page_fault::PageFault;
 use crate::row::RowRef;
 use crate::rows::TableRows;
 use crate::serializable::Ordinal;
 use crate::tree::{AbsentLeaf, Tree, TreeReport};
 
-mod cursor;
 mod leaves;
 mod start;
 
-pub use cursor::IndexCursor;
 pub(crate) use leaves::ChangedLeaves;
 
 /// Bytes of a rid at the end of an entry.
 const RID_BYTES: usize = 8;
+
+/// A leaf of an index that is not in memory.
+pub(crate) struct AbsentIndexLeaf {
+    pub(crate) index: Arc<Index>,
+    /// Where it begins.
+    pub(crate) low: Box<[u8]>,
+}
 
 /// What a row's key is, as far as uniqueness cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +106,7 @@ pub struct Index {
     extractor: Arc<dyn KeyExtractor>,
     /// The rows its entries point to.
     pub(crate) rows: Arc<TableRows>,
-    tree: Tree,
+    pub(crate) tree: Tree,
     /// SERIALIZABLE transactions that began at or below this place do not rely on its keys; see [`crate::serializable`].
     attached: AtomicU64,
     /// Every snapshot finds through it all that it sees.
@@ -151,8 +155,11 @@ impl Index {
     }
 
     #[cold]
-    fn absent(self: &Arc<Self>, leaf: &AbsentLeaf) -> PageFault {
-        PageFault::leaf(self, &leaf.low)
+    pub(crate) fn absent(self: &Arc<Self>, leaf: &AbsentLeaf) -> AbsentIndexLeaf {
+        AbsentIndexLeaf {
+            index: Arc::clone(self),
+            low: leaf.low.clone(),
+        }
     }
 
     pub(crate) fn attached(&self) -> Ordinal {
@@ -251,7 +258,7 @@ impl Index {
     /// has an entry of the key (T11). If it refuses, its answer is given and the entry is not inserted; one that was
     /// there before stays. `judge` must not use the index.
     #[inline]
-    pub(crate) fn insert_and_check<E: From<PageFault>>(
+    pub(crate) fn insert_and_check<E: From<AbsentIndexLeaf>>(
         self: &Arc<Self>,
         entry: &[u8],
         mut judge: impl FnMut(Rid) -> Result<(), E>,
@@ -264,7 +271,7 @@ impl Index {
 
     /// Inserts an entry that cannot conflict.
     #[inline]
-    pub(crate) fn insert(self: &Arc<Self>, entry: &[u8]) -> Result<(), PageFault> {
+    pub(crate) fn insert(self: &Arc<Self>, entry: &[u8]) -> Result<(), AbsentIndexLeaf> {
         self.tree.insert(entry).map_err(|leaf| self.absent(&leaf))
     }
 
@@ -282,7 +289,7 @@ impl Index {
         self: &Arc<Self>,
         key: &[u8],
         mut found: impl FnMut(Rid) -> bool,
-    ) -> Result<(), PageFault> {
+    ) -> Result<(), AbsentIndexLeaf> {
         let looked = self.tree.lookup(key, |rid| found(Rid(rid)));
         looked.map_err(|leaf| self.absent(&leaf))
     }

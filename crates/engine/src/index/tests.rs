@@ -4,15 +4,16 @@ use std::ops::Bound;
 
 use super::*;
 use crate::memory::UNLIMITED;
-use crate::page_fault::ExpectPresent;
+use crate::page_fault::{ExpectPresent, PageFault};
+use crate::txn::index_cursor::IndexCursor;
 
 /// A judge's refusal, with the rid it was asked about.
 #[derive(Debug, PartialEq)]
 struct Refused(u64);
 
-impl From<PageFault> for Refused {
-    fn from(absent: PageFault) -> Refused {
-        panic!("{absent}")
+impl From<AbsentIndexLeaf> for Refused {
+    fn from(absent: AbsentIndexLeaf) -> Refused {
+        panic!("{}", PageFault::from(absent))
     }
 }
 
@@ -64,7 +65,10 @@ fn ranges_by_prefix_in_both_directions_agree_with_a_filter() {
     for a in [0u8, 1, 7, 254, 255] {
         for b in [0u8, 3, 255] {
             for rid in 0..9 {
-                index.insert(&entry(&[a, b], rid)).expect_present();
+                index
+                    .insert(&entry(&[a, b], rid))
+                    .map_err(PageFault::from)
+                    .expect_present();
                 all.push((vec![a, b], rid));
             }
         }

@@ -11,10 +11,13 @@ use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{IndexId, TableId, WorkerId};
 
 use super::*;
-use crate::index::{IndexCursor, KeyExtractor, KeyKind};
+use crate::index::{KeyExtractor, KeyKind};
+use crate::memory_queue::AHEAD_PART;
 use crate::row::{RowBuilder, RowRef};
 use crate::table::Table;
+use crate::txn::index_cursor::IndexCursor;
 use crate::txn::{Isolation, ScanCursor, Txn};
+use crate::version::CHUNK_SLOTS;
 use crate::version::Guard;
 use crate::worker::Worker;
 use crate::{Engine, EngineOptions, FaultError, PageFault};

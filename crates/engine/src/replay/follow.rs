@@ -17,10 +17,11 @@ use logstead_wal::{LaneConfig, LogAllocationLimit};
 
 use super::partition::{MemoryShortfall, ReplayPartition, ReplayShared};
 use super::{Batch, Replay, THREADS_MAX, THREADS_MIN};
-use crate::checkpoint::{CheckpointBase, NewestCheckpoint, ReplicaBase, StoredCheckpoint};
 use crate::engine::{Engine, EngineOptions, OpenLog};
 use crate::error::{OpenError, ReplicaError};
 use crate::memory::Account;
+use crate::page_store::{CheckpointBase, NewestCheckpoint, ReplicaBase};
+use crate::stored_checkpoint::StoredCheckpoint;
 
 /// Of the home in memory: nothing is appended there.
 const SEGMENT_BYTES: u64 = 1 << 20;

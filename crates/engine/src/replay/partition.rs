@@ -17,12 +17,12 @@ use logstead_types::{Csn, Rid, TableId};
 use logstead_wal::{RecordReader, RowRecord};
 use parking_lot::Mutex;
 
-use crate::checkpoint::StoredCheckpoint;
 use crate::chunk_tail::{self, ChunkTail, TailMismatch};
 use crate::error::ReplayError;
 use crate::memory::{ALLOWANCE_BYTES_MAX, Memory};
 use crate::row::{RowBuilder, RowError};
 use crate::rows::RID_MAX;
+use crate::stored_checkpoint::StoredCheckpoint;
 use crate::table::Table;
 use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, SlotSet, UnsharedSlots, version_bytes};
 

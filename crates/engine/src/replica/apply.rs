@@ -11,15 +11,15 @@ use super::{BATCH_BYTES, COLLECTED_ROWS, COLLECTIONS_MAX, ReplicaBatch};
 use crate::delta;
 use crate::engine::Engine;
 use crate::error::{ReplayError, ReplicaError};
+use crate::fault_error::FaultError;
 use crate::index::Index;
-use crate::page_fault::FaultError;
 use crate::row::{RowBuilder, RowError, RowRef};
 use crate::rows::RID_MAX;
 use crate::table::{TEMPORARY_AT_REPLICAS, Table};
-use crate::txn::precommit::Buffers;
-use crate::txn::write::{RowChange, UndoEntry};
 use crate::version::{CHUNK_SLOTS, Guard, VersionKind, version_bytes};
 use crate::worker::Worker;
+use crate::write_set::Buffers;
+use crate::write_set::{RowChange, UndoEntry};
 
 const NO_ROW: RowError = RowError::new("an update of a row that does not exist");
 const BEYOND: RowError = RowError::new("row number out of range");
@@ -176,8 +176,7 @@ impl Applier {
     fn end_entry(&mut self) {
         self.tables.append(&mut self.begun);
         if let Some(written) = self.written.take() {
-            let mut garbage = self.worker.0.garbage.borrow_mut();
-            garbage.add(self.csn, written, &self.worker.0);
+            self.worker.0.add_garbage(self.csn, written);
         }
     }
 

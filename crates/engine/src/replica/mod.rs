@@ -78,7 +78,7 @@ use logstead_wal::recovery::follow::{FollowProgress, Follower};
 
 use crate::engine::{Engine, EngineOptions};
 use crate::error::{OpenError, ReplicaError};
-use crate::exported_snapshot::ExportedSnapshot;
+use crate::txn::exported_snapshot::ExportedSnapshot;
 use apply::Applier;
 
 /// Rows that the collector looks at in one step, and steps after each batch at most.

@@ -308,10 +308,10 @@ pub(crate) enum Next {
 /// A table's shards, made when first needed.
 #[derive(Default)]
 pub(crate) struct RowLocks {
-    /// At least the newest transaction that gave back a lock without a version; see [`super::handover`].
-    pub(super) handed_newest: CachePadded<AtomicU64>,
+    /// At least the newest transaction that gave back a lock without a version; see [`crate::txn::row_lock::handover`].
+    pub(crate) handed_newest: CachePadded<AtomicU64>,
     #[cfg(test)]
-    pub(super) handed_stores: AtomicU64,
+    pub(crate) handed_stores: AtomicU64,
     shards: OnceLock<Box<[CachePadded<Mutex<Shard>>]>>,
 }
 
@@ -326,7 +326,7 @@ impl RowLocks {
 
     /// Has somebody the row's shard? He would wait for himself who does anything with it in between.
     #[cfg(test)]
-    pub(super) fn is_busy(&self, rid: Rid) -> bool {
+    pub(crate) fn is_busy(&self, rid: Rid) -> bool {
         let shards = self.shards.get();
         shards.is_some_and(|shards| shards[rid.0 as usize % SHARDS].is_locked())
     }

@@ -74,20 +74,17 @@
 
 mod certified_history;
 mod ordinal;
-mod ranges;
-mod reads;
-mod state;
-mod track;
-mod writes;
+pub(crate) mod ranges;
+pub(crate) mod reads;
+pub(crate) mod state;
+pub(crate) mod writes;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
 use foldhash::fast::FixedState;
 use logstead_types::Csn;
@@ -96,10 +93,7 @@ use parking_lot::Mutex;
 pub(crate) use ordinal::Ordinal;
 use reads::ReadSet;
 use state::{ActiveTxn, CertifierState, Safety, SerializationFailure, Ticket};
-pub(crate) use track::{CursorTrack, TrackedTxn};
 use writes::WriteSet;
-
-use crate::txn::Txn;
 
 struct Shared {
     state: CertifierState,
@@ -114,7 +108,7 @@ pub(crate) struct Certifier {
 }
 
 /// What the certifier answers a writer.
-enum CertifyOutcome<T> {
+pub(crate) enum CertifyOutcome<T> {
     /// It may commit, and has drawn.
     Yes(T),
     No(SerializationFailure),
@@ -143,31 +137,39 @@ impl Certifier {
     }
 
     /// Begins a transaction, whose snapshot `snapshot` takes. Nothing is to be tracked if it is read-only and safe.
-    fn begin(&self, read_only: bool, snapshot: impl FnOnce() -> Csn) -> (Csn, Option<ActiveTxn>) {
+    pub(crate) fn begin(
+        &self,
+        read_only: bool,
+        snapshot: impl FnOnce() -> Csn,
+    ) -> (Csn, Option<ActiveTxn>) {
         let mut shared = self.shared.lock();
         let begun = shared.state.begin(read_only);
         (snapshot(), begun)
     }
 
     /// Takes a snapshot that sees exactly the certified writers below the place given with it.
-    fn observe(&self, snapshot: impl FnOnce() -> Csn) -> (Csn, Ordinal) {
+    pub(crate) fn observe(&self, snapshot: impl FnOnce() -> Csn) -> (Csn, Ordinal) {
         let shared = self.shared.lock();
         (snapshot(), shared.state.next())
     }
 
-    fn begin_waiting(&self, snapshot: impl FnOnce() -> Csn) -> (Csn, Option<Ticket>) {
+    pub(crate) fn begin_waiting(&self, snapshot: impl FnOnce() -> Csn) -> (Csn, Option<Ticket>) {
         let mut shared = self.shared.lock();
         let ticket = shared.state.begin_waiting();
         (snapshot(), ticket)
     }
 
     /// Must the transaction fail, whatever it does from here on?
-    fn check(&self, begun: ActiveTxn, reads: &ReadSet) -> Result<(), SerializationFailure> {
+    pub(crate) fn check(
+        &self,
+        begun: ActiveTxn,
+        reads: &ReadSet,
+    ) -> Result<(), SerializationFailure> {
         self.shared.lock().state.check(begun.begin, reads)
     }
 
     /// Ends a transaction without changes.
-    fn certify_reader(
+    pub(crate) fn certify_reader(
         &self,
         begun: ActiveTxn,
         reads: &ReadSet,
@@ -181,7 +183,7 @@ impl Certifier {
 
     /// Ends a transaction with changes, if `fresh` still says that `writes` are all its writes, and `enter` has its lane without waiting. `draw` sets it
     /// Committing and draws its CSN. After `No` it is not active any more.
-    fn certify<L, T>(
+    pub(crate) fn certify<L, T>(
         &self,
         begun: ActiveTxn,
         reads: &ReadSet,
@@ -215,7 +217,7 @@ impl Certifier {
     }
 
     /// A transaction ended without being certified.
-    fn end(&self, begun: ActiveTxn) {
+    pub(crate) fn end(&self, begun: ActiveTxn) {
         let mut shared = self.shared.lock();
         shared.state.end(begun.ticket, None);
         Self::wake_settled(&mut shared);
@@ -233,7 +235,7 @@ impl Certifier {
     }
 
     /// What has become of a wait for a safe snapshot; `waker` is woken when that changes.
-    fn poll_safety(&self, ticket: Ticket, waker: &Waker) -> Safety {
+    pub(crate) fn poll_safety(&self, ticket: Ticket, waker: &Waker) -> Safety {
         let mut shared = self.shared.lock();
         let safety = shared.state.safety(ticket);
         match safety {
@@ -247,7 +249,7 @@ impl Certifier {
         safety
     }
 
-    fn stop_waiting(&self, ticket: Ticket) {
+    pub(crate) fn stop_waiting(&self, ticket: Ticket) {
         let mut shared = self.shared.lock();
         shared.state.stop_waiting(ticket);
         shared.wakers.remove(&ticket);
@@ -261,64 +263,6 @@ impl Certifier {
             shared.state.next().before()
         } else {
             shared.state.next()
-        }
-    }
-}
-
-/// Future of [`Txn::safe_snapshot`].
-#[must_use = "a wait does nothing unless polled"]
-pub struct SafeSnapshot<'t> {
-    txn: &'t mut Txn,
-    waiting: Option<Ticket>,
-}
-
-impl<'t> SafeSnapshot<'t> {
-    pub(crate) fn new(txn: &'t mut Txn) -> SafeSnapshot<'t> {
-        SafeSnapshot { txn, waiting: None }
-    }
-}
-
-impl Future for SafeSnapshot<'_> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        loop {
-            let worker = this.txn.worker.clone();
-            let certifier = &worker.inner().certifier;
-            let Some(ticket) = this.waiting else {
-                if !this.txn.wants_safe_snapshot() {
-                    return Poll::Ready(());
-                }
-                let (snapshot, ticket) = certifier.begin_waiting(|| worker.acquire_snapshot());
-                this.txn.set_snapshot(snapshot);
-                this.waiting = ticket;
-                if ticket.is_none() {
-                    return Poll::Ready(());
-                }
-                continue;
-            };
-            match certifier.poll_safety(ticket, cx.waker()) {
-                Safety::Unknown => return Poll::Pending,
-                Safety::Safe => {
-                    this.waiting = None;
-                    return Poll::Ready(());
-                }
-                Safety::Unsafe => {
-                    this.waiting = None;
-                    this.txn.drop_snapshot();
-                }
-            }
-        }
-    }
-}
-
-impl Drop for SafeSnapshot<'_> {
-    fn drop(&mut self) {
-        if let Some(ticket) = self.waiting.take() {
-            self.txn.worker.inner().certifier.stop_waiting(ticket);
-            // Not known to be safe.
-            self.txn.drop_snapshot();
         }
     }
 }

@@ -3,8 +3,9 @@
 use logstead_types::{Csn, Dsn, Rid};
 
 use super::{Row, Superseded, Txn, VersionId, row_of};
-use crate::page_fault::{AbsentRow, PageFault};
+use crate::page_fault::PageFault;
 use crate::row::RowRef;
+use crate::rows::AbsentRow;
 use crate::rows::TableRows;
 use crate::stats::add;
 use crate::table::Table;

@@ -7,8 +7,8 @@ use logstead_types::Rid;
 use super::{Row, Txn, row_of};
 use crate::engine::EngineInner;
 use crate::page_fault::PageFault;
-use crate::read_ahead::ReadAhead;
 use crate::table::Table;
+use crate::txn::read_ahead::ReadAhead;
 use crate::version::{CHUNK_SLOTS, Guard};
 
 /// A walk over all rows of a table, in rid order. Holds no lock and no reference to a row: it survives awaits.

@@ -7,6 +7,9 @@
 
 mod unique_check;
 
+use crate::index_entries::drop_entries;
+use crate::worker::collect;
+use crate::write_set::{RowChange, UndoEntry};
 use std::sync::Arc;
 
 use logstead_types::{IndexId, Rid};
@@ -15,46 +18,22 @@ use smallvec::SmallVec;
 
 use crate::delta;
 use crate::error::WriteError;
-use crate::garbage;
 use crate::index::{Index, KeyKind};
-use crate::page_fault::{AbsentRow, PageFault};
+use crate::index_entries::Scratch;
+use crate::page_fault::PageFault;
 use crate::row::{ROW_BYTES_MAX, RowRef};
-use crate::row_lock::{RowLock, unshare};
-use crate::rows::{RID_MAX, TableRows};
+use crate::row_lock::RowLock;
+use crate::rows::AbsentRow;
+use crate::rows::RID_MAX;
 use crate::serializable::Ordinal;
 use crate::stats::add;
 use crate::table::Table;
-use crate::txn::precommit::Buffers;
+use crate::txn::row_lock::unshare;
 use crate::txn::{COMMANDS_END, Isolation, Txn, VersionId};
 use crate::txn_state::TxnState;
-use crate::version::{Guard, SlotsAbsent, VersionKind, VersionRef, Writer, version_bytes};
-use crate::worker::Scratch;
+use crate::version::{Guard, SlotsAbsent, VersionKind, Writer, version_bytes};
+use crate::write_set::Buffers;
 pub(crate) use unique_check::{ExaminedVersions, UniqueChecker};
-
-/// What was done to a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RowChange {
-    Insert,
-    Update,
-    Delete,
-    /// A version that is only a lock.
-    Lock,
-    /// A shared lock, and what was held before.
-    Share {
-        before: Option<RowLock>,
-        lock: RowLock,
-    },
-}
-
-impl RowChange {
-    /// Did it make a new state of the row?
-    pub(crate) fn is_change(self) -> bool {
-        matches!(
-            self,
-            RowChange::Insert | RowChange::Update | RowChange::Delete
-        )
-    }
-}
 
 /// Which keys of a row an update changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,15 +96,6 @@ fn columns_of_keys(
     }
 }
 
-/// One write, to undo it or to clean up after it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct UndoEntry {
-    /// Which of the transaction's written tables.
-    pub(crate) table: u32,
-    pub(crate) what: RowChange,
-    pub(crate) rid: Rid,
-}
-
 /// The writing part of a transaction.
 pub(crate) struct TxnWrites {
     pub(crate) writer: Writer,
@@ -178,58 +148,6 @@ impl Judged {
         }
         result
     }
-}
-
-/// Does any version in the row's chain have the key? If the row is not in memory, it may: its entry stays.
-pub(crate) fn chain_has_key(
-    rows: &TableRows,
-    rid: Rid,
-    index: &Index,
-    key: &[u8],
-    buffer: &mut Vec<u8>,
-    guard: &Guard,
-) -> bool {
-    let Ok(mut at) = rows.peek(rid, guard) else {
-        return true;
-    };
-    while let Some(version) = at {
-        at = version.next(guard);
-        if !matches!(version.kind(), VersionKind::Row { .. }) {
-            continue;
-        }
-        buffer.clear();
-        if index.key(version.row(), buffer).has_entry() && buffer == key {
-            return true;
-        }
-    }
-    false
-}
-
-/// Takes out the index entries that only `gone`, a version already unlinked, needed.
-pub(crate) fn drop_entries(
-    table: &Table,
-    rid: Rid,
-    gone: VersionRef<'_>,
-    scratch: &mut Scratch,
-    guard: &Guard,
-) {
-    if !matches!(gone.kind(), VersionKind::Row { .. }) {
-        return;
-    }
-    table.with_indexes(|indexes| {
-        for index in indexes {
-            scratch.old_key.clear();
-            if !index.key(gone.row(), &mut scratch.old_key).has_entry() {
-                continue;
-            }
-            let length = scratch.old_key.len();
-            Index::complete(&mut scratch.old_key, rid);
-            let (entry, buffer) = (&scratch.old_key, &mut scratch.other_key);
-            index.remove_if(entry, || {
-                !chain_has_key(&table.rows, rid, index, &entry[..length], buffer, guard)
-            });
-        }
-    });
 }
 
 /// Is a write that failed so made again, as soon as what it waits for has come?
@@ -714,7 +632,7 @@ impl Txn {
         self.worker.scratch.borrow_mut().delta = delta;
         if target.row.next(&guard).is_some() {
             // A row that is updated often does not wait for the collector.
-            garbage::prune_in_line(&self.worker, table, rid, &guard);
+            collect::prune_in_line(&self.worker, table, rid, &guard);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use logstead_commit::DependencySet;
 use logstead_types::{Csn, Dsn, Rid};
 
+use crate::blocker::Blocker;
 use crate::error::WriteError;
 use crate::index::{Index, KeyKind};
 use crate::rows::TableRows;
@@ -12,7 +13,6 @@ use crate::table::Table;
 use crate::txn::cover_chunk;
 use crate::txn_state::TxnState;
 use crate::version::{Guard, Stamp, VersionKind, VersionRef, Writer};
-use crate::wait::Blocker;
 use crate::worker::WorkerInner;
 
 /// Inserts the new version's entry, or says who has the key.

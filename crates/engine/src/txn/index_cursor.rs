@@ -6,12 +6,13 @@ use std::sync::Arc;
 use logstead_types::Rid;
 use smallvec::SmallVec;
 
-use super::{Index, split};
 use crate::engine::EngineInner;
-use crate::page_fault::{AbsentRow, PageFault};
-use crate::read_ahead::ReadAhead;
-use crate::serializable::CursorTrack;
+use crate::index::{Index, split};
+use crate::page_fault::PageFault;
+use crate::rows::AbsentRow;
 use crate::tree::Entries;
+use crate::txn::certify::CursorTrack;
+use crate::txn::read_ahead::ReadAhead;
 use crate::version::{CHUNK_SLOTS, SlotSet};
 
 /// The least bytes above everything that begins with `prefix`; `None` if there are none.

@@ -1,4 +1,4 @@
-//! The queue of those who wait for memory; see [`super`] for the rules.
+//! The queue of those who wait for memory; see [`crate::evict`] for the rules.
 //!
 //! Invariants:
 //! - A want is settled once. One that is granted has its bytes charged to the account from that moment on, until
@@ -10,15 +10,15 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::Wake;
 use std::task::{Poll, Waker};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use logstead_types::{IndexId, TableId};
 use parking_lot::{Condvar, Mutex};
 
-use super::{HIGH_PERCENT, LOW_PERCENT, PATIENCE, PATIENCE_ROUNDS, PAUSE_DOUBLED_MAX};
 use crate::memory::{Charge, Memory, OutOfMemory};
-use crate::read_ahead::AHEAD_PART;
 
 /// Nobody waits longer, whatever happens meanwhile, unless told otherwise: a checkpoint may hang.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -374,7 +374,7 @@ impl MemoryQueue {
         held: u64,
     ) -> Result<Charge, OutOfMemory> {
         let request = self.request_beside(bytes, from_reserve, held);
-        let waker = Waker::from(Arc::new(super::Unpark(std::thread::current())));
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         loop {
             match request.poll(&waker) {
                 Poll::Ready(outcome) => return outcome,
@@ -600,3 +600,30 @@ impl Drop for LoadGuard {
 fn now() -> Instant {
     Instant::now()
 }
+
+/// The thread begins above this part of the budget without its reserve.
+const HIGH_PERCENT: u64 = 85;
+
+/// It ends below this.
+const LOW_PERCENT: u64 = 75;
+
+/// Rounds in vain, with a pause between, before a want counts as hopeless.
+pub(crate) const PATIENCE_ROUNDS: u32 = 20;
+
+pub(crate) const PATIENCE: Duration = Duration::from_millis(25);
+
+/// Without anybody who waits the pause doubles so often, to less than two seconds: looking at chunks that all stay is
+/// work for nothing.
+const PAUSE_DOUBLED_MAX: u32 = 6;
+
+/// Wakes a thread that waits.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// All that is read ahead is at most this part of what may be used.
+pub(crate) const AHEAD_PART: u64 = 16;

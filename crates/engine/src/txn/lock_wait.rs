@@ -15,146 +15,28 @@
 //!
 //! A wait may end early: the caller calls again what was blocked, and may be blocked again.
 
-use std::collections::HashMap;
-use std::fmt;
+use crate::blocker::{Blocker, WaitCause, WantedRow};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use foldhash::fast::FixedState;
-use logstead_types::{Rid, TableId};
-use parking_lot::Mutex;
-use smallvec::SmallVec;
+use logstead_types::Rid;
 
 use crate::engine::EngineInner;
 use crate::error::WriteError;
 use crate::row_lock::{Next, RowLock};
 use crate::table::Table;
-use crate::table_lock::{HeldLocks, TableLock};
 use crate::txn::Txn;
-use crate::txn_id::TxnId;
-use crate::txn_state::TxnState;
-use crate::version::{Guard, Stamp};
-
-/// What a transaction waits for, as of when it was blocked.
-#[derive(Clone)]
-enum WaitCause {
-    /// A row that others have locked; `holder` is one of them.
-    Row {
-        row: WantedRow,
-        holder: Arc<TxnState>,
-    },
-    /// What becomes of another transaction's undecided version.
-    Outcome {
-        writer: Arc<TxnState>,
-        releases: u64,
-    },
-    /// A table lock.
-    Table {
-        table: Arc<Table>,
-        lock: TableLock,
-        holder: Option<TxnId>,
-        releases: u64,
-    },
-}
-
-/// A row that somebody wants to lock.
-#[derive(Clone)]
-pub(crate) struct WantedRow {
-    pub(crate) table: Arc<Table>,
-    pub(crate) rid: Rid,
-    pub(crate) lock: RowLock,
-}
-
-impl WantedRow {
-    /// The transactions whose locks of the row stand against `txn` now.
-    fn obstacles(&self, txn: TxnId) -> SmallVec<[TxnId; 4]> {
-        let mut found = SmallVec::new();
-        let guard = Guard::pin();
-        // Nobody holds a row whose chunk is absent.
-        if let Ok(Some(head)) = self.table.rows.head(self.rid, &guard)
-            && let Stamp::Writer(state) = head.stamp()
-            && state.id() != txn
-            && state.is_unsettled()
-            && self.lock.conflicts(head.lock())
-        {
-            found.push(state.id());
-        }
-        let shard = self.table.row_locks.shard(self.rid);
-        found.extend(shard.conflicts(self.rid, txn, self.lock));
-        found
-    }
-
-    fn is(&self, table: &Arc<Table>, rid: Rid) -> bool {
-        self.rid == rid && Arc::ptr_eq(&self.table, table)
-    }
-}
-
-/// Why an operation could not go on: another transaction holds what it needs.
-#[derive(Clone)]
-pub struct Blocker(WaitCause);
+use crate::version::Guard;
 
 impl Blocker {
-    pub(crate) fn row(row: WantedRow, holder: Arc<TxnState>) -> Blocker {
-        Blocker(WaitCause::Row { row, holder })
-    }
-
-    pub(crate) fn outcome(writer: Arc<TxnState>) -> Blocker {
-        let releases = writer.releases();
-        Blocker(WaitCause::Outcome { writer, releases })
-    }
-
-    pub(crate) fn table(
-        table: Arc<Table>,
-        lock: TableLock,
-        holder: Option<TxnId>,
-        releases: u64,
-    ) -> Blocker {
-        Blocker(WaitCause::Table {
-            table,
-            lock,
-            holder,
-            releases,
-        })
-    }
-
-    /// One transaction in the way, where one is known (NOWAIT and SKIP LOCKED need no more than that there is one).
-    pub fn holder(&self) -> Option<TxnId> {
-        match &self.0 {
-            WaitCause::Row { holder, .. } => Some(holder.id()),
-            WaitCause::Outcome { writer, .. } => Some(writer.id()),
-            WaitCause::Table { holder, .. } => *holder,
-        }
-    }
-
-    /// Is it a table lock that is in the way?
-    pub fn is_table(&self) -> bool {
-        matches!(self.0, WaitCause::Table { .. })
-    }
-
     /// Waits until it is worth trying again. Dropping the future ends the wait.
     pub fn wait(self, txn: &mut Txn) -> LockWait<'_> {
         LockWait {
             cause: self.0,
             txn,
             parked: false,
-        }
-    }
-}
-
-impl fmt::Debug for Blocker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            WaitCause::Row { row, holder } => write!(
-                f,
-                "Blocker({:?} of row {} held by {:?})",
-                row.lock,
-                row.rid,
-                holder.id()
-            ),
-            WaitCause::Outcome { writer, .. } => write!(f, "Blocker(outcome of {:?})", writer.id()),
-            WaitCause::Table { table, lock, .. } => write!(f, "Blocker({lock:?} of {table:?})"),
         }
     }
 }
@@ -349,131 +231,5 @@ impl Txn {
             // Who has no state has taken no lock.
             (Next::AtRelease, None) => table.row_locks.wake_first(rid),
         }
-    }
-}
-
-type HeldTables = SmallVec<[(TableId, HeldLocks); 4]>;
-
-struct Node {
-    cause: WaitCause,
-    held: HeldTables,
-}
-
-/// A wait for a lock, as others see it.
-#[derive(Clone, Debug)]
-pub struct LockWaitInfo {
-    /// Who waits.
-    pub waiter: TxnId,
-    /// The lock of a table that it waits for; none if it is a row that it waits for.
-    pub table: Option<(TableId, TableLock)>,
-    /// Who is in the way, as far as the engine knows: of those that hold a lock of the table that goes with others of
-    /// its kind it knows only who waits, too.
-    pub blockers: Vec<TxnId>,
-}
-
-/// Who waits for whom.
-#[derive(Default)]
-pub(crate) struct WaitGraph {
-    nodes: Mutex<HashMap<TxnId, Node, FixedState>>,
-}
-
-impl WaitGraph {
-    /// Adds a waiting transaction; true if that closes a cycle.
-    fn enter(&self, id: TxnId, cause: WaitCause, held: HeldTables) -> bool {
-        let mut nodes = self.nodes.lock();
-        nodes.insert(id, Node { cause, held });
-        let mut seen: SmallVec<[TxnId; 16]> = SmallVec::new();
-        let mut open: SmallVec<[TxnId; 16]> = SmallVec::new();
-        open.push(id);
-        while let Some(at) = open.pop() {
-            let Some(node) = nodes.get(&at) else { continue };
-            for next in Self::waits_for(&nodes, at, &node.cause) {
-                if next == id {
-                    return true;
-                }
-                if !seen.contains(&next) {
-                    seen.push(next);
-                    open.push(next);
-                }
-            }
-        }
-        false
-    }
-
-    fn waits_for(
-        nodes: &HashMap<TxnId, Node, FixedState>,
-        id: TxnId,
-        cause: &WaitCause,
-    ) -> SmallVec<[TxnId; 4]> {
-        // A wait that is over but not yet left waits for nobody. One for a table lock is over when its waiter was
-        // woken, not when something was released: releases that only concern strong locks leave the others parked.
-        let (table, lock) = match cause {
-            WaitCause::Row { row, .. } => return row.obstacles(id),
-            WaitCause::Outcome { writer, releases } => {
-                let stands = writer.holds_since(*releases);
-                return stands.then(|| writer.id()).into_iter().collect();
-            }
-            WaitCause::Table { table, .. } if !table.locks.is_waiting(id) => {
-                return SmallVec::new();
-            }
-            WaitCause::Table { table, lock, .. } => (table.id(), *lock),
-        };
-        let weak = !lock.is_strong();
-        let holds_some = nodes
-            .get(&id)
-            .is_some_and(|n| n.held.iter().any(|(t, held)| *t == table && held.any()));
-        nodes
-            .iter()
-            .filter(|(other, node)| {
-                let holds = node
-                    .held
-                    .iter()
-                    .any(|(t, held)| *t == table && held.conflicts(lock));
-                // Read and Write queue behind those who wait for a strong lock.
-                let ahead = weak
-                    && !holds_some
-                    && matches!(&node.cause, WaitCause::Table { table: t, lock: l, .. }
-                        if t.id() == table && l.is_strong() && l.conflicts(lock));
-                **other != id && (holds || ahead)
-            })
-            .map(|(other, _)| *other)
-            .collect()
-    }
-
-    /// All waits.
-    pub(crate) fn all(&self) -> Vec<LockWaitInfo> {
-        let nodes = self.nodes.lock();
-        let all = nodes.iter().map(|(waiter, node)| {
-            let mut blockers = Self::waits_for(&nodes, *waiter, &node.cause).to_vec();
-            let table = match &node.cause {
-                WaitCause::Table {
-                    table,
-                    lock,
-                    holder,
-                    ..
-                } => {
-                    // Who holds a strong lock is known; whoever waits still was not woken since.
-                    let holder = holder.filter(|_| table.locks.is_waiting(*waiter));
-                    blockers.extend(holder.filter(|holder| !blockers.contains(holder)));
-                    Some((table.id(), *lock))
-                }
-                WaitCause::Row { .. } | WaitCause::Outcome { .. } => None,
-            };
-            LockWaitInfo {
-                waiter: *waiter,
-                table,
-                blockers,
-            }
-        });
-        all.collect()
-    }
-
-    fn leave(&self, id: TxnId) {
-        self.nodes.lock().remove(&id);
-    }
-
-    /// How many wait for locks now.
-    pub(crate) fn len(&self) -> usize {
-        self.nodes.lock().len()
     }
 }

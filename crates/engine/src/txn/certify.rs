@@ -1,22 +1,28 @@
 //! Between transactions and the certifier: what an operation of a SERIALIZABLE transaction notes, and how one is asked
 //! whether it may commit.
+//!
+//! Does not: decide that (`crate::serializable`).
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use logstead_commit::{CommitInsertLock, CommitReservation, Reservation};
 use logstead_types::{Csn, Dsn, IndexId, Rid, TableId};
 
-use super::ranges::KeyRange;
-use super::reads::{RangeId, ReadSet};
-use super::state::ActiveTxn;
-use super::writes::{ROWS_MAX, TableWrites, WriteSet};
-use super::{Certifier, CertifyOutcome, Ordinal, SafeSnapshot};
 use crate::engine::EngineInner;
 use crate::error::CommitError;
-use crate::index::{Index, IndexCursor};
+use crate::index::Index;
+use crate::serializable::ranges::KeyRange;
+use crate::serializable::reads::{RangeId, ReadSet};
+use crate::serializable::state::{ActiveTxn, Safety, Ticket};
+use crate::serializable::writes::{ROWS_MAX, TableWrites, WriteSet};
+use crate::serializable::{Certifier, CertifyOutcome, Ordinal};
 use crate::stats::add;
 use crate::table::Table;
 use crate::tree::interleave::point;
+use crate::txn::index_cursor::IndexCursor;
 use crate::txn::write::TxnWrites;
 use crate::txn::{Isolation, Txn};
 use crate::version::{Guard, VersionKind};
@@ -70,7 +76,7 @@ impl CommitLaneAccess<'_> {
 /// Which of a transaction's ranges a cursor extends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CursorTrack {
-    ticket: super::Ticket,
+    ticket: Ticket,
     range: RangeId,
 }
 
@@ -497,6 +503,64 @@ fn new_keys(
             old.is_some_and(|old| index.key(old, &mut old_key).has_entry() && old_key == new_key);
         if !had {
             keys.push((index.id(), new_key.as_slice().into()));
+        }
+    }
+}
+
+/// Future of [`Txn::safe_snapshot`].
+#[must_use = "a wait does nothing unless polled"]
+pub struct SafeSnapshot<'t> {
+    txn: &'t mut Txn,
+    waiting: Option<Ticket>,
+}
+
+impl<'t> SafeSnapshot<'t> {
+    pub(crate) fn new(txn: &'t mut Txn) -> SafeSnapshot<'t> {
+        SafeSnapshot { txn, waiting: None }
+    }
+}
+
+impl Future for SafeSnapshot<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        loop {
+            let worker = this.txn.worker.clone();
+            let certifier = &worker.inner().certifier;
+            let Some(ticket) = this.waiting else {
+                if !this.txn.wants_safe_snapshot() {
+                    return Poll::Ready(());
+                }
+                let (snapshot, ticket) = certifier.begin_waiting(|| worker.acquire_snapshot());
+                this.txn.set_snapshot(snapshot);
+                this.waiting = ticket;
+                if ticket.is_none() {
+                    return Poll::Ready(());
+                }
+                continue;
+            };
+            match certifier.poll_safety(ticket, cx.waker()) {
+                Safety::Unknown => return Poll::Pending,
+                Safety::Safe => {
+                    this.waiting = None;
+                    return Poll::Ready(());
+                }
+                Safety::Unsafe => {
+                    this.waiting = None;
+                    this.txn.drop_snapshot();
+                }
+            }
+        }
+    }
+}
+
+impl Drop for SafeSnapshot<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.waiting.take() {
+            self.txn.worker.inner().certifier.stop_waiting(ticket);
+            // Not known to be safe.
+            self.txn.drop_snapshot();
         }
     }
 }

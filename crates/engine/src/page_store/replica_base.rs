@@ -7,8 +7,9 @@ use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{Csn, Epoch, IndexId, TableId};
 use logstead_wal::inspect::manifest_of;
 
-use super::{NOT_RESTORED, NewestCheckpoint, StoredCheckpoint};
-use crate::page_fault::FaultError;
+use crate::fault_error::FaultError;
+use crate::page_store::{NOT_RESTORED, NewestCheckpoint};
+use crate::stored_checkpoint::StoredCheckpoint;
 
 /// What an engine that follows a log has begun with.
 pub(crate) struct ReplicaBase {

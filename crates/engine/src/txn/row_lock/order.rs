@@ -10,7 +10,7 @@ use logstead_env::Env;
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, Rid, TableId, WorkerId};
 
-use super::RowLock;
+use crate::row_lock::RowLock;
 use crate::tree::interleave::set_hook;
 use crate::txn::VersionId;
 use crate::{

@@ -3,6 +3,9 @@
 //! Invariant: the directory is that of the newest checkpoint that is known to be published. Whoever brings chunks back,
 //! or evicts them, has the same one ([`NewestCheckpoint`]), from the moment of publication on.
 
+use crate::stored_checkpoint::StoredCheckpoint;
+use crate::version::SlotSet;
+use logstead_checkpoint::Holds;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,9 +20,7 @@ use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
 use logstead_wal::ManifestWriter;
 use parking_lot::Mutex;
 
-use super::take::Buffers;
-use super::{CheckpointError, CheckpointReport, NOT_RESTORED};
-use crate::as_of::RestorePointSource;
+use crate::page_store::{CheckpointError, CheckpointReport};
 use crate::rows::TableRows;
 
 /// See the module's documentation.
@@ -31,7 +32,7 @@ pub(crate) struct CheckpointBase {
     directory: Directory,
     newest: Arc<NewestCheckpoint>,
     /// Of the last one, for the next.
-    pub(super) buffers: Buffers,
+    pub(crate) buffers: Buffers,
     /// Tables, and indexes, that are gone and of whose pages some are still named, because a node of the directory
     /// could not be read.
     hidden: BTreeSet<PageOwner>,
@@ -42,15 +43,15 @@ pub(crate) struct CheckpointBase {
 
 /// The pages of tables and indexes that are gone.
 #[derive(Default)]
-pub(super) struct Others {
+pub(crate) struct Others {
     /// In no order.
-    pub(super) keys: Vec<PageKey>,
+    pub(crate) keys: Vec<PageKey>,
     /// Those of which some could not be found, to be looked for again.
     hidden: BTreeSet<PageOwner>,
     /// All were looked for.
     has_looked: bool,
     /// Why.
-    pub(super) damage: Option<PagesError>,
+    pub(crate) damage: Option<PagesError>,
 }
 
 impl Others {
@@ -84,18 +85,6 @@ pub(crate) struct NewestCheckpoint {
     has_tails: AtomicBool,
 }
 
-/// A published checkpoint.
-#[derive(Clone)]
-pub(crate) struct StoredCheckpoint {
-    /// How many this life has published before it. Not even the CSN tells two apart: the first checkpoint of a life may
-    /// have that of the one that was loaded, if nobody has committed since.
-    pub(crate) publication: u64,
-    /// It holds what was committed below this.
-    pub(crate) csn: Csn,
-    /// Where its pages lie.
-    pub(crate) directory: Directory,
-}
-
 impl NewestCheckpoint {
     pub(crate) fn new(stored: StoredCheckpoint) -> NewestCheckpoint {
         NewestCheckpoint {
@@ -114,7 +103,7 @@ impl NewestCheckpoint {
     }
 
     /// The tails of all chunks that it has are gone.
-    pub(super) fn set_has_tails(&self) {
+    pub(crate) fn set_has_tails(&self) {
         self.has_tails.store(true, Ordering::SeqCst);
     }
 
@@ -151,29 +140,29 @@ impl NewestCheckpoint {
 
 /// What is to be written anew though it has not changed, so that objects with little in them go.
 #[derive(Default)]
-pub(super) struct CompactionPlan {
+pub(crate) struct CompactionPlan {
     objects: BTreeSet<ObjectId>,
     chunks: BTreeSet<(TableId, u64)>,
     tiles: Vec<PageKey>,
 }
 
 impl CompactionPlan {
-    pub(super) fn contains(&self, table: TableId, chunk: u64) -> bool {
+    pub(crate) fn contains(&self, table: TableId, chunk: u64) -> bool {
         !self.chunks.is_empty() && self.chunks.contains(&(table, chunk))
     }
 
     /// Tiles of indexes that have bytes in the objects to be emptied, in order.
-    pub(super) fn tiles(&self) -> &[PageKey] {
+    pub(crate) fn tiles(&self) -> &[PageKey] {
         &self.tiles
     }
 
     /// Is there nothing to be emptied?
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
     /// The objects to be emptied.
-    pub(super) fn objects(&self) -> &BTreeSet<ObjectId> {
+    pub(crate) fn objects(&self) -> &BTreeSet<ObjectId> {
         &self.objects
     }
 }
@@ -234,11 +223,11 @@ impl CheckpointBase {
         Arc::clone(&self.newest)
     }
 
-    pub(super) fn home(&self) -> LogHome {
+    pub(crate) fn home(&self) -> LogHome {
         self.home.clone()
     }
 
-    pub(super) fn object_ids(&self) -> Arc<ObjectIdAllocator> {
+    pub(crate) fn object_ids(&self) -> Arc<ObjectIdAllocator> {
         Arc::clone(self.publisher.object_ids())
     }
 
@@ -248,20 +237,20 @@ impl CheckpointBase {
     }
 
     /// The newest checkpoint's CSN; zero if there is none: every row is newer.
-    pub(super) fn csn(&self) -> Csn {
+    pub(crate) fn csn(&self) -> Csn {
         let newest = self.publisher.newest();
         newest.map_or(Csn::ZERO, |newest| newest.record.csn)
     }
 
     /// Would a checkpoint at `csn` say nothing new?
-    pub(super) fn is_current(&self, csn: Csn) -> bool {
+    pub(crate) fn is_current(&self, csn: Csn) -> bool {
         let newest = self.publisher.newest().map(|newest| &newest.record);
         let same = newest.is_some_and(|record| (record.csn, record.epoch) == (csn, self.epoch()));
         same && self.publisher.has_recorded_pins()
     }
 
     /// Where a chunk lies that is to be changed; perhaps below what can be read.
-    pub(super) fn chain_to_change(
+    pub(crate) fn chain_to_change(
         &self,
         key: &PageKey,
     ) -> Result<Option<PageChain>, CheckpointError> {
@@ -269,7 +258,7 @@ impl CheckpointBase {
     }
 
     /// Where something lies that is to be moved. Nothing, if that cannot be told now.
-    pub(super) fn chain_to_move(
+    pub(crate) fn chain_to_move(
         &self,
         key: &PageKey,
     ) -> Result<Option<PageChain>, CheckpointError> {
@@ -280,7 +269,7 @@ impl CheckpointBase {
     }
 
     /// What the next checkpoint had better write anew. Nothing while what lies in an object cannot be told.
-    pub(super) fn moves(&self) -> Result<CompactionPlan, CheckpointError> {
+    pub(crate) fn moves(&self) -> Result<CompactionPlan, CheckpointError> {
         let found = self
             .publisher
             .to_rewrite(&self.directory, &Limits::default());
@@ -305,7 +294,7 @@ impl CheckpointBase {
 
     /// The first checkpoint of a life makes room before it begins: one that an earlier life did not finish left objects
     /// behind. What fails is tried again after it.
-    pub(super) fn remove_orphans(&mut self) {
+    pub(crate) fn remove_orphans(&mut self) {
         if !self.publisher.has_listed() {
             // An error is told by the collection after the checkpoint, if it lasts.
             let _tried_again = self.publisher.collect();
@@ -313,7 +302,7 @@ impl CheckpointBase {
     }
 
     /// The pages of the newest checkpoint's tables and indexes but those that stay.
-    pub(super) fn pages_of_others(
+    pub(crate) fn pages_of_others(
         &self,
         stays: impl Fn(TableId) -> bool,
         index_stays: impl Fn(TableId, IndexId) -> bool,
@@ -356,13 +345,13 @@ impl CheckpointBase {
     }
 
     /// What was found of them is not named any more.
-    pub(super) fn others_are_gone(&mut self, others: Others) {
+    pub(crate) fn others_are_gone(&mut self, others: Others) {
         self.hidden = others.hidden;
         self.has_looked = others.has_looked;
     }
 
     /// Appends what a new tile changes in the directory.
-    pub(super) fn replace_tile(
+    pub(crate) fn replace_tile(
         &self,
         key: PageKey,
         high: Option<&[u8]>,
@@ -387,7 +376,7 @@ impl CheckpointBase {
     }
 
     /// Makes the directory of the next checkpoint; it counts once that is published.
-    pub(super) fn make(
+    pub(crate) fn make(
         &self,
         changes: &[(PageKey, Option<PageChain>)],
         moves: &CompactionPlan,
@@ -399,7 +388,7 @@ impl CheckpointBase {
     }
 
     /// Names what was stored as the newest checkpoint.
-    pub(super) fn publish(
+    pub(crate) fn publish(
         &mut self,
         new: NewCheckpoint,
         made: DirectoryUpdate,
@@ -429,12 +418,12 @@ impl CheckpointBase {
     }
 
     /// Sees to it that there is a list of pins, of which the next checkpoint's record tells.
-    pub(super) fn begin_pins(&mut self) -> Result<(), logstead_checkpoint::CheckpointError> {
+    pub(crate) fn begin_pins(&mut self) -> Result<(), logstead_checkpoint::CheckpointError> {
         self.publisher.begin_pins()
     }
 
     /// Reads the pins of restore points and branches.
-    pub(super) fn reload_pins(&mut self) -> Result<(), logstead_checkpoint::CheckpointError> {
+    pub(crate) fn reload_pins(&mut self) -> Result<(), logstead_checkpoint::CheckpointError> {
         self.publisher.reload_pins()
     }
 
@@ -455,7 +444,7 @@ impl CheckpointBase {
 
     /// Removes what only records before the newest named, and the log before its places. What fails is tried again
     /// after the next one.
-    pub(super) fn collect(&mut self, report: &mut CheckpointReport) {
+    pub(crate) fn collect(&mut self, report: &mut CheckpointReport) {
         match self.publisher.collect() {
             Ok(collected) => report.objects_removed = collected.removed,
             Err(error) => report.collection_failed = Some(error.to_string()),
@@ -468,6 +457,46 @@ impl CheckpointBase {
             Err(error) => report.collection_failed = Some(error.to_string()),
         }
     }
+}
+
+/// A chunk that was written.
+pub(crate) struct Change {
+    /// Which of the tables.
+    pub(crate) table: usize,
+    pub(crate) chunk: u64,
+    /// Its slots with a row; unknown of one that is absent, and has not changed.
+    pub(crate) present: Option<SlotSet>,
+    /// Slots of these that have one perhaps.
+    pub(crate) doubtful: SlotSet,
+    /// It was marked as changed.
+    pub(crate) changed: bool,
+    /// By the log behind the checkpoint before, of which it has, or had, a tail.
+    pub(crate) by_tail: bool,
+    /// Where it lies; nowhere, if it is empty.
+    pub(crate) chain: Option<PageChain>,
+}
+
+/// A chain in the next directory, or none any more.
+pub(crate) type Named = (PageKey, Option<PageChain>);
+
+/// What a checkpoint fills, in memory that the one before has used: what is fresh has to be cleared first, which took a
+/// third of a checkpoint's time with pages of a few hundred bytes. Empty in between.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    pub(crate) object: Vec<u8>,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) named: Vec<Named>,
+}
+
+/// Instead of the number for how keys are made: a start does not use the tiles.
+pub(crate) const NOT_RESTORED: u64 = 0;
+
+/// Where pasts are read from.
+pub(crate) struct RestorePointSource {
+    pub(crate) home: LogHome,
+    pub(crate) database: DatabaseId,
+    pub(crate) newest: Arc<NewestCheckpoint>,
+    pub(crate) holds: Arc<Holds>,
 }
 
 #[cfg(test)]

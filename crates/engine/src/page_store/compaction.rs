@@ -11,21 +11,21 @@ const PAUSE_MAX: u32 = 64;
 
 /// May a checkpoint compact?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compaction {
+pub(crate) enum Compaction {
     Allowed,
     Forbidden,
 }
 
 /// Did a checkpoint have objects to empty?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compacted {
+pub(crate) enum Compacted {
     Yes,
     No,
 }
 
 /// How many of the next checkpoints do not try to compact.
 #[derive(Debug, Default)]
-pub(super) struct CompactionPause {
+pub(crate) struct CompactionPause {
     left: u32,
     /// How long the last pause was.
     last: u32,
@@ -35,7 +35,7 @@ pub(super) struct CompactionPause {
 
 impl CompactionPause {
     /// What the next checkpoint may do, with so many bytes free where that is known.
-    pub(super) fn next(&mut self, free_bytes: Option<u64>) -> Compaction {
+    pub(crate) fn next(&mut self, free_bytes: Option<u64>) -> Compaction {
         if free_bytes.is_some_and(|free| free / 2 > self.tried_with_bytes) {
             *self = CompactionPause::default();
         }
@@ -49,7 +49,7 @@ impl CompactionPause {
     }
 
     /// One that was to compact, and began with so many bytes free, had no room for it.
-    pub(super) fn found_no_room(&mut self, free_bytes: Option<u64>) {
+    pub(crate) fn found_no_room(&mut self, free_bytes: Option<u64>) {
         self.tried_with_bytes = free_bytes.unwrap_or_default();
         self.last = (self.last * 2).clamp(1, PAUSE_MAX);
         self.left = self.last;

@@ -31,7 +31,7 @@ struct State {
 pub(crate) struct CheckpointLock(Mutex<State>);
 
 /// A checkpoint is under way until this is dropped.
-pub(super) struct Running<'u>(&'u CheckpointLock);
+pub(crate) struct Running<'u>(&'u CheckpointLock);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
@@ -47,7 +47,7 @@ impl Drop for Running<'_> {
 }
 
 impl CheckpointLock {
-    pub(super) fn begin(&self) -> Running<'_> {
+    pub(crate) fn begin(&self) -> Running<'_> {
         self.0.lock().now.begun += 1;
         Running(self)
     }
@@ -57,7 +57,7 @@ impl CheckpointLock {
     }
 
     /// Does anybody wait for its end?
-    pub(super) fn is_awaited(&self) -> bool {
+    pub(crate) fn is_awaited(&self) -> bool {
         !self.0.lock().waiting.is_empty()
     }
 

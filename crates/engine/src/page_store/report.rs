@@ -5,7 +5,7 @@ use std::time::Duration;
 use logstead_commit::LogFailed;
 use logstead_types::{Csn, Epoch};
 
-use crate::page_fault::FaultError;
+use crate::fault_error::FaultError;
 
 /// Why a checkpoint was not taken. The one before stays in force, and nothing that it needs is gone.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -152,7 +152,7 @@ pub struct CheckpointStats {
 }
 
 impl CheckpointStats {
-    pub(super) fn note(&mut self, taken: &Result<CheckpointReport, CheckpointError>) {
+    pub(crate) fn note(&mut self, taken: &Result<CheckpointReport, CheckpointError>) {
         match taken {
             Ok(report) if report.written => {
                 self.published += 1;

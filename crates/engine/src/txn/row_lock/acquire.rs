@@ -5,18 +5,19 @@ use std::sync::Arc;
 use logstead_types::Rid;
 use parking_lot::MutexGuard;
 
-use super::exclusive_and_shared::{self, LockedRow};
-use super::{RowLock, Shard};
+use crate::blocker::{Blocker, WantedRow};
 use crate::error::WriteError;
-use crate::page_fault::AbsentRow;
+use crate::row_lock::exclusive_and_shared;
+use crate::row_lock::exclusive_and_shared::LockedRow;
+use crate::row_lock::{RowLock, Shard};
+use crate::rows::AbsentRow;
 use crate::stats::add;
 use crate::table::Table;
 use crate::tree::interleave::point;
-use crate::txn::write::RowChange;
 use crate::txn::{Txn, VersionId, WriteTarget};
 use crate::txn_id::TxnId;
 use crate::version::{Chunk, Guard, SlotsAbsent, VersionKind};
-use crate::wait::{Blocker, WantedRow};
+use crate::write_set::RowChange;
 
 /// Gives a shared lock back, or what was added to it.
 pub(crate) fn unshare(table: &Table, rid: Rid, txn: TxnId, before: Option<RowLock>) {

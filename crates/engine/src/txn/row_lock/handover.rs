@@ -13,7 +13,7 @@ use foldhash::fast::FixedState;
 use logstead_commit::{IsCommitted, PriorLockHolder};
 use logstead_types::{Csn, Rid};
 
-use super::{RowLock, RowLocks};
+use crate::row_lock::{RowLock, RowLocks};
 use crate::table::Table;
 use crate::txn::Txn;
 

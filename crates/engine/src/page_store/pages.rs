@@ -11,9 +11,9 @@ use logstead_checkpoint::{Leaf, PageKey, PageReader, TileBoundaries};
 use logstead_home::LogHome;
 use logstead_types::TableId;
 
-use super::NewestCheckpoint;
+use crate::fault_error::FaultError;
 use crate::index::Index;
-use crate::page_fault::FaultError;
+use crate::page_store::NewestCheckpoint;
 use crate::rows::TableRows;
 use crate::tree::{LoadError, StoredLeaf};
 
