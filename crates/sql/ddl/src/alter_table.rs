@@ -102,10 +102,10 @@ pub(super) async fn execute(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> R
                 [Cmd::ResetRelOptions(said)] => {
                     index::set_parameters(name, false, said, true, cx).await
                 }
-                _ => Err(wrong_kind(&calls::name_parts(name)?.1, "a table")),
+                _ => refuse_all(name, "indexes", cmds),
             };
         }
-        _ => return Err(wrong_kind(&calls::name_parts(name)?.1, "a table")),
+        _ => return refuse_all(name, "sequences", cmds),
     }
     let lock = cmds.iter().map(lock_level).max();
     let lock = lock.unwrap_or(TableLock::Exclusive);
@@ -126,6 +126,26 @@ pub(super) async fn execute(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> R
         run(cmd, &table, cx).await?;
     }
     super::index_expressions::rebuild_stale(cx).await
+}
+
+/// 42809 for the actions of a statement on what has none of them.
+fn refuse_all(name: &RangeVar, plural: &str, cmds: &[Cmd]) -> Result<()> {
+    let name = calls::name_parts(name)?.1;
+    let error = { cmds.first() }.map_or_else(
+        || wrong_kind(&name, "a table"),
+        |cmd| not_for(&name, plural, cmd),
+    );
+    Err(error)
+}
+
+/// 42809 for what only other kinds of relations do (`ATSimplePermissions`).
+pub(super) fn not_for(name: &str, plural: &str, cmd: &Cmd) -> SqlError {
+    let message = format!(
+        "ALTER action {} cannot be performed on relation \"{name}\"",
+        action_text(cmd)
+    );
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+        .detail(format!("This operation is not supported for {plural}."))
 }
 
 /// The order in which a statement's operations are done, as in PostgreSQL; those of one pass as they are written.
@@ -270,7 +290,7 @@ async fn run(cmd: &Cmd, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Resul
 }
 
 /// What messages call an action (`alter_table_type_to_string`).
-pub(super) fn action_text(cmd: &Cmd) -> &'static str {
+fn action_text(cmd: &Cmd) -> &'static str {
     let of_mode = |mode: FiringMode, words: [&'static str; 4]| match mode {
         FiringMode::Origin => words[0],
         FiringMode::Always => words[1],

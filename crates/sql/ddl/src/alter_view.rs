@@ -1,10 +1,9 @@
 //! ALTER VIEW, and ALTER TABLE where it names a view.
 
-use super::alter_column::set_attribute;
-use super::alter_table::{action_text, position_of};
+use super::alter_table::{not_for, position_of};
 use super::drop::word_of;
 use super::expressions::{bound_default, default_text};
-use super::{DdlContext, owners, view};
+use super::{DdlContext, alter_column, owners, view};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::{Relation, RelationKind, View};
@@ -12,7 +11,6 @@ use logstead_sql_parse::ast::AlterTableCmd as Cmd;
 use logstead_sql_parse::lower_expr;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use logstead_types::SqlState;
 use std::sync::Arc;
 
 /// Runs the actions on a view.
@@ -29,11 +27,17 @@ pub(super) async fn execute(oid: Oid, cmds: &[Cmd], cx: &mut DdlContext<'_>) -> 
 
 async fn one(cmd: &Cmd, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Result<()> {
     let is_materialized = matches!(relation.kind, RelationKind::Materialized(..));
-    if is_materialized && set_attribute(cmd, relation, cx).await? {
+    if is_materialized && alter_column::set_attribute(cmd, relation, cx).await? {
         return Ok(());
     }
     let mut changed = Relation::clone(relation);
     match cmd {
+        // None of its columns is one.
+        Cmd::AddIdentity { .. } | Cmd::SetIdentity { .. } | Cmd::DropIdentity { .. }
+            if !is_materialized =>
+        {
+            return alter_column::execute(cmd, relation, cx).await.map(drop);
+        }
         Cmd::ColumnDefault { name, default } => {
             let position = position_of(relation, &cx.name(name))?;
             let Some(column) = changed.columns.get_mut(position) else {
@@ -70,22 +74,10 @@ async fn one(cmd: &Cmd, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Re
             view::refuse_check(&changed, cx)?;
             cx.state.push(Change::Options(relation.oid, all));
         }
-        _ => return Err(not_for_views(relation, action_text(cmd))),
+        _ => {
+            let plural = format!("{}s", word_of(&relation.kind).unwrap_or("relation"));
+            return Err(not_for(&relation.name, &plural, cmd));
+        }
     }
     cx.update_relation(changed).await.map(drop)
-}
-
-/// 42809 for what only tables do.
-fn not_for_views(relation: &Relation, what: &str) -> SqlError {
-    SqlError::new(
-        SqlState::WRONG_OBJECT_TYPE,
-        format!(
-            "ALTER action {what} cannot be performed on relation \"{}\"",
-            relation.name
-        ),
-    )
-    .detail(format!(
-        "This operation is not supported for {}s.",
-        word_of(&relation.kind).unwrap_or("relation")
-    ))
 }

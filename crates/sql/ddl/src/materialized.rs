@@ -18,6 +18,7 @@ use logstead_sql_catalog::{Relation, RelationKind, View};
 use logstead_sql_parse::ast::{
     CreateAsQuery, CreateTableAsStmt, Persistence, RangeVar, RefreshMatViewStmt,
 };
+use logstead_sql_parse::lower_query;
 use logstead_sql_plan::Plan;
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
@@ -36,7 +37,12 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
     let CreateAsQuery::Select(query) = &stmt.query else {
         return Err(SqlError::internal("a materialized view of no query"));
     };
-    let query = view::lowered(query, cx)?;
+    if let Some(into) = query.into_clause() {
+        let message = "SELECT ... INTO is not allowed here";
+        let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+        return Err(error.at(into.location.character(cx.text)));
+    }
+    let query = lower_query(query, cx.text)?;
     let (schema, name) = cx.new_name_of(&into.rel)?;
     if exists(cx, &schema, &name, stmt.if_not_exists)? {
         return Ok(tag);

@@ -49,8 +49,16 @@ async fn whole(
         return Ok(None);
     };
     let is_whole = |r: &Arc<Relation>| r.has_rows() || r.view().is_some();
-    if !cx.catalog()?.relations.get(&oid).is_some_and(is_whole) {
-        return Err(wrong_kind(&calls::name_parts(name)?.1, "a table"));
+    let catalog = cx.catalog()?;
+    let found = catalog.relations.get(&oid);
+    if !found.is_some_and(is_whole) {
+        let (_, name) = calls::name_parts(name)?;
+        if stmt.rename_type != ObjectType::Column || found.is_none() {
+            return Err(wrong_kind(&name, "a table"));
+        }
+        let message = format!("cannot rename columns of relation \"{name}\"");
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+            .detail("This operation is not supported for sequences."));
     }
     locked(oid, cx).await.map(Some)
 }

@@ -65,16 +65,6 @@ pub(super) async fn bound_query(
     }
 }
 
-/// The query of a view, which makes no table.
-pub(super) fn lowered(query: &SelectStmt, cx: &DdlContext<'_>) -> Result<ast::Query> {
-    match query.into_clause() {
-        Some(_) => Err(SqlError::unsupported_text(
-            "views must not contain SELECT INTO",
-        )),
-        None => lower_query(query, cx.text),
-    }
-}
-
 /// The query of a recursive view, `WITH RECURSIVE name (columns) AS (query) SELECT columns FROM name`
 /// (`makeRecursiveViewSelect`), and what stands before and after the text of what was written.
 fn recursive(stmt: &ViewStmt) -> Option<(SelectStmt, (String, String))> {
@@ -359,7 +349,11 @@ pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<(
     }
     let recursive = recursive(stmt);
     let query = recursive.as_ref().map_or(&*stmt.query, |(query, _)| query);
-    let query = lowered(query, cx)?;
+    if query.into_clause().is_some() {
+        let message = "views must not contain SELECT INTO";
+        return Err(SqlError::unsupported_text(message));
+    }
+    let query = lower_query(query, cx.text)?;
     let around = recursive
         .as_ref()
         .map(|(_, (before, after))| (before.as_str(), after.as_str()));

@@ -1,9 +1,8 @@
 //! From text to statements: SQL, and the bodies of functions in PL/pgSQL ([`plpgsql`]).
 //!
-//! Owns: PostgreSQL's lexer ([`lexer`]) and grammar ([`grammar`]), which give its tree ([`ast`]); and, until binder,
-//! DDL and sessions read that tree, its translation (`lower`) to the tree ([`lowered`]) and commands
-//! ([`StatementKind`])
-//! that they read today. Does not look at the catalog: a [`Parsed`] is good for ever and may be cached by text.
+//! Owns: PostgreSQL's lexer ([`lexer`]) and grammar ([`grammar`]), which give its tree ([`ast`]); and, until the binder
+//! reads that tree, the translation (`lower`) of queries, DML and expressions to the tree that it reads today
+//! ([`lowered`]). Does not look at the catalog: a [`Parsed`] is good for ever and may be cached by text.
 //!
 //! Numbers in texts that the catalog keeps travel in the tree as names behind a mark, which no client's text can have.
 //!

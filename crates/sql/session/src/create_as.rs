@@ -80,6 +80,9 @@ impl Session {
         text: &Rc<str>,
         client: &mut dyn Client,
     ) -> Result<Reply> {
+        if self.create_as_exists(stmt, client)? {
+            return Ok(Reply::tag("CREATE TABLE AS"));
+        }
         let prepared = self.find_statement(&execute.name)?;
         let tree = prepared
             .parsed()
@@ -203,6 +206,26 @@ impl Session {
                 _ => Err(SqlError::internal("an INSERT that is none")),
             }
         })
+    }
+
+    /// Is there a relation of that name, and is that all right? 42P07 if not (`CreateTableAsRelExists`).
+    pub(super) fn create_as_exists(
+        &mut self,
+        stmt: &CreateTableAsStmt,
+        client: &mut dyn Client,
+    ) -> Result<bool> {
+        let relation = &stmt.into.rel;
+        if self.named(relation)?.is_none() {
+            return Ok(false);
+        }
+        let (_, name) = calls::name_parts(relation)?;
+        if !stmt.if_not_exists {
+            return Err(logstead_sql_ddl::name_taken(&name));
+        }
+        let message = format!("relation \"{name}\" already exists, skipping");
+        let notice = SqlError::new(SqlState::DUPLICATE_TABLE, message);
+        client.notice("NOTICE", notice.fields());
+        Ok(true)
     }
 
     /// The table of that name, and its name as SQL has it.

@@ -7,7 +7,6 @@ use logstead_engine::RowRef;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_ddl::StatementParameters;
 use logstead_sql_ddl::define::{get_boolean, get_string};
-use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_exec as exec;
 use logstead_sql_exec::{Execution, Progress, RowSink, StoredColumn};
 use logstead_sql_parse::Parsed;
@@ -81,15 +80,7 @@ impl Session {
         let tree = tree.ok_or_else(|| SqlError::unsupported("EXPLAIN of this statement"))?;
         let (mut inner, mut source_of) = (Arc::clone(&tree.statement), false);
         if let Explained::Create(create) = &explained {
-            let relation = &create.into.rel;
-            if self.named(relation)?.is_some() {
-                let (_, name) = calls::name_parts(relation)?;
-                if !create.if_not_exists {
-                    return Err(logstead_sql_ddl::name_taken(&name));
-                }
-                let message = format!("relation \"{name}\" already exists, skipping");
-                let notice = SqlError::new(SqlState::DUPLICATE_TABLE, message);
-                client.notice("NOTICE", notice.fields());
+            if self.create_as_exists(create, client)? {
                 return Ok(no_plan(asked.json));
             }
             if asked.analyze && create.is_materialized_view {

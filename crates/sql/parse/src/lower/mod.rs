@@ -1,8 +1,8 @@
-//! From the tree of the grammar ([`ast`](crate::ast)) to the tree that the rest of the server reads
-//! ([`lowered`](crate::lowered)), and to the commands of [`StatementKind`].
+//! From the tree of the grammar ([`ast`](crate::ast)) to the tree that the binder reads ([`lowered`](crate::lowered)):
+//! queries, DML and expressions.
 //!
-//! Owns: nothing that stays. Binder, DDL and sessions are converted to the grammar's tree one family after the other;
-//! each takes its part of this module away.
+//! Owns: nothing that stays. The binder is converted to the grammar's tree one family after the other; each takes its
+//! part of this module away.
 //!
 //! # Rules
 //!

@@ -444,7 +444,10 @@ impl Session {
                 }
                 self.keep_rows(plan, values, client).await
             };
-            opened.await.map_err(|error| add_text_context(error, &text))
+            opened.await.map_err(|error| match is_not_a_query(&error) {
+                true => error,
+                false => add_text_context(error, &text),
+            })
         })
     }
 
