@@ -12,7 +12,7 @@ use logstead_commit::{
 };
 use logstead_env::Env;
 use logstead_home::LogHome;
-use logstead_types::{Csn, Epoch, IndexId, TableId};
+use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
 use logstead_wal::Lane;
 use logstead_wal::lease::{Lease, LeaseOptions};
 use parking_lot::{Mutex, RwLock};
@@ -83,6 +83,7 @@ impl Default for EngineOptions {
 pub(crate) struct EngineInner {
     pub(crate) path: Arc<CommitPath>,
     home: LogHome,
+    database: DatabaseId,
     epoch: Epoch,
     pub(crate) delta_records: bool,
     pub(crate) absent_one_in: u32,
@@ -136,6 +137,8 @@ pub(crate) struct OpenLog {
     pub(crate) next: Csn,
     /// What the next checkpoint is taken from.
     pub(crate) base: CheckpointBase,
+    /// Whose log it is; of a replica, whose it follows.
+    pub(crate) database: DatabaseId,
     /// Of a replica, whose lanes and base are nobody's: the log that it follows.
     pub(crate) replica_base: Option<Arc<ReplicaBase>>,
 }
@@ -181,6 +184,7 @@ impl Engine {
             lease,
             next,
             base,
+            database,
             replica_base,
         } = log;
         let workers = options.workers;
@@ -217,6 +221,7 @@ impl Engine {
         Ok(Engine(Arc::new(EngineInner {
             path,
             home,
+            database,
             epoch,
             delta_records: options.delta_records,
             absent_one_in: options.absent_one_in,
@@ -371,6 +376,11 @@ impl Engine {
     #[inline]
     pub fn lease(&self) -> Option<&Arc<Lease>> {
         self.0.lease.as_ref()
+    }
+
+    /// The identity of the database, which its replicas have too.
+    pub fn database(&self) -> DatabaseId {
+        self.0.database
     }
 
     /// The way from pre-commit to acknowledgment.

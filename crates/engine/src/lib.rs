@@ -190,7 +190,7 @@ pub use logstead_commit::adapt::TunedSetting;
 pub use logstead_commit::{
     AckTiming, Acknowledged, AdaptiveSettings, AdaptiveStatus, CommitOptions, CommitPath,
     CommitStage, CommitWait, ForceCommit, LaneStats, Latencies, LogFailed, Phase, ProtocolKind,
-    QueueKind, Tracking, WaitCounts,
+    QueueKind, Tracking, WaitCounts, Watermark,
 };
 pub use logstead_env::Env;
 pub use logstead_home::{

@@ -508,6 +508,7 @@ pub(crate) fn open(
             lanes: recovered.lanes,
             lease: recovered.lease,
             next: recovered.next_csn,
+            database: recovered.database,
             replica_base: None,
         },
         shared.tables.into_inner(),

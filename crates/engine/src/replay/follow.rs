@@ -134,6 +134,7 @@ pub(crate) fn open_beside<'h>(
             lanes: empty.lanes,
             lease: None,
             next,
+            database: follower.database(),
             replica_base: Some(Arc::new(replica_base)),
         },
         tables,

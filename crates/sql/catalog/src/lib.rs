@@ -24,6 +24,7 @@ pub mod body_context;
 pub mod change;
 pub mod classes;
 mod comments;
+mod commit_token;
 mod constraint;
 pub mod context;
 pub mod database;
@@ -67,6 +68,7 @@ mod view;
 pub mod write_errors;
 
 pub use comments::Comments;
+pub use commit_token::CommitToken;
 pub use constraint::{Constraint, ConstraintKind, ForeignKey, ReferentialAction, Timing};
 pub use database::{Database, Databases};
 pub use database_usage::DatabaseConnection;
@@ -185,6 +187,8 @@ pub trait RuntimeStatistics: Send + Sync {
     }
     /// The way from pre-commit to acknowledgment, with all that it counts.
     fn commit_path(&self) -> Option<Arc<CommitPath>>;
+    /// Which commits there are now: all of a primary's, or those that a replica shows.
+    fn commit_token(&self) -> Option<CommitToken>;
     /// What was asked of the log's homes, one by one.
     fn home_usage(&self) -> Option<Vec<HomeUsage>>;
     /// What the cache of objects on the local disk has done; absent where there is none.

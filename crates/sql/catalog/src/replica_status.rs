@@ -3,8 +3,10 @@
 //! Owns: the figures that whoever follows the log leaves here after each round, and whether the server is a replica at
 //! all. It outlives the catalogs and engines of a replica that begins again.
 
+use logstead_engine::Watermark;
 use logstead_types::{Csn, Epoch};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What whoever follows the log is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,20 +98,38 @@ impl ReplicaReport {
 }
 
 /// Shared by whoever follows, sessions, and checks.
-#[derive(Debug, Default)]
-pub struct ReplicaStatus(Mutex<ReplicaReport>);
+#[derive(Default)]
+pub struct ReplicaStatus {
+    report: Mutex<ReplicaReport>,
+    /// [`ReplicaReport::visible`], for those who wait for it.
+    visible: Arc<Watermark>,
+}
+
+impl fmt::Debug for ReplicaStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReplicaStatus").field(&self.report).finish()
+    }
+}
 
 impl ReplicaStatus {
     /// Of a replica of this home.
     pub fn new(home: String) -> ReplicaStatus {
-        ReplicaStatus(Mutex::new(ReplicaReport {
-            home,
-            ..ReplicaReport::default()
-        }))
+        ReplicaStatus {
+            report: Mutex::new(ReplicaReport {
+                home,
+                ..ReplicaReport::default()
+            }),
+            ..ReplicaStatus::default()
+        }
+    }
+
+    /// The CSN below which snapshots see everything: it never goes back.
+    pub fn visible(&self) -> &Arc<Watermark> {
+        &self.visible
     }
 
     fn locked(&self) -> MutexGuard<'_, ReplicaReport> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The figures now.
@@ -119,7 +139,12 @@ impl ReplicaStatus {
 
     /// Changes them.
     pub fn update(&self, change: impl FnOnce(&mut ReplicaReport)) {
-        change(&mut self.locked());
+        let visible = {
+            let mut report = self.locked();
+            change(&mut report);
+            report.visible
+        };
+        self.visible.advance(visible.get());
     }
 
     /// Do sessions get answers that follow the primary, perhaps late?

@@ -12,6 +12,7 @@
 //!   behind it, or is built again from rows (`Engine::restore_index` says when). What is stored and no relation names
 //!   is forgotten.
 
+use super::CommitToken;
 use super::change::Change;
 use super::database_usage::DatabaseUsage;
 use super::read::{EachRow, LoadedCatalogs, Orphans, StoredCatalogRows};
@@ -588,6 +589,14 @@ impl RuntimeStatistics for StoreStatistics {
 
     fn commit_path(&self) -> Option<Arc<CommitPath>> {
         Some(Arc::clone(self.0.upgrade()?.engine.commit_path()))
+    }
+
+    fn commit_token(&self) -> Option<CommitToken> {
+        let store = self.0.upgrade()?;
+        Some(CommitToken {
+            database: store.engine.database(),
+            next: store.engine.next_csn(),
+        })
     }
 
     fn home_usage(&self) -> Option<Vec<HomeUsage>> {

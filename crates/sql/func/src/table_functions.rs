@@ -257,6 +257,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(1341, "ln", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(math::ln)),
     f(1734, "ln", &[NUMERIC], None, NUMERIC, true, Immutable, Body::Pure(math::ln)),
     f(12940, "logstead_create_restore_point", &[TEXT], None, TEXT, true, Volatile, Body::Context(system::create_restore_point)),
+    f(12942, "logstead_commit_token", &[], None, TEXT, true, Volatile, Body::Context(|cx, a| cx.catalog_call("logstead_commit_token", a))),
     f(12941, "logstead_drop_restore_point", &[TEXT], None, TEXT, true, Volatile, Body::Context(system::drop_restore_point)),
     f(9025, "current_time", &[], None, TIMETZ, true, Stable, Body::Context(timetz::current_time)),
     f(9023, "localtime", &[], None, TIME, true, Stable, Body::Context(datetime::local_time)),

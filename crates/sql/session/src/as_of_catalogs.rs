@@ -13,7 +13,9 @@ use logstead_engine::{
 };
 use logstead_sql_catalog::read::StoredCatalogRows;
 use logstead_sql_catalog::stored::{COUNTER, OBJECT_TABLES, SEQUENCES};
-use logstead_sql_catalog::{Catalog, IndexDef, Relation, ReplicaReport, RuntimeStatistics, Tariff};
+use logstead_sql_catalog::{
+    Catalog, CommitToken, IndexDef, Relation, ReplicaReport, RuntimeStatistics, Tariff,
+};
 use logstead_sql_ddl::pg_catalog::system_catalog;
 use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_exec::{Cancel, index_keys};
@@ -184,6 +186,10 @@ impl RuntimeStatistics for AsOfStatistics {
 
     fn chunks(&self) -> Option<ChunkCounts> {
         self.now.as_ref()?.chunks()
+    }
+
+    fn commit_token(&self) -> Option<CommitToken> {
+        self.now.as_ref()?.commit_token()
     }
 
     fn replica(&self) -> Option<ReplicaReport> {

@@ -12,16 +12,18 @@
 //! Invariant: a plan runs only with a snapshot that its catalog belongs to ([`Session::check_seen`]).
 
 use super::Session;
-use logstead_engine::{Isolation, Txn};
-use logstead_sql_catalog::{Catalog, CatalogStore};
+use crate::limits::{Limits, run_with_limits};
+use logstead_engine::{Isolation, Txn, Watermark};
+use logstead_sql_catalog::{Catalog, CatalogStore, CommitToken};
 use logstead_sql_parse::ast::{
     IsolationLevel, LockMode, Stmt, TransactionMode, TransactionStmtKind,
 };
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use logstead_types::SqlState;
+use logstead_types::{DatabaseId, SqlState};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The catalog that belongs to the snapshot which the open transaction reads with; the newest visible one, if it has
 /// none.
@@ -34,6 +36,24 @@ pub(super) fn catalog_seen(
         Some(txn) => store.catalog_seen(database, txn.snapshot()),
         None => store.catalog_visible(database),
     }
+}
+
+fn wrong_token(message: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+        .hint("Ask the primary of this database for SELECT logstead_commit_token().")
+}
+
+fn check_database(token: CommitToken, database: DatabaseId) -> Result<()> {
+    match token.database == database {
+        true => Ok(()),
+        false => Err(wrong_token("the commit token is of another database")),
+    }
+}
+
+fn not_reached() -> SqlError {
+    let message = "timed out while waiting for the commits that logstead.read_after tells of";
+    SqlError::new(SqlState::QUERY_CANCELED, message)
+        .hint("logstead_replica tells how far the replica has come. logstead.read_after_timeout is how long a statement waits.")
 }
 
 /// 0A000: no transaction of a replica is certified against those of its primary.
@@ -57,10 +77,74 @@ impl Session {
         if stable && open.txn.has_seen() {
             return Ok(());
         }
+        self.wait_for_commits().await?;
+        let open = self.transaction()?;
         open.txn.begin_statement();
         open.txn.snapshot();
         open.has_view = true;
         Ok(())
+    }
+
+    /// Waits until snapshots have all that `logstead.read_after` tells of.
+    async fn wait_for_commits(&mut self) -> Result<()> {
+        let (token, timeout_ms) = {
+            let settings = self.context.settings.borrow();
+            let typed = settings.typed();
+            (typed.read_after, typed.read_after_timeout_ms)
+        };
+        let store = &self.worker.instance.store;
+        let (Some(token), Some(status)) = (token, store.replica_status()) else {
+            return Ok(());
+        };
+        check_database(token, self.worker.instance.engine.database())?;
+        let visible = Arc::clone(status.visible());
+        let is_fixed = |txn: &Txn| txn.isolation() != Isolation::ReadCommitted && txn.has_seen();
+        let open = self.transaction()?;
+        if is_fixed(&open.txn) {
+            return match open.txn.snapshot() >= token.next {
+                true => Ok(()),
+                false => Err(SqlError::new(
+                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    "the transaction's snapshot lacks commits that logstead.read_after tells of",
+                )
+                .hint(
+                    "Set it before the transaction's first query, or outside of the transaction.",
+                )),
+            };
+        }
+        if visible.get() >= token.next.get() {
+            return Ok(());
+        }
+        let limits = Limits {
+            lock_ms: 0,
+            ..self.limits()
+        };
+        let wait = Watermark::wait(visible, token.next.get());
+        run_with_limits(&self.signals, limits, async {
+            let reached = match timeout_ms {
+                0 => wait.await,
+                ms => tokio::time::timeout(Duration::from_millis(ms), wait)
+                    .await
+                    .map_err(|_elapsed| not_reached())?,
+            };
+            reached.map_err(|failed| SqlError::internal(failed.to_string()))
+        })
+        .await
+    }
+
+    /// A token that is set must be of this database, and at a primary tell of commits that there are.
+    pub(super) fn check_commit_token(&self, token: &str) -> Result<()> {
+        let Ok(token) = token.parse::<CommitToken>() else {
+            return Ok(());
+        };
+        let engine = &self.worker.instance.engine;
+        check_database(token, engine.database())?;
+        match !self.is_at_replica() && engine.next_csn() < token.next {
+            true => Err(wrong_token(
+                "the commit token tells of commits that there are not",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// 40001 unless the snapshot that is read with is one that the catalog belongs to. Only a plan that was made ahead

@@ -163,6 +163,9 @@ impl Session {
                 .canonical(value)?;
             return self.set_mode_by_name(&lower, value);
         }
+        if lower == "logstead.read_after" {
+            self.check_commit_token(value)?;
+        }
         self.context.settings.borrow_mut().set(name, value, local)?;
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Settings whose values have a rule of their own: each gives the canonical form, or nothing for a value that is none.
 
+use crate::CommitToken;
 use logstead_sql_types::encoding::Encoding;
 
 /// A number of workers, or all of them.
@@ -100,6 +101,14 @@ pub(super) fn date_words(value: &str) -> Option<(Option<&'static str>, Option<&'
 pub(super) fn text_search_config(value: &str) -> Option<String> {
     let config = logstead_sql_types::value::search::dictionary::named_config(value).ok()?;
     Some(format!("pg_catalog.{}", config.name))
+}
+
+/// A token of `logstead_commit_token()`, or nothing.
+pub(super) fn commit_token(value: &str) -> Option<String> {
+    match value {
+        "" => Some(String::new()),
+        token => Some(token.parse::<CommitToken>().ok()?.to_string()),
+    }
 }
 
 pub(super) fn search_path(value: &str) -> Option<String> {

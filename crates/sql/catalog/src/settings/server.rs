@@ -250,6 +250,7 @@ fn can_be_kept(setting: &Setting) -> bool {
             | "home"
             | "config_file"
             | "logstead.as_of"
+            | "logstead.read_after"
     );
     setting.scope != SettingContext::Internal && !is_identity(setting.name) && !of_one
 }

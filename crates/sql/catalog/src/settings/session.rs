@@ -94,6 +94,8 @@ impl SessionSettings {
                 notices: true,
                 warnings: true,
                 as_of: Rc::from(""),
+                read_after: None,
+                read_after_timeout_ms: 0,
                 scans: PlannerSettings::default(),
                 session_role: BOOTSTRAP,
                 role: 0,

@@ -1,8 +1,8 @@
 //! The table of settings.
 
 use super::check_hooks::{
-    application_name, client_encoding, date_style, listen_address, metrics_address, search_path,
-    text_search_config, time_zone,
+    application_name, client_encoding, commit_token, date_style, listen_address, metrics_address,
+    search_path, text_search_config, time_zone,
 };
 use super::row::{fact, reported, server, session, superuser};
 use super::{Setting, SettingType, Unit};
@@ -394,6 +394,22 @@ pub static TABLE: &[Setting] = &[
         "logstead.as_of_point",
         "",
         "Shows the restore point that logstead.as_of has led to.",
+    ),
+    session(
+        "logstead.read_after",
+        SettingType::Checked(commit_token),
+        "",
+        "At a replica, snapshots wait until they have all commits that this token of logstead_commit_token() tells of; empty: they wait for nothing.",
+    ),
+    session(
+        "logstead.read_after_timeout",
+        SettingType::Int {
+            min: 0,
+            max: i32::MAX as i64,
+            unit: Unit::Milliseconds,
+        },
+        "10000",
+        "How long a snapshot waits for what logstead.read_after tells of before its statement fails; 0 is without end.",
     ),
     fact(
         "logstead.write_way",

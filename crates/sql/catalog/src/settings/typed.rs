@@ -5,6 +5,7 @@
 
 use super::session::{ROLE_OID, SESSION_OID, SessionSettings, UTC, split_identifiers};
 use super::time_zone::read_time_zone;
+use crate::CommitToken;
 use crate::role::BOOTSTRAP;
 use jiff::tz::TimeZone;
 use logstead_sql_parse::LiteralRules;
@@ -67,6 +68,10 @@ pub struct TypedSettings {
     pub warnings: bool,
     /// logstead.as_of.
     pub as_of: Rc<str>,
+    /// logstead.read_after.
+    pub read_after: Option<CommitToken>,
+    /// logstead.read_after_timeout; 0 is none.
+    pub read_after_timeout_ms: u64,
     /// What the planner may use.
     pub scans: PlannerSettings,
     /// OID of session_user.
@@ -196,6 +201,10 @@ impl SessionSettings {
             notices: !matches!(quiet, "warning" | "error"),
             warnings: quiet != "error",
             as_of: self.canonical_value("logstead.as_of").unwrap_or("").into(),
+            read_after: self
+                .canonical_value("logstead.read_after")
+                .and_then(|token| token.parse().ok()),
+            read_after_timeout_ms: self.number("logstead.read_after_timeout") as u64,
             scans: PlannerSettings {
                 sequential: self.is_on("enable_seqscan"),
                 index: self.is_on("enable_indexscan"),

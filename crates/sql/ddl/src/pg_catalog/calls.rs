@@ -258,6 +258,11 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
                 Datum::Lsn(csn.0)
             })
         }
+        "logstead_commit_token" => {
+            let live = cx.catalog.notes.live.as_ref();
+            let token = live.and_then(|live| live.commit_token());
+            token.map_or(Datum::Null, |token| Datum::text(token.to_string()))
+        }
         "pg_is_in_recovery" => Datum::Bool(replica(cx).is_some()),
         // What is read is applied, and visible at once.
         "pg_last_wal_receive_lsn" | "pg_last_wal_replay_lsn" => {
