@@ -121,11 +121,6 @@ pub fn lower_call(call: &ast::CallStmt, text: &str) -> Result<library::Function>
     lower::call_of(call, text)
 }
 
-/// The type that a statement names in the same way, whether or not it is a set.
-pub fn lower_type(name: &ast::TypeName, text: &str) -> Result<library::DataType> {
-    lower::type_of(name, text)
-}
-
 /// Reads the name of a type that stands alone, as the catalog keeps it.
 pub fn parse_type_name(text: &str) -> Result<library::DataType> {
     lower::parse_type_name(text)

@@ -28,12 +28,12 @@ pub use change::{
     MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, OnConflict, OnConflictAction,
     PlacedExpr, Target, TargetStep, Update,
 };
-pub use data_type::{DataType, ExactNumberInfo, IntervalFields, TimezoneInfo};
+pub use data_type::DataType;
 pub use expr::{
     AccessExpr, Array, CaseWhen, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Interval,
     NormalizationForm, OrderByExpr, OrderByOptions, OrderBySort, Subscript, TrimWhereField,
-    TypedString, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
+    WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
 };
 pub use name::{Ident, ObjectName};
 pub use operator::{BinaryOperator, UnaryOperator};

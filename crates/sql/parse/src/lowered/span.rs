@@ -139,7 +139,6 @@ impl Spanned for Expr {
             ]),
             Expr::Collate { expr, collation } => expr.span().union(collation.span()),
             Expr::Value(value) => value.span,
-            Expr::TypedString(typed) => typed.value.span,
             Expr::Interval(interval) => interval.value.span(),
             Expr::Function(function) => function.span(),
             Expr::Case {
