@@ -40,7 +40,7 @@ pub use expressions::{
 };
 pub use grouping::GroupingWord;
 pub use kind::StatementKind;
-pub use names::{fold_ident, folded, name_parts, name_span, schema_and_name};
+pub use names::{fold_ident, folded, name_span, schema_and_name};
 pub use position::{TextLength, byte_of};
 pub use views::CheckOption;
 pub use xml::xml_construct;

@@ -40,9 +40,9 @@ pub use operator::{BinaryOperator, UnaryOperator};
 pub use place::{Span, TokenSpan};
 pub use query::{
     Cte, CteAsMaterialized, Distinct, Fetch, GroupByExpr, Join, JoinConstraint, JoinOperator,
-    LimitClause, LockClause, NamedWindowDefinition, NonBlock, OrderBy, Query, Select, SelectInto,
-    SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor,
-    TableSample, TableSampleMethod, TableWithJoins, Values, With,
+    LimitClause, LockClause, NamedWindowDefinition, NonBlock, OrderBy, Query, Select, SelectItem,
+    SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, TableSample,
+    TableSampleMethod, TableWithJoins, Values, With,
 };
 pub use span::Spanned;
 pub use statement::Statement;
