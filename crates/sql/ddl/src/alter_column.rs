@@ -10,9 +10,9 @@ use super::{
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{ConstraintKind, IndexDef, Relation};
 use logstead_sql_func::{self as func, CastContext};
-use logstead_sql_parse::ast::{AlterTableCmd as Cmd, ColumnTarget, IdentityOption, Name};
+use logstead_sql_parse::ast::{AlterTableCmd as Cmd, ColumnTarget, IdentityOption, Name, TypeName};
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{self as parse, lower_expr, lower_type};
+use logstead_sql_parse::{self as parse, lower_expr};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::{Result, SqlError};
@@ -192,8 +192,8 @@ async fn alter(
             column.default = None;
         }
         Cmd::AlterColumnType(alter) => {
-            let data_type = &lower_type(&alter.type_name, cx.text)?;
-            let declared = column_type(name, data_type, cx)?;
+            let type_name = &alter.type_name;
+            let declared = column_type(name, type_name, cx)?;
             let collation = { alter.coll_clause.as_ref() }
                 .map(|clause| {
                     relation_attributes::named_collation(clause.name.as_slice(), declared)
@@ -202,7 +202,7 @@ async fn alter(
             let using = { alter.raw_default.as_ref() }
                 .map(|expr| lower_expr(expr, cx.text))
                 .transpose()?;
-            set_type(name, position, data_type, using.as_ref(), table, cx).await?;
+            set_type(name, position, type_name, using.as_ref(), table, cx).await?;
             return relation_attributes::set_collation(position, collation, table.oid, cx).await;
         }
         Cmd::AddIdentity {
@@ -358,12 +358,12 @@ fn keeps_bytes(old: SqlType, new: SqlType) -> bool {
 async fn set_type(
     name: &str,
     position: usize,
-    data_type: &ast::DataType,
+    type_name: &TypeName,
     using: Option<&ast::Expr>,
     table: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let declared = column_type(name, data_type, cx)?;
+    let declared = column_type(name, type_name, cx)?;
     let domain = user::domain_in(declared.oid).map(|_| declared.oid);
     let ty = user::base_type(declared);
     let old = table.columns.get(position).map_or(ty, |c| c.ty);

@@ -10,8 +10,8 @@ use logstead_sql_parse::ast::{
     ColumnDef, Constraint, ConstraintKind, DefElem, KeyColumns, KeyConstraint, Name, TypeName,
     TypeRef,
 };
-use logstead_sql_parse::lowered::{self as ast, Spanned};
-use logstead_sql_parse::{lower_expr, lower_type};
+use logstead_sql_parse::lower_expr;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
@@ -138,13 +138,11 @@ pub(super) fn check_column_name(name: &str) -> Result<()> {
 /// The type of a column, by its SQL text.
 pub(super) fn column_type(
     name: &str,
-    data_type: &ast::DataType,
+    type_name: &TypeName,
     cx: &DdlContext<'_>,
 ) -> Result<SqlType> {
-    let ty = logstead_sql_catalog::type_name::sql_type(data_type).map_err(|e| match data_type {
-        ast::DataType::Custom(written, _) => e.at(cx.at(written.span())),
-        _ => e,
-    })?;
+    let ty = logstead_sql_catalog::type_name::sql_type(type_name)
+        .map_err(|error| error.at(type_name.location.character(cx.text)))?;
     refuse_pseudo(name, ty)?;
     Ok(ty)
 }
@@ -248,7 +246,7 @@ pub(super) fn new_column(
     let serial = serial(type_name, text)?;
     let ty = match serial {
         Some(ty) => SqlType::of(ty),
-        None => column_type(&name, &lower_type(type_name, text)?, cx)?,
+        None => column_type(&name, type_name, cx)?,
     };
     // A column declared as a domain holds values of its base type.
     let domain = user::domain_in(ty.oid).map(|_| ty.oid);

@@ -11,8 +11,7 @@ use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::type_name::sql_type;
 use logstead_sql_catalog::{RelationKind, VirtualContext};
-use logstead_sql_parse::ast::{ObjectRef, ObjectType, ObjectWithArgs, TypeName};
-use logstead_sql_parse::lower_type;
+use logstead_sql_parse::ast::{ObjectRef, ObjectType, ObjectWithArgs};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, text_io};
 use logstead_types::SqlState;
@@ -24,8 +23,7 @@ pub(super) fn aggregate(named: &ObjectWithArgs, cx: &mut DdlContext<'_>) -> Resu
         (None, name) => name,
     };
     let types = named.objargs.iter().flatten().flatten();
-    let types = types.map(|ty| type_text(ty, cx.text));
-    let types: Vec<String> = types.collect::<Result<_>>()?;
+    let types: Vec<String> = types.map(ToString::to_string).collect();
     let text = format!("{name}({})", types.join(", "));
     Ok(by_text(&text, oid::REGPROCEDURE, cx).ok())
 }
@@ -39,27 +37,18 @@ pub(super) fn must_own(what: &str, cx: &mut DdlContext<'_>) -> Result<()> {
     }
 }
 
-/// A type as text, in small letters where its name is SQL's own.
-fn type_text(name: &TypeName, statement: &str) -> Result<String> {
-    let text = lower_type(name, statement)?.to_string();
-    Ok(match text.contains('"') {
-        true => text,
-        false => text.to_lowercase(),
-    })
-}
-
 /// An operator as `regoperator` reads it.
-fn regoperator(object: &ObjectWithArgs, statement: &str) -> Result<String> {
+fn regoperator(object: &ObjectWithArgs) -> Result<String> {
     let operator = object.operator.as_ref().ok_or_else(unexpected_object)?;
     let schema = operator.schema.iter();
     let schema: String = schema
         .map(|name| format!("{}.", quote_ident(name)))
         .collect();
     let types = object.objargs.iter().flatten().map(|arg| match arg {
-        Some(name) => type_text(name, statement),
-        None => Ok("none".to_owned()),
+        Some(name) => name.to_string(),
+        None => "none".to_owned(),
     });
-    let types: Vec<String> = types.collect::<Result<_>>()?;
+    let types: Vec<String> = types.collect();
     Ok(format!("{schema}{}({})", operator.name, types.join(", ")))
 }
 
@@ -99,15 +88,12 @@ pub(super) fn target(
             })?
         }
         (ObjectType::Operator, _) => {
-            let text = regoperator(with_args(object)?, cx.text)?;
+            let text = regoperator(with_args(object)?)?;
             let found = by_text(&text, oid::REGOPERATOR, cx);
             (2617, found.map_err(|e| no_operator(e, &text))?)
         }
         (ObjectType::Cast, ObjectRef::Cast { source, target }) => {
-            let (from, to) = (
-                sql_type(&lower_type(source, cx.text)?)?.oid,
-                sql_type(&lower_type(target, cx.text)?)?.oid,
-            );
+            let (from, to) = (sql_type(source)?.oid, sql_type(target)?.oid);
             let (source, target) = (from.to_string(), to.to_string());
             let wanted = [
                 ("castsource", source.as_str()),
@@ -259,7 +245,7 @@ mod tests {
             match logstead_sql_parse::parse(&text)?.remove(0).kind {
                 StatementKind::Utility(stmt) => match &*stmt {
                     Stmt::Comment(comment) => {
-                        let operator = regoperator(with_args(&comment.object)?, &text)?;
+                        let operator = regoperator(with_args(&comment.object)?)?;
                         assert_eq!(operator, wanted);
                     }
                     other => panic!("{text}: {other:?}"),

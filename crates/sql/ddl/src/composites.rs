@@ -15,7 +15,6 @@ use logstead_sql_parse::ast::{
     AlterTableCmd, AlterTableStmt, CollationName, CompositeTypeStmt, Name, RangeVar, RenameStmt,
     TypeName,
 };
-use logstead_sql_parse::lower_type;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::record::NESTING_MAX;
 use logstead_sql_types::value::user::{
@@ -50,7 +49,7 @@ fn attribute(
 ) -> Result<Attribute> {
     let name = cx.name(name);
     check_column_name(&name)?;
-    let ty = column_type(&name, &lower_type(type_name, cx.text)?, cx)?;
+    let ty = column_type(&name, type_name, cx)?;
     cx.must_use_types(of_users(ty.oid))?;
     if user::domain_in(ty.oid).is_some() {
         return Err(SqlError::unsupported(

@@ -17,7 +17,7 @@ use logstead_sql_parse::ast::{
     AlterDomainAction, AlterDomainStmt, Constraint, ConstraintKind, CreateDomainStmt, Expr, Name,
     RenameStmt,
 };
-use logstead_sql_parse::{self as parse, lower_expr, lower_type};
+use logstead_sql_parse::{self as parse, lower_expr};
 use logstead_sql_plan::bind::{VALUE, value_relation};
 use logstead_sql_plan::{Bound, walk};
 use logstead_sql_types::error::{Result, SqlError};
@@ -110,9 +110,8 @@ impl<'a> Rules<'a> {
 }
 
 /// The type that a domain is to be made over.
-fn base_of(stmt: &CreateDomainStmt, cx: &DdlContext<'_>) -> Result<SqlType> {
-    let written = lower_type(&stmt.type_name, cx.text)?;
-    let over = logstead_sql_catalog::type_name::sql_type(&written)?;
+fn base_of(stmt: &CreateDomainStmt) -> Result<SqlType> {
+    let over = logstead_sql_catalog::type_name::sql_type(&stmt.type_name)?;
     if info::by_oid(over.oid).is_none_or(|t| t.kind == 'p') {
         return Err(wrong_type(format!(
             "\"{}\" is not a valid base type for a domain",
@@ -148,7 +147,7 @@ pub(super) fn collation_oid(names: &[Name]) -> Oid {
 pub(super) async fn create(stmt: &CreateDomainStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let (schema, name) = cx.new_type_name(&stmt.domainname)?;
     free(&schema.name, schema.oid, &name, cx)?;
-    let over = base_of(stmt, cx)?;
+    let over = base_of(stmt)?;
     let rules = Rules::of(stmt)?;
     cx.must_use_types(of_users(over.oid))?;
     let base = user::base_type(over);

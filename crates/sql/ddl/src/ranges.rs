@@ -6,7 +6,6 @@ use crate::pg_catalog::{calls, operator_class, operator_class_name};
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, truncate_name};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{CreateRangeStmt, Name, TypeName};
-use logstead_sql_parse::lower_type;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::collations::collation_by_name;
 use logstead_sql_types::value::user::{
@@ -180,7 +179,7 @@ pub(super) async fn create(stmt: &CreateRangeStmt, cx: &mut DdlContext<'_>) -> R
         .ok_or_else(|| syntax("type attribute \"subtype\" is required".to_owned()))?;
     // Looks at the newest, which sets the scope.
     cx.catalog()?;
-    let subtype = logstead_sql_catalog::type_name::sql_type(&lower_type(&subtype, cx.text)?)?.oid;
+    let subtype = logstead_sql_catalog::type_name::sql_type(&subtype)?.oid;
     cx.must_use_types(of_users(subtype))?;
     let shown = info::format_type_bare(subtype);
     if info::by_oid(subtype).is_some_and(|t| t.kind == 'p') {

@@ -28,7 +28,6 @@ use logstead_sql_parse::ast::{
     AlterFunctionStmt, AlterObjectSchemaStmt, CreateFunctionStmt, DropBehavior, DropStmt,
     ObjectType, ObjectWithArgs, RenameStmt, TypeName,
 };
-use logstead_sql_parse::lower_type;
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::of_users;
@@ -49,8 +48,7 @@ pub(super) fn type_of(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
     // Looks at the newest, which sets the scope.
     let catalog = cx.catalog()?;
     if !name.pct_type {
-        let data_type = lower_type(name, cx.text)?;
-        return Ok(logstead_sql_catalog::type_name::sql_type(&data_type)?.oid);
+        return Ok(logstead_sql_catalog::type_name::sql_type(name)?.oid);
     }
     let names = type_names(name)?;
     let (table, column) = match names {

@@ -16,7 +16,6 @@ use logstead_sql_catalog::{Relation, RelationKind, SequenceDef};
 use logstead_sql_parse::ast::{
     AlterSeqStmt, AnyName, CreateSeqStmt, DefArg, DefElem, Name, RangeVar, RenameStmt, TypeName,
 };
-use logstead_sql_parse::lower_type;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Oid, SqlType, oid};
@@ -198,9 +197,8 @@ fn define(ty: Oid, o: &Options<'_>, old: Option<&SequenceDef>) -> Result<Sequenc
 }
 
 /// AS smallint, integer or bigint.
-fn sequence_type(name: &TypeName, cx: &DdlContext<'_>) -> Result<Oid> {
-    let data_type = lower_type(name, cx.text)?;
-    match logstead_sql_catalog::type_name::sql_type(&data_type)?.oid {
+fn sequence_type(name: &TypeName) -> Result<Oid> {
+    match logstead_sql_catalog::type_name::sql_type(name)?.oid {
         ty @ (oid::INT2 | oid::INT4 | oid::INT8) => Ok(ty),
         _ => Err(invalid(
             "sequence type must be smallint, integer, or bigint",
@@ -266,7 +264,7 @@ pub(super) async fn create(stmt: &CreateSeqStmt, cx: &mut DdlContext<'_>) -> Res
         return Ok(());
     }
     let ty = match options.data_type {
-        Some(name) => sequence_type(name, cx)?,
+        Some(name) => sequence_type(name)?,
         None => oid::INT8,
     };
     let def = define(ty, &options, None)?;
@@ -502,7 +500,7 @@ async fn change(relation: &Relation, options: &Options<'_>, cx: &mut DdlContext<
         own(relation.oid, owner, cx).await?;
     }
     let ty = match options.data_type {
-        Some(name) => sequence_type(name, cx)?,
+        Some(name) => sequence_type(name)?,
         None => def.ty,
     };
     let changed = define(ty, options, Some(def))?;

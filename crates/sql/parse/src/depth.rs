@@ -106,11 +106,6 @@ impl StatementTree {
         self.depth.stack_bytes()
     }
 
-    /// A part of a tree: a query that is explained, or prepared.
-    pub fn part(&self, statement: &ast::Statement) -> Result<StatementTree> {
-        on_enough_stack(self.stack_bytes(), || Ok(self.of_depth(statement.clone())))
-    }
-
     /// The statement, of a tree that is not deep.
     pub fn into_statement(tree: std::sync::Arc<StatementTree>) -> ast::Statement {
         (**tree).clone()

@@ -40,7 +40,7 @@ pub use expressions::{
 };
 pub use grouping::GroupingWord;
 pub use kind::StatementKind;
-pub use names::{fold_ident, folded, name_parts, name_span, schema_and_name};
+pub use names::{fold_ident, folded, name_span, schema_and_name};
 pub use position::{TextLength, byte_of};
 pub use views::CheckOption;
 pub use xml::xml_construct;
@@ -119,11 +119,6 @@ pub fn lower_index_key(elem: &ast::IndexElem, text: &str) -> Result<library::Exp
 /// The procedure that CALL calls in the same way.
 pub fn lower_call(call: &ast::CallStmt, text: &str) -> Result<library::Function> {
     lower::call_of(call, text)
-}
-
-/// The type that a statement names in the same way, whether or not it is a set.
-pub fn lower_type(name: &ast::TypeName, text: &str) -> Result<library::DataType> {
-    lower::type_of(name, text)
 }
 
 /// Reads the name of a type that stands alone, as the catalog keeps it.

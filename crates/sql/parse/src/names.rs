@@ -38,7 +38,7 @@ pub fn folded(ident: &ast::Ident) -> Cow<'_, str> {
 }
 
 /// The parts of a qualified name.
-pub fn name_parts(name: &ast::ObjectName) -> Vec<String> {
+fn name_parts(name: &ast::ObjectName) -> Vec<String> {
     name.0.iter().map(fold_ident).collect()
 }
 

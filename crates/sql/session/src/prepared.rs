@@ -9,7 +9,7 @@ use logstead_sql_exec::{self as exec, Execution};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{ExecuteStmt, Expr, PrepareStmt};
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{Parsed, StatementKind, lower_expr, lower_type};
+use logstead_sql_parse::{Parsed, StatementKind, lower_expr};
 use logstead_sql_plan::Node;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{self, Datum, SqlType};
@@ -50,8 +50,9 @@ impl Session {
             ));
         }
         let types = stmt.argtypes.iter().map(|ty| {
-            let ty = lower_type(ty, text)?;
-            Ok(Some(logstead_sql_catalog::type_name::sql_type(&ty)?.oid))
+            let found = logstead_sql_catalog::type_name::sql_type(ty);
+            let found = found.map_err(|error| error.at(ty.location.character(text)))?;
+            Ok(Some(found.oid))
         });
         let declared = types.collect::<Result<_>>()?;
         // The inner statement keeps its place in the text, so that error positions count as in the text sent.

@@ -176,10 +176,6 @@ impl Printer {
                 .unwrap_or_default(),
             Expr::CompoundFieldAccess { root, access_chain } => self.part_of(root, access_chain),
             Expr::Value(value) => self.constant(&value.value),
-            Expr::TypedString(typed) => {
-                let ty = type_text(&typed.data_type);
-                format!("{}::{ty}", self.constant(&typed.value.value))
-            }
             Expr::Interval(interval) if interval.leading_field.is_none() => {
                 format!("{}::interval", self.print(&interval.value, Parent::Tight))
             }

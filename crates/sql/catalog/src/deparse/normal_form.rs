@@ -65,11 +65,6 @@ fn print(expr: &Ast, typed: bool) -> String {
                 }
             }
         }
-        Ast::TypedString(string) => {
-            let ty = sql_type(&string.data_type)
-                .map_or_else(|_| string.data_type.to_string(), info::format_type);
-            format!("{}::{ty}", print(&Ast::Value(string.value.clone()), false))
-        }
         Ast::BinaryOp { .. } => binary(expr),
         Ast::UnaryOp { op, expr: inner } => match op {
             ast::UnaryOperator::Not => format!("(NOT {})", print(inner, true)),

@@ -30,7 +30,6 @@ pub fn plain(expr: &Expr) -> String {
             names.collect::<Vec<_>>().join(".")
         }
         Expr::Value(value) => value.value.to_string(),
-        Expr::TypedString(typed) => format!("{} {}", typed.data_type, typed.value.value),
         Expr::Nested(inner) => format!("({})", plain(inner)),
         Expr::IsFalse(inner) => format!("{} IS FALSE", plain(inner)),
         Expr::IsNotFalse(inner) => format!("{} IS NOT FALSE", plain(inner)),

@@ -1,6 +1,7 @@
 //! Names, types' names, roles, and options by name.
 
-use super::{Deep, Expr, Location};
+use super::{Deep, Expr, Location, Value};
+use logstead_sql_types::value::names::quote_identifier;
 use smallvec::SmallVec;
 use std::fmt;
 
@@ -111,6 +112,81 @@ pub struct TypeName {
     pub array_bounds: Vec<Option<i32>>,
     /// Where it begins.
     pub location: Location,
+}
+
+/// As a text that is read as the same type: SQL's own names as such, others with quotes where they need them.
+impl fmt::Display for TypeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, behind) = match &self.name {
+            TypeRef::Stored(oid) => (format!("\"\u{2}{oid}\""), ""),
+            TypeRef::Named(names) => match names.as_slice() {
+                [schema, name] if **schema == *"pg_catalog" => self.system_words(name).map_or_else(
+                    || (format!("pg_catalog.{}", quote_identifier(name)), ""),
+                    |(words, behind)| (words.to_owned(), behind),
+                ),
+                names => {
+                    let quoted: Vec<_> = names.iter().map(|name| quote_identifier(name)).collect();
+                    (quoted.join("."), "")
+                }
+            },
+        };
+        f.write_str(&name)?;
+        if !self.typmods.is_empty() {
+            let typmods: Vec<_> = self.typmods.iter().filter_map(modifier).collect();
+            write!(f, "({})", typmods.join(","))?;
+        }
+        f.write_str(behind)?;
+        for bound in &self.array_bounds {
+            match bound {
+                Some(bound) => write!(f, "[{bound}]")?,
+                None => f.write_str("[]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TypeName {
+    /// The words of SQL that name a type of PostgreSQL's own: before its modifiers, and behind them.
+    fn system_words(&self, name: &str) -> Option<(&'static str, &'static str)> {
+        let is_bare = self.typmods.is_empty();
+        Some(match name {
+            "int2" => ("smallint", ""),
+            "int4" => ("integer", ""),
+            "int8" => ("bigint", ""),
+            "float4" => ("real", ""),
+            "float8" => ("double precision", ""),
+            "bool" => ("boolean", ""),
+            "numeric" => ("numeric", ""),
+            "varbit" => ("bit varying", ""),
+            "varchar" => ("character varying", ""),
+            "time" => ("time", ""),
+            "timetz" => ("time", " with time zone"),
+            "timestamp" => ("timestamp", ""),
+            "timestamptz" => ("timestamp", " with time zone"),
+            // Without a length these would be of one character, or bit.
+            "bpchar" if !is_bare => ("character", ""),
+            "bit" if !is_bare => ("bit", ""),
+            "interval" if is_bare => ("interval", ""),
+            _ => return None,
+        })
+    }
+}
+
+/// A modifier of a type as it is written; none if it is no constant and no name.
+pub fn modifier(typmod: &Expr) -> Option<String> {
+    match typmod {
+        Expr::Const(node) => match &node.value {
+            Value::Integer(number) => Some(number.to_string()),
+            Value::Float(text) | Value::String(text) => Some(text.to_string()),
+            _ => None,
+        },
+        Expr::ColumnRef(column) if !column.star => match column.fields.as_slice() {
+            [name] => Some(name.to_string()),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Fields of intervals, as bits of the mask that is an interval's first modifier.

@@ -4,10 +4,10 @@
 //! `expr_xml`.
 
 use super::Lower;
-use super::types::interval_modifiers;
 use crate::ast::{
     AArrayExpr, AIndirection, CaseExpr, ColumnRef, Const, CurrentOfExpr, Expr, Indirection,
-    Location, RowExpr, SubLink, SubLinkKind, TypeCast, Value, interval_fields as fields,
+    Location, RowExpr, SubLink, SubLinkKind, TypeCast, TypeName, TypeRef, Value,
+    interval_fields as fields,
 };
 use crate::lowered::{self as library, AccessExpr, Expr as L, Span, TokenSpan};
 use logstead_fiber::with_stack;
@@ -160,28 +160,23 @@ impl Lower<'_> {
         };
         Ok(L::Cast {
             expr,
-            data_type: self.data_type(&node.type_name)?,
+            data_type: self.data_type(&node.type_name),
         })
     }
 
     /// A literal behind the name of its type.
     fn typed_literal(&self, node: &TypeCast) -> Result<L> {
-        use library::DataType as T;
         let value = self.expr(&node.arg)?;
-        let data_type = self.data_type(&node.type_name)?;
         let (mask, precision) = interval_modifiers(&node.type_name);
-        match (data_type, value) {
-            (T::Interval { .. }, value) if mask.is_some() || precision.is_none() => {
-                Ok(interval(value, mask, precision))
-            }
-            (data_type, L::Value(value))
-                if !matches!(data_type, T::Custom(..) | T::Interval { .. }) =>
-            {
-                Ok(L::TypedString(library::TypedString { data_type, value }))
-            }
-            (data_type, value) => Ok(L::Cast {
+        let is_interval = match &node.type_name.name {
+            TypeRef::Named(names) => names.last().is_some_and(|name| **name == *"interval"),
+            TypeRef::Stored(_) => false,
+        };
+        match is_interval && (mask.is_some() || precision.is_none()) {
+            true => Ok(interval(value, mask, precision)),
+            false => Ok(L::Cast {
                 expr: Box::new(value),
-                data_type,
+                data_type: self.data_type(&node.type_name),
             }),
         }
     }
@@ -330,6 +325,22 @@ impl Lower<'_> {
         }
         L::CurrentOf(cursor)
     }
+}
+
+/// The fields of an interval and its precision.
+fn interval_modifiers(name: &TypeName) -> (Option<i32>, Option<u64>) {
+    let number = |at: usize| match name.typmods.get(at) {
+        Some(Expr::Const(Const {
+            value: Value::Integer(number),
+            ..
+        })) => Some(*number),
+        _ => None,
+    };
+    let mask = number(0).filter(|mask| *mask != fields::FULL_RANGE);
+    (
+        mask,
+        number(1).and_then(|number| u64::try_from(number).ok()),
+    )
 }
 
 /// `INTERVAL '...' fields`.

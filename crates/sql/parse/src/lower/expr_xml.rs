@@ -86,7 +86,7 @@ impl Lower<'_> {
         Ok(match type_name {
             Some(type_name) => L::Cast {
                 expr: Box::new(null),
-                data_type: self.data_type(type_name)?,
+                data_type: self.data_type(type_name),
             },
             None => null,
         })

@@ -118,7 +118,7 @@ impl Lower<'_> {
             refuse_collation(column)?;
             defined.push(library::TableAliasColumnDef {
                 name: self.ident(&column.colname, column.location),
-                data_type: Some(self.data_type(&column.type_name)?),
+                data_type: Some(self.data_type(&column.type_name)),
             });
         }
         Ok(defined)

@@ -25,7 +25,7 @@ mod query;
 mod statement;
 mod types;
 
-use crate::ast::{CallStmt, Expr, IndexElem, RawStmt, SelectStmt, Stmt, TypeName};
+use crate::ast::{CallStmt, Expr, IndexElem, RawStmt, SelectStmt, Stmt};
 use crate::depth::{CONJUNCTIONS_MAX, Depth};
 use crate::lexer::{Category, Keyword, Lexer};
 use crate::lowered as library;
@@ -246,19 +246,7 @@ fn inner(
     Ok(tree)
 }
 
-/// The type that a statement names as the binder reads it, whether or not it is a set.
-pub(crate) fn type_of(name: &TypeName, text: &str) -> Result<library::DataType> {
-    let lower = Lower::new(text);
-    match name.setof {
-        true => lower.data_type(&TypeName {
-            setof: false,
-            ..name.clone()
-        }),
-        false => lower.data_type(name),
-    }
-}
-
 /// Reads the name of a type that stands alone.
 pub(crate) fn parse_type_name(text: &str) -> Result<library::DataType> {
-    Lower::new(text).data_type(&grammar::parse_stored_type_name(text)?)
+    Ok(Lower::new(text).data_type(&grammar::parse_stored_type_name(text)?))
 }

@@ -2,9 +2,9 @@
 
 use super::Lower;
 use crate::ast::{
-    self, CommonTableExpr, Distinct, Expr, GroupingItem, IntoClause, LimitCount, Location,
-    LockStrength, LockWaitPolicy, LockingClause, Persistence, RangeVar, ResTarget, SelectBody,
-    SelectCore, SelectLimit, SelectStmt, SetOp, SetOperation, SortBy, Stmt, WindowDef, WithClause,
+    self, CommonTableExpr, Distinct, Expr, GroupingItem, LimitCount, Location, LockStrength,
+    LockWaitPolicy, LockingClause, RangeVar, ResTarget, SelectBody, SelectCore, SelectLimit,
+    SelectStmt, SetOp, SetOperation, SortBy, Stmt, WindowDef, WithClause,
 };
 use crate::grouping::{GroupingWord, MARK};
 use crate::lowered as library;
@@ -247,7 +247,7 @@ impl Lower<'_> {
         Ok(library::Select {
             distinct,
             projection: self.select_items(&core.target_list)?,
-            into: core.into_clause.as_deref().map(|into| self.into(into)),
+            into: { core.into_clause.as_ref() }.map(|into| self.token_span_of(into.rel.location)),
             from: self.table_refs(&core.from_clause)?,
             selection: self.opt_expr(core.where_clause.as_ref())?,
             group_by: self.group_by(core)?,
@@ -278,14 +278,6 @@ impl Lower<'_> {
         items: &[ast::TableRef],
     ) -> Result<Vec<library::TableWithJoins>> {
         items.iter().map(|item| self.table_ref(item)).collect()
-    }
-
-    fn into(&self, into: &IntoClause) -> library::SelectInto {
-        library::SelectInto {
-            temporary: into.rel.persistence == Persistence::Temporary,
-            unlogged: into.rel.persistence == Persistence::Unlogged,
-            name: self.relation_name(&into.rel),
-        }
     }
 
     /// Lowers a list of results.

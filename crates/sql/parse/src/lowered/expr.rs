@@ -141,8 +141,6 @@ pub enum Expr {
     /// In parentheses.
     Nested(Box<Expr>),
     Value(ValueWithSpan),
-    /// A literal behind the name of its type.
-    TypedString(TypedString),
     Interval(Interval),
     Function(Function),
     Case {
@@ -234,15 +232,6 @@ impl fmt::Display for NormalizationForm {
 pub enum TrimWhereField {
     Leading,
     Trailing,
-}
-
-/// A literal behind the name of its type.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TypedString {
-    /// Its type.
-    pub data_type: DataType,
-    /// The literal.
-    pub value: ValueWithSpan,
 }
 
 /// INTERVAL, a literal, and what it is measured in.

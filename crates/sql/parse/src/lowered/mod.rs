@@ -28,21 +28,21 @@ pub use change::{
     MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, OnConflict, OnConflictAction,
     PlacedExpr, Target, TargetStep, Update,
 };
-pub use data_type::{DataType, ExactNumberInfo, IntervalFields, TimezoneInfo};
+pub use data_type::DataType;
 pub use expr::{
     AccessExpr, Array, CaseWhen, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Interval,
     NormalizationForm, OrderByExpr, OrderByOptions, OrderBySort, Subscript, TrimWhereField,
-    TypedString, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
+    WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
 };
 pub use name::{Ident, ObjectName};
 pub use operator::{BinaryOperator, UnaryOperator};
 pub use place::{Span, TokenSpan};
 pub use query::{
     Cte, CteAsMaterialized, Distinct, Fetch, GroupByExpr, Join, JoinConstraint, JoinOperator,
-    LimitClause, LockClause, NamedWindowDefinition, NonBlock, OrderBy, Query, Select, SelectInto,
-    SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor,
-    TableSample, TableSampleMethod, TableWithJoins, Values, With,
+    LimitClause, LockClause, NamedWindowDefinition, NonBlock, OrderBy, Query, Select, SelectItem,
+    SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, TableSample,
+    TableSampleMethod, TableWithJoins, Values, With,
 };
 pub use span::Spanned;
 pub use statement::Statement;

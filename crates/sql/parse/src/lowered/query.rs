@@ -103,8 +103,8 @@ pub struct Select {
     pub distinct: Option<Distinct>,
     /// Its results.
     pub projection: Vec<SelectItem>,
-    /// INTO.
-    pub into: Option<SelectInto>,
+    /// INTO, which only a query that is no statement keeps: where the table is named.
+    pub into: Option<TokenSpan>,
     /// FROM.
     pub from: Vec<TableWithJoins>,
     /// WHERE.
@@ -124,17 +124,6 @@ pub enum Distinct {
     Distinct,
     /// Of these values.
     On(Vec<Expr>),
-}
-
-/// The table that a query makes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SelectInto {
-    /// TEMPORARY.
-    pub temporary: bool,
-    /// UNLOGGED.
-    pub unlogged: bool,
-    /// Its name.
-    pub name: ObjectName,
 }
 
 /// GROUP BY.

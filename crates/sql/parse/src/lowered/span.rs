@@ -139,7 +139,6 @@ impl Spanned for Expr {
             ]),
             Expr::Collate { expr, collation } => expr.span().union(collation.span()),
             Expr::Value(value) => value.span,
-            Expr::TypedString(typed) => typed.value.span,
             Expr::Interval(interval) => interval.value.span(),
             Expr::Function(function) => function.span(),
             Expr::Case {
@@ -319,7 +318,7 @@ impl Spanned for Values {
 impl Spanned for Select {
     fn span(&self) -> Span {
         let windows = self.named_window.iter().map(|window| window.0.span);
-        let into = self.into.as_ref().map(|into| into.name.span());
+        let into = self.into.map(|into| into.0);
         union([
             self.select_token.0,
             self.projection.span(),

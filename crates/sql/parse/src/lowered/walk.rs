@@ -91,7 +91,6 @@ macro_rules! walks {
                     Expr::Identifier(_)
                     | Expr::CompoundIdentifier(_)
                     | Expr::Value(_)
-                    | Expr::TypedString(_)
                     | Expr::QualifiedWildcard(_)
                     | Expr::CurrentOf(_) => {}
                     Expr::CompoundFieldAccess { root, access_chain } => {

@@ -42,13 +42,9 @@ pub fn declared_type(text: &str, cx: &PlanContext<'_>) -> Result<SqlType> {
     match sql_type(data_type) {
         Ok(ty) => Ok(ty),
         Err(error) => {
-            if let ast::DataType::Custom(name, _) = data_type {
-                let mut binder = Binder::new(cx, &whole);
-                if let Some(row) = binder.row_type(name) {
-                    return Ok(row);
-                }
-            }
-            Err(error.at(Some(1)))
+            let mut binder = Binder::new(cx, &whole);
+            let row = binder.row_type_named(data_type);
+            row.ok_or_else(|| error.at(Some(1)))
         }
     }
 }

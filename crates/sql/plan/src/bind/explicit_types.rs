@@ -289,16 +289,6 @@ impl Typer<'_> {
                 let unknown = Some(SqlType::of(oid::UNKNOWN));
                 (self.to(((*interval.value).clone(), unknown), ty), Some(ty))
             }
-            Expr::TypedString(typed) => {
-                match logstead_sql_catalog::type_name::sql_type(&typed.data_type) {
-                    Ok(ty) if ty.typmod < 0 => {
-                        let unknown = Some(SqlType::of(oid::UNKNOWN));
-                        let literal = Expr::Value(typed.value.clone());
-                        (self.to((literal, unknown), ty), Some(ty))
-                    }
-                    other => (expr.clone(), other.ok()),
-                }
-            }
             Expr::BinaryOp {
                 left,
                 op: op @ (B::And | B::Or),

@@ -40,12 +40,6 @@ impl Binder<'_> {
             Ast::UnaryOp { op, expr: operand } => self.unary(op, operand, expr),
             Ast::Function(function) => self.function(function),
             Ast::Cast { expr, data_type } => self.cast(expr, data_type),
-            Ast::TypedString(typed) => {
-                let ty = type_name::sql_type(&typed.data_type)?;
-                let at = self.at(typed.value.span);
-                let literal = self.literal(&typed.value)?;
-                self.coerce(literal, ty, CastContext::Explicit, at)
-            }
             Ast::Interval(interval) => self.interval_literal(interval),
             Ast::IsNull(operand) => self.is_null(operand, false),
             Ast::IsNotNull(operand) => self.is_null(operand, true),
@@ -278,13 +272,10 @@ impl Binder<'_> {
     fn cast(&mut self, operand: &Ast, data_type: &ast::DataType) -> Result<Expr> {
         let type_at = self.type_at(operand);
         let at = type_at.map(|at| at - 2).or_else(|| self.at(operand.span()));
-        let ty = match (type_name::sql_type(data_type), data_type) {
-            (Ok(ty), _) => ty,
-            (Err(error), ast::DataType::Custom(name, modifiers)) if modifiers.is_empty() => {
-                // A temporary table's.
-                self.row_type(name).ok_or_else(|| error.at(type_at))?
-            }
-            (Err(error), _) => return Err(error.at(type_at)),
+        let ty = match type_name::sql_type(data_type) {
+            Ok(ty) => ty,
+            // A temporary table's.
+            Err(error) => { self.row_type_named(data_type) }.ok_or_else(|| error.at(type_at))?,
         };
         if let Ast::Array(array) = strip(operand)
             && let Some(element) = info::element_of(ty.oid)

@@ -1,8 +1,11 @@
 //! Identifiers, and the names of result columns.
 
 use logstead_sql_catalog::routine::from_stored_name;
+use logstead_sql_parse::ast::{TypeName, TypeRef};
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
+use logstead_sql_types::value::info;
+use logstead_sql_types::value::names::truncate_name;
 
 /// The name PostgreSQL gives to a result column without an alias.
 pub(crate) fn output_name(expr: &Ast) -> String {
@@ -43,7 +46,6 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
             Some((name, 2)) => Some((name, 2)),
             _ => Some((type_word(data_type), 1)),
         },
-        Ast::TypedString(typed) => Some((type_word(&typed.data_type), 1)),
         Ast::Interval(_) => Some(("interval".to_owned(), 1)),
         Ast::Case { else_result, .. } => match else_result.as_deref().and_then(figure) {
             Some((name, 2)) => Some((name, 2)),
@@ -98,20 +100,12 @@ fn subquery_name(query: &ast::Query) -> Option<(String, u8)> {
 }
 
 /// The last word of a type's internal name, as FigureColname uses it.
-fn type_word(data_type: &ast::DataType) -> String {
-    use ast::DataType as T;
-    let mut ty = data_type;
-    while let T::Array(inner, _) = ty {
-        ty = inner;
-    }
-    if let T::Custom(name, _) = ty
-        && let Some(ident) = name.0.last()
-    {
-        return fold_ident(ident);
-    }
-    match logstead_sql_catalog::type_name::base_type(ty) {
-        Ok(oid) => logstead_sql_types::value::info::type_name(oid).into_owned(),
-        Err(_) => "?column?".to_owned(),
+fn type_word(name: &TypeName) -> String {
+    match &name.name {
+        TypeRef::Named(names) => names
+            .last()
+            .map_or_else(String::new, |name| truncate_name(name).to_owned()),
+        TypeRef::Stored(oid) => info::type_name(*oid).into_owned(),
     }
 }
 

@@ -4,6 +4,7 @@ use super::scope::{NsColumn, NsWhat};
 use super::{Binder, Source};
 use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::ast::{TypeName, TypeRef};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
@@ -33,7 +34,20 @@ impl Binder<'_> {
         Ok(Expr::Array(settled, record::record_type(&shape)?))
     }
 
-    /// The type of a table's rows, if a table has that name.
+    /// The type of a table's rows, if a table has the name of a type, which is nothing but a name.
+    pub(crate) fn row_type_named(&mut self, name: &TypeName) -> Option<SqlType> {
+        match &name.name {
+            TypeRef::Named(names) if name.typmods.is_empty() && name.array_bounds.is_empty() => {
+                let quoted = names
+                    .iter()
+                    .map(|name| ast::Ident::with_quote('"', &**name));
+                self.row_type(&ast::ObjectName::from(quoted.collect::<Vec<_>>()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The same of a table's name.
     pub(crate) fn row_type(&mut self, name: &ast::ObjectName) -> Option<SqlType> {
         let relation = self.relation(name).ok()?;
         self.cx.catalog.types.row_type(relation.oid)

@@ -13,17 +13,6 @@ fn code_at(t: &[char], from: usize, digits: usize) -> Option<u32> {
     })
 }
 
-/// A literal or name behind `U&`, with its escape character.
-pub fn unescape_unicode(written: &str, escape: char) -> Result<String> {
-    let forms = [(1, 4, None), (2, 6, Some('+'))];
-    unescaped(
-        written,
-        escape,
-        &forms,
-        "Unicode escapes must be \\XXXX or \\+XXXXXX.",
-    )
-}
-
 /// Where digits begin behind the escape character, how many there are, and what stands in front of them.
 pub type EscapeForm = (usize, usize, Option<char>);
 

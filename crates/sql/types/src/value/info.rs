@@ -430,7 +430,9 @@ pub fn by_name(name: &str) -> Option<Oid> {
 
 /// The type that `pg_type` has under exactly this name, as a quoted name means it.
 pub fn by_catalog_name(name: &str) -> Option<Oid> {
-    TYPES.iter().find(|t| t.name == name).map(|t| t.oid)
+    static NAMES: OnceLock<HashMap<&'static str, Oid>> = OnceLock::new();
+    let names = NAMES.get_or_init(|| TYPES.iter().map(|t| (t.name, t.oid)).collect());
+    names.get(name).copied()
 }
 
 const ALIASES: &[(&str, Oid)] = &[

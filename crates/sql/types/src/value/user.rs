@@ -441,12 +441,16 @@ pub fn find(schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
     Ok(known(schema, name))
 }
 
+/// A user's type or array that a stored text names, if it is there.
+pub fn by_number(oid: Oid) -> Option<Oid> {
+    SCOPE.with_borrow(|scope| scope.types.name_of(oid).map(|_| oid))
+}
+
 /// The same without asking who looks.
 fn known(schema: Option<&str>, name: &str) -> Option<Oid> {
     SCOPE.with_borrow(|scope| {
         if let Some(number) = name.strip_prefix(NUMBER_MARK) {
-            let oid: Oid = number.parse().ok()?;
-            return scope.types.name_of(oid).map(|_| oid);
+            return by_number(number.parse().ok()?);
         }
         if scope.types.types.is_empty() && scope.types.rows.is_empty() {
             return None;

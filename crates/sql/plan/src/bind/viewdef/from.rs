@@ -1,6 +1,7 @@
 //! FROM in the shown form: tables by their present names, joins, functions, and what the columns of each are called.
 
 use super::super::Source;
+use super::super::explicit_types;
 use super::super::from::join_kind;
 use super::super::scope::{NsItem, NsWhat};
 use super::super::xml_table::is_xml_table;
@@ -10,6 +11,7 @@ use logstead_sql_catalog::{Relation, RelationKind};
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered::{self as ast, TableFactor};
 use logstead_sql_types::error::Result;
+use logstead_sql_types::value::{SqlType, oid};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -309,13 +311,7 @@ impl Definer<'_, '_> {
             && matches!(document, ast::Expr::Value(_))
         {
             let literal = std::mem::replace(document, ast::Expr::value(ast::Value::Null));
-            *document = ast::Expr::Cast {
-                expr: Box::new(literal),
-                data_type: ast::DataType::Custom(
-                    ast::ObjectName::from(vec![ast::Ident::new("xml")]),
-                    Vec::new(),
-                ),
-            };
+            *document = explicit_types::cast(literal, SqlType::of(oid::XML));
         }
         self.arguments(args)?;
         *alias = match alias.is_some() || item.name != "xmltable" {
