@@ -77,16 +77,19 @@ impl Session {
         if stable && open.txn.has_seen() {
             return Ok(());
         }
-        self.wait_for_commits().await?;
-        let open = self.transaction()?;
         open.txn.begin_statement();
         open.txn.snapshot();
         open.has_view = true;
         Ok(())
     }
 
-    /// Waits until snapshots have all that `logstead.read_after` tells of.
-    async fn wait_for_commits(&mut self) -> Result<()> {
+    /// Waits until snapshots, and the catalogs that belong to them, have all that `logstead.read_after` tells of. Asked
+    /// before a statement is planned: tables may be among it.
+    pub(super) async fn wait_for_commits(&mut self) -> Result<()> {
+        // What a STABLE function reads is what the statement around it reads.
+        if self.stable > 0 {
+            return Ok(());
+        }
         let (token, timeout_ms) = {
             let settings = self.context.settings.borrow();
             let typed = settings.typed();
@@ -99,9 +102,9 @@ impl Session {
         check_database(token, self.worker.instance.engine.database())?;
         let visible = Arc::clone(status.visible());
         let is_fixed = |txn: &Txn| txn.isolation() != Isolation::ReadCommitted && txn.has_seen();
-        let open = self.transaction()?;
-        if is_fixed(&open.txn) {
-            return match open.txn.snapshot() >= token.next {
+        let open = self.open.as_mut().map(|open| &mut open.txn);
+        if let Some(txn) = open.filter(|txn| is_fixed(txn)) {
+            return match txn.snapshot() >= token.next {
                 true => Ok(()),
                 false => Err(SqlError::new(
                     SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
