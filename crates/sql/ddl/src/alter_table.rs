@@ -54,18 +54,10 @@ pub(super) fn altered(
     missing_ok: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Oid>> {
-    let (schema, plain) = calls::lookup_parts(name)?;
-    let catalog = cx.catalog()?;
-    let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
-        if !missing_ok {
-            return Err(no_relation(name));
-        }
-        cx.notice(
-            SqlState::SUCCESSFUL_COMPLETION,
-            format!("relation \"{plain}\" does not exist, skipping"),
-        );
+    let Some((oid, plain)) = cx.find_relation(name, missing_ok)? else {
         return Ok(None);
     };
+    let catalog = cx.catalog()?;
     let found = catalog.relations.get(&oid);
     match found.map(|relation| &relation.kind) {
         Some(RelationKind::Virtual(_)) => Err(system_relation(&plain)),

@@ -5,9 +5,7 @@
 //! the rows that are passed a sample, in which each is as likely as any other, is looked at. So what it costs has a
 //! bound, whatever the table's size. VACUUM has nothing to do by itself: old versions go while the server runs.
 
-use super::objects::no_relation;
 use super::{DdlContext, define};
-use crate::pg_catalog::calls;
 use logstead_engine::{PageFault, RowRef, ScanCursor, TableLock};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE};
@@ -144,24 +142,18 @@ fn targets(command: &VacuumParams<'_>, cx: &mut DdlContext<'_>) -> Result<Vec<(O
         return Ok(found);
     }
     for VacuumRelation { relation, va_cols } in command.relations {
-        let name = relation;
-        let (schema, plain) = calls::lookup_parts(name)?;
-        let oid = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
-        let relation = oid.map(|oid| catalog.relations.get(&oid).cloned());
-        let Some(relation) = relation else {
-            return Err(no_relation(name));
-        };
+        let (oid, plain) = cx.named_relation(relation)?;
         let verb = command.verb();
-        match relation {
+        match catalog.relations.get(&oid) {
             Some(relation) if relation.has_rows() => {
-                if may(command, &relation, cx)? {
-                    found.push((relation.oid, positions(&relation, va_cols)?));
+                if may(command, relation, cx)? {
+                    found.push((relation.oid, positions(relation, va_cols)?));
                 }
             }
             // The system's relations have no rows of their own to be counted.
             Some(relation) if matches!(relation.kind, RelationKind::Virtual(table) if !table.is_view()) =>
             {
-                may(command, &relation, cx)?;
+                may(command, relation, cx)?;
             }
             _ => warn(
                 cx,

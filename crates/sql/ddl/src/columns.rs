@@ -3,7 +3,6 @@
 use super::DdlContext;
 use super::expressions::column_default_text;
 use super::foreign::NewForeign;
-use crate::pg_catalog::calls::QualifiedName;
 use logstead_sql_catalog::attributes::Attribute;
 use logstead_sql_catalog::{Column, Timing};
 use logstead_sql_parse::ast::{
@@ -162,18 +161,6 @@ pub(super) fn refuse_pseudo(name: &str, ty: SqlType) -> Result<()> {
     }
 }
 
-pub(super) fn check_collation(name: &(impl QualifiedName + ?Sized)) -> Result<()> {
-    let bare = name.parts().join(".");
-    let bare = bare.trim_start_matches("pg_catalog.");
-    if ["C", "POSIX", "default"].contains(&bare) {
-        return Ok(());
-    }
-    Err(SqlError::new(
-        SqlState::UNDEFINED_OBJECT,
-        format!("collation \"{bare}\" for encoding \"UTF8\" does not exist"),
-    ))
-}
-
 /// When a constraint with these words is checked.
 pub(super) fn timing(deferrable: bool, initdeferred: bool) -> Timing {
     match (deferrable, initdeferred) {
@@ -280,7 +267,7 @@ pub(super) fn new_column(
     }
     if let Some(clause) = &def.coll_clause {
         let said = super::relation_attributes::named_collation(clause.name.as_slice(), ty)?;
-        if let Some(said) = super::relation_attributes::collation_attribute(&said, ty) {
+        if let Some(said) = super::relation_attributes::collation_attribute(said, ty) {
             new.attributes.push((Attribute::Collation, said.to_owned()));
         }
     }

@@ -160,9 +160,7 @@ fn target(
         | ObjectType::View
         | ObjectType::MatView => {
             let name = name_of(object)?;
-            let (schema, plain) = calls::lookup_parts(name)?;
-            let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
-            let oid = found.ok_or_else(|| no_relation(name))?;
+            let (oid, plain) = cx.named_relation(name)?;
             let relation = catalog.relations.get(&oid);
             let actual = relation.map_or(ObjectType::Index, |relation| relation_type(relation));
             if actual != kind {

@@ -5,8 +5,9 @@
 //! ([`refuse_kept_rows`]). PostgreSQL refuses what would have to write such values again, and only that.
 
 use super::DdlContext;
-use super::columns::{check_collation, check_column_name, column_type};
+use super::columns::{check_column_name, column_type};
 use super::object_address::{relation_of, unexpected_object};
+use super::relation_attributes::named_collation;
 use super::types::{add, altered_as, array_name, free, put};
 use crate::pg_catalog::calls;
 use logstead_sql_catalog::text::quote_ident;
@@ -58,19 +59,7 @@ fn attribute(
     }
     let collation = match collation {
         None => 0,
-        Some(collation) => {
-            if info::by_oid(ty.oid).is_none_or(|t| t.collation() == 0) {
-                return Err(SqlError::new(
-                    SqlState::DATATYPE_MISMATCH,
-                    format!(
-                        "collations are not supported by type {}",
-                        info::format_type_bare(ty.oid)
-                    ),
-                ));
-            }
-            check_collation(collation.name.as_slice())?;
-            super::domains::collation_oid(&collation.name)
-        }
+        Some(collation) => named_collation(collation.name.as_slice(), ty)?,
     };
     // Fields of records are compared without their types.
     if matches!(ty.oid, oid::CITEXT | oid::CITEXT_ARRAY) {

@@ -4,17 +4,17 @@
 //! whose tables nobody writes from then until the transaction ends. So nobody stores a value by a plan that does not
 //! know the rule.
 
-use super::columns::check_collation;
 use super::expressions::{bound, bound_check, bound_default, check_text, default_text};
 use super::names::free_name;
 use super::object_address::{name_of, unexpected_object};
+use super::relation_attributes::named_collation;
 use super::types::{add, altered, array_name, free, put};
 use super::{DdlContext, rewrite};
 use crate::pg_catalog::calls::QualifiedName;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_parse::ast::{
-    AlterDomainAction, AlterDomainStmt, Constraint, ConstraintKind, CreateDomainStmt, Expr, Name,
+    AlterDomainAction, AlterDomainStmt, Constraint, ConstraintKind, CreateDomainStmt, Expr,
     RenameStmt,
 };
 use logstead_sql_parse::{self as parse, lower_expr};
@@ -109,8 +109,8 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// The type that a domain is to be made over.
-fn base_of(stmt: &CreateDomainStmt) -> Result<SqlType> {
+/// The type that a domain is to be made over, and the collation that is said.
+fn base_of(stmt: &CreateDomainStmt) -> Result<(SqlType, Option<Oid>)> {
     let over = logstead_sql_catalog::type_name::sql_type(&stmt.type_name)?;
     if info::by_oid(over.oid).is_none_or(|t| t.kind == 'p') {
         return Err(wrong_type(format!(
@@ -122,32 +122,15 @@ fn base_of(stmt: &CreateDomainStmt) -> Result<SqlType> {
     if user::is_composite(info::element_of(base.oid).unwrap_or(base.oid)) {
         return Err(SqlError::unsupported("a domain over a composite type"));
     }
-    if let Some(collation) = &stmt.coll_clause {
-        if info::by_oid(base.oid).is_none_or(|t| t.collation() == 0) {
-            return Err(wrong_type(format!(
-                "collations are not supported by type {}",
-                info::format_type_bare(over.oid)
-            )));
-        }
-        check_collation(collation.name.as_slice())?;
-    }
-    Ok(over)
-}
-
-/// `pg_collation.oid` of a collation that is there.
-pub(super) fn collation_oid(names: &[Name]) -> Oid {
-    match names.last().map(|name| &**name) {
-        Some("C") => 950,
-        Some("POSIX") => 951,
-        _ => 100,
-    }
+    let named = (stmt.coll_clause.as_ref()).map(|c| named_collation(c.name.as_slice(), over));
+    Ok((over, named.transpose()?))
 }
 
 /// Runs CREATE DOMAIN.
 pub(super) async fn create(stmt: &CreateDomainStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let (schema, name) = cx.new_type_name(&stmt.domainname)?;
     free(&schema.name, schema.oid, &name, cx)?;
-    let over = base_of(stmt)?;
+    let (over, collation) = base_of(stmt)?;
     let rules = Rules::of(stmt)?;
     cx.must_use_types(of_users(over.oid))?;
     let base = user::base_type(over);
@@ -156,10 +139,7 @@ pub(super) async fn create(stmt: &CreateDomainStmt, cx: &mut DdlContext<'_>) -> 
     let mut domain = Domain {
         over,
         base,
-        collation: match &stmt.coll_clause {
-            Some(collation) => collation_oid(&collation.name),
-            None => of_over.map_or(0, |domain| domain.collation),
-        },
+        collation: collation.unwrap_or_else(|| of_over.map_or(0, |domain| domain.collation)),
         not_null: rules.null == Some(false),
         default: match rules.default {
             Some(expr) => default(&name, base, expr, cx)?,

@@ -3,7 +3,7 @@
 use super::alter_table::{system_relation, wrong_kind};
 use super::dependents::{self, ObjectAddress};
 use super::object_address::{dotted_names, name_of, noun};
-use super::objects::{no_relation, no_schema};
+use super::objects::no_schema;
 use super::{
     DdlContext, create_table, extensions, foreign, permissions, policies, routines, sequence,
     triggers, types,
@@ -611,12 +611,8 @@ pub(super) async fn truncated(
 ) -> Result<Vec<Oid>> {
     let mut targets = Vec::new();
     for target in &truncate.relations {
-        let (schema, plain) = calls::lookup_parts(target)?;
-        let catalog = cx.catalog()?;
-        let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
-            return Err(no_relation(target));
-        };
-        match catalog.relations.get(&oid).map(|r| &r.kind) {
+        let (oid, plain) = cx.named_relation(target)?;
+        match cx.catalog()?.relations.get(&oid).map(|r| &r.kind) {
             Some(RelationKind::Table) => {}
             Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
             _ => return Err(wrong_kind(&plain, "a table")),

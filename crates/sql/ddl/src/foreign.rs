@@ -12,7 +12,6 @@ use super::constraints::relation;
 use super::drop::still_used;
 use super::names::{columns_part, free_name};
 use super::objects::no_relation;
-use crate::pg_catalog::calls;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{
@@ -293,24 +292,14 @@ async fn referenced_table(
     name: &RangeVar,
     child: Oid,
 ) -> Result<Arc<Relation>> {
-    let (schema, plain) = calls::lookup_parts(name)?;
-    let catalog = cx.catalog()?;
-    let not_table = || {
-        SqlError::new(
-            SqlState::WRONG_OBJECT_TYPE,
-            format!("referenced relation \"{plain}\" is not a table"),
-        )
-    };
-    let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
-        return Err(no_relation(name));
-    };
-    match catalog.relations.get(&oid).map(|r| &r.kind) {
+    let (oid, plain) = cx.named_relation(name)?;
+    match cx.catalog()?.relations.get(&oid).map(|r| &r.kind) {
         Some(RelationKind::Table) => {}
         Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
-        Some(
-            RelationKind::Sequence(_) | RelationKind::View(_) | RelationKind::Materialized(..),
-        )
-        | None => return Err(not_table()),
+        _ => {
+            let message = format!("referenced relation \"{plain}\" is not a table");
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
     }
     if oid == child {
         return relation(cx, oid);

@@ -290,19 +290,10 @@ fn column_names(table: &Relation, keys: &Keys) -> Vec<String> {
 
 /// Runs CREATE INDEX, with CONCURRENTLY or without: writers go on either way, the table only must stay as it is.
 pub(super) async fn create(stmt: &IndexStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    let (schema, name) = calls::lookup_parts(&stmt.relation)?;
+    let (oid, name) = cx.named_relation(&stmt.relation)?;
     let catalog = cx.catalog()?;
-    let found = catalog
-        .relation(schema.as_deref(), &name, cx.search_path)
-        .cloned();
-    let Some(table) = found else {
-        return Err(
-            match catalog.object_by_name(schema.as_deref(), &name, cx.search_path) {
-                Some(_) => wrong_kind(&name, "a table"),
-                None => no_relation(&stmt.relation),
-            },
-        );
-    };
+    let table = catalog.relations.get(&oid).cloned();
+    let table = table.ok_or_else(|| wrong_kind(&name, "a table"))?;
     match table.kind {
         RelationKind::Table | RelationKind::Materialized(..) => {}
         RelationKind::Virtual(_) => return Err(system_relation(&name)),
@@ -421,39 +412,26 @@ pub(super) fn find_index(
     if_exists: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Oid>> {
-    let (schema, plain) = calls::lookup_parts(name)?;
-    let catalog = cx.catalog()?;
-    let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
-        if if_exists {
-            let message = format!("relation \"{plain}\" does not exist, skipping");
-            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
-            return Ok(None);
+    match cx.find_relation(name, if_exists)? {
+        Some((oid, plain)) if !cx.catalog()?.index_tables.contains_key(&oid) => {
+            Err(wrong_kind(&plain, "an index"))
         }
-        return Err(no_relation(name));
-    };
-    if !catalog.index_tables.contains_key(&oid) {
-        return Err(wrong_kind(&plain, "an index"));
+        found => Ok(found.map(|(oid, _)| oid)),
     }
-    Ok(Some(oid))
 }
 
 /// Runs ALTER INDEX ... RENAME TO.
 pub(super) async fn rename_named(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let name = relation_of(&stmt.object)?;
     // As in PostgreSQL, the statement renames tables too.
-    let (schema, plain) = calls::lookup_parts(name)?;
-    let catalog = cx.catalog()?;
-    let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
-    let is_table = |oid: &Oid| {
-        let relation = catalog.relations.get(oid);
-        relation.is_some_and(|r| matches!(r.kind, RelationKind::Table))
+    let Some((oid, plain)) = cx.find_relation(name, stmt.missing_ok)? else {
+        return Ok(());
     };
-    if let Some(oid) = found.filter(is_table) {
-        return super::renames::rename_table(oid, &stmt.newname, cx).await;
-    }
-    match find_index(name, stmt.missing_ok, cx)? {
-        Some(oid) => rename(oid, &stmt.newname, cx).await,
-        None => Ok(()),
+    let catalog = cx.catalog()?;
+    match catalog.relations.get(&oid).map(|relation| &relation.kind) {
+        None => rename(oid, &stmt.newname, cx).await,
+        Some(RelationKind::Table) => super::renames::rename_table(oid, &stmt.newname, cx).await,
+        Some(_) => Err(wrong_kind(&plain, "an index")),
     }
 }
 
@@ -476,10 +454,8 @@ pub(super) async fn reindex(stmt: &ReindexStmt, cx: &mut DdlContext<'_>) -> Resu
             build_anew(table, Some(oid), concurrently, cx).await
         }
         ReindexTarget::Table(name) => {
-            let (schema, plain) = calls::lookup_parts(name)?;
+            let (oid, plain) = cx.named_relation(name)?;
             let catalog = cx.catalog()?;
-            let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
-            let oid = found.ok_or_else(|| no_relation(name))?;
             match catalog.relations.get(&oid).map(|r| &r.kind) {
                 Some(RelationKind::Table | RelationKind::Materialized(..)) => {
                     build_anew(oid, None, concurrently, cx).await
@@ -500,10 +476,8 @@ pub(super) fn cluster(stmt: &ClusterStmt, cx: &mut DdlContext<'_>) -> Result<()>
     let Some(name) = &stmt.relation else {
         return Ok(());
     };
-    let (schema, plain) = calls::lookup_parts(name)?;
+    let (oid, plain) = cx.named_relation(name)?;
     let catalog = cx.catalog()?;
-    let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
-    let oid = found.ok_or_else(|| no_relation(name))?;
     let table = catalog.relations.get(&oid).filter(|table| {
         matches!(
             table.kind,

@@ -9,7 +9,6 @@ use super::expressions::with_planner;
 use super::objects::no_relation;
 use super::storage_parameters::storage_options;
 use super::{DdlContext, create_as, view};
-use crate::pg_catalog::calls;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::PG_CLASS;
@@ -133,12 +132,9 @@ pub(super) async fn refresh(stmt: &RefreshMatViewStmt, cx: &mut DdlContext<'_>) 
             "CONCURRENTLY and WITH NO DATA options cannot be used together",
         ));
     }
-    let (schema, plain) = calls::lookup_parts(name)?;
-    let catalog = cx.catalog()?;
-    let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
-    let oid = found.ok_or_else(|| no_relation(name))?;
+    let (oid, plain) = cx.named_relation(name)?;
     let is_one = |relation: &Arc<Relation>| matches!(relation.kind, RelationKind::Materialized(..));
-    if !catalog.relations.get(&oid).is_some_and(is_one) {
+    if !cx.catalog()?.relations.get(&oid).is_some_and(is_one) {
         return Err(not_materialized(&plain));
     }
     trust(oid, cx)?;

@@ -1,17 +1,45 @@
 //! In which schema something is made (`namespace.c`).
 
 use super::DdlContext;
-use super::objects::no_schema;
+use super::objects::{no_relation, no_schema};
 use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_sql_catalog::Schema;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::temporary::ALIAS;
 use logstead_sql_parse::ast::{Persistence, RangeVar};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
 impl DdlContext<'_> {
+    /// The relation or index that a name means, and its plain name (`RangeVarGetRelid`).
+    pub(super) fn named_relation(
+        &mut self,
+        name: &(impl QualifiedName + ?Sized),
+    ) -> Result<(Oid, String)> {
+        let (schema, plain) = calls::lookup_parts(name)?;
+        let found = (self.catalog()?).object_by_name(schema.as_deref(), &plain, self.search_path);
+        Ok((found.ok_or_else(|| no_relation(name))?, plain))
+    }
+
+    /// The same; none, with a notice, if it is not there and need not be.
+    pub(super) fn find_relation(
+        &mut self,
+        name: &(impl QualifiedName + ?Sized),
+        missing_ok: bool,
+    ) -> Result<Option<(Oid, String)>> {
+        match self.named_relation(name) {
+            Err(error) if missing_ok && error.code() == SqlState::UNDEFINED_TABLE => {
+                let (_, plain) = calls::lookup_parts(name)?;
+                let message = format!("relation \"{plain}\" does not exist, skipping");
+                self.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+                Ok(None)
+            }
+            found => found.map(Some),
+        }
+    }
+
     /// The schema that a new object goes to.
     pub(super) fn target_schema(&mut self, schema: Option<&str>) -> Result<Arc<Schema>> {
         let catalog = self.catalog()?;

@@ -3,11 +3,10 @@
 use super::alter_table::{system_relation, wrong_kind};
 use super::dependents::{self, ObjectAddress};
 use super::object_address::{plain_name, type_of, unexpected_object, with_args};
-use super::objects::{no_relation, no_schema};
+use super::objects::no_schema;
 use super::{
     DdlContext, drop as dropping, extensions, grant, permissions, routine_lookup, routines, types,
 };
-use crate::pg_catalog::calls;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::classes::{
     PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TYPE,
@@ -190,18 +189,10 @@ pub(super) async fn alter_relation(
     if stmt.objtype == AlteredKind::Type {
         return of_type(&name.names(), false, owner, cx).await;
     }
-    let (schema, plain) = calls::lookup_parts(name)?;
-    let catalog = cx.catalog()?;
-    let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
-        if stmt.missing_ok {
-            cx.notice(
-                SqlState::SUCCESSFUL_COMPLETION,
-                format!("relation \"{plain}\" does not exist, skipping"),
-            );
-            return Ok(());
-        }
-        return Err(no_relation(name));
+    let Some((oid, plain)) = cx.find_relation(name, stmt.missing_ok)? else {
+        return Ok(());
     };
+    let catalog = cx.catalog()?;
     let found = catalog.relations.get(&oid);
     let table = found.or_else(|| {
         let table = catalog.index_tables.get(&oid)?;

@@ -5,7 +5,7 @@ use super::expressions::with_planner;
 use super::object_address::{name_and_relation, unexpected_object};
 use super::objects::no_relation;
 use super::{DdlContext, view};
-use crate::pg_catalog::calls::{self, QualifiedName};
+use crate::pg_catalog::calls::QualifiedName;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::denied;
@@ -48,17 +48,10 @@ fn table_of(
     missing_ok: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<Relation>>> {
-    let (schema, plain) = calls::lookup_parts(name)?;
-    let catalog = cx.catalog()?;
-    let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
-    let Some(oid) = found else {
-        if missing_ok {
-            let message = format!("relation \"{plain}\" does not exist, skipping");
-            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
-            return Ok(None);
-        }
-        return Err(no_relation(name));
+    let Some((oid, plain)) = cx.find_relation(name, missing_ok)? else {
+        return Ok(None);
     };
+    let catalog = cx.catalog()?;
     match catalog.relations.get(&oid) {
         Some(table) if matches!(table.kind, RelationKind::Table) => Ok(Some(Arc::clone(table))),
         Some(table) if matches!(table.kind, RelationKind::Virtual(_)) => {

@@ -1,13 +1,13 @@
 //! CREATE TYPE ... AS RANGE: a range over any type that has an order, with its multirange.
 
+use super::relation_attributes::collation_oid;
 use super::types::{add, array_name, free};
-use super::{DdlContext, define, domains};
+use super::{DdlContext, define};
 use crate::pg_catalog::{calls, operator_class, operator_class_name};
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, truncate_name};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{CreateRangeStmt, Name, TypeName};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::collations::collation_by_name;
 use logstead_sql_types::value::user::{
     self, MULTIRANGE_STEP, RangeType, UserKind, UserType, UserTypeClass, of_users,
 };
@@ -204,18 +204,7 @@ pub(super) async fn create(stmt: &CreateRangeStmt, cx: &mut DdlContext<'_>) -> R
                 "range collation specified but subtype does not support collation",
             ));
         }
-        Some(named) => {
-            let (_, plain) = calls::lookup_parts(named.as_slice())?;
-            match collation_by_name(&plain) {
-                Some(_) => domains::collation_oid(named),
-                None => {
-                    return Err(SqlError::new(
-                        SqlState::UNDEFINED_OBJECT,
-                        format!("collation \"{plain}\" for encoding \"UTF8\" does not exist"),
-                    ));
-                }
-            }
-        }
+        Some(named) => collation_oid(named.as_slice())?,
     };
     let class = class_of(subtype, clauses.class.as_ref())?;
     refuse(subtype)?;

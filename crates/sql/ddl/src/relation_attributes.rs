@@ -2,7 +2,7 @@
 //! what is kept, told and dumped, and followed by nothing here ([`attributes`](logstead_sql_catalog::attributes)).
 
 use super::DdlContext;
-use super::columns::{NewColumnAttribute, check_collation};
+use super::columns::NewColumnAttribute;
 use crate::pg_catalog::calls::QualifiedName;
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::attributes::{self, Attribute};
@@ -10,6 +10,7 @@ use logstead_sql_catalog::change::Change;
 use logstead_sql_parse::ast::{DefElem, ReplicaIdentity};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::collations::{collation_by_name, collation_name};
 use logstead_sql_types::value::{Oid, SqlType, info, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -152,12 +153,24 @@ pub(super) async fn compression(
     .await
 }
 
-/// A collation behind a column's type: its name, if there is one and the type has an order that it could say.
+/// `pg_collation.oid` of a collation that must be there (`get_collation_oid`).
+pub(super) fn collation_oid(name: &(impl QualifiedName + ?Sized)) -> Result<Oid> {
+    let full = name.parts().join(".");
+    let known = collation_by_name(full.strip_prefix("pg_catalog.").unwrap_or(&full));
+    known.ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("collation \"{full}\" for encoding \"UTF8\" does not exist"),
+        )
+    })
+}
+
+/// `pg_collation.oid` of the collation behind a type, if there is one and the type has an order that it could say.
 pub(super) fn named_collation(
     name: &(impl QualifiedName + ?Sized),
     declared: SqlType,
-) -> Result<String> {
-    check_collation(name)?;
+) -> Result<Oid> {
+    let collation = collation_oid(name)?;
     let base = user::base_type(declared);
     if info::by_oid(base.oid).is_none_or(|t| t.collation() == 0) {
         return Err(SqlError::new(
@@ -168,19 +181,19 @@ pub(super) fn named_collation(
             ),
         ));
     }
-    Ok(name.parts().pop().unwrap_or_default())
+    Ok(collation)
 }
 
 /// What is kept of a column's collation: nothing if it is its type's own.
-pub(super) fn collation_attribute(said: &str, ty: SqlType) -> Option<&str> {
+pub(super) fn collation_attribute(said: Oid, ty: SqlType) -> Option<&'static str> {
     let own = info::by_oid(user::base_type(ty).oid).map_or(0, info::TypeInfo::collation);
-    (logstead_sql_types::value::collations::collation_by_name(said) != Some(own)).then_some(said)
+    collation_name(said).filter(|_| said != own)
 }
 
 /// ALTER COLUMN ... TYPE: the collation that it says, or that of the type.
 pub(super) async fn set_collation(
     position: usize,
-    said: Option<String>,
+    said: Option<Oid>,
     table: Oid,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
@@ -190,9 +203,7 @@ pub(super) async fn set_collation(
     };
     let attribute = Attribute::Collation(position);
     let (ty, _) = type_of(table, position);
-    let said = said
-        .as_deref()
-        .and_then(|said| collation_attribute(said, ty));
+    let said = said.and_then(|said| collation_attribute(said, ty));
     if attributes::get(catalog.options_of(table.oid), attribute) == said {
         return Ok(());
     }
@@ -311,8 +322,8 @@ pub(super) fn key_attributes(
     let mut all = Vec::new();
     if let Some(name) = collation {
         let said = named_collation(name, ty)?;
-        if logstead_sql_types::value::collations::collation_by_name(&said) != Some(own) {
-            all.push((Attribute::Collation(at), said));
+        if let Some(name) = collation_name(said).filter(|_| said != own) {
+            all.push((Attribute::Collation(at), name.to_owned()));
         }
     }
     if let Some(class) = class {

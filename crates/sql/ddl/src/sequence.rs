@@ -6,9 +6,8 @@ use super::create_table::exists;
 use super::define::{conflicting, get_int64, set_once, unexpected};
 use super::names::{free_name, is_taken};
 use super::object_address::relation_of;
-use super::objects::{name_taken, no_relation};
+use super::objects::name_taken;
 use super::{DdlContext, drop as dropping};
-use crate::pg_catalog::calls;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::sequence_def::{type_label, type_range};
@@ -448,16 +447,10 @@ fn sequence_named(
     missing_ok: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<Relation>>> {
-    let (schema, name) = calls::lookup_parts(named)?;
-    let catalog = cx.catalog()?;
-    let Some(oid) = catalog.object_by_name(schema.as_deref(), &name, cx.search_path) else {
-        if missing_ok {
-            let message = format!("relation \"{name}\" does not exist, skipping");
-            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
-            return Ok(None);
-        }
-        return Err(no_relation(named));
+    let Some((oid, name)) = cx.find_relation(named, missing_ok)? else {
+        return Ok(None);
     };
+    let catalog = cx.catalog()?;
     let relation = catalog.relations.get(&oid);
     match relation.filter(|r| matches!(r.kind, RelationKind::Sequence(_))) {
         Some(relation) => Ok(Some(Arc::clone(relation))),

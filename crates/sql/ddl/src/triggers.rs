@@ -59,17 +59,10 @@ fn relation_of(
     missing_ok: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<Relation>>> {
-    let (schema, plain) = calls::lookup_parts(name)?;
-    let catalog = cx.catalog()?;
-    let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
-    let Some(oid) = found else {
-        if missing_ok {
-            let message = format!("relation \"{plain}\" does not exist, skipping");
-            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
-            return Ok(None);
-        }
-        return Err(no_relation(name));
+    let Some((oid, plain)) = cx.find_relation(name, missing_ok)? else {
+        return Ok(None);
     };
+    let catalog = cx.catalog()?;
     let Some(relation) = catalog.relations.get(&oid) else {
         return Err(wrong_kind(&plain, "a table or view"));
     };
@@ -468,12 +461,11 @@ fn transition_names(new: &CreateTrigStmt, relation: &Relation) -> Result<[Option
 
 /// The table of FROM.
 fn referenced(name: &RangeVar, cx: &mut DdlContext<'_>) -> Result<Oid> {
-    let (schema, plain) = calls::lookup_parts(name)?;
-    let catalog = cx.catalog()?;
-    let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
-    found
-        .filter(|oid| catalog.relations.contains_key(oid))
-        .ok_or_else(|| no_relation(name))
+    let (oid, _) = cx.named_relation(name)?;
+    match cx.catalog()?.relations.contains_key(&oid) {
+        true => Ok(oid),
+        false => Err(no_relation(name)),
+    }
 }
 
 /// WHEN as it is kept.
