@@ -65,4 +65,31 @@ update busy set v = 0 where id in (select a_id from b where w = 1) returning id,
 update a set v = w_of(id) where v = (select max(n) from busy b where b.id < a.id) returning *;
 drop view busy;
 drop function w_of(int), ids(int);
+-- one subquery in several places: a view's column that is read and asked, a call that is made twice
+create view few as select id, exists (select distinct b.w from b where b.a_id = a.id and b.w > a.g) e, exists (select 1 from b where b.a_id = a.id order by b.w) o, id in (select a_id from b where w = a.g) i from a;
+select id, e from few where e order by id;
+select id from few where o and not i order by id;
+select id, i, e from few where i and (e or i) order by id;
+create function has(int) returns boolean language sql stable as $$ select exists (select distinct w from b where a_id = $1 order by w) $$;
+select id, has(id) from a where has(id) order by id;
+drop function has(int);
+-- views under outer joins and in changes
+create view asked as select * from a where exists (select from b where b.a_id = a.id and b.w = a.g) and v < (select sum(z) from c where b_id = a.id) * 100;
+select x.id, asked.id from a x left join asked on asked.id = x.id + 1 order by 1;
+select x.id, asked.id from asked left join a x on asked.id = x.id + 1 order by 1;
+begin;
+with u as (update b set w = asked.g from asked where asked.id = b.a_id and b.id < 20 returning b.id, b.w) select * from u order by id;
+with d as (delete from c using asked where asked.id = c.b_id and c.z = 1 returning c.id) select * from d order by id;
+rollback;
+-- what an aggregate of users does for each row
+create sequence s;
+create function next_of(bigint, int) returns bigint language plpgsql as $$ begin return nextval('s'); end $$;
+create aggregate next_agg(int) (sfunc = next_of, stype = bigint);
+create function one() returns bigint language sql as 'select next_agg(1)';
+select one() from generate_series(1, 3);
+drop function one();
+drop aggregate next_agg(int);
+drop function next_of(bigint, int);
+drop sequence s;
+drop view few, asked;
 drop table a, b, c;

@@ -6,6 +6,7 @@
 use logstead_sql_func::FunctionContext;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
+use logstead_types::Csn;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -80,6 +81,8 @@ pub trait Context: FunctionContext {
     }
     /// The states of sequences were read: what is told rests on their records.
     fn reads_sequences(&self) {}
+    /// What is told rests on all commits below this one.
+    fn rests_on_commits_below(&self, _next: Csn) {}
     /// An error if the statement has been asked to end: for work that goes on for long without waiting.
     fn interrupted(&self) -> Result<()> {
         Ok(())

@@ -102,7 +102,7 @@ impl ReplicaReport {
 pub struct ReplicaStatus {
     report: Mutex<ReplicaReport>,
     /// [`ReplicaReport::visible`], for those who wait for it.
-    visible: Arc<Watermark>,
+    visible: Mutex<Arc<Watermark>>,
 }
 
 impl fmt::Debug for ReplicaStatus {
@@ -123,9 +123,11 @@ impl ReplicaStatus {
         }
     }
 
-    /// The CSN below which snapshots see everything: it never goes back.
-    pub fn visible(&self) -> &Arc<Watermark> {
-        &self.visible
+    /// The CSN below which snapshots see everything. It is another one when a replica has begun again below what it had
+    /// shown, since the primary has given up commits.
+    pub fn visible(&self) -> Arc<Watermark> {
+        let visible = self.visible.lock();
+        Arc::clone(&visible.unwrap_or_else(PoisonError::into_inner))
     }
 
     fn locked(&self) -> MutexGuard<'_, ReplicaReport> {
@@ -144,7 +146,11 @@ impl ReplicaStatus {
             change(&mut report);
             report.visible
         };
-        self.visible.advance(visible.get());
+        let mut known = self.visible.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get() <= visible.get() {
+            true => known.advance(visible.get()),
+            false => *known = Arc::new(Watermark::new(visible.get())),
+        }
     }
 
     /// Do sessions get answers that follow the primary, perhaps late?

@@ -753,6 +753,13 @@ impl Context for SessionContext {
         self.depends_on.borrow_mut().merge(&newest);
     }
 
+    fn rests_on_commits_below(&self, next: Csn) {
+        let newest = Csn(next.get().saturating_sub(1));
+        self.depends_on
+            .borrow_mut()
+            .merge(&CommitWait::floor(newest));
+    }
+
     fn ask_advisory_lock(
         &self,
         name: &str,

@@ -53,9 +53,7 @@ impl Session {
         self.refuse_beside_as_of()?;
         if statement.needs_catalog() {
             self.follow_as_of().await?;
-            if self.is_at_replica() {
-                Box::pin(self.wait_for_commits()).await?;
-            }
+            self.follow_token().await?;
         }
         self.describe_as_of(&statement).await?;
         self.keep_statement(name.to_owned(), statement);

@@ -70,6 +70,7 @@ impl Session {
         }
         self.refuse_beside_as_of()?;
         self.follow_as_of().await?;
+        self.follow_token().await?;
         let (text, types) = self.query_of_call(call)?;
         let mut params = Vec::with_capacity(types.len());
         for (at, (bytes, ty)) in call.values.iter().zip(&types).enumerate() {

@@ -453,6 +453,7 @@ impl Session {
             self.refuse_beside_as_of()?;
             if statement.needs_catalog() {
                 self.follow_as_of().await?;
+                self.follow_token().await?;
             }
             let in_implicit_block = count > 1;
             self.context

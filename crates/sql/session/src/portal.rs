@@ -327,6 +327,7 @@ impl Session {
         if begins && rows_max > 0 && !name.is_empty() && !reads_past {
             self.refuse_beside_as_of()?;
             self.follow_as_of().await?;
+            self.follow_token().await?;
             let plan = self.plan(&statement)?;
             if locks_rows(&plan) {
                 return self.execute_as_cursor(key, portal, rows_max, client).await;
@@ -384,6 +385,7 @@ impl Session {
         }
         if portal.statement.needs_catalog() {
             self.follow_as_of().await?;
+            self.follow_token().await?;
         }
         let state = std::mem::replace(&mut portal.state, PortalState::Done);
         if matches!(state, PortalState::Ready) {

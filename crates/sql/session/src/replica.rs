@@ -83,9 +83,18 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until snapshots, and the catalogs that belong to them, have all that `logstead.read_after` tells of. Asked
-    /// before a statement is planned: tables may be among it.
-    pub(super) async fn wait_for_commits(&mut self) -> Result<()> {
+    /// Waits until snapshots, and the catalogs that belong to them, have all that `logstead.read_after` tells of. To be
+    /// asked before a statement looks anything up: tables may be among it.
+    #[inline]
+    pub(super) async fn follow_token(&mut self) -> Result<()> {
+        match self.is_at_replica() {
+            // Few come here: the future of the others stays small.
+            true => Box::pin(self.wait_for_commits()).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn wait_for_commits(&mut self) -> Result<()> {
         // What a STABLE function reads is what the statement around it reads.
         if self.stable > 0 {
             return Ok(());
@@ -100,7 +109,7 @@ impl Session {
             return Ok(());
         };
         check_database(token, self.worker.instance.engine.database())?;
-        let visible = Arc::clone(status.visible());
+        let visible = status.visible();
         let is_fixed = |txn: &Txn| txn.isolation() != Isolation::ReadCommitted && txn.has_seen();
         let open = self.open.as_mut().map(|open| &mut open.txn);
         if let Some(txn) = open.filter(|txn| is_fixed(txn)) {

@@ -140,10 +140,7 @@ impl Session {
             self.transaction()?;
             self.wait_for_snapshot().await?;
         }
-        if self.is_at_replica() {
-            // Few come here: the future of the others stays small.
-            Box::pin(self.wait_for_commits()).await?;
-        }
+        self.follow_token().await?;
         loop {
             let plan = self.plan(statement)?;
             if let Some(error) = &plan.fails {

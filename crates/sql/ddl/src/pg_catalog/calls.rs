@@ -261,6 +261,10 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         "logstead_commit_token" => {
             let live = cx.catalog.notes.live.as_ref();
             let token = live.and_then(|live| live.commit_token());
+            if let Some(token) = token {
+                // A crash after the answer takes none of them back.
+                cx.session.rests_on_commits_below(token.next);
+            }
             token.map_or(Datum::Null, |token| Datum::text(token.to_string()))
         }
         "pg_is_in_recovery" => Datum::Bool(replica(cx).is_some()),

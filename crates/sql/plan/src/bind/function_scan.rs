@@ -5,7 +5,7 @@ use super::routine::{Called, RoutineCall};
 use super::routine_check::compiling;
 use super::{Binder, Frame, Source};
 use crate::permissions::Bound;
-use crate::query::expr::{Expr, SubqueryKind};
+use crate::query::expr::{Expr, Subquery, SubqueryKind};
 use crate::query::{From, FromList};
 use crate::{Callee, Node, OutputColumn, Plan, PlanContext, build, walk};
 use logstead_sql_catalog::routine::Routine;
@@ -128,13 +128,14 @@ impl Binder<'_> {
 
     /// A subquery that is run for each row, whatever its arguments.
     fn called_subquery(&mut self, plan: Plan, kind: SubqueryKind, ty: SqlType) -> Expr {
-        let mut value = self.expression_subquery(plan, kind, ty);
-        if let Expr::Subquery(subquery) = &mut value {
-            let subquery = Arc::make_mut(subquery);
-            subquery.uncorrelated = false;
-            subquery.call = true;
-        }
-        value
+        Expr::Subquery(Arc::new(Subquery {
+            plan,
+            kind,
+            uncorrelated: false,
+            ty,
+            shared: 0,
+            call: true,
+        }))
     }
 
     /// All rows of a call, as an array of what `shape` says.

@@ -3,13 +3,13 @@
 use super::select::Tail;
 use super::sublink::{LinkUse, QueryStart};
 use super::{Binder, Clause, Frame, Source};
-use crate::query::expr::{Expr, Subquery, SubqueryKind};
+use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{Body, BoundSubquery, Branch, Identities, Ordered};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::{fold_ident, sort_direction, strip};
 use logstead_sql_types::error::{Result, SqlError};
 
-use crate::{OutputColumn, Plan, SetOpKind, SortKey, walk};
+use crate::{OutputColumn, Plan, SetOpKind, SortKey};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, Spanned};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
@@ -517,24 +517,6 @@ impl Binder<'_> {
             offset,
             ties,
         })))
-    }
-
-    pub(super) fn expression_subquery(
-        &mut self,
-        plan: Plan,
-        kind: SubqueryKind,
-        ty: SqlType,
-    ) -> Expr {
-        let mut ids = Vec::new();
-        walk::plan_ids(&plan, &mut ids);
-        Expr::Subquery(Arc::new(Subquery {
-            plan,
-            kind,
-            uncorrelated: ids.is_empty(),
-            ty,
-            shared: 0,
-            call: false,
-        }))
     }
 
     /// The one column of a subquery that must have just one.

@@ -411,10 +411,12 @@ impl Binder<'_> {
     fn merge(
         &mut self,
         relation: &Arc<Relation>,
-        select: Select,
+        mut select: Select,
         alias: Option<&ast::TableAlias>,
         source: Option<&ViewSource>,
     ) -> Result<FromList> {
+        // Where the view stands its conditions may be looked at no more: under an outer join, or in a change.
+        self.range.pull_up_sublinks(&mut select);
         let mut rels = Vec::new();
         collect_rels(&select.from, &mut rels);
         let mut what: Vec<NsWhat> = Vec::with_capacity(select.outputs.len());

@@ -1,4 +1,4 @@
-//! Conditions that are bound in two forms, as a correlated subquery and as a join with grouped rows
+//! Conditions that have two forms, as a correlated subquery and as a join with grouped rows
 //! (`rewrite::decorrelate`): which one costs less.
 //!
 //! The subquery runs once for each combination of outer values (`exec::subquery` keeps what it gave), by index where
@@ -37,7 +37,8 @@ impl Planner<'_> {
                 at += 1;
                 continue;
             };
-            let known = self.range.decorrelated.swap_remove(known);
+            let mut known = self.range.decorrelated.swap_remove(known);
+            self.plan_sublinks(&mut known.correlated)?;
             if self.groups_cost_less(units, at, joining, &known.correlated, &known.outer)? {
                 at += 1;
                 continue;

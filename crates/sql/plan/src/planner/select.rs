@@ -312,20 +312,11 @@ pub(super) fn plan_select(planner: &mut Planner<'_>, mut select: Select) -> Resu
 
 /// Makes joins of the block's subqueries where that may be, and plans the others.
 fn rewrite_sublinks(planner: &mut Planner<'_>, select: &mut Select) -> Result<()> {
-    let known = planner.range.decorrelated.len();
     if select.may_join_sublinks {
         planner.range.pull_up_sublinks(select);
         planner.range.decorrelate(&mut select.from);
     }
-    planner.plan_sublinks_in_block(select)?;
-    for at in known..planner.range.decorrelated.len() {
-        let known = &mut planner.range.decorrelated[at].correlated;
-        let nothing = Expr::Param(0, SqlType::of(oid::UNKNOWN));
-        let mut correlated = std::mem::replace(known, nothing);
-        planner.plan_sublinks(&mut correlated)?;
-        planner.range.decorrelated[at].correlated = correlated;
-    }
-    Ok(())
+    planner.plan_sublinks_in_block(select)
 }
 
 /// Folds what a block says of constants. HAVING that no group can pass is asked before any row is, and where there are

@@ -11,7 +11,7 @@ use crate::query::expr::{Expr, SubLink, Subquery, SubqueryKind};
 use crate::query::{FromList, Select, Source, collect_rels};
 use crate::{Node, Plan, walk};
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::Datum;
+use logstead_sql_types::value::{Datum, SqlType, oid};
 use std::sync::Arc;
 
 impl Planner<'_> {
@@ -32,9 +32,11 @@ impl Planner<'_> {
         });
         result?;
         match expr {
-            Expr::SubLink(link) => {
-                let subquery = self.planned(link)?;
-                *expr = Expr::Subquery(subquery);
+            Expr::SubLink(_) => {
+                let nothing = Expr::Param(0, SqlType::of(oid::UNKNOWN));
+                if let Expr::SubLink(link) = std::mem::replace(expr, nothing) {
+                    *expr = Expr::Subquery(self.planned(link)?);
+                }
             }
             // The arguments of a function that the session runs.
             Expr::Subquery(subquery) if has_sublink(&subquery.plan) => {
@@ -122,18 +124,19 @@ impl Planner<'_> {
     }
 
     /// Plans a subquery. One that stands in several places is planned once.
-    fn planned(&mut self, link: &Arc<SubLink>) -> Result<Arc<Subquery>> {
-        let known = self.planned.iter().find(|(of, _)| Arc::ptr_eq(of, link));
+    fn planned(&mut self, link: Arc<SubLink>) -> Result<Arc<Subquery>> {
+        let known = self.planned.iter().find(|(of, _)| Arc::ptr_eq(of, &link));
         if let Some((_, subquery)) = known {
             return Ok(Arc::clone(subquery));
         }
-        let is_shared = Arc::strong_count(link) > 1;
-        let subquery = Arc::new(self.plan_sublink(SubLink::clone(link))?);
-        if is_shared {
-            let both = (Arc::clone(link), Arc::clone(&subquery));
-            self.planned.push(both);
+        match Arc::try_unwrap(link) {
+            Ok(link) => self.plan_sublink(link).map(Arc::new),
+            Err(link) => {
+                let subquery = Arc::new(self.plan_sublink(SubLink::clone(&link))?);
+                self.planned.push((link, Arc::clone(&subquery)));
+                Ok(subquery)
+            }
         }
-        Ok(subquery)
     }
 
     fn plan_sublink(&mut self, link: SubLink) -> Result<Subquery> {
@@ -177,8 +180,10 @@ impl Planner<'_> {
 /// Holds an expression of a plan a subquery that is not planned?
 pub(crate) fn has_sublink(plan: &Plan) -> bool {
     let mut found = false;
-    walk::plan_exprs(plan, 0, &mut |expr, _| {
+    let mut look = |expr: &Expr| {
         found = found || walk::any(expr, &|e| matches!(e, Expr::SubLink(_)));
-    });
+    };
+    walk::plan_exprs(plan, 0, &mut |expr, _| look(expr));
+    walk::change_exprs(plan, &mut look);
     found
 }

@@ -3,6 +3,7 @@
 //! The walks that only look go down into queries in FROM. Those that change do not, unless said otherwise: the items of
 //! FROM belong to the range table, or to the subquery that has them.
 
+use super::user_aggregate::UserAggregate;
 use super::walk;
 use super::{
     Body, BoundSubquery, ColId, Definition, Distinct, From, FromList, Ordered, Rel, Select, Source,
@@ -91,6 +92,52 @@ impl Items<'_> {
         }
     }
 
+    /// Does `test` hold for an aggregate of users in a body?
+    pub(crate) fn any_user_aggregate(
+        &self,
+        body: &Body,
+        test: &dyn Fn(&UserAggregate) -> bool,
+    ) -> bool {
+        let of_select = |select: &Select| {
+            let grouped = select.grouping.iter().flat_map(|g| &g.aggregates);
+            let grouped = grouped.filter_map(|(_, call)| call.user.as_ref());
+            let windows = select.windows.iter().flat_map(|window| &window.calls);
+            let windows = windows.filter_map(|(_, call)| call.user.as_ref());
+            grouped.chain(windows).any(|user| test(user))
+                || self.any_below(&select.from, &|body| self.any_user_aggregate(body, test))
+        };
+        match body {
+            Body::Select(select) => of_select(select),
+            Body::Values(..) | Body::Change(_) => false,
+            Body::Project(input, ..) => self.any_user_aggregate(input, test),
+            Body::Ordered(ordered) => self.any_user_aggregate(&ordered.input, test),
+            Body::SetOps(first, rest) => {
+                self.any_user_aggregate(first, test)
+                    || rest
+                        .iter()
+                        .any(|branch| self.any_user_aggregate(&branch.body, test))
+            }
+            Body::With(definitions, body) => {
+                let mut bodies = definitions.iter().flat_map(Definition::bodies);
+                bodies.any(|body| self.any_user_aggregate(body, test))
+                    || self.any_user_aggregate(body, test)
+            }
+        }
+    }
+
+    /// Does `test` hold for a query in a FROM list?
+    fn any_below(&self, list: &FromList, test: &dyn Fn(&Body) -> bool) -> bool {
+        list.items.iter().any(|item| match item {
+            From::Rel(rel) => match &self.rel(*rel).source {
+                Source::Query(Some(query)) => test(&query.body),
+                _ => false,
+            },
+            From::Join { left, right, .. } => {
+                self.any_below(left, test) || self.any_below(right, test)
+            }
+        })
+    }
+
     fn select(&self, select: &Select, f: &mut dyn FnMut(&Expr)) {
         self.list(&select.from, f);
         if let Some(grouping) = &select.grouping {
@@ -146,7 +193,7 @@ impl Items<'_> {
     }
 }
 
-/// Every expression of a body and of the queries in its FROM that it has itself, to change them; not of FROM items.
+/// Every expression of a body, to change them; not those of its FROM items, nor of queries in FROM.
 pub(crate) fn body_exprs_mut(body: &mut Body, f: &mut dyn FnMut(&mut Expr)) {
     match body {
         Body::Select(select) => select.exprs_mut(f),

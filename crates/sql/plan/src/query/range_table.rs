@@ -83,7 +83,7 @@ pub(crate) struct RangeTable {
     pub rels: Vec<Rel>,
     /// By identity, from [`COLUMN_BASE`] on.
     pub columns: Vec<ColumnInfo>,
-    /// Conditions that are bound in two forms, of which the planner chooses one.
+    /// Conditions that have two forms, of which the planner chooses one.
     pub decorrelated: Vec<DecorrelatedCondition>,
     /// Rows of the table that was asked for last.
     pub rows_known: Cell<Option<(Oid, f64)>>,
@@ -95,7 +95,7 @@ pub(crate) struct RangeTable {
     depth: usize,
 }
 
-/// A condition that is bound in both forms: with a correlated subquery, and as a join with grouped rows.
+/// A condition in both forms: with a correlated subquery, and as a join with grouped rows.
 pub(crate) struct DecorrelatedCondition {
     /// The item whose rows are the groups.
     pub(crate) rel: usize,

@@ -49,7 +49,7 @@ impl SubLink {
         items.body(&self.body, f);
     }
 
-    /// The same, to change them. What is bound below a FROM item stands in the order of the items.
+    /// The same, to change them.
     pub(crate) fn exprs_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         for rel in &mut self.rels {
             rel.exprs_mut(f);
@@ -71,8 +71,19 @@ impl SubLink {
         !self.each_row && foreign.is_empty()
     }
 
+    /// Calls it a function that the session runs, in FROM or for an aggregate? Subqueries of its expressions are not
+    /// asked.
+    pub(crate) fn scans_routine(&self) -> bool {
+        let items = Items {
+            rels: &self.rels,
+            first_rel: self.first_rel,
+        };
+        self.any_plan(&walk::scans_routine)
+            || items.any_user_aggregate(&self.body, &walk::runs_routine)
+    }
+
     /// Does `test` hold for a part that is a plan already?
-    pub(crate) fn any_plan(&self, test: &dyn Fn(&crate::Plan) -> bool) -> bool {
+    fn any_plan(&self, test: &dyn Fn(&crate::Plan) -> bool) -> bool {
         self.rels.iter().any(|rel| rel.any_plan(test))
     }
 }

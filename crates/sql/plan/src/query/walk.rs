@@ -6,8 +6,8 @@ use crate::query::expr::{COLUMN_BASE, ColId, Expr, Subquery, SubqueryKind};
 use crate::{AggregateCall, KeyRange, MergeAction, Node, Plan, Scan};
 use logstead_sql_types::value::{Datum, stored};
 use std::sync::Arc;
-pub(crate) use waits::scans_routine;
 pub use waits::{calls_volatile, has_routine, may_wait, waits_for_advisory_lock};
+pub(crate) use waits::{runs_routine, scans_routine};
 
 /// Calls `f` on each direct operand. Subqueries' operands only: their plans are [`plan_exprs`]'s.
 pub fn children<'e>(expr: &'e Expr, f: &mut dyn FnMut(&'e Expr)) {
@@ -541,7 +541,7 @@ pub fn is_volatile(expr: &Expr) -> bool {
         }
         // What subqueries in its expressions scan is asked when those are met.
         Expr::Subquery(subquery) => scans_routine(&subquery.plan),
-        Expr::SubLink(link) => link.any_plan(&scans_routine),
+        Expr::SubLink(link) => link.scans_routine(),
         _ => false,
     })
 }

@@ -1,7 +1,7 @@
 //! Correlated scalar aggregates in WHERE as joins with grouped rows.
 //!
 //! `x < (SELECT avg(y) FROM t WHERE t.k = o.k)` says of a row of `o` what a join with `SELECT k, avg(y) FROM t GROUP BY
-//! k` says under `x < avg`: both forms are bound, and the planner takes the cheaper one (`planner::decorrelation`).
+//! k` says under `x < avg`: both forms are made, and the planner takes the cheaper one (`planner::decorrelation`).
 //! Only where they are the same:
 //! - The subquery is one row of plain aggregates: no GROUP BY, HAVING, LIMIT, OFFSET, DISTINCT or window, and its own
 //!   FROM has tables only. What refers to the outer row are equalities of one type, each with an expression over its
@@ -20,7 +20,7 @@ use crate::query::{
     Body, BoundSubquery, DecorrelatedCondition, Distinct, From, FromList, Grouping, Identities,
     Output, RangeTable, Rel, Select, Source, collect_rels, refuses_null,
 };
-use crate::{JoinKind, OutputColumn, walk};
+use crate::{OutputColumn, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
 use logstead_sql_types::value::{Oid, oid};
@@ -37,19 +37,13 @@ struct GroupedSelect {
 }
 
 impl RangeTable {
-    /// Makes the items of groups for the conditions of a list, and of the lists that it is joined with by half joins.
+    /// Makes the items of groups for the conditions of a list, and of the lists in it.
     pub(crate) fn decorrelate(&mut self, list: &mut FromList) {
         if !self.has_sublinks {
             return;
         }
         for item in &mut list.items {
-            if let From::Join {
-                kind: JoinKind::Semi | JoinKind::Anti,
-                left,
-                right,
-                ..
-            } = item
-            {
+            if let From::Join { left, right, .. } = item {
                 self.decorrelate(left);
                 self.decorrelate(right);
             }

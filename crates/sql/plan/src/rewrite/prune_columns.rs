@@ -67,11 +67,7 @@ pub(crate) fn prune(plan: &mut Plan, used: &[bool]) {
 
 /// Whether computing an expression does something besides.
 fn does_something(expr: &Expr) -> bool {
-    let within = |e: &Expr| match e {
-        Expr::Subquery(subquery) => changes(&subquery.plan),
-        Expr::SubLink(_) => true,
-        _ => false,
-    };
+    let within = |e: &Expr| matches!(e, Expr::Subquery(subquery) if changes(&subquery.plan));
     walk::is_volatile(expr) || walk::any(expr, &within)
 }
 
@@ -98,7 +94,7 @@ fn note_used(expr: &Expr, used: &mut [bool]) {
             None => used.fill(true),
         },
         // Its plan may read any of them.
-        Expr::Subquery(_) | Expr::SubLink(_) => used.fill(true),
+        Expr::Subquery(_) => used.fill(true),
         _ => walk::children(expr, &mut |child| note_used(child, used)),
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! Rule: a condition `EXISTS (SELECT ...)`, `NOT EXISTS (SELECT ...)` or `x IN (SELECT ...)` over a plain SELECT becomes
 //! a join of everything that FROM has with the subquery's own FROM, so that it can be answered by hash or by index.
-//! Plain is a SELECT without grouping, LIMIT, windows and set-returning functions, in which nothing is volatile, and of
-//! which only its own conditions refer to the row around it. `NOT IN` stays a subquery: a NULL among its rows decides it.
+//! Plain is a SELECT without grouping, LIMIT, windows and set-returning functions, whose outputs and conditions call
+//! nothing volatile, and of which only its own conditions refer to the row around it. `NOT IN` stays a subquery: a NULL
+//! among its rows decides it. So does a subquery that stands in several places, as a view's column may: it is one, and
+//! its columns are used by all of them.
 //!
 //! A subquery of the subquery is pulled up before it.
 
@@ -72,9 +74,9 @@ fn as_join(
     condition: Expr,
 ) -> Result<PulledUp, Expr> {
     let (link, is_negated) = match condition {
-        Expr::SubLink(link) if is_candidate(&link, false) => (link, false),
+        Expr::SubLink(link) if is_alone(&link) && is_candidate(&link, false) => (link, false),
         Expr::Not(inner) => match *inner {
-            Expr::SubLink(link) if is_candidate(&link, true) => (link, true),
+            Expr::SubLink(link) if is_alone(&link) && is_candidate(&link, true) => (link, true),
             other => return Err(Expr::Not(Box::new(other))),
         },
         other => return Err(other),
@@ -161,6 +163,11 @@ fn is_candidate(link: &SubLink, is_negated: bool) -> bool {
         _ => false,
     };
     fits && !link.call && link.shared == 0 && matches!(link.body, Body::Select(_))
+}
+
+/// Does it stand in one place only?
+fn is_alone(link: &Arc<SubLink>) -> bool {
+    Arc::strong_count(link) == 1
 }
 
 /// Does nothing about the block matter but its rows' existence and values, and look only its own conditions outside?

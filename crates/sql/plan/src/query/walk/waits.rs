@@ -28,11 +28,18 @@ pub(crate) fn scans_routine(plan: &Plan) -> bool {
     scans(plan, false)
 }
 
+/// Is a function of an aggregate run by the session?
+pub(crate) fn runs_routine(user: &UserAggregate) -> bool {
+    runs(user, false)
+}
+
+fn runs(user: &UserAggregate, volatile: bool) -> bool {
+    user.any(&|e| matches!(e, Expr::Subquery(subquery) if scans(&subquery.plan, volatile)))
+}
+
 /// The same; of a volatile one only, if asked so.
 fn scans(plan: &Plan, volatile: bool) -> bool {
-    let called = |user: &Arc<UserAggregate>| {
-        user.any(&|e| matches!(e, Expr::Subquery(subquery) if scans(&subquery.plan, volatile)))
-    };
+    let called = |user: &Arc<UserAggregate>| runs(user, volatile);
     let own = match &plan.node {
         Node::RoutineScan { callee, .. } => !volatile || callee.volatile,
         Node::Aggregate { aggregates, .. } => aggregates
