@@ -3,9 +3,9 @@
 use super::DdlContext;
 use super::objects::{no_relation, no_schema};
 use crate::pg_catalog::calls::{self, QualifiedName};
-use logstead_sql_catalog::Schema;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::temporary::ALIAS;
+use logstead_sql_catalog::{Relation, Schema};
 use logstead_sql_parse::ast::{Persistence, RangeVar};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -19,6 +19,7 @@ impl DdlContext<'_> {
         name: &(impl QualifiedName + ?Sized),
     ) -> Result<(Oid, String)> {
         let (schema, plain) = calls::lookup_parts(name)?;
+        self.skips_schema(name, false)?;
         let found = (self.catalog()?).object_by_name(schema.as_deref(), &plain, self.search_path);
         Ok((found.ok_or_else(|| no_relation(name))?, plain))
     }
@@ -29,8 +30,9 @@ impl DdlContext<'_> {
         name: &(impl QualifiedName + ?Sized),
         missing_ok: bool,
     ) -> Result<Option<(Oid, String)>> {
+        let absent = [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
         match self.named_relation(name) {
-            Err(error) if missing_ok && error.code() == SqlState::UNDEFINED_TABLE => {
+            Err(error) if missing_ok && absent.contains(&error.code()) => {
                 let (_, plain) = calls::lookup_parts(name)?;
                 let message = format!("relation \"{plain}\" does not exist, skipping");
                 self.notice(SqlState::SUCCESSFUL_COMPLETION, message);
@@ -38,6 +40,38 @@ impl DdlContext<'_> {
             }
             found => found.map(Some),
         }
+    }
+
+    /// The relation that a name means, which is no index (`table_openrv`).
+    pub(super) fn named_table(
+        &mut self,
+        name: &(impl QualifiedName + ?Sized),
+    ) -> Result<Arc<Relation>> {
+        let (oid, plain) = self.named_relation(name)?;
+        let found = self.catalog()?.relations.get(&oid).cloned();
+        found.ok_or_else(|| {
+            let message = format!("\"{plain}\" is an index");
+            SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+        })
+    }
+
+    /// Is the schema of a name absent? A notice, or 3F000 unless it may be (`schema_does_not_exist_skipping`).
+    pub(super) fn skips_schema(
+        &mut self,
+        name: &(impl QualifiedName + ?Sized),
+        missing_ok: bool,
+    ) -> Result<bool> {
+        let catalog = self.catalog()?;
+        let (schema, _) = calls::lookup_parts(name)?;
+        let Some(schema) = schema.filter(|schema| catalog.schema(schema).is_none()) else {
+            return Ok(false);
+        };
+        if !missing_ok {
+            return Err(no_schema(&schema));
+        }
+        let message = format!("schema \"{schema}\" does not exist, skipping");
+        self.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+        Ok(true)
     }
 
     /// The schema that a new object goes to.
