@@ -93,3 +93,15 @@ drop table tn_e, tn_f, tn_g;
 drop sequence tn_q;
 drop domain tn_d;
 drop type tn_mm, tn_c;
+
+-- Collations behind types.
+create domain tn_collated as int collate "C";
+create domain tn_collated as int collate nosuch;
+create domain tn_collated as text collate pg_catalog.nosuch;
+create type tn_pair as (a int collate "C");
+create type tn_pair as (a int collate nosuch);
+create type tn_pair as (a text collate "C", b text collate pg_catalog."POSIX");
+create type tn_range as range (subtype = text, collation = pg_catalog.nosuch);
+create type tn_range as range (subtype = int, collation = nosuch);
+select attname, attcollation from pg_attribute where attrelid = 'tn_pair'::regclass order by attnum;
+drop type tn_pair;

@@ -5,7 +5,7 @@ use super::object_address::{
     large_object_of, name_and_relation, name_of, noun, plain_name, relation_type, type_of,
     with_args,
 };
-use super::objects::{no_relation, no_schema};
+use super::objects::no_schema;
 use super::{
     DdlContext, comment_system, domains, grant, large_objects, policies, routine_lookup, triggers,
 };
@@ -68,11 +68,7 @@ fn domain_constraint(name: &Name, of: &AnyName, cx: &mut DdlContext<'_>) -> Resu
 
 /// The constraint of a table.
 fn table_constraint(name: &Name, of: &AnyName, cx: &mut DdlContext<'_>) -> Result<Oid> {
-    let catalog = cx.catalog()?;
-    let (schema, plain) = calls::lookup_parts(of)?;
-    let relation = catalog
-        .relation(schema.as_deref(), &plain, cx.search_path)
-        .ok_or_else(|| no_relation(of))?;
+    let relation = cx.named_table(of)?;
     let constraint = relation
         .constraints
         .iter()
@@ -87,7 +83,7 @@ fn table_constraint(name: &Name, of: &AnyName, cx: &mut DdlContext<'_>) -> Resul
             )
         })?;
     let object = constraint.oid;
-    cx.must_own(relation)?;
+    cx.must_own(&relation)?;
     Ok(object)
 }
 

@@ -5,7 +5,6 @@
 
 use super::DdlContext;
 use super::object_address::{name_and_relation, name_of, noun, unexpected_object, with_args};
-use super::objects::no_relation;
 use crate::pg_catalog::{calls, operator_class_name};
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::text::quote_ident;
@@ -107,11 +106,8 @@ pub(super) fn target(
         }
         (ObjectType::Rule, _) => {
             let (name, table) = name_and_relation(object)?;
-            let (schema, plain) = calls::lookup_parts(table)?;
-            let catalog = cx.catalog()?;
-            let relation = catalog.relation(schema.as_deref(), &plain, cx.search_path);
-            let relation = relation.ok_or_else(|| no_relation(table))?;
-            cx.must_own(relation)?;
+            let relation = cx.named_table(table)?;
+            cx.must_own(&relation)?;
             return match relation.view() {
                 Some(view) if &**name == "_RETURN" => Ok((2618, view.rule)),
                 _ => Err(missing(format!(

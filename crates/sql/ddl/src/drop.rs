@@ -3,7 +3,6 @@
 use super::alter_table::{system_relation, wrong_kind};
 use super::dependents::{self, ObjectAddress};
 use super::object_address::{dotted_names, name_of, noun};
-use super::objects::no_schema;
 use super::{
     DdlContext, create_table, extensions, foreign, permissions, policies, routines, sequence,
     triggers, types,
@@ -146,19 +145,10 @@ fn find(
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Oid>> {
     let (schema, plain) = calls::lookup_parts(name)?;
-    let catalog = cx.catalog()?;
-    if let Some(schema) = &schema
-        && catalog.schema(schema).is_none()
-    {
-        if !if_exists {
-            return Err(no_schema(schema));
-        }
-        cx.notice(
-            SqlState::SUCCESSFUL_COMPLETION,
-            format!("schema \"{schema}\" does not exist, skipping"),
-        );
+    if cx.skips_schema(name, if_exists)? {
         return Ok(None);
     }
+    let catalog = cx.catalog()?;
     let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
         let code = if kind == ObjectType::Index {
             SqlState::UNDEFINED_OBJECT

@@ -292,10 +292,11 @@ async fn referenced_table(
     name: &RangeVar,
     child: Oid,
 ) -> Result<Arc<Relation>> {
-    let (oid, plain) = cx.named_relation(name)?;
-    match cx.catalog()?.relations.get(&oid).map(|r| &r.kind) {
-        Some(RelationKind::Table) => {}
-        Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
+    let parent = cx.named_table(name)?;
+    let (oid, plain) = (parent.oid, &parent.name);
+    match parent.kind {
+        RelationKind::Table => {}
+        RelationKind::Virtual(_) => return Err(system_relation(plain)),
         _ => {
             let message = format!("referenced relation \"{plain}\" is not a table");
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));

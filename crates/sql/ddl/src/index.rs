@@ -3,7 +3,6 @@
 use super::alter_table::{system_relation, wrong_kind};
 use super::constraints::check_type;
 use super::names::{columns_part, free_name, is_taken};
-use super::object_address::relation_of;
 use super::objects::{name_taken, no_relation, no_schema};
 use super::storage_parameters::index_options;
 use super::{DdlContext, define, expressions, generated, index_expressions, relation_attributes};
@@ -20,7 +19,7 @@ use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKi
 use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{
     ClusterStmt, DefElem, IndexElem, IndexKey as ElemKey, IndexStmt, Name, RangeVar, ReindexStmt,
-    ReindexTarget, RenameStmt, SortByDir, SortByNulls,
+    ReindexTarget, SortByDir, SortByNulls,
 };
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{lower_expr, lower_index_key};
@@ -290,10 +289,8 @@ fn column_names(table: &Relation, keys: &Keys) -> Vec<String> {
 
 /// Runs CREATE INDEX, with CONCURRENTLY or without: writers go on either way, the table only must stay as it is.
 pub(super) async fn create(stmt: &IndexStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    let (oid, name) = cx.named_relation(&stmt.relation)?;
-    let catalog = cx.catalog()?;
-    let table = catalog.relations.get(&oid).cloned();
-    let table = table.ok_or_else(|| wrong_kind(&name, "a table"))?;
+    let table = cx.named_table(&stmt.relation)?;
+    let (catalog, name) = (cx.catalog()?, table.name.clone());
     match table.kind {
         RelationKind::Table | RelationKind::Materialized(..) => {}
         RelationKind::Virtual(_) => return Err(system_relation(&name)),
@@ -417,21 +414,6 @@ pub(super) fn find_index(
             Err(wrong_kind(&plain, "an index"))
         }
         found => Ok(found.map(|(oid, _)| oid)),
-    }
-}
-
-/// Runs ALTER INDEX ... RENAME TO.
-pub(super) async fn rename_named(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    let name = relation_of(&stmt.object)?;
-    // As in PostgreSQL, the statement renames tables too.
-    let Some((oid, plain)) = cx.find_relation(name, stmt.missing_ok)? else {
-        return Ok(());
-    };
-    let catalog = cx.catalog()?;
-    match catalog.relations.get(&oid).map(|relation| &relation.kind) {
-        None => rename(oid, &stmt.newname, cx).await,
-        Some(RelationKind::Table) => super::renames::rename_table(oid, &stmt.newname, cx).await,
-        Some(_) => Err(wrong_kind(&plain, "an index")),
     }
 }
 

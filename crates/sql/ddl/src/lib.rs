@@ -87,6 +87,7 @@ pub(crate) use domains::with_value;
 pub use index::is_concurrent as is_concurrent_reindex;
 pub use index_expressions::{PendingIndexBuild, build};
 pub use large_objects::set_privileges as large_object_rights;
+pub use namespace::named_table;
 pub use object_address::{drop_owned_roles, large_objects as large_objects_named};
 pub use objects::name_taken;
 pub use settings_change::{SettingChange, flatten_set_variable_args};

@@ -6,7 +6,6 @@
 use super::columns::{ColumnAttribute, NewColumn, NewConstraint, NewConstraintKind, NewSequence};
 use super::objects::no_relation;
 use super::{DdlContext, index};
-use crate::pg_catalog::calls;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::classes::{PG_CLASS, PG_CONSTRAINT};
@@ -40,17 +39,18 @@ impl Like {
 /// Finds the source of a LIKE.
 pub(super) async fn read(clause: &TableLikeClause, cx: &mut DdlContext<'_>) -> Result<Like> {
     let (name, included) = (&clause.relation, clause.options);
-    let (schema, plain) = calls::lookup_parts(name)?;
+    let (oid, plain) = cx.named_relation(name)?;
+    let invalid = |kind: &str| {
+        let message = format!("relation \"{plain}\" is invalid in LIKE clause");
+        SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+            .detail(format!("This operation is not supported for {kind}."))
+    };
     let catalog = cx.catalog()?;
-    let found = catalog.relation(schema.as_deref(), &plain, cx.search_path);
-    let found = Arc::clone(found.ok_or_else(|| no_relation(name))?);
+    let found = catalog.relations.get(&oid).cloned();
+    let found = found.ok_or_else(|| invalid("indexes"))?;
     let source = match found.kind {
         RelationKind::Virtual(_) => found,
-        RelationKind::Sequence(_) => {
-            let message = format!("relation \"{plain}\" is invalid in LIKE clause");
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
-                .detail("This operation is not supported for sequences."));
-        }
+        RelationKind::Sequence(_) => return Err(invalid("sequences")),
         _ => match cx.lock_table(found.oid, TableLock::Read).await? {
             Some((locked, _)) => locked,
             None => return Err(no_relation(name)),

@@ -3,14 +3,41 @@
 use super::DdlContext;
 use super::objects::{no_relation, no_schema};
 use crate::pg_catalog::calls::{self, QualifiedName};
-use logstead_sql_catalog::Schema;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::temporary::ALIAS;
+use logstead_sql_catalog::{Catalog, Relation, Schema};
 use logstead_sql_parse::ast::{Persistence, RangeVar};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
+
+fn named_relation(
+    name: &(impl QualifiedName + ?Sized),
+    catalog: &Catalog,
+    path: &[String],
+) -> Result<(Oid, String)> {
+    let (schema, plain) = calls::lookup_parts(name)?;
+    if let Some(schema) = schema.as_deref().filter(|s| catalog.schema(s).is_none()) {
+        return Err(no_schema(schema));
+    }
+    let found = catalog.object_by_name(schema.as_deref(), &plain, path);
+    Ok((found.ok_or_else(|| no_relation(name))?, plain))
+}
+
+/// The relation that a name means, which is no index (`table_openrv`).
+pub fn named_table(
+    name: &(impl QualifiedName + ?Sized),
+    catalog: &Catalog,
+    path: &[String],
+) -> Result<Arc<Relation>> {
+    let (oid, plain) = named_relation(name, catalog, path)?;
+    let found = catalog.relations.get(&oid).cloned();
+    found.ok_or_else(|| {
+        let message = format!("\"{plain}\" is an index");
+        SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+    })
+}
 
 impl DdlContext<'_> {
     /// The relation or index that a name means, and its plain name (`RangeVarGetRelid`).
@@ -18,9 +45,7 @@ impl DdlContext<'_> {
         &mut self,
         name: &(impl QualifiedName + ?Sized),
     ) -> Result<(Oid, String)> {
-        let (schema, plain) = calls::lookup_parts(name)?;
-        let found = (self.catalog()?).object_by_name(schema.as_deref(), &plain, self.search_path);
-        Ok((found.ok_or_else(|| no_relation(name))?, plain))
+        named_relation(name, &*self.catalog()?, self.search_path)
     }
 
     /// The same; none, with a notice, if it is not there and need not be.
@@ -29,8 +54,9 @@ impl DdlContext<'_> {
         name: &(impl QualifiedName + ?Sized),
         missing_ok: bool,
     ) -> Result<Option<(Oid, String)>> {
+        let absent = [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
         match self.named_relation(name) {
-            Err(error) if missing_ok && error.code() == SqlState::UNDEFINED_TABLE => {
+            Err(error) if missing_ok && absent.contains(&error.code()) => {
                 let (_, plain) = calls::lookup_parts(name)?;
                 let message = format!("relation \"{plain}\" does not exist, skipping");
                 self.notice(SqlState::SUCCESSFUL_COMPLETION, message);
@@ -38,6 +64,33 @@ impl DdlContext<'_> {
             }
             found => found.map(Some),
         }
+    }
+
+    /// The relation that a name means, which is no index.
+    pub(super) fn named_table(
+        &mut self,
+        name: &(impl QualifiedName + ?Sized),
+    ) -> Result<Arc<Relation>> {
+        named_table(name, &*self.catalog()?, self.search_path)
+    }
+
+    /// Is the schema of a name absent? A notice, or 3F000 unless it may be (`schema_does_not_exist_skipping`).
+    pub(super) fn skips_schema(
+        &mut self,
+        name: &(impl QualifiedName + ?Sized),
+        missing_ok: bool,
+    ) -> Result<bool> {
+        let catalog = self.catalog()?;
+        let (schema, _) = calls::lookup_parts(name)?;
+        let Some(schema) = schema.filter(|schema| catalog.schema(schema).is_none()) else {
+            return Ok(false);
+        };
+        if !missing_ok {
+            return Err(no_schema(&schema));
+        }
+        let message = format!("schema \"{schema}\" does not exist, skipping");
+        self.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+        Ok(true)
     }
 
     /// The schema that a new object goes to.

@@ -134,6 +134,9 @@ pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
         return Err(unexpected_object());
     };
     let (name, of) = name_and_relation(object)?;
+    if cx.skips_schema(of, stmt.missing_ok)? {
+        return Ok(());
+    }
     let Some(table) = table_of(of, stmt.missing_ok, cx)? else {
         return Ok(());
     };

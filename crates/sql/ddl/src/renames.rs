@@ -24,10 +24,14 @@ use logstead_types::SqlState;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Runs RENAME of a table or a view; as ALTER TABLE also of what else has a name in a schema (`RenameRelation`).
+/// Runs RENAME of a relation or an index; as ALTER TABLE and ALTER INDEX of any of them (`RenameRelation`).
 pub(super) async fn rename_relation(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let name = relation_of(&stmt.object)?;
-    let Some(oid) = altered(name, stmt.rename_type, stmt.missing_ok, cx)? else {
+    let wanted = match stmt.rename_type {
+        ObjectType::Index => ObjectType::Table,
+        other => other,
+    };
+    let Some(oid) = altered(name, wanted, stmt.missing_ok, cx)? else {
         return Ok(());
     };
     let catalog = cx.catalog()?;

@@ -8,11 +8,10 @@ use super::define::type_names;
 use super::dependents::{self, ObjectAddress};
 use super::expressions::with_planner;
 use super::object_address::with_args;
-use super::objects::no_schema;
+use super::objects::{no_relation, no_schema};
 use super::routine_arguments::{arguments, language_of, result_of};
 use super::routine_lookup::{found, must_own, must_own_as, named, other_kind};
 use super::routine_options::properties;
-use crate::pg_catalog::calls;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::role::acl::AclKind;
@@ -63,9 +62,9 @@ pub(super) fn type_of(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
             ));
         }
     };
-    let (schema, plain) = calls::lookup_parts(table)?;
-    let relation = catalog.relation(schema.as_deref(), &plain, cx.search_path);
-    let relation = relation.ok_or_else(|| super::objects::no_relation(table))?;
+    let (oid, plain) = cx.named_relation(table)?;
+    let relation = catalog.relations.get(&oid);
+    let relation = relation.ok_or_else(|| no_relation(table))?;
     let found = relation
         .columns
         .iter()

@@ -5,7 +5,6 @@ use super::columns::NewSequence;
 use super::create_table::exists;
 use super::define::{conflicting, get_int64, set_once, unexpected};
 use super::names::{free_name, is_taken};
-use super::object_address::relation_of;
 use super::objects::name_taken;
 use super::{DdlContext, drop as dropping};
 use logstead_engine::TableLock;
@@ -13,7 +12,7 @@ use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::sequence_def::{type_label, type_range};
 use logstead_sql_catalog::{Relation, RelationKind, SequenceDef};
 use logstead_sql_parse::ast::{
-    AlterSeqStmt, AnyName, CreateSeqStmt, DefArg, DefElem, Name, RangeVar, RenameStmt, TypeName,
+    AlterSeqStmt, AnyName, CreateSeqStmt, DefArg, DefElem, Name, RangeVar, TypeName,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
@@ -463,14 +462,6 @@ pub(super) async fn alter(stmt: &AlterSeqStmt, cx: &mut DdlContext<'_>) -> Resul
     let options = Options::of_free(&stmt.options, cx.text)?;
     match sequence_named(&stmt.sequence, stmt.missing_ok, cx)? {
         Some(relation) => change(&relation, &options, cx).await,
-        None => Ok(()),
-    }
-}
-
-/// Runs ALTER SEQUENCE ... RENAME TO.
-pub(super) async fn rename_named(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    match sequence_named(relation_of(&stmt.object)?, stmt.missing_ok, cx)? {
-        Some(relation) => rename(relation.oid, &stmt.newname, cx).await,
         None => Ok(()),
     }
 }

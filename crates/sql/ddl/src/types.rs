@@ -618,16 +618,7 @@ pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
             ));
         }
         let catalog = cx.catalog()?;
-        if let Some(schema) = &schema
-            && catalog.schema(schema).is_none()
-        {
-            if !if_exists {
-                return Err(no_schema(schema));
-            }
-            cx.notice(
-                SqlState::SUCCESSFUL_COMPLETION,
-                format!("schema \"{schema}\" does not exist, skipping"),
-            );
+        if cx.skips_schema(name, if_exists)? {
             continue;
         }
         let Some(oid) = user::find(schema.as_deref(), &plain)? else {

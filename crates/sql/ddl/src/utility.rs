@@ -86,11 +86,11 @@ async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
         ObjectType::Trigger => triggers::rename(stmt, cx).await,
         ObjectType::Database => databases::rename(stmt, cx).await,
         ObjectType::Role => roles::rename(stmt, cx).await,
-        ObjectType::Index => index::rename_named(stmt, cx).await,
-        ObjectType::Sequence => sequence::rename_named(stmt, cx).await,
-        ObjectType::Table | ObjectType::View | ObjectType::MatView => {
-            renames::rename_relation(stmt, cx).await
-        }
+        ObjectType::Table
+        | ObjectType::Index
+        | ObjectType::Sequence
+        | ObjectType::View
+        | ObjectType::MatView => renames::rename_relation(stmt, cx).await,
         ObjectType::Column => renames::rename_column(stmt, cx).await,
         ObjectType::TabConstraint => renames::rename_constraint(stmt, cx).await,
         _ => routines::rename(stmt, cx).await,

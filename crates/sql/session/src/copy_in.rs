@@ -13,7 +13,8 @@ use crate::open_transaction::OpenTransaction;
 use logstead_engine::{Engine, TableLock};
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
-use logstead_sql_ddl::pg_catalog::calls::{self, QualifiedName};
+use logstead_sql_ddl as ddl;
+use logstead_sql_ddl::pg_catalog::calls::QualifiedName;
 use logstead_sql_exec::{self as exec, Cancel, Inserter, Progress, StatementContext};
 use logstead_sql_parse::ast::{self, CopySource, CopyStmt, CopyTarget, Name, RangeVar, Stmt};
 use logstead_sql_parse::{Parsed, lower_expr};
@@ -144,20 +145,7 @@ impl Session {
         catalog: &Arc<Catalog>,
         name: &impl QualifiedName,
     ) -> Result<Arc<Relation>> {
-        let (schema, table) = calls::lookup_parts(name)?;
-        let path = self.context.path_in(catalog);
-        catalog
-            .relation(schema.as_deref(), &table, &path)
-            .cloned()
-            .ok_or_else(|| {
-                SqlError::new(
-                    SqlState::UNDEFINED_TABLE,
-                    match &schema {
-                        Some(schema) => format!("relation \"{schema}.{table}\" does not exist"),
-                        None => format!("relation \"{table}\" does not exist"),
-                    },
-                )
-            })
+        ddl::named_table(name, catalog, &self.context.path_in(catalog))
     }
 
     async fn copy_from(
