@@ -92,4 +92,16 @@ drop aggregate next_agg(int);
 drop function next_of(bigint, int);
 drop sequence s;
 drop view few, asked;
+-- what is asked of a row is asked before it is joined
+create sequence s;
+select count(*) from a where nextval('s') > 0 and exists (select from b where b.a_id = a.id and b.w > 3);
+select last_value from s;
+select count(*) from a where not exists (select from b where b.a_id = a.id and b.w > 3) and nextval('s') > 0;
+select last_value from s;
+drop sequence s;
+create function fails_at(int, int) returns boolean language plpgsql stable as $$ begin if $1 = $2 then raise 'met %', $1; end if; return true; end $$;
+select id from a where fails_at(id, 2) and exists (select from c where c.id = a.id + 200);
+select id from a where (select 12 / (id - 2)) < 100 and exists (select from c where c.id = a.id + 200);
+drop function fails_at(int, int);
+update a set (g, v) = (select max(a.id), 1);
 drop table a, b, c;

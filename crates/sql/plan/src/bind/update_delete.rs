@@ -87,7 +87,8 @@ impl Binder<'_> {
                         )
                         .at(at));
                     };
-                    let row = self.assigned_row(query, targets.len())?;
+                    let row =
+                        self.in_clause(Clause::Assign, |b| b.assigned_row(query, targets.len()))?;
                     let row = row.ok_or_else(mismatch)?;
                     for (value, target) in row.into_iter().zip(targets) {
                         let column = &relation.columns[target.position];

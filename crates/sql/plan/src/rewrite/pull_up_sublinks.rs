@@ -51,11 +51,20 @@ fn pull_up(rels: &mut Vec<Rel>, first_rel: usize, columns: &mut [ColumnInfo], se
             Err(condition) => from.conditions.push(condition),
         }
     }
+    if joins.is_empty() {
+        return;
+    }
+    // What is asked of the block's own rows is asked before they are joined. What looks outside stays above: a block of
+    // which this is the subquery may need it for a join of its own.
+    let own = Items { rels, first_rel }.ranges(from);
+    let (mut below, above) = std::mem::take(&mut from.conditions)
+        .into_iter()
+        .partition(|condition| within(condition, &own));
+    from.conditions = above;
     for PulledUp { kind, right, on } in joins {
-        // Conditions stay above: a block of which this is the subquery may need them for a join of its own.
         let left = FromList {
             items: std::mem::take(&mut from.items),
-            conditions: Vec::new(),
+            conditions: std::mem::take(&mut below),
         };
         from.items = vec![From::Join {
             kind,
