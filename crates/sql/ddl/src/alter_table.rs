@@ -3,20 +3,25 @@
 use super::columns::{
     COLUMNS_MAX, NewConstraintKind, NewSequence, check_column_name, new_column, new_constraint,
 };
-use super::dependents::ObjectAddress;
 use super::expressions::{bound, bound_default, eval, refuse_calls};
-use super::objects::{name_taken, no_relation};
-use super::renames::renamed;
 use super::storage_parameters::{index_options, storage_options};
 use super::{
     DdlContext, alter_column, constraints, create_table, dependents, foreign, generated, index,
     owners, renames, rewrite, sequence, using_index,
 };
+use crate::column_removal::remove_column;
+use crate::object_address;
+use crate::object_address::ObjectAddress;
 use crate::pg_catalog::calls;
+use crate::relations;
+use crate::relations::no_column;
+use crate::relations::no_relation;
+use crate::relations::{next_version, no_constraint, system_relation, wrong_kind};
+use crate::renames::{rename_column, renamed_table};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::SequenceSession;
 use logstead_sql_catalog::change::Change;
-use logstead_sql_catalog::text::{columns_in, fold};
+use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{ConstraintKind, Relation, RelationKind};
 use logstead_sql_parse::lowered::{self as ast, AlterTableOperation as Op};
 use logstead_sql_plan::walk;
@@ -24,23 +29,6 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::{Csn, SqlState};
 use std::sync::Arc;
-
-/// 42703 for a column of a table.
-pub(super) fn no_column(column: &str, table: &str) -> SqlError {
-    SqlError::new(
-        SqlState::UNDEFINED_COLUMN,
-        format!("column \"{column}\" of relation \"{table}\" does not exist"),
-    )
-}
-
-/// Position of a column.
-pub(super) fn position_of(table: &Relation, column: &str) -> Result<usize> {
-    let found = table
-        .columns
-        .iter()
-        .position(|c| !c.dropped && c.name == column);
-    found.ok_or_else(|| no_column(column, &table.name))
-}
 
 /// Runs ALTER TABLE; the tag follows what was named (ALTER TABLE works on indexes and sequences too).
 pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) -> Result<String> {
@@ -204,22 +192,6 @@ fn lock_level(operation: &Op) -> TableLock {
     }
 }
 
-/// 42809.
-pub(super) fn wrong_kind(name: &str, what: &str) -> SqlError {
-    SqlError::new(
-        SqlState::WRONG_OBJECT_TYPE,
-        format!("\"{name}\" is not {what}"),
-    )
-}
-
-/// 42501 for a system relation.
-pub(super) fn system_relation(name: &str) -> SqlError {
-    SqlError::new(
-        SqlState::INSUFFICIENT_PRIVILEGE,
-        format!("permission denied: \"{name}\" is a system catalog"),
-    )
-}
-
 async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Result<()> {
     if let Some(schema) = super::set_schema::target(operation) {
         return super::set_schema::execute(table, schema, cx).await;
@@ -319,39 +291,6 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
     }
 }
 
-/// Renames a table that an older spelling takes for something else.
-pub(super) async fn rename_table(oid: Oid, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
-    let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
-        return Err(SqlError::internal("a table that is gone"));
-    };
-    cx.must_own(&table)?;
-    cx.refuse_pending(oid, "ALTER TABLE")?;
-    renamed_table(&table, new, cx).await
-}
-
-async fn renamed_table(table: &Arc<Relation>, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
-    let new = cx.name(new);
-    if cx
-        .catalog()?
-        .names
-        .contains_key(&(table.schema, new.clone()))
-    {
-        return Err(name_taken(&new));
-    }
-    let mut changed = Relation::clone(table);
-    changed.name = new;
-    renames::relation(table, &mut changed, cx).await?;
-    cx.update_relation(changed).await.map(drop)
-}
-
-/// 42704 for a constraint of a table.
-pub(super) fn no_constraint(name: &str, table: &str) -> SqlError {
-    SqlError::new(
-        SqlState::UNDEFINED_OBJECT,
-        format!("constraint \"{name}\" of relation \"{table}\" does not exist"),
-    )
-}
-
 /// VALIDATE CONSTRAINT: looks at the rows that NOT VALID left alone.
 async fn validate_constraint(
     name: &str,
@@ -396,16 +335,6 @@ async fn validate_constraint(
         *slot = Arc::new(copy);
     }
     cx.update_relation(changed).await.map(drop)
-}
-
-/// The next schema version of a table.
-pub(super) fn next_version(table: &Relation) -> Result<u16> {
-    table.schema_version.checked_add(1).ok_or_else(|| {
-        SqlError::new(
-            SqlState::PROGRAM_LIMIT_EXCEEDED,
-            format!("table \"{}\" has been altered too often", table.name),
-        )
-    })
 }
 
 async fn add_column(
@@ -571,59 +500,9 @@ async fn drop_column(
         }
         return Err(no_column(name, &table.name));
     };
-    let target = dependents::ObjectAddress::Column(table.oid, position);
+    let target = object_address::ObjectAddress::Column(table.oid, position);
     dependents::report_dependents(&[target], None, cascade, cx).await?;
     remove_column(table.oid, position, cascade, cx).await
-}
-
-/// Drops a column that nothing depends on any more.
-pub(super) async fn remove_column(
-    table: Oid,
-    position: usize,
-    cascade: bool,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    // Foreign keys of the column itself go with it; those of others that need it were in the way.
-    let own = |c: &logstead_sql_catalog::Constraint| {
-        c.foreign()
-            .is_some_and(|key| key.columns.contains(&position))
-    };
-    let table = &constraints::relation(cx, table)?;
-    let involved: Vec<_> = table
-        .indexes
-        .iter()
-        .filter(|i| i.mentions(table).contains(&position))
-        .cloned()
-        .collect();
-    for index in &involved {
-        cx.delete_index(table, index).await?;
-    }
-    let table = &constraints::relation(cx, table.oid)?;
-    let mut changed = Relation::clone(table);
-    changed.constraints.retain(|c| match &c.kind {
-        ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => {
-            !involved.iter().any(|i| i.oid == *index)
-        }
-        ConstraintKind::Check(text) => !columns_in(text, table).contains(&position),
-        ConstraintKind::Foreign(_) => !own(c),
-    });
-    if let Some(owned) = table.columns.get(position).and_then(|c| c.sequence) {
-        sequence::drop_owned(owned, Some((table.oid, position)), cascade, cx).await?;
-    }
-    super::relation_attributes::forget_column(table.oid, position, cx)?;
-    if let Some(column) = changed.columns.get_mut(position) {
-        column.name = logstead_sql_catalog::index_expressions::dropped_name(position);
-        column.dropped = true;
-        column.not_null = false;
-        column.default = None;
-        column.identity = None;
-        column.generated = false;
-        column.sequence = None;
-        column.domain = None;
-        column.missing = Datum::Null;
-    }
-    changed.schema_version = next_version(table)?;
-    cx.update_relation(changed).await.map(drop)
 }
 
 async fn drop_constraint(
@@ -656,73 +535,8 @@ async fn drop_constraint(
         dependents::report_dependents(&[key], None, cascade, cx).await?;
         cx.delete_index(table, index).await?;
     }
-    let mut changed = Relation::clone(&*constraints::relation(cx, table.oid)?);
+    let mut changed = Relation::clone(&*relations::relation(cx, table.oid)?);
     changed.constraints.retain(|c| c.name != name);
-    cx.update_relation(changed).await.map(drop)
-}
-
-pub(super) async fn rename_column(
-    old: &str,
-    new: &str,
-    table: &Arc<Relation>,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let position = table
-        .columns
-        .iter()
-        .position(|c| !c.dropped && c.name == old)
-        .ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!("column \"{old}\" does not exist"),
-            )
-        })?;
-    let new = cx.name(new);
-    check_column_name(&new)?;
-    if table.columns.iter().any(|c| !c.dropped && c.name == new) {
-        return Err(SqlError::new(
-            SqlState::DUPLICATE_COLUMN,
-            format!(
-                "column \"{new}\" of relation \"{}\" already exists",
-                table.name
-            ),
-        ));
-    }
-    renames::refuse_hiding(&new, table)?;
-    let mut changed = Relation::clone(table);
-    if let Some(column) = changed.columns.get_mut(position) {
-        column.name.clone_from(&new);
-    }
-    let with_name = Relation::clone(&changed);
-    for constraint in &mut changed.constraints {
-        if let ConstraintKind::Check(text) = &constraint.kind
-            && columns_in(text, table).contains(&position)
-        {
-            let is = renamed(text, old, &new)?;
-            renames::read_again((text, table), (&is, &with_name), "CHECK", cx)?;
-            let mut copy = logstead_sql_catalog::Constraint::clone(constraint);
-            copy.kind = ConstraintKind::Check(is);
-            *constraint = Arc::new(copy);
-        }
-    }
-    for (at, column) in table.columns.iter().enumerate() {
-        if column.generated_from(table).contains(&position)
-            && let Some(text) = &column.default
-            && let Some(slot) = changed.columns.get_mut(at)
-        {
-            let is = renamed(text, old, &new)?;
-            renames::read_again((text, table), (&is, &with_name), "GENERATED", cx)?;
-            slot.default = Some(is);
-        }
-    }
-    for index in table.indexes.iter().filter(|i| !i.is_plain()) {
-        if index.mentions(table).contains(&position) {
-            let mut copy = logstead_sql_catalog::IndexDef::clone(index);
-            copy.each_text(|text| renamed(text, old, &new))?;
-            renames::read_index_again((index, table), (&copy, &with_name), cx)?;
-            cx.update_index(table.schema, copy).await?;
-        }
-    }
     cx.update_relation(changed).await.map(drop)
 }
 

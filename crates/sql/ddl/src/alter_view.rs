@@ -1,11 +1,13 @@
 //! ALTER VIEW, and ALTER TABLE where it names a view.
 
-use super::alter_table::{position_of, rename_column, system_relation, wrong_kind};
-use super::drop::word_of;
 use super::expressions::{bound_default, default_text};
-use super::objects::{name_taken, no_relation};
 use super::{DdlContext, owners, view};
 use crate::pg_catalog::calls;
+use crate::relations::name_taken;
+use crate::relations::no_relation;
+use crate::relations::word_of;
+use crate::relations::{position_of, system_relation, wrong_kind};
+use crate::renames::rename_column;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::text::fold;

@@ -5,9 +5,9 @@
 //! the rows that are passed a sample, in which each is as likely as any other, is looked at. So what it costs has a
 //! bound, whatever the table's size. VACUUM has nothing to do by itself: old versions go while the server runs.
 
-use super::objects::no_relation;
 use super::{DdlContext, define};
 use crate::pg_catalog::calls;
+use crate::relations::no_relation;
 use logstead_engine::{PageFault, RowRef, ScanCursor, TableLock};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE};
@@ -262,7 +262,7 @@ async fn table(oid: Oid, named: &[usize], cx: &mut DdlContext<'_>) -> Result<()>
         let cells: Vec<&SampleValue> = sample.kept.iter().filter_map(|(_, r)| r.get(at)).collect();
         columns.push(of_column(*position, column.ty.oid, &cells, rows, TARGET));
         cx.cancel.check()?;
-        super::objects::yield_once().await;
+        crate::rewrite::yield_once().await;
     }
     // What is known of other columns stays.
     let catalog = cx.catalog()?;
@@ -385,7 +385,7 @@ async fn sample<'a>(
                 cx.wait(absent).await?;
             }
         }
-        super::objects::yield_once().await;
+        crate::rewrite::yield_once().await;
     }
     sampler.kept.sort_by_key(|(number, _)| *number);
     Ok(sampler)

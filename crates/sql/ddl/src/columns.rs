@@ -2,12 +2,13 @@
 
 use super::DdlContext;
 use super::expressions::column_default_text;
-use super::foreign::NewForeign;
-use crate::pg_catalog::calls::QualifiedName;
+use crate::relation_attributes::NewColumnAttribute;
+use logstead_sql_catalog::ReferentialAction;
 use logstead_sql_catalog::attributes::Attribute;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Column, Timing};
 use logstead_sql_parse::ast::DefElem;
+use logstead_sql_parse::ast::FkAction;
 use logstead_sql_parse::lowered::{self as ast, Spanned};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
@@ -87,12 +88,6 @@ pub(super) struct NewColumn {
     pub(super) attributes: Vec<NewColumnAttribute>,
 }
 
-/// An attribute of a column whose position is not known yet, and its value.
-pub(super) type NewColumnAttribute = (ColumnAttribute, String);
-
-/// An attribute of the column at a position.
-pub(super) type ColumnAttribute = fn(usize) -> Attribute;
-
 /// smallserial, serial, bigserial: the column's type.
 fn serial(data_type: &ast::DataType) -> Option<Oid> {
     let ast::DataType::Custom(name, arguments) = data_type else {
@@ -147,18 +142,6 @@ pub(super) fn refuse_pseudo(name: &str, ty: SqlType) -> Result<()> {
         )),
         false => Ok(()),
     }
-}
-
-pub(super) fn check_collation(name: &(impl QualifiedName + ?Sized)) -> Result<()> {
-    let bare = name.parts().join(".");
-    let bare = bare.trim_start_matches("pg_catalog.");
-    if ["C", "POSIX", "default"].contains(&bare) {
-        return Ok(());
-    }
-    Err(SqlError::new(
-        SqlState::UNDEFINED_OBJECT,
-        format!("collation \"{bare}\" for encoding \"UTF8\" does not exist"),
-    ))
 }
 
 /// When a constraint with these words is checked.
@@ -372,5 +355,47 @@ pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewCon
             Err(SqlError::unsupported("table constraint UNIQUE USING INDEX"))
         }
         ast::TableConstraint::Exclude => Err(SqlError::unsupported("table constraint EXCLUDE")),
+    }
+}
+
+/// A foreign key asked for.
+pub(crate) struct NewForeign {
+    pub(crate) columns: Vec<String>,
+    pub(crate) table: ast::ObjectName,
+    pub(crate) referenced: Vec<String>,
+    pub(crate) on_update: ReferentialAction,
+    pub(crate) on_delete: ReferentialAction,
+    pub(crate) set_columns: Vec<String>,
+    pub(crate) full: bool,
+}
+
+impl NewForeign {
+    /// Reads the words of a foreign key; `column` is the column it was written behind.
+    pub(crate) fn read(
+        key: &ast::ForeignKeyConstraint,
+        column: Option<&str>,
+    ) -> Result<NewForeign> {
+        Ok(NewForeign {
+            columns: match column {
+                Some(column) => vec![column.to_owned()],
+                None => key.columns.iter().map(fold).collect(),
+            },
+            table: key.foreign_table.clone(),
+            referenced: key.referred_columns.iter().map(fold).collect(),
+            on_update: action(key.on_update),
+            on_delete: action(key.on_delete),
+            set_columns: key.set_columns.iter().map(fold).collect(),
+            full: key.full,
+        })
+    }
+}
+
+pub(crate) fn action(action: FkAction) -> ReferentialAction {
+    match action {
+        FkAction::NoAction => ReferentialAction::NoAction,
+        FkAction::Restrict => ReferentialAction::Restrict,
+        FkAction::Cascade => ReferentialAction::Cascade,
+        FkAction::SetNull => ReferentialAction::SetNull,
+        FkAction::SetDefault => ReferentialAction::SetDefault,
     }
 }

@@ -5,23 +5,24 @@
 //! keys. Whoever writes while one is validated has it in sight already: so that takes SHARE UPDATE EXCLUSIVE on the
 //! referencing table and ROW SHARE on the referenced one.
 
-use super::alter_table::{no_constraint, system_relation};
+use super::DdlContext;
 use super::columns::{NewConstraint, NewConstraintKind, timing};
-use super::constraints::relation;
-use super::drop::still_used;
 use super::names::{columns_part, free_name};
-use super::objects::no_relation;
-use super::{DdlContext, constraints};
+use crate::cascade::still_used;
+use crate::columns::NewForeign;
 use crate::pg_catalog::calls;
+use crate::relations;
+use crate::relations::no_relation;
+use crate::relations::relation;
+use crate::relations::table_label;
+use crate::relations::{no_constraint, system_relation};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::text::{fold, quote_ident};
+use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{
-    Catalog, Constraint, ConstraintKind, ForeignKey, ReferentialAction, Relation, RelationKind,
-    Timing,
+    Constraint, ConstraintKind, ForeignKey, ReferentialAction, Relation, RelationKind, Timing,
 };
 use logstead_sql_exec::{self as exec, StatementContext};
 use logstead_sql_parse::AlterConstraint;
-use logstead_sql_parse::ast::FkAction;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::constraints::{ForeignRule, key_types};
 use logstead_sql_types::error::{Result, SqlError};
@@ -31,48 +32,6 @@ use std::sync::Arc;
 
 /// Most columns of a foreign key.
 const KEY_COLUMNS_MAX: usize = 32;
-
-/// A foreign key asked for.
-pub(super) struct NewForeign {
-    columns: Vec<String>,
-    table: ast::ObjectName,
-    referenced: Vec<String>,
-    on_update: ReferentialAction,
-    on_delete: ReferentialAction,
-    set_columns: Vec<String>,
-    full: bool,
-}
-
-fn action(action: FkAction) -> ReferentialAction {
-    match action {
-        FkAction::NoAction => ReferentialAction::NoAction,
-        FkAction::Restrict => ReferentialAction::Restrict,
-        FkAction::Cascade => ReferentialAction::Cascade,
-        FkAction::SetNull => ReferentialAction::SetNull,
-        FkAction::SetDefault => ReferentialAction::SetDefault,
-    }
-}
-
-impl NewForeign {
-    /// Reads the words of a foreign key; `column` is the column it was written behind.
-    pub(super) fn read(
-        key: &ast::ForeignKeyConstraint,
-        column: Option<&str>,
-    ) -> Result<NewForeign> {
-        Ok(NewForeign {
-            columns: match column {
-                Some(column) => vec![column.to_owned()],
-                None => key.columns.iter().map(fold).collect(),
-            },
-            table: key.foreign_table.clone(),
-            referenced: key.referred_columns.iter().map(fold).collect(),
-            on_update: action(key.on_update),
-            on_delete: action(key.on_delete),
-            set_columns: key.set_columns.iter().map(fold).collect(),
-            full: key.full,
-        })
-    }
-}
 
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_FOREIGN_KEY, message)
@@ -434,12 +393,6 @@ pub(super) fn dependents(
     Ok(found)
 }
 
-/// A table's name in messages about dependencies.
-pub(super) fn table_label(catalog: &Catalog, path: &[String], table: &Relation) -> String {
-    let name = logstead_sql_catalog::text::relation_text(catalog, table.oid, path);
-    name.unwrap_or_else(|| quote_ident(&table.name))
-}
-
 /// A foreign key's name in such messages.
 pub(super) fn label(
     cx: &mut DdlContext<'_>,
@@ -473,7 +426,7 @@ pub(super) async fn drop_dependents(
             .collect();
         return Err(still_used(what, &lines.join("\n")));
     }
-    super::drop::cascade_notice(cx, &labels);
+    crate::cascade::cascade_notice(cx, &labels);
     for (child, constraint) in found {
         drop_key(cx, child.oid, constraint.oid).await?;
     }
@@ -509,13 +462,13 @@ pub(super) async fn alter_timing(alter: &AlterConstraint, cx: &mut DdlContext<'_
     match catalog.relations.get(&oid).map(|r| &r.kind) {
         Some(RelationKind::Table) => {}
         Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
-        _ => return Err(super::alter_table::wrong_kind(&plain, "a table")),
+        _ => return Err(crate::relations::wrong_kind(&plain, "a table")),
     }
     if cx.lock_table(oid, TableLock::Exclusive).await?.is_none() {
         return Err(no_relation(&alter.table));
     }
     cx.refuse_pending(oid, "ALTER TABLE")?;
-    let table = constraints::relation(cx, oid)?;
+    let table = relations::relation(cx, oid)?;
     cx.must_own(&table)?;
     let name = fold(&alter.constraint);
     let Some(at) = table.constraints.iter().position(|c| c.name == name) else {

@@ -1,7 +1,7 @@
 //! In which schema something is made (`namespace.c`).
 
 use super::DdlContext;
-use super::objects::no_schema;
+use crate::absent::no_schema;
 use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_sql_catalog::Schema;
 use logstead_sql_catalog::change::Change;

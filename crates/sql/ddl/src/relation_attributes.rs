@@ -2,7 +2,7 @@
 //! what is kept, told and dumped, and followed by nothing here ([`attributes`](logstead_sql_catalog::attributes)).
 
 use super::DdlContext;
-use super::columns::{NewColumnAttribute, check_collation};
+use crate::pg_catalog::calls::QualifiedName;
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::Change;
@@ -337,3 +337,21 @@ pub(super) fn set_new_column_attributes(
     cx.state.push(Change::Options(table, all));
     Ok(())
 }
+
+/// An attribute of a column whose position is not known yet, and its value.
+pub(crate) type NewColumnAttribute = (ColumnAttribute, String);
+
+pub(crate) fn check_collation(name: &(impl QualifiedName + ?Sized)) -> Result<()> {
+    let bare = name.parts().join(".");
+    let bare = bare.trim_start_matches("pg_catalog.");
+    if ["C", "POSIX", "default"].contains(&bare) {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("collation \"{bare}\" for encoding \"UTF8\" does not exist"),
+    ))
+}
+
+/// An attribute of the column at a position.
+pub(crate) type ColumnAttribute = fn(usize) -> Attribute;

@@ -5,12 +5,19 @@
 
 use super::DdlContext;
 use super::expressions::bound;
+use crate::columns::check_column_name;
+use crate::relations::name_taken;
+use crate::renames;
+use logstead_engine::TableLock;
+use logstead_sql_catalog::text::columns_in;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexDef, IndexKey, Relation, deparse};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::lowered::{self as ast, VisitMut, VisitorMut};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user;
+use logstead_types::SqlState;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -226,4 +233,98 @@ pub(super) async fn relation(
         }
     }
     Ok(())
+}
+
+/// Renames a table that an older spelling takes for something else.
+pub(crate) async fn rename_table(oid: Oid, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+        return Err(SqlError::internal("a table that is gone"));
+    };
+    cx.must_own(&table)?;
+    cx.refuse_pending(oid, "ALTER TABLE")?;
+    renamed_table(&table, new, cx).await
+}
+
+pub(crate) async fn renamed_table(
+    table: &Arc<Relation>,
+    new: &str,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let new = cx.name(new);
+    if cx
+        .catalog()?
+        .names
+        .contains_key(&(table.schema, new.clone()))
+    {
+        return Err(name_taken(&new));
+    }
+    let mut changed = Relation::clone(table);
+    changed.name = new;
+    renames::relation(table, &mut changed, cx).await?;
+    cx.update_relation(changed).await.map(drop)
+}
+
+pub(crate) async fn rename_column(
+    old: &str,
+    new: &str,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let position = table
+        .columns
+        .iter()
+        .position(|c| !c.dropped && c.name == old)
+        .ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{old}\" does not exist"),
+            )
+        })?;
+    let new = cx.name(new);
+    check_column_name(&new)?;
+    if table.columns.iter().any(|c| !c.dropped && c.name == new) {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!(
+                "column \"{new}\" of relation \"{}\" already exists",
+                table.name
+            ),
+        ));
+    }
+    renames::refuse_hiding(&new, table)?;
+    let mut changed = Relation::clone(table);
+    if let Some(column) = changed.columns.get_mut(position) {
+        column.name.clone_from(&new);
+    }
+    let with_name = Relation::clone(&changed);
+    for constraint in &mut changed.constraints {
+        if let ConstraintKind::Check(text) = &constraint.kind
+            && columns_in(text, table).contains(&position)
+        {
+            let is = renamed(text, old, &new)?;
+            renames::read_again((text, table), (&is, &with_name), "CHECK", cx)?;
+            let mut copy = logstead_sql_catalog::Constraint::clone(constraint);
+            copy.kind = ConstraintKind::Check(is);
+            *constraint = Arc::new(copy);
+        }
+    }
+    for (at, column) in table.columns.iter().enumerate() {
+        if column.generated_from(table).contains(&position)
+            && let Some(text) = &column.default
+            && let Some(slot) = changed.columns.get_mut(at)
+        {
+            let is = renamed(text, old, &new)?;
+            renames::read_again((text, table), (&is, &with_name), "GENERATED", cx)?;
+            slot.default = Some(is);
+        }
+    }
+    for index in table.indexes.iter().filter(|i| !i.is_plain()) {
+        if index.mentions(table).contains(&position) {
+            let mut copy = logstead_sql_catalog::IndexDef::clone(index);
+            copy.each_text(|text| renamed(text, old, &new))?;
+            renames::read_index_again((index, table), (&copy, &with_name), cx)?;
+            cx.update_index(table.schema, copy).await?;
+        }
+    }
+    cx.update_relation(changed).await.map(drop)
 }

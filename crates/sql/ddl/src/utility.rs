@@ -5,6 +5,7 @@ use super::{
     enums, extensions, grant, index, large_objects, owners, policies, ranges, roles, routines,
     sequence, triggers, types,
 };
+use crate::db_role_setting;
 use logstead_sql_parse::ast::{
     AlterObjectSchemaStmt, AlterOwnerStmt, AlterTableCmd, AlterTableStmt, ObjectType, RelationKind,
     RenameStmt, Stmt,
@@ -16,7 +17,7 @@ pub(super) async fn execute(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()> 
     match stmt {
         Stmt::CreateRole(stmt) => roles::create(stmt, cx).await,
         Stmt::AlterRole(stmt) => roles::alter(stmt, cx).await,
-        Stmt::AlterRoleSet(stmt) => roles::alter_set(stmt, cx).await,
+        Stmt::AlterRoleSet(stmt) => db_role_setting::alter_role_set(stmt, cx).await,
         Stmt::DropRole(stmt) => roles::drop(stmt, cx).await,
         Stmt::GrantRole(stmt) => roles::grant_roles(stmt, cx).await,
         Stmt::DropOwned(stmt) => owners::drop_owned(stmt, cx).await,
@@ -26,7 +27,7 @@ pub(super) async fn execute(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()> 
         Stmt::Createdb(stmt) => databases::create(stmt, cx).await,
         Stmt::AlterDatabase(stmt) => databases::alter(stmt, cx).await,
         Stmt::AlterDatabaseRefreshColl(stmt) => databases::refresh_collation(stmt, cx),
-        Stmt::AlterDatabaseSet(stmt) => databases::alter_set(stmt, cx).await,
+        Stmt::AlterDatabaseSet(stmt) => db_role_setting::alter_database_set(stmt, cx).await,
         Stmt::Dropdb(stmt) => databases::drop(stmt, cx).await,
         Stmt::CreateExtension(stmt) => extensions::create(stmt, cx).await,
         Stmt::AlterExtension(stmt) => extensions::update(stmt, cx),
