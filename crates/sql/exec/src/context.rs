@@ -227,16 +227,16 @@ pub(crate) struct CteProducer {
     pub(crate) key: Vec<u8>,
 }
 
-/// State that belongs to an execution as a whole rather than to one operator.
-#[derive(Default)]
+/// State that belongs to an execution as a whole rather than to one operator. Made by [`ExecutionState::new`], which
+/// stands with the subqueries that it can run (`operator::subquery`).
 pub(crate) struct ExecutionState {
     /// Running WITH queries by slot.
     pub(crate) ctes: Vec<Option<Box<CteState>>>,
     /// Subqueries in expressions, by their address, which lives as long as the execution, or the number that copies of
     /// one share.
     pub(crate) subqueries: HashMap<usize, Box<dyn SubPlan>>,
-    /// What makes them; `None` where subqueries are refused.
-    pub(crate) new_subplan: Option<NewSubPlan>,
+    /// What makes them.
+    pub(crate) new_subplan: NewSubPlan,
     /// Evaluations begun so far.
     pub(crate) evaluations: u64,
     /// Calls of functions that the session runs: how many were asked for, and answers.

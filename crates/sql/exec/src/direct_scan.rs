@@ -8,7 +8,6 @@ use super::wait::ExecError;
 use super::{Progress, RowSink};
 use crate::StoredColumn;
 use crate::operator::scan::{EXAMINED_MAX, Emitter, IndexScanState, SeqScanState};
-use crate::operator::subquery::execution_state;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Node, Plan, Scan, walk};
 use logstead_sql_types::error::{Result, SqlError};
@@ -76,7 +75,7 @@ impl DirectScan {
         Some(DirectScan {
             source,
             emitter: Emitter::new(scan_of(input)?),
-            shared: execution_state(),
+            shared: ExecutionState::new(),
             scratch: Vec::new(),
         })
     }

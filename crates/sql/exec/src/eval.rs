@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// Evaluates `expr` over `row` outside a statement: defaults, constraints checked by DDL, COPY. A subquery is refused.
 pub fn eval(expr: &Expr, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
-    let mut shared = ExecutionState::default();
+    let mut shared = ExecutionState::new();
     let mut cx = ExecutorContext::bare(cx, &mut shared);
     eval_in(expr, row, &mut cx).map_err(EvalError::unsuspended)
 }
@@ -279,10 +279,7 @@ fn eval_subquery<'a>(
     let id = subquery_identity(subquery);
     let mut state = match cx.shared.subqueries.remove(&id) {
         Some(state) => state,
-        None => match cx.shared.new_subplan {
-            Some(new) => new(subquery),
-            None => return Err(SqlError::unsupported("a subquery in this place").into()),
-        },
+        None => (cx.shared.new_subplan)(subquery),
     };
     let result = state.eval(subquery, row, cx);
     // After an error the statement is over: the state may be dropped. An evaluation that has to wait goes on with it.

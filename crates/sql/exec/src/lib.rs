@@ -72,7 +72,6 @@ use logstead_sql_plan::stats::NodeStats;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use operator::PlanState;
-use operator::subquery::execution_state;
 use spill::{ReadStep, Spool, SpoolReader};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -558,7 +557,7 @@ impl OperatorExecution {
     fn new(prepared: &Prepared) -> OperatorExecution {
         OperatorExecution {
             running: PlanState::new(&prepared.plan),
-            shared: execution_state(),
+            shared: ExecutionState::new(),
             pending_call: None,
             batch: Batch::default(),
             at: 0,

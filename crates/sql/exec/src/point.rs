@@ -7,13 +7,12 @@
 //!
 //! Invariant: a plan is recognised only if the general path would give the same rows, errors and locks.
 
-use super::context::{ExecutorContext, StatementContext};
+use super::context::{ExecutionState, ExecutorContext, StatementContext};
 use super::eval::{columns_read, eval_in};
 use super::wait::{EvalError, ExecError};
 use super::{RowSink, stored};
 use crate::StoredColumn;
 use crate::operator::index_scan::push_key;
-use crate::operator::subquery::execution_state;
 use crate::operator::write::{DeleteWriter, InsertWriter, Outcome, UpdateWriter};
 use logstead_engine::{Engine, Index, Table};
 use logstead_sql_catalog::{Catalog, IndexDef, Relation};
@@ -265,7 +264,7 @@ pub(crate) async fn run(
                 return Err(unrecognised());
             };
             let mut writer = UPDATER.take().unwrap_or_default();
-            let mut shared = execution_state();
+            let mut shared = ExecutionState::new();
             let mut cx = ExecutorContext::of(cx, &mut shared, false);
             let row = writer.start_sparse();
             let Some((table, rid)) =
@@ -294,7 +293,7 @@ pub(crate) async fn run(
                 return Err(unrecognised());
             };
             let mut writer = DeleteWriter::default();
-            let mut shared = execution_state();
+            let mut shared = ExecutionState::new();
             let mut cx = ExecutorContext::of(cx, &mut shared, false);
             let row = writer.row_mut();
             let Some((table, rid)) =
@@ -323,7 +322,7 @@ pub(crate) async fn run(
             let mut writer = INSERTER.take().unwrap_or_default();
             let (table, _) = point_plan.storage(&insert.table, None, cx.engine, cx.catalog)?;
             writer.start();
-            let mut shared = execution_state();
+            let mut shared = ExecutionState::new();
             let mut cx = ExecutorContext::of(cx, &mut shared, false);
             let mut row: SmallVec<[Datum; 8]> = SmallVec::with_capacity(source.len());
             for expr in source {
@@ -372,7 +371,7 @@ async fn select(
     };
     let mut key = KEY.take();
     key.clear();
-    let mut shared = execution_state();
+    let mut shared = ExecutionState::new();
     let mut cx = ExecutorContext::of(cx, &mut shared, false);
     let mut given = 0;
     if push_whole_key(scan, index, range, &mut key, &mut cx)? {

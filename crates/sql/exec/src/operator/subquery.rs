@@ -30,6 +30,7 @@ use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::value::{Datum, Oid, key};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A subquery's running plan and what is kept of its result.
@@ -92,11 +93,19 @@ struct HashedSubPlan {
     rows: RowBuffer,
 }
 
-/// The state of an execution whose expressions may have subqueries.
-pub(crate) fn execution_state() -> ExecutionState {
-    ExecutionState {
-        new_subplan: Some(|subquery| new_state(subquery)),
-        ..ExecutionState::default()
+impl ExecutionState {
+    /// The state of an execution that begins, or of an expression that is evaluated alone.
+    pub(crate) fn new() -> ExecutionState {
+        ExecutionState {
+            ctes: Vec::new(),
+            subqueries: HashMap::new(),
+            new_subplan: |subquery| new_state(subquery),
+            evaluations: 0,
+            last_call: 0,
+            call_results: HashMap::new(),
+            statements_begun: Vec::new(),
+            system: HashMap::new(),
+        }
     }
 }
 

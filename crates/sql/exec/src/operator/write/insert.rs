@@ -7,7 +7,6 @@ use crate::batch::Step;
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::context::{ExecutionState, ExecutorContext, ResumableEvaluation, StatementContext};
 use crate::eval::eval_in;
-use crate::operator::subquery::execution_state;
 use crate::operator::{PlanState, pull};
 use crate::security_quals::check_policies;
 use crate::stored::encode_full;
@@ -450,7 +449,7 @@ impl Inserter {
             prepared,
             table: None,
             writer: InsertWriter::default(),
-            shared: execution_state(),
+            shared: ExecutionState::new(),
             statement: StatementTriggers::default(),
             stopped: false,
             pending_call: None,
