@@ -5,8 +5,8 @@
 
 use super::DdlContext;
 use super::object_address::{name_and_relation, name_of, noun, unexpected_object, with_args};
-use super::objects::no_relation;
 use crate::pg_catalog::{calls, operator_class_name};
+use crate::relations::no_relation;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::type_name::sql_type;

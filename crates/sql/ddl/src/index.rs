@@ -1,14 +1,14 @@
 //! CREATE INDEX, ALTER INDEX.
 
-use super::alter_table::{system_relation, wrong_kind};
 use super::constraints::check_type;
 use super::names::{columns_part, free_name, is_taken};
-use super::object_address::relation_of;
-use super::objects::{name_taken, no_relation, no_schema};
 use super::storage_parameters::index_options;
 use super::{DdlContext, define, expressions, generated, index_expressions, relation_attributes};
+use crate::absent::no_schema;
+use crate::index_expressions::not_immutable;
 use crate::pg_catalog::calls::{self, QualifiedName};
 use crate::pg_catalog::{operator_class, operator_class_name};
+use crate::relations::{name_taken, no_relation, system_relation, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::Change;
@@ -17,10 +17,9 @@ use logstead_sql_catalog::index_expressions::calls as calls_users;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
-use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{
     ClusterStmt, DefElem, IndexElem, IndexKey as ElemKey, IndexStmt, Name, RangeVar, ReindexStmt,
-    ReindexTarget, RenameStmt, SortByDir, SortByNulls,
+    ReindexTarget, SortByDir, SortByNulls,
 };
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{lower_expr, lower_index_key};
@@ -41,13 +40,6 @@ fn stripped(mut expr: &ast::Expr) -> &ast::Expr {
         expr = inner;
     }
     expr
-}
-
-fn not_immutable(what: &str) -> SqlError {
-    SqlError::new(
-        SqlState::INVALID_OBJECT_DEFINITION,
-        format!("functions in index {what} must be marked IMMUTABLE"),
-    )
 }
 
 /// The position of a column that is a key, or included.
@@ -164,41 +156,6 @@ fn key_column(
     let attributes =
         relation_attributes::key_attributes(at, (collation, own), ty, own_class.as_deref())?;
     Ok((key, attributes))
-}
-
-/// Reads an index's expressions anew after a column's type has changed: they may mean something else now, or nothing.
-pub(super) fn reread(
-    index: &mut IndexDef,
-    relation: &Relation,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let catalog = cx.catalog()?;
-    // Its functions are chosen anew, by the types that there are now.
-    let written = |text: &str| catalog.routines_shown(text, &[]);
-    for column in &mut index.columns {
-        let IndexKey::Expression { text, ty, .. } = &mut column.key else {
-            continue;
-        };
-        let expr = parse::parse_expr(&written(text))?;
-        let bound = expressions::bound(cx, &catalog, relation, &expr, "INDEX")?;
-        let bound = cx.may_define(bound)?;
-        if !generated::is_immutable(&bound) {
-            return Err(not_immutable("expression"));
-        }
-        *ty = index_expression::key_type(&bound);
-        check_type(*ty)?;
-        *text = expressions::stored_text(cx, &catalog, relation, &expr, "INDEX");
-    }
-    if let Some(text) = &mut index.predicate {
-        let expr = parse::parse_expr(&written(text))?;
-        let bound = expressions::bound(cx, &catalog, relation, &expr, "PREDICATE")?;
-        let bound = cx.may_define(bound)?;
-        if !generated::is_immutable(&bound) {
-            return Err(not_immutable("predicate"));
-        }
-        *text = expressions::stored_text(cx, &catalog, relation, &expr, "PREDICATE");
-    }
-    Ok(())
 }
 
 /// Columns and predicate of an index.
@@ -417,21 +374,6 @@ pub(super) fn find_index(
             Err(wrong_kind(&plain, "an index"))
         }
         found => Ok(found.map(|(oid, _)| oid)),
-    }
-}
-
-/// Runs ALTER INDEX ... RENAME TO.
-pub(super) async fn rename_named(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    let name = relation_of(&stmt.object)?;
-    // As in PostgreSQL, the statement renames tables too.
-    let Some((oid, plain)) = cx.find_relation(name, stmt.missing_ok)? else {
-        return Ok(());
-    };
-    let catalog = cx.catalog()?;
-    match catalog.relations.get(&oid).map(|relation| &relation.kind) {
-        None => rename(oid, &stmt.newname, cx).await,
-        Some(RelationKind::Table) => super::renames::rename_table(oid, &stmt.newname, cx).await,
-        Some(_) => Err(wrong_kind(&plain, "an index")),
     }
 }
 

@@ -3,13 +3,13 @@
 //! Invariant: a text that could be read before can be read after: what cannot be is an error of the statement that
 //! renames.
 
-use super::alter_table::{altered, wrong_kind};
 use super::columns::check_column_name;
 use super::expressions::bound;
+use super::namespace::altered;
 use super::object_address::{relation_of, unexpected_object};
-use super::objects::name_taken;
 use super::{DdlContext, index, sequence};
 use crate::pg_catalog::calls;
+use crate::relations::{name_taken, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::text::{columns_in, fold};
 use logstead_sql_catalog::{
@@ -35,6 +35,21 @@ pub(super) async fn rename_relation(stmt: &RenameStmt, cx: &mut DdlContext<'_>) 
         None => index::rename(oid, &stmt.newname, cx).await,
         Some(RelationKind::Sequence(_)) => sequence::rename(oid, &stmt.newname, cx).await,
         Some(_) => rename_table(oid, &stmt.newname, cx).await,
+    }
+}
+
+/// Runs ALTER INDEX ... RENAME TO.
+pub(super) async fn rename_index(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let name = relation_of(&stmt.object)?;
+    // As in PostgreSQL, the statement renames tables too.
+    let Some((oid, plain)) = cx.find_relation(name, stmt.missing_ok)? else {
+        return Ok(());
+    };
+    let catalog = cx.catalog()?;
+    match catalog.relations.get(&oid).map(|relation| &relation.kind) {
+        None => index::rename(oid, &stmt.newname, cx).await,
+        Some(RelationKind::Table) => rename_table(oid, &stmt.newname, cx).await,
+        Some(_) => Err(wrong_kind(&plain, "an index")),
     }
 }
 
