@@ -6,9 +6,7 @@
 //!   all of its text each time.
 //! - No source file is longer than [`LINES_MAX`] lines, tests included: one that grows past it wants to be two.
 //! - No public type has one of [`MEANINGLESS`] for its whole name.
-//! - The top-level modules of a crate do not depend on one another in a circle. Crates in which some still do are
-//!   listed with the sizes of their circles ([`CYCLES`]), which may only become smaller: who breaks one takes it off
-//!   the list.
+//! - The top-level modules of a crate do not depend on one another in a circle.
 
 #![allow(clippy::disallowed_methods, reason = "the test looks at real files")]
 
@@ -295,9 +293,6 @@ fn public_types_have_names_that_say_something() {
         told.join("\n")
     );
 }
-
-/// Crates whose top-level modules are not free of circles yet: how many modules each circle has, the largest first.
-const CYCLES: [(&str, &[usize]); 1] = [("sql-ddl", &[40])];
 
 /// A crate's source, for questions about its top-level modules.
 struct CrateModules {
@@ -588,7 +583,6 @@ fn circles<'m>(
 
 #[test]
 fn top_level_modules_have_no_circles() {
-    let listed: BTreeMap<&str, &[usize]> = CYCLES.into_iter().collect();
     let mut known = 0;
     let mut told = Vec::new();
     for name in CRATES {
@@ -596,12 +590,11 @@ fn top_level_modules_have_no_circles() {
         let dependencies = modules.dependencies();
         known += dependencies.values().map(BTreeMap::len).sum::<usize>();
         let circles = circles(&dependencies);
-        let sizes: Vec<usize> = circles.iter().map(BTreeSet::len).collect();
-        if sizes == listed.get(name).copied().unwrap_or_default() {
-            continue;
-        }
-        told.push(format!("crates/{name} has circles of {sizes:?} modules:"));
         for circle in circles {
+            told.push(format!(
+                "crates/{name} has a circle of {} modules:",
+                circle.len()
+            ));
             for module in &circle {
                 let within = dependencies[module]
                     .iter()
@@ -617,8 +610,8 @@ fn top_level_modules_have_no_circles() {
     );
     assert!(
         told.is_empty(),
-        "not what CYCLES says; move what two modules need from one another to where it belongs, and correct the \
-         list when a circle has become smaller:\n{}",
+        "top-level modules depend on one another in circles; move what two of them need from one another to where it \
+         belongs:\n{}",
         told.join("\n")
     );
 }

@@ -2,7 +2,7 @@
 //!
 //! An [`AsOfDatabase`] is a set of tables that stand beside those of the present. All of their rows and all leaves of
 //! their indexes are absent at first, and come like anything that is absent, but from the point's own record
-//! ([`NewestCheckpoint::of`]): the same loader threads, the same memory budget, the same evictor. Ordinary transactions
+//! (`NewestCheckpoint::of`): the same loader threads, the same memory budget, the same evictor. Ordinary transactions
 //! read them.
 //!
 //! Invariants:

@@ -4,8 +4,8 @@
 //! those who wait for memory ([`crate::memory_queue`]). Whether a row may go at all is told by its chunk ([`crate::version`]),
 //! a leaf by its tree; how they come back by [`crate::fault`].
 //!
-//! The rule: the thread begins when more than [`HIGH_PERCENT`] of the budget without its reserve is used, and ends
-//! below [`LOW_PERCENT`]. Rows go one by one: one that somebody has looked for since the hand came by last is passed
+//! The rule: the thread begins when more than `HIGH_PERCENT` of the budget without its reserve is used, and ends
+//! below `LOW_PERCENT`. Rows go one by one: one that somebody has looked for since the hand came by last is passed
 //! over once (second chance), unless somebody waits and nothing else can go; its neighbours go. Leaves go in proportion
 //! to what they take.
 //!
@@ -25,7 +25,7 @@
 //!   not wait behind each of its loads.
 //! - *Patience is each want's own.* A round is in vain for it if nothing was evicted, nothing that was evicted is still
 //!   to be freed, no load is under way (what it brings can go), and no checkpoint can help: one that began after the
-//!   want came has ended, or the last one failed. After [`PATIENCE_ROUNDS`] of those the oldest of a line is refused,
+//!   want came has ended, or the last one failed. After `PATIENCE_ROUNDS` of those the oldest of a line is refused,
 //!   alone: the transaction that ends of it may be all the others wait for. One of a transaction that itself holds most
 //!   of the budget, in what it has written and not committed, is refused after the first: a checkpoint does not make
 //!   room of that, and rounds and checkpoints over so many rows take long. When hardly anything is left beside it, it
@@ -359,7 +359,7 @@ impl Drop for Evictor {
 }
 
 /// Whether a round is worth its work while somebody waits. One looks at every chunk there is; where what is in memory
-/// has changed and waits for a checkpoint, that would be done every [`PATIENCE`] for nothing, on a core that the
+/// has changed and waits for a checkpoint, that would be done every `PATIENCE` for nothing, on a core that the
 /// checkpoint could use.
 #[derive(Debug, Default)]
 struct Sweeps {

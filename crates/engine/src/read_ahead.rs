@@ -2,15 +2,15 @@
 //!
 //! A walk that misses a row asks for what lies behind it, as *runs* ([`Prefetch`]): some chunks that lie together,
 //! which one loader thread brings in with as few requests as their pages' places allow. Several runs are read at once.
-//! How far ahead a walk is grows with what it has used ([`ReadAhead`]): who wants the first rows alone has little read
+//! How far ahead a walk is grows with what it has used (`ReadAhead`): who wants the first rows alone has little read
 //! in vain. A walk over a table asks for the next chunks, one over an index for the rows of the entries that it has
 //! read ahead.
 //!
 //! Invariants:
 //! - A1 *What was read ahead stays until the walk has passed it.* It is held like what somebody waits for (`Chunk::wait_for`). So what is read ahead never makes what was read ahead
 //!   before it go, wherever the evictor's hand is: a walk that is far larger than memory reads each chunk once.
-//! - A2 *It is little.* All of it together takes no more than one part in [`AHEAD_PART`] of what may be used, less than what lies between the evictor's marks, and each walk keeps to one part in
-//!   [`WALK_PART`]. What is being read counts from the moment in which it is granted ([`ReadAheadGrant`]), and a guess
+//! - A2 *It is little.* All of it together takes no more than one part in `AHEAD_PART` of what may be used, less than what lies between the evictor's marks, and each walk keeps to one part in
+//!   `WALK_PART`. What is being read counts from the moment in which it is granted ([`ReadAheadGrant`]), and a guess
 //!   that was too low is raised, or nothing comes of it. It is counted like all rows. If somebody waits for memory in
 //!   vain, all of it is let go of ([`crate::evict`]).
 //! - A3 *It is a guess.* Nobody waits for room for it, nothing of the reserve is taken, and no failure is told: who comes to a row that has not come asks for it as

@@ -102,7 +102,7 @@ impl Engine {
 
     /// Without room for what it would compact it is taken without that: what has changed has room perhaps, and frees
     /// the log before it. On a disk that stays
-    /// full the next ones do not try, as long as [`CompactionPause`] says.
+    /// full the next ones do not try, as long as `CompactionPause` says.
     fn take_checkpoint(
         &self,
         mut rest: impl FnMut(Duration),

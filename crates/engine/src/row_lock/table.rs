@@ -308,7 +308,7 @@ pub(crate) enum Next {
 /// A table's shards, made when first needed.
 #[derive(Default)]
 pub(crate) struct RowLocks {
-    /// At least the newest transaction that gave back a lock without a version; see [`crate::txn::row_lock::handover`].
+    /// At least the newest transaction that gave back a lock without a version; see `txn::row_lock::handover`.
     pub(crate) handed_newest: CachePadded<AtomicU64>,
     #[cfg(test)]
     pub(crate) handed_stores: AtomicU64,

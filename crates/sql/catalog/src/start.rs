@@ -1,7 +1,7 @@
 //! Tables and indexes as a start makes them of the catalog.
 //!
 //! Invariant: whether the server starts does not depend on what users have written. An index whose text cannot be
-//! read is [invalid](IndexDef::invalid)
+//! read is [invalid](super::IndexDef::invalid)
 //! until it is made anew.
 
 use super::change::{Change, is_stored};

@@ -3,11 +3,12 @@
 //! An aggregate is a routine like others; who drops, renames, comments or grants it goes their ways (`routines`,
 //! `grant`).
 
-use super::routine_arguments::mode_of;
 use super::routine_lookup::{must_own, other_kind, refuse_variadic_direct};
-use super::routines::{self, exists, invalid, type_of};
+use super::routines::{self, exists};
 use super::{DdlContext, define};
 use crate::pg_catalog::calls;
+use crate::routine_types::mode_of;
+use crate::routine_types::{invalid, type_of};
 use logstead_sql_catalog::aggregate::{
     Aggregate, AggregateKind, Computation, FinalModify, INTERNAL,
 };

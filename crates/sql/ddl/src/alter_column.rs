@@ -1,12 +1,11 @@
 //! ALTER TABLE ... ALTER COLUMN.
 
-use super::alter_table::{next_version, position_of};
 use super::columns::{NewSequence, column_type};
 use super::define::conflicting_at;
 use super::expressions::{bound, bound_default, column_default_text, eval, with_planner};
-use super::{
-    DdlContext, create_table, foreign, generated, index, relation_attributes, rewrite, sequence,
-};
+use super::{DdlContext, create_table, foreign, generated, relation_attributes, rewrite, sequence};
+use crate::index_expressions;
+use crate::relations::{next_version, position_of};
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{ConstraintKind, IndexDef, Relation};
 use logstead_sql_func::{self as func, CastContext};
@@ -495,7 +494,7 @@ async fn set_type(
             continue;
         };
         let mut copy = IndexDef::clone(&changed.indexes[at]);
-        index::reread(&mut copy, &changed, cx)?;
+        index_expressions::reread(&mut copy, &changed, cx)?;
         changed.indexes[at] = Arc::new(copy);
     }
     let column = table.columns.get(position);

@@ -4,69 +4,31 @@ use super::columns::{
     COLUMNS_MAX, NewConstraintKind, NewSequence, check_column_name, new_column, new_constraint,
     timing,
 };
-use super::dependents::ObjectAddress;
 use super::expressions::{bound, bound_default, eval, refuse_calls};
-use super::object_address::{noun, relation_type};
-use super::objects::no_relation;
+use super::namespace::altered;
 use super::storage_parameters::storage_options;
 use super::{
     DdlContext, constraints, create_table, dependents, foreign, generated, index, owners, renames,
-    rewrite, sequence, using_index,
+    rewrite, using_index,
 };
+use crate::alter_table_cmd::{action_text, not_for};
+use crate::column_removal::remove_column;
+use crate::object_address::ObjectAddress;
 use crate::pg_catalog::calls;
+use crate::relations::{self, next_version, no_column, no_constraint, no_relation, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::SequenceSession;
 use logstead_sql_catalog::change::Change;
-use logstead_sql_catalog::text::columns_in;
 use logstead_sql_catalog::{ConstraintKind, Relation, RelationKind};
 use logstead_sql_parse::ast::{
-    self, AlterTableCmd as Cmd, AlterTableStmt, ColumnDef, DropBehavior, FiringMode, KeyColumns,
-    ObjectType, RangeVar, RelationKind as AlteredKind, TriggerTarget,
+    self, AlterTableCmd as Cmd, AlterTableStmt, ColumnDef, DropBehavior, KeyColumns, ObjectType,
+    RangeVar, RelationKind as AlteredKind,
 };
 use logstead_sql_plan::walk;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::{Csn, SqlState};
 use std::sync::Arc;
-
-/// 42703 for a column of a table.
-pub(super) fn no_column(column: &str, table: &str) -> SqlError {
-    SqlError::new(
-        SqlState::UNDEFINED_COLUMN,
-        format!("column \"{column}\" of relation \"{table}\" does not exist"),
-    )
-}
-
-/// Position of a column.
-pub(super) fn position_of(table: &Relation, column: &str) -> Result<usize> {
-    let found = table
-        .columns
-        .iter()
-        .position(|c| !c.dropped && c.name == column);
-    found.ok_or_else(|| no_column(column, &table.name))
-}
-
-/// The relation, or the index, that ALTER names; none, with a notice, if it is not there and need not be. ALTER TABLE
-/// names all kinds of them.
-pub(super) fn altered(
-    name: &RangeVar,
-    wanted: ObjectType,
-    missing_ok: bool,
-    cx: &mut DdlContext<'_>,
-) -> Result<Option<Oid>> {
-    let Some((oid, plain)) = cx.find_relation(name, missing_ok)? else {
-        return Ok(None);
-    };
-    let catalog = cx.catalog()?;
-    let found = catalog.relations.get(&oid);
-    match found.map(|relation| &relation.kind) {
-        Some(RelationKind::Virtual(_)) => Err(system_relation(&plain)),
-        _ if wanted == ObjectType::Table || found.is_some_and(|r| relation_type(r) == wanted) => {
-            Ok(Some(oid))
-        }
-        _ => Err(wrong_kind(&plain, &format!("a {}", noun(wanted)))),
-    }
-}
 
 /// Runs ALTER TABLE, and ALTER of views.
 pub(super) async fn execute(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> Result<()> {
@@ -130,16 +92,6 @@ fn refuse_all(name: &RangeVar, plural: &str, cmds: &[Cmd]) -> Result<()> {
     Err(error)
 }
 
-/// 42809 for what only other kinds of relations do (`ATSimplePermissions`).
-pub(super) fn not_for(name: &str, plural: &str, cmd: &Cmd) -> SqlError {
-    let message = format!(
-        "ALTER action {} cannot be performed on relation \"{name}\"",
-        action_text(cmd)
-    );
-    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
-        .detail(format!("This operation is not supported for {plural}."))
-}
-
 /// The order in which a statement's operations are done, as in PostgreSQL; those of one pass as they are written.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Pass {
@@ -194,22 +146,6 @@ fn lock_level(cmd: &Cmd) -> TableLock {
         },
         _ => TableLock::Exclusive,
     }
-}
-
-/// 42809.
-pub(super) fn wrong_kind(name: &str, what: &str) -> SqlError {
-    SqlError::new(
-        SqlState::WRONG_OBJECT_TYPE,
-        format!("\"{name}\" is not {what}"),
-    )
-}
-
-/// 42501 for a system relation.
-pub(super) fn system_relation(name: &str) -> SqlError {
-    SqlError::new(
-        SqlState::INSUFFICIENT_PRIVILEGE,
-        format!("permission denied: \"{name}\" is a system catalog"),
-    )
 }
 
 async fn run(cmd: &Cmd, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Result<()> {
@@ -281,84 +217,6 @@ async fn run(cmd: &Cmd, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Resul
     }
 }
 
-/// What messages call an action (`alter_table_type_to_string`).
-fn action_text(cmd: &Cmd) -> &'static str {
-    let of_mode = |mode: FiringMode, words: [&'static str; 4]| match mode {
-        FiringMode::Origin => words[0],
-        FiringMode::Always => words[1],
-        FiringMode::Replica => words[2],
-        FiringMode::Disabled => words[3],
-    };
-    match cmd {
-        Cmd::AddColumn { .. } | Cmd::AddAttribute { .. } => "ADD COLUMN",
-        Cmd::ColumnDefault { .. } => "ALTER COLUMN ... SET DEFAULT",
-        Cmd::DropNotNull(_) => "ALTER COLUMN ... DROP NOT NULL",
-        Cmd::SetNotNull(_) => "ALTER COLUMN ... SET NOT NULL",
-        Cmd::DropExpression { .. } => "ALTER COLUMN ... DROP EXPRESSION",
-        Cmd::SetStatistics { .. } => "ALTER COLUMN ... SET STATISTICS",
-        Cmd::SetOptions { .. } | Cmd::SetIdentity { .. } => "ALTER COLUMN ... SET",
-        Cmd::ResetOptions { .. } => "ALTER COLUMN ... RESET",
-        Cmd::SetStorage { .. } => "ALTER COLUMN ... SET STORAGE",
-        Cmd::SetCompression { .. } => "ALTER COLUMN ... SET COMPRESSION",
-        Cmd::AddIdentity { .. } => "ALTER COLUMN ... ADD IDENTITY",
-        Cmd::DropIdentity { .. } => "ALTER COLUMN ... DROP IDENTITY",
-        Cmd::DropColumn { .. } => "DROP COLUMN",
-        Cmd::AlterColumnType(_) => "ALTER COLUMN ... SET DATA TYPE",
-        Cmd::AlterColumnGenericOptions { .. } => "ALTER COLUMN ... OPTIONS",
-        Cmd::AddConstraint(_) => "ADD CONSTRAINT",
-        Cmd::AlterConstraint { .. } => "ALTER CONSTRAINT",
-        Cmd::ValidateConstraint(_) => "VALIDATE CONSTRAINT",
-        Cmd::DropConstraint { .. } => "DROP CONSTRAINT",
-        Cmd::DropOids => "SET WITHOUT OIDS",
-        Cmd::ClusterOn(_) => "CLUSTER ON",
-        Cmd::DropCluster => "SET WITHOUT CLUSTER",
-        Cmd::SetLogged => "SET LOGGED",
-        Cmd::SetUnlogged => "SET UNLOGGED",
-        Cmd::Trigger { target, mode } => match target {
-            TriggerTarget::Named(_) => of_mode(
-                *mode,
-                [
-                    "ENABLE TRIGGER",
-                    "ENABLE ALWAYS TRIGGER",
-                    "ENABLE REPLICA TRIGGER",
-                    "DISABLE TRIGGER",
-                ],
-            ),
-            TriggerTarget::All if *mode == FiringMode::Disabled => "DISABLE TRIGGER ALL",
-            TriggerTarget::All => "ENABLE TRIGGER ALL",
-            TriggerTarget::User if *mode == FiringMode::Disabled => "DISABLE TRIGGER USER",
-            TriggerTarget::User => "ENABLE TRIGGER USER",
-        },
-        Cmd::Rule { mode, .. } => of_mode(
-            *mode,
-            [
-                "ENABLE RULE",
-                "ENABLE ALWAYS RULE",
-                "ENABLE REPLICA RULE",
-                "DISABLE RULE",
-            ],
-        ),
-        Cmd::AddInherit(_) => "INHERIT",
-        Cmd::DropInherit(_) => "NO INHERIT",
-        Cmd::AddOf(_) => "OF",
-        Cmd::DropOf => "NOT OF",
-        Cmd::ChangeOwner(_) => "OWNER TO",
-        Cmd::SetAccessMethod(_) => "SET ACCESS METHOD",
-        Cmd::SetTableSpace(_) => "SET TABLESPACE",
-        Cmd::SetRelOptions(_) => "SET",
-        Cmd::ResetRelOptions(_) => "RESET",
-        Cmd::ReplicaIdentity(_) => "REPLICA IDENTITY",
-        Cmd::EnableRowSecurity => "ENABLE ROW SECURITY",
-        Cmd::DisableRowSecurity => "DISABLE ROW SECURITY",
-        Cmd::ForceRowSecurity => "FORCE ROW SECURITY",
-        Cmd::NoForceRowSecurity => "NO FORCE ROW SECURITY",
-        Cmd::GenericOptions(_) => "OPTIONS",
-        Cmd::AttachPartition { .. } => "ATTACH PARTITION",
-        Cmd::DetachPartition { .. } => "DETACH PARTITION",
-        Cmd::DetachPartitionFinalize(_) => "DETACH PARTITION ... FINALIZE",
-    }
-}
-
 async fn add_constraint(
     constraint: &ast::Constraint,
     table: &Arc<Relation>,
@@ -385,14 +243,6 @@ async fn add_constraint(
             format!("{what} constraints cannot be marked NOT VALID"),
         )),
     }
-}
-
-/// 42704 for a constraint of a table.
-pub(super) fn no_constraint(name: &str, table: &str) -> SqlError {
-    SqlError::new(
-        SqlState::UNDEFINED_OBJECT,
-        format!("constraint \"{name}\" of relation \"{table}\" does not exist"),
-    )
 }
 
 /// VALIDATE CONSTRAINT: looks at the rows that NOT VALID left alone.
@@ -439,16 +289,6 @@ async fn validate_constraint(
         *slot = Arc::new(copy);
     }
     cx.update_relation(changed).await.map(drop)
-}
-
-/// The next schema version of a table.
-pub(super) fn next_version(table: &Relation) -> Result<u16> {
-    table.schema_version.checked_add(1).ok_or_else(|| {
-        SqlError::new(
-            SqlState::PROGRAM_LIMIT_EXCEEDED,
-            format!("table \"{}\" has been altered too often", table.name),
-        )
-    })
 }
 
 async fn add_column(
@@ -614,59 +454,9 @@ async fn drop_column(
         }
         return Err(no_column(name, &table.name));
     };
-    let target = dependents::ObjectAddress::Column(table.oid, position);
+    let target = ObjectAddress::Column(table.oid, position);
     dependents::report_dependents(&[target], None, cascade, cx).await?;
     remove_column(table.oid, position, cascade, cx).await
-}
-
-/// Drops a column that nothing depends on any more.
-pub(super) async fn remove_column(
-    table: Oid,
-    position: usize,
-    cascade: bool,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    // Foreign keys of the column itself go with it; those of others that need it were in the way.
-    let own = |c: &logstead_sql_catalog::Constraint| {
-        c.foreign()
-            .is_some_and(|key| key.columns.contains(&position))
-    };
-    let table = &constraints::relation(cx, table)?;
-    let involved: Vec<_> = table
-        .indexes
-        .iter()
-        .filter(|i| i.mentions(table).contains(&position))
-        .cloned()
-        .collect();
-    for index in &involved {
-        cx.delete_index(table, index).await?;
-    }
-    let table = &constraints::relation(cx, table.oid)?;
-    let mut changed = Relation::clone(table);
-    changed.constraints.retain(|c| match &c.kind {
-        ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => {
-            !involved.iter().any(|i| i.oid == *index)
-        }
-        ConstraintKind::Check(text) => !columns_in(text, table).contains(&position),
-        ConstraintKind::Foreign(_) => !own(c),
-    });
-    if let Some(owned) = table.columns.get(position).and_then(|c| c.sequence) {
-        sequence::drop_owned(owned, Some((table.oid, position)), cascade, cx).await?;
-    }
-    super::relation_attributes::forget_column(table.oid, position, cx)?;
-    if let Some(column) = changed.columns.get_mut(position) {
-        column.name = logstead_sql_catalog::index_expressions::dropped_name(position);
-        column.dropped = true;
-        column.not_null = false;
-        column.default = None;
-        column.identity = None;
-        column.generated = false;
-        column.sequence = None;
-        column.domain = None;
-        column.missing = Datum::Null;
-    }
-    changed.schema_version = next_version(table)?;
-    cx.update_relation(changed).await.map(drop)
 }
 
 async fn drop_constraint(
@@ -699,7 +489,7 @@ async fn drop_constraint(
         dependents::report_dependents(&[key], None, cascade, cx).await?;
         cx.delete_index(table, index).await?;
     }
-    let mut changed = Relation::clone(&*constraints::relation(cx, table.oid)?);
+    let mut changed = Relation::clone(&*relations::relation(cx, table.oid)?);
     changed.constraints.retain(|c| c.name != name);
     cx.update_relation(changed).await.map(drop)
 }

@@ -1,9 +1,9 @@
 //! ALTER VIEW, and ALTER TABLE where it names a view.
 
-use super::alter_table::{not_for, position_of};
-use super::drop::word_of;
+use super::alter_table_cmd::not_for;
 use super::expressions::{bound_default, default_text};
 use super::{DdlContext, alter_column, owners, view};
+use crate::relations::{position_of, word_of};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::{Relation, RelationKind, View};

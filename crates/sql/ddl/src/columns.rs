@@ -2,12 +2,12 @@
 
 use super::DdlContext;
 use super::expressions::column_default_text;
-use super::foreign::NewForeign;
+use crate::relation_attributes::NewColumnAttribute;
 use logstead_sql_catalog::attributes::Attribute;
-use logstead_sql_catalog::{Column, Timing};
+use logstead_sql_catalog::{Column, ReferentialAction, Timing};
 use logstead_sql_parse::ast::{
-    ColumnDef, Constraint, ConstraintKind, DefElem, KeyColumns, KeyConstraint, Name, TypeName,
-    TypeRef,
+    ColumnDef, Constraint, ConstraintKind, DefElem, FkAction, FkMatch, KeyColumns, KeyConstraint,
+    Name, RangeVar, References, TypeName, TypeRef,
 };
 use logstead_sql_parse::lower_expr;
 use logstead_sql_parse::lowered as ast;
@@ -90,12 +90,6 @@ pub(super) struct NewColumn {
     /// What is kept beside of it, and told ([`logstead_sql_catalog::attributes`]).
     pub(super) attributes: Vec<NewColumnAttribute>,
 }
-
-/// An attribute of a column whose position is not known yet, and its value.
-pub(super) type NewColumnAttribute = (ColumnAttribute, String);
-
-/// An attribute of the column at a position.
-pub(super) type ColumnAttribute = fn(usize) -> Attribute;
 
 /// smallserial, serial, bigserial: the column's type (`transformColumnDefinition`).
 fn serial(name: &TypeName, text: &str) -> Result<Option<Oid>> {
@@ -432,6 +426,42 @@ fn constraint_of(
         }
         ConstraintKind::Exclusion(_) => Err(SqlError::unsupported("table constraint EXCLUDE")),
         _ => Err(SqlError::internal("no constraint of a table")),
+    }
+}
+
+/// A foreign key asked for.
+pub(crate) struct NewForeign {
+    pub(crate) columns: Vec<String>,
+    pub(crate) table: RangeVar,
+    pub(crate) referenced: Vec<String>,
+    pub(crate) on_update: ReferentialAction,
+    pub(crate) on_delete: ReferentialAction,
+    pub(crate) set_columns: Vec<String>,
+    pub(crate) full: bool,
+}
+
+fn action(action: FkAction) -> ReferentialAction {
+    match action {
+        FkAction::NoAction => ReferentialAction::NoAction,
+        FkAction::Restrict => ReferentialAction::Restrict,
+        FkAction::Cascade => ReferentialAction::Cascade,
+        FkAction::SetNull => ReferentialAction::SetNull,
+        FkAction::SetDefault => ReferentialAction::SetDefault,
+    }
+}
+
+impl NewForeign {
+    /// Reads the words of a foreign key over these columns.
+    fn read(columns: Vec<String>, key: &References, cx: &mut DdlContext<'_>) -> NewForeign {
+        NewForeign {
+            columns,
+            table: key.pktable.clone(),
+            referenced: cx.names(&key.pk_attrs),
+            on_update: action(key.upd_action),
+            on_delete: action(key.del_action),
+            set_columns: cx.names(&key.del_set_cols),
+            full: key.matchtype == FkMatch::Full,
+        }
     }
 }
 

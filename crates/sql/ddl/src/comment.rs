@@ -1,15 +1,14 @@
 //! COMMENT ON.
 
-use super::alter_table::{no_column, wrong_kind};
 use super::object_address::{
     large_object_of, name_and_relation, name_of, noun, plain_name, relation_type, type_of,
     with_args,
 };
-use super::objects::no_schema;
-use super::{
-    DdlContext, comment_system, domains, grant, large_objects, policies, routine_lookup, triggers,
-};
+use super::{DdlContext, comment_system, grant, large_objects, policies, routine_lookup, triggers};
+use crate::absent::no_schema;
 use crate::pg_catalog::{PLPGSQL, calls};
+use crate::relations::{no_column, wrong_kind};
+use crate::types;
 use logstead_sql_catalog::classes::{
     PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY,
     PG_PROC, PG_TRIGGER, PG_TYPE,
@@ -51,7 +50,7 @@ fn domain_constraint(name: &Name, of: &AnyName, cx: &mut DdlContext<'_>) -> Resu
     let oid = found.ok_or_else(|| no_object("type", &plain))?;
     let ty = catalog.types.get(oid);
     let domain = ty.and_then(|t| t.domain());
-    let domain = domain.ok_or_else(|| domains::not_a_domain(oid))?;
+    let domain = domain.ok_or_else(|| types::not_a_domain(oid))?;
     let check = domain.checks.iter().find(|c| *c.name == **name);
     let check = check.ok_or_else(|| {
         SqlError::new(

@@ -10,6 +10,7 @@ use super::object_address::{relation_of, unexpected_object};
 use super::relation_attributes::named_collation;
 use super::types::{add, altered_as, array_name, free, put};
 use crate::pg_catalog::calls;
+use crate::types::refuse_row_type_of;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_parse::ast::{
@@ -18,9 +19,9 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::record::NESTING_MAX;
+use logstead_sql_types::value::user;
 use logstead_sql_types::value::user::{
-    self, Attribute, COMPOSITE_BITS, Composite, UserKind, UserType, UserTypeClass, UserTypes,
-    of_users,
+    Attribute, COMPOSITE_BITS, Composite, UserKind, UserType, UserTypes, of_users,
 };
 use logstead_sql_types::value::{Oid, info, oid};
 use logstead_types::SqlState;
@@ -416,17 +417,6 @@ pub(super) async fn remove_attribute(ty: Oid, number: i16, cx: &mut DdlContext<'
     let mut new = UserType::clone(&ty);
     new.kind = UserKind::Composite(Box::new(changed));
     put(&new, cx).await
-}
-
-/// The relation whose rows a type is of, as a refusal to touch the type names it.
-pub(super) fn refuse_row_type_of(catalog: &Catalog, oid: Oid) -> Option<(&'static str, String)> {
-    let relation = catalog.relations.get(&user::relation_of_row_type(oid)?)?;
-    let word = match relation.kind {
-        RelationKind::View(_) => "view",
-        RelationKind::Materialized(..) => "materialized view",
-        _ => "table",
-    };
-    (user::class(oid) == Some(UserTypeClass::Composite)).then(|| (word, relation.name.clone()))
 }
 
 #[cfg(test)]

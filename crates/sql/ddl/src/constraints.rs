@@ -3,9 +3,10 @@
 use super::columns::{NewConstraint, NewConstraintKind};
 use super::expressions::{bound_check, check_text};
 use super::names::{columns_part, free_name, is_taken};
-use super::objects::name_taken;
 use super::{DdlContext, foreign, rewrite};
 use crate::pg_catalog::operator_class;
+use crate::relations::name_taken;
+use crate::relations::relation;
 use logstead_sql_catalog::text::{columns_of, fold};
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, Timing};
 use logstead_sql_parse::lowered as ast;
@@ -158,7 +159,7 @@ pub(super) async fn add(
         // Columns of a primary key are made NOT NULL first, which says it its own way.
         if !fresh && matches!(key.kind, NewConstraintKind::Primary(_)) {
             for name in names {
-                super::alter_table::position_of(&existing, name)?;
+                crate::relations::position_of(&existing, name)?;
             }
         }
         let named = key.name.is_some();
@@ -182,16 +183,6 @@ pub(super) async fn add(
         foreign::add(cx, oid, key, fresh).await?;
     }
     Ok(())
-}
-
-/// The table as the transaction sees it now.
-pub(super) fn relation(cx: &mut DdlContext<'_>, oid: u32) -> Result<Arc<Relation>> {
-    let catalog = cx.catalog()?;
-    catalog
-        .relations
-        .get(&oid)
-        .cloned()
-        .ok_or_else(|| SqlError::internal("a table vanished while it was altered"))
 }
 
 async fn add_check(

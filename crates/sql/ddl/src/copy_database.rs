@@ -11,7 +11,7 @@
 //! Does not: change or look at rows. They are copied as they are stored.
 
 use super::DdlContext;
-use super::objects::yield_once;
+use crate::rewrite::yield_once;
 use logstead_engine::{Isolation, ScanCursor, Table, Txn};
 use logstead_sql_catalog::change::{Change, is_shared_class, is_stored};
 use logstead_sql_catalog::database::Database;
@@ -142,7 +142,7 @@ pub(super) async fn copy(
         if matches!(new.kind, RelationKind::Sequence(_)) {
             cx.copy_sequence(old, new)?;
         } else if is_stored(new) {
-            super::create_table::make_storage(cx, new);
+            crate::relations::make_storage(cx, new);
         }
         if new.has_rows() {
             copier.rows(old, new, cx).await?;

@@ -1,11 +1,12 @@
 //! CREATE TABLE AS: a table with the columns of a query, filled with its rows.
 
 use super::columns::NewColumn;
-use super::create_table::{create, exists, on_commit, warn_of_global};
+use super::create_table::{create, on_commit, warn_of_global};
 use super::expressions::with_planner;
 use super::rewrite::encode_row;
 use super::storage_parameters::storage_options;
 use super::{DdlContext, StatementParameters};
+use crate::relations::exists;
 use logstead_engine::{RowBuilder, RowRef, TableLock};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::{Column, Relation};

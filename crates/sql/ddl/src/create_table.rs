@@ -4,9 +4,9 @@ use super::columns::{
     COLUMNS_MAX, NewColumn, NewConstraint, NewConstraintKind, new_column, new_constraint,
 };
 use super::expressions::bound_default;
-use super::objects::name_taken;
 use super::storage_parameters::storage_options;
 use super::{DdlContext, constraints, like, sequence};
+use crate::relations::{exists, make_storage};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::temporary::{OnCommit, is_temporary_schema};
 use logstead_sql_catalog::{Column, Relation, RelationKind, Schema, attributes};
@@ -90,30 +90,6 @@ pub(super) fn on_commit(action: OnCommitAction, schema: &Schema) -> Result<Optio
         OnCommitAction::DeleteRows => Some(OnCommit::DeleteRows),
         OnCommitAction::Drop => Some(OnCommit::Drop),
     })
-}
-
-/// True if the name is taken and that is all right (IF NOT EXISTS), with its notice.
-pub(super) fn exists(
-    cx: &mut DdlContext<'_>,
-    schema: &Schema,
-    name: &str,
-    skip: bool,
-) -> Result<bool> {
-    if !cx
-        .catalog()?
-        .names
-        .contains_key(&(schema.oid, name.to_owned()))
-    {
-        return Ok(false);
-    }
-    if !skip {
-        return Err(name_taken(name));
-    }
-    cx.notice(
-        SqlState::DUPLICATE_TABLE,
-        format!("relation \"{name}\" already exists, skipping"),
-    );
-    Ok(true)
 }
 
 /// Makes a table with its sequences, storage and constraints.
@@ -208,16 +184,6 @@ pub(super) async fn create(
     constraints::add(cx, oid, wanted, true).await?;
     let made = cx.catalog()?.relations.get(&oid).cloned();
     Ok(made.unwrap_or(relation))
-}
-
-/// Makes the engine's table of a relation that is new, or has a new storage number.
-pub(super) fn make_storage(cx: &mut DdlContext<'_>, relation: &Relation) {
-    let engine = cx.store.engine();
-    match relation.is_temporary() {
-        true => engine.create_temporary_table(relation.storage),
-        false => engine.create_table(relation.storage),
-    };
-    cx.state.made(relation.storage);
 }
 
 /// Makes the sequence that a column owns, and the column's default for serial ones.

@@ -11,9 +11,9 @@
 
 use super::database_options::{self as options, DatabaseOptions};
 use super::object_address::plain_name;
-use super::objects::{SCAN_ROWS, yield_once};
-use super::settings_change::SettingChange;
-use super::{DdlContext, copy_database, define, owners, roles};
+use super::{DdlContext, copy_database, define, owners};
+use crate::absent::no_database;
+use crate::rewrite::{SCAN_ROWS, yield_once};
 use logstead_engine::{ScanCursor, TableLock};
 use logstead_sql_catalog::change::{Change, is_stored};
 use logstead_sql_catalog::classes::PG_DATABASE;
@@ -29,8 +29,7 @@ use logstead_sql_catalog::stored::{
 };
 use logstead_sql_catalog::{RelationKind, large_objects};
 use logstead_sql_parse::ast::{
-    AlterDatabaseRefreshCollStmt, AlterDatabaseSetStmt, AlterDatabaseStmt, CreatedbStmt,
-    DropdbStmt, RenameStmt, RoleSpec,
+    AlterDatabaseRefreshCollStmt, AlterDatabaseStmt, CreatedbStmt, DropdbStmt, RenameStmt,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -55,14 +54,6 @@ async fn within_patience<T>(work: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// 3D000.
-pub(crate) fn no_database(name: &str) -> SqlError {
-    SqlError::new(
-        SqlState::INVALID_CATALOG_NAME,
-        format!("database \"{name}\" does not exist"),
-    )
-}
-
 fn exists(name: &str) -> SqlError {
     SqlError::new(
         SqlState::DUPLICATE_DATABASE,
@@ -83,7 +74,7 @@ impl DdlContext<'_> {
     }
 
     /// Nobody else changes databases before the transaction ends. Privileges that go with it are held first.
-    async fn lock_databases(&mut self) -> Result<()> {
+    pub(crate) async fn lock_databases(&mut self) -> Result<()> {
         self.lock_storage(RIGHTS, TableLock::Write).await?;
         self.lock_storage(DATABASES, TableLock::Exclusive).await?;
         self.txn.begin_statement();
@@ -91,7 +82,7 @@ impl DdlContext<'_> {
     }
 
     /// Stores a database that has changed.
-    async fn update_database(&mut self, database: Database) -> Result<()> {
+    pub(crate) async fn update_database(&mut self, database: Database) -> Result<()> {
         let row = stored::databases::encode(&database);
         if !self
             .change_row(DATABASES, 0, database.oid, Some(&row))
@@ -227,14 +218,14 @@ fn may_make(cx: &mut DdlContext<'_>) -> Result<bool> {
     Ok(role.is_some_and(|role| role.superuser || role.create_db))
 }
 
-fn find(name: &str, cx: &mut DdlContext<'_>) -> Result<Arc<Database>> {
+pub(crate) fn find(name: &str, cx: &mut DdlContext<'_>) -> Result<Arc<Database>> {
     let catalog = cx.catalog()?;
     let found = catalog.notes.databases.by_name(name);
     found.cloned().ok_or_else(|| no_database(name))
 }
 
 /// 42501 unless the database is the asker's.
-fn must_own(database: &Database, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(crate) fn must_own(database: &Database, cx: &mut DdlContext<'_>) -> Result<()> {
     match cx
         .with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_DATABASE, database.oid))?
     {
@@ -442,48 +433,6 @@ pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result
     cx.close_database(&database).await?;
     database.name = new;
     cx.update_database(database).await
-}
-
-/// Runs ALTER DATABASE ... SET.
-pub(super) async fn alter_set(stmt: &AlterDatabaseSetStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    set(&stmt.dbname, None, &SettingChange::of(&stmt.setstmt)?, cx).await
-}
-
-/// Changes the settings of a database that the sessions of a role begin with, or those of all roles.
-pub(super) async fn set(
-    name: &str,
-    role: Option<&RoleSpec>,
-    change: &SettingChange,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let name = &cx.name(name);
-    // Asked before anybody is kept waiting, and again.
-    settable(name, role, cx)?;
-    cx.lock_databases().await?;
-    let (mut database, role) = settable(name, role, cx)?;
-    let known = database.settings.entry(role).or_default();
-    roles::change_settings(known, change, "ALTER DATABASE", cx)?;
-    if known.is_empty() {
-        database.settings.remove(&role);
-    }
-    cx.update_database(database).await
-}
-
-/// A database whose settings for a role the asker may change; those for all roles are its owner's.
-fn settable(
-    name: &str,
-    role: Option<&RoleSpec>,
-    cx: &mut DdlContext<'_>,
-) -> Result<(Database, Oid)> {
-    let role = match role {
-        Some(role) => Some(roles::settable(role, cx)?.oid),
-        None => None,
-    };
-    let found = find(name, cx)?;
-    if role.is_none() {
-        must_own(&found, cx)?;
-    }
-    Ok((Database::clone(&found), role.unwrap_or(0)))
 }
 
 /// A role is dropped: no database has settings for it.

@@ -8,9 +8,10 @@ use super::expressions::{bound, bound_check, bound_default, check_text, default_
 use super::names::free_name;
 use super::object_address::{name_of, unexpected_object};
 use super::relation_attributes::named_collation;
-use super::types::{add, altered, array_name, free, put};
+use super::types::{add, array_name, free, put};
 use super::{DdlContext, rewrite};
-use crate::pg_catalog::calls::QualifiedName;
+use crate::pg_catalog::definitions::with_value;
+use crate::types::altered_domain;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_parse::ast::{
@@ -18,7 +19,7 @@ use logstead_sql_parse::ast::{
     RenameStmt,
 };
 use logstead_sql_parse::{self as parse, lower_expr};
-use logstead_sql_plan::bind::{VALUE, value_relation};
+use logstead_sql_plan::bind::value_relation;
 use logstead_sql_plan::{Bound, walk};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{
@@ -226,57 +227,10 @@ fn new_check(
     Ok((check, condition))
 }
 
-/// A stored condition with VALUE as it is written: in capitals.
-pub(crate) fn with_value(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut quote: Option<char> = None;
-    let mut word = String::new();
-    let flush = |word: &mut String, out: &mut String| {
-        out.push_str(if word == VALUE { "VALUE" } else { word });
-        word.clear();
-    };
-    for c in text.chars() {
-        let inside = quote.is_some();
-        if quote == Some(c) {
-            quote = None;
-        } else if !inside && matches!(c, '\'' | '"') {
-            quote = Some(c);
-        }
-        if !inside && (c.is_alphanumeric() || matches!(c, '_' | '$')) {
-            word.push(c);
-            continue;
-        }
-        flush(&mut word, &mut out);
-        out.push(c);
-    }
-    flush(&mut word, &mut out);
-    out
-}
-
 fn no_check(check: &str, name: &str) -> SqlError {
     SqlError::new(
         SqlState::UNDEFINED_OBJECT,
         format!("constraint \"{check}\" of domain \"{name}\" does not exist"),
-    )
-}
-
-/// A domain that is to be altered, nobody else's to change until the transaction ends.
-pub(super) async fn altered_domain(
-    name: &(impl QualifiedName + ?Sized),
-    cx: &mut DdlContext<'_>,
-) -> Result<(Arc<UserType>, Domain)> {
-    let ty = altered(name, cx).await?;
-    match ty.domain().cloned() {
-        Some(domain) => Ok((ty, domain)),
-        None => Err(not_a_domain(ty.oid)),
-    }
-}
-
-/// 42809.
-pub(super) fn not_a_domain(oid: Oid) -> SqlError {
-    SqlError::new(
-        SqlState::WRONG_OBJECT_TYPE,
-        format!("{} is not a domain", info::format_type_bare(oid)),
     )
 }
 

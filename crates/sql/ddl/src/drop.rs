@@ -1,19 +1,23 @@
 //! DROP and TRUNCATE.
 
-use super::alter_table::{system_relation, wrong_kind};
-use super::dependents::{self, ObjectAddress};
+use super::dependents;
 use super::object_address::{dotted_names, name_of, noun};
-use super::{
-    DdlContext, create_table, extensions, foreign, permissions, policies, routines, sequence,
-    triggers, types,
-};
+use super::{DdlContext, extensions, foreign, permissions, policies, sequence, triggers};
+use crate::absent::absent;
+use crate::cascade::{cascade_notice, still_used};
+use crate::column_defaults::{default_users, drop_default};
+use crate::dependency;
+use crate::drop_routine;
+use crate::drop_type;
+use crate::object_address::ObjectAddress;
 use crate::pg_catalog::calls;
+use crate::relations::{self, system_relation, wrong_kind};
 use logstead_engine::{RowLock, TableLock};
 use logstead_sql_catalog::classes::PG_NAMESPACE;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_catalog::temporary::{ALIAS, is_temporary_schema};
-use logstead_sql_catalog::{Catalog, ConstraintKind, Relation, RelationKind};
+use logstead_sql_catalog::{ConstraintKind, Relation, RelationKind};
 use logstead_sql_parse::ast::{AnyName, DropBehavior, DropStmt, ObjectType, TruncateStmt};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{self, UserTypeClass};
@@ -21,18 +25,6 @@ use logstead_sql_types::value::{Oid, info};
 use logstead_types::{SqlState, TableId};
 use std::collections::HashSet;
 use std::sync::Arc;
-
-pub(super) const CASCADE_HINT: &str = "Use DROP ... CASCADE to drop the dependent objects too.";
-
-/// 2BP01.
-pub(super) fn still_used(what: &str, detail: &str) -> SqlError {
-    SqlError::new(
-        SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-        format!("cannot drop {what} because other objects depend on it"),
-    )
-    .detail(detail)
-    .hint(CASCADE_HINT)
-}
 
 /// Runs DROP (`RemoveObjects`).
 pub(super) async fn execute(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()> {
@@ -50,8 +42,8 @@ pub(super) async fn execute(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<
         ObjectType::Function
         | ObjectType::Procedure
         | ObjectType::Routine
-        | ObjectType::Aggregate => return routines::drop(stmt, cx).await,
-        ObjectType::Type | ObjectType::Domain => return types::drop(stmt, cx).await,
+        | ObjectType::Aggregate => return drop_routine::drop(stmt, cx).await,
+        ObjectType::Type | ObjectType::Domain => return drop_type::drop(stmt, cx).await,
         ObjectType::Policy => return policies::drop(stmt, cx).await,
         ObjectType::Trigger => return triggers::drop(stmt, cx).await,
         ObjectType::Extension => return extensions::drop(stmt, cx).await,
@@ -116,27 +108,6 @@ pub(super) async fn together(
     Ok(())
 }
 
-/// Notice or error for an object that does not exist.
-pub(super) fn absent(
-    name: &str,
-    what: &str,
-    code: SqlState,
-    if_exists: bool,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    if !if_exists {
-        return Err(SqlError::new(
-            code,
-            format!("{what} \"{name}\" does not exist"),
-        ));
-    }
-    cx.notice(
-        SqlState::SUCCESSFUL_COMPLETION,
-        format!("{what} \"{name}\" does not exist, skipping"),
-    );
-    Ok(())
-}
-
 /// OID of an object of the right kind; `None` if it does not exist and need not.
 fn find(
     kind: ObjectType,
@@ -180,62 +151,11 @@ fn find(
     )
 }
 
-/// As messages name a kind of relation; none for a system relation.
-pub(super) fn word_of(kind: &RelationKind) -> Option<&'static str> {
-    match kind {
-        RelationKind::Table => Some("table"),
-        RelationKind::Sequence(_) => Some("sequence"),
-        RelationKind::View(_) => Some("view"),
-        RelationKind::Materialized(..) => Some("materialized view"),
-        RelationKind::Virtual(_) => None,
-    }
-}
-
 async fn drop_view(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     match cx.lock_table(oid, TableLock::Exclusive).await? {
         Some((view, _)) => cx.delete_relation(&view).await,
         None => Ok(()),
     }
-}
-
-/// Columns whose default uses a sequence, but for `but`.
-pub(super) fn default_users(
-    catalog: &Catalog,
-    sequence: Oid,
-    but: Option<(Oid, usize)>,
-) -> Vec<(Arc<Relation>, usize)> {
-    let constant = format!("'{sequence}{}", logstead_sql_catalog::depend::REGCLASS_END);
-    let mut users = Vec::new();
-    for table in catalog.dependent_relations(sequence) {
-        for (position, column) in table.columns.iter().enumerate() {
-            let uses = column
-                .default
-                .as_ref()
-                .is_some_and(|d| d.contains(&constant));
-            if uses && !column.dropped && but != Some((table.oid, position)) {
-                users.push((Arc::clone(table), position));
-            }
-        }
-    }
-    users.sort_by_key(|(table, position)| (table.oid, *position));
-    users
-}
-
-/// Takes a column's default away.
-pub(super) async fn drop_default(
-    cx: &mut DdlContext<'_>,
-    table: Oid,
-    position: usize,
-) -> Result<()> {
-    let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
-        return Ok(());
-    };
-    let mut changed = Relation::clone(&table);
-    if let Some(column) = changed.columns.get_mut(position) {
-        column.default = None;
-        column.sequence = None;
-    }
-    cx.update_relation(changed).await.map(drop)
 }
 
 async fn drop_table(
@@ -399,7 +319,7 @@ async fn drop_index(oid: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<
     let needed = foreign::dependents(cx, &[table.oid], |_, _, key| key.index == oid)?;
     let what = format!("index {}", index.name);
     foreign::drop_dependents(cx, needed, cascade, &what, &what).await?;
-    let table = super::constraints::relation(cx, table.oid)?;
+    let table = crate::relations::relation(cx, table.oid)?;
     cx.delete_index(&table, &index).await
 }
 
@@ -497,12 +417,12 @@ pub(super) async fn drop_schemas(
                 ObjectAddress::Type(ty) if user::class(*ty) == Some(UserTypeClass::Base) => {
                     format!("extension {}", info::type_name(*ty))
                 }
-                target => dependents::describe(&catalog, cx.search_path, *target),
+                target => dependency::describe(&catalog, cx.search_path, *target),
             };
             lines.push((shown, format!("schema {name}")));
             found.push((*target, *target));
             for (object, on) in
-                dependents::find_dependent_objects(&catalog, std::slice::from_ref(target))
+                dependency::find_dependent_objects(&catalog, std::slice::from_ref(target))
             {
                 let goes = match object {
                     ObjectAddress::Foreign(child, _)
@@ -517,7 +437,7 @@ pub(super) async fn drop_schemas(
                 if goes {
                     continue;
                 }
-                let describe = |o| dependents::describe(&catalog, cx.search_path, o);
+                let describe = |o| dependency::describe(&catalog, cx.search_path, o);
                 lines.push((describe(object), describe(on)));
                 found.push((object, on));
             }
@@ -570,28 +490,6 @@ pub(super) async fn drop_schemas(
         }
     }
     Ok(())
-}
-
-/// The notice of what CASCADE takes along.
-pub(super) fn cascade_notice(cx: &mut DdlContext<'_>, labels: &[String]) {
-    match labels {
-        [] => {}
-        [one] => cx.notice(
-            SqlState::SUCCESSFUL_COMPLETION,
-            format!("drop cascades to {one}"),
-        ),
-        many => {
-            let message = format!("drop cascades to {} other objects", many.len());
-            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
-            let lines: Vec<_> = many
-                .iter()
-                .map(|l| format!("drop cascades to {l}"))
-                .collect();
-            if let Some(notice) = cx.notices.last_mut() {
-                notice.detail = Some(lines.join("\n"));
-            }
-        }
-    }
 }
 
 /// Locks the tables that TRUNCATE empties, with those that CASCADE adds, and asks whether it may.
@@ -694,7 +592,7 @@ pub(super) async fn truncate(truncate: &TruncateStmt, cx: &mut DdlContext<'_>) -
 pub(super) async fn empty(table: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
     let mut changed = Relation::clone(table);
     changed.storage = TableId(cx.new_oid()?);
-    create_table::make_storage(cx, &changed);
+    relations::make_storage(cx, &changed);
     for index in &changed.indexes {
         cx.attach(&changed, index).await?;
     }

@@ -6,11 +6,12 @@
 //! number, [`EXTENSION_ROW`] as the column, and `schema/version/name` as the text. So builds that do not know of it
 //! read the database, and only miss the functions.
 
-use super::dependents::{self, ObjectAddress};
-use super::drop::absent;
+use super::dependents;
 use super::object_address::dotted_names;
 use super::types::{add, array_name, delete, free, refuse_temporary};
 use super::{DdlContext, define};
+use crate::absent::absent;
+use crate::object_address::ObjectAddress;
 use crate::pg_catalog::PLPGSQL as PLPGSQL_OID;
 use logstead_sql_catalog::classes::PG_EXTENSION;
 use logstead_sql_catalog::extensions::{EXTENSION_ROW, EXTENSIONS, extension_of};

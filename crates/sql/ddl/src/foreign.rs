@@ -6,20 +6,16 @@
 //! referencing table and ROW SHARE on the referenced one.
 
 use super::DdlContext;
-use super::alter_table::{no_constraint, system_relation};
-use super::columns::{NewConstraint, NewConstraintKind};
-use super::constraints::relation;
-use super::drop::still_used;
+use super::columns::{NewConstraint, NewConstraintKind, NewForeign};
 use super::names::{columns_part, free_name};
-use super::objects::no_relation;
+use crate::cascade::still_used;
+use crate::relations::{no_constraint, no_relation, relation, system_relation, table_label};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{
-    Catalog, Constraint, ConstraintKind, ForeignKey, ReferentialAction, Relation, RelationKind,
-    Timing,
+    Constraint, ConstraintKind, ForeignKey, ReferentialAction, Relation, RelationKind, Timing,
 };
 use logstead_sql_exec::{self as exec, StatementContext};
-use logstead_sql_parse::ast::{FkAction, FkMatch, RangeVar, References};
+use logstead_sql_parse::ast::RangeVar;
 use logstead_sql_plan::constraints::{ForeignRule, key_types};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, format_type};
@@ -28,46 +24,6 @@ use std::sync::Arc;
 
 /// Most columns of a foreign key.
 const KEY_COLUMNS_MAX: usize = 32;
-
-/// A foreign key asked for.
-pub(super) struct NewForeign {
-    columns: Vec<String>,
-    table: RangeVar,
-    referenced: Vec<String>,
-    on_update: ReferentialAction,
-    on_delete: ReferentialAction,
-    set_columns: Vec<String>,
-    full: bool,
-}
-
-fn action(action: FkAction) -> ReferentialAction {
-    match action {
-        FkAction::NoAction => ReferentialAction::NoAction,
-        FkAction::Restrict => ReferentialAction::Restrict,
-        FkAction::Cascade => ReferentialAction::Cascade,
-        FkAction::SetNull => ReferentialAction::SetNull,
-        FkAction::SetDefault => ReferentialAction::SetDefault,
-    }
-}
-
-impl NewForeign {
-    /// Reads the words of a foreign key over these columns.
-    pub(super) fn read(
-        columns: Vec<String>,
-        key: &References,
-        cx: &mut DdlContext<'_>,
-    ) -> NewForeign {
-        NewForeign {
-            columns,
-            table: key.pktable.clone(),
-            referenced: cx.names(&key.pk_attrs),
-            on_update: action(key.upd_action),
-            on_delete: action(key.del_action),
-            set_columns: cx.names(&key.del_set_cols),
-            full: key.matchtype == FkMatch::Full,
-        }
-    }
-}
 
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_FOREIGN_KEY, message)
@@ -420,12 +376,6 @@ pub(super) fn dependents(
     Ok(found)
 }
 
-/// A table's name in messages about dependencies.
-pub(super) fn table_label(catalog: &Catalog, path: &[String], table: &Relation) -> String {
-    let name = logstead_sql_catalog::text::relation_text(catalog, table.oid, path);
-    name.unwrap_or_else(|| quote_ident(&table.name))
-}
-
 /// A foreign key's name in such messages.
 pub(super) fn label(
     cx: &mut DdlContext<'_>,
@@ -459,7 +409,7 @@ pub(super) async fn drop_dependents(
             .collect();
         return Err(still_used(what, &lines.join("\n")));
     }
-    super::drop::cascade_notice(cx, &labels);
+    crate::cascade::cascade_notice(cx, &labels);
     for (child, constraint) in found {
         drop_key(cx, child.oid, constraint.oid).await?;
     }

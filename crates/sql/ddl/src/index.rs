@@ -1,13 +1,14 @@
 //! CREATE INDEX, ALTER INDEX.
 
-use super::alter_table::{system_relation, wrong_kind};
 use super::constraints::check_type;
 use super::names::{columns_part, free_name, is_taken};
-use super::objects::{name_taken, no_relation, no_schema};
 use super::storage_parameters::index_options;
 use super::{DdlContext, define, expressions, generated, index_expressions, relation_attributes};
+use crate::absent::no_schema;
+use crate::index_expressions::not_immutable;
 use crate::pg_catalog::calls::{self, QualifiedName};
 use crate::pg_catalog::{operator_class, operator_class_name};
+use crate::relations::{name_taken, no_relation, system_relation, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::Change;
@@ -16,7 +17,6 @@ use logstead_sql_catalog::index_expressions::calls as calls_users;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
-use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{
     ClusterStmt, DefElem, IndexElem, IndexKey as ElemKey, IndexStmt, Name, RangeVar, ReindexStmt,
     ReindexTarget, SortByDir, SortByNulls,
@@ -40,13 +40,6 @@ fn stripped(mut expr: &ast::Expr) -> &ast::Expr {
         expr = inner;
     }
     expr
-}
-
-fn not_immutable(what: &str) -> SqlError {
-    SqlError::new(
-        SqlState::INVALID_OBJECT_DEFINITION,
-        format!("functions in index {what} must be marked IMMUTABLE"),
-    )
 }
 
 /// The position of a column that is a key, or included.
@@ -163,41 +156,6 @@ fn key_column(
     let attributes =
         relation_attributes::key_attributes(at, (collation, own), ty, own_class.as_deref())?;
     Ok((key, attributes))
-}
-
-/// Reads an index's expressions anew after a column's type has changed: they may mean something else now, or nothing.
-pub(super) fn reread(
-    index: &mut IndexDef,
-    relation: &Relation,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let catalog = cx.catalog()?;
-    // Its functions are chosen anew, by the types that there are now.
-    let written = |text: &str| catalog.routines_shown(text, &[]);
-    for column in &mut index.columns {
-        let IndexKey::Expression { text, ty, .. } = &mut column.key else {
-            continue;
-        };
-        let expr = parse::parse_expr(&written(text))?;
-        let bound = expressions::bound(cx, &catalog, relation, &expr, "INDEX")?;
-        let bound = cx.may_define(bound)?;
-        if !generated::is_immutable(&bound) {
-            return Err(not_immutable("expression"));
-        }
-        *ty = index_expression::key_type(&bound);
-        check_type(*ty)?;
-        *text = expressions::stored_text(cx, &catalog, relation, &expr, "INDEX");
-    }
-    if let Some(text) = &mut index.predicate {
-        let expr = parse::parse_expr(&written(text))?;
-        let bound = expressions::bound(cx, &catalog, relation, &expr, "PREDICATE")?;
-        let bound = cx.may_define(bound)?;
-        if !generated::is_immutable(&bound) {
-            return Err(not_immutable("predicate"));
-        }
-        *text = expressions::stored_text(cx, &catalog, relation, &expr, "PREDICATE");
-    }
-    Ok(())
 }
 
 /// Columns and predicate of an index.

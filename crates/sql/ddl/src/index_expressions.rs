@@ -6,9 +6,15 @@
 //! would (`session::index_expressions`), and the index is built (here again). All of it is one statement.
 
 use super::columns::COLUMNS_MAX;
-use super::{DdlContext, alter_table, constraints, index, rewrite};
+use super::{DdlContext, rewrite};
+use crate::constraints::check_type;
+use crate::relations;
+use crate::{expressions, generated};
+use logstead_sql_catalog::IndexKey;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::{IndexDef, Relation, RelationKind, index_expressions};
+use logstead_sql_parse as parse;
+use logstead_sql_plan::bind::index_expression;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::{IndexId, SqlState};
@@ -33,7 +39,7 @@ pub(super) async fn add_expression_columns(
         return Ok(None);
     }
     // As it is now: the same statement may have added columns for another index.
-    let relation = &*constraints::relation(cx, index.table)?;
+    let relation = &*relations::relation(cx, index.table)?;
     let mut changed = Relation::clone(relation);
     if !index_expressions::add_columns(&mut changed, index) {
         return Ok(None);
@@ -49,7 +55,7 @@ pub(super) async fn add_expression_columns(
             format!("tables can have at most {COLUMNS_MAX} columns"),
         ));
     }
-    changed.schema_version = alter_table::next_version(relation)?;
+    changed.schema_version = relations::next_version(relation)?;
     cx.update_relation(changed).await.map(Some)
 }
 
@@ -81,13 +87,13 @@ pub(super) async fn mark_stale(
 /// Has the indexes that the statement has outdated computed and built anew, each in the place of the old one.
 pub(super) async fn rebuild_stale(cx: &mut DdlContext<'_>) -> Result<()> {
     for old in cx.state.take_stale() {
-        let relation = constraints::relation(cx, old.table)?;
+        let relation = relations::relation(cx, old.table)?;
         let Some(waiting) = relation.indexes.iter().find(|i| i.oid == old.oid) else {
             continue;
         };
         let mut index = IndexDef::clone(waiting);
         index.invalid = None;
-        index::reread(&mut index, &relation, cx)?;
+        reread(&mut index, &relation, cx)?;
         index.storage = IndexId(cx.new_oid()?);
         let relation = match add_expression_columns(&mut index, cx).await? {
             Some(prepared) => prepared,
@@ -115,7 +121,7 @@ pub async fn build(pending_builds: PendingIndexBuild, cx: &mut DdlContext<'_>) -
 
 async fn put(pending_builds: PendingIndexBuild, cx: &mut DdlContext<'_>) -> Result<()> {
     let PendingIndexBuild { index, old } = pending_builds;
-    let relation = constraints::relation(cx, index.table)?;
+    let relation = relations::relation(cx, index.table)?;
     let index = Arc::new(index);
     cx.attach(&relation, &index).await?;
     let Some(old) = old else {
@@ -134,7 +140,7 @@ pub(super) async fn forget(index: &IndexDef, cx: &mut DdlContext<'_>) -> Result<
     if index.computed.is_empty() {
         return Ok(());
     }
-    let relation = constraints::relation(cx, index.table)?;
+    let relation = relations::relation(cx, index.table)?;
     let mut changed = Relation::clone(&relation);
     index_expressions::forget_columns(&mut changed, index);
     // What has its place may have its columns too.
@@ -150,6 +156,48 @@ pub(super) async fn forget(index: &IndexDef, cx: &mut DdlContext<'_>) -> Result<
             column.clone_from(kept);
         }
     }
-    changed.schema_version = alter_table::next_version(&relation)?;
+    changed.schema_version = relations::next_version(&relation)?;
     cx.update_relation(changed).await.map(drop)
+}
+
+/// Reads an index's expressions anew after a column's type has changed: they may mean something else now, or nothing.
+pub(crate) fn reread(
+    index: &mut IndexDef,
+    relation: &Relation,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    // Its functions are chosen anew, by the types that there are now.
+    let written = |text: &str| catalog.routines_shown(text, &[]);
+    for column in &mut index.columns {
+        let IndexKey::Expression { text, ty, .. } = &mut column.key else {
+            continue;
+        };
+        let expr = parse::parse_expr(&written(text))?;
+        let bound = expressions::bound(cx, &catalog, relation, &expr, "INDEX")?;
+        let bound = cx.may_define(bound)?;
+        if !generated::is_immutable(&bound) {
+            return Err(not_immutable("expression"));
+        }
+        *ty = index_expression::key_type(&bound);
+        check_type(*ty)?;
+        *text = expressions::stored_text(cx, &catalog, relation, &expr, "INDEX");
+    }
+    if let Some(text) = &mut index.predicate {
+        let expr = parse::parse_expr(&written(text))?;
+        let bound = expressions::bound(cx, &catalog, relation, &expr, "PREDICATE")?;
+        let bound = cx.may_define(bound)?;
+        if !generated::is_immutable(&bound) {
+            return Err(not_immutable("predicate"));
+        }
+        *text = expressions::stored_text(cx, &catalog, relation, &expr, "PREDICATE");
+    }
+    Ok(())
+}
+
+pub(crate) fn not_immutable(what: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_OBJECT_DEFINITION,
+        format!("functions in index {what} must be marked IMMUTABLE"),
+    )
 }

@@ -1,8 +1,9 @@
 //! Indexes as DDL makes them: registered, built, checked.
 
 use super::index_expressions::PendingIndexBuild;
-use super::objects::{SCAN_ROWS, name_taken, yield_once};
 use super::{DdlContext, index_expressions};
+use crate::relations::name_taken;
+use crate::rewrite::{SCAN_ROWS, yield_once};
 use logstead_engine::{Index, ScanCursor, Table, WriteError};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::routine::named_in;

@@ -3,9 +3,10 @@
 //! Columns, defaults and checks become the new table's as if they had been written there; indexes and comments follow
 //! when it is made.
 
-use super::columns::{ColumnAttribute, NewColumn, NewConstraint, NewConstraintKind, NewSequence};
-use super::objects::no_relation;
+use super::columns::{NewColumn, NewConstraint, NewConstraintKind, NewSequence};
 use super::{DdlContext, index};
+use crate::relation_attributes::ColumnAttribute;
+use crate::relations::no_relation;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::classes::{PG_CLASS, PG_CONSTRAINT};
@@ -205,7 +206,7 @@ fn key_names(source: &Relation, index: Oid) -> Vec<String> {
 /// The indexes that no constraint has made, and comments: `made` is the new table.
 pub(super) async fn finish(like: &Like, made: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     let source = &like.source;
-    let table = super::constraints::relation(cx, made)?;
+    let table = crate::relations::relation(cx, made)?;
     let place = |position: usize| {
         let name = &source.columns.get(position)?.name;
         table

@@ -4,11 +4,10 @@
 //! or all of the new ones. CONCURRENTLY lets them read until the new rows are there; the change itself waits for those
 //! who read just then.
 
-use super::create_table::{exists, make_storage};
 use super::expressions::with_planner;
-use super::objects::no_relation;
 use super::storage_parameters::storage_options;
 use super::{DdlContext, create_as, view};
+use crate::relations::{exists, make_storage, no_relation};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::PG_CLASS;

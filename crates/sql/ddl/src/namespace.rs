@@ -1,12 +1,14 @@
-//! In which schema something is made (`namespace.c`).
+//! Which relation a name means, and in which schema something is made (`namespace.c`).
 
 use super::DdlContext;
-use super::objects::{no_relation, no_schema};
+use crate::absent::no_schema;
+use crate::object_address::{noun, relation_type};
 use crate::pg_catalog::calls::{self, QualifiedName};
+use crate::relations::{no_relation, system_relation, wrong_kind};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::temporary::ALIAS;
-use logstead_sql_catalog::{Catalog, Relation, Schema};
-use logstead_sql_parse::ast::{Persistence, RangeVar};
+use logstead_sql_catalog::{Catalog, Relation, RelationKind, Schema};
+use logstead_sql_parse::ast::{ObjectType, Persistence, RangeVar};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -224,5 +226,27 @@ impl DdlContext<'_> {
         });
         self.state.push(Change::PutSchema(Arc::clone(&schema)));
         Ok(schema)
+    }
+}
+
+/// The relation, or the index, that ALTER names; none, with a notice, if it is not there and need not be. ALTER TABLE
+/// names all kinds of them.
+pub(super) fn altered(
+    name: &RangeVar,
+    wanted: ObjectType,
+    missing_ok: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Oid>> {
+    let Some((oid, plain)) = cx.find_relation(name, missing_ok)? else {
+        return Ok(None);
+    };
+    let catalog = cx.catalog()?;
+    let found = catalog.relations.get(&oid);
+    match found.map(|relation| &relation.kind) {
+        Some(RelationKind::Virtual(_)) => Err(system_relation(&plain)),
+        _ if wanted == ObjectType::Table || found.is_some_and(|r| relation_type(r) == wanted) => {
+            Ok(Some(oid))
+        }
+        _ => Err(wrong_kind(&plain, &format!("a {}", noun(wanted)))),
     }
 }

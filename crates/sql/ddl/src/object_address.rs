@@ -181,6 +181,35 @@ pub(super) fn noun(kind: ObjectType) -> &'static str {
     }
 }
 
+/// Something that may be dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ObjectAddress {
+    /// Table, view or sequence.
+    Relation(Oid),
+    /// A column by position.
+    Column(Oid, usize),
+    /// A foreign key: its table and its OID.
+    Foreign(Oid, Oid),
+    /// A user's type.
+    Type(Oid),
+    /// The default of a column by position.
+    Default(Oid, usize),
+    /// A CHECK constraint or primary key: its table and its OID.
+    Constraint(Oid, Oid),
+    /// An index: its table and its OID.
+    Index(Oid, Oid),
+    /// A CHECK of a domain: the domain and its OID.
+    DomainCheck(Oid, Oid),
+    /// An attribute of a composite type: the type and the attribute's number.
+    Attribute(Oid, i16),
+    /// A policy: its table and its OID.
+    Policy(Oid, Oid),
+    /// A trigger: its table and its OID.
+    Trigger(Oid, Oid),
+    /// A function or procedure.
+    Routine(Oid),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,8 @@
 //! Writing the catalog's rows inside the user's transaction, locking tables, finding objects by name.
 
 use super::DdlContext;
-use crate::pg_catalog::calls::{self, QualifiedName};
+use crate::absent::no_schema;
+use crate::relations::name_taken;
 use logstead_engine::{Row, RowBuilder, RowLock, Table, TableLock, WriteError};
 use logstead_sql_catalog::change::{Change, is_shared_class};
 use logstead_sql_catalog::classes::{PG_CLASS, PG_NAMESPACE};
@@ -18,9 +19,6 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, user};
 use logstead_types::{Csn, Rid, SqlState, TableId};
 use std::sync::Arc;
-
-/// Rows looked at between two yields.
-pub(super) const SCAN_ROWS: usize = 1_024;
 
 impl DdlContext<'_> {
     /// The catalog as this transaction sees it now.
@@ -648,38 +646,4 @@ impl DdlContext<'_> {
             .push(Change::Comment((class, object, sub), text.map(Arc::from)));
         Ok(())
     }
-}
-
-/// Lets other tasks of the worker run, those too whose requests are still in their sockets. Who wakes itself instead
-/// goes on some sixty times before the runtime looks at the sockets.
-pub(super) async fn yield_once() {
-    tokio::task::yield_now().await;
-}
-
-/// 42P07.
-pub fn name_taken(name: &str) -> SqlError {
-    SqlError::new(
-        SqlState::DUPLICATE_TABLE,
-        format!("relation \"{name}\" already exists"),
-    )
-}
-
-pub(super) fn no_schema(name: &str) -> SqlError {
-    SqlError::new(
-        SqlState::INVALID_SCHEMA_NAME,
-        format!("schema \"{name}\" does not exist"),
-    )
-}
-
-/// 42P01 for a name that may be qualified.
-pub(super) fn no_relation(name: &(impl QualifiedName + ?Sized)) -> SqlError {
-    let text = match calls::name_parts(name) {
-        Ok((Some(schema), name)) => format!("{schema}.{name}"),
-        Ok((None, name)) => name,
-        Err(error) => return error,
-    };
-    SqlError::new(
-        SqlState::UNDEFINED_TABLE,
-        format!("relation \"{text}\" does not exist"),
-    )
 }

@@ -1,12 +1,15 @@
 //! Who owns what: ALTER ... OWNER TO, REASSIGN OWNED, DROP OWNED, and what keeps a role from being dropped.
 
-use super::alter_table::{system_relation, wrong_kind};
-use super::dependents::{self, ObjectAddress};
+use super::dependents;
 use super::object_address::{plain_name, type_of, unexpected_object, with_args};
-use super::objects::no_schema;
 use super::{
     DdlContext, drop as dropping, extensions, grant, permissions, routine_lookup, routines, types,
 };
+use crate::absent::no_schema;
+use crate::dependency;
+use crate::drop_type;
+use crate::object_address::ObjectAddress;
+use crate::relations::{system_relation, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::classes::{
     PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TYPE,
@@ -468,7 +471,7 @@ async fn drop_all(role: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<(
             own_types.push(ty);
         }
     }
-    types::drop_locked_types(own_types, cascade, cx).await?;
+    drop_type::drop_locked_types(own_types, cascade, cx).await?;
     let catalog = cx.catalog()?;
     for (_, extension) in owned(&catalog, role)
         .into_iter()
@@ -494,10 +497,10 @@ async fn drop_all(role: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<(
 /// As PostgreSQL names an object.
 fn label(class: Oid, object: Oid, catalog: &Catalog, path: &[String]) -> String {
     match class {
-        PG_CLASS => dependents::describe(catalog, path, ObjectAddress::Relation(object)),
-        PG_PROC => dependents::describe(catalog, path, ObjectAddress::Routine(object)),
+        PG_CLASS => dependency::describe(catalog, path, ObjectAddress::Relation(object)),
+        PG_PROC => dependency::describe(catalog, path, ObjectAddress::Routine(object)),
         PG_LARGEOBJECT => format!("large object {object}"),
-        PG_TYPE => dependents::describe(catalog, path, ObjectAddress::Type(object)),
+        PG_TYPE => dependency::describe(catalog, path, ObjectAddress::Type(object)),
         PG_EXTENSION => {
             let name = extension_name(catalog, object).unwrap_or("?");
             format!("extension {name}")
@@ -537,7 +540,7 @@ fn lines(catalog: &Catalog, role: Oid, path: &[String], shared: bool) -> Vec<Str
         for (position, acl) in &privileges.columns {
             if privileges.owner != role && acl.names(role) {
                 let column = ObjectAddress::Column(*object, *position);
-                let name = dependents::describe(catalog, path, column);
+                let name = dependency::describe(catalog, path, column);
                 found.push((key(position + 1), format!("privileges for {name}")));
             }
         }
@@ -546,7 +549,7 @@ fn lines(catalog: &Catalog, role: Oid, path: &[String], shared: bool) -> Vec<Str
         for policy in &relation.security.policies {
             if policy.roles.contains(&role) {
                 let object = ObjectAddress::Policy(relation.oid, policy.oid);
-                let name = dependents::describe(catalog, path, object);
+                let name = dependency::describe(catalog, path, object);
                 found.push(((policy.oid, PG_POLICY, 0), format!("target of {name}")));
             }
         }

@@ -1,11 +1,10 @@
 //! CREATE, ALTER and DROP POLICY, COMMENT ON POLICY, and ALTER TABLE ... ROW LEVEL SECURITY.
 
-use super::alter_table::{system_relation, wrong_kind};
 use super::expressions::with_planner;
 use super::object_address::{name_and_relation, unexpected_object};
-use super::objects::no_relation;
 use super::{DdlContext, view};
 use crate::pg_catalog::calls::QualifiedName;
+use crate::relations::{no_relation, system_relation, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::denied;
@@ -399,7 +398,7 @@ pub(super) fn refuse_type_change(
         return Ok(());
     };
     let column = table.columns.get(position).map_or("?", |c| c.name.as_str());
-    let label = super::foreign::table_label(&catalog, cx.search_path, owner);
+    let label = crate::relations::table_label(&catalog, cx.search_path, owner);
     Err(SqlError::new(
         SqlState::FEATURE_NOT_SUPPORTED,
         "cannot alter type of a column used in a policy definition",

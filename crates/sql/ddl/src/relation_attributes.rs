@@ -2,7 +2,6 @@
 //! what is kept, told and dumped, and followed by nothing here ([`attributes`](logstead_sql_catalog::attributes)).
 
 use super::DdlContext;
-use super::columns::NewColumnAttribute;
 use crate::pg_catalog::calls::QualifiedName;
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::attributes::{self, Attribute};
@@ -349,3 +348,9 @@ pub(super) fn set_new_column_attributes(
     cx.state.push(Change::Options(table, all));
     Ok(())
 }
+
+/// An attribute of a column whose position is not known yet, and its value.
+pub(crate) type NewColumnAttribute = (ColumnAttribute, String);
+
+/// An attribute of the column at a position.
+pub(crate) type ColumnAttribute = fn(usize) -> Attribute;

@@ -3,13 +3,13 @@
 //! Invariant: a text that could be read before can be read after: what cannot be is an error of the statement that
 //! renames.
 
-use super::alter_table::{altered, wrong_kind};
 use super::columns::check_column_name;
 use super::expressions::bound;
+use super::namespace::altered;
 use super::object_address::{relation_of, unexpected_object};
-use super::objects::name_taken;
 use super::{DdlContext, index, sequence};
 use crate::pg_catalog::calls;
+use crate::relations::{name_taken, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::text::{columns_in, fold};
 use logstead_sql_catalog::{

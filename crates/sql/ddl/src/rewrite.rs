@@ -6,7 +6,6 @@
 
 use super::DdlContext;
 use super::expressions::{eval, refuse_calls};
-use super::objects::yield_once;
 use logstead_engine::{CursorSnapshot, RowBuilder, RowRef, ScanCursor};
 use logstead_sql_catalog::Relation;
 use logstead_sql_plan::expr::Expr;
@@ -268,7 +267,7 @@ pub(super) async fn rewrite(
     new.storage = logstead_types::TableId(cx.new_oid()?);
     // Rows written from here on have every column.
     new.columns.iter_mut().for_each(|c| c.missing = Datum::Null);
-    super::create_table::make_storage(cx, &new);
+    crate::relations::make_storage(cx, &new);
     copy_rows(cx, old, &new, change).await?;
     for index in &new.indexes {
         if !cx.state.is_stale(index.oid) {
@@ -277,4 +276,13 @@ pub(super) async fn rewrite(
     }
     cx.state.unused(old.storage);
     cx.update_relation(new).await
+}
+
+/// Rows looked at between two yields.
+pub(crate) const SCAN_ROWS: usize = 1_024;
+
+/// Lets other tasks of the worker run, those too whose requests are still in their sockets. Who wakes itself instead
+/// goes on some sixty times before the runtime looks at the sockets.
+pub(crate) async fn yield_once() {
+    tokio::task::yield_now().await;
 }

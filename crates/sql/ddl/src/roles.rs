@@ -5,19 +5,18 @@
 //! sees them.
 
 use super::object_address::plain_name;
-use super::settings_change::SettingChange;
-use super::{DdlContext, databases, define};
+use super::{DdlContext, define};
+use crate::absent::no_role;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::PG_AUTHID;
 use logstead_sql_catalog::role::scram::{SALT_BYTES, Verifier};
 use logstead_sql_catalog::role::{DATABASE_OWNER, Membership, Role, Roles};
-use logstead_sql_catalog::settings;
 use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::ROLES;
 use logstead_sql_parse::ast::{
-    AlterRoleSetStmt, AlterRoleStmt, CreateRoleStmt, DefArg, DefElem, DropRoleStmt, GrantRoleStmt,
-    RenameStmt, RoleSpec, RoleSpecKind, RoleStmtType,
+    AlterRoleStmt, CreateRoleStmt, DefArg, DefElem, DropRoleStmt, GrantRoleStmt, RenameStmt,
+    RoleSpec, RoleSpecKind, RoleStmtType,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, datetime};
@@ -27,16 +26,8 @@ use std::sync::Arc;
 /// 0LP01.
 const INVALID_GRANT: SqlState = SqlState::new(b"0LP01");
 
-fn denied(message: impl Into<String>) -> SqlError {
+pub(crate) fn denied(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
-}
-
-/// 42704 for a role.
-pub(crate) fn no_role(name: &str) -> SqlError {
-    SqlError::new(
-        SqlState::UNDEFINED_OBJECT,
-        format!("role \"{name}\" does not exist"),
-    )
 }
 
 fn reserved(name: &str) -> SqlError {
@@ -70,14 +61,14 @@ impl DdlContext<'_> {
     }
 
     /// What others are changing of roles is waited for, and seen.
-    async fn lock_roles(&mut self) -> Result<()> {
+    pub(crate) async fn lock_roles(&mut self) -> Result<()> {
         self.lock_storage(ROLES, TableLock::Exclusive).await?;
         self.txn.begin_statement();
         Ok(())
     }
 
     /// Stores a role, new or changed.
-    async fn put_role(&mut self, role: Role) -> Result<()> {
+    pub(crate) async fn put_role(&mut self, role: Role) -> Result<()> {
         let row = stored::roles::encode(&role);
         let done = match self.roles()?.get(role.oid).is_some() {
             true => self.change_row(ROLES, 0, role.oid, Some(&row)).await?,
@@ -108,13 +99,13 @@ fn new_name(name: &str, cx: &mut DdlContext<'_>) -> Result<String> {
 }
 
 /// Who asks, and what it may.
-struct CallerRole {
-    superuser: bool,
-    create_role: bool,
-    oid: Oid,
+pub(crate) struct CallerRole {
+    pub(crate) superuser: bool,
+    pub(crate) create_role: bool,
+    pub(crate) oid: Oid,
 }
 
-fn asker(cx: &mut DdlContext<'_>) -> Result<CallerRole> {
+pub(crate) fn asker(cx: &mut DdlContext<'_>) -> Result<CallerRole> {
     let oid = cx.session.current_role();
     let roles = cx.roles()?;
     let role = roles.get(oid);
@@ -206,7 +197,7 @@ impl RoleOptions {
 }
 
 /// Asks a question before anything is locked: who may not do it keeps nobody waiting. Superusers may do everything.
-fn ask_before_lock<T>(
+pub(crate) fn ask_before_lock<T>(
     cx: &mut DdlContext<'_>,
     question: impl FnOnce(&mut DdlContext<'_>) -> Result<T>,
 ) -> Result<()> {
@@ -325,7 +316,7 @@ fn may_create(options: &RoleOptions, cx: &mut DdlContext<'_>) -> Result<CallerRo
 }
 
 /// 42939 for PostgreSQL's own roles.
-fn refuse_predefined(role: &Role) -> Result<()> {
+pub(crate) fn refuse_predefined(role: &Role) -> Result<()> {
     match role.name.starts_with("pg_") {
         true => Err(reserved(&role.name).detail("Cannot alter reserved roles.")),
         false => Ok(()),
@@ -438,79 +429,6 @@ pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result
     }
     role.name = new;
     cx.put_role(role).await
-}
-
-/// A role whose settings the asker may change.
-pub(super) fn settable(name: &RoleSpec, cx: &mut DdlContext<'_>) -> Result<Role> {
-    let found = cx.find_role(name)?;
-    let role = Role::clone(&found);
-    refuse_predefined(&role)?;
-    let asker = asker(cx)?;
-    if role.superuser && !asker.superuser {
-        return Err(denied("must be superuser to alter superusers"));
-    }
-    if !asker.create_role && role.oid != asker.oid {
-        return Err(denied("permission denied"));
-    }
-    Ok(role)
-}
-
-/// Runs ALTER ROLE ... SET, of all databases or of one.
-pub(super) async fn alter_set(stmt: &AlterRoleSetStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    let change = SettingChange::of(&stmt.setstmt)?;
-    if let Some(database) = &stmt.database {
-        return databases::set(database, stmt.role.as_ref(), &change, cx).await;
-    }
-    let Some(name) = &stmt.role else {
-        return Err(SqlError::unsupported("ALTER ROLE ALL"));
-    };
-    ask_before_lock(cx, |cx| settable(name, cx))?;
-    cx.lock_roles().await?;
-    let mut role = settable(name, cx)?;
-    change_settings(&mut role.settings, &change, "ALTER ROLE", cx)?;
-    cx.put_role(role).await
-}
-
-/// Changes the settings that sessions begin with as a statement says, which begins with `verb`.
-pub(super) fn change_settings(
-    known: &mut Vec<(String, String)>,
-    change: &SettingChange,
-    verb: &str,
-    cx: &DdlContext<'_>,
-) -> Result<()> {
-    match change {
-        SettingChange::Set(setting, value) => {
-            change_setting(known, setting, value.as_deref(), verb)
-        }
-        SettingChange::SetFromCurrent(setting) => {
-            let value = cx.session.setting(setting);
-            let value = value.ok_or_else(|| settings::unknown(setting))?;
-            change_setting(known, setting, Some(&value), verb)
-        }
-        SettingChange::ResetAll => {
-            known.clear();
-            Ok(())
-        }
-    }
-}
-
-/// Changes a setting that sessions begin with; no value takes it away.
-fn change_setting(
-    known: &mut Vec<(String, String)>,
-    setting: &str,
-    value: Option<&str>,
-    verb: &str,
-) -> Result<()> {
-    let lower = setting.to_ascii_lowercase();
-    if matches!(lower.as_str(), "role" | "session_authorization") {
-        return Err(SqlError::unsupported(format!("{verb} ... SET {lower}")));
-    }
-    known.retain(|(name, _)| *name != lower);
-    if let Some(value) = value {
-        settings::check_for_session(&lower, value)?;
-        known.push((lower, value.to_owned()));
-    }
-    Ok(())
 }
 
 /// 42501 unless who asks may drop roles.

@@ -4,29 +4,17 @@
 
 use super::DdlContext;
 use super::expressions::{bound, default_text};
-use super::routines::{ARGS_MAX, invalid, is_polymorphic, type_of};
+use crate::routine_types::mode_of;
+use crate::routine_types::{ARGS_MAX, invalid, is_polymorphic, type_of};
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{ArgMode, Argument, Language};
 use logstead_sql_func::{CastContext, can_coerce};
-use logstead_sql_parse::ast::{
-    CreateFunctionStmt, Expr, FunctionParameter, FunctionParameterMode as Mode, Value,
-};
+use logstead_sql_parse::ast::{CreateFunctionStmt, Expr, FunctionParameter, Value};
 use logstead_sql_parse::lower_expr;
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
-
-/// What a parameter is for.
-pub(super) fn mode_of(parameter: &FunctionParameter) -> ArgMode {
-    match parameter.mode {
-        Mode::In | Mode::Default => ArgMode::In,
-        Mode::Out => ArgMode::Out,
-        Mode::InOut => ArgMode::InOut,
-        Mode::Variadic => ArgMode::Variadic,
-        Mode::Table => ArgMode::Table,
-    }
-}
 
 /// The arguments of a new function.
 pub(super) fn arguments(

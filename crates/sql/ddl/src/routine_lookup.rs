@@ -3,10 +3,10 @@
 use super::DdlContext;
 use super::define::type_names;
 use super::object_address::noun;
-use super::objects::no_schema;
-use super::routine_arguments::mode_of;
-use super::routines::type_of;
+use crate::absent::no_schema;
 use crate::pg_catalog::calls;
+use crate::routine_types::mode_of;
+use crate::routine_types::type_of;
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{ArgMode, Routine};

@@ -1,8 +1,8 @@
 //! The properties of functions that CREATE and ALTER set.
 
-use super::routines::invalid;
 use super::settings_change::SettingChange;
 use super::{DdlContext, define};
+use crate::routine_types::invalid;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{Parallel, Routine};
 use logstead_sql_catalog::settings;

@@ -4,14 +4,13 @@
 //! know the catalog that they were made with, so one that called it is planned anew.
 
 use super::DdlContext;
-use super::define::type_names;
-use super::dependents::{self, ObjectAddress};
 use super::expressions::with_planner;
 use super::object_address::with_args;
-use super::objects::{no_relation, no_schema};
 use super::routine_arguments::{arguments, language_of, result_of};
-use super::routine_lookup::{found, must_own, must_own_as, named, other_kind};
+use super::routine_lookup::{must_own, must_own_as, named, other_kind};
 use super::routine_options::properties;
+use crate::absent::no_schema;
+use crate::routine_types::{invalid, is_polymorphic};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::role::acl::AclKind;
@@ -24,8 +23,8 @@ use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_func::Volatility;
 use logstead_sql_parse::ast::{
-    AlterFunctionStmt, AlterObjectSchemaStmt, CreateFunctionStmt, DropBehavior, DropStmt,
-    ObjectType, ObjectWithArgs, RenameStmt, TypeName,
+    AlterFunctionStmt, AlterObjectSchemaStmt, CreateFunctionStmt, ObjectType, ObjectWithArgs,
+    RenameStmt,
 };
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
@@ -34,70 +33,6 @@ use logstead_sql_types::value::{Oid, info, oid, user};
 use logstead_types::SqlState;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Arguments that a function may have.
-pub(super) const ARGS_MAX: usize = 100;
-
-pub(super) fn invalid(message: impl Into<String>) -> SqlError {
-    SqlError::new(SqlState::new(b"42P13"), message)
-}
-
-/// The type that a signature names.
-pub(super) fn type_of(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
-    // Looks at the newest, which sets the scope.
-    let catalog = cx.catalog()?;
-    if !name.pct_type {
-        return Ok(logstead_sql_catalog::type_name::sql_type(name)?.oid);
-    }
-    let names = type_names(name)?;
-    let (table, column) = match names {
-        [table @ .., column] if !table.is_empty() => (table, column),
-        _ => {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!(
-                    "improper %TYPE reference (too few dotted names): {}",
-                    names.join(".")
-                ),
-            ));
-        }
-    };
-    let (oid, plain) = cx.named_relation(table)?;
-    let relation = catalog.relations.get(&oid);
-    let relation = relation.ok_or_else(|| no_relation(table))?;
-    let found = relation
-        .columns
-        .iter()
-        .find(|c| !c.dropped && *c.name == **column);
-    let found = found.ok_or_else(|| {
-        SqlError::new(
-            SqlState::UNDEFINED_COLUMN,
-            format!("column \"{column}\" of relation \"{plain}\" does not exist"),
-        )
-    })?;
-    let ty = found.declared().oid;
-    cx.notice(
-        SqlState::SUCCESSFUL_COMPLETION,
-        format!(
-            "type reference {plain}.{column}%TYPE converted to {}",
-            info::format_type_bare(ty)
-        ),
-    );
-    Ok(ty)
-}
-
-pub(super) fn is_polymorphic(ty: Oid) -> Option<bool> {
-    match ty {
-        oid::ANYELEMENT
-        | oid::ANYARRAY
-        | oid::ANYNONARRAY
-        | oid::ANYENUM
-        | oid::ANYRANGE
-        | oid::ANYMULTIRANGE => Some(false),
-        oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLEARRAY | oid::ANYCOMPATIBLENONARRAY => Some(true),
-        _ => None,
-    }
-}
 
 /// 42P13 for a result whose type no argument tells.
 pub(super) fn check_polymorphic(result: Oid, inputs: &[Oid]) -> Result<()> {
@@ -453,7 +388,7 @@ async fn replace(
     // WHEN cannot call it any more: nothing could be written to the table.
     if known.language == Language::Sql
         && routine.language != Language::Sql
-        && let Some(trigger) = super::dependents::asking_trigger(&catalog, known.oid)
+        && let Some(trigger) = crate::dependency::asking_trigger(&catalog, known.oid)
     {
         return Err(SqlError::unsupported(format!(
             "replacing function {} by one in PL/pgSQL while WHEN of trigger \"{}\" calls it",
@@ -498,7 +433,7 @@ pub(super) async fn alter(stmt: &AlterFunctionStmt, cx: &mut DdlContext<'_>) -> 
 }
 
 /// What messages call a routine whose name, schema or owner changes, whatever it is.
-const FUNCTION: Option<&str> = Some("function");
+pub(crate) const FUNCTION: Option<&str> = Some("function");
 
 /// Runs ALTER FUNCTION and its like ... RENAME TO.
 pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
@@ -549,43 +484,6 @@ fn refuse_taken(routine: &Routine, catalog: &Catalog) -> Result<()> {
         )),
         _ => Ok(()),
     }
-}
-
-/// Runs DROP FUNCTION and its like.
-pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    let kind = stmt.remove_type;
-    let cascade = stmt.behavior == DropBehavior::Cascade;
-    let mut targets: Vec<Oid> = Vec::new();
-    for object in &stmt.objects {
-        let Some(routine) = found(kind, with_args(object)?, stmt.missing_ok, cx)? else {
-            continue;
-        };
-        if kind == ObjectType::Function && routine.aggregate.is_some() {
-            return Err(SqlError::new(
-                SqlState::WRONG_OBJECT_TYPE,
-                format!("\"{}\" is an aggregate function", routine.name),
-            )
-            .hint("Use DROP AGGREGATE to drop aggregate functions."));
-        }
-        let schema = routine.schema;
-        let class = logstead_sql_catalog::classes::PG_NAMESPACE;
-        if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, class, schema))? {
-            must_own(&routine, cx)?;
-        }
-        if lock_routine(routine.oid, cx).await?.is_some() && !targets.contains(&routine.oid) {
-            targets.push(routine.oid);
-        }
-    }
-    let objects: Vec<ObjectAddress> = targets
-        .iter()
-        .copied()
-        .map(ObjectAddress::Routine)
-        .collect();
-    dependents::report_dependents(&objects, None, cascade, cx).await?;
-    for oid in targets {
-        delete(oid, cx).await?;
-    }
-    Ok(())
 }
 
 /// Removes a function that nothing depends on.

@@ -1,12 +1,12 @@
 //! CREATE SEQUENCE, ALTER SEQUENCE, and the sequences that columns own.
 
-use super::alter_table::{position_of, wrong_kind};
+use super::DdlContext;
 use super::columns::NewSequence;
-use super::create_table::exists;
 use super::define::{conflicting, get_int64, set_once, unexpected};
 use super::names::{free_name, is_taken};
-use super::objects::name_taken;
-use super::{DdlContext, drop as dropping};
+use crate::cascade;
+use crate::column_defaults;
+use crate::relations::{exists, name_taken, position_of, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::sequence_def::{type_label, type_range};
@@ -565,14 +565,14 @@ pub(super) async fn drop_owned(
     let Some(relation) = catalog.relations.get(&sequence).cloned() else {
         return Ok(());
     };
-    let users = dropping::default_users(&catalog, sequence, column);
+    let users = column_defaults::default_users(&catalog, sequence, column);
     if !users.is_empty() && !cascade {
         let (table, position) = &users[0];
         let name = table
             .columns
             .get(*position)
             .map_or("?", |c| c.name.as_str());
-        return Err(dropping::still_used(
+        return Err(cascade::still_used(
             &format!("column of table that owns sequence {}", relation.name),
             &format!(
                 "default value for column {name} of table {} depends on sequence {}",
@@ -581,7 +581,7 @@ pub(super) async fn drop_owned(
         ));
     }
     for (table, position) in users {
-        dropping::drop_default(cx, table.oid, position).await?;
+        column_defaults::drop_default(cx, table.oid, position).await?;
     }
     cx.delete_relation(&relation).await
 }

@@ -1,7 +1,7 @@
 //! ALTER ... SET SCHEMA: a relation goes to another schema, its indexes and the sequences that its columns own with it.
 
 use super::DdlContext;
-use super::alter_table::altered;
+use super::namespace::altered;
 use super::object_address::relation_of;
 use logstead_sql_catalog::{IndexDef, Relation, Schema};
 use logstead_sql_parse::ast::AlterObjectSchemaStmt;

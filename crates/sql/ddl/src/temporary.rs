@@ -45,7 +45,7 @@ pub async fn at_commit(cx: &mut DdlContext<'_>) -> Result<()> {
         match action {
             OnCommit::DeleteRows => empty(&table, cx).await?,
             OnCommit::Drop => {
-                let target = super::dependents::ObjectAddress::Relation(oid);
+                let target = crate::object_address::ObjectAddress::Relation(oid);
                 super::dependents::report_dependents(&[target], None, true, cx).await?;
                 delete(&table, cx).await?;
             }

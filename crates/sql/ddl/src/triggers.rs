@@ -4,13 +4,13 @@
 //! (SHARE ROW EXCLUSIVE), the others everybody (ACCESS EXCLUSIVE), as in PostgreSQL. Plans that only read have no
 //! triggers. The function's row is held, so that it stays.
 
-use super::alter_table::{system_relation, wrong_kind};
 use super::expressions::with_planner;
 use super::object_address::{name_and_relation, unexpected_object};
-use super::objects::no_relation;
 use super::policies::parenthesized;
 use super::{DdlContext, routine_lookup, routines, view};
 use crate::pg_catalog::calls::{self, QualifiedName};
+use crate::relations::no_relation;
+use crate::relations::{system_relation, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::PG_CLASS;
@@ -617,7 +617,7 @@ pub(super) fn refuse_type_change(
         return Ok(());
     };
     let column = table.columns.get(position).map_or("?", |c| c.name.as_str());
-    let label = super::foreign::table_label(&catalog, cx.search_path, table);
+    let label = crate::relations::table_label(&catalog, cx.search_path, table);
     Err(SqlError::new(
         SqlState::FEATURE_NOT_SUPPORTED,
         "cannot alter type of a column used in a trigger definition",

@@ -3,12 +3,13 @@
 //! A type has no table to lock: whoever changes it, and whoever makes something that depends on it, writes its row
 //! again as it is and so waits for all others that do. What is looked at afterwards is the newest.
 
-use super::dependents::{self, ObjectAddress};
-use super::object_address::{name_of, type_of};
-use super::objects::no_schema;
-use super::{DdlContext, composites, domains};
+use super::DdlContext;
+use super::object_address::name_of;
+use crate::absent::no_schema;
+use crate::object_address::ObjectAddress;
 use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_engine::TableLock;
+use logstead_sql_catalog::RelationKind;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::{PG_EXTENSION, PG_TYPE};
 use logstead_sql_catalog::extensions::extension_of;
@@ -17,10 +18,9 @@ use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::{ObjectRow, RELATIONS};
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, columns_in, truncate_name};
 use logstead_sql_catalog::{Catalog, Relation};
-use logstead_sql_parse::ast::{
-    AlterObjectSchemaStmt, DropBehavior, DropStmt, ObjectType, RenameStmt,
-};
+use logstead_sql_parse::ast::{AlterObjectSchemaStmt, ObjectType, RenameStmt};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::Domain;
 use logstead_sql_types::value::user::{self, MULTIRANGE_STEP, UserKind, UserType, UserTypeClass};
 use logstead_sql_types::value::{Oid, info};
 use logstead_types::SqlState;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let name = name_of(&stmt.object)?;
     if stmt.rename_type == ObjectType::Domain {
-        domains::altered_domain(name, cx).await?;
+        altered_domain(name, cx).await?;
     }
     let new = &*stmt.newname;
     let ty = altered(name, cx).await?;
@@ -51,7 +51,7 @@ pub(super) async fn set_schema(
 ) -> Result<()> {
     let (name, schema) = (name_of(&stmt.object)?, &*stmt.newschema);
     if stmt.object_type == ObjectType::Domain {
-        domains::altered_domain(name, cx).await?;
+        altered_domain(name, cx).await?;
     }
     if find(name, cx)?.is_none() {
         return Err(no_type(name));
@@ -90,7 +90,7 @@ fn refuse_relation_name(
 ) -> Result<()> {
     let taken = cx.catalog()?.names.contains_key(&(schema, name.to_owned()));
     match ty.composite() {
-        Some(_) if taken => Err(super::objects::name_taken(name)),
+        Some(_) if taken => Err(crate::relations::name_taken(name)),
         _ => Ok(()),
     }
 }
@@ -118,7 +118,7 @@ pub(super) async fn locked_for_new_owner(
     }
     let ty = find(name, cx)?.ok_or_else(|| no_type(name))?;
     if domain && ty.domain().is_none() {
-        return Err(domains::not_a_domain(ty.oid));
+        return Err(not_a_domain(ty.oid));
     }
     if cx.catalog()?.owner_of(PG_TYPE, ty.oid) == owner {
         return Ok(None);
@@ -163,7 +163,7 @@ pub(super) fn granted(
     Ok((users.then_some(oid), plain))
 }
 
-fn no_type(name: &(impl QualifiedName + ?Sized)) -> SqlError {
+pub(crate) fn no_type(name: &(impl QualifiedName + ?Sized)) -> SqlError {
     let text = match calls::name_parts(name) {
         Ok((Some(schema), name)) => format!("{schema}.{name}"),
         Ok((None, name)) => name,
@@ -176,7 +176,7 @@ fn no_type(name: &(impl QualifiedName + ?Sized)) -> SqlError {
 }
 
 /// A user's type by name; `None` if there is none, an error if it is not a user's own.
-fn find(
+pub(crate) fn find(
     name: &(impl QualifiedName + ?Sized),
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<UserType>>> {
@@ -193,7 +193,7 @@ fn find(
     let Some(oid) = user::find(schema.as_deref(), &plain)? else {
         return Ok(None);
     };
-    if let Some((word, name)) = composites::refuse_row_type_of(&catalog, oid) {
+    if let Some((word, name)) = refuse_row_type_of(&catalog, oid) {
         return Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
             format!("{name} is a {word}'s row type"),
@@ -265,7 +265,7 @@ pub(super) fn refuse_row_type(catalog: &Catalog, relation: &Relation) -> Result<
         return Ok(());
     };
     if user::is_composite(taken) {
-        return Err(super::objects::name_taken(&relation.name));
+        return Err(crate::relations::name_taken(&relation.name));
     }
     Err(SqlError::new(
         SqlState::DUPLICATE_OBJECT,
@@ -595,112 +595,6 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<ObjectAddress> {
     found
 }
 
-/// Runs DROP TYPE and DROP DOMAIN.
-pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    let domain = stmt.remove_type == ObjectType::Domain;
-    let if_exists = stmt.missing_ok;
-    let names = stmt
-        .objects
-        .iter()
-        .map(|object| type_of(object, "DROP TYPE"));
-    let names: Vec<_> = names.collect::<Result<_>>()?;
-    let mut targets: Vec<Oid> = Vec::new();
-    for name in &names {
-        let name = name.as_slice();
-        let (schema, plain) = calls::lookup_parts(name)?;
-        let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
-        if system && let Some(oid) = info::by_name(&plain) {
-            cx.must_own_type(oid, "type")?;
-            let shown = info::format_type_bare(oid);
-            return Err(SqlError::new(
-                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-                format!("cannot drop type {shown} because it is required by the database system"),
-            ));
-        }
-        let catalog = cx.catalog()?;
-        if cx.skips_schema(name, if_exists)? {
-            continue;
-        }
-        let Some(oid) = user::find(schema.as_deref(), &plain)? else {
-            if !if_exists {
-                return Err(no_type(name));
-            }
-            let shown = schema.map_or_else(|| plain.clone(), |s| format!("{s}.{plain}"));
-            cx.notice(
-                SqlState::SUCCESSFUL_COMPLETION,
-                format!("type \"{shown}\" does not exist, skipping"),
-            );
-            continue;
-        };
-        if user::class(oid) == Some(UserTypeClass::Array) {
-            let (array, element) = (info::format_type_bare(oid), info::format_type_bare(oid - 1));
-            return Err(SqlError::new(
-                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-                format!("cannot drop type {array} because type {element} requires it"),
-            )
-            .hint(format!("You can drop type {element} instead.")));
-        }
-        if user::class(oid) == Some(UserTypeClass::Multirange) {
-            let (shown, range) = (
-                info::format_type_bare(oid),
-                info::format_type_bare(user::made(oid)),
-            );
-            return Err(SqlError::new(
-                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-                format!("cannot drop type {shown} because type {range} requires it"),
-            )
-            .hint(format!("You can drop type {range} instead.")));
-        }
-        if let Some((word, relation)) = composites::refuse_row_type_of(&*cx.catalog()?, oid) {
-            let shown = info::format_type_bare(oid);
-            return Err(SqlError::new(
-                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-                format!("cannot drop type {shown} because {word} {relation} requires it"),
-            )
-            .hint(format!("You can drop {word} {relation} instead.")));
-        }
-        if user::class(oid) == Some(UserTypeClass::Base) {
-            let shown = info::format_type_bare(oid);
-            return Err(SqlError::new(
-                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-                format!("cannot drop type {shown} because extension {plain} requires it"),
-            )
-            .hint(format!("You can drop extension {plain} instead.")));
-        }
-        if domain && user::class(oid) != Some(UserTypeClass::Domain) {
-            return Err(SqlError::new(
-                SqlState::WRONG_OBJECT_TYPE,
-                format!("\"{plain}\" is not a domain"),
-            ));
-        }
-        let Some(ty) = catalog.types.get(oid) else {
-            return Err(no_type(name));
-        };
-        cx.must_own_type_or_schema(ty)?;
-        if let Some(ty) = cx.lock_type(oid).await?
-            && !targets.contains(&oid)
-        {
-            cx.must_own_type_or_schema(&ty)?;
-            targets.push(oid);
-        }
-    }
-    drop_locked_types(targets, stmt.behavior == DropBehavior::Cascade, cx).await
-}
-
-/// Drops types that are held.
-pub(super) async fn drop_locked_types(
-    targets: Vec<Oid>,
-    cascade: bool,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    let objects: Vec<ObjectAddress> = targets.iter().copied().map(ObjectAddress::Type).collect();
-    dependents::report_dependents(&objects, None, cascade, cx).await?;
-    for oid in targets {
-        delete(oid, cx).await?;
-    }
-    Ok(())
-}
-
 /// Removes a CHECK of a domain, if the domain is still there.
 pub(super) async fn remove_check(domain: Oid, check: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     let Some(ty) = cx.catalog()?.types.get(domain).cloned() else {
@@ -739,4 +633,35 @@ pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     }
     cx.state.push(Change::DropType(oid));
     Ok(())
+}
+
+/// A domain that is to be altered, nobody else's to change until the transaction ends.
+pub(crate) async fn altered_domain(
+    name: &(impl QualifiedName + ?Sized),
+    cx: &mut DdlContext<'_>,
+) -> Result<(Arc<UserType>, Domain)> {
+    let ty = altered(name, cx).await?;
+    match ty.domain().cloned() {
+        Some(domain) => Ok((ty, domain)),
+        None => Err(not_a_domain(ty.oid)),
+    }
+}
+
+/// 42809.
+pub(crate) fn not_a_domain(oid: Oid) -> SqlError {
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("{} is not a domain", info::format_type_bare(oid)),
+    )
+}
+
+/// The relation whose rows a type is of, as a refusal to touch the type names it.
+pub(crate) fn refuse_row_type_of(catalog: &Catalog, oid: Oid) -> Option<(&'static str, String)> {
+    let relation = catalog.relations.get(&user::relation_of_row_type(oid)?)?;
+    let word = match relation.kind {
+        RelationKind::View(_) => "view",
+        RelationKind::Materialized(..) => "materialized view",
+        _ => "table",
+    };
+    (user::class(oid) == Some(UserTypeClass::Composite)).then(|| (word, relation.name.clone()))
 }

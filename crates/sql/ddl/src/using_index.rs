@@ -1,8 +1,7 @@
 //! ALTER TABLE ... ADD CONSTRAINT ... USING INDEX: a unique index becomes a constraint's.
 
-use super::alter_table::wrong_kind;
-use super::objects::name_taken;
 use super::{DdlContext, rewrite};
+use crate::relations::{name_taken, wrong_kind};
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexDef, Relation};
 use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};

@@ -6,6 +6,7 @@ use super::{
     large_objects, materialized, owners, policies, ranges, renames, roles, routines, sequence,
     set_schema, triggers, types, view,
 };
+use crate::db_role_setting;
 use logstead_sql_parse::ast::{
     AlterObjectSchemaStmt, AlterOwnerStmt, AlterTableCmd, AlterTableStmt, ObjectType, RelationKind,
     RenameStmt, Stmt,
@@ -33,7 +34,7 @@ async fn definition(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()> {
         Stmt::CreateSchema(stmt) => create_schema(stmt, cx).await,
         Stmt::CreateRole(stmt) => roles::create(stmt, cx).await,
         Stmt::AlterRole(stmt) => roles::alter(stmt, cx).await,
-        Stmt::AlterRoleSet(stmt) => roles::alter_set(stmt, cx).await,
+        Stmt::AlterRoleSet(stmt) => db_role_setting::alter_role_set(stmt, cx).await,
         Stmt::DropRole(stmt) => roles::drop(stmt, cx).await,
         Stmt::GrantRole(stmt) => roles::grant_roles(stmt, cx).await,
         Stmt::DropOwned(stmt) => owners::drop_owned(stmt, cx).await,
@@ -43,7 +44,7 @@ async fn definition(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()> {
         Stmt::Createdb(stmt) => databases::create(stmt, cx).await,
         Stmt::AlterDatabase(stmt) => databases::alter(stmt, cx).await,
         Stmt::AlterDatabaseRefreshColl(stmt) => databases::refresh_collation(stmt, cx),
-        Stmt::AlterDatabaseSet(stmt) => databases::alter_set(stmt, cx).await,
+        Stmt::AlterDatabaseSet(stmt) => db_role_setting::alter_database_set(stmt, cx).await,
         Stmt::Dropdb(stmt) => databases::drop(stmt, cx).await,
         Stmt::CreateExtension(stmt) => extensions::create(stmt, cx).await,
         Stmt::AlterExtension(stmt) => extensions::update(stmt, cx),

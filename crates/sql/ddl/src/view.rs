@@ -1,11 +1,12 @@
 //! CREATE VIEW: the query bound, its tables numbered, its columns fixed.
 
 use super::columns::COLUMNS_MAX;
-use super::dependents::{self, ObjectAddress};
-use super::drop::word_of;
 use super::expressions::with_planner;
-use super::objects::name_taken;
 use super::{DdlContext, storage_parameters};
+use crate::dependency;
+use crate::object_address::ObjectAddress;
+use crate::relations::name_taken;
+use crate::relations::word_of;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::options::boolean;
@@ -403,7 +404,7 @@ pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<(
         shared_names: Default::default(),
     };
     refuse_check(&relation, cx)?;
-    super::create_table::make_storage(cx, &relation);
+    crate::relations::make_storage(cx, &relation);
     if !options.is_empty() {
         cx.state.push(Change::Options(oid, options));
     }
@@ -507,7 +508,7 @@ pub(super) fn refuse_readers(
     let Some((_, first)) = readers.min_by_key(|(rule, _)| *rule) else {
         return Ok(());
     };
-    let label = dependents::describe(&catalog, cx.search_path, ObjectAddress::Relation(first.oid));
+    let label = dependency::describe(&catalog, cx.search_path, ObjectAddress::Relation(first.oid));
     let column = table.columns.get(position).map_or("?", |c| c.name.as_str());
     Err(SqlError::new(
         SqlState::FEATURE_NOT_SUPPORTED,

@@ -1,6 +1,6 @@
 //! What each session is doing, for the others to see: `pg_stat_activity`, the statistics of statements and the log of slow ones.
 //!
-//! Owns: when the part of a session changes that any thread may look at ([`BackendStatus`]): a statement begins, the
+//! Owns: when the part of a session changes that any thread may look at (`BackendStatus`): a statement begins, the
 //! session waits for its client.
 //!
 //! A statement is over when the next one begins or when all there is to tell the client is durable and about to be sent: so its time has the wait

@@ -4,7 +4,7 @@
 //! ([`SessionLocks`]). A lock is asked for inside an expression, which cannot wait. A statement gives up the
 //! evaluation, waits, and makes it again (`exec::wait`), so the rest of it happens when the lock is had. An expression
 //! that stands alone is waited for when it has been evaluated, before its value leaves
-//! ([`Session::wait_for_advisory_locks`]).
+//! (`Session::wait_for_advisory_locks`).
 //!
 //! Rules: shared locks go with each other, exclusive ones with nothing but the same session's. Who waited longest gets
 //! the lock, and nobody overtakes who waits, unless he has that very lock already, or one that the other waits for: he
@@ -15,7 +15,7 @@
 //! - A lock is free before what its holder has committed is durable, as all locks are. Whoever gives it back leaves the
 //!   newest commit of its session, which stands for those before, and whoever has it then depends on what was left by
 //!   those whose locks conflict. No answer tells of the lock before that is durable, not even in the middle of a
-//!   transaction ([`Session::settle`]).
+//!   transaction (`Session::settle`).
 //! - Every wait stands in its lock's queue; whoever gives something back hands on to the head of the queue under the
 //!   table's mutex, so no wake-up is lost (T13).
 //! - Waits in a circle are found by the one who closes it, who fails with 40P01 and has left the queue then. Circles

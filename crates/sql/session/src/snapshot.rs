@@ -2,7 +2,7 @@
 //!
 //! What was exported stands in a list of the server, by name, until its transaction ends; what an importer sees stays
 //! until its own has ended
-//! ([`ExportedSnapshot`]).
+//! (`ExportedSnapshot`).
 
 use super::Session;
 use super::context::SessionContext;

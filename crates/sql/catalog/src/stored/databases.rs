@@ -4,7 +4,8 @@
 //! Builds of that time read no more of a row than its name and OID: to them a database is open to everybody.
 
 use crate::database::Database;
-use crate::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
+use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 use std::collections::BTreeMap;

@@ -7,6 +7,7 @@
 //! Row of an object: database, namespace, name, OID, definition. The first three are the key of the table's unique
 //! index, so that two transactions that create one name meet there.
 
+mod bytes;
 pub mod databases;
 pub mod privileges;
 pub mod roles;
@@ -23,11 +24,12 @@ use super::{
     Column, Constraint, ConstraintKind, ForeignKey, IndexColumn, IndexDef, IndexKey,
     ReferentialAction, Relation, RelationKind, RowSecurity, SequenceDef, Timing, View, ViewSource,
 };
+use crate::stored::bytes::{Reader, Writer, corrupt};
 use logstead_engine::{KeyExtractor, KeyKind, RowBuilder, RowRef};
 use logstead_sql_parse::CheckOption;
-use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, stored, user};
-use logstead_types::{IndexId, SqlState, TableId};
+use logstead_types::{IndexId, TableId};
 
 /// Version of the definitions written by this build.
 const FORMAT: u8 = 2;
@@ -207,14 +209,6 @@ pub(crate) fn decode_counter(row: RowRef<'_>) -> Result<Oid> {
     })?))
 }
 
-pub(super) fn corrupt(what: &str) -> SqlError {
-    SqlError::new(
-        SqlState::DATA_CORRUPTED,
-        format!("the stored catalog is damaged: {what}"),
-    )
-    .hint("Verify the log with \"logstead log verify\".")
-}
-
 /// A stored relation, sequence or index.
 #[derive(Clone, Debug)]
 pub enum StoredRelation {
@@ -230,103 +224,6 @@ impl std::fmt::Debug for Relation {
             .field("oid", &self.oid)
             .field("name", &self.name)
             .finish_non_exhaustive()
-    }
-}
-
-#[derive(Default)]
-pub(super) struct Writer(pub(super) Vec<u8>);
-
-impl Writer {
-    pub(super) fn u8(&mut self, v: u8) {
-        self.0.push(v);
-    }
-    pub(super) fn u16(&mut self, v: u16) {
-        self.0.extend_from_slice(&v.to_le_bytes());
-    }
-    pub(super) fn u32(&mut self, v: u32) {
-        self.0.extend_from_slice(&v.to_le_bytes());
-    }
-    pub(super) fn i64(&mut self, v: i64) {
-        self.0.extend_from_slice(&v.to_le_bytes());
-    }
-    pub(super) fn bytes(&mut self, v: &[u8]) {
-        self.u32(u32::try_from(v.len()).unwrap_or(u32::MAX));
-        self.0.extend_from_slice(v);
-    }
-    pub(super) fn opt<T>(&mut self, v: Option<T>, write: impl FnOnce(&mut Self, T)) {
-        self.u8(u8::from(v.is_some()));
-        if let Some(v) = v {
-            write(self, v);
-        }
-    }
-    pub(super) fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
-        self.u32(u32::try_from(items.len()).unwrap_or(u32::MAX));
-        for item in items {
-            write(self, item);
-        }
-    }
-}
-
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
-
-impl<'a> Reader<'a> {
-    pub(super) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
-        let (head, tail) = self
-            .0
-            .split_at_checked(n)
-            .ok_or_else(|| corrupt("a definition ends early"))?;
-        self.0 = tail;
-        Ok(head)
-    }
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        self.take(N)?
-            .try_into()
-            .map_err(|_| corrupt("a definition ends early"))
-    }
-    pub(super) fn u8(&mut self) -> Result<u8> {
-        Ok(u8::from_le_bytes(self.array()?))
-    }
-    pub(super) fn bool(&mut self) -> Result<bool> {
-        match self.u8()? {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err(corrupt("a flag is neither 0 nor 1")),
-        }
-    }
-    pub(super) fn u16(&mut self) -> Result<u16> {
-        Ok(u16::from_le_bytes(self.array()?))
-    }
-    pub(super) fn u32(&mut self) -> Result<u32> {
-        Ok(u32::from_le_bytes(self.array()?))
-    }
-    pub(super) fn i64(&mut self) -> Result<i64> {
-        Ok(i64::from_le_bytes(self.array()?))
-    }
-    pub(super) fn bytes(&mut self) -> Result<&'a [u8]> {
-        let n = self.u32()? as usize;
-        self.take(n)
-    }
-    pub(super) fn str(&mut self) -> Result<String> {
-        Ok(std::str::from_utf8(self.bytes()?)
-            .map_err(|_| corrupt("a text is not UTF-8"))?
-            .to_owned())
-    }
-    pub(super) fn opt<T>(
-        &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<Option<T>> {
-        if self.bool()? {
-            Ok(Some(read(self)?))
-        } else {
-            Ok(None)
-        }
-    }
-    pub(super) fn list<T>(
-        &mut self,
-        mut read: impl FnMut(&mut Self) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        let n = self.u32()?;
-        (0..n).map(|_| read(self)).collect()
     }
 }
 

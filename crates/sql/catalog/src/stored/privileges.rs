@@ -6,7 +6,8 @@
 
 use crate::privileges::{DefaultAclKey, ObjectPrivileges, PG_DEFAULT_ACL};
 use crate::role::acl::{Acl, AclItem, AclKind};
-use crate::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
+use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 use std::collections::{BTreeMap, HashSet};

@@ -1,7 +1,8 @@
 //! The stored form of roles, and of the secret behind mock authentication.
 
 use crate::role::{Membership, Role};
-use crate::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
+use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_types::error::Result;
 
 /// Version of the definitions written by this build.

@@ -4,7 +4,8 @@
 
 use crate::aggregate::{Aggregate, AggregateKind, Computation, FinalModify};
 use crate::routine::{ArgMode, Argument, Language, Parallel, Routine, RoutineBody};
-use crate::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
+use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_func::Volatility;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;

@@ -2,7 +2,8 @@
 //! not read. They refuse the database instead of showing everybody all rows.
 
 use crate::security::{Policy, RowSecurity};
-use crate::stored::{Reader, Writer, corrupt, read_view, write_view};
+use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::{read_view, write_view};
 use logstead_sql_parse::PolicyCommand;
 use logstead_sql_types::error::Result;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! The stored form of what ANALYZE has found out: a row for each table, under its number.
 
-use crate::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
+use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::{ObjectKey, ObjectRow};
 use crate::{ColumnStatistics, TableStatistics};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid, stored};

@@ -3,7 +3,8 @@
 //! the database instead of writing rows that no trigger has seen.
 
 use crate::Timing;
-use crate::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt, read_view, write_view};
+use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::{ObjectKey, ObjectRow, read_view, write_view};
 use crate::trigger::{Trigger, TriggerConstraint, TriggerEnabled, TriggerTime};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;

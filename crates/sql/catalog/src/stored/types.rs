@@ -2,7 +2,8 @@
 //! names of their own, and their definitions have a format that builds without such types do not read: those refuse the
 //! database.
 
-use crate::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
+use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{
     Attribute, Composite, Domain, DomainCheck, Label, RangeType, UserKind, UserType, UserTypeClass,

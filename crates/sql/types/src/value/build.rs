@@ -42,7 +42,7 @@ impl Builder {
     /// The text that it is so far.
     pub fn copy_text(&self) -> Result<Datum> {
         let _copy = MemoryReservation::of(self.len())?;
-        match std::str::from_utf8(&self) {
+        match std::str::from_utf8(self) {
             Ok(text) => Ok(Datum::text(text)),
             Err(_) => Err(SqlError::internal("what a function gave is not UTF-8")),
         }

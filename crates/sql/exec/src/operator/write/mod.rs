@@ -153,7 +153,7 @@ impl Returning {
     }
 }
 
-/// CHECK constraints over a full row: NULL is no violation. `given` as for [`check_not_null`].
+/// CHECK constraints over a full row: NULL is no violation. `given` as for `check_not_null`.
 pub(crate) fn check_constraints<'a>(
     relation: &Relation,
     checks: &'a [Check],

@@ -1,6 +1,6 @@
 //! The views of `information_schema`: columns as in PostgreSQL 15, and the function that gives the rows.
 
-use super::super::pg_catalog::none;
+use crate::pg_catalog::none;
 use crate::pg_catalog::virtual_tables;
 use logstead_sql_catalog::VirtualTable;
 

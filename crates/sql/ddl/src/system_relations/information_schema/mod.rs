@@ -13,6 +13,6 @@ mod views;
 use logstead_sql_catalog::VirtualTable;
 
 /// All views.
-pub(super) fn views() -> &'static [VirtualTable] {
+pub(crate) fn views() -> &'static [VirtualTable] {
     views::VIEWS
 }

@@ -1,13 +1,16 @@
 //! GRANT, REVOKE and ALTER DEFAULT PRIVILEGES: who may grant what, and what is granted then.
 
-use super::grant_relation::{on_relation, on_relations};
+mod relation;
+
 use super::object_address::{
     dotted_names, large_object_of, name_of as object_name, noun, relation_of, unexpected_object,
     with_args,
 };
-use super::objects::{no_relation, no_schema};
 use super::{DdlContext, define, routine_lookup, types};
+use crate::absent::no_schema;
+use crate::grant::relation::{on_relation, on_relations};
 use crate::pg_catalog::calls;
+use crate::relations::no_relation;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::privileges::denied;
@@ -452,7 +455,7 @@ pub(super) fn database(name: &str, catalog: &Catalog) -> Result<Oid> {
     let found = catalog.notes.databases.by_name(name);
     found
         .map(|found| found.oid)
-        .ok_or_else(|| super::databases::no_database(name))
+        .ok_or_else(|| crate::absent::no_database(name))
 }
 
 fn usable_schema(name: &str, catalog: &Catalog, cx: &mut DdlContext<'_>) -> Result<Oid> {

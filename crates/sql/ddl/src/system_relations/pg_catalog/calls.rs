@@ -89,7 +89,7 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         "regrolein" => match text_arg(args, 0).map(bare_name).transpose()? {
             Some(name) => match catalog.roles.by_name(&name) {
                 Some(role) => Datum::Oid(role.oid),
-                None => return Err(crate::roles::no_role(&name)),
+                None => return Err(crate::absent::no_role(&name)),
             },
             None => Datum::Null,
         },

@@ -9,6 +9,7 @@ use logstead_sql_catalog::{
     Catalog, Constraint, ConstraintKind, ForeignKey, IndexDef, ReferentialAction, Relation, Timing,
 };
 use logstead_sql_func::extensions::stored_text_shown;
+use logstead_sql_plan::bind::VALUE;
 use logstead_sql_types::value::{Datum, Oid};
 use std::sync::Arc;
 
@@ -168,4 +169,31 @@ pub(super) fn constraint_text(catalog: &Catalog, args: &[Datum], path: &[String]
         }
     }
     Datum::Null
+}
+
+/// A stored condition with VALUE as it is written: in capitals.
+pub(crate) fn with_value(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut quote: Option<char> = None;
+    let mut word = String::new();
+    let flush = |word: &mut String, out: &mut String| {
+        out.push_str(if word == VALUE { "VALUE" } else { word });
+        word.clear();
+    };
+    for c in text.chars() {
+        let inside = quote.is_some();
+        if quote == Some(c) {
+            quote = None;
+        } else if !inside && matches!(c, '\'' | '"') {
+            quote = Some(c);
+        }
+        if !inside && (c.is_alphanumeric() || matches!(c, '_' | '$')) {
+            word.push(c);
+            continue;
+        }
+        flush(&mut word, &mut out);
+        out.push(c);
+    }
+    flush(&mut word, &mut out);
+    out
 }

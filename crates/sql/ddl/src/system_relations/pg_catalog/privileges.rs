@@ -1,8 +1,8 @@
 //! What has_table_privilege and its kin answer, and the functions on lists of privileges.
 
 use super::calls::{relation_by_text, text_arg, undefined_relation};
+use crate::absent::no_role;
 use crate::pg_catalog::routines;
-use crate::roles::no_role;
 use logstead_sql_catalog::classes::{PG_DATABASE, PG_PROC, PG_TYPE};
 use logstead_sql_catalog::privileges::is_closed_function;
 use logstead_sql_catalog::role::Roles;

@@ -3,9 +3,9 @@
 //! Owns: which lists of privileges of a relation and of its columns change. What is asked for and who grants it comes
 //! from `grant`.
 
-use super::DdlContext;
-use super::alter_table::{system_relation, wrong_kind};
-use super::grant::{GrantObject, InternalGrant, changed, grantor, name_of};
+use crate::DdlContext;
+use crate::grant::{GrantObject, InternalGrant, changed, grantor, name_of};
+use crate::relations::{system_relation, wrong_kind};
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::kind_of;
 use logstead_sql_catalog::role::acl::{Acl, AclKind, AclMode, INVALID_GRANT, privilege as p};
@@ -15,7 +15,7 @@ use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
-pub(super) async fn on_relations(
+pub(crate) async fn on_relations(
     asked: &InternalGrant,
     relations: &[Oid],
     sequences: bool,
@@ -35,7 +35,7 @@ pub(super) async fn on_relations(
     Ok(())
 }
 
-pub(super) async fn on_relation(
+pub(crate) async fn on_relation(
     asked: &InternalGrant,
     relation: &Arc<Relation>,
     sequences: bool,
@@ -58,7 +58,7 @@ pub(super) async fn on_relation(
     if kind == AclKind::Sequence && !sequences {
         // For the sake of old programs, that take a sequence for a table.
         if whole & !kind.all() != 0 {
-            cx.notices.push(super::Notice {
+            cx.notices.push(crate::Notice {
                 severity: "WARNING",
                 code: INVALID_GRANT,
                 message: format!(

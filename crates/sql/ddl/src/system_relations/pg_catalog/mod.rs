@@ -31,7 +31,7 @@ mod checkpoints;
 mod commit;
 mod constraints;
 mod cost;
-mod definitions;
+pub(crate) mod definitions;
 mod depends;
 pub(crate) mod describe;
 mod functions;
@@ -47,7 +47,7 @@ mod statistics;
 mod time_zones;
 pub(crate) mod triggers;
 mod types;
-pub(super) mod view_texts;
+pub(crate) mod view_texts;
 pub(crate) mod viewdef;
 mod views;
 mod workers;
@@ -78,6 +78,11 @@ pub(crate) fn owner_name(
         |role| role.name.clone(),
     )
 }
+/// Rows of a relation that has none.
+pub(crate) fn none(_: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
+    Ok(Vec::new())
+}
+
 /// Every system relation of `pg_catalog` and `information_schema`.
 pub fn tables() -> impl Iterator<Item = &'static VirtualTable> {
     catalogs::TABLES
@@ -96,9 +101,4 @@ pub fn tables() -> impl Iterator<Item = &'static VirtualTable> {
 pub fn system_catalog() -> &'static SystemCatalog {
     static SYSTEM: OnceLock<SystemCatalog> = OnceLock::new();
     SYSTEM.get_or_init(|| SystemCatalog::new(tables(), logstead_sql_exec::index_keys::extractor))
-}
-
-/// Rows of a relation that has none.
-pub(crate) fn none(_: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
-    Ok(Vec::new())
 }

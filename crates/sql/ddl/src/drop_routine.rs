@@ -1,0 +1,50 @@
+//! DROP FUNCTION and its like.
+//!
+//! Does not: look for what depends on a routine (`dependents`), or delete it (`routines`).
+
+use crate::object_address::ObjectAddress;
+use crate::object_address::with_args;
+use crate::routine_lookup::{found, must_own};
+use crate::routines::{delete, lock_routine};
+use crate::{DdlContext, dependents};
+use logstead_sql_parse::ast::{DropBehavior, DropStmt, ObjectType};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
+use logstead_types::SqlState;
+
+/// Runs DROP FUNCTION and its like.
+pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()> {
+    let kind = stmt.remove_type;
+    let cascade = stmt.behavior == DropBehavior::Cascade;
+    let mut targets: Vec<Oid> = Vec::new();
+    for object in &stmt.objects {
+        let Some(routine) = found(kind, with_args(object)?, stmt.missing_ok, cx)? else {
+            continue;
+        };
+        if kind == ObjectType::Function && routine.aggregate.is_some() {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{}\" is an aggregate function", routine.name),
+            )
+            .hint("Use DROP AGGREGATE to drop aggregate functions."));
+        }
+        let schema = routine.schema;
+        let class = logstead_sql_catalog::classes::PG_NAMESPACE;
+        if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, class, schema))? {
+            must_own(&routine, cx)?;
+        }
+        if lock_routine(routine.oid, cx).await?.is_some() && !targets.contains(&routine.oid) {
+            targets.push(routine.oid);
+        }
+    }
+    let objects: Vec<ObjectAddress> = targets
+        .iter()
+        .copied()
+        .map(ObjectAddress::Routine)
+        .collect();
+    dependents::report_dependents(&objects, None, cascade, cx).await?;
+    for oid in targets {
+        delete(oid, cx).await?;
+    }
+    Ok(())
+}
