@@ -166,7 +166,7 @@ fn is_candidate(link: &SubLink, is_negated: bool) -> bool {
             // What is asked anew for each outer row must not become a condition of each pair.
             !is_negated
                 && equals.is_empty()
-                && ops.iter().all(|op| is_equality(&op))
+                && ops.iter().all(is_equality)
                 && !left.iter().any(walk::is_volatile)
         }
         _ => false,
