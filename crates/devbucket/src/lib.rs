@@ -12,7 +12,8 @@
 //! | CreateSession, and requests of its sessions | <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateSession.html> |
 //!
 //! Life of a request: the connection's task reads it (`hyper`); `signature` admits it; `s3s` checks its signature and reads what it
-//! asks; `service` puts that to the `store`, which answers when it is durable (`disk`; both speak of an `object`); with a model of latencies, the answer waits.
+//! asks; `service` puts that to the `store`, which answers when it is durable (`disk`; both speak of an `object`); with
+//! a model of latencies, the answer waits.
 //!
 //! Different from AWS: requests of directory buckets may also be signed with the key itself, for the service `s3`, as clients do with a
 //! custom endpoint; names of buckets stand in the path only; an object is one request's bytes, at most 5 GiB, and its appends'.

@@ -1,7 +1,8 @@
 //! Keeping what is in memory within the budget: who is evicted, when, and who waits for room.
 //!
 //! Owns: the evictor's thread, the clock's hands that go round all chunks and all leaves of indexes, and the queue of
-//! those who wait for memory ([`crate::memory_queue`]). Whether a row may go at all is told by its chunk ([`crate::version`]),
+//! those who wait for memory ([`crate::memory_queue`]). Whether a row may go at all is told by its chunk
+//! ([`crate::version`]),
 //! a leaf by its tree; how they come back by [`crate::fault`].
 //!
 //! The rule: the thread begins when more than `HIGH_PERCENT` of the budget without its reserve is used, and ends

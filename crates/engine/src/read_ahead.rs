@@ -9,7 +9,8 @@
 //! Invariants:
 //! - A1 *What was read ahead stays until the walk has passed it.* It is held like what somebody waits for (`Chunk::wait_for`). So what is read ahead never makes what was read ahead
 //!   before it go, wherever the evictor's hand is: a walk that is far larger than memory reads each chunk once.
-//! - A2 *It is little.* All of it together takes no more than one part in `AHEAD_PART` of what may be used, less than what lies between the evictor's marks, and each walk keeps to one part in
+//! - A2 *It is little.* All of it together takes no more than one part in `AHEAD_PART` of what may be used, less than
+//!   what lies between the evictor's marks, and each walk keeps to one part in
 //!   `WALK_PART`. What is being read counts from the moment in which it is granted ([`ReadAheadGrant`]), and a guess
 //!   that was too low is raised, or nothing comes of it. It is counted like all rows. If somebody waits for memory in
 //!   vain, all of it is let go of ([`crate::evict`]).

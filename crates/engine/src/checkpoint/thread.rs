@@ -4,7 +4,8 @@
 //!
 //! The rule: an interval after a checkpoint *began* the next one begins, or when the one before is through, if that takes longer. One
 //! that fails leaves the one before in force; it is told, and tried again after a pause that doubles from
-//! `RETRY_MIN` to `RETRY_MAX`, and is no longer than `RETRY_MIN` for who asks for one at once. When the log has failed, or is somebody else's, the thread ends: nothing can be published any
+//! `RETRY_MIN` to `RETRY_MAX`, and is no longer than `RETRY_MIN` for who asks for one at once. When the log has failed,
+//! or is somebody else's, the thread ends: nothing can be published any
 //! more.
 //!
 //! One that is begun by the interval rests between slices of its walk, four times as long as it has worked, so that it takes a fifth of a core and not all of one in a

@@ -16,7 +16,8 @@
 //! it was undone; either way no start brings it back with that key, but from a checkpoint or a log entry that brings its entry too.
 //!
 //! The entries are in a B+-tree (see `tree`), as the bytes of the key and the rid behind them; a walk over it is an
-//! `IndexCursor`. Indexes are not logged: they follow from rows. Their leaves are in checkpoints (`leaves`), and may be absent.
+//! `IndexCursor`. Indexes are not logged: they follow from rows. Their leaves are in checkpoints (`leaves`), and may be
+//! absent.
 
 use std::any::Any;
 use std::fmt;

@@ -33,7 +33,8 @@ impl State {
     /// How long after the beginning of the one before the next one is to begin.
     pub(crate) fn due(&self, failures: u32) -> Option<Duration> {
         if failures > 0 {
-            // Also when nothing is to be done by itself: what was asked for has not happened. Who asks for one at once knows that something has changed:
+            // Also when nothing is to be done by itself: what was asked for has not happened. Who asks for one at once
+            // knows that something has changed:
             // what was removed on a full disk leaves less to write.
             let longest = match self.asked {
                 CheckpointRequest::Now => RETRY_MIN,

@@ -24,7 +24,8 @@ pub(crate) struct Missed {
 }
 
 impl Txn {
-    /// What came of a wait. If who waited can do without, he is not told that it cannot be read: that is counted, and after some times he does not ask any more.
+    /// What came of a wait. If who waited can do without, he is not told that it cannot be read: that is counted, and
+    /// after some times he does not ask any more.
     pub(crate) fn unless_optional(
         &self,
         is_optional: bool,
@@ -83,7 +84,8 @@ impl PageFault {
         }
     }
 
-    /// Brings it in on the calling thread, which blocks: for a start, when nobody is served yet, and where nothing can wait.
+    /// Brings it in on the calling thread, which blocks: for a start, when nobody is served yet, and where nothing can
+    /// wait.
     pub fn load_here(&self, txn: &Txn) -> Result<(), FaultError> {
         if let FaultTarget::Room {
             bytes,

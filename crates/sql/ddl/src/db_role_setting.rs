@@ -1,4 +1,5 @@
-//! What sessions begin with, by role and database (`pg_db_role_setting`): ALTER ROLE ... SET and ALTER DATABASE ... SET.
+//! What sessions begin with, by role and database (`pg_db_role_setting`): ALTER ROLE ... SET and ALTER DATABASE ...
+//! SET.
 //!
 //! Does not: read a statement's SET or RESET (`settings_change`).
 

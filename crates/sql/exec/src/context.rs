@@ -3,7 +3,8 @@
 //! [`StatementContext`] is what the caller gives; `ExecutorContext` is the executor's own, with the stack of outer rows
 //! and the state that operators share. Neither owns anything that outlives the call.
 //!
-//! Does not: run plans. Those that an execution keeps in its state it knows by what it asks of them: [`RunningPlan`] and
+//! Does not: run plans. Those that an execution keeps in its state it knows by what it asks of them: [`RunningPlan`]
+//! and
 //! [`SubPlan`].
 
 use super::batch::check_memory;

@@ -2,7 +2,8 @@
 //!
 //! Rule: binding asks nobody for rights, running does. What comes out of the binder is a [`Bound`], which holds the
 //! query (a plan, an expression, a list of constraints) behind private fields: whoever runs it gets it by
-//! [`Bound::check`] or [`Bound::check_ref`], with a [`PermissionChecker`] that sees [`Permissions`]. So a caller cannot forget to check:
+//! [`Bound::check`] or [`Bound::check_ref`], with a [`PermissionChecker`] that sees [`Permissions`]. So a caller cannot
+//! forget to check:
 //! what it has not checked it does not have. Whoever only looks at a definition, and runs nothing of it, says so by the
 //! name of the checker that it takes ([`NotExecuted`]). [`Bound::describe`] tells facts of the query, such as its type;
 //! nothing that could be run may leave it.

@@ -4,7 +4,8 @@
 //! session waits for its client.
 //!
 //! A statement is over when the next one begins or when all there is to tell the client is durable and about to be sent: so its time has the wait
-//! for the log in it, as a client sees it, and who has an answer finds the session at rest. Of a long text the beginning is kept, in a buffer that is used again.
+//! for the log in it, as a client sees it, and who has an answer finds the session at rest. Of a long text the
+//! beginning is kept, in a buffer that is used again.
 
 use super::Session;
 use super::context::SessionContext;

@@ -16,7 +16,8 @@
 //! AS OF in a statement is the setting for that statement alone: the point is looked up when it is prepared, to plan it
 //! with the point's catalog, and anew whenever it runs; it has a transaction of its own, which ends with it, so nothing
 //! else reads that past ([`Session::as_of_clause`],
-//! [`OpenTransaction::is_of_clause`](crate::open_transaction::OpenTransaction)). Where there is a transaction already it is
+//! [`OpenTransaction::is_of_clause`](crate::open_transaction::OpenTransaction)). Where there is a transaction already
+//! it is
 //! refused, unless that reads the same point.
 //!
 //! The engine's transaction is READ COMMITTED whatever level SQL shows: what it reads never changes, so each level is

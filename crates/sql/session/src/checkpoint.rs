@@ -1,6 +1,7 @@
 //! CHECKPOINT, and restore points: waits until a checkpoint that began after it is published.
 //!
-//! A request ([`CheckpointRequests`](super::checkpoint_requests::CheckpointRequests)) that is cancelled, or whose session ends, gives up waiting; the checkpoint is taken all the same.
+//! A request ([`CheckpointRequests`](super::checkpoint_requests::CheckpointRequests)) that is cancelled, or whose
+//! session ends, gives up waiting; the checkpoint is taken all the same.
 //!
 //! Does not: take checkpoints by itself (the engine's `Checkpointer`), or know what one is.
 

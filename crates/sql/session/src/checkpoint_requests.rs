@@ -26,7 +26,8 @@ struct CheckpointQueue {
 #[derive(Default)]
 pub(crate) struct CheckpointRequests(Mutex<CheckpointQueue>);
 
-/// Answers nobody any more when the thread ends in a panic, so that those who wait are told and the next one who asks starts
+/// Answers nobody any more when the thread ends in a panic, so that those who wait are told and the next one who asks
+/// starts
 /// another.
 struct CheckpointerGuard<'a>(&'a CheckpointRequests);
 

@@ -415,7 +415,8 @@ impl Session {
                 }
                 Ok(())
             }
-            // Its own affairs; statements of the catalog ask themselves: `ddl::permissions`. CALL asks for the procedure,
+            // Its own affairs; statements of the catalog ask themselves: `ddl::permissions`. CALL asks for the
+            // procedure,
             // and what runs in a body asks for itself; the languages are everybody's.
             _ => Ok(()),
         }

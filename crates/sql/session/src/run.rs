@@ -1,6 +1,7 @@
 //! Running one planned statement inside a transaction.
 //!
-//! Owns: table locks before the plan is trusted, and holding back a full batch of rows until what it tells is Committed.
+//! Owns: table locks before the plan is trusted, and holding back a full batch of rows until what it tells is
+//! Committed.
 
 use super::Session;
 use super::client::Client;

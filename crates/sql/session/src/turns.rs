@@ -1,21 +1,29 @@
 //! Whose turn it is on a worker: short statements before long ones.
 //!
-//! All sessions of a worker share its thread. A statement that has used [`LONG_NS`] of it is *long*; from then on it goes on only in turns of the
+//! All sessions of a worker share its thread. A statement that has used [`LONG_NS`] of it is *long*; from then on it
+//! goes on only in turns of the
 //! long ones. There is one
-//! - when nobody else had anything to do for a round, and has little to do altogether: whatever was ready has run, the sockets were looked at, and no session has
+//! - when nobody else had anything to do for a round, and has little to do altogether: whatever was ready has run, the
+//!   sockets were looked at, and no session has
 //!   taken a step; or
-//! - when their share is due: of a thread that is busy long statements get one part in [`SHARE`], so none starves, and none that holds locks holds them for ever.
-//!   They get no more of it, though there be free rounds: whoever comes in the middle of a turn waits for its end, and clients on the same machine need
+//! - when their share is due: of a thread that is busy long statements get one part in [`SHARE`], so none starves, and
+//!   none that holds locks holds them for ever.
+//!   They get no more of it, though there be free rounds: whoever comes in the middle of a turn waits for its end, and
+//!   clients on the same machine need
 //!   processors too. Who waits for its share then sleeps.
 //!
-//! A turn is what a statement does between two yields, of which long ones have more (`exec::context`), or between two pauses in the middle of
+//! A turn is what a statement does between two yields, of which long ones have more (`exec::context`), or between two
+//! pauses in the middle of
 //! a computation (`logstead_sql_types::interrupt`), so that whoever comes meanwhile does not wait for long. In a round
 //! there is one turn at most, however many long statements there are; they have theirs in the order in which they ask.
 //!
-//! Why not threads of their own: a transaction belongs to its worker (its snapshots, its lane, its garbage), so a statement that turns out to be long could
-//! not move in the middle; and on a machine whose cores the workers already use, the system would give other threads half of them, whatever waits.
+//! Why not threads of their own: a transaction belongs to its worker (its snapshots, its lane, its garbage), so a
+//! statement that turns out to be long could
+//! not move in the middle; and on a machine whose cores the workers already use, the system would give other threads
+//! half of them, whatever waits.
 //!
-//! Does not: measure the first poll of a statement, unless it pauses in it. Most statements end in it, and read no clock for this.
+//! Does not: measure the first poll of a statement, unless it pauses in it. Most statements end in it, and read no
+//! clock for this.
 
 use super::signals::Signals;
 use crate::scheduler::WorkerScheduler;
@@ -61,7 +69,8 @@ pub(super) async fn in_turns<T>(
     .await
 }
 
-/// In the middle of a poll, which has gone on since then: the others have their turns, and it goes on when it has its own, or is to end.
+/// In the middle of a poll, which has gone on since then: the others have their turns, and it goes on when it has its
+/// own, or is to end.
 pub(super) fn pause(signals: &Signals, since: Instant) {
     let mut turn = ScheduledStatement::of(signals);
     // What comes behind it is measured, be it in the first poll.

@@ -19,7 +19,8 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Instance {
-    /// Looks at all workers, to be called some ten times in a tenth of a second: what has held one of them for that long is counted, named, and told to the log.
+    /// Looks at all workers, to be called some ten times in a tenth of a second: what has held one of them for that
+    /// long is counted, named, and told to the log.
     pub fn watch_workers(&self, looks: &mut WatchdogState) {
         let watchdogs = self.watchdogs.lock().clone();
         let now = self.env.clock.monotonic();

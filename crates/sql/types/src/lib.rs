@@ -2,7 +2,8 @@
 //! see.
 //!
 //! Owns: [`value`] with every type, [`encoding`]s, documents of XML ([`xml`]), PostgreSQL's regular expressions
-//! ([`regex`]), [`error`]s, what large values may take ([`memory`]), and where long computations look whether they are to end ([`interrupt`]).
+//! ([`regex`]), [`error`]s, what large values may take ([`memory`]), and where long computations look whether they are
+//! to end ([`interrupt`]).
 //!
 //! Invariant: nothing here knows statements, catalogs, functions or sessions. What types need of those they ask by
 //! [`value::IoContext`], [`value::user::lookup::TypeCatalog`] and [`interrupt::RunningTask`].

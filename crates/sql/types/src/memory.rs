@@ -9,9 +9,11 @@
 //!   itself is asked for with `try_reserve`.
 //! - The list holds weak references, so the memory of a value that is gone is given back, and its charge with it, when
 //!   the list is swept: before something is refused, while much is added, and between statements.
-//! - Much memory whose charge is given back goes to the system before more is charged, and between statements: the process has what is charged, not what once was.
+//! - Much memory whose charge is given back goes to the system before more is charged, and between statements: the
+//!   process has what is charged, not what once was.
 //!
-//! Does not: know values (`value::build` says which are large) or count what operators hold between rows (`exec::held`), which charge it themselves.
+//! Does not: know values (`value::build` says which are large) or count what operators hold between rows
+//! (`exec::held`), which charge it themselves.
 
 use crate::error::{Result, SqlError, out_of_memory};
 use crate::interrupt::check_for_interrupts;
@@ -198,7 +200,8 @@ pub fn step(out: &mut Vec<u8>) -> Result<()> {
     }
 }
 
-/// A text or bytes being built: bounded, charged, and interruptible. It is the vector that it builds, so what appends little at a time to a vector
+/// A text or bytes being built: bounded, charged, and interruptible. It is the vector that it builds, so what appends
+/// little at a time to a vector
 /// appends to it, and says [`Builder::step`] then.
 #[derive(Debug, Default)]
 pub struct Builder {
@@ -208,7 +211,8 @@ pub struct Builder {
     due: usize,
 }
 
-/// There is room for so much, at least, behind a [`Builder::step`]: the longest that is appended without asking. A number prints as 147,458 bytes at most.
+/// There is room for so much, at least, behind a [`Builder::step`]: the longest that is appended without asking. A
+/// number prints as 147,458 bytes at most.
 const STEP_BYTES: usize = 160 << 10;
 
 impl Builder {
@@ -281,7 +285,8 @@ impl Builder {
         self.look()
     }
 
-    /// After something small was appended to the vector: once it is large, there is room for something small again, or an error.
+    /// After something small was appended to the vector: once it is large, there is room for something small again, or
+    /// an error.
     #[inline]
     pub fn step(&mut self) -> Result<()> {
         if self.bytes.len() < SMALL_BYTES {
@@ -441,7 +446,8 @@ pub fn release_dropped() {
     }
 }
 
-/// What was much, and is not charged any more, is not kept by the allocator either: what is charged next would come on top of it.
+/// What was much, and is not charged any more, is not kept by the allocator either: what is charged next would come on
+/// top of it.
 #[inline]
 fn give_back(memory: &Memory) {
     if memory.gave_much_back() {

@@ -1,4 +1,5 @@
-//! The stored form of functions and procedures. As types are ([`crate::stored::types`]), they are rows of the relations'
+//! The stored form of functions and procedures. As types are ([`crate::stored::types`]), they are rows of the
+//! relations'
 //! table under names of their own: a name with the numbers of its input types, so that two transactions that make one
 //! function meet. Builds without functions refuse the database.
 

@@ -1,6 +1,7 @@
 //! What does not fit into `work_mem`: rows in temporary files.
 //!
-//! 1. A server has one [`SpillSpace`]: a directory, and two threads that do all reading and writing (`spill_threads`). Operators
+//! 1. A server has one [`SpillSpace`]: a directory, and two threads that do all reading and writing (`spill_threads`).
+//!    Operators
 //!    are synchronous and run on workers, which never touch a file: what has to be waited for comes up as a step, like
 //!    a lock.
 //! 2. A session has a [`Spill`]: the space with the session's own account, which `temp_file_limit` bounds.

@@ -1,4 +1,5 @@
-//! The tree that the binder and the catalog's printers read: queries, DML and expressions of [`ast`](crate::ast), lowered.
+//! The tree that the binder and the catalog's printers read: queries, DML and expressions of [`ast`](crate::ast),
+//! lowered.
 //!
 //! Owns: its nodes ([`Statement`], [`Query`], [`Expr`] and what they consist of), where they stand in the text
 //! ([`Span`], [`Spanned`]) and who goes through them ([`Visit`], [`VisitMut`]). `lower` makes it; readers make parts of

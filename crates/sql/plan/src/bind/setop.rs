@@ -611,7 +611,8 @@ impl Binder<'_> {
         Ok((1..).zip(shape).map(field).collect())
     }
 
-    /// As many expressions as are assigned to, of the one row that a subquery gives; none if it has not as many columns.
+    /// As many expressions as are assigned to, of the one row that a subquery gives; none if it has not as many
+    /// columns.
     pub(super) fn assigned_row(
         &mut self,
         query: &ast::Query,

@@ -1,7 +1,8 @@
 //! Subqueries of expressions: [`SubLink`]s.
 //!
 //! Rule: what is part of a query block keeps its subqueries as they are bound, and they are planned with the block. An
-//! expression that stands alone, or asks something of a row that is written (checks, policies, ON CONFLICT, RETURNING of
+//! expression that stands alone, or asks something of a row that is written (checks, policies, ON CONFLICT, RETURNING
+//! of
 //! INSERT), has no block around it: its subqueries are planned at once.
 
 use super::Binder;

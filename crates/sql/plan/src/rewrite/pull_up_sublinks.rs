@@ -1,6 +1,7 @@
 //! EXISTS and IN among a block's conditions become semi and anti joins (PostgreSQL's `pull_up_sublinks`).
 //!
-//! Rule: a condition `EXISTS (SELECT ...)`, `NOT EXISTS (SELECT ...)` or `x IN (SELECT ...)` over a plain SELECT becomes
+//! Rule: a condition `EXISTS (SELECT ...)`, `NOT EXISTS (SELECT ...)` or `x IN (SELECT ...)` over a plain SELECT
+//! becomes
 //! a join of everything that FROM has with the subquery's own FROM, so that it can be answered by hash or by index.
 //! Plain is a SELECT without grouping, LIMIT, windows and set-returning functions, whose outputs and conditions call
 //! nothing volatile, and of which only its own conditions refer to the row around it. `NOT IN` stays a subquery: a NULL

@@ -2,7 +2,8 @@
 //!
 //! Fixed-width numbers are their little-endian bytes; text and bytea are the raw bytes; numeric is a 16-bit scale (or a special)
 //! and the mantissa's shortest two's complement; interval is months, days, microseconds; json is its text, jsonb the form of
-//! [`super::json`]; tsvector and tsquery are forms that order as bytes (`crate::value::search`); an enum's value is its label's place ([`super::user`]); inet and cidr are the length of the mask and the address's 4
+//! [`super::json`]; tsvector and tsquery are forms that order as bytes (`crate::value::search`); an enum's value is its
+//! label's place ([`super::user`]); inet and cidr are the length of the mask and the address's 4
 //! or 16 bytes in the order of the network, as are the bytes of macaddr and macaddr8; timetz is
 //! the local microseconds (i64) and how many seconds its zone is west (i32); bit and varbit are the number of bits (u32) and the bytes, the first
 //! bit in the highest of the first; pg_lsn is a number of 64 bits, a geometric value its numbers ([`super::geometry`]); an array is element OID, lower bound,
