@@ -211,7 +211,8 @@ impl AsOfDatabase {
     }
 }
 
-pub(crate) struct Kept {
+/// A past that is open, and whether anybody has it.
+pub(crate) struct OpenAsOfDatabase {
     pub(crate) past: Arc<AsOfDatabase>,
     /// Since when nobody but this list has it, as far as it was looked at.
     pub(crate) unused_since: Option<Instant>,
@@ -220,7 +221,7 @@ pub(crate) struct Kept {
 /// The pasts that are open.
 pub(crate) struct AsOfDatabases {
     pub(crate) place: Arc<RestorePointSource>,
-    pub(crate) open: Mutex<Vec<Kept>>,
+    pub(crate) open: Mutex<Vec<OpenAsOfDatabase>>,
     pub(crate) opened: AtomicU64,
     pub(crate) closed: AtomicU64,
 }

@@ -2,7 +2,7 @@
 //!
 //! Does not: read what a past is made of (`as_of`).
 
-use crate::as_of::{AsOfDatabase, Kept};
+use crate::as_of::{AsOfDatabase, OpenAsOfDatabase};
 use crate::engine::Engine;
 use logstead_checkpoint::{RecoveryPoint, RecoveryTarget};
 use std::sync::atomic::Ordering;
@@ -37,7 +37,7 @@ impl Engine {
             opened: OnceLock::new(),
             notes: OnceLock::new(),
         });
-        open.push(Kept {
+        open.push(OpenAsOfDatabase {
             past: Arc::clone(&past),
             unused_since: None,
         });

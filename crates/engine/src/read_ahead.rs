@@ -35,7 +35,7 @@ pub(crate) struct Prefetch {
     /// Ascending, with the rows that are wanted.
     pub(crate) chunks: Box<[(u64, SlotSet)]>,
     pub(crate) memory_queue: Arc<MemoryQueue>,
-    pub(crate) brought: Arc<Brought>,
+    pub(crate) brought: Arc<PrefetchCounters>,
     pub(crate) state: Mutex<State>,
     /// There was no room for the rest.
     pub(crate) stopped: AtomicBool,
@@ -53,7 +53,7 @@ pub(crate) struct State {
 
 /// What a walk has had read ahead so far: tells how large its chunks are.
 #[derive(Default)]
-pub(crate) struct Brought {
+pub(crate) struct PrefetchCounters {
     pub(crate) chunks: AtomicU64,
     pub(crate) bytes: AtomicU64,
 }

@@ -4,7 +4,7 @@
 
 use crate::engine::EngineInner;
 use crate::memory_queue::MemoryQueue;
-use crate::read_ahead::{Brought, Prefetch};
+use crate::read_ahead::{Prefetch, PrefetchCounters};
 use crate::rows::TableRows;
 use crate::version::{CHUNK_SLOTS, SlotSet};
 use logstead_types::Rid;
@@ -30,7 +30,7 @@ pub(crate) struct ReadAhead {
     next: u64,
     /// How many chunks it is ahead.
     chunks: u64,
-    brought: Arc<Brought>,
+    brought: Arc<PrefetchCounters>,
 }
 
 impl Drop for ReadAhead {

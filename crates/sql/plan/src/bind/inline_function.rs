@@ -12,7 +12,7 @@
 //! - Names are looked up with the `search_path` that the function has been given, or else with the statement's.
 
 use super::routine::RoutineCall;
-use super::sublink::{LinkUse, QueryStart};
+use super::sublink::{QueryStart, SubLinkContext};
 use super::{Binder, ColId, Frame, Source};
 use crate::permissions::SchemaLookup;
 use crate::query::Body;
@@ -717,10 +717,10 @@ impl Binder<'_> {
         body: Body,
         ty: SqlType,
     ) -> Result<Expr> {
-        let of = LinkUse {
+        let of = SubLinkContext {
             call: true,
             each_row_if_volatile: true,
-            ..LinkUse::plain(SubqueryKind::Scalar, ty)
+            ..SubLinkContext::plain(SubqueryKind::Scalar, ty)
         };
         self.sublink(start, body, of)
     }

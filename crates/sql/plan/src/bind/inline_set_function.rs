@@ -2,7 +2,7 @@
 
 use super::inline_function::Shape;
 use super::routine::RoutineCall;
-use super::sublink::LinkUse;
+use super::sublink::SubLinkContext;
 use super::{Binder, Frame};
 use crate::OutputColumn;
 use crate::query::Body;
@@ -324,9 +324,9 @@ impl Binder<'_> {
             };
             body = Body::Project(Box::new(body), vec![value], vec![column]);
         }
-        let of = LinkUse {
+        let of = SubLinkContext {
             each_row_if_volatile: true,
-            ..LinkUse::plain(SubqueryKind::Array(element.oid), SqlType::of(array))
+            ..SubLinkContext::plain(SubqueryKind::Array(element.oid), SqlType::of(array))
         };
         let collected = self.sublink(start, body, of)?;
         self.resolved_call(Some("pg_catalog"), "unnest", vec![collected], at)

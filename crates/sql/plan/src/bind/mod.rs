@@ -88,7 +88,7 @@ pub use viewdef::view_query_shown;
 use crate::permissions::{Bound, FunctionUse};
 use crate::planner::Planner;
 use crate::query::expr::Expr;
-use crate::query::{COLUMN_BASE, ColId, ColumnInfo, Identities, RangeTable, Rel, Source};
+use crate::query::{COLUMN_BASE, ColId, ColIdRanges, ColumnInfo, RangeTable, Rel, Source};
 use crate::{AggregateCall, PlanContext};
 use logstead_sql_catalog::Relation;
 use logstead_sql_parse::lowered as ast;
@@ -522,7 +522,7 @@ impl<'a> Binder<'a> {
     pub(crate) fn with_own<T>(
         &mut self,
         bind: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<(T, Identities)> {
+    ) -> Result<(T, ColIdRanges)> {
         let first = COLUMN_BASE + self.range.columns.len();
         let bound = bind(self)?;
         let own = first..COLUMN_BASE + self.range.columns.len();

@@ -1,10 +1,10 @@
 //! Whole queries: UNION and its kin, VALUES, and subqueries in expressions.
 
 use super::select::Tail;
-use super::sublink::{LinkUse, QueryStart};
+use super::sublink::{QueryStart, SubLinkContext};
 use super::{Binder, Clause, Frame, Source};
 use crate::query::expr::{Expr, SubqueryKind};
-use crate::query::{Body, BoundSubquery, Branch, Identities, Ordered};
+use crate::query::{Body, BoundSubquery, Branch, ColIdRanges, Ordered};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::{fold_ident, sort_direction, strip};
 use logstead_sql_types::error::{Result, SqlError};
@@ -315,7 +315,7 @@ impl Binder<'_> {
     pub(crate) fn subquery_source(
         &mut self,
         body: Body,
-        own: Identities,
+        own: ColIdRanges,
         barrier: bool,
         with: bool,
     ) -> Result<Source> {
@@ -535,12 +535,12 @@ impl Binder<'_> {
     pub(crate) fn scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
         let (start, body) = self.subquery(query)?;
         let ty = self.only_column(query, &body)?;
-        self.sublink(start, body, LinkUse::plain(SubqueryKind::Scalar, ty))
+        self.sublink(start, body, SubLinkContext::plain(SubqueryKind::Scalar, ty))
     }
 
     pub(crate) fn exists(&mut self, query: &ast::Query) -> Result<Expr> {
         let (start, body) = self.subquery(query)?;
-        let of = LinkUse::plain(SubqueryKind::Exists, SqlType::of(oid::BOOL));
+        let of = SubLinkContext::plain(SubqueryKind::Exists, SqlType::of(oid::BOOL));
         self.sublink(start, body, of)
     }
 
@@ -559,7 +559,7 @@ impl Binder<'_> {
                 ),
             )
         })?;
-        let of = LinkUse::plain(SubqueryKind::Array(element.oid), array);
+        let of = SubLinkContext::plain(SubqueryKind::Array(element.oid), array);
         self.sublink(start, body, of)
     }
 
@@ -598,9 +598,9 @@ impl Binder<'_> {
             origin: (0, 0),
         };
         let whole = Body::Project(Box::new(body), vec![Expr::Array(fields, ty)], vec![column]);
-        let of = LinkUse {
+        let of = SubLinkContext {
             shared: self.slot() + 1,
-            ..LinkUse::plain(SubqueryKind::Scalar, ty)
+            ..SubLinkContext::plain(SubqueryKind::Scalar, ty)
         };
         let row = self.sublink(start, whole, of)?;
         let field = |(number, (_, ty)): (i32, (Arc<str>, SqlType))| Expr::Subscript {
@@ -682,7 +682,7 @@ impl Binder<'_> {
             all,
             hashable,
         };
-        let of = LinkUse::plain(kind, SqlType::of(oid::BOOL));
+        let of = SubLinkContext::plain(kind, SqlType::of(oid::BOOL));
         self.sublink(start, body, of)
     }
 }

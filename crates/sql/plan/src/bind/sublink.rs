@@ -21,7 +21,7 @@ pub(super) struct QueryStart {
 }
 
 /// What an expression asks of a subquery, and how often it is run.
-pub(super) struct LinkUse {
+pub(super) struct SubLinkContext {
     pub(super) kind: SubqueryKind,
     /// Result type of the expression.
     pub(super) ty: SqlType,
@@ -33,10 +33,10 @@ pub(super) struct LinkUse {
     pub(super) each_row_if_volatile: bool,
 }
 
-impl LinkUse {
+impl SubLinkContext {
     /// A subquery as a client writes it.
-    pub(super) fn plain(kind: SubqueryKind, ty: SqlType) -> LinkUse {
-        LinkUse {
+    pub(super) fn plain(kind: SubqueryKind, ty: SqlType) -> SubLinkContext {
+        SubLinkContext {
             kind,
             ty,
             shared: 0,
@@ -56,7 +56,12 @@ impl Binder<'_> {
     }
 
     /// A subquery of an expression, of which all that was made since `start` is part. Its outputs have their types.
-    pub(super) fn sublink(&mut self, start: QueryStart, body: Body, of: LinkUse) -> Result<Expr> {
+    pub(super) fn sublink(
+        &mut self,
+        start: QueryStart,
+        body: Body,
+        of: SubLinkContext,
+    ) -> Result<Expr> {
         let mut expr = Expr::SubLink(Arc::new(SubLink {
             body,
             rels: self.range.rels.split_off(start.rels),

@@ -13,13 +13,13 @@ use crate::Plan;
 use crate::query::expr::Expr;
 
 /// The FROM items of a part of a tree: of a statement, or of a subquery that has its own.
-pub(crate) struct Items<'r> {
+pub(crate) struct FromItems<'r> {
     pub(crate) rels: &'r [Rel],
     /// The number of the first of them.
     pub(crate) first_rel: usize,
 }
 
-impl Items<'_> {
+impl FromItems<'_> {
     fn rel(&self, number: usize) -> &Rel {
         &self.rels[number - self.first_rel]
     }

@@ -19,7 +19,7 @@ pub(crate) use change::{BoundChange, ChangeSource, ChangedRows};
 pub use expressions::BoundIndex;
 pub(crate) use expressions::{conjuncts, plain_column, same_bytes, the_subquery};
 
-pub(crate) use items::{Items, renumber_items};
+pub(crate) use items::{FromItems, renumber_items};
 pub(crate) use null_rejection::refuses_null;
 pub use sublink::SubLink;
 
@@ -207,17 +207,17 @@ impl Body {
 
 /// Column identities in a few ranges: those that were made while a part of a statement was bound.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Identities(pub(crate) Vec<Range<ColId>>);
+pub(crate) struct ColIdRanges(pub(crate) Vec<Range<ColId>>);
 
-impl Identities {
+impl ColIdRanges {
     pub(crate) fn contains(&self, id: ColId) -> bool {
         self.0.iter().any(|range| range.contains(&id))
     }
 }
 
-impl std::convert::From<Range<ColId>> for Identities {
-    fn from(range: Range<ColId>) -> Identities {
-        Identities(vec![range])
+impl std::convert::From<Range<ColId>> for ColIdRanges {
+    fn from(range: Range<ColId>) -> ColIdRanges {
+        ColIdRanges(vec![range])
     }
 }
 
@@ -226,7 +226,7 @@ impl std::convert::From<Range<ColId>> for Identities {
 pub(crate) struct BoundSubquery {
     pub body: Body,
     /// Its own identities.
-    pub own: Identities,
+    pub own: ColIdRanges,
     /// A view that is a security barrier.
     pub(crate) barrier: bool,
     /// A query of WITH.

@@ -5,7 +5,7 @@
 //! or of an enclosing one; the planner makes it `Column(position)` where the row has it and `Outer` where an enclosing
 //! row has it. Invariant: positions are below `COLUMN_BASE`, so the two never mix.
 
-use super::items::Items;
+use super::items::FromItems;
 use super::{Body, BoundSubquery, renumber_items};
 use crate::OutputColumn;
 use crate::query::expr::{COLUMN_BASE, ColId, Expr};
@@ -197,8 +197,8 @@ impl RangeTable {
     }
 
     /// All its items.
-    pub(crate) fn items(&self) -> Items<'_> {
-        Items {
+    pub(crate) fn items(&self) -> FromItems<'_> {
+        FromItems {
             rels: &self.rels,
             first_rel: 0,
         }

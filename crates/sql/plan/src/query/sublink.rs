@@ -11,9 +11,9 @@
 //!
 //! Does not: decide how the subquery is computed. A pass may make a join of it before it is planned.
 
-use super::items::{Items, body_exprs_mut};
+use super::items::{FromItems, body_exprs_mut};
 use super::walk;
-use super::{Body, Identities, Rel};
+use super::{Body, ColIdRanges, Rel};
 use crate::query::expr::{ColId, Expr, SubqueryKind};
 use logstead_sql_types::value::SqlType;
 
@@ -26,7 +26,7 @@ pub struct SubLink {
     /// The number by which the body knows the first of them.
     pub(crate) first_rel: usize,
     /// Its own column identities.
-    pub(crate) own: Identities,
+    pub(crate) own: ColIdRanges,
     /// What is asked of it.
     pub(crate) kind: SubqueryKind,
     /// Result type of the expression.
@@ -42,7 +42,7 @@ pub struct SubLink {
 impl SubLink {
     /// Every expression of its query. Operands that it is compared with are the expression's own.
     pub(crate) fn exprs(&self, f: &mut dyn FnMut(&Expr)) {
-        let items = Items {
+        let items = FromItems {
             rels: &self.rels,
             first_rel: self.first_rel,
         };
@@ -74,7 +74,7 @@ impl SubLink {
     /// Calls it a function that the session runs, in FROM or for an aggregate? Subqueries of its expressions are not
     /// asked.
     pub(crate) fn scans_routine(&self) -> bool {
-        let items = Items {
+        let items = FromItems {
             rels: &self.rels,
             first_rel: self.first_rel,
         };

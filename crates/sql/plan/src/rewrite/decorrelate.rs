@@ -17,7 +17,7 @@
 use super::pull_up_sublinks::within;
 use crate::query::expr::{COLUMN_BASE, ColId, Expr, SubLink, SubqueryKind};
 use crate::query::{
-    Body, BoundSubquery, DecorrelatedCondition, Distinct, From, FromList, Grouping, Identities,
+    Body, BoundSubquery, ColIdRanges, DecorrelatedCondition, Distinct, From, FromList, Grouping,
     Output, RangeTable, Rel, Select, Source, collect_rels, refuses_null,
 };
 use crate::{OutputColumn, walk};
@@ -112,7 +112,7 @@ impl RangeTable {
         &mut self,
         condition: &Expr,
         made: GroupedSelect,
-        own: Identities,
+        own: ColIdRanges,
     ) -> Option<(usize, Vec<Expr>)> {
         let GroupedSelect {
             select,

@@ -12,8 +12,8 @@
 
 use crate::query::expr::{Expr, SubLink, SubqueryKind};
 use crate::query::{
-    Body, COLUMN_BASE, ColId, ColumnInfo, Distinct, From, FromList, Items, RangeTable, Rel, Select,
-    renumber_items,
+    Body, COLUMN_BASE, ColId, ColumnInfo, Distinct, From, FromItems, FromList, RangeTable, Rel,
+    Select, renumber_items,
 };
 use crate::{JoinKind, walk};
 use logstead_sql_func::{Comparison, Function, operator_class};
@@ -57,7 +57,7 @@ fn pull_up(rels: &mut Vec<Rel>, first_rel: usize, columns: &mut [ColumnInfo], se
     }
     // What is asked of the block's own rows is asked before they are joined. What looks outside stays above: a block of
     // which this is the subquery may need it for a join of its own.
-    let own = Items { rels, first_rel }.ranges(from);
+    let own = FromItems { rels, first_rel }.ranges(from);
     let (mut below, above) = std::mem::take(&mut from.conditions)
         .into_iter()
         .partition(|condition| within(condition, &own));
@@ -117,7 +117,7 @@ fn as_join(
     };
     let mut on = compared(kind, &block);
     let is_exists = on.is_empty();
-    let items = Items { rels, first_rel };
+    let items = FromItems { rels, first_rel };
     let own = items.ranges(&block.from);
     if is_exists {
         forget_outputs(&items, columns, &block.from, &own);
@@ -200,7 +200,7 @@ fn is_plain(link: &SubLink) -> bool {
     if !shape || !outputs() || block.from.conditions.iter().any(walk::is_volatile) {
         return false;
     }
-    let items = Items {
+    let items = FromItems {
         rels: &link.rels,
         first_rel: link.first_rel,
     };
@@ -217,7 +217,7 @@ fn is_plain(link: &SubLink) -> bool {
 
 /// Of what EXISTS selects nothing is asked: columns are read only if conditions are about them.
 fn forget_outputs(
-    items: &Items<'_>,
+    items: &FromItems<'_>,
     columns: &mut [ColumnInfo],
     from: &FromList,
     own: &[(ColId, ColId)],
