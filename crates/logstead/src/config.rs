@@ -5,6 +5,7 @@
 //! unknown name in the environment is none: others put variables there that begin as ours do (Kubernetes for each
 //! Service).
 
+use crate::primary_connection::PrimaryConnection;
 use crate::system_file::{self, plain};
 use clap::ArgMatches;
 use logstead_engine::Retention;
@@ -43,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) home: Option<String>,
     /// The home whose log is followed, if this is a replica.
     pub(crate) replica_of: Option<String>,
+    /// How a replica connects to its primary, for the stream.
+    pub(crate) primary_conninfo: Option<PrimaryConnection>,
     /// The replica becomes the primary as soon as it can have the log.
     pub(crate) promote_when_primary_lost: bool,
     /// The shortest time between two looks there, if it was given.
@@ -201,6 +204,7 @@ impl Config {
         Config {
             home: self.replica_of.clone(),
             replica_of: None,
+            primary_conninfo: None,
             ..self.clone()
         }
     }
@@ -306,6 +310,22 @@ impl Config {
                 .entry("memory".to_owned())
                 .or_insert_with(|| share.to_string());
         }
+        let given = |name: &str| values.get(name).filter(|text| !text.is_empty());
+        let primary_conninfo = match given("primary_conninfo") {
+            None => None,
+            Some(_) if given("replica_of").is_none() => {
+                return Err(
+                    "\"primary_conninfo\" is for a replica, and \"replica_of\" is not given"
+                        .to_owned(),
+                );
+            }
+            Some(text) => Some(PrimaryConnection::parse(text)?),
+        };
+        if let Some(connection) = &primary_conninfo {
+            // Whoever may look at settings need not know the password.
+            let shown = connection.shown().to_owned();
+            values.insert("primary_conninfo".to_owned(), shown);
+        }
         let value = |name: &str| {
             let default = settings::find(name).map_or("", |s| s.default);
             values
@@ -349,6 +369,7 @@ impl Config {
             },
             home: Some(value("home")).filter(|url| !url.is_empty()),
             replica_of: Some(value("replica_of")).filter(|url| !url.is_empty()),
+            primary_conninfo,
             promote_when_primary_lost: value("promote_when_primary_lost") == "on",
             replica_poll_interval: values
                 .contains_key("replica_poll_interval")

@@ -76,7 +76,7 @@ fn rule(table: &toml::Table) -> Result<HbaLine, String> {
     // Others' words that would otherwise be names that nobody has.
     if let Some(word) = databases
         .iter()
-        .find(|name| matches!(name.as_str(), "samerole" | "samegroup" | "replication"))
+        .find(|name| matches!(name.as_str(), "samerole" | "samegroup"))
     {
         return Err(format!("database \"{word}\" is not supported"));
     }

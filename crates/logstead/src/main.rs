@@ -20,6 +20,7 @@ mod logging;
 mod metrics;
 mod open;
 mod prepare;
+mod primary_connection;
 mod promote;
 mod replica;
 mod serve;

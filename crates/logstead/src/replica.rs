@@ -9,10 +9,13 @@
 //! process and on the same sockets; who connects meanwhile waits. It serves when it has come as far as it had before,
 //! so that nobody goes back.
 //!
+//! **By a stream.** With `primary_conninfo` another thread receives what the primary writes ([`stream`]).
+//!
 //! **Promotion.** See [`promote`].
 
 mod follow;
 mod promote;
+mod stream;
 
 use crate::client_admission::ClientAdmission;
 use crate::config::Config;

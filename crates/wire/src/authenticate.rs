@@ -121,6 +121,7 @@ async fn prove(
         encrypted: arrival.encrypted,
         user: &request.user,
         database,
+        replication: request.is_replication()?,
     };
     let whom = || {
         format!(

@@ -36,6 +36,9 @@ const COPY_PIECE_BYTES: usize = 256 * 1024;
 /// A client that does not take the last replies by then is cut off.
 const GOODBYE_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// A session's loop has ended in an orderly way.
+pub(crate) struct SessionEnd;
+
 /// A client's connection.
 pub(crate) struct ClientConnection {
     stream: Stream,

@@ -5,10 +5,11 @@
 //! Does not: know SQL. The session answers into the link.
 
 use crate::authenticate::{ConnectionInfo, Origin, authenticate};
-use crate::client_connection::{ClientConnection, protocol_error};
+use crate::client_connection::{ClientConnection, SessionEnd, protocol_error};
 use crate::decode::{self, FirstPacket, Frontend, Target};
 use crate::encode;
 use crate::hba::ClientAuthConfig;
+use crate::replication;
 use crate::tls::Stream;
 use logstead_sql_session::{
     BindRequest, Client, ConnectionLost, FunctionCallRequest, Session, StartupRequest,
@@ -50,7 +51,10 @@ pub async fn serve_arrived(
     };
     Session::until_open(&worker, &request).await;
     if let Some(mut session) = open_session(&mut link, &worker, request) {
-        let end = survive(run(&mut link, &mut session)).await;
+        let end = match session.is_replication() {
+            true => survive(replication::serve(&mut link, &mut session)).await,
+            false => survive(run(&mut link, &mut session)).await,
+        };
         if matches!(end, Some(Ok(SessionEnd)))
             && !link.output().is_empty()
             && let Err(error) = session.finish().await
@@ -252,9 +256,6 @@ fn open_session(
         }
     }
 }
-
-/// Why the loop ended in an orderly way.
-struct SessionEnd;
 
 async fn run(
     link: &mut ClientConnection,

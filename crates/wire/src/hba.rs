@@ -211,7 +211,7 @@ impl FromStr for HbaAddress {
 pub struct HbaLine {
     /// Which connections.
     pub channel: ConnType,
-    /// Databases: names, "all", "sameuser".
+    /// Databases: names, "all", "sameuser"; "replication" is connections of replicas, and "all" is not.
     pub databases: Vec<String>,
     /// Users: names, "all", "+role" for its members.
     pub users: Vec<String>,
@@ -232,6 +232,8 @@ pub struct HbaRequest<'a> {
     pub user: &'a str,
     /// The database asked for.
     pub database: &'a str,
+    /// A replica asks, for the log.
+    pub replication: bool,
 }
 
 impl HbaLine {
@@ -247,6 +249,8 @@ impl HbaLine {
             Some(address) => self.network.contains(address),
         };
         let database = self.databases.iter().any(|name| match name.as_str() {
+            "replication" => request.replication,
+            _ if request.replication => false,
             "all" => true,
             "sameuser" => request.database == request.user,
             name => request.database == name,
@@ -344,6 +348,7 @@ mod tests {
             encrypted: false,
             user,
             database,
+            replication: false,
         }
     }
 

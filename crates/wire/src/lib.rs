@@ -13,6 +13,7 @@ pub mod decode;
 pub mod encode;
 pub mod hba;
 mod recode;
+pub mod replication;
 mod rows;
 pub mod tls;
 

@@ -71,8 +71,8 @@ use logstead_env::Env;
 use logstead_types::{Csn, WorkerId};
 use logstead_wal::numbers::{CSN_END, NumbersExhausted};
 use logstead_wal::{
-    Cursor, Deps, EntryReservation, FlushMode, Lane, LaneCounters, LaneEvent, NoRoom, RoomRequest,
-    SideRef,
+    BlockFeed, Cursor, Deps, EntryReservation, FlushMode, Lane, LaneCounters, LaneEvent, NoRoom,
+    RoomRequest, SideRef,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -153,6 +153,8 @@ pub struct CommitPath {
     gsn_watermark: Arc<Watermark>,
     committer: Committer,
     pause: IdleHorizonRecorder,
+    /// Blocks of the lanes, for those who follow by a stream.
+    feed: Arc<BlockFeed>,
     acknowledgments: Box<[CachePadded<Mutex<Latencies>>]>,
     failure_hook: Mutex<Option<FailureHook>>,
     observer: OnceLock<Observer>,
@@ -290,6 +292,7 @@ impl CommitPath {
             gsn_watermark: Arc::default(),
             committer: Committer::default(),
             pause: IdleHorizonRecorder::new(next),
+            feed: Arc::default(),
             acknowledgments: (0..ACKNOWLEDGMENT_SHARDS)
                 .map(|_| CachePadded::default())
                 .collect(),
@@ -312,6 +315,7 @@ impl CommitPath {
                 horizon_watermark: Arc::clone(&path.horizon_watermark),
                 recorded: Arc::clone(&path.pause.recorded),
             }));
+            lane.set_feed(Arc::clone(&path.feed));
             let weak = path.this.clone();
             lane.set_listener(Box::new(move |event| {
                 let Some(path) = weak.upgrade() else { return };
@@ -343,6 +347,16 @@ impl CommitPath {
     #[inline]
     pub fn csns(&self) -> &Horizon {
         &self.horizon
+    }
+
+    /// The horizon, for those who wait for it. All below it was in [`CommitPath::feed`] before it moved there.
+    pub fn horizon_watermark(&self) -> &Arc<Watermark> {
+        &self.horizon_watermark
+    }
+
+    /// The lanes' newest blocks, for those who follow the log by a stream.
+    pub fn feed(&self) -> &Arc<BlockFeed> {
+        &self.feed
     }
 
     /// The lanes.

@@ -74,7 +74,8 @@ use std::sync::Arc;
 use logstead_env::Env;
 use logstead_home::LogHome;
 use logstead_types::{Csn, Epoch, TableId, WorkerId};
-use logstead_wal::recovery::follow::{FollowProgress, Follower};
+use logstead_wal::recovery::ApplyFn;
+use logstead_wal::recovery::follow::{FollowError, FollowProgress, Follower, StreamedBlocks};
 
 use crate::engine::{Engine, EngineOptions};
 use crate::error::{OpenError, ReplicaError};
@@ -184,6 +185,31 @@ impl<'h> Replica<'h> {
         &mut self,
         before: &mut dyn FnMut(&ReplicaBatch<'_>),
     ) -> Result<FollowProgress, ReplicaError> {
+        self.round_by(before, |follower, apply| follower.round(apply))
+    }
+
+    /// The same of what the server has sent, without a look at the home. `None`: it needs the home, so a
+    /// [`Replica::round`] is due.
+    pub fn streamed_round(
+        &mut self,
+        stream: &Arc<StreamedBlocks>,
+        before: &mut dyn FnMut(&ReplicaBatch<'_>),
+    ) -> Result<Option<FollowProgress>, ReplicaError> {
+        self.round_by(before, |follower, apply| {
+            follower.streamed_round(stream, apply)
+        })
+    }
+
+    /// What a round has read at the home is not wanted from the server any more.
+    pub fn forget_streamed(&self, stream: &StreamedBlocks) {
+        self.follower.forget_streamed(stream);
+    }
+
+    fn round_by<T>(
+        &mut self,
+        before: &mut dyn FnMut(&ReplicaBatch<'_>),
+        read: impl FnOnce(&mut Follower<'h>, &mut ApplyFn<'_>) -> Result<T, FollowError>,
+    ) -> Result<T, ReplicaError> {
         if self.has_ended {
             return Err(ReplicaError::Ended);
         }
@@ -198,7 +224,7 @@ impl<'h> Replica<'h> {
             return Err(ReplicaError::Removed { next, checkpoint });
         }
         let mut failure = None;
-        let round = self.follower.round(&mut |csn, records| {
+        let round = read(&mut self.follower, &mut |csn, records| {
             let applied = applier.take(csn, records, before);
             applied.map_err(|error| {
                 failure = Some(error);

@@ -4,6 +4,7 @@
 //! may pass it looks again, with growing pauses; sessions read what there is meanwhile.
 
 use super::promote::manifest_of;
+use super::stream::{FollowerSignal, StreamLink, StreamReceiver, Wakeup};
 use crate::EXIT_FAILURE;
 use crate::branch::open_branch;
 use crate::commit_settings;
@@ -22,7 +23,6 @@ use logstead_types::{Csn, DatabaseId};
 use logstead_wal::recovery::RecoveryError;
 use logstead_wal::recovery::follow::FollowProgress;
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -60,9 +60,18 @@ pub(super) enum Ending {
 /// The thread.
 pub(super) struct FollowerThread {
     /// It ends when this is dropped.
-    stop: Sender<()>,
+    stop: StopOnDrop,
     pub(super) ended: oneshot::Receiver<Ending>,
     thread: JoinHandle,
+}
+
+/// Ends the thread that follows the log.
+struct StopOnDrop(Arc<FollowerSignal>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 /// What came of opening; nothing if it was stopped.
@@ -77,7 +86,7 @@ impl FollowerThread {
         database: &Arc<OnceLock<DatabaseId>>,
         shown: Csn,
     ) -> std::io::Result<(FollowerThread, OpenReceiver)> {
-        let (stop, stopped) = channel();
+        let signal = Arc::new(FollowerSignal::default());
         let (open, opened) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let follow = LogFollower {
@@ -85,7 +94,7 @@ impl FollowerThread {
             env: env.clone(),
             status: Arc::clone(status),
             database: Arc::clone(database),
-            stopped,
+            signal: Arc::clone(&signal),
             shown,
         };
         let thread = env.spawn("replica", None, move || {
@@ -97,7 +106,7 @@ impl FollowerThread {
             }
         })?;
         let following = FollowerThread {
-            stop,
+            stop: StopOnDrop(signal),
             ended,
             thread,
         };
@@ -186,17 +195,14 @@ struct LogFollower {
     status: Arc<ReplicaStatus>,
     /// Set once anything is followed.
     database: Arc<OnceLock<DatabaseId>>,
-    stopped: Receiver<()>,
+    signal: Arc<FollowerSignal>,
     shown: Csn,
 }
 
 impl LogFollower {
     /// Waits that long; false if the thread is to end.
     fn pause(&self, time: Duration) -> bool {
-        matches!(
-            self.stopped.recv_timeout(time),
-            Err(RecvTimeoutError::Timeout)
-        )
+        self.signal.pause(time)
     }
 
     fn now(&self) -> i64 {
@@ -271,16 +277,26 @@ impl LogFollower {
         if let Ok(Some(manifest)) = manifest_of(&home) {
             self.database.get_or_init(|| manifest.database);
         }
-        self.tell(&opened, opened.replica.progress(), ReplicaPhase::Following);
+        let progress = opened.replica.progress();
+        self.tell(&opened, progress, ReplicaPhase::Following, false);
         let handed = open.send(Ok(ReplicaEngine {
             engine: opened.replica.engine().clone(),
             store: Arc::clone(&opened.store),
             values,
         }));
-        match handed {
-            Ok(()) => self.follow(&mut opened, &home),
-            Err(_) => None,
+        if handed.is_err() {
+            return None;
         }
+        let receiver = match self.receiver() {
+            Ok(receiver) => receiver,
+            Err(why) => return Some(Ending::Failed(why)),
+        };
+        let link = receiver.as_ref().map(|receiver| Arc::clone(&receiver.link));
+        let ending = self.follow(&mut opened, &home, link.as_deref());
+        if let Some(receiver) = receiver {
+            receiver.join();
+        }
+        ending
     }
 
     /// How the engine is opened, and all settings.
@@ -401,7 +417,17 @@ impl LogFollower {
         }
     }
 
-    fn tell(&self, opened: &OpenReplica<'_>, progress: FollowProgress, phase: ReplicaPhase) {
+    fn monotonic(&self) -> Duration {
+        Duration::from_nanos(self.env.clock.monotonic().as_nanos())
+    }
+
+    fn tell(
+        &self,
+        opened: &OpenReplica<'_>,
+        progress: FollowProgress,
+        phase: ReplicaPhase,
+        is_streamed: bool,
+    ) {
         let now = self.now();
         let visible = opened.replica.engine().next_csn();
         self.status.update(|report| {
@@ -419,47 +445,115 @@ impl LogFollower {
             report.catalog_changes = opened.catalogs.changes;
             report.rounds += 1;
             report.last_round_at = Some(now);
+            if let Some(stream) = &mut report.stream {
+                stream.is_in_use = is_streamed;
+            }
         });
     }
 
+    /// The thread that receives the log from the primary, if there is to be one.
+    fn receiver(&self) -> Result<Option<StreamReceiver>, String> {
+        let Some(connection) = self.config.primary_conninfo.clone() else {
+            return Ok(None);
+        };
+        let receiver = StreamReceiver::start(connection, &self.env, &self.status, &self.signal);
+        let cannot = |error| format!("cannot start the thread that receives the log: {error}");
+        receiver.map(Some).map_err(cannot)
+    }
+
+    /// A round of what has come by the stream. `None`: one that reads the home is due, for there is no stream, or
+    /// something did not come by it.
+    fn streamed_round(
+        &self,
+        opened: &mut OpenReplica<'_>,
+        link: &StreamLink,
+    ) -> Option<Result<FollowProgress, ReplicaError>> {
+        let catalogs = &mut opened.catalogs;
+        let before = &mut |batch: &ReplicaBatch<'_>| catalogs.take(batch);
+        let round = opened.replica.streamed_round(&link.blocks, before);
+        round.transpose()
+    }
+
     /// Round after round. Nothing if the thread is to end.
-    fn follow(&self, opened: &mut OpenReplica<'_>, home: &LogHome) -> Option<Ending> {
+    fn follow(
+        &self,
+        opened: &mut OpenReplica<'_>,
+        home: &LogHome,
+        link: Option<&StreamLink>,
+    ) -> Option<Ending> {
         let shortest = self.shortest_pause(home);
+        let longest = shortest * IDLE_FACTOR;
+        // Until the next look at the home; and the least until one that the stream gives reason for.
         let mut pause = shortest;
+        let mut least = shortest;
         let mut error_pause = ERROR_PAUSE_MIN;
         let mut before = opened.replica.progress();
+        // When the home was looked at last, and how soon the primary is to be told what snapshots see.
+        let mut looked_at = self.monotonic();
+        let mut owed = None;
         loop {
             let pause_us = u64::try_from(pause.as_micros()).unwrap_or(u64::MAX);
             self.status.update(|report| report.poll_pause_us = pause_us);
-            if !self.pause(pause) {
-                return None;
+            if let (Some(link), Some(database)) = (link, self.database.get()) {
+                link.follows(*database, before.epoch);
             }
-            let catalogs = &mut opened.catalogs;
-            let round = opened.replica.round(&mut |batch| catalogs.take(batch));
+            let since = self.monotonic().saturating_sub(looked_at);
+            let left = pause.saturating_sub(since);
+            let woken = self.signal.wait(owed.map_or(left, |owed| left.min(owed)));
+            let by_stream = link.filter(|link| link.is_connected());
+            let round = match woken {
+                Wakeup::Stop => return None,
+                _ => by_stream.and_then(|link| self.streamed_round(opened, link)),
+            };
+            let is_streamed = round.is_some();
+            let since = self.monotonic().saturating_sub(looked_at);
+            let round = match round {
+                // What only the home tells is looked for now and then.
+                Some(round) if round.is_err() || since < longest => round,
+                None if by_stream.is_none() && since < pause => continue,
+                None if since < least => {
+                    pause = least;
+                    continue;
+                }
+                _ => {
+                    looked_at = self.monotonic();
+                    let catalogs = &mut opened.catalogs;
+                    let round = opened.replica.round(&mut |batch| catalogs.take(batch));
+                    if let Some(link) = by_stream {
+                        opened.replica.forget_streamed(&link.blocks);
+                    }
+                    round
+                }
+            };
             let shown = opened.replica.engine().next_csn();
-            if let Some(error) = catalogs.failed.take() {
+            if let Some(error) = opened.catalogs.failed.take() {
                 let why = format!("the catalog: {}", error.fields().message);
                 return Some(Ending::Restart { why, shown });
             }
-            catalogs.catalog.collect();
+            opened.catalogs.catalog.collect();
             match round {
                 Ok(progress) => {
-                    self.tell(opened, progress, ReplicaPhase::Following);
+                    self.tell(opened, progress, ReplicaPhase::Following, is_streamed);
+                    owed = by_stream.and_then(|link| link.shows(shown));
                     let is_idle = (progress.next, progress.horizon, progress.waiting)
                         == (before.next, before.horizon, before.waiting);
                     before = progress;
                     error_pause = ERROR_PAUSE_MIN;
+                    least = shortest;
                     pause = match is_idle {
-                        true => (pause * 2).min(shortest * IDLE_FACTOR),
+                        _ if is_streamed => longest,
+                        true => (pause * 2).min(longest),
                         false => shortest,
                     };
                 }
                 Err(error) if error.may_repeat() => {
                     self.note_error(&error.to_string());
                     let progress = opened.replica.progress();
-                    self.tell(opened, progress, ReplicaPhase::Retrying);
+                    self.tell(opened, progress, ReplicaPhase::Retrying, false);
                     pause = error_pause;
+                    least = error_pause;
                     error_pause = (error_pause * 2).min(ERROR_PAUSE_MAX);
+                    looked_at = self.monotonic();
                 }
                 Err(error @ ReplicaError::Removed { .. }) => {
                     let why = error.to_string();

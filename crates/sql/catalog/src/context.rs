@@ -250,6 +250,22 @@ pub struct Activity {
     /// active, idle, idle in transaction ...
     pub state: Option<&'static str>,
     pub query: String,
+    /// Of a session that sends the log to a replica.
+    pub replication: Option<ReplicationRow>,
+}
+
+/// How far a replica has come that follows by a stream: a part of a row of `pg_stat_replication`. Times are in
+/// microseconds, since 2000 where they are moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicationRow {
+    /// The highest horizon that was sent.
+    pub sent: Csn,
+    /// The replica's snapshots see everything below.
+    pub replayed: Csn,
+    /// How long it took from the sending of a horizon until the replica told that it shows it.
+    pub lag_us: Option<i64>,
+    /// When the replica has sent its last message, by its clock.
+    pub reply_time: Option<i64>,
 }
 
 /// A row of `pg_stat_statements`; times in milliseconds.

@@ -75,7 +75,7 @@ pub use database_usage::DatabaseConnection;
 pub use depend::Dependents;
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub use replica::{ReplicaCatalog, ReplicaStart};
-pub use replica_status::{ReplicaPhase, ReplicaReport, ReplicaStatus};
+pub use replica_status::{ReplicaPhase, ReplicaReport, ReplicaStatus, StreamReport};
 pub use security::{Policy, RowSecurity};
 pub use sequence::{OWN_NUMBER, SEQUENCE_ROW};
 pub use sequence_session::SequenceSession;

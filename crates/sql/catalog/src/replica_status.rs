@@ -40,6 +40,35 @@ impl ReplicaPhase {
     }
 }
 
+/// How a replica stands that follows its primary by a stream, too. Times are in microseconds since 2000.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamReport {
+    /// What came last came by the stream, and nothing is read at the home meanwhile.
+    pub is_in_use: bool,
+    /// Host and port of the primary, while there is a connection.
+    pub primary: Option<(String, u16)>,
+    /// How it is connected to, without a password.
+    pub conninfo: String,
+    /// The horizon when the connection began.
+    pub start: Csn,
+    /// The highest that has come.
+    pub received: Csn,
+    /// Bytes of blocks that have come by this connection.
+    pub received_bytes: u64,
+    /// Those of them that are below what snapshots see.
+    pub replayed_bytes: u64,
+    /// When the oldest horizon came that snapshots have not reached; nothing if there is none.
+    pub behind_since: Option<i64>,
+    /// The primary's clock in its last message.
+    pub last_sent_at: Option<i64>,
+    /// When that came.
+    pub last_received_at: Option<i64>,
+    /// When a horizon above the one before came last.
+    pub last_news_at: Option<i64>,
+    /// Connections since the server started.
+    pub connections: u64,
+}
+
 /// The figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicaReport {
@@ -75,6 +104,8 @@ pub struct ReplicaReport {
     pub last_applied_at: Option<i64>,
     /// The newest error, and when it came.
     pub last_error: Option<(String, i64)>,
+    /// The stream, if there is to be one.
+    pub stream: Option<StreamReport>,
 }
 
 impl ReplicaReport {

@@ -4,8 +4,9 @@
 //!
 //! Does not: know when it changes (`activity`).
 
+use crate::replication::ReplicationProgress;
 use logstead_engine::{HeldLocks, TxnId};
-use logstead_sql_catalog::context::Activity;
+use logstead_sql_catalog::context::{Activity, ReplicationRow};
 use logstead_sql_types::value::Oid;
 use logstead_types::TableId;
 use parking_lot::Mutex;
@@ -63,6 +64,8 @@ pub(crate) struct StatusFields {
     pub(crate) prior: Option<(TxnId, Vec<(TableId, HeldLocks)>)>,
     /// The running statement waits for the end of that.
     pub(crate) waits_for_prior: bool,
+    /// How far its replica has come, if it is one's.
+    replication: Option<ReplicationProgress>,
 }
 
 /// A session as others see it.
@@ -142,6 +145,13 @@ impl BackendStatus {
         self.0.lock().waits_for_prior = waits;
     }
 
+    /// It sends the log to a replica, which has come so far.
+    pub(crate) fn replicates(&self, progress: ReplicationProgress) {
+        let mut now = self.0.lock();
+        now.state = BackendState::Active;
+        now.replication = Some(progress);
+    }
+
     /// It holds locks of these tables: others have been given back.
     pub(crate) fn holds(&self, tables: impl Iterator<Item = (TableId, HeldLocks)>) {
         let mut now = self.0.lock();
@@ -212,6 +222,12 @@ impl BackendStatus {
             row.state = Some(now.state.name());
             row.query.clone_from(&now.query);
             row.waits_for_client = now.state != BackendState::Active;
+            row.replication = now.replication.map(|progress| ReplicationRow {
+                sent: progress.sent,
+                replayed: progress.replayed,
+                lag_us: progress.lag_us,
+                reply_time: progress.reply_time,
+            });
         }
         row
     }

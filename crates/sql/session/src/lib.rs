@@ -61,6 +61,7 @@ mod prepared;
 mod promotion;
 mod random;
 mod replica;
+mod replication;
 mod reply_dependencies;
 mod routine;
 mod run;
@@ -95,6 +96,7 @@ pub use instance::Instance;
 pub use mailbox::Notification;
 pub use portal::BindRequest;
 pub use promotion::Promotion;
+pub use replication::{ReplicationCommand, ReplicationSender, SystemIdentity};
 pub use signals::Signals;
 pub use startup::StartupRequest;
 pub use task::Task;
@@ -199,6 +201,8 @@ pub struct Session {
     prior: Option<Rc<PriorTransaction>>,
     /// The transaction that is open, while the part of it that failed behind a savepoint is undone.
     subtransaction: Option<Rc<AbortedSubtransaction>>,
+    /// It is one of a replication connection.
+    replication: bool,
     /// It leaves its database last of all.
     _entered: DatabaseConnection,
 }
@@ -212,12 +216,6 @@ impl Session {
                 SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
                 "no PostgreSQL user name specified in startup packet",
             ));
-        }
-        if !matches!(
-            request.replication.to_ascii_lowercase().as_str(),
-            "" | "false" | "off" | "no" | "0"
-        ) {
-            return Err(SqlError::unsupported("replication"));
         }
         let place = instance.admit(&worker.scheduler)?;
         let pid = place.pid;

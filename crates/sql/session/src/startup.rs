@@ -47,6 +47,21 @@ pub struct StartupRequest {
     pub own: bool,
 }
 
+impl StartupRequest {
+    /// Does it ask for a replication connection? 22023 for a word that is no answer to that.
+    pub fn is_replication(&self) -> Result<bool> {
+        match self.replication.to_ascii_lowercase().as_str() {
+            "" | "false" | "off" | "no" | "0" => Ok(false),
+            "true" | "on" | "yes" | "1" | "database" => Ok(true),
+            other => Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("invalid value for parameter \"replication\": \"{other}\""),
+            )
+            .hint("Valid values are: \"false\", 0, \"true\", 1, \"database\".")),
+        }
+    }
+}
+
 impl Session {
     pub(super) fn admitted(
         worker: &Rc<WorkerSessions>,
@@ -75,8 +90,18 @@ impl Session {
         if !role.login && !request.own {
             return Err(refused("is not permitted to log in"));
         }
+        let replication = request.is_replication()?;
+        if replication && !role.superuser && !role.replication {
+            return Err(SqlError::new(
+                SqlState::INSUFFICIENT_PRIVILEGE,
+                "must be superuser or replication role to start walsender",
+            ));
+        }
         instance.admit_role(pid, &role)?;
-        let name = if request.database.is_empty() {
+        let name = if request.database.is_empty() && replication {
+            // Such a connection is to no database; a session is in one.
+            "postgres".to_owned()
+        } else if request.database.is_empty() {
             request.user.clone()
         } else {
             request.database.clone()
@@ -152,6 +177,7 @@ impl Session {
             extended_since: None,
             prior: None,
             subtransaction: None,
+            replication,
             _entered: entered,
         };
         for (name, value) in identity {

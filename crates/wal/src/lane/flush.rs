@@ -173,9 +173,11 @@ impl LaneInner {
         // The block would stay in flight for ever, and everybody who waits for it with it.
         let _watch = abort_on_panic("writing the log");
         let len = self.finish(&mut sealed);
-        let written = sealed
-            .at
-            .and_then(|at| inline.append_inline(self.start.lane, at, &sealed.buffer, len));
+        let written = sealed.at.and_then(|at| {
+            inline.append_inline(self.start.lane, at, &sealed.buffer, len)?;
+            self.publish(at, &sealed.buffer, sealed.filled);
+            Ok(())
+        });
         if !self.complete(sealed.block, sealed.buffer, true, written) {
             return FlushOutcome::Failed;
         }
@@ -192,8 +194,11 @@ impl LaneInner {
         match sealed.at {
             Ok(at) => {
                 let shared = Arc::clone(self);
-                let block = sealed.block;
-                let completion = move |buffer, result| {
+                let (block, filled) = (sealed.block, sealed.filled);
+                let completion = move |buffer: Buffer, result: Result<(), HomeError>| {
+                    if result.is_ok() {
+                        shared.publish(at, &buffer, filled);
+                    }
                     shared.complete(block, buffer, false, result);
                 };
                 self.appends.append(
@@ -207,6 +212,13 @@ impl LaneInner {
             Err(error) => {
                 self.fail(error);
             }
+        }
+    }
+
+    /// A block is written: whoever follows by a stream gets it, before anybody hears that it is durable.
+    fn publish(&self, at: Position, block: &Buffer, filled: usize) {
+        if let Some(feed) = self.feed.get() {
+            feed.publish(self.start.lane, at, &block.as_slice()[..filled]);
         }
     }
 

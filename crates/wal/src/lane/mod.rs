@@ -58,6 +58,7 @@ pub use times::{APPEND_CLASSES, AppendTimes, AppendTimesBySize, append_class};
 
 use crate::block::HEADER_LEN;
 use crate::entry::{self, Deps, SideRef};
+use crate::feed::BlockFeed;
 use crate::numbers::{NumbersExhausted, segment_end};
 use buffer::BlockBuilder;
 use claims::Claims;
@@ -280,6 +281,7 @@ struct LaneInner {
     side_ids: AtomicU64,
     listener: OnceLock<LaneListener>,
     horizon_source: OnceLock<Arc<dyn HorizonSource>>,
+    feed: OnceLock<Arc<BlockFeed>>,
     state: Mutex<LaneState>,
 }
 
@@ -432,6 +434,7 @@ impl Lane {
             side_ids: AtomicU64::new(0),
             listener: OnceLock::new(),
             horizon_source: OnceLock::new(),
+            feed: OnceLock::new(),
             state: Mutex::new(LaneState::new(Buffer::zeroed(size), start.first_segment)),
             appends: home.appends,
             inline_appends: home.inline_appends,
@@ -458,6 +461,11 @@ impl Lane {
     /// possibly inside `flush`, `reservation` and `push`'s callers' threads, and must not block.
     pub fn set_listener(&self, listener: LaneListener) {
         let _only_the_first_counts = self.shared.listener.set(listener);
+    }
+
+    /// Sets who gets a copy of each block that is written; only the first call counts.
+    pub fn set_feed(&self, feed: Arc<BlockFeed>) {
+        let _only_the_first_counts = self.shared.feed.set(feed);
     }
 
     /// Uses only so many bytes of each buffer from now on, at most all of it and at least half, into which every entry

@@ -15,6 +15,7 @@
 //! Bytes that are read may be anything; every length is checked against the segment before memory is taken for it.
 
 use super::consistent_cut::{ScanBound, StopPoint};
+use super::follow::StreamedBlocks;
 use crate::FormatError;
 use crate::block::{self, HEADER_LEN, Header, MAGIC};
 use crate::error::{Corruption, RecoveryError};
@@ -22,6 +23,7 @@ use crate::manifest::{EpochLane, LaneSpan, Manifest, RedoPoint};
 use logstead_home::{Buffer, HomeError, LogHome, Position};
 use logstead_types::{BlockNo, DatabaseId, Epoch, LaneId};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Bytes read at once.
 const WINDOW_LEN: u64 = 1 << 20;
@@ -178,6 +180,8 @@ pub(crate) struct LaneScan<'h> {
     windows: usize,
     /// The copy that is being read.
     copy: usize,
+    /// Where blocks are taken from in place of the home.
+    stream: Option<Arc<StreamedBlocks>>,
     /// How far it goes.
     bound: ScanBound,
     unsure: Vec<BlockLocation>,
@@ -217,6 +221,7 @@ impl<'h> LaneScan<'h> {
             #[cfg(test)]
             windows: 0,
             copy: 0,
+            stream: None,
             bound,
             unsure: Vec::new(),
             recent: VecDeque::new(),
@@ -234,9 +239,17 @@ impl<'h> LaneScan<'h> {
     /// Looks behind the end that was found for what has come there since.
     pub(super) fn read_on(&mut self) -> Result<(), HomeError> {
         self.segments = segments_of(self.home, &self.target)?;
+        self.stream = None;
         self.window_at = None;
         self.end = None;
         Ok(())
+    }
+
+    /// Looks there for what has come behind the end that was found, and not at the home.
+    pub(super) fn poll_stream(&mut self, stream: &Arc<StreamedBlocks>) {
+        self.stream = Some(Arc::clone(stream));
+        self.window_at = None;
+        self.end = None;
     }
 
     /// The same for who does so again and again: little is read where nothing has come.
@@ -425,6 +438,9 @@ impl<'h> LaneScan<'h> {
 
     /// Has `len` bytes from `at` on in the window, or as many as the segment holds.
     fn load(&mut self, at: Position, len: u64) -> Result<&[u8], HomeError> {
+        if self.stream.is_some() {
+            return Ok(self.load_streamed(at, len));
+        }
         let there = self.size_of(at.segment).saturating_sub(at.offset);
         let len = len.min(there);
         if (self.window_bytes(at, len).len() as u64) < len {
@@ -445,6 +461,25 @@ impl<'h> LaneScan<'h> {
             }
         }
         Ok(self.window_bytes(at, len))
+    }
+
+    /// The same of what was streamed: a block that begins at `at`.
+    fn load_streamed(&mut self, at: Position, len: u64) -> &[u8] {
+        if self.window_at != Some(at) {
+            let Target { epoch, lane, .. } = self.target;
+            let stream = self.stream.as_ref();
+            let Some(block) = stream.and_then(|stream| stream.block(epoch, lane, at)) else {
+                return &[];
+            };
+            if self.window.capacity() < block.len() {
+                let alignment = self.home.capabilities().block_alignment;
+                self.window = Buffer::zeroed(block.len().next_multiple_of(alignment));
+            }
+            self.window.as_mut_slice()[..block.len()].copy_from_slice(&block);
+            self.window_len = block.len();
+            self.window_at = Some(at);
+        }
+        self.window_bytes(at, len)
     }
 
     /// The header of the next block of the chain, if that block lies whole at `at`.

@@ -171,6 +171,12 @@ pub(super) static LOG: &[Setting] = &[
         "Writers wait while the log is so many bytes ahead of durability.",
     ),
     server(
+        "primary_conninfo",
+        SettingType::Text,
+        "",
+        "How a replica connects to the primary that writes the log of replica_of, to get what is written there sooner than by looking at the home: \"host=10.0.0.1 port=5433 user=replicator\" or postgres://...; of several hosts it takes the one that is the primary. A password may be in PGPASSWORD.",
+    ),
+    server(
         "promote_when_primary_lost",
         SettingType::Bool,
         "off",

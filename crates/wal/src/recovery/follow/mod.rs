@@ -32,6 +32,11 @@
 //! followers. One that misses something which a newer checkpoint holds says so ([`FollowError::Removed`]), and its
 //! caller begins again at that checkpoint. Blocks that hold nothing but what was handed over are passed over.
 //!
+//! **By a stream.** A server at work may send its blocks and its horizon ([`StreamedBlocks`]). A round of them
+//! ([`Follower::streamed_round`]) takes blocks from there instead of the home, by the same checks and the same rule, and
+//! judges nothing: a block that did not come proves nothing. A round that reads the home follows then, and now and
+//! then anyhow, for what only the manifest tells.
+//!
 //! **A loss that a start has accepted** may take back what was durable. The mark says so, and a follower that has
 //! handed over any of it ends ([`FollowError::Annulled`]).
 //!
@@ -43,6 +48,7 @@
 //!
 //! Does not: wait, know what records mean, or decide when a round is due.
 
+mod streamed;
 mod tail;
 
 use super::scan::{SettledLane, Target};
@@ -51,6 +57,8 @@ use crate::manifest::{CheckpointRef, Manifest, RecoveryMark};
 use crate::stored_manifest::read_manifest;
 use logstead_home::{HomeError, LogHome};
 use logstead_types::{Csn, DatabaseId, Epoch};
+use std::sync::Arc;
+pub use streamed::StreamedBlocks;
 use tail::{EpochFollower, Failure, Outcome};
 
 /// Why a log cannot be followed any further.
@@ -207,6 +215,36 @@ impl<'h> Follower<'h> {
                 }
             }
         }
+    }
+
+    /// A round of what the server at work has sent, without a look at the home: hands over what is due of it. `None`:
+    /// it needs the home, for something that is due did not come, or the epoch is over; a [`Follower::round`] is due.
+    /// Errors as there.
+    pub fn streamed_round(
+        &mut self,
+        stream: &Arc<StreamedBlocks>,
+        apply: &mut ApplyFn<'_>,
+    ) -> Result<Option<FollowProgress>, FollowError> {
+        let (epoch, horizon) = stream.horizon();
+        if self.tail.is_settled() || epoch != self.tail.epoch() {
+            return Ok(None);
+        }
+        self.tail.learn(epoch, horizon);
+        let read = self.tail.read_streamed(stream, apply);
+        let handed = self.tail.take_handed();
+        self.entries += handed.entries;
+        self.bytes += handed.bytes;
+        match read {
+            Ok(true) => Ok(Some(self.progress())),
+            // A side segment that is missing is judged where the manifest is known.
+            Ok(false) | Err(Failure::Missing(_)) => Ok(None),
+            Err(Failure::Log(error)) => Err(error.into()),
+        }
+    }
+
+    /// What a round has read at the home is not wanted from the server any more.
+    pub fn forget_streamed(&self, stream: &StreamedBlocks) {
+        self.tail.forget_streamed(stream);
     }
 
     /// Reads the manifest.

@@ -15,6 +15,7 @@ use super::super::scan::{LaneScan, SettledLane, Target};
 use super::super::side::{self, CheckedSide};
 use super::super::window::Window;
 use super::super::{ApplyFn, RecoveryError};
+use super::streamed::StreamedBlocks;
 use crate::entry::Deps;
 use crate::error::Corruption;
 use crate::manifest::CheckpointRef;
@@ -211,10 +212,20 @@ impl<'h> EpochFollower<'h> {
             lane.scan.poll()?;
             lane.is_read = false;
         }
+        self.read_lanes(apply)?;
+        self.check_ends()?;
+        let due = self.waiting.due();
+        match due < learnt && !self.waiting.contains(due) {
+            true => Err(self.missing(due, learnt)),
+            false => Ok(()),
+        }
+    }
+
+    fn read_lanes(&mut self, apply: &mut ApplyFn<'_>) -> Result<(), Failure> {
         loop {
             self.hand_over(apply)?;
             let Some(index) = self.lane_to_read() else {
-                break;
+                return Ok(());
             };
             let lane = &mut self.lanes[index];
             match next_batch(&mut lane.scan, BATCH_BYTES)? {
@@ -222,11 +233,29 @@ impl<'h> EpochFollower<'h> {
                 None => lane.is_read = true,
             }
         }
-        self.check_ends()?;
+    }
+
+    /// The same of what the server has sent, without a look at the home. False: something that is due did not come.
+    pub(super) fn read_streamed(
+        &mut self,
+        stream: &Arc<StreamedBlocks>,
+        apply: &mut ApplyFn<'_>,
+    ) -> Result<bool, Failure> {
+        for lane in &mut self.lanes {
+            lane.scan.poll_stream(stream);
+            lane.is_read = false;
+        }
+        let read = self.read_lanes(apply);
+        self.forget_streamed(stream);
+        read?;
         let due = self.waiting.due();
-        match due < learnt && !self.waiting.contains(due) {
-            true => Err(self.missing(due, learnt)),
-            false => Ok(()),
+        Ok(due >= self.horizon || self.waiting.contains(due))
+    }
+
+    /// What was read is not wanted from the server any more.
+    pub(super) fn forget_streamed(&self, stream: &StreamedBlocks) {
+        for lane in &self.lanes {
+            stream.forget(self.epoch, lane.scan.target().lane, lane.scan.at());
         }
     }
 

@@ -170,10 +170,10 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         stats_reset TIMESTAMPTZ, prefetch INT8, hit INT8, skip_init INT8, skip_new INT8, skip_fpw INT8, skip_rep INT8,
         wal_distance INT4, block_distance INT4, io_depth INT4,
     }
-    12227 pg_stat_replication = none {
+    12227 pg_stat_replication = super::views::pg_stat_replication {
         pid INT4, usesysid OID, usename NAME, application_name TEXT, client_addr INET, client_hostname TEXT,
-        client_port INT4, backend_start TIMESTAMPTZ, backend_xmin XID, state TEXT, sent_lsn TEXT, write_lsn TEXT,
-        flush_lsn TEXT, replay_lsn TEXT, write_lag INTERVAL, flush_lag INTERVAL, replay_lag INTERVAL,
+        client_port INT4, backend_start TIMESTAMPTZ, backend_xmin XID, state TEXT, sent_lsn PG_LSN, write_lsn PG_LSN,
+        flush_lsn PG_LSN, replay_lsn PG_LSN, write_lag INTERVAL, flush_lag INTERVAL, replay_lag INTERVAL,
         sync_priority INT4, sync_state TEXT, reply_time TIMESTAMPTZ,
     }
     12262 pg_stat_replication_slots = none {
@@ -235,9 +235,9 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         wal_records INT8, wal_fpi INT8, wal_bytes NUMERIC, wal_buffers_full INT8, wal_write INT8, wal_sync INT8,
         wal_write_time FLOAT8, wal_sync_time FLOAT8, stats_reset TIMESTAMPTZ,
     }
-    12236 pg_stat_wal_receiver = none {
-        pid INT4, status TEXT, receive_start_lsn TEXT, receive_start_tli INT4, written_lsn TEXT, flushed_lsn TEXT,
-        received_tli INT4, last_msg_send_time TIMESTAMPTZ, last_msg_receipt_time TIMESTAMPTZ, latest_end_lsn TEXT,
+    12236 pg_stat_wal_receiver = super::replica::pg_stat_wal_receiver {
+        pid INT4, status TEXT, receive_start_lsn PG_LSN, receive_start_tli INT4, written_lsn PG_LSN, flushed_lsn PG_LSN,
+        received_tli INT4, last_msg_send_time TIMESTAMPTZ, last_msg_receipt_time TIMESTAMPTZ, latest_end_lsn PG_LSN,
         latest_end_time TIMESTAMPTZ, slot_name TEXT, sender_host TEXT, sender_port INT4, conninfo TEXT,
     }
     12147 pg_stat_xact_all_tables = none {

@@ -9,7 +9,7 @@ use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::UserTypeClass;
-use logstead_sql_types::value::{Datum, Inet, info, oid, user};
+use logstead_sql_types::value::{Datum, Inet, Interval, info, oid, user};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -259,10 +259,61 @@ pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
             Nil,
             Nil,
             &a.query,
-            a.state.map(|_| "client backend"),
+            a.state.map(|_| match a.replication {
+                Some(_) => "walsender",
+                None => "client backend",
+            }),
         ]
     });
     Ok(rows.collect())
+}
+
+/// `pg_stat_replication`: the replicas that follow by a stream. A log's places are CSNs.
+pub(super) fn pg_stat_replication(cx: &VirtualContext<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for a in cx.session.activity() {
+        let Some(progress) = a.replication else {
+            continue;
+        };
+        let address = a.client_address.as_deref();
+        let address = address.and_then(|text| Inet::parse(text, false).ok());
+        let interval = |micros| {
+            Datum::Interval(Box::new(Interval {
+                months: 0,
+                days: 0,
+                micros,
+            }))
+        };
+        let lag = progress.lag_us.map(interval);
+        let is_behind = progress.replayed < progress.sent;
+        rows.push(row![
+            a.pid,
+            Id(a.role),
+            &a.user,
+            a.application_name.as_ref(),
+            address.map(Datum::inet),
+            Nil,
+            a.client_port,
+            a.backend_start.map(Datum::TimestampTz),
+            Nil,
+            if is_behind && progress.reply_time.is_none() {
+                "catchup"
+            } else {
+                "streaming"
+            },
+            Datum::Lsn(progress.sent.get()),
+            Datum::Lsn(progress.replayed.get()),
+            Datum::Lsn(progress.replayed.get()),
+            Datum::Lsn(progress.replayed.get()),
+            lag.clone(),
+            lag.clone(),
+            lag,
+            0i32,
+            "async",
+            progress.reply_time.map(Datum::TimestampTz),
+        ]);
+    }
+    Ok(rows)
 }
 
 /// `pg_stat_statements`: what the extension of this name shows. Planning, blocks and just-in-time compilation are not

@@ -1,0 +1,441 @@
+//! The thread that receives the log from the primary, beside the one that reads it at the home.
+//!
+//! It connects to the primary of `primary_conninfo` once it is known which epoch of which database is followed, puts
+//! what comes where the follower takes it from ([`StreamedBlocks`]), and wakes it. Whatever goes wrong, the follower
+//! reads on at the home, and this thread connects again: to any of the hosts that is the primary by then.
+//!
+//! Does not: apply anything, or believe anything: see [`StreamedBlocks`].
+
+use crate::primary_connection::{PrimaryConnection, ReplicationLink, ReplyWriter, StreamInput};
+use logstead_engine::{Csn, StreamedBlocks};
+use logstead_env::{Env, JoinHandle};
+use logstead_home::Position;
+use logstead_sql_catalog::{ReplicaStatus, StreamReport};
+use logstead_types::{DatabaseId, Epoch};
+use logstead_wire::replication::{StreamMessage, StreamReply};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tracing::{info, warn};
+
+/// Pauses between two tries to connect.
+const RETRY_PAUSE_MIN: Duration = Duration::from_millis(50);
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// The primary says something each second.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// Between two replies to the primary, but for a keepalive.
+const REPLY_PAUSE: Duration = Duration::from_millis(5);
+const REPLY_KEEPALIVE: Duration = Duration::from_secs(5);
+/// Horizons whose replay is waited for, to tell how far the replica is behind.
+const UNSHOWN_MAX: usize = 4096;
+
+/// What wakes the follower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wakeup {
+    /// The time is over.
+    Timeout,
+    /// Something has come by the stream.
+    Streamed,
+    /// The thread is to end.
+    Stop,
+}
+
+#[derive(Default)]
+struct SignalState {
+    stopped: bool,
+    streamed: bool,
+}
+
+/// How others reach the thread that follows the log.
+#[derive(Default)]
+pub(super) struct FollowerSignal {
+    state: Mutex<SignalState>,
+    changed: Condvar,
+}
+
+impl FollowerSignal {
+    fn locked(&self) -> MutexGuard<'_, SignalState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The thread is to end.
+    pub(super) fn stop(&self) {
+        self.locked().stopped = true;
+        self.changed.notify_all();
+    }
+
+    fn streamed(&self) {
+        let mut state = self.locked();
+        if !state.streamed {
+            state.streamed = true;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits that long; false if the thread is to end.
+    pub(super) fn pause(&self, time: Duration) -> bool {
+        let is_on = |state: &mut SignalState| !state.stopped;
+        let waited = self.changed.wait_timeout_while(self.locked(), time, is_on);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !state.stopped
+    }
+
+    /// Waits that long, or until something has come by the stream.
+    pub(super) fn wait(&self, time: Duration) -> Wakeup {
+        let is_idle = |state: &mut SignalState| !state.stopped && !state.streamed;
+        let waited = self
+            .changed
+            .wait_timeout_while(self.locked(), time, is_idle);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match (state.stopped, std::mem::take(&mut state.streamed)) {
+            (true, _) => Wakeup::Stop,
+            (false, true) => Wakeup::Streamed,
+            (false, false) => Wakeup::Timeout,
+        }
+    }
+}
+
+#[derive(Default)]
+struct LinkState {
+    /// What is followed, once that is known.
+    followed: Option<(DatabaseId, Epoch)>,
+    stopped: bool,
+    /// While there is a connection.
+    writer: Option<ReplyWriter>,
+    /// The horizons that have come and are not shown yet: each with the bytes that had come before it, and when.
+    unshown: VecDeque<(Csn, u64, i64)>,
+    replied: Csn,
+    /// By the monotonic clock, in nanoseconds.
+    replied_at: u64,
+}
+
+/// What the two threads share.
+pub(super) struct StreamLink {
+    pub(super) blocks: Arc<StreamedBlocks>,
+    env: Env,
+    status: Arc<ReplicaStatus>,
+    state: Mutex<LinkState>,
+    changed: Condvar,
+}
+
+impl StreamLink {
+    fn locked(&self) -> MutexGuard<'_, LinkState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn update(&self, change: impl FnOnce(&mut StreamReport)) {
+        self.status.update(|report| {
+            if let Some(stream) = &mut report.stream {
+                change(stream);
+            }
+        });
+    }
+
+    /// What is followed now: with another epoch the stream of the one before is of no use any more.
+    pub(super) fn follows(&self, database: DatabaseId, epoch: Epoch) {
+        let mut state = self.locked();
+        if state.followed.replace((database, epoch)) != Some((database, epoch)) {
+            if let Some(writer) = &state.writer {
+                writer.shut_down();
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    /// Is there a connection?
+    pub(super) fn is_connected(&self) -> bool {
+        self.locked().writer.is_some()
+    }
+
+    /// Snapshots see everything below `visible`. Tells the primary, unless it was told a moment ago: then it gives how
+    /// soon this is to be said again.
+    pub(super) fn shows(&self, visible: Csn) -> Option<Duration> {
+        let clock = self.env.clock.now_micros_since_2000();
+        let now = self.env.clock.monotonic().as_nanos();
+        let mut state = self.locked();
+        let mut replayed = None;
+        while let Some(&(horizon, bytes, _)) = state.unshown.front()
+            && horizon <= visible
+        {
+            replayed = Some(bytes);
+            state.unshown.pop_front();
+        }
+        let behind_since = state.unshown.front().map(|&(_, _, at)| at);
+        let since = Duration::from_nanos(now.saturating_sub(state.replied_at));
+        let is_news = visible > state.replied;
+        let is_due = since
+            >= if is_news {
+                REPLY_PAUSE
+            } else {
+                REPLY_KEEPALIVE
+            };
+        if is_due && let Some(writer) = &mut state.writer {
+            let mut out = Vec::new();
+            let reply = StreamReply {
+                replayed: visible,
+                clock,
+            };
+            reply.encode(&mut out);
+            if writer.send(&out).is_err() {
+                // Whoever reads finds the end.
+                writer.shut_down();
+            }
+            state.replied = visible;
+            state.replied_at = now;
+        }
+        drop(state);
+        self.update(|stream| {
+            stream.behind_since = behind_since;
+            if let Some(bytes) = replayed {
+                stream.replayed_bytes = stream.replayed_bytes.max(bytes);
+            }
+        });
+        (is_news && !is_due).then(|| REPLY_PAUSE.saturating_sub(since))
+    }
+
+    fn heard(&self, horizon: Csn, clock: i64, sent_bytes: u64) {
+        let now = self.env.clock.now_micros_since_2000();
+        let is_news = {
+            let mut state = self.locked();
+            let newest = state.unshown.back().map(|&(newest, _, _)| newest);
+            let is_news = horizon > newest.unwrap_or(state.replied);
+            if is_news && state.unshown.len() < UNSHOWN_MAX {
+                state.unshown.push_back((horizon, sent_bytes, now));
+            }
+            is_news
+        };
+        self.update(|stream| {
+            stream.received = stream.received.max(horizon);
+            stream.received_bytes = sent_bytes;
+            stream.last_sent_at = Some(clock);
+            stream.last_received_at = Some(now);
+            if is_news {
+                stream.last_news_at = Some(now);
+            }
+        });
+    }
+}
+
+/// The thread.
+pub(super) struct StreamReceiver {
+    pub(super) link: Arc<StreamLink>,
+    thread: JoinHandle,
+}
+
+impl StreamReceiver {
+    /// Starts it. Whoever follows is woken by `signal`.
+    pub(super) fn start(
+        connection: PrimaryConnection,
+        env: &Env,
+        status: &Arc<ReplicaStatus>,
+        signal: &Arc<FollowerSignal>,
+    ) -> io::Result<StreamReceiver> {
+        status.update(|report| {
+            let stream = report.stream.get_or_insert_default();
+            connection.shown().clone_into(&mut stream.conninfo);
+        });
+        let link = Arc::new(StreamLink {
+            blocks: Arc::default(),
+            env: env.clone(),
+            status: Arc::clone(status),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let receiver = Receiver {
+            connection,
+            link: Arc::clone(&link),
+            signal: Arc::clone(signal),
+            last_error: String::new(),
+        };
+        let thread = env.spawn("replica-stream", None, move || receiver.run())?;
+        Ok(StreamReceiver { link, thread })
+    }
+
+    /// Ends the thread and waits for its end.
+    pub(super) fn join(self) {
+        let mut state = self.link.locked();
+        state.stopped = true;
+        if let Some(writer) = &state.writer {
+            writer.shut_down();
+        }
+        drop(state);
+        self.link.changed.notify_all();
+        if self.thread.join().is_err() {
+            warn!("the thread that receives the log panicked");
+        }
+    }
+}
+
+struct Receiver {
+    connection: PrimaryConnection,
+    link: Arc<StreamLink>,
+    signal: Arc<FollowerSignal>,
+    last_error: String,
+}
+
+impl Receiver {
+    fn run(mut self) {
+        let mut pause = RETRY_PAUSE_MIN;
+        while let Some(followed) = self.followed() {
+            let why = match self.connect(followed) {
+                Ok((link, start)) => {
+                    pause = RETRY_PAUSE_MIN;
+                    self.last_error.clear();
+                    let (host, port) = link.host();
+                    info!("the log comes from the primary at {host}:{port}");
+                    let ended = self.receive(link, followed, start);
+                    self.disconnected();
+                    ended
+                        .err()
+                        .map_or_else(String::new, |error| error.to_string())
+                }
+                Err(why) => why,
+            };
+            if self.locked_pause(followed, pause) {
+                return;
+            }
+            pause = (pause * 2).min(RETRY_PAUSE_MAX);
+            if !why.is_empty() && why != self.last_error {
+                warn!("no stream from the primary, the log is read at its home: {why}");
+                self.last_error = why;
+            }
+        }
+    }
+
+    /// What is followed, once that is known; nothing if the thread is to end.
+    fn followed(&self) -> Option<(DatabaseId, Epoch)> {
+        let state = self.link.locked();
+        let is_unknown = |state: &mut LinkState| !state.stopped && state.followed.is_none();
+        let waited = self.link.changed.wait_while(state, is_unknown);
+        let state = waited.unwrap_or_else(PoisonError::into_inner);
+        match state.stopped {
+            true => None,
+            false => state.followed,
+        }
+    }
+
+    /// Waits before the next try, less long if something else is followed by then. True: the thread is to end.
+    fn locked_pause(&self, followed: (DatabaseId, Epoch), pause: Duration) -> bool {
+        let state = self.link.locked();
+        let waits = |state: &mut LinkState| !state.stopped && state.followed == Some(followed);
+        let waited = self.link.changed.wait_timeout_while(state, pause, waits);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.stopped
+    }
+
+    /// Connects to the host that is the primary, and gives its horizon.
+    fn connect(&self, followed: (DatabaseId, Epoch)) -> Result<(ReplicationLink, Csn), String> {
+        let mut why = Vec::new();
+        for (host, port) in self.connection.hosts() {
+            let connected = self
+                .connection
+                .connect_to(&host, port)
+                .and_then(|link| start(link, followed));
+            match connected {
+                Ok(connected) => return Ok(connected),
+                Err(error) => why.push(format!("{host}:{port}: {error}")),
+            }
+        }
+        Err(why.join("; "))
+    }
+
+    fn receive(
+        &self,
+        mut link: ReplicationLink,
+        (_, epoch): (DatabaseId, Epoch),
+        start: Csn,
+    ) -> io::Result<()> {
+        link.set_read_timeout(SILENCE_MAX)?;
+        let writer = link.writer()?;
+        self.link.blocks.begin(epoch);
+        {
+            let mut state = self.link.locked();
+            if state.stopped {
+                return Ok(());
+            }
+            state.writer = Some(writer);
+            state.unshown.clear();
+            state.replied = Csn::ZERO;
+        }
+        let (host, port) = link.host();
+        let primary = (host.to_owned(), port);
+        self.link.update(|stream| {
+            *stream = StreamReport {
+                primary: Some(primary),
+                conninfo: std::mem::take(&mut stream.conninfo),
+                start,
+                connections: stream.connections + 1,
+                ..StreamReport::default()
+            };
+        });
+        loop {
+            let data = match link.stream_input()? {
+                StreamInput::Data(data) => data,
+                StreamInput::Silence => {
+                    return Err(io::Error::other("the primary is silent"));
+                }
+            };
+            match StreamMessage::decode(&data) {
+                Some(StreamMessage::Block {
+                    lane,
+                    segment,
+                    offset,
+                    bytes,
+                }) => {
+                    // One that has no room is read at the home.
+                    let at = Position { segment, offset };
+                    let _has_room = self.link.blocks.add(lane, at, bytes.into());
+                }
+                Some(StreamMessage::Horizon {
+                    horizon,
+                    clock,
+                    sent_bytes,
+                }) => {
+                    self.link.blocks.learn(horizon);
+                    self.link.heard(horizon, clock, sent_bytes);
+                    // What has come already is taken in one round.
+                    if !link.has_message() {
+                        self.signal.streamed();
+                    }
+                }
+                None => {
+                    return Err(io::Error::other(
+                        "the primary has sent what is no part of the log",
+                    ));
+                }
+            }
+        }
+    }
+
+    fn disconnected(&self) {
+        let mut state = self.link.locked();
+        state.writer = None;
+        state.unshown.clear();
+        drop(state);
+        self.link.update(|stream| {
+            stream.primary = None;
+            stream.is_in_use = false;
+            stream.behind_since = None;
+        });
+        // The follower looks at the home again.
+        self.signal.streamed();
+    }
+}
+
+/// Asks who the server is, and for its log. Gives its horizon.
+fn start(
+    mut link: ReplicationLink,
+    (database, epoch): (DatabaseId, Epoch),
+) -> io::Result<(ReplicationLink, Csn)> {
+    let identity = link.query("IDENTIFY_SYSTEM")?;
+    let horizon = identity.get(2).and_then(|text| text.parse().ok());
+    let horizon =
+        horizon.ok_or_else(|| io::Error::other("the server does not tell its horizon"))?;
+    let command = format!(
+        "START_REPLICATION BLOCKS {:016x} TIMELINE {epoch}",
+        database.get()
+    );
+    link.start_copy(&command)?;
+    Ok((link, Csn(horizon)))
+}

@@ -1,0 +1,279 @@
+//! Sessions of replicas, which follow this server's log by a stream: what PostgreSQL calls a walsender.
+//!
+//! Owns: the commands of a replication connection, whoever may have one, and how far its replica has come
+//! (`pg_stat_replication`). The log is sent as the lanes' blocks ([`BlockFeed`](logstead_engine::BlockFeed)) and the
+//! horizon; the replica reads at the home what it was not sent, so nothing here waits for a replica.
+//!
+//! Invariant: a horizon is told after all blocks that were written before it was read, as far as they are still there.
+//!
+//! Does not: know how messages look (`logstead_wire::replication`).
+
+use super::Session;
+use crate::backend_status::BackendStatus;
+use logstead_engine::{Csn, Engine, FeedBlock, FeedReader, Watermark};
+use logstead_env::Env;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_types::{DatabaseId, Epoch, SqlState};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Bytes of blocks that are sent at once.
+const BATCH_BYTES: usize = 1 << 20;
+/// Horizons whose replay is waited for, to tell how long it took.
+const UNANSWERED_MAX: usize = 4096;
+
+/// What a replication connection asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplicationCommand {
+    /// `IDENTIFY_SYSTEM`
+    IdentifySystem,
+    /// `START_REPLICATION BLOCKS <database> TIMELINE <epoch>`: the blocks that are written from now on.
+    StartReplication {
+        /// Which database the replica follows.
+        database: DatabaseId,
+        /// Which epoch it has come to.
+        epoch: Epoch,
+    },
+}
+
+impl ReplicationCommand {
+    /// Reads a command. 42601 for what is none, 0A000 for those of PostgreSQL that there are not.
+    pub fn parse(text: &str) -> Result<ReplicationCommand> {
+        let text = text.trim().trim_end_matches(';');
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let is = |word: &str, name: &str| word.eq_ignore_ascii_case(name);
+        let syntax = || {
+            SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("syntax error: \"{text}\" is no replication command"),
+            )
+        };
+        match words.as_slice() {
+            [word] if is(word, "IDENTIFY_SYSTEM") => Ok(ReplicationCommand::IdentifySystem),
+            [start, blocks, database, timeline, epoch]
+                if is(start, "START_REPLICATION")
+                    && is(blocks, "BLOCKS")
+                    && is(timeline, "TIMELINE") =>
+            {
+                let database = u64::from_str_radix(database, 16).map_err(|_| syntax())?;
+                let epoch = epoch.parse().map_err(|_| syntax())?;
+                Ok(ReplicationCommand::StartReplication {
+                    database: DatabaseId(database),
+                    epoch: Epoch(epoch),
+                })
+            }
+            [word, ..] => {
+                const OTHERS: [&str; 8] = [
+                    "BASE_BACKUP",
+                    "CREATE_REPLICATION_SLOT",
+                    "DROP_REPLICATION_SLOT",
+                    "READ_REPLICATION_SLOT",
+                    "START_REPLICATION",
+                    "TIMELINE_HISTORY",
+                    "SHOW",
+                    "SELECT",
+                ];
+                match OTHERS.iter().find(|name| is(word, name)) {
+                    Some(name) => Err(SqlError::unsupported(format!(
+                        "{name} in a replication connection"
+                    ))),
+                    None => Err(syntax()),
+                }
+            }
+            [] => Err(syntax()),
+        }
+    }
+}
+
+/// What `IDENTIFY_SYSTEM` tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemIdentity {
+    /// The database's number.
+    pub database: DatabaseId,
+    /// The server's life.
+    pub epoch: Epoch,
+    /// Everything below it is durable.
+    pub horizon: Csn,
+    /// Where the log is.
+    pub home: String,
+}
+
+/// How far a replica that follows by a stream has come, as `pg_stat_replication` shows it. Times are in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReplicationProgress {
+    /// The highest horizon that was sent.
+    pub(crate) sent: Csn,
+    /// The replica's snapshots see everything below.
+    pub(crate) replayed: Csn,
+    /// How long it took from the sending of a horizon until the replica told that it shows it.
+    pub(crate) lag_us: Option<i64>,
+    /// When the replica has sent its last message, by its clock, since 2000.
+    pub(crate) reply_time: Option<i64>,
+}
+
+impl Session {
+    /// Is it one of a replication connection?
+    pub fn is_replication(&self) -> bool {
+        self.replication
+    }
+
+    /// What `IDENTIFY_SYSTEM` tells.
+    pub fn identify_system(&self) -> SystemIdentity {
+        let engine = &self.context.instance.engine;
+        SystemIdentity {
+            database: engine.database(),
+            epoch: engine.epoch(),
+            horizon: engine.horizon(),
+            home: engine.home().describe(),
+        }
+    }
+
+    /// Begins to send the log to a replica. 55000 for one of another database, or of another life of the server; 0A000
+    /// at a replica.
+    pub fn start_replication(
+        &self,
+        database: DatabaseId,
+        epoch: Epoch,
+    ) -> Result<ReplicationSender> {
+        let engine = &self.context.instance.engine;
+        let not_now = |text: String| {
+            Err(SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                text,
+            ))
+        };
+        if self.context.instance.store.replica_status().is_some() {
+            return Err(SqlError::unsupported(
+                "cascading replication: this server is a replica",
+            ));
+        }
+        if database != engine.database() {
+            return not_now(format!(
+                "the replica follows database {database}, and this server has database {}",
+                engine.database()
+            ));
+        }
+        if epoch != engine.epoch() {
+            return not_now(format!(
+                "the replica reads epoch {epoch} of the log, and this server writes epoch {}",
+                engine.epoch()
+            ));
+        }
+        let sender = ReplicationSender {
+            reader: engine.commit_path().feed().follow(),
+            horizon: Arc::clone(engine.commit_path().horizon_watermark()),
+            engine: engine.clone(),
+            env: self.context.instance.env.clone(),
+            live: Arc::clone(&self.context.live),
+            sent: Csn::ZERO,
+            unanswered: VecDeque::new(),
+            progress: ReplicationProgress::default(),
+        };
+        sender.live.replicates(sender.progress);
+        Ok(sender)
+    }
+}
+
+/// Sends one replica the log; see the module's documentation.
+pub struct ReplicationSender {
+    reader: FeedReader,
+    horizon: Arc<Watermark>,
+    engine: Engine,
+    env: Env,
+    live: Arc<BackendStatus>,
+    sent: Csn,
+    /// Horizons that were sent and that the replica does not show yet, and when that was.
+    unanswered: VecDeque<(Csn, i64)>,
+    progress: ReplicationProgress,
+}
+
+impl ReplicationSender {
+    /// Waits until the horizon is above what was sent. An error: the log has failed.
+    pub async fn until_due(&self) -> Result<()> {
+        let horizon = Watermark::wait(Arc::clone(&self.horizon), self.sent.get() + 1);
+        let waited = horizon.await;
+        waited.map_err(|failed| SqlError::new(SqlState::IO_ERROR, failed.to_string()))
+    }
+
+    /// The server's life that is sent.
+    pub fn epoch(&self) -> Epoch {
+        self.engine.epoch()
+    }
+
+    /// The server's clock, in microseconds since 2000.
+    pub fn now(&self) -> i64 {
+        self.env.clock.now_micros_since_2000()
+    }
+
+    /// Takes blocks that are to be sent next. Gives the horizon that may be told behind them; `None`: more blocks come
+    /// before it.
+    pub fn take(&mut self, blocks: &mut Vec<FeedBlock>) -> Option<Csn> {
+        let horizon = Csn(self.horizon.get());
+        let has_more = self.reader.take(BATCH_BYTES, blocks);
+        if has_more {
+            return None;
+        }
+        if horizon > self.sent {
+            self.sent = horizon;
+            self.progress.sent = horizon;
+            if self.unanswered.len() < UNANSWERED_MAX {
+                self.unanswered.push_back((horizon, self.now()));
+            }
+            self.live.replicates(self.progress);
+        }
+        Some(horizon)
+    }
+
+    /// The replica tells that its snapshots see everything below `replayed`, at `time` of its clock.
+    pub fn replied(&mut self, replayed: Csn, time: i64) {
+        let mut shown_since = None;
+        while let Some(&(horizon, at)) = self.unanswered.front()
+            && horizon <= replayed
+        {
+            shown_since = Some(at);
+            self.unanswered.pop_front();
+        }
+        let progress = &mut self.progress;
+        // As in PostgreSQL nothing is told of one that has nothing to do.
+        progress.lag_us = match shown_since {
+            Some(at) => Some((self.env.clock.now_micros_since_2000() - at).max(0)),
+            None if self.unanswered.is_empty() && progress.replayed == replayed => None,
+            None => progress.lag_us,
+        };
+        progress.replayed = progress.replayed.max(replayed);
+        progress.reply_time = Some(time);
+        self.live.replicates(*progress);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands() {
+        let parse = ReplicationCommand::parse;
+        assert_eq!(
+            parse(" identify_system; ").unwrap(),
+            ReplicationCommand::IdentifySystem
+        );
+        assert_eq!(
+            parse("START_REPLICATION BLOCKS 00ff TIMELINE 7").unwrap(),
+            ReplicationCommand::StartReplication {
+                database: DatabaseId(255),
+                epoch: Epoch(7)
+            }
+        );
+        for (text, code) in [
+            ("", "42601"),
+            ("IDENTIFY", "42601"),
+            ("START_REPLICATION BLOCKS zz TIMELINE 7", "42601"),
+            ("START_REPLICATION BLOCKS ff TIMELINE x", "42601"),
+            ("START_REPLICATION 0/0 TIMELINE 1", "0A000"),
+            ("SELECT 1", "0A000"),
+            ("BASE_BACKUP ( LABEL 'x' )", "0A000"),
+        ] {
+            assert_eq!(parse(text).unwrap_err().code().as_str(), code, "{text}");
+        }
+    }
+}
