@@ -3,6 +3,7 @@
 use super::rig::Machine;
 use super::rig::beside::{Beside, Work};
 use super::rig::forge::{Arrives, Forge, Tx};
+use super::streamed::Transport;
 use super::{Dice, Receiver, from_to, start};
 use logstead_home::{LocalHome, LogHome, MemoryHome};
 use logstead_types::{Csn, Epoch};
@@ -66,9 +67,12 @@ struct Writer {
     most: usize,
 }
 
-/// Follows a busy server through several lives. Gives how many entries were handed over, and how often entries above a
+/// Follows a busy server through several lives, by its stream if there is one. Gives how many entries were handed over, and how often entries above a
 /// gap were among them.
-fn follow(seed: u64) -> Result<(usize, usize), String> {
+pub(super) fn follow(
+    seed: u64,
+    mut transport: Option<&mut Transport>,
+) -> Result<(usize, usize), String> {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let memory = MemoryHome::new(32 << 10);
     let work = Work::new(start(&memory, 1 + dice.below(4) as u16));
@@ -107,13 +111,27 @@ fn follow(seed: u64) -> Result<(usize, usize), String> {
                 .as_ref()
                 .map_or(0, |writer| writer.work.server.log.next_csn.get())
         };
+        if let (Some(transport), Some(writer)) = (&mut transport, &*writer.lock()) {
+            transport.connect(&writer.work.server);
+        }
         for _ in 0..12 {
             if let Some(writer) = &mut *writer.lock() {
                 writer.left = 60;
             }
-            let progress = given
-                .round(&mut follower)
-                .map_err(|error| error.to_string())?;
+            let progress = match &mut transport {
+                None => given
+                    .round(&mut follower)
+                    .map_err(|error| error.to_string())?,
+                Some(transport) => {
+                    if let Some(Writer { work, dice, .. }) = &mut *writer.lock() {
+                        for _ in 0..dice.below(20) {
+                            step(&memory, work, dice);
+                            transport.carry(&work.server);
+                        }
+                    }
+                    transport.round(&mut given, &mut follower)?
+                }
+            };
             let writer = writer.lock();
             let committed = writer.as_ref().map(|writer| &writer.work.committed);
             let live: Vec<u64> = given.0.iter().copied().filter(|csn| *csn >= base).collect();
@@ -204,7 +222,7 @@ fn a_busy_server_is_followed_through_its_lives() {
     };
     let (mut entries, mut gaps, mut wrong) = (0, 0, Vec::new());
     for seed in 1..=seeds {
-        match follow(seed) {
+        match follow(seed, None) {
             Ok((given, with_gaps)) => {
                 entries += given;
                 gaps += with_gaps;

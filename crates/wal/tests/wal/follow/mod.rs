@@ -7,12 +7,15 @@ mod removed;
 use crate::rig;
 mod settled;
 mod sides;
+mod streamed;
 
 use logstead_env::Env;
 use logstead_home::{LogHome, MemoryHome};
+use logstead_types::Csn;
 use logstead_wal::recovery::RecoveryOptions;
-use logstead_wal::recovery::follow::{FollowError, FollowProgress, Follower};
+use logstead_wal::recovery::follow::{FollowError, FollowProgress, Follower, StreamedBlocks};
 use rig::{Server, options, row_of};
+use std::sync::Arc;
 
 /// What a follower has handed over.
 #[derive(Default)]
@@ -20,14 +23,30 @@ struct Receiver(Vec<u64>);
 
 impl Receiver {
     fn round(&mut self, follower: &mut Follower<'_>) -> Result<FollowProgress, FollowError> {
-        let given = &mut self.0;
         follower.round(&mut |csn, records| {
-            assert_eq!(records, row_of(csn), "the bytes of {csn}");
-            assert!(
-                given.last().is_none_or(|last| *last < csn.0),
-                "{csn} after {given:?}"
-            );
-            given.push(csn.0);
+            self.given(csn, records);
+            Ok(())
+        })
+    }
+
+    fn given(&mut self, csn: Csn, records: &[u8]) {
+        let given = &mut self.0;
+        assert_eq!(records, row_of(csn), "the bytes of {csn}");
+        assert!(
+            given.last().is_none_or(|last| *last < csn.0),
+            "{csn} after {given:?}"
+        );
+        given.push(csn.0);
+    }
+
+    /// A round of what was streamed.
+    fn streamed_round(
+        &mut self,
+        follower: &mut Follower<'_>,
+        stream: &Arc<StreamedBlocks>,
+    ) -> Result<Option<FollowProgress>, FollowError> {
+        follower.streamed_round(stream, &mut |csn, records| {
+            self.given(csn, records);
             Ok(())
         })
     }

@@ -12,7 +12,9 @@ use logstead_types::{Csn, DatabaseId, Epoch, LaneId, Rid, TableId};
 use logstead_wal::TruncationReport;
 use logstead_wal::manifest::{CheckpointRef, RedoPoint};
 use logstead_wal::recovery::{self, RecoveredLog, RecoveryError, RecoveryOptions, RedoHandler};
-use logstead_wal::{Deps, FlushMode, FlushOutcome, HorizonSource, Lane, LaneConfig, RowRecord};
+use logstead_wal::{
+    BlockFeed, Deps, FlushMode, FlushOutcome, HorizonSource, Lane, LaneConfig, RowRecord,
+};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -190,6 +192,8 @@ pub(crate) struct Server {
     /// Transactions pushed.
     pushed: Mutex<BTreeSet<u64>>,
     published: Arc<Published>,
+    /// Blocks for who follows by a stream.
+    pub(crate) feed: Arc<BlockFeed>,
     pub(crate) log: RecoveredLog,
     /// What was handed over.
     pub(crate) survivors: Vec<u64>,
@@ -209,16 +213,24 @@ impl Server {
         let held = taken.checkpoint.map_or(Csn::ZERO, |held| held.csn);
         assert_eq!(held, log.report.checkpoint);
         let published = Arc::new(Published(AtomicU64::new(log.next_csn.0)));
+        let feed = Arc::new(BlockFeed::default());
         for lane in &log.lanes {
             lane.set_horizon_source(published.clone());
+            lane.set_feed(Arc::clone(&feed));
         }
         Ok(Server {
             pushed: Mutex::default(),
             published,
+            feed,
             log,
             survivors: taken.survivors,
             home,
         })
+    }
+
+    /// What its transactions have told of the horizon.
+    pub(crate) fn published_horizon(&self) -> Csn {
+        self.published.horizon()
     }
 
     /// The starts of all lanes.
