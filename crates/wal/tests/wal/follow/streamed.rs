@@ -203,3 +203,35 @@ fn a_streamed_block_alone_proves_nothing() {
     );
     assert_eq!(given.0, [1]);
 }
+
+/// A block that did not come is read at the home, and what has come behind it is not read there again.
+#[test]
+fn what_did_not_come_is_read_at_the_home() {
+    let memory = MemoryHome::new(32 << 10);
+    let mut work = Work::new(start(&memory, 2));
+    let home = LogHome::from(memory);
+    let mut follower = Follower::open(&home).unwrap();
+    let mut given = Receiver::default();
+    let mut transport = Transport::new(1, true);
+    transport.connect(&work.server);
+    given.take(&mut follower);
+    work.commit(0, &[1]);
+    work.commit(1, &[2]);
+    work.commit(0, &[1]);
+    let reader = transport.reader.as_mut().unwrap();
+    assert!(!reader.take(1 << 20, &mut transport.under_way));
+    assert_eq!(transport.under_way.len(), 3);
+    let lost = transport.under_way.remove(1);
+    assert_eq!(lost.lane.0, 1);
+    transport.carry(&work.server);
+    let streamed = given.streamed_round(&mut follower, &transport.stream);
+    assert!(streamed.unwrap().is_none());
+    assert_eq!(given.0, [1]);
+    given.take(&mut follower);
+    assert_eq!(given.0, [1, 2, 3]);
+    // It comes after all.
+    transport.stream.add(lost.lane, lost.at, lost.bytes);
+    assert!(transport.stream.waiting_bytes() > 0);
+    follower.forget_streamed(&transport.stream);
+    assert_eq!(transport.stream.waiting_bytes(), 0);
+}
