@@ -61,7 +61,9 @@ class ObjectServer(LogsteadServer):
 
     def command(self, *arguments: str) -> list[str]:
         never_copied = ["--set", "machine_is_never_copied=on"] if self.never_copied else []
-        return [self.binary(), "serve", "--listen", "127.0.0.1:0", "--home", self.url, *never_copied, *self.arguments, *arguments]
+        arguments = (*self.arguments, *arguments)
+        listen = [] if "--listen" in arguments else ["--listen", "127.0.0.1:0"]
+        return [self.binary(), "serve", *listen, "--home", self.url, *never_copied, *arguments]
 
     def start(self, arguments=(), env=None, **options) -> "ObjectServer":
         self.starts += 1

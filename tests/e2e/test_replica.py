@@ -43,7 +43,9 @@ class ReplicaServer(LogsteadServer):
         self.arguments = ["--workers", "2", *FAST]
 
     def command(self, *arguments: str) -> list[str]:
-        return [self.binary(), "serve", "--listen", "127.0.0.1:0", "--replica-of", self.url, *self.arguments, *arguments]
+        arguments = (*self.arguments, *arguments)
+        listen = [] if "--listen" in arguments else ["--listen", "127.0.0.1:0"]
+        return [self.binary(), "serve", *listen, "--replica-of", self.url, *arguments]
 
     def start(self, arguments=(), env=None, **options) -> "ReplicaServer":
         super().start(arguments, env={**self.credentials, **(env or {})}, **options)

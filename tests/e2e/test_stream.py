@@ -1,0 +1,338 @@
+"""Replicas that follow by a stream from the primary: what is committed there shows at once, without a look at the home.
+
+The stream is worth no more than the home: whatever it does not bring is read there. So it may be cut at any time, and a replica
+whose stream leads nowhere, or to another database, follows all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from harness import LogsteadServer, free_port, wait_until
+from objectserver import ObjectServer, home
+from objectstores import start as start_store
+from test_promotion import SHORT_LEASE, is_primary, promote, work
+from test_replica import Judges, ReplicaServer
+from transfers import Bank
+
+pytestmark = pytest.mark.logstead_only
+
+# The home is looked at so seldom that only the stream can bring anything.
+SELDOM = ("--set", "replica_poll_interval=60s")
+
+
+@contextmanager
+def streamed(where: str, tmp_path: Path, replicas: int = 1, polls: tuple[str, ...] = SELDOM, arguments: tuple[str, ...] = ()):
+    """A primary at a home of this kind, on a port that it keeps, and replicas with a stream from it."""
+    port = free_port()
+    with ExitStack() as stack:
+        if where == "file":
+            primary = LogsteadServer(tmp_path / "primary")
+            primary.arguments = ["--workers", "2", *arguments]
+            url, environment = f"file://{primary.data}", {}
+        else:
+            store = stack.enter_context(start_store(where, tmp_path))
+            url, environment = home(store), store.environment
+            primary = ObjectServer(tmp_path / "primary", url, environment, *arguments)
+        primary.arguments += ["--listen", f"127.0.0.1:{port}"]
+        stack.callback(primary.kill)
+        primary.start()
+        beside = [ReplicaServer(tmp_path / f"replica{number}", url, environment) for number in range(replicas)]
+        for number, replica in enumerate(beside):
+            conninfo = f"host=127.0.0.1 port={port} user=postgres application_name=replica{number}"
+            replica.arguments = ["--workers", "2", *polls, "--primary-conninfo", conninfo]
+            stack.callback(replica.kill)
+            replica.start()
+        for number in range(replicas):
+            wait_until(lambda number=number: senders(primary).get(f"replica{number}"), what="the stream")
+        yield primary, beside
+
+
+def senders(primary: LogsteadServer) -> dict[str, int]:
+    """The sessions that send the log, by their replicas."""
+    rows = primary.execute("SELECT application_name, pid FROM pg_stat_replication WHERE state = 'streaming'")
+    return dict(rows)
+
+
+def feed(replica: ReplicaServer) -> str:
+    return replica.execute("SELECT feed FROM logstead_replica")[0][0]
+
+
+@pytest.mark.parametrize("where", ("file", "dev-bucket"))
+def test_what_is_committed_shows_without_a_look_at_the_home(where, tmp_path):
+    """Rows, large ones in side segments, and tables; the views at both ends say how far they are."""
+    with streamed(where, tmp_path) as (primary, (replica,)):
+        primary.execute("CREATE TABLE t (id int PRIMARY KEY, filling text)")
+        replica.follows(primary)
+        rounds = replica.execute("SELECT rounds FROM logstead_replica")[0][0]
+        for number in range(1, 21):
+            primary.execute(f"INSERT INTO t VALUES ({number}, repeat('x', {number % 4 * 300000}))")
+            replica.follows(primary)
+            assert replica.execute("SELECT count(*) FROM t") == [(number,)]
+        assert feed(replica) == "stream"
+        shown = replica.execute(
+            "SELECT lag_csns, lag_bytes, rounds > %d, applied_csn = visible_csn FROM logstead_replica" % rounds
+        )
+        assert shown == [(0, 0, True, True)]
+        (receiver,) = replica.execute(
+            "SELECT status, sender_host, sender_port, conninfo, latest_end_lsn >= receive_start_lsn, received_tli,"
+            " last_msg_receipt_time IS NOT NULL FROM pg_stat_wal_receiver"
+        )
+        assert receiver == ("streaming", "127.0.0.1", primary.port, f"postgres://postgres@127.0.0.1:{primary.port}", True, 1, True)
+        (sender,) = primary.execute(
+            "SELECT usename, application_name, host(client_addr), state, sync_state, sent_lsn >= replay_lsn, backend_type"
+            " FROM pg_stat_replication r JOIN pg_stat_activity a USING (pid, usename, application_name, client_addr)".replace(
+                "state, sync_state", "r.state, sync_state"
+            )
+        )
+        assert sender == ("postgres", "replica0", "127.0.0.1", "streaming", "async", True, "walsender")
+        # The replica tells what it shows, within its next keepalive at the latest.
+        goal = primary.execute("SELECT pg_current_wal_flush_lsn()")[0][0]
+        caught_up = f"SELECT replay_lsn >= '{goal}' AND reply_time IS NOT NULL FROM pg_stat_replication"
+        wait_until(lambda: primary.execute(caught_up) == [(True,)], what="the reply")
+        assert primary.execute("SELECT * FROM pg_stat_wal_receiver") == []
+        assert replica.execute("SELECT * FROM pg_stat_replication") == []
+
+
+@pytest.mark.parametrize("where", ("file", "dev-bucket"))
+def test_every_answer_is_a_state_of_the_primary_however_the_stream_is_cut(where, tmp_path, seed):
+    """Transfers, readers at two replicas; streams are ended, a replica sleeps, and the primary is killed in the middle."""
+    fast = ("--set", "replica_poll_interval=20ms")
+    with streamed(where, tmp_path, replicas=2, polls=fast) as (primary, replicas):
+        bank = Bank(seed, clients=3, readers=1).open(primary)
+        for replica in replicas:
+            replica.follows(primary)
+        with Judges(bank, replicas) as judges:
+            for round_number in range(3):
+                bank.start(primary)
+                goal = bank.acknowledged() + 60
+
+                def there() -> bool:
+                    bank.assert_right()
+                    assert not judges.wrong, judges.wrong[:10]
+                    return bank.acknowledged() >= goal
+
+                for _ in range(5):
+                    primary.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_replication")
+                    time.sleep(0.05)
+                os.kill(replicas[1].process.pid, signal.SIGSTOP)
+                time.sleep(0.2)
+                os.kill(replicas[1].process.pid, signal.SIGCONT)
+                wait_until(there, timeout_s=120, what="transfers")
+                pid = primary.process.pid
+                primary.restart_after_kill()
+                bank.ended(pid)
+                wait_until(lambda: bank.acknowledged() > goal, timeout_s=120, what="transfers after the start")
+                bank.stop()
+            bank.check(primary)
+            for replica in replicas:
+                replica.follows(primary)
+            assert judges.answers > 20
+        # Of the last life, by themselves.
+        wait_until(lambda: len(senders(primary)) == 2, what="both streams")
+        for table in ("account", "ledger", "counter"):
+            query = f"SELECT * FROM {table} ORDER BY 1, 2"
+            expected = primary.execute(query)
+            for replica in replicas:
+                assert replica.execute(query) == expected
+        for replica in replicas:
+            state, restarts = replica.execute("SELECT state, restarts FROM logstead_replica")[0]
+            assert (state, restarts) == ("following", 0)
+
+
+def test_replicas_find_the_promoted_one_by_themselves(tmp_path):
+    """The stream of a replica that stays one comes from whichever of the hosts is the primary."""
+    ports = [free_port() for _ in range(3)]
+    hosts = ",".join("127.0.0.1" for _ in ports)
+    conninfo = f"host={hosts} port={','.join(map(str, ports))} user=postgres"
+    with ExitStack() as stack:
+        primary = LogsteadServer(tmp_path / "primary")
+        primary.arguments = ["--workers", "2", "--listen", f"127.0.0.1:{ports[0]}", *SHORT_LEASE]
+        stack.callback(primary.kill)
+        primary.start()
+        replicas = []
+        for number, port in enumerate(ports[1:]):
+            replica = ReplicaServer(tmp_path / f"replica{number}", f"file://{primary.data}")
+            listen = ("--listen", f"127.0.0.1:{port}")
+            polls = ("--set", "replica_poll_interval=200ms")
+            replica.arguments = ["--workers", "2", *listen, *polls, "--primary-conninfo", conninfo, *SHORT_LEASE]
+            stack.callback(replica.kill)
+            replica.start()
+            replicas.append(replica)
+        promoted, other = replicas
+        bank = Bank(1, clients=2, readers=1).open(primary)
+        for replica in replicas:
+            replica.follows(primary)
+            wait_until(lambda replica=replica: feed(replica) == "stream", what="the stream")
+        work(bank, primary)
+        pid = primary.process.pid
+        primary.kill()
+        bank.ended(pid)
+        bank.stop()
+        assert promote(promoted).returncode == 0
+        wait_until(lambda: is_primary(promoted), what="the promotion")
+        bank.check(promoted)
+        work(bank, promoted)
+        bank.stop()
+        other.follows(promoted)
+        wait_until(lambda: promoted.execute("SELECT count(*) FROM pg_stat_replication") == [(1,)], what="the stream")
+        where = other.execute("SELECT sender_port FROM pg_stat_wal_receiver")
+        assert where == [(promoted.port,)]
+        bank.check(promoted)
+
+
+def test_a_stream_that_leads_nowhere_is_none(tmp_path):
+    """No server, another database, no right, a wrong password: the home is read, and the log of the server says why."""
+    with ExitStack() as stack:
+        primary, stranger = (LogsteadServer(tmp_path / name) for name in ("primary", "stranger"))
+        for server in (primary, stranger):
+            server.arguments = ["--workers", "2", "--set", "horizon_pause=5ms"]
+            stack.callback(server.kill)
+            server.start()
+        primary.execute(
+            "CREATE TABLE t (id int)",
+            "CREATE ROLE plain LOGIN PASSWORD 'p'",
+            "CREATE ROLE follower LOGIN REPLICATION PASSWORD 'right'",
+            "ALTER ROLE postgres PASSWORD 'p'",
+        )
+        url = f"file://{primary.data}"
+        at = f"host=127.0.0.1 port={primary.port}"
+        for number, (conninfo, why) in enumerate(
+            (
+                (f"host=127.0.0.1 port={free_port()}", "refused"),
+                (f"host=127.0.0.1 port={stranger.port}", "this server has database"),
+                (f"{at} user=plain password=p", "must be superuser or replication role"),
+                (f"{at} user=follower password=wrong", "password authentication failed"),
+                (f"{at} user=follower", "there is none in primary_conninfo"),
+                (f"{at} user=follower password=right", None),
+            )
+        ):
+            replica = ReplicaServer(tmp_path / f"replica{number}", url)
+            replica.arguments += ["--primary-conninfo", conninfo]
+            stack.callback(replica.kill)
+            replica.start(env={"PGPASSWORD": ""} if "password" in conninfo else None)
+            primary.environment = {"PGPASSWORD": "p"}
+            with psycopg.connect(f"{at} user=postgres password=p dbname=postgres", autocommit=True) as connection:
+                connection.execute("INSERT INTO t VALUES (1)")
+
+            def there(replica=replica, number=number) -> bool:
+                with psycopg.connect(f"host=127.0.0.1 port={replica.port} user=postgres password=p dbname=postgres") as reader:
+                    return reader.execute("SELECT count(*) FROM t").fetchone() == (number + 1,)
+
+            wait_until(there, what="the row")
+            with psycopg.connect(f"host=127.0.0.1 port={replica.port} user=postgres password=p dbname=postgres") as reader:
+                shown = reader.execute("SHOW primary_conninfo").fetchone()[0]
+                assert "right" not in shown and "wrong" not in shown and shown.startswith("postgres://")
+                if why is None:
+                    wait_until(
+                        lambda reader=reader: reader.execute("SELECT sender_port FROM pg_stat_wal_receiver").fetchall()
+                        == [(primary.port,)],
+                        what="the stream",
+                    )
+                else:
+                    wait_until(lambda replica=replica, why=why: why in replica.output_text(), what=why)
+                    assert reader.execute("SELECT * FROM pg_stat_wal_receiver").fetchall() == []
+            replica.kill()
+
+
+def test_rules_of_replication_connections(tmp_path):
+    """In rules "all" databases are not replication, as in PostgreSQL."""
+    server = LogsteadServer(tmp_path / "server")
+    rules = tmp_path / "settings.toml"
+
+    def tried(text: str) -> str:
+        rules.write_text(text)
+        server.arguments = ["--workers", "1", "--config", str(rules)]
+        server.start()
+        try:
+            done = subprocess.run(
+                ["psql", f"host=127.0.0.1 port={server.port} user=postgres replication=true", "-Atc", "IDENTIFY_SYSTEM"],
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+            return done.stdout + done.stderr
+        finally:
+            server.kill()
+
+    rule = "[[hba]]\naddress = '127.0.0.1/32'\nmethod = 'trust'\n"
+    assert 'no pg_hba.conf entry' in tried(rule)
+    identity = tried(rule + "database = 'replication'\n").strip().split("|")
+    assert len(identity) == 4 and len(identity[0]) == 16 and identity[3].endswith("/server/data"), identity
+
+
+def test_commands_of_a_replication_connection(tmp_path):
+    """What there is not is refused by name, and the connection lives on."""
+    server = LogsteadServer(tmp_path / "server")
+    server.start()
+    try:
+        conninfo = f"host=127.0.0.1 port={server.port} user=postgres replication=true"
+
+        def said(command: str) -> str:
+            script = f"\\set VERBOSITY sqlstate\n{command};\nIDENTIFY_SYSTEM;\n"
+            done = subprocess.run(
+                ["psql", conninfo, "-At", "-f", "-"], input=script, capture_output=True, text=True, timeout=60
+            )
+            assert len(done.stdout.strip().splitlines()[-1].split("|")) == 4, done
+            return done.stderr
+
+        assert "0A000" in said("START_REPLICATION 0/0 TIMELINE 1")
+        assert "0A000" in said("BASE_BACKUP")
+        assert "0A000" in said("SELECT 1")
+        assert "42601" in said("NONSENSE")
+        assert "55000" in said("START_REPLICATION BLOCKS 1 TIMELINE 1")
+        identity = subprocess.run(["psql", conninfo, "-Atc", "IDENTIFY_SYSTEM"], capture_output=True, text=True).stdout.split("|")
+        assert "55000" in said(f"START_REPLICATION BLOCKS {identity[0]} TIMELINE 77")
+        with pytest.raises(psycopg.OperationalError, match='invalid value for parameter "replication"'):
+            psycopg.connect(f"host=127.0.0.1 port={server.port} user=postgres replication=perhaps")
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            # Not by the extended protocol.
+            with pytest.raises(psycopg.Error, match="extended query protocol"):
+                connection.execute("SELECT %s", (1,))
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    (
+        (("--primary-conninfo", "host=a"), "primary_conninfo"),
+        (("--replica-of", "file:///nowhere", "--primary-conninfo", "user=x"), "no host is given"),
+        (("--replica-of", "file:///nowhere", "--primary-conninfo", "host=a sslmode=require"), "sslmode=require is not supported"),
+        (("--replica-of", "file:///nowhere", "--primary-conninfo", "host=a bad"), "primary_conninfo"),
+    ),
+)
+def test_connection_strings_that_are_none(arguments, named):
+    done = subprocess.run([LogsteadServer.binary(), "serve", *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and named in done.stderr, done
+
+
+def test_a_replica_that_does_not_take_what_is_sent_holds_nobody(tmp_path):
+    """A replica sleeps while much is written: the primary goes on, with a bounded buffer, and the replica catches up."""
+    with streamed("file", tmp_path) as (primary, (replica,)):
+        primary.execute("CREATE TABLE t (id int, filling text)")
+        replica.follows(primary)
+        os.kill(replica.process.pid, signal.SIGSTOP)
+        done = threading.Event()
+
+        def write() -> None:
+            with primary.connect(autocommit=True) as connection:
+                for number in range(60):
+                    connection.execute("INSERT INTO t SELECT %s, repeat('x', 1000) FROM generate_series(1, 900)", (number,))
+            done.set()
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        writer.join(120)
+        assert done.is_set()
+        os.kill(replica.process.pid, signal.SIGCONT)
+        replica.follows(primary)
+        assert replica.execute("SELECT count(*), count(DISTINCT id) FROM t") == [(54000, 60)]
