@@ -1,6 +1,7 @@
 //! Somebody follows the machine's log through all of its lives: between any two of its requests transactions run,
 //! blocks are flushed, checkpoints are taken, the log is truncated, the machine stops and comes back. It may read
-//! blocks that a crash takes back.
+//! blocks that a crash takes back. The machine also sends its blocks and its horizon: of the blocks some come late, in
+//! another order, twice, damaged, or not at all, and those of a life before may come in the next.
 //!
 //! Judged:
 //! - what was handed over before the machine stopped has survived that;
@@ -9,15 +10,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use logstead_engine::{Engine, FeedBlock, FeedReader};
 use logstead_env::Env;
 use logstead_home::LogHome;
 use logstead_sim::crash::WriterId;
 use logstead_types::Csn;
 use logstead_wal::inspect::verify_home;
-use logstead_wal::recovery::RecoveryError;
-use logstead_wal::recovery::follow::{FollowError, Follower};
+use logstead_wal::recovery::follow::{FollowError, Follower, StreamedBlocks};
+use logstead_wal::recovery::{ApplyFn, RecoveryError};
 use parking_lot::Mutex;
 
 use crate::baton::{Baton, Beside};
@@ -38,6 +40,8 @@ pub(crate) struct FollowerCounts {
     pub(crate) removed: u64,
     /// Those somebody was told of.
     pub(crate) told: u64,
+    /// Entries handed over without a look at the home.
+    pub(crate) streamed: u64,
     /// Entries that the last look at the whole log has counted.
     pub(crate) counted: u64,
 }
@@ -48,6 +52,7 @@ impl FollowerCounts {
         self.handed_live += other.handed_live;
         self.removed += other.removed;
         self.told += other.told;
+        self.streamed += other.streamed;
         self.counted += other.counted;
     }
 }
@@ -71,6 +76,53 @@ impl Drop for Stop {
     }
 }
 
+/// What the machine sends, on its way to the follower.
+#[derive(Default)]
+struct Stream {
+    blocks: Arc<StreamedBlocks>,
+    /// Of this life.
+    reader: Option<FeedReader>,
+    under_way: Vec<FeedBlock>,
+    /// Entries that were handed over by it.
+    entries: Arc<AtomicU64>,
+}
+
+impl Stream {
+    /// Some of what was sent comes.
+    fn carry(&mut self, engine: &Engine, dice: &mut Dice) {
+        if self.reader.is_none() && dice.one_in(10) {
+            self.reader = Some(engine.commit_path().feed().follow());
+            self.blocks.begin(engine.epoch());
+        }
+        let Some(reader) = &mut self.reader else {
+            return;
+        };
+        let horizon = engine.horizon();
+        while reader.take(1 << 20, &mut self.under_way) {}
+        while !self.under_way.is_empty() && !dice.one_in(3) {
+            let at = dice.roll(self.under_way.len() as u64) as usize;
+            let block = self.under_way.swap_remove(at);
+            let mut bytes = block.bytes.to_vec();
+            let len = bytes.len() as u64;
+            match dice.roll(12) {
+                0 => continue,
+                1 => bytes[dice.roll(len) as usize] ^= 1 << dice.roll(8),
+                2 => bytes.truncate(dice.roll(len) as usize),
+                3 => self.under_way.push(block.clone()),
+                _ => {}
+            }
+            // What has no room is read at the home.
+            let _has_room = self.blocks.add(block.lane, block.at, bytes.into());
+        }
+        if dice.one_in(2) {
+            self.blocks.learn(horizon);
+        }
+        if dice.one_in(200) {
+            self.reader = None;
+        }
+    }
+}
+
 /// See the module's documentation.
 pub(crate) struct FollowerBeside {
     home: Arc<Watched>,
@@ -79,6 +131,7 @@ pub(crate) struct FollowerBeside {
     stop: Stop,
     beside: Beside<Result<(), String>>,
     stretches: Stretches,
+    stream: Stream,
     dice: Dice,
     gap: u64,
     /// Transactions of the life before that had been handed over when it ended.
@@ -98,13 +151,25 @@ impl FollowerBeside {
         let source = LogHome::from(beside);
         let (stop, stretches) = (Arc::new(AtomicBool::new(false)), Stretches::default());
         let (stopped, into) = (Arc::clone(&stop), Arc::clone(&stretches));
-        let read = move || follow(&source, &stopped, &into);
+        let stream = Stream::default();
+        let (blocks, entries) = (Arc::clone(&stream.blocks), Arc::clone(&stream.entries));
+        let between = Arc::clone(&baton);
+        let read = move || {
+            let by_stream = StreamedRounds {
+                blocks,
+                entries,
+                between,
+                dice: Dice::new(seed ^ 0x57ea),
+            };
+            follow(&source, &stopped, &into, by_stream)
+        };
         FollowerBeside {
             home: Arc::clone(home),
             leased,
             stop: Stop(stop),
             beside: Beside::begin(env, baton, read),
             stretches,
+            stream,
             dice: Dice::new(seed ^ 0xf011_0e4e),
             gap: 0,
             handed: Vec::new(),
@@ -114,7 +179,8 @@ impl FollowerBeside {
     }
 
     /// The machine has taken a step.
-    pub(crate) fn step(&mut self) {
+    pub(crate) fn step(&mut self, engine: &Engine) {
+        self.stream.carry(engine, &mut self.dice);
         self.gap = self.gap.saturating_sub(1);
         while self.gap == 0 && self.beside.baton.step() {
             self.gap = match self.dice.roll(6) {
@@ -132,6 +198,7 @@ impl FollowerBeside {
 
     /// The machine has stopped.
     pub(crate) fn crashed(&mut self, log: &Log) {
+        self.stream.reader = None;
         let log = log.borrow();
         let told = log.oracle.told();
         let writers = log.writers.iter().map(|(csn, writer)| (*csn, *writer));
@@ -167,6 +234,7 @@ impl FollowerBeside {
             beside,
             stop,
             stretches,
+            stream,
             told,
             mut counts,
             ..
@@ -198,6 +266,7 @@ impl FollowerBeside {
         }
         counts.removed = stretches.len() as u64 - 1;
         counts.told = told.len() as u64;
+        counts.streamed = stream.entries.load(Ordering::SeqCst);
         // Who begins now.
         let quiet = LogHome::from(home.home.reader_beside(None, leased, || {}));
         let mut anew = BTreeSet::new();
@@ -228,8 +297,42 @@ impl FollowerBeside {
     }
 }
 
+/// Rounds of what has come by the stream, between those that read the home.
+struct StreamedRounds {
+    blocks: Arc<StreamedBlocks>,
+    entries: Arc<AtomicU64>,
+    /// The machine goes on between two of them.
+    between: Arc<Baton>,
+    dice: Dice,
+}
+
+impl StreamedRounds {
+    fn run(
+        &mut self,
+        follower: &mut Follower<'_>,
+        apply: &mut ApplyFn<'_>,
+    ) -> Result<(), FollowError> {
+        while !self.dice.one_in(4) {
+            let before = follower.progress().entries;
+            let round = follower.streamed_round(&self.blocks, apply);
+            let now = follower.progress().entries;
+            self.entries.fetch_add(now - before, Ordering::SeqCst);
+            if round?.is_none() {
+                break;
+            }
+            self.between.pause();
+        }
+        Ok(())
+    }
+}
+
 /// Follows until the machine is through, and then to the end.
-fn follow(home: &LogHome, stop: &AtomicBool, into: &Stretches) -> Result<(), String> {
+fn follow(
+    home: &LogHome,
+    stop: &AtomicBool,
+    into: &Stretches,
+    mut by_stream: StreamedRounds,
+) -> Result<(), String> {
     loop {
         let mut follower = match Follower::open(home) {
             Ok(follower) => follower,
@@ -245,7 +348,7 @@ fn follow(home: &LogHome, stop: &AtomicBool, into: &Stretches) -> Result<(), Str
         });
         loop {
             let is_last = stop.load(Ordering::SeqCst);
-            let round = follower.round(&mut |csn, _| {
+            let mut apply = |csn, _: &[u8]| {
                 let mut stretches = into.lock();
                 let Some(stretch) = stretches.last_mut() else {
                     return Err("nothing was begun".into());
@@ -255,7 +358,13 @@ fn follow(home: &LogHome, stop: &AtomicBool, into: &Stretches) -> Result<(), Str
                 }
                 stretch.handed.insert(csn);
                 Ok(())
-            });
+            };
+            let streamed = match is_last {
+                true => Ok(()),
+                false => by_stream.run(&mut follower, &mut apply),
+            };
+            let round = streamed.and_then(|()| follower.round(&mut apply));
+            follower.forget_streamed(&by_stream.blocks);
             match round {
                 Ok(progress) => {
                     if let Some(stretch) = into.lock().last_mut() {

@@ -508,7 +508,7 @@ impl Machine {
                 readers.step(&self.log)?;
             }
             if let Some(followed) = &mut self.followed {
-                followed.step();
+                followed.step(&tables.engine);
                 if followed.is_pause() {
                     tables.engine.commit_path().record_horizon();
                 }

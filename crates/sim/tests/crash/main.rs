@@ -329,6 +329,7 @@ fn a_log_is_followed_through_the_lives_of_its_machine() {
             "{follower:?}"
         );
         assert!(follower.removed > 0 && follower.told > 0, "{follower:?}");
+        assert!(follower.streamed > 0, "{follower:?}");
         assert!(follower.counted > 0 && all.lost > 0, "{all:?}");
     }
 }
