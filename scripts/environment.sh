@@ -92,7 +92,7 @@ need_python() {
 # The client programs and libraries of the end-to-end tests.
 need_clients() {
     packages psql:postgresql-client "/usr/lib/postgresql/*/bin/pgbench:postgresql" \
-        javac:default-jdk-headless node:nodejs npm:npm
+        javac:default-jdk-headless node:nodejs npm:npm haproxy:haproxy
     command -v pgbench > /dev/null || fail "no pgbench on the PATH (Debian keeps a wrapper in postgresql-client-common)"
 
     local jdbc_version=42.7.4

@@ -1,0 +1,65 @@
+"""The tour of replicas does what it says: every command in it is run, in order, in one shell, and its output compared."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from harness import REPOSITORY, LogsteadServer, free_port
+from test_readme import assert_output, steps
+
+pytestmark = pytest.mark.logstead_only
+
+TOUR = REPOSITORY / "docs/operations/replicas-tour.md"
+PORTS = ("5433", "5434", "5435")
+END = "@@ end of command @@"
+
+
+class Shell:
+    """One bash, with `logstead` on its path, in an empty directory."""
+
+    def __init__(self, directory: Path):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LOGSTEAD_"))}
+        environment["PATH"] = f"{Path(LogsteadServer.binary()).resolve().parent}:{environment['PATH']}"
+        self.process = subprocess.Popen(
+            ["bash"], cwd=directory, env={**environment, "LC_ALL": "C.UTF-8"}, text=True, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def run(self, command: str) -> str:
+        self.process.stdin.write(f"{command}\necho '{END}'\n")
+        self.process.stdin.flush()
+        printed = ""
+        for line in self.process.stdout:
+            if line.rstrip("\n") == END:
+                return printed
+            # An interactive shell tells of a program that was killed at another time.
+            if not re.match(r"bash: line \d+: +\d+ Killed ", line):
+                printed += line
+        raise AssertionError(f"the shell has ended at {command}\n{printed}")
+
+    def end(self) -> None:
+        """Ends it, and whatever it has started."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(60)
+
+
+def test_tour(tmp_path):
+    found = re.findall(r"^```console\n(.*?)^```$", TOUR.read_text(), re.MULTILINE | re.DOTALL)
+    commands = [step for block in found for step in steps("console", block.splitlines())]
+    ports = dict(zip(PORTS, (str(free_port()) for _ in PORTS), strict=True))
+
+    def placed(text: str) -> str:
+        return re.sub("|".join(PORTS), lambda match: ports[match.group()], text)
+
+    shell = Shell(tmp_path)
+    try:
+        for command, expected in commands:
+            assert_output(command, [placed(line) for line in expected], shell.run(placed(command)))
+    finally:
+        shell.end()
+    assert len(commands) > 25, "the tour has become short: are its blocks still found?"
