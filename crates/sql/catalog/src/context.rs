@@ -256,7 +256,7 @@ pub struct Activity {
 
 /// How far a replica has come that follows by a stream: a part of a row of `pg_stat_replication`. Times are in
 /// microseconds, since 2000 where they are moments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplicationRow {
     /// The highest horizon that was sent.
     pub sent: Csn,

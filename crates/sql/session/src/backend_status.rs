@@ -4,7 +4,6 @@
 //!
 //! Does not: know when it changes (`activity`).
 
-use crate::replication::ReplicationProgress;
 use logstead_engine::{HeldLocks, TxnId};
 use logstead_sql_catalog::context::{Activity, ReplicationRow};
 use logstead_sql_types::value::Oid;
@@ -65,7 +64,7 @@ pub(crate) struct StatusFields {
     /// The running statement waits for the end of that.
     pub(crate) waits_for_prior: bool,
     /// How far its replica has come, if it is one's.
-    replication: Option<ReplicationProgress>,
+    replication: Option<ReplicationRow>,
 }
 
 /// A session as others see it.
@@ -146,7 +145,7 @@ impl BackendStatus {
     }
 
     /// It sends the log to a replica, which has come so far.
-    pub(crate) fn replicates(&self, progress: ReplicationProgress) {
+    pub(crate) fn replicates(&self, progress: ReplicationRow) {
         let mut now = self.0.lock();
         now.state = BackendState::Active;
         now.replication = Some(progress);
@@ -222,12 +221,7 @@ impl BackendStatus {
             row.state = Some(now.state.name());
             row.query.clone_from(&now.query);
             row.waits_for_client = now.state != BackendState::Active;
-            row.replication = now.replication.map(|progress| ReplicationRow {
-                sent: progress.sent,
-                replayed: progress.replayed,
-                lag_us: progress.lag_us,
-                reply_time: progress.reply_time,
-            });
+            row.replication = now.replication;
         }
         row
     }

@@ -12,6 +12,7 @@ use super::Session;
 use crate::backend_status::BackendStatus;
 use logstead_engine::{Csn, Engine, FeedBlock, FeedReader, Watermark};
 use logstead_env::Env;
+use logstead_sql_catalog::context::ReplicationRow;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::{DatabaseId, Epoch, SqlState};
 use std::collections::VecDeque;
@@ -98,19 +99,6 @@ pub struct SystemIdentity {
     pub home: String,
 }
 
-/// How far a replica that follows by a stream has come, as `pg_stat_replication` shows it. Times are in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ReplicationProgress {
-    /// The highest horizon that was sent.
-    pub(crate) sent: Csn,
-    /// The replica's snapshots see everything below.
-    pub(crate) replayed: Csn,
-    /// How long it took from the sending of a horizon until the replica told that it shows it.
-    pub(crate) lag_us: Option<i64>,
-    /// When the replica has sent its last message, by its clock, since 2000.
-    pub(crate) reply_time: Option<i64>,
-}
-
 impl Session {
     /// Is it one of a replication connection?
     pub fn is_replication(&self) -> bool {
@@ -167,7 +155,7 @@ impl Session {
             live: Arc::clone(&self.context.live),
             sent: Csn::ZERO,
             unanswered: VecDeque::new(),
-            progress: ReplicationProgress::default(),
+            progress: ReplicationRow::default(),
         };
         sender.live.replicates(sender.progress);
         Ok(sender)
@@ -184,7 +172,7 @@ pub struct ReplicationSender {
     sent: Csn,
     /// Horizons that were sent and that the replica does not show yet, and when that was.
     unanswered: VecDeque<(Csn, i64)>,
-    progress: ReplicationProgress,
+    progress: ReplicationRow,
 }
 
 impl ReplicationSender {
