@@ -7,6 +7,7 @@ whose stream leads nowhere, or to another database, follows all the same.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -98,6 +99,17 @@ def test_what_is_committed_shows_without_a_look_at_the_home(where, tmp_path):
         goal = primary.execute("SELECT pg_current_wal_flush_lsn()")[0][0]
         caught_up = f"SELECT replay_lsn >= '{goal}' AND reply_time IS NOT NULL FROM pg_stat_replication"
         wait_until(lambda: primary.execute(caught_up) == [(True,)], what="the reply")
+        # The stream is to no database, and keeps nobody from copying one.
+        with primary.connect(dbname="template1", autocommit=True) as connection:
+            connection.execute("CREATE DATABASE copy TEMPLATE postgres")
+            connection.execute("DROP DATABASE copy")
+        # Others see of it that it is there.
+        primary.execute("CREATE ROLE plain LOGIN")
+        replica.follows(primary)
+        with psycopg.connect(f"host=127.0.0.1 port={replica.port} user=plain dbname=postgres") as connection:
+            assert connection.execute("SELECT count(*), count(conninfo) FROM pg_stat_wal_receiver").fetchone() == (1, 0)
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute("SHOW primary_conninfo")
         assert primary.execute("SELECT * FROM pg_stat_wal_receiver") == []
         assert replica.execute("SELECT * FROM pg_stat_replication") == []
 
@@ -243,6 +255,60 @@ def test_a_stream_that_leads_nowhere_is_none(tmp_path):
             replica.kill()
 
 
+def test_the_primary_is_asked_for_its_home(tmp_path):
+    """`--replica-of postgres://...`: the home and the stream by one connection string."""
+    with ExitStack() as stack:
+        primary = LogsteadServer(tmp_path / "primary")
+        stack.callback(primary.kill)
+        primary.start()
+        primary.execute("CREATE TABLE t (id int)", "INSERT INTO t VALUES (1)")
+        url = f"postgres://postgres:secret@127.0.0.1:{primary.port}"
+        replica = ReplicaServer(tmp_path / "replica", url)
+        replica.arguments = [*SELDOM]
+        stack.callback(replica.kill)
+        replica.start()
+        replica.follows(primary)
+        assert replica.execute("SELECT id FROM t") == [(1,)]
+        assert replica.execute("SELECT home FROM logstead_replica") == [(f"file://{primary.data}",)]
+        assert replica.execute("SHOW replica_of") == [(f"postgres://postgres@127.0.0.1:{primary.port}",)]
+        primary.kill()
+        assert promote(replica).returncode == 0
+        wait_until(lambda: is_primary(replica), what="the promotion")
+        other = ReplicaServer(tmp_path / "other", f"postgres://127.0.0.1:{primary.port}")
+        done = subprocess.run(other.command(), capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and "cannot be asked where its log lives" in done.stderr, done
+
+
+def test_a_server_of_a_copy_of_the_home_costs_the_stream_and_no_more(tmp_path):
+    """The same database in the same epoch, and another log: the replica goes on by its own home."""
+    with ExitStack() as stack:
+        primary, copy = (LogsteadServer(tmp_path / name) for name in ("primary", "copy"))
+        primary.start()
+        primary.execute("CREATE TABLE t (id int)")
+        assert primary.stop() == 0
+        shutil.copytree(primary.root, copy.root)
+        for server in (primary, copy):
+            server.arguments = ["--workers", "2", "--set", "horizon_pause=5ms"]
+            stack.callback(server.kill)
+            server.start()
+        replica = ReplicaServer(tmp_path / "replica", f"file://{primary.data}")
+        replica.arguments += ["--primary-conninfo", f"host=127.0.0.1 port={copy.port}"]
+        stack.callback(replica.kill)
+        replica.start()
+        for number in range(1, 40):
+            copy.execute(*[f"INSERT INTO t VALUES (-{number})"] * 3)
+            primary.execute(f"INSERT INTO t VALUES ({number})")
+
+            def there(number=number) -> bool:
+                assert replica.running(), replica.output_text()
+                try:
+                    return replica.execute("SELECT count(*), min(id) FROM t") == [(number, 1)]
+                except psycopg.OperationalError:
+                    return False
+
+            wait_until(there, what="the row")
+
+
 def test_rules_of_replication_connections(tmp_path):
     """In rules "all" databases are not replication, as in PostgreSQL."""
     server = LogsteadServer(tmp_path / "server")
@@ -333,6 +399,9 @@ def test_a_replica_that_does_not_take_what_is_sent_holds_nobody(tmp_path):
         writer.start()
         writer.join(120)
         assert done.is_set()
+        # Its sender has more to send than the connection takes, and ends all the same when it is told to.
+        assert primary.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_replication") == [(True,)]
+        wait_until(lambda: primary.execute("SELECT count(*) FROM pg_stat_replication") == [(0,)], what="the sender's end")
         os.kill(replica.process.pid, signal.SIGCONT)
         replica.follows(primary)
         assert replica.execute("SELECT count(*), count(DISTINCT id) FROM t") == [(54000, 60)]

@@ -46,6 +46,8 @@ pub(crate) struct Config {
     pub(crate) replica_of: Option<String>,
     /// How a replica connects to its primary, for the stream.
     pub(crate) primary_conninfo: Option<PrimaryConnection>,
+    /// `replica_of` is that connection: the primary is asked where its log lives.
+    pub(crate) asks_for_home: bool,
     /// The replica becomes the primary as soon as it can have the log.
     pub(crate) promote_when_primary_lost: bool,
     /// The shortest time between two looks there, if it was given.
@@ -319,8 +321,22 @@ impl Config {
                         .to_owned(),
                 );
             }
-            Some(text) => Some(PrimaryConnection::parse(text)?),
+            Some(text) => Some(PrimaryConnection::parse("primary_conninfo", text)?),
         };
+        let asked = match given("replica_of") {
+            Some(url) if PrimaryConnection::is_url(url) => {
+                if primary_conninfo.is_some() {
+                    return Err("\"replica_of\" is a connection to the primary, and \"primary_conninfo\" another one".to_owned());
+                }
+                Some(PrimaryConnection::parse("replica_of", url)?)
+            }
+            _ => None,
+        };
+        if let Some(connection) = &asked {
+            let shown = connection.shown().to_owned();
+            values.insert("replica_of".to_owned(), shown);
+        }
+        let asks_for_home = asked.is_some();
         if let Some(connection) = &primary_conninfo {
             // Whoever may look at settings need not know the password.
             let shown = connection.shown().to_owned();
@@ -369,7 +385,8 @@ impl Config {
             },
             home: Some(value("home")).filter(|url| !url.is_empty()),
             replica_of: Some(value("replica_of")).filter(|url| !url.is_empty()),
-            primary_conninfo,
+            primary_conninfo: primary_conninfo.or(asked),
+            asks_for_home,
             promote_when_primary_lost: value("promote_when_primary_lost") == "on",
             replica_poll_interval: values
                 .contains_key("replica_poll_interval")

@@ -8,6 +8,7 @@
 //! Does not: encrypt. A connection that must be encrypted is refused.
 
 use bytes::{BufMut, BytesMut};
+use logstead_env::{Clock, Env, Instant};
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::backend::{self, DataRowBody, ErrorFields, Message};
 use postgres_protocol::message::frontend;
@@ -15,15 +16,18 @@ use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::config::{Host, SslMode};
 
-/// The longest message that is taken: a block is as large as a lane's buffer.
-const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// The longest message that is taken: a server keeps no more than 16 MiB of blocks for those who follow.
+const MESSAGE_BYTES_MAX: usize = 17 << 20;
 /// How long a connection may take, unless it is told.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 const READ_BYTES: usize = 64 << 10;
 const DEFAULT_PORT: u16 = 5432;
+/// So much of a server's error is told.
+const SHOWN_CHARACTERS_MAX: usize = 300;
 /// CopyBothResponse.
 const COPY_BOTH: u8 = b'W';
 
@@ -41,16 +45,22 @@ impl fmt::Debug for PrimaryConnection {
 }
 
 impl PrimaryConnection {
-    /// Reads a connection string of libpq's.
-    pub(crate) fn parse(text: &str) -> Result<PrimaryConnection, String> {
+    /// Is it a connection string in the form of a URL?
+    pub(crate) fn is_url(text: &str) -> bool {
+        text.starts_with("postgres://") || text.starts_with("postgresql://")
+    }
+
+    /// Reads a connection string of libpq's, the value of `setting`.
+    pub(crate) fn parse(setting: &str, text: &str) -> Result<PrimaryConnection, String> {
         let config = text.parse::<tokio_postgres::Config>();
-        // What it is wrong about may be the password.
-        let config = config.map_err(|error| format!("primary_conninfo: {error}"))?;
+        let config = config.map_err(|error| format!("{setting}: {error}"))?;
         if config.get_ssl_mode() == SslMode::Require {
-            return Err("primary_conninfo: sslmode=require is not supported: a replica's connection is not encrypted".to_owned());
+            return Err(format!(
+                "{setting}: sslmode=require is not supported: a replica's connection is not encrypted"
+            ));
         }
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err("primary_conninfo: no host is given".to_owned());
+            return Err(format!("{setting}: no host is given"));
         }
         let mut shown = String::new();
         for (at, (host, port)) in addresses(&config).iter().enumerate() {
@@ -73,7 +83,12 @@ impl PrimaryConnection {
     }
 
     /// Connects to one of the hosts.
-    pub(crate) fn connect_to(&self, host: &str, port: u16) -> io::Result<ReplicationLink> {
+    pub(crate) fn connect_to(
+        &self,
+        host: &str,
+        port: u16,
+        env: &Env,
+    ) -> io::Result<ReplicationLink> {
         let config = &self.config;
         let time = config
             .get_connect_timeout()
@@ -97,8 +112,11 @@ impl PrimaryConnection {
             port,
             stream,
             input: BytesMut::new(),
+            clock: Arc::clone(&env.clock),
+            deadline: None,
         };
         link.set_read_timeout(time)?;
+        link.deadline = Some((link.clock.monotonic(), time));
         link.log_in(config)?;
         Ok(link)
     }
@@ -205,6 +223,9 @@ pub(crate) struct ReplicationLink {
     port: u16,
     stream: LinkStream,
     input: BytesMut,
+    clock: Arc<dyn Clock>,
+    /// Since when something is waited for, and how long it may take; while the log is streamed it may take for ever.
+    deadline: Option<(Instant, Duration)>,
 }
 
 fn unexpected(what: &str) -> io::Error {
@@ -226,7 +247,12 @@ fn told(mut fields: ErrorFields<'_>) -> io::Error {
             _ => {}
         }
     }
-    io::Error::other(format!("{message} ({code})"))
+    let shown: String = message.chars().take(SHOWN_CHARACTERS_MAX).collect();
+    io::Error::other(format!(
+        "{} ({})",
+        shown.escape_debug(),
+        code.escape_debug()
+    ))
 }
 
 impl ReplicationLink {
@@ -240,8 +266,9 @@ impl ReplicationLink {
         self.stream.set_read_timeout(time)
     }
 
-    /// The writing side, for another thread.
-    pub(crate) fn writer(&self) -> io::Result<ReplyWriter> {
+    /// The writing side, for another thread; a message takes at most that long.
+    pub(crate) fn writer(&self, time: Duration) -> io::Result<ReplyWriter> {
+        self.stream.set_write_timeout(time)?;
         Ok(ReplyWriter(self.stream.try_clone()?))
     }
 
@@ -342,6 +369,7 @@ impl ReplicationLink {
             let len = self.fill_message()?;
             if self.input.first() == Some(&COPY_BOTH) {
                 let _response = self.input.split_to(len);
+                self.deadline = None;
                 return Ok(());
             }
             match self.message()? {
@@ -366,11 +394,6 @@ impl ReplicationLink {
         }
     }
 
-    /// Has a whole message come?
-    pub(crate) fn has_message(&self) -> bool {
-        matches!(self.message_len(), Ok(Some(len)) if self.input.len() >= len)
-    }
-
     /// The length of the next message with its head, once that is there.
     fn message_len(&self) -> io::Result<Option<usize>> {
         let Some(header) = backend::Header::parse(&self.input)? else {
@@ -390,6 +413,11 @@ impl ReplicationLink {
                 && self.input.len() >= len
             {
                 return Ok(len);
+            }
+            if let Some((since, time)) = self.deadline
+                && self.clock.monotonic().since(since) > time
+            {
+                return Err(ErrorKind::TimedOut.into());
             }
             let mut read = [0; READ_BYTES];
             match self.stream.read(&mut read)? {
@@ -422,18 +450,19 @@ mod tests {
 
     #[test]
     fn connection_strings() {
-        let parsed = PrimaryConnection::parse("host=a,b port=1,2 user=u password=secret").unwrap();
+        let parsed =
+            PrimaryConnection::parse("c", "host=a,b port=1,2 user=u password=secret").unwrap();
         assert_eq!(parsed.shown(), "postgres://u@a:1,b:2");
         assert_eq!(format!("{parsed:?}"), "postgres://u@a:1,b:2");
         assert_eq!(parsed.hosts(), [("a".to_owned(), 1), ("b".to_owned(), 2)]);
-        let one_port = PrimaryConnection::parse("postgres://a,b:7/x").unwrap();
+        let one_port = PrimaryConnection::parse("c", "postgres://a,b:7/x").unwrap();
         assert_eq!(one_port.hosts()[1], ("b".to_owned(), 7));
         for (text, named) in [
             ("user=u", "no host"),
             ("host=a sslmode=require", "sslmode=require"),
             ("host=a prot=5", "primary_conninfo"),
         ] {
-            let error = PrimaryConnection::parse(text).unwrap_err();
+            let error = PrimaryConnection::parse("primary_conninfo", text).unwrap_err();
             assert!(error.contains(named), "{error}");
         }
     }

@@ -63,7 +63,10 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
         access,
         spare,
     } = prepared;
-    let config = Arc::new(config);
+    let config = match asked_for_home(config, &env) {
+        Ok(config) => Arc::new(config),
+        Err((code, message)) => return fail(code, &message),
+    };
     match runtime.block_on(serve(&config, &env, listening, &access, spare)) {
         Ok(None) => {
             info!("stopped");
@@ -81,6 +84,38 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
         }
         Err((code, message)) => fail(code, &message),
     }
+}
+
+/// Where `replica_of` is a connection to the primary, that is asked where its log lives.
+fn asked_for_home(config: Config, env: &Env) -> Result<Config, Failure> {
+    let connection = match &config.primary_conninfo {
+        Some(connection) if config.asks_for_home => connection.clone(),
+        _ => return Ok(config),
+    };
+    let mut why = Vec::new();
+    for (host, port) in connection.hosts() {
+        let link = connection.connect_to(&host, port, env);
+        match link.and_then(|mut link| link.query("IDENTIFY_SYSTEM")) {
+            Ok(identity) => match identity.get(3) {
+                Some(home) => {
+                    info!("the log of the primary at {host}:{port} is at {home}");
+                    return Ok(Config {
+                        replica_of: Some(home.clone()),
+                        ..config
+                    });
+                }
+                None => why.push(format!(
+                    "{host}:{port}: it does not tell where its log lives"
+                )),
+            },
+            Err(error) => why.push(format!("{host}:{port}: {error}")),
+        }
+    }
+    let why = why.join("; ");
+    Err((
+        EXIT_FAILURE,
+        format!("replica_of: the primary cannot be asked where its log lives: {why}"),
+    ))
 }
 
 /// Why clients are not accepted any more.

@@ -18,7 +18,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Most bytes of blocks that are kept.
-pub const FEED_BYTES_MAX: usize = 16 << 20;
+const FEED_BYTES_MAX: usize = 16 << 20;
+/// Bytes that a block counts for beside its own.
+const BLOCK_OVERHEAD: usize = 64;
+/// Most blocks that are taken at once: commits wait meanwhile.
+const TAKEN_MAX: usize = 1024;
 
 /// A block as it was written, without the padding behind it.
 #[derive(Clone, Debug)]
@@ -29,6 +33,12 @@ pub struct FeedBlock {
     pub at: Position,
     /// Header and entries.
     pub bytes: Arc<[u8]>,
+}
+
+impl FeedBlock {
+    fn footprint(&self) -> usize {
+        self.bytes.len() + BLOCK_OVERHEAD
+    }
 }
 
 #[derive(Default)]
@@ -63,7 +73,8 @@ impl BlockFeed {
     /// A lane's block is written.
     #[inline]
     pub(crate) fn publish(&self, lane: LaneId, at: Position, block: &[u8]) {
-        if self.readers.load(Ordering::SeqCst) > 0 {
+        // A larger one would drive out all others, and itself.
+        if self.readers.load(Ordering::SeqCst) > 0 && block.len() < FEED_BYTES_MAX / 2 {
             self.keep(FeedBlock {
                 lane,
                 at,
@@ -73,19 +84,23 @@ impl BlockFeed {
     }
 
     fn keep(&self, block: FeedBlock) {
+        // Their memory is given back without the lock.
+        let mut driven_out = Vec::new();
         let mut kept = self.kept.lock();
         // The last reader may have left since it was looked for.
         if self.readers.load(Ordering::SeqCst) == 0 {
             return;
         }
-        kept.bytes += block.bytes.len();
+        kept.bytes += block.footprint();
         kept.blocks.push_back(block);
         while kept.bytes > FEED_BYTES_MAX
             && let Some(oldest) = kept.blocks.pop_front()
         {
             kept.first += 1;
-            kept.bytes -= oldest.bytes.len();
+            kept.bytes -= oldest.footprint();
+            driven_out.push(oldest);
         }
+        drop(kept);
     }
 
     /// Somebody follows, from the blocks on that are written from now on.
@@ -97,11 +112,6 @@ impl BlockFeed {
             feed: Arc::clone(self),
         }
     }
-
-    /// How many follow now.
-    pub fn readers(&self) -> usize {
-        self.readers.load(Ordering::SeqCst)
-    }
 }
 
 /// Somebody who follows; dropping it ends that.
@@ -111,16 +121,16 @@ pub struct FeedReader {
 }
 
 impl FeedReader {
-    /// Adds the blocks that were written since the last call to `blocks`, at least one and otherwise at most
-    /// `bytes_max` bytes. True: there are more. Some may be missing of a reader who has not come for long.
+    /// Adds blocks that were written since the last call to `blocks`, at least one and otherwise at most `bytes_max`
+    /// bytes and [`TAKEN_MAX`] blocks. True: there are more. Some may be missing of a reader who has not come for long.
     pub fn take(&mut self, bytes_max: usize, blocks: &mut Vec<FeedBlock>) -> bool {
         let kept = self.feed.kept.lock();
         self.next = self.next.max(kept.first);
         let mut bytes = 0;
         let skipped = usize::try_from(self.next - kept.first).unwrap_or(usize::MAX);
-        for block in kept.blocks.iter().skip(skipped) {
+        for (count, block) in kept.blocks.iter().skip(skipped).enumerate() {
             bytes += block.bytes.len();
-            if bytes > bytes_max && bytes > block.bytes.len() {
+            if count == TAKEN_MAX || bytes > bytes_max && count > 0 {
                 return true;
             }
             self.next += 1;
@@ -192,11 +202,15 @@ mod tests {
     fn what_is_kept_is_bounded_and_the_oldest_goes_first() {
         let feed = Arc::new(BlockFeed::default());
         let mut reader = feed.follow();
-        let len = FEED_BYTES_MAX / 4;
+        let len = FEED_BYTES_MAX / 4 - BLOCK_OVERHEAD;
         for number in 0..10 {
             publish(&feed, number, len);
             assert!(feed.kept.lock().bytes <= FEED_BYTES_MAX);
         }
         assert_eq!(taken(&mut reader, usize::MAX), (vec![6, 7, 8, 9], false));
+        // One that is too large for it drives nobody out.
+        publish(&feed, 10, FEED_BYTES_MAX);
+        assert_eq!(feed.kept.lock().blocks.len(), 4);
+        assert_eq!(taken(&mut reader, usize::MAX), (vec![], false));
     }
 }

@@ -37,7 +37,7 @@ mod truncate;
 pub mod varint;
 
 pub use entry::{Deps, Entry, EntryBody, SideRef};
-pub use feed::{BlockFeed, FEED_BYTES_MAX, FeedBlock, FeedReader};
+pub use feed::{BlockFeed, FeedBlock, FeedReader};
 pub use lane::{
     APPEND_CLASSES, AppendTimes, AppendTimesBySize, Cursor, EntryReservation, FlushMode,
     FlushOutcome, FlushTimes, HorizonSource, Lane, LaneConfig, LaneCounters, LaneError, LaneEvent,

@@ -34,9 +34,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// The longest silence of the server.
 const KEEPALIVE: Duration = Duration::from_secs(1);
 /// The longest silence of a replica.
-pub const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// Longest message of a replica.
-const REPLY_BYTES_MAX: usize = 64;
+const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// What the server tells a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,8 +186,8 @@ pub(crate) async fn serve(
                     identify_system(link, session);
                     Ok(())
                 }
-                Ok(ReplicationCommand::StartReplication { database, epoch }) => {
-                    match session.start_replication(database, epoch) {
+                Ok(ReplicationCommand::StartReplication(followed)) => {
+                    match session.start_replication(followed) {
                         Ok(sender) => match stream(link, session, sender).await? {
                             Some(end) => return Ok(end),
                             None => Ok(()),
@@ -328,16 +326,21 @@ async fn stream(
             }
         };
         put_blocks(link, &mut blocks, &mut sent_bytes);
-        link.write_out().await?;
+        write_out(link, session, heard_at + SILENCE_MAX).await?;
         let sent_at = Instant::now();
+        // Where more waits to be sent, there is only a look at what the replica says.
         let next = match has_more {
             true => sent_at,
             false => sent_at + KEEPALIVE,
         };
         // Until there is something to send, and not before the pause is over.
         loop {
-            let ended = take_replies(link, &mut sender, &mut heard_at).await?;
-            if ended {
+            let replies = take_replies(link, &mut sender, &mut heard_at).await?;
+            if let Err(error) = replies {
+                link.error(&error.fatal());
+                return Ok(Some(SessionEnd));
+            }
+            if matches!(replies, Ok(true)) {
                 encode::copy_done(link.output());
                 encode::command_complete(link.output(), &"START_REPLICATION");
                 return Ok(None);
@@ -346,9 +349,6 @@ async fn stream(
                 let what = "terminating walsender: the replica has been silent for too long";
                 link.error(&SqlError::new(SqlState::PROTOCOL_VIOLATION, what).fatal());
                 return Ok(Some(SessionEnd));
-            }
-            if has_more {
-                break;
             }
             match next_event(link, session, Some(&sender), Some(next)).await? {
                 Event::Received => {}
@@ -378,29 +378,54 @@ fn put_blocks(link: &mut ClientConnection, blocks: &mut Vec<FeedBlock>, sent_byt
     }
 }
 
-/// Reads what the replica has said. True: it ends the copying.
+/// Writes what is to be sent. A replica that takes nothing until `deadline`, or the end of the session, cuts the
+/// connection off, in the middle of a message.
+async fn write_out(
+    link: &mut ClientConnection,
+    session: &Session,
+    deadline: Instant,
+) -> Result<(), ConnectionLost> {
+    let signals = session.signals();
+    let mut written = pin!(link.write_out());
+    let mut late = pin!(tokio::time::sleep_until(deadline));
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(written) = written.as_mut().poll(cx) {
+            return Poll::Ready(written);
+        }
+        signals.register(cx.waker());
+        match signals.must_end(false) || late.as_mut().poll(cx).is_ready() {
+            true => Poll::Ready(Err(ConnectionLost)),
+            false => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Reads what the replica has said. True: it ends the copying. 08P01 for what is no reply.
 async fn take_replies(
     link: &mut ClientConnection,
     sender: &mut ReplicationSender,
     heard_at: &mut Instant,
-) -> Result<bool, ConnectionLost> {
+) -> Result<Result<bool, SqlError>, ConnectionLost> {
+    let wrong = |what: &str| Ok(Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, what)));
     while link.has_frame() {
-        let Ok(frame) = link.next_frame().await? else {
-            return Err(ConnectionLost);
+        let frame = match link.next_frame().await? {
+            Ok(frame) => frame,
+            Err(error) => return Ok(Err(protocol_error(error))),
         };
         *heard_at = Instant::now();
         match frame.decode() {
-            Ok(Frontend::CopyData(body)) if body.len() <= REPLY_BYTES_MAX => {
-                let Some(reply) = StreamReply::decode(body) else {
-                    return Err(ConnectionLost);
-                };
-                sender.replied(reply.replayed, reply.clock);
-            }
-            Ok(Frontend::CopyDone | Frontend::CopyFail(_)) => return Ok(true),
-            _ => return Err(ConnectionLost),
+            Ok(Frontend::CopyData(body)) => match StreamReply::decode(body) {
+                Some(reply) => sender.replied(reply.replayed, reply.clock),
+                None => return wrong("the replica has sent what is no reply"),
+            },
+            Ok(Frontend::CopyDone | Frontend::CopyFail(_)) => return Ok(Ok(true)),
+            Ok(Frontend::Terminate) => return Err(ConnectionLost),
+            Ok(_) => return wrong("the replica has sent a message out of place"),
+            Err(error) => return Ok(Err(protocol_error(error))),
         }
     }
-    Ok(false)
+    Ok(Ok(false))
 }
 
 #[cfg(test)]

@@ -74,6 +74,7 @@ use std::sync::Arc;
 use logstead_env::Env;
 use logstead_home::LogHome;
 use logstead_types::{Csn, Epoch, TableId, WorkerId};
+use logstead_wal::manifest::Manifest;
 use logstead_wal::recovery::ApplyFn;
 use logstead_wal::recovery::follow::{FollowError, FollowProgress, Follower, StreamedBlocks};
 
@@ -159,6 +160,11 @@ impl<'h> Replica<'h> {
     /// The primary tells a horizon, faster than the log does: see [`Follower::learn`].
     pub fn learn(&mut self, epoch: Epoch, horizon: Csn) {
         self.follower.learn(epoch, horizon);
+    }
+
+    /// The newest manifest that was read.
+    pub fn manifest(&self) -> &Manifest {
+        self.follower.manifest()
     }
 
     /// Reads the log on until a round finds nothing new, or some rounds. Gives whether everything below `shown` is

@@ -18,6 +18,7 @@ use logstead_sql_catalog::{
     CatalogStore, ReplicaCatalog, ReplicaPhase, ReplicaStart, ReplicaStatus,
 };
 use logstead_sql_ddl::pg_catalog::system_catalog;
+use logstead_sql_session::FollowedLog;
 use logstead_sql_types::error::SqlError;
 use logstead_types::{Csn, DatabaseId};
 use logstead_wal::recovery::RecoveryError;
@@ -189,6 +190,16 @@ pub(super) fn open_home(config: &Config, env: &Env) -> Result<LogHome, BranchErr
     }
 }
 
+/// What it reads, as its server is told.
+fn followed_log(replica: &Replica<'_>) -> FollowedLog {
+    let manifest = replica.manifest();
+    FollowedLog {
+        database: manifest.database,
+        epoch: replica.progress().epoch,
+        owner: manifest.holder.as_ref().map(|holder| holder.owner),
+    }
+}
+
 struct LogFollower {
     config: Arc<Config>,
     env: Env,
@@ -294,7 +305,7 @@ impl LogFollower {
         let link = receiver.as_ref().map(|receiver| Arc::clone(&receiver.link));
         let ending = self.follow(&mut opened, &home, link.as_deref());
         if let Some(receiver) = receiver {
-            receiver.join();
+            receiver.stop();
         }
         ending
     }
@@ -456,6 +467,10 @@ impl LogFollower {
         let Some(connection) = self.config.primary_conninfo.clone() else {
             return Ok(None);
         };
+        let stream = self.status.report().stream;
+        if stream.is_some_and(|stream| stream.is_distrusted) {
+            return Ok(None);
+        }
         let receiver = StreamReceiver::start(connection, &self.env, &self.status, &self.signal);
         let cannot = |error| format!("cannot start the thread that receives the log: {error}");
         receiver.map(Some).map_err(cannot)
@@ -483,38 +498,49 @@ impl LogFollower {
     ) -> Option<Ending> {
         let shortest = self.shortest_pause(home);
         let longest = shortest * IDLE_FACTOR;
-        // Until the next look at the home; and the least until one that the stream gives reason for.
+        // Until the next look at the home; the least until one that the stream gives reason for, or, after an error, until
+        // any round.
         let mut pause = shortest;
         let mut least = shortest;
-        let mut error_pause = ERROR_PAUSE_MIN;
+        let mut error_pause = None;
         let mut before = opened.replica.progress();
+        let mut was_connected = false;
         // When the home was looked at last, and how soon the primary is to be told what snapshots see.
         let mut looked_at = self.monotonic();
         let mut owed = None;
         loop {
             let pause_us = u64::try_from(pause.as_micros()).unwrap_or(u64::MAX);
             self.status.update(|report| report.poll_pause_us = pause_us);
-            if let (Some(link), Some(database)) = (link, self.database.get()) {
-                link.follows(*database, before.epoch);
+            if let Some(link) = link {
+                link.follows(followed_log(&opened.replica));
             }
-            let since = self.monotonic().saturating_sub(looked_at);
-            let left = pause.saturating_sub(since);
-            let woken = self.signal.wait(owed.map_or(left, |owed| left.min(owed)));
-            let by_stream = link.filter(|link| link.is_connected());
-            let round = match woken {
-                Wakeup::Stop => return None,
-                _ => by_stream.and_then(|link| self.streamed_round(opened, link)),
+            let left = pause.saturating_sub(self.monotonic().saturating_sub(looked_at));
+            let woken = match error_pause {
+                // The same would go wrong at each wakeup.
+                Some(time) => match self.pause(time) {
+                    true => Wakeup::Timeout,
+                    false => Wakeup::Stop,
+                },
+                None => self.signal.wait(owed.map_or(left, |owed| left.min(owed))),
             };
+            if woken == Wakeup::Stop {
+                return None;
+            }
+            let by_stream = link.filter(|link| link.is_connected());
+            if was_connected && by_stream.is_none() {
+                // What the stream would have brought lies at the home.
+                pause = pause.min(shortest);
+                owed = None;
+            }
+            was_connected = by_stream.is_some();
+            let round = by_stream.and_then(|link| self.streamed_round(opened, link));
             let is_streamed = round.is_some();
             let since = self.monotonic().saturating_sub(looked_at);
             let round = match round {
                 // What only the home tells is looked for now and then.
-                Some(round) if round.is_err() || since < longest => round,
-                None if by_stream.is_none() && since < pause => continue,
-                None if since < least => {
-                    pause = least;
-                    continue;
-                }
+                Some(round) if since < longest => round,
+                None if error_pause.is_none() && since < pause.min(least) => continue,
+                None if error_pause.is_none() && by_stream.is_none() && since < pause => continue,
                 _ => {
                     looked_at = self.monotonic();
                     let catalogs = &mut opened.catalogs;
@@ -538,7 +564,7 @@ impl LogFollower {
                     let is_idle = (progress.next, progress.horizon, progress.waiting)
                         == (before.next, before.horizon, before.waiting);
                     before = progress;
-                    error_pause = ERROR_PAUSE_MIN;
+                    error_pause = None;
                     least = shortest;
                     pause = match is_idle {
                         _ if is_streamed => longest,
@@ -550,10 +576,9 @@ impl LogFollower {
                     self.note_error(&error.to_string());
                     let progress = opened.replica.progress();
                     self.tell(opened, progress, ReplicaPhase::Retrying, false);
-                    pause = error_pause;
-                    least = error_pause;
-                    error_pause = (error_pause * 2).min(ERROR_PAUSE_MAX);
-                    looked_at = self.monotonic();
+                    let next = error_pause.map_or(ERROR_PAUSE_MIN, |before| before * 2);
+                    error_pause = Some(next.min(ERROR_PAUSE_MAX));
+                    owed = None;
                 }
                 Err(error @ ReplicaError::Removed { .. }) => {
                     let why = error.to_string();
@@ -565,8 +590,25 @@ impl LogFollower {
                     let shown = shown.min(from);
                     return Some(Ending::Restart { why, shown });
                 }
+                // A server that is another than the log's may have sent it.
+                Err(error) if self.has_received() => {
+                    let why = format!("{error}; nothing is taken from the primary any more");
+                    self.status.update(|report| {
+                        if let Some(stream) = &mut report.stream {
+                            stream.is_distrusted = true;
+                            stream.last_error = Some(error.to_string());
+                        }
+                    });
+                    return Some(Ending::Restart { why, shown });
+                }
                 Err(error) => return Some(Ending::Failed(error.to_string())),
             }
         }
+    }
+
+    /// Has anything come by a stream, in this life of the replica?
+    fn has_received(&self) -> bool {
+        let stream = self.status.report().stream;
+        stream.is_some_and(|stream| stream.last_received_at.is_some() && !stream.is_distrusted)
     }
 }

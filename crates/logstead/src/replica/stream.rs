@@ -8,10 +8,10 @@
 
 use crate::primary_connection::{PrimaryConnection, ReplicationLink, ReplyWriter, StreamInput};
 use logstead_engine::{Csn, StreamedBlocks};
-use logstead_env::{Env, JoinHandle};
+use logstead_env::Env;
 use logstead_home::Position;
 use logstead_sql_catalog::{ReplicaStatus, StreamReport};
-use logstead_types::{DatabaseId, Epoch};
+use logstead_sql_session::FollowedLog;
 use logstead_wire::replication::{StreamMessage, StreamReply};
 use std::collections::VecDeque;
 use std::io;
@@ -27,6 +27,10 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Between two replies to the primary, but for a keepalive.
 const REPLY_PAUSE: Duration = Duration::from_millis(5);
 const REPLY_KEEPALIVE: Duration = Duration::from_secs(5);
+/// How long sending one may take.
+const REPLY_TIME: Duration = Duration::from_millis(50);
+/// A stream that has lasted so long was one.
+const STEADY_TIME: Duration = Duration::from_secs(5);
 /// Horizons whose replay is waited for, to tell how far the replica is behind.
 const UNSHOWN_MAX: usize = 4096;
 
@@ -99,7 +103,7 @@ impl FollowerSignal {
 #[derive(Default)]
 struct LinkState {
     /// What is followed, once that is known.
-    followed: Option<(DatabaseId, Epoch)>,
+    followed: Option<FollowedLog>,
     stopped: bool,
     /// While there is a connection.
     writer: Option<ReplyWriter>,
@@ -125,6 +129,10 @@ impl StreamLink {
     }
 
     fn update(&self, change: impl FnOnce(&mut StreamReport)) {
+        // Another one may have begun behind a thread that was stopped.
+        if self.locked().stopped {
+            return;
+        }
         self.status.update(|report| {
             if let Some(stream) = &mut report.stream {
                 change(stream);
@@ -133,9 +141,9 @@ impl StreamLink {
     }
 
     /// What is followed now: with another epoch the stream of the one before is of no use any more.
-    pub(super) fn follows(&self, database: DatabaseId, epoch: Epoch) {
+    pub(super) fn follows(&self, log: FollowedLog) {
         let mut state = self.locked();
-        if state.followed.replace((database, epoch)) != Some((database, epoch)) {
+        if state.followed.replace(log) != Some(log) {
             if let Some(writer) = &state.writer {
                 writer.shut_down();
             }
@@ -151,8 +159,6 @@ impl StreamLink {
     /// Snapshots see everything below `visible`. Tells the primary, unless it was told a moment ago: then it gives how
     /// soon this is to be said again.
     pub(super) fn shows(&self, visible: Csn) -> Option<Duration> {
-        let clock = self.env.clock.now_micros_since_2000();
-        let now = self.env.clock.monotonic().as_nanos();
         let mut state = self.locked();
         let mut replayed = None;
         while let Some(&(horizon, bytes, _)) = state.unshown.front()
@@ -162,28 +168,7 @@ impl StreamLink {
             state.unshown.pop_front();
         }
         let behind_since = state.unshown.front().map(|&(_, _, at)| at);
-        let since = Duration::from_nanos(now.saturating_sub(state.replied_at));
-        let is_news = visible > state.replied;
-        let is_due = since
-            >= if is_news {
-                REPLY_PAUSE
-            } else {
-                REPLY_KEEPALIVE
-            };
-        if is_due && let Some(writer) = &mut state.writer {
-            let mut out = Vec::new();
-            let reply = StreamReply {
-                replayed: visible,
-                clock,
-            };
-            reply.encode(&mut out);
-            if writer.send(&out).is_err() {
-                // Whoever reads finds the end.
-                writer.shut_down();
-            }
-            state.replied = visible;
-            state.replied_at = now;
-        }
+        let owed = self.reply(&mut state, Some(visible));
         drop(state);
         self.update(|stream| {
             stream.behind_since = behind_since;
@@ -191,7 +176,38 @@ impl StreamLink {
                 stream.replayed_bytes = stream.replayed_bytes.max(bytes);
             }
         });
-        (is_news && !is_due).then(|| REPLY_PAUSE.saturating_sub(since))
+        owed
+    }
+
+    /// Tells the primary what snapshots see, or once more what it was told last. If it is too early for that, it gives
+    /// how soon it is to be said.
+    fn reply(&self, state: &mut LinkState, visible: Option<Csn>) -> Option<Duration> {
+        let now = self.env.clock.monotonic().as_nanos();
+        let since = Duration::from_nanos(now.saturating_sub(state.replied_at));
+        let visible = visible.unwrap_or(state.replied);
+        let is_news = visible > state.replied;
+        let due = if is_news {
+            REPLY_PAUSE
+        } else {
+            REPLY_KEEPALIVE
+        };
+        if since < due {
+            return is_news.then(|| due.saturating_sub(since));
+        }
+        let writer = state.writer.as_mut()?;
+        let mut out = Vec::new();
+        let reply = StreamReply {
+            replayed: visible,
+            clock: self.env.clock.now_micros_since_2000(),
+        };
+        reply.encode(&mut out);
+        if writer.send(&out).is_err() {
+            // Whoever reads finds the end.
+            writer.shut_down();
+        }
+        state.replied = visible;
+        state.replied_at = now;
+        None
     }
 
     fn heard(&self, horizon: Csn, clock: i64, sent_bytes: u64) {
@@ -203,6 +219,8 @@ impl StreamLink {
             if is_news && state.unshown.len() < UNSHOWN_MAX {
                 state.unshown.push_back((horizon, sent_bytes, now));
             }
+            // Who follows may be busy, or without its home, for long.
+            self.reply(&mut state, None);
             is_news
         };
         self.update(|stream| {
@@ -212,6 +230,7 @@ impl StreamLink {
             stream.last_received_at = Some(now);
             if is_news {
                 stream.last_news_at = Some(now);
+                stream.behind_since.get_or_insert(now);
             }
         });
     }
@@ -220,7 +239,6 @@ impl StreamLink {
 /// The thread.
 pub(super) struct StreamReceiver {
     pub(super) link: Arc<StreamLink>,
-    thread: JoinHandle,
 }
 
 impl StreamReceiver {
@@ -248,12 +266,13 @@ impl StreamReceiver {
             signal: Arc::clone(signal),
             last_error: String::new(),
         };
-        let thread = env.spawn("replica-stream", None, move || receiver.run())?;
-        Ok(StreamReceiver { link, thread })
+        let _ends_by_itself = env.spawn("replica-stream", None, move || receiver.run())?;
+        Ok(StreamReceiver { link })
     }
 
-    /// Ends the thread and waits for its end.
-    pub(super) fn join(self) {
+    /// Ends the thread. It is not waited for: it may be about to connect to a host that does not answer, and shares
+    /// nothing with what comes after it.
+    pub(super) fn stop(self) {
         let mut state = self.link.locked();
         state.stopped = true;
         if let Some(writer) = &state.writer {
@@ -261,9 +280,6 @@ impl StreamReceiver {
         }
         drop(state);
         self.link.changed.notify_all();
-        if self.thread.join().is_err() {
-            warn!("the thread that receives the log panicked");
-        }
     }
 }
 
@@ -278,33 +294,38 @@ impl Receiver {
     fn run(mut self) {
         let mut pause = RETRY_PAUSE_MIN;
         while let Some(followed) = self.followed() {
-            let why = match self.connect(followed) {
+            let begun = self.link.env.clock.monotonic();
+            let ended = match self.connect(followed) {
                 Ok((link, start)) => {
-                    pause = RETRY_PAUSE_MIN;
-                    self.last_error.clear();
                     let (host, port) = link.host();
                     info!("the log comes from the primary at {host}:{port}");
                     let ended = self.receive(link, followed, start);
                     self.disconnected();
-                    ended
-                        .err()
-                        .map_or_else(String::new, |error| error.to_string())
+                    ended.map_err(|error| error.to_string())
                 }
-                Err(why) => why,
+                Err(why) => Err(why),
             };
-            if self.locked_pause(followed, pause) {
+            // One that lets the replica in and hangs up is no better than one that does not let it in.
+            if self.link.env.clock.monotonic().since(begun) > STEADY_TIME {
+                pause = RETRY_PAUSE_MIN;
+                self.last_error.clear();
+            }
+            if self.pause_before_retry(followed, pause) {
                 return;
             }
             pause = (pause * 2).min(RETRY_PAUSE_MAX);
+            let why = ended.err().unwrap_or_default();
             if !why.is_empty() && why != self.last_error {
                 warn!("no stream from the primary, the log is read at its home: {why}");
+                self.link
+                    .update(|stream| stream.last_error = Some(why.clone()));
                 self.last_error = why;
             }
         }
     }
 
     /// What is followed, once that is known; nothing if the thread is to end.
-    fn followed(&self) -> Option<(DatabaseId, Epoch)> {
+    fn followed(&self) -> Option<FollowedLog> {
         let state = self.link.locked();
         let is_unknown = |state: &mut LinkState| !state.stopped && state.followed.is_none();
         let waited = self.link.changed.wait_while(state, is_unknown);
@@ -316,7 +337,7 @@ impl Receiver {
     }
 
     /// Waits before the next try, less long if something else is followed by then. True: the thread is to end.
-    fn locked_pause(&self, followed: (DatabaseId, Epoch), pause: Duration) -> bool {
+    fn pause_before_retry(&self, followed: FollowedLog, pause: Duration) -> bool {
         let state = self.link.locked();
         let waits = |state: &mut LinkState| !state.stopped && state.followed == Some(followed);
         let waited = self.link.changed.wait_timeout_while(state, pause, waits);
@@ -325,12 +346,12 @@ impl Receiver {
     }
 
     /// Connects to the host that is the primary, and gives its horizon.
-    fn connect(&self, followed: (DatabaseId, Epoch)) -> Result<(ReplicationLink, Csn), String> {
+    fn connect(&self, followed: FollowedLog) -> Result<(ReplicationLink, Csn), String> {
         let mut why = Vec::new();
         for (host, port) in self.connection.hosts() {
             let connected = self
                 .connection
-                .connect_to(&host, port)
+                .connect_to(&host, port, &self.link.env)
                 .and_then(|link| start(link, followed));
             match connected {
                 Ok(connected) => return Ok(connected),
@@ -343,15 +364,15 @@ impl Receiver {
     fn receive(
         &self,
         mut link: ReplicationLink,
-        (_, epoch): (DatabaseId, Epoch),
+        followed: FollowedLog,
         start: Csn,
     ) -> io::Result<()> {
         link.set_read_timeout(SILENCE_MAX)?;
-        let writer = link.writer()?;
-        self.link.blocks.begin(epoch);
+        let writer = link.writer(REPLY_TIME)?;
+        self.link.blocks.begin(followed.database, followed.epoch);
         {
             let mut state = self.link.locked();
-            if state.stopped {
+            if state.stopped || state.followed != Some(followed) {
                 return Ok(());
             }
             state.writer = Some(writer);
@@ -365,7 +386,7 @@ impl Receiver {
                 primary: Some(primary),
                 conninfo: std::mem::take(&mut stream.conninfo),
                 start,
-                connections: stream.connections + 1,
+                last_error: stream.last_error.take(),
                 ..StreamReport::default()
             };
         });
@@ -383,9 +404,9 @@ impl Receiver {
                     offset,
                     bytes,
                 }) => {
-                    // One that has no room is read at the home.
+                    // One that is not taken is read at the home.
                     let at = Position { segment, offset };
-                    let _has_room = self.link.blocks.add(lane, at, bytes.into());
+                    let _is_taken = self.link.blocks.add(lane, at, bytes.into());
                 }
                 Some(StreamMessage::Horizon {
                     horizon,
@@ -394,10 +415,7 @@ impl Receiver {
                 }) => {
                     self.link.blocks.learn(horizon);
                     self.link.heard(horizon, clock, sent_bytes);
-                    // What has come already is taken in one round.
-                    if !link.has_message() {
-                        self.signal.streamed();
-                    }
+                    self.signal.streamed();
                 }
                 None => {
                     return Err(io::Error::other(
@@ -417,6 +435,7 @@ impl Receiver {
             stream.primary = None;
             stream.is_in_use = false;
             stream.behind_since = None;
+            stream.received = Csn::ZERO;
         });
         // The follower looks at the home again.
         self.signal.streamed();
@@ -424,18 +443,19 @@ impl Receiver {
 }
 
 /// Asks who the server is, and for its log. Gives its horizon.
-fn start(
-    mut link: ReplicationLink,
-    (database, epoch): (DatabaseId, Epoch),
-) -> io::Result<(ReplicationLink, Csn)> {
+fn start(mut link: ReplicationLink, followed: FollowedLog) -> io::Result<(ReplicationLink, Csn)> {
     let identity = link.query("IDENTIFY_SYSTEM")?;
     let horizon = identity.get(2).and_then(|text| text.parse().ok());
     let horizon =
         horizon.ok_or_else(|| io::Error::other("the server does not tell its horizon"))?;
-    let command = format!(
-        "START_REPLICATION BLOCKS {:016x} TIMELINE {epoch}",
-        database.get()
-    );
+    let FollowedLog {
+        database,
+        epoch,
+        owner,
+    } = followed;
+    let owner = owner.map_or_else(String::new, |owner| format!(" OWNER {owner:x}"));
+    let database = database.get();
+    let command = format!("START_REPLICATION BLOCKS {database:016x} TIMELINE {epoch}{owner}");
     link.start_copy(&command)?;
     Ok((link, Csn(horizon)))
 }

@@ -92,7 +92,7 @@ impl Stream {
     fn carry(&mut self, engine: &Engine, dice: &mut Dice) {
         if self.reader.is_none() && dice.one_in(10) {
             self.reader = Some(engine.commit_path().feed().follow());
-            self.blocks.begin(engine.epoch());
+            self.blocks.begin(engine.database(), engine.epoch());
         }
         let Some(reader) = &mut self.reader else {
             return;

@@ -65,8 +65,10 @@ pub struct StreamReport {
     pub last_received_at: Option<i64>,
     /// When a horizon above the one before came last.
     pub last_news_at: Option<i64>,
-    /// Connections since the server started.
-    pub connections: u64,
+    /// Why there is no connection now, or was none before.
+    pub last_error: Option<String>,
+    /// What came did not fit what the home has: nothing is received any more.
+    pub is_distrusted: bool,
 }
 
 /// The figures.

@@ -144,11 +144,14 @@ impl BackendStatus {
         self.0.lock().waits_for_prior = waits;
     }
 
-    /// It sends the log to a replica, which has come so far.
-    pub(crate) fn replicates(&self, progress: ReplicationRow) {
+    /// It sends the log to a replica, which has come so far; or does so no more.
+    pub(crate) fn replicates(&self, progress: Option<ReplicationRow>) {
         let mut now = self.0.lock();
-        now.state = BackendState::Active;
-        now.replication = Some(progress);
+        now.state = match progress {
+            Some(_) => BackendState::Active,
+            None => BackendState::Idle,
+        };
+        now.replication = progress;
     }
 
     /// It holds locks of these tables: others have been given back.

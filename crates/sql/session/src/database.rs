@@ -59,6 +59,19 @@ pub(super) fn enter(
     Ok((catalog, entered))
 }
 
+/// A replication connection is to no database. Its session looks at settings and roles in whichever there is, and does
+/// not keep anybody from dropping that.
+pub(super) fn of_replication(instance: &Instance) -> Result<(String, Arc<Catalog>)> {
+    let all = instance.store.catalogs();
+    let of_postgres = all
+        .iter()
+        .find(|catalog| catalog.database_name == "postgres");
+    let catalog = of_postgres
+        .or(all.first())
+        .ok_or_else(|| unknown("postgres"))?;
+    Ok((catalog.database_name.clone(), Arc::clone(catalog)))
+}
+
 /// Waits until a database that is copied, or about to be dropped or renamed, may be entered again.
 pub(super) async fn until_open(instance: &Instance, name: &str) {
     let store = &instance.store;

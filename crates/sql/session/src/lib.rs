@@ -96,7 +96,7 @@ pub use instance::Instance;
 pub use mailbox::Notification;
 pub use portal::BindRequest;
 pub use promotion::Promotion;
-pub use replication::{ReplicationCommand, ReplicationSender, SystemIdentity};
+pub use replication::{FollowedLog, ReplicationCommand, ReplicationSender, SystemIdentity};
 pub use signals::Signals;
 pub use startup::StartupRequest;
 pub use task::Task;
@@ -203,8 +203,8 @@ pub struct Session {
     subtransaction: Option<Rc<AbortedSubtransaction>>,
     /// It is one of a replication connection.
     replication: bool,
-    /// It leaves its database last of all.
-    _entered: DatabaseConnection,
+    /// It leaves its database last of all. One of a replication connection is in none.
+    _entered: Option<DatabaseConnection>,
 }
 
 impl Session {

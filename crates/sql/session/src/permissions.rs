@@ -288,11 +288,13 @@ impl SessionContext {
 
     /// Is this a setting whose value is for superusers, and for members of pg_read_all_settings?
     pub(super) fn is_hidden(&self, setting: &str) -> bool {
-        const SECRET: [&str; 7] = [
+        const SECRET: [&str; 9] = [
             "cache_directory",
             "data_directory",
             "home",
             "price_list",
+            "primary_conninfo",
+            "replica_of",
             "ssl_cert_file",
             "ssl_key_file",
             "temp_directory",

@@ -10,7 +10,7 @@
 
 use super::Session;
 use crate::backend_status::BackendStatus;
-use logstead_engine::{Csn, Engine, FeedBlock, FeedReader, Watermark};
+use logstead_engine::{Csn, FeedBlock, FeedReader, Watermark};
 use logstead_env::Env;
 use logstead_sql_catalog::context::ReplicationRow;
 use logstead_sql_types::error::{Result, SqlError};
@@ -28,13 +28,20 @@ const UNANSWERED_MAX: usize = 4096;
 pub enum ReplicationCommand {
     /// `IDENTIFY_SYSTEM`
     IdentifySystem,
-    /// `START_REPLICATION BLOCKS <database> TIMELINE <epoch>`: the blocks that are written from now on.
-    StartReplication {
-        /// Which database the replica follows.
-        database: DatabaseId,
-        /// Which epoch it has come to.
-        epoch: Epoch,
-    },
+    /// `START_REPLICATION BLOCKS <database> TIMELINE <epoch> [OWNER <lease owner>]`: the blocks that are written from
+    /// now on.
+    StartReplication(FollowedLog),
+}
+
+/// Which log a replica follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FollowedLog {
+    /// The database.
+    pub database: DatabaseId,
+    /// The epoch that it has come to.
+    pub epoch: Epoch,
+    /// Who had the lease, where there is one: a server of a copy of the home is another.
+    pub owner: Option<u64>,
 }
 
 impl ReplicationCommand {
@@ -51,17 +58,22 @@ impl ReplicationCommand {
         };
         match words.as_slice() {
             [word] if is(word, "IDENTIFY_SYSTEM") => Ok(ReplicationCommand::IdentifySystem),
-            [start, blocks, database, timeline, epoch]
+            [start, blocks, database, timeline, epoch, owner @ ..]
                 if is(start, "START_REPLICATION")
                     && is(blocks, "BLOCKS")
                     && is(timeline, "TIMELINE") =>
             {
-                let database = u64::from_str_radix(database, 16).map_err(|_| syntax())?;
-                let epoch = epoch.parse().map_err(|_| syntax())?;
-                Ok(ReplicationCommand::StartReplication {
-                    database: DatabaseId(database),
-                    epoch: Epoch(epoch),
-                })
+                let number = |digits: &str| u64::from_str_radix(digits, 16).map_err(|_| syntax());
+                let owner = match owner {
+                    [] => None,
+                    [owner, number_of] if is(owner, "OWNER") => Some(number(number_of)?),
+                    _ => return Err(syntax()),
+                };
+                Ok(ReplicationCommand::StartReplication(FollowedLog {
+                    database: DatabaseId(number(database)?),
+                    epoch: Epoch(epoch.parse().map_err(|_| syntax())?),
+                    owner,
+                }))
             }
             [word, ..] => {
                 const OTHERS: [&str; 8] = [
@@ -116,48 +128,52 @@ impl Session {
         }
     }
 
-    /// Begins to send the log to a replica. 55000 for one of another database, or of another life of the server; 0A000
-    /// at a replica.
-    pub fn start_replication(
-        &self,
-        database: DatabaseId,
-        epoch: Epoch,
-    ) -> Result<ReplicationSender> {
+    /// Begins to send the log to a replica. 55000 for one of another log, or of another life of the server; 0A000 at a
+    /// replica.
+    pub fn start_replication(&self, followed: FollowedLog) -> Result<ReplicationSender> {
         let engine = &self.context.instance.engine;
-        let not_now = |text: String| {
-            Err(SqlError::new(
-                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                text,
-            ))
-        };
         if self.context.instance.store.replica_status().is_some() {
             return Err(SqlError::unsupported(
                 "cascading replication: this server is a replica",
             ));
         }
-        if database != engine.database() {
-            return not_now(format!(
-                "the replica follows database {database}, and this server has database {}",
-                engine.database()
-            ));
-        }
-        if epoch != engine.epoch() {
-            return not_now(format!(
-                "the replica reads epoch {epoch} of the log, and this server writes epoch {}",
-                engine.epoch()
+        let lease = engine.lease();
+        let own = FollowedLog {
+            database: engine.database(),
+            epoch: engine.epoch(),
+            owner: lease.and_then(|lease| lease.manifest().holder.map(|holder| holder.owner)),
+        };
+        let refused = if followed.database != own.database {
+            Some(format!(
+                "the replica follows database {}, and this server has database {}",
+                followed.database, own.database
+            ))
+        } else if followed.epoch != own.epoch {
+            Some(format!(
+                "the replica reads epoch {} of the log, and this server writes epoch {}",
+                followed.epoch, own.epoch
+            ))
+        } else if followed.owner.is_some() && followed.owner != own.owner {
+            Some("the lease of the log that the replica follows is another server's".to_owned())
+        } else {
+            None
+        };
+        if let Some(why) = refused {
+            return Err(SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                why,
             ));
         }
         let sender = ReplicationSender {
             reader: engine.commit_path().feed().follow(),
             horizon: Arc::clone(engine.commit_path().horizon_watermark()),
-            engine: engine.clone(),
             env: self.context.instance.env.clone(),
             live: Arc::clone(&self.context.live),
             sent: Csn::ZERO,
             unanswered: VecDeque::new(),
             progress: ReplicationRow::default(),
         };
-        sender.live.replicates(sender.progress);
+        sender.live.replicates(Some(sender.progress));
         Ok(sender)
     }
 }
@@ -166,7 +182,6 @@ impl Session {
 pub struct ReplicationSender {
     reader: FeedReader,
     horizon: Arc<Watermark>,
-    engine: Engine,
     env: Env,
     live: Arc<BackendStatus>,
     sent: Csn,
@@ -181,11 +196,6 @@ impl ReplicationSender {
         let horizon = Watermark::wait(Arc::clone(&self.horizon), self.sent.get() + 1);
         let waited = horizon.await;
         waited.map_err(|failed| SqlError::new(SqlState::IO_ERROR, failed.to_string()))
-    }
-
-    /// The server's life that is sent.
-    pub fn epoch(&self) -> Epoch {
-        self.engine.epoch()
     }
 
     /// The server's clock, in microseconds since 2000.
@@ -207,13 +217,15 @@ impl ReplicationSender {
             if self.unanswered.len() < UNANSWERED_MAX {
                 self.unanswered.push_back((horizon, self.now()));
             }
-            self.live.replicates(self.progress);
+            self.live.replicates(Some(self.progress));
         }
         Some(horizon)
     }
 
     /// The replica tells that its snapshots see everything below `replayed`, at `time` of its clock.
     pub fn replied(&mut self, replayed: Csn, time: i64) {
+        // It cannot have more than it was told of, but by the home.
+        let replayed = replayed.min(Csn(self.horizon.get()));
         let mut shown_since = None;
         while let Some(&(horizon, at)) = self.unanswered.front()
             && horizon <= replayed
@@ -230,7 +242,13 @@ impl ReplicationSender {
         };
         progress.replayed = progress.replayed.max(replayed);
         progress.reply_time = Some(time);
-        self.live.replicates(*progress);
+        self.live.replicates(Some(*progress));
+    }
+}
+
+impl Drop for ReplicationSender {
+    fn drop(&mut self) {
+        self.live.replicates(None);
     }
 }
 
@@ -247,16 +265,26 @@ mod tests {
         );
         assert_eq!(
             parse("START_REPLICATION BLOCKS 00ff TIMELINE 7").unwrap(),
-            ReplicationCommand::StartReplication {
+            ReplicationCommand::StartReplication(FollowedLog {
                 database: DatabaseId(255),
-                epoch: Epoch(7)
-            }
+                epoch: Epoch(7),
+                owner: None,
+            })
+        );
+        assert_eq!(
+            parse("start_replication blocks ff timeline 7 owner a").unwrap(),
+            ReplicationCommand::StartReplication(FollowedLog {
+                database: DatabaseId(255),
+                epoch: Epoch(7),
+                owner: Some(10),
+            })
         );
         for (text, code) in [
             ("", "42601"),
             ("IDENTIFY", "42601"),
             ("START_REPLICATION BLOCKS zz TIMELINE 7", "42601"),
             ("START_REPLICATION BLOCKS ff TIMELINE x", "42601"),
+            ("START_REPLICATION BLOCKS ff TIMELINE 7 OWNER", "42601"),
             ("START_REPLICATION 0/0 TIMELINE 1", "0A000"),
             ("SELECT 1", "0A000"),
             ("BASE_BACKUP ( LABEL 'x' )", "0A000"),

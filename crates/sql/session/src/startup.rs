@@ -98,15 +98,17 @@ impl Session {
             ));
         }
         instance.admit_role(pid, &role)?;
-        let name = if request.database.is_empty() && replication {
-            // Such a connection is to no database; a session is in one.
-            "postgres".to_owned()
-        } else if request.database.is_empty() {
-            request.user.clone()
+        let (name, catalog, entered) = if replication {
+            let (name, catalog) = database::of_replication(&instance)?;
+            (name, catalog, None)
         } else {
-            request.database.clone()
+            let name = match request.database.as_str() {
+                "" => request.user.clone(),
+                name => name.to_owned(),
+            };
+            let (catalog, entered) = database::enter(&instance, &name, &role, request.own)?;
+            (name, catalog, Some(entered))
         };
-        let (catalog, entered) = database::enter(&instance, &name, &role, request.own)?;
         let database = catalog.database;
         live.set_user(
             (role.oid, &role.name),

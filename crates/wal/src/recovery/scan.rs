@@ -245,14 +245,14 @@ impl<'h> LaneScan<'h> {
         Ok(())
     }
 
-    /// Looks there for what has come behind the end that was found, and not at the home.
+    /// Looks for it in the stream, and not at the home.
     pub(super) fn poll_stream(&mut self, stream: &Arc<StreamedBlocks>) {
         self.stream = Some(Arc::clone(stream));
         self.window_at = None;
         self.end = None;
     }
 
-    /// The same for who does so again and again: little is read where nothing has come.
+    /// [`LaneScan::read_on`] for who does so again and again: little is read where nothing has come.
     pub(super) fn poll(&mut self) -> Result<(), HomeError> {
         self.read_on()?;
         self.window_wanted = POLL_LEN;

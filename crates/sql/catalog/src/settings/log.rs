@@ -186,7 +186,7 @@ pub(super) static LOG: &[Setting] = &[
         "replica_of",
         SettingType::Text,
         "",
-        "URL of the home of another server, whose log this server follows as a replica: it serves reads and writes nothing. As home, a list too.",
+        "URL of the home of another server, whose log this server follows as a replica: it serves reads and writes nothing. As home, a list too. postgres://... connects to the server as primary_conninfo does, and asks it for its home.",
     ),
     server(
         "replica_poll_interval",

@@ -34,7 +34,8 @@
 //!
 //! **By a stream.** A server at work may send its blocks and its horizon ([`StreamedBlocks`]). A round of them
 //! ([`Follower::streamed_round`]) takes blocks from there instead of the home, by the same checks and the same rule, and
-//! judges nothing: a block that did not come proves nothing. A round that reads the home follows then, and now and
+//! judges nothing: a block that did not come proves nothing, and neither does a horizon that was sent, where entries
+//! below it are missing. A round that reads the home follows then, and now and
 //! then anyhow, for what only the manifest tells.
 //!
 //! **A loss that a start has accepted** may take back what was durable. The mark says so, and a follower that has
@@ -177,8 +178,8 @@ impl<'h> Follower<'h> {
         }
     }
 
-    /// Somebody else tells a horizon of this epoch: every CSN of it below `horizon` is durable. Of another epoch it
-    /// tells nothing.
+    /// Somebody else tells a horizon of this epoch that the log has: every CSN of it below `horizon` is durable. Of
+    /// another epoch it tells nothing.
     pub fn learn(&mut self, epoch: Epoch, horizon: Csn) {
         self.tail.learn(epoch, horizon);
     }
@@ -229,7 +230,7 @@ impl<'h> Follower<'h> {
         if self.tail.is_settled() || epoch != self.tail.epoch() {
             return Ok(None);
         }
-        self.tail.learn(epoch, horizon);
+        self.tail.learn_streamed(horizon);
         let read = self.tail.read_streamed(stream, apply);
         let handed = self.tail.take_handed();
         self.entries += handed.entries;
@@ -245,6 +246,7 @@ impl<'h> Follower<'h> {
     /// What a round has read at the home is not wanted from the server any more.
     pub fn forget_streamed(&self, stream: &StreamedBlocks) {
         self.tail.forget_streamed(stream);
+        self.tail.forget_others(stream);
     }
 
     /// Reads the manifest.

@@ -4,6 +4,8 @@
 //! - The window's due CSN is the next one to hand over; everything before it was.
 //! - `horizon` is one that is written down somewhere: every CSN of the epoch below it is durable. Of a settled epoch it
 //!   is the first CSN without an entry.
+//! - `proven` is one that the log itself tells, or its manifest. What is missing below it was lost or removed. A server
+//!   that is another than the log's, and sends its own horizon, proves no loss.
 //! - What was read of a block that is not within its lane's end, once the epoch is settled, is dropped: a crash has
 //!   taken it back.
 
@@ -109,6 +111,7 @@ pub(super) struct EpochFollower<'h> {
     waiting: Window<PendingEntry>,
     waiting_most: usize,
     horizon: Csn,
+    proven: Csn,
     outcome: Option<Outcome>,
     /// What was handed over of what lies above the first gap, once the epoch is settled.
     survived: Vec<Csn>,
@@ -143,6 +146,7 @@ impl<'h> EpochFollower<'h> {
             waiting: Window::new(base),
             waiting_most: 0,
             horizon: base,
+            proven: base,
             outcome: None,
             survived: Vec::new(),
             handed: Counts::default(),
@@ -184,8 +188,17 @@ impl<'h> EpochFollower<'h> {
         self.outcome.is_some()
     }
 
+    /// The log tells a horizon.
     pub(super) fn learn(&mut self, epoch: Epoch, horizon: Csn) {
         if epoch == self.epoch && self.outcome.is_none() {
+            self.proven = self.proven.max(horizon);
+            self.horizon = self.horizon.max(horizon);
+        }
+    }
+
+    /// A server tells a horizon of this epoch.
+    pub(super) fn learn_streamed(&mut self, horizon: Csn) {
+        if self.outcome.is_none() {
             self.horizon = self.horizon.max(horizon);
         }
     }
@@ -196,6 +209,7 @@ impl<'h> EpochFollower<'h> {
             lane.scan.settle(*settled);
         }
         self.horizon = outcome.first_unaccounted;
+        self.proven = self.horizon;
         self.outcome = Some(outcome);
     }
 
@@ -207,7 +221,7 @@ impl<'h> EpochFollower<'h> {
     /// Reads the lanes on, each to where it ends now or as far as it is needed, and hands over what is due.
     pub(super) fn read(&mut self, apply: &mut ApplyFn<'_>) -> Result<(), Failure> {
         // What is below it was in its lanes before any of them is read.
-        let learnt = self.horizon;
+        let learnt = self.proven;
         for lane in &mut self.lanes {
             lane.scan.poll()?;
             lane.is_read = false;
@@ -259,6 +273,12 @@ impl<'h> EpochFollower<'h> {
         }
     }
 
+    /// Nor is what belongs to no lane of this epoch.
+    pub(super) fn forget_others(&self, stream: &StreamedBlocks) {
+        let lanes = self.lanes.iter().map(|lane| lane.scan.target().lane);
+        stream.keep_lanes(&lanes.collect::<Vec<_>>());
+    }
+
     /// The lane that is read next: of those that may hold the next CSN the one that is behind. If that CSN is here, any
     /// lane may tell of a higher horizon. A settled epoch's lanes are all read to their ends.
     fn lane_to_read(&self) -> Option<usize> {
@@ -277,6 +297,7 @@ impl<'h> EpochFollower<'h> {
         lane.recorded = lane.recorded.max(horizon);
         if self.outcome.is_none() {
             self.horizon = self.horizon.max(horizon);
+            self.proven = self.proven.max(horizon);
         }
         let payloads = Arc::clone(&batch.payloads);
         for found in std::mem::take(&mut batch.entries) {

@@ -1,6 +1,7 @@
 //! `logstead_replica`: how far a replica has come, and why not further.
 
 use super::cells::{Nil, row};
+use logstead_sql_catalog::role::READ_ALL_STATS;
 use logstead_sql_catalog::{StreamReport, VirtualContext, VirtualTable};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
@@ -14,7 +15,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         home TEXT, feed TEXT, state TEXT, epoch INT8, applied_csn INT8, visible_csn INT8, horizon_csn INT8, entries_waiting INT8,
         waits_for TEXT, entries INT8, bytes INT8, rounds INT8, catalog_changes INT8, restarts INT8, poll_pause_ms FLOAT8,
         last_round_at TIMESTAMPTZ, last_applied_at TIMESTAMPTZ, last_error TEXT, last_error_at TIMESTAMPTZ,
-        lag_csns INT8, lag_bytes INT8, lag_ms FLOAT8,
+        lag_csns INT8, lag_bytes INT8, lag_ms FLOAT8, stream_error TEXT,
     }
 };
 
@@ -60,6 +61,7 @@ fn replica(cx: &VirtualContext<'_>) -> Rows {
         count(horizon.get().saturating_sub(report.visible.get())),
         connected.map(|stream| count(stream.received_bytes.saturating_sub(stream.replayed_bytes))),
         connected.map(|stream| lag_ms(cx, stream)),
+        stream.and_then(|stream| stream.last_error.as_deref()),
     ]])
 }
 
@@ -83,8 +85,12 @@ pub(super) fn pg_stat_wal_receiver(cx: &VirtualContext<'_>) -> Rows {
         return Ok(Vec::new());
     };
     let time = |at: Option<i64>| at.map_or(Datum::Null, Datum::TimestampTz);
+    // As in PostgreSQL others see only that there is one.
+    let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
+    let role = cx.session.current_role();
+    let shows_all = acl_checker.members.has_privileges_of(role, READ_ALL_STATS);
     let timeline = i32::try_from(report.epoch.get()).unwrap_or(i32::MAX);
-    Ok(vec![row![
+    let mut row = row![
         Nil,
         "streaming",
         Datum::Lsn(stream.start.get()),
@@ -100,5 +106,9 @@ pub(super) fn pg_stat_wal_receiver(cx: &VirtualContext<'_>) -> Rows {
         host.as_str(),
         i32::from(*port),
         stream.conninfo.as_str(),
-    ]])
+    ];
+    if !shows_all {
+        row.fill(Datum::Null);
+    }
+    Ok(vec![row])
 }
