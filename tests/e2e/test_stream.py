@@ -307,6 +307,9 @@ def test_a_server_of_a_copy_of_the_home_costs_the_stream_and_no_more(tmp_path):
                     return False
 
             wait_until(there, what="the row")
+        wait_until(lambda: "no server of the home" in replica.output_text(), what="the reason")
+        ((error,),) = replica.execute("SELECT stream_error FROM logstead_replica")
+        assert "no server of the home" in error
 
 
 def test_rules_of_replication_connections(tmp_path):
@@ -332,7 +335,7 @@ def test_rules_of_replication_connections(tmp_path):
     rule = "[[hba]]\naddress = '127.0.0.1/32'\nmethod = 'trust'\n"
     assert 'no pg_hba.conf entry' in tried(rule)
     identity = tried(rule + "database = 'replication'\n").strip().split("|")
-    assert len(identity) == 4 and len(identity[0]) == 16 and identity[3].endswith("/server/data"), identity
+    assert len(identity) == 5 and len(identity[0]) == 16 and identity[3].endswith("/server/data"), identity
 
 
 def test_commands_of_a_replication_connection(tmp_path):
@@ -347,7 +350,7 @@ def test_commands_of_a_replication_connection(tmp_path):
             done = subprocess.run(
                 ["psql", conninfo, "-At", "-f", "-"], input=script, capture_output=True, text=True, timeout=60
             )
-            assert len(done.stdout.strip().splitlines()[-1].split("|")) == 4, done
+            assert len(done.stdout.strip().splitlines()[-1].split("|")) == 5, done
             return done.stderr
 
         assert "0A000" in said("START_REPLICATION 0/0 TIMELINE 1")

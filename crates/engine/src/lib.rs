@@ -201,6 +201,7 @@ pub use logstead_types::{Csn, IndexId, Rid, TableId, WorkerId};
 pub use logstead_wal::lease::{Lease, LeaseEvent, LeaseLost, LeaseOptions};
 pub use logstead_wal::manifest::LeaseHolder;
 pub use logstead_wal::recovery::follow::StreamedBlocks;
+pub use logstead_wal::server_identity;
 pub use logstead_wal::{BlockFeed, FeedBlock, FeedReader, FlushMode, FlushOutcome};
 pub use memory::{ALLOWANCE_BYTES_MAX, Charge, Memory, OutOfMemory, footprint};
 pub use page_fault::{ExpectPresent, PageFault};

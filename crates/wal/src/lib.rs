@@ -32,6 +32,7 @@ mod manifest_writer;
 pub mod numbers;
 pub mod record;
 pub mod recovery;
+pub mod server_identity;
 mod stored_manifest;
 mod truncate;
 pub mod varint;

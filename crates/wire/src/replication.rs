@@ -182,10 +182,7 @@ pub(crate) async fn serve(
         };
         let done = match frame.decode() {
             Ok(Frontend::Query(text)) => match ReplicationCommand::parse(text) {
-                Ok(ReplicationCommand::IdentifySystem) => {
-                    identify_system(link, session);
-                    Ok(())
-                }
+                Ok(ReplicationCommand::IdentifySystem) => identify_system(link, session).await,
                 Ok(ReplicationCommand::StartReplication(followed)) => {
                     match session.start_replication(followed) {
                         Ok(sender) => match stream(link, session, sender).await? {
@@ -214,14 +211,18 @@ pub(crate) async fn serve(
     }
 }
 
-fn identify_system(link: &mut ClientConnection, session: &Session) {
+async fn identify_system(link: &mut ClientConnection, session: &Session) -> Result<(), SqlError> {
     const TEXT: u32 = 25;
+    let published = tokio::task::spawn_blocking(session.identity_publication()).await;
+    published
+        .map_err(|_| SqlError::internal("leaving the server's number at the home panicked"))??;
     let identity = session.identify_system();
     let columns = [
         ("systemid", format!("{:016x}", identity.database.get())),
         ("timeline", identity.epoch.to_string()),
         ("xlogpos", identity.horizon.to_string()),
         ("home", identity.home),
+        ("server", format!("{:016x}", identity.server)),
     ];
     let out = link.output();
     let fields = columns.iter().map(|(name, _)| Field {
@@ -243,6 +244,7 @@ fn identify_system(link: &mut ClientConnection, session: &Session) {
     }
     encode::end(out, at);
     encode::command_complete(out, &"IDENTIFY_SYSTEM");
+    Ok(())
 }
 
 /// What a replication connection waits for.

@@ -196,7 +196,6 @@ fn followed_log(replica: &Replica<'_>) -> FollowedLog {
     FollowedLog {
         database: manifest.database,
         epoch: replica.progress().epoch,
-        owner: manifest.holder.as_ref().map(|holder| holder.owner),
     }
 }
 
@@ -298,7 +297,7 @@ impl LogFollower {
         if handed.is_err() {
             return None;
         }
-        let receiver = match self.receiver() {
+        let receiver = match self.receiver(&home) {
             Ok(receiver) => receiver,
             Err(why) => return Some(Ending::Failed(why)),
         };
@@ -463,7 +462,7 @@ impl LogFollower {
     }
 
     /// The thread that receives the log from the primary, if there is to be one.
-    fn receiver(&self) -> Result<Option<StreamReceiver>, String> {
+    fn receiver(&self, home: &LogHome) -> Result<Option<StreamReceiver>, String> {
         let Some(connection) = self.config.primary_conninfo.clone() else {
             return Ok(None);
         };
@@ -471,7 +470,13 @@ impl LogFollower {
         if stream.is_some_and(|stream| stream.is_distrusted) {
             return Ok(None);
         }
-        let receiver = StreamReceiver::start(connection, &self.env, &self.status, &self.signal);
+        let receiver = StreamReceiver::start(
+            connection,
+            &home.names,
+            &self.env,
+            &self.status,
+            &self.signal,
+        );
         let cannot = |error| format!("cannot start the thread that receives the log: {error}");
         receiver.map(Some).map_err(cannot)
     }

@@ -7,9 +7,9 @@
 //! Does not: apply anything, or believe anything: see [`StreamedBlocks`].
 
 use crate::primary_connection::{PrimaryConnection, ReplicationLink, ReplyWriter, StreamInput};
-use logstead_engine::{Csn, StreamedBlocks};
+use logstead_engine::{Csn, StreamedBlocks, server_identity};
 use logstead_env::Env;
-use logstead_home::Position;
+use logstead_home::{NamedValues, Position};
 use logstead_sql_catalog::{ReplicaStatus, StreamReport};
 use logstead_sql_session::FollowedLog;
 use logstead_wire::replication::{StreamMessage, StreamReply};
@@ -245,6 +245,7 @@ impl StreamReceiver {
     /// Starts it. Whoever follows is woken by `signal`.
     pub(super) fn start(
         connection: PrimaryConnection,
+        names: &Arc<dyn NamedValues>,
         env: &Env,
         status: &Arc<ReplicaStatus>,
         signal: &Arc<FollowerSignal>,
@@ -262,6 +263,7 @@ impl StreamReceiver {
         });
         let receiver = Receiver {
             connection,
+            names: Arc::clone(names),
             link: Arc::clone(&link),
             signal: Arc::clone(signal),
             last_error: String::new(),
@@ -285,6 +287,8 @@ impl StreamReceiver {
 
 struct Receiver {
     connection: PrimaryConnection,
+    /// At the home that is read.
+    names: Arc<dyn NamedValues>,
     link: Arc<StreamLink>,
     signal: Arc<FollowerSignal>,
     last_error: String,
@@ -352,7 +356,7 @@ impl Receiver {
             let connected = self
                 .connection
                 .connect_to(&host, port, &self.link.env)
-                .and_then(|link| start(link, followed));
+                .and_then(|link| start(link, followed, self.names.as_ref()));
             match connected {
                 Ok(connected) => return Ok(connected),
                 Err(error) => why.push(format!("{host}:{port}: {error}")),
@@ -443,19 +447,26 @@ impl Receiver {
 }
 
 /// Asks who the server is, and for its log. Gives its horizon.
-fn start(mut link: ReplicationLink, followed: FollowedLog) -> io::Result<(ReplicationLink, Csn)> {
+fn start(
+    mut link: ReplicationLink,
+    followed: FollowedLog,
+    names: &dyn NamedValues,
+) -> io::Result<(ReplicationLink, Csn)> {
     let identity = link.query("IDENTIFY_SYSTEM")?;
+    let server = identity
+        .get(4)
+        .and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    let published = server_identity::published(names).map_err(io::Error::other)?;
+    if server.is_none() || server != published {
+        let what = "it is no server of the home that this replica reads, or not the newest one";
+        return Err(io::Error::other(what));
+    }
     let horizon = identity.get(2).and_then(|text| text.parse().ok());
     let horizon =
         horizon.ok_or_else(|| io::Error::other("the server does not tell its horizon"))?;
-    let FollowedLog {
-        database,
-        epoch,
-        owner,
-    } = followed;
-    let owner = owner.map_or_else(String::new, |owner| format!(" OWNER {owner:x}"));
+    let FollowedLog { database, epoch } = followed;
     let database = database.get();
-    let command = format!("START_REPLICATION BLOCKS {database:016x} TIMELINE {epoch}{owner}");
+    let command = format!("START_REPLICATION BLOCKS {database:016x} TIMELINE {epoch}");
     link.start_copy(&command)?;
     Ok((link, Csn(horizon)))
 }

@@ -60,6 +60,8 @@ pub struct Instance {
     pub(super) analyzed: crate::autoanalyze_history::AutoanalyzeHistory,
     /// Who decides of promotions, if this is a replica.
     promotion: Option<Arc<Promotion>>,
+    /// A random number: this server, in this life.
+    pub(super) identity: u64,
     /// When the server started, in microseconds since 2000: its settings are read then, too.
     pub(super) started: i64,
 }
@@ -97,6 +99,7 @@ impl Instance {
         };
         Instance {
             started: env.clock.now_micros_since_2000(),
+            identity: env.random.u64(),
             spill,
             advisory: AdvisoryLocks::new(engine.clone()),
             engine,

@@ -10,7 +10,7 @@
 
 use super::Session;
 use crate::backend_status::BackendStatus;
-use logstead_engine::{Csn, FeedBlock, FeedReader, Watermark};
+use logstead_engine::{Csn, FeedBlock, FeedReader, Watermark, server_identity};
 use logstead_env::Env;
 use logstead_sql_catalog::context::ReplicationRow;
 use logstead_sql_types::error::{Result, SqlError};
@@ -28,8 +28,7 @@ const UNANSWERED_MAX: usize = 4096;
 pub enum ReplicationCommand {
     /// `IDENTIFY_SYSTEM`
     IdentifySystem,
-    /// `START_REPLICATION BLOCKS <database> TIMELINE <epoch> [OWNER <lease owner>]`: the blocks that are written from
-    /// now on.
+    /// `START_REPLICATION BLOCKS <database> TIMELINE <epoch>`: the blocks that are written from now on.
     StartReplication(FollowedLog),
 }
 
@@ -40,8 +39,6 @@ pub struct FollowedLog {
     pub database: DatabaseId,
     /// The epoch that it has come to.
     pub epoch: Epoch,
-    /// Who had the lease, where there is one: a server of a copy of the home is another.
-    pub owner: Option<u64>,
 }
 
 impl ReplicationCommand {
@@ -58,21 +55,15 @@ impl ReplicationCommand {
         };
         match words.as_slice() {
             [word] if is(word, "IDENTIFY_SYSTEM") => Ok(ReplicationCommand::IdentifySystem),
-            [start, blocks, database, timeline, epoch, owner @ ..]
+            [start, blocks, database, timeline, epoch]
                 if is(start, "START_REPLICATION")
                     && is(blocks, "BLOCKS")
                     && is(timeline, "TIMELINE") =>
             {
-                let number = |digits: &str| u64::from_str_radix(digits, 16).map_err(|_| syntax());
-                let owner = match owner {
-                    [] => None,
-                    [owner, number_of] if is(owner, "OWNER") => Some(number(number_of)?),
-                    _ => return Err(syntax()),
-                };
+                let database = u64::from_str_radix(database, 16).map_err(|_| syntax())?;
                 Ok(ReplicationCommand::StartReplication(FollowedLog {
-                    database: DatabaseId(number(database)?),
+                    database: DatabaseId(database),
                     epoch: Epoch(epoch.parse().map_err(|_| syntax())?),
-                    owner,
                 }))
             }
             [word, ..] => {
@@ -109,6 +100,8 @@ pub struct SystemIdentity {
     pub horizon: Csn,
     /// Where the log is.
     pub home: String,
+    /// This server's number; see [`server_identity`].
+    pub server: u64,
 }
 
 impl Session {
@@ -125,6 +118,17 @@ impl Session {
             epoch: engine.epoch(),
             horizon: engine.horizon(),
             home: engine.home().describe(),
+            server: self.context.instance.identity,
+        }
+    }
+
+    /// What is to be done before that is told, where it may block: the number is left at the home. 58030 if it cannot be.
+    pub fn identity_publication(&self) -> impl FnOnce() -> Result<()> + Send + 'static + use<> {
+        let names = Arc::clone(&self.context.instance.engine.home().names);
+        let identity = self.context.instance.identity;
+        move || {
+            let published = server_identity::publish(names.as_ref(), identity);
+            published.map_err(|error| SqlError::new(SqlState::IO_ERROR, error.to_string()))
         }
     }
 
@@ -137,11 +141,9 @@ impl Session {
                 "cascading replication: this server is a replica",
             ));
         }
-        let lease = engine.lease();
         let own = FollowedLog {
             database: engine.database(),
             epoch: engine.epoch(),
-            owner: lease.and_then(|lease| lease.manifest().holder.map(|holder| holder.owner)),
         };
         let refused = if followed.database != own.database {
             Some(format!(
@@ -153,8 +155,6 @@ impl Session {
                 "the replica reads epoch {} of the log, and this server writes epoch {}",
                 followed.epoch, own.epoch
             ))
-        } else if followed.owner.is_some() && followed.owner != own.owner {
-            Some("the lease of the log that the replica follows is another server's".to_owned())
         } else {
             None
         };
@@ -268,15 +268,6 @@ mod tests {
             ReplicationCommand::StartReplication(FollowedLog {
                 database: DatabaseId(255),
                 epoch: Epoch(7),
-                owner: None,
-            })
-        );
-        assert_eq!(
-            parse("start_replication blocks ff timeline 7 owner a").unwrap(),
-            ReplicationCommand::StartReplication(FollowedLog {
-                database: DatabaseId(255),
-                epoch: Epoch(7),
-                owner: Some(10),
             })
         );
         for (text, code) in [
@@ -284,7 +275,7 @@ mod tests {
             ("IDENTIFY", "42601"),
             ("START_REPLICATION BLOCKS zz TIMELINE 7", "42601"),
             ("START_REPLICATION BLOCKS ff TIMELINE x", "42601"),
-            ("START_REPLICATION BLOCKS ff TIMELINE 7 OWNER", "42601"),
+            ("START_REPLICATION BLOCKS ff TIMELINE 7 SLOT", "0A000"),
             ("START_REPLICATION 0/0 TIMELINE 1", "0A000"),
             ("SELECT 1", "0A000"),
             ("BASE_BACKUP ( LABEL 'x' )", "0A000"),
