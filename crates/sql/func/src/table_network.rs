@@ -75,8 +75,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(4123, "macaddr8", &[MACADDR], None, MACADDR8, true, Immutable, Body::Pure(network::mac_to_mac8)),
     f(4124, "macaddr", &[MACADDR8], None, MACADDR, true, Immutable, Body::Pure(network::mac8_to_mac)),
     f(4125, "macaddr8_set7bit", &[MACADDR8], None, MACADDR8, true, Immutable, Body::Pure(network::mac8_set7bit)),
-    f(2196, "inet_client_addr", &[], None, INET, false, Stable, Body::Context(|cx, a| cx.catalog_call("inet_client_addr", a))),
-    f(2198, "inet_server_addr", &[], None, INET, false, Stable, Body::Context(|cx, a| cx.catalog_call("inet_server_addr", a))),
+    f(2196, "inet_client_addr", &[], None, INET, false, Stable, Body::Context(|cx, a| cx.catalog_functions()?.catalog_call("inet_client_addr", a))),
+    f(2198, "inet_server_addr", &[], None, INET, false, Stable, Body::Context(|cx, a| cx.catalog_functions()?.catalog_call("inet_server_addr", a))),
 ];
 
 /// Operators.

@@ -15,9 +15,9 @@ use super::statistics::PgssEntry;
 use crate::backend_status::BackendState;
 use crate::statement::ParsedText;
 use logstead_engine::{LockWaitInfo, TxnId};
-use logstead_sql_catalog::context::{Activity, Context};
+use logstead_sql_catalog::context::Activity;
+use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::role::{READ_ALL_STATS, Roles, SIGNAL_BACKEND};
-use logstead_sql_func::FunctionContext;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, Inet, Oid, oid};
 use logstead_types::SqlState;
@@ -276,7 +276,7 @@ impl Session {
             b'E' => BackendState::Failed,
             _ => BackendState::Idle,
         };
-        let now = self.context.clock_time();
+        let now = self.context.wall_clock();
         self.account(now);
         let transaction_start =
             (state != BackendState::Idle).then(|| self.context.transaction_time.get());

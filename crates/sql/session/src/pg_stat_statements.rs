@@ -7,7 +7,7 @@ use crate::context::SessionContext;
 use crate::statement::ParsedText;
 use crate::statement::Statement;
 use crate::statistics::{PgssEntry, PgssHashKey, kind_of};
-use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::context::StatementRow;
 use logstead_sql_catalog::role::READ_ALL_STATS;
 use logstead_sql_types::error::Result;

@@ -45,7 +45,7 @@ impl SessionContext {
     }
 
     /// `pg_current_snapshot()`: which ids the statement's snapshot sees.
-    pub(super) fn current_snapshot(&self, txn: &mut Txn) -> Result<Datum> {
+    pub(super) fn snapshot_of(&self, txn: &mut Txn) -> Result<Datum> {
         let seen = self.worker.engine().xid_snapshot(txn.snapshot());
         let seen = seen.ok_or_else(|| {
             SqlError::new(

@@ -180,13 +180,13 @@ impl PlanState {
                 Err(error) => self.fail(error, cx, out),
             };
         }
-        let start_us = cx.session.clock_time();
+        let start_us = cx.session.clock_time()?;
         let step = match self.step(plan, cx, out) {
             Ok(step) => step,
             Err(error) => self.fail(error, cx, out)?,
         };
         self.stats.loops = self.stats.loops.max(1);
-        self.stats.time_us += u64::try_from(cx.session.clock_time() - start_us).unwrap_or(0);
+        self.stats.time_us += u64::try_from(cx.session.clock_time()? - start_us).unwrap_or(0);
         self.stats.rows += out.len() as u64;
         Ok(step)
     }

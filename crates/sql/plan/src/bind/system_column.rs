@@ -50,21 +50,30 @@ static ROW_CTID: Function = function(
 static ROW_XMIN: Function = of_version(
     XMIN,
     oid::XID,
-    Body::Context(|cx, args| cx.catalog_call("xmin of a version", args)),
+    Body::Context(|cx, args| {
+        cx.catalog_functions()?
+            .catalog_call("xmin of a version", args)
+    }),
 );
 
 /// Which transaction has written over it, of a version that the statement has.
 static ROW_XMAX: Function = of_version(
     XMAX,
     oid::XID,
-    Body::Context(|cx, args| cx.catalog_call("xmax of a version", args)),
+    Body::Context(|cx, args| {
+        cx.catalog_functions()?
+            .catalog_call("xmax of a version", args)
+    }),
 );
 
 /// Which command of the running transaction has written a version; 0 of others.
 static ROW_CMIN: Function = of_version(
     "cmin",
     oid::CID,
-    Body::Context(|cx, args| cx.catalog_call("cmin of a version", args)),
+    Body::Context(|cx, args| {
+        cx.catalog_functions()?
+            .catalog_call("cmin of a version", args)
+    }),
 );
 
 const fn of_version(name: &'static str, result: u32, body: Body) -> Function {

@@ -6,7 +6,6 @@ use super::definitions::{constraint_text, find_index, index_text};
 use super::privileges;
 use crate::pg_catalog::{operator_class, routines, standard_comments, triggers, view_texts};
 use logstead_sql_catalog::classes::PG_CLASS;
-use logstead_sql_catalog::io_functions::io_function_name;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::READ_ALL_STATS;
 use logstead_sql_catalog::role::acl::privilege::CONNECT;
@@ -86,28 +85,6 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             }
             None => Datum::Null,
         },
-        "regrolein" => match text_arg(args, 0).map(bare_name).transpose()? {
-            Some(name) => match catalog.roles.by_name(&name) {
-                Some(role) => Datum::Oid(role.oid),
-                None => return Err(crate::absent::no_role(&name)),
-            },
-            None => Datum::Null,
-        },
-        "regroleout" => oid_arg(args, 0)
-            .and_then(|role| catalog.roles.get(role))
-            .map_or(Datum::Null, |role| text(quote_ident(&role.name))),
-        "regnamespacein" => match text_arg(args, 0).map(bare_name).transpose()? {
-            Some(name) => Datum::Oid(catalog.schema(&name).map(|s| s.oid).ok_or_else(|| {
-                SqlError::new(
-                    SqlState::INVALID_SCHEMA_NAME,
-                    format!("schema \"{name}\" does not exist"),
-                )
-            })?),
-            None => Datum::Null,
-        },
-        "regnamespaceout" => oid_arg(args, 0)
-            .and_then(|o| catalog.schemas.get(&o))
-            .map_or(Datum::Null, |s| text(quote_ident(&s.name))),
         "pg_get_serial_sequence" => serial_sequence(args, cx)?,
         "pg_table_is_visible" => visible(catalog, oid_arg(args, 0), &cx.session.search_path()),
         "pg_type_is_visible" => oid_arg(args, 0)
@@ -119,20 +96,6 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             Some(function) => Datum::Bool(routines::is_visible(function, cx)),
             None => Datum::Null,
         },
-        "regprocin" => match text_arg(args, 0) {
-            Some(name) => Datum::Oid(routines::regproc_in(name, cx)?),
-            None => Datum::Null,
-        },
-        "regprocedurein" => match text_arg(args, 0) {
-            Some(name) => Datum::Oid(routines::regprocedure_in(name, cx)?),
-            None => Datum::Null,
-        },
-        "regprocout" => oid_arg(args, 0)
-            .and_then(|oid| routines::regproc_out(oid, cx))
-            .map_or(Datum::Null, text),
-        "regprocedureout" => oid_arg(args, 0)
-            .and_then(|oid| routines::regprocedure_out(oid, cx))
-            .map_or(Datum::Null, text),
         "pg_operator_is_visible"
         | "pg_opclass_is_visible"
         | "pg_opfamily_is_visible"
@@ -263,7 +226,9 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             let token = live.and_then(|live| live.commit_token());
             if let Some(token) = token {
                 // A crash after the answer takes none of them back.
-                cx.session.rests_on_commits_below(token.next);
+                cx.session
+                    .reply_dependencies()?
+                    .rests_on_commits_below(token.next);
             }
             token.map_or(Datum::Null, |token| Datum::text(token.to_string()))
         }
@@ -322,20 +287,17 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
                 return Err(logstead_sql_catalog::privileges::denied_relation(sequence));
             }
             let state = sequence.and_then(|r| catalog.notes.live.as_ref()?.sequence(r.storage));
-            cx.session.reads_sequences();
+            cx.session.reply_dependencies()?.reads_sequences();
             state
                 .filter(|(_, called)| *called)
                 .map_or(Datum::Null, |(last, _)| Datum::Int8(last))
         }
         "pg_sequence_row" => {
             let row = sequence_row(catalog, oid_arg(args, 0));
-            cx.session.reads_sequences();
+            cx.session.reply_dependencies()?.reads_sequences();
             row
         }
         "pg_index_column_has_property" => index_property(catalog, args),
-        "regproc_name" => oid_arg(args, 0)
-            .and_then(io_function_name)
-            .map_or(Datum::Null, text),
         // Objects that do not exist here have no definition.
         "pg_get_viewdef" => view_texts::view_text(args, cx)?,
         "pg_get_ruledef" => view_texts::rule_text(args, cx)?,
@@ -422,14 +384,6 @@ fn access_property(args: &[Datum]) -> Datum {
             _ => Datum::Null,
         },
         _ => Datum::Null,
-    }
-}
-
-/// A single name as regrole and regnamespace read it.
-fn bare_name(text: &str) -> Result<String> {
-    match <[String; 1]>::try_from(split_qualified(text)?) {
-        Ok([name]) => Ok(name),
-        Err(_) => Err(SqlError::new(SqlState::INVALID_NAME, "invalid name syntax")),
     }
 }
 
