@@ -6,7 +6,7 @@
 //! Invariant: no method has a default that stands for an answer. A context that has no server, say, answers
 //! [`Context::server`] with an error that names it.
 
-use logstead_sql_func::FunctionContext;
+use logstead_sql_func::{AdvisoryLockScope, FunctionContext};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::Csn;
@@ -71,7 +71,7 @@ pub trait AdvisoryLocking {
     /// Asks for an advisory lock: the value of the call, or what to wait for.
     fn ask_advisory_lock(
         &self,
-        name: &str,
+        scope: AdvisoryLockScope,
         args: &[Datum],
     ) -> Result<Result<Datum, AdvisoryLockRequest>>;
     /// Waits for an advisory lock that was not free; the call that wanted it is made again then.

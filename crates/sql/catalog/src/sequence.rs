@@ -9,7 +9,7 @@
 
 use super::stored::{SEQUENCES, encode_sequence};
 use logstead_engine::{Engine, RowBuilder, Worker, WriteError};
-use logstead_sql_func::{Body, Function, Volatility};
+use logstead_sql_func::{Body, CatalogSet, Function, Volatility};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, oid};
 use logstead_types::{Csn, Rid, TableId};
@@ -204,13 +204,5 @@ pub static SEQUENCE_ROW: Function = Function {
     result: oid::RECORD,
     strict: true,
     volatility: Volatility::Volatile,
-    body: Body::ContextSet(|cx, args| {
-        match cx
-            .catalog_functions()?
-            .catalog_call("pg_sequence_row", args)?
-        {
-            Datum::Array(row) => Ok(vec![row.items.clone()]),
-            _ => Ok(Vec::new()),
-        }
-    }),
+    body: Body::CatalogSet(CatalogSet::SequenceRow),
 };

@@ -58,6 +58,10 @@ impl ObjectNames for WithoutSession {
         Vec::new()
     }
 
+    fn temporary_schema(&self) -> Option<String> {
+        None
+    }
+
     fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
         needs_session("the name of a relation")
     }

@@ -5,7 +5,10 @@ use super::wait::WaitReason;
 use super::wait::{EvalError, Evaluated};
 use logstead_engine::Txn;
 use logstead_sql_catalog::context::Context;
-use logstead_sql_func::{self as func, Body, Function, Volatility};
+use logstead_sql_func::{
+    self as func, AdvisoryLockFunction, AdvisoryLockScope, Body, Function, ServerFunction,
+    Volatility,
+};
 use logstead_sql_plan::distinct;
 use logstead_sql_plan::expr::{DomainRules, Expr, Subquery};
 use logstead_sql_plan::subscript;
@@ -374,18 +377,22 @@ pub(crate) fn apply(
             "a call of {} in this place",
             function.name
         ))),
-        Body::Set(_) | Body::ContextSet(_) | Body::TypedSet(_) | Body::Series(_) => {
-            Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "set-valued function called in context that cannot accept a set",
-            ))
-        }
+        Body::Set(_)
+        | Body::ContextSet(_)
+        | Body::CatalogSet(_)
+        | Body::TypedSet(_)
+        | Body::Series(_) => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "set-valued function called in context that cannot accept a set",
+        )),
         Body::DateTime(_)
         | Body::Io(_)
         | Body::Random(_)
         | Body::Session(_)
         | Body::Sequence(_)
         | Body::Action(_)
+        | Body::Catalog(_)
+        | Body::Server(_)
         | Body::Context(_) => match function.call_in(cx.session, args) {
             Some(value) => value,
             None => Err(SqlError::internal("a function that cannot be called")),
@@ -449,9 +456,11 @@ fn apply_once(
     cx: &mut ExecutorContext<'_>,
 ) -> Evaluated<Datum> {
     if cx.evaluation != 0 && function.volatility == Volatility::Volatile {
-        return VolatileResults::value(cx, |cx| match walk::waits_for_advisory_lock(function) {
-            true => advisory_lock(function, args, cx),
-            false => Ok(apply(function, args, cx)?),
+        return VolatileResults::value(cx, |cx| match function.body {
+            Body::Server(ServerFunction::Advisory(AdvisoryLockFunction::Lock(scope))) => {
+                advisory_lock(function, scope, args, cx)
+            }
+            _ => Ok(apply(function, args, cx)?),
         });
     }
     Ok(apply(function, args, cx)?)
@@ -460,6 +469,7 @@ fn apply_once(
 /// Takes an advisory lock, or gives the evaluation up until it is free.
 fn advisory_lock(
     function: &'static Function,
+    scope: AdvisoryLockScope,
     args: &[Datum],
     cx: &mut ExecutorContext<'_>,
 ) -> Evaluated<Datum> {
@@ -467,7 +477,7 @@ fn advisory_lock(
         return Ok(apply(function, args, cx)?);
     }
     let locks = cx.session.advisory_locking()?;
-    let taken = locks.ask_advisory_lock(function.name, args)?;
+    let taken = locks.ask_advisory_lock(scope, args)?;
     taken.map_err(|wanted| EvalError::Suspend(Box::new(WaitReason::Advisory(wanted))))
 }
 

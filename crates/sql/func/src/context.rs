@@ -6,6 +6,8 @@
 //! Invariant: no method has a default. A context that has no sequences, say, answers [`FunctionContext::sequences`]
 //! with an error that names them, which the statement fails with.
 
+use crate::Rows;
+use crate::catalog_function::{CatalogFunction, CatalogSet, ServerFunction};
 use logstead_engine::Txn;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, IoContext, Oid};
@@ -80,10 +82,18 @@ pub trait Snapshots {
     fn export_snapshot(&self, txn: &mut Txn) -> Result<Datum>;
 }
 
-/// Functions that read the catalog, or the state of the server.
+/// Functions that read the catalog. NULLs are already handled for strict ones.
 pub trait CatalogFunctions {
-    /// Calls one by its name; NULLs are already handled for strict ones.
-    fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum>;
+    /// Calls one.
+    fn catalog_call(&self, function: CatalogFunction, args: &[Datum]) -> Result<Datum>;
+    /// Calls one that yields rows.
+    fn catalog_rows(&self, function: CatalogSet, args: &[Datum]) -> Result<Rows>;
+}
+
+/// Functions that tell of the server or act on it. NULLs are already handled for strict ones.
+pub trait ServerFunctions {
+    /// Calls one.
+    fn server_call(&self, function: ServerFunction, args: &[Datum]) -> Result<Datum>;
 }
 
 /// What functions need of the session. Implemented by the session, by what stands for one where there is none, and by
@@ -101,4 +111,6 @@ pub trait FunctionContext: IoContext {
     fn snapshots(&self) -> Result<&dyn Snapshots>;
     /// Functions that read the catalog.
     fn catalog_functions(&self) -> Result<&dyn CatalogFunctions>;
+    /// Functions that tell of the server or act on it.
+    fn server_functions(&self) -> Result<&dyn ServerFunctions>;
 }

@@ -13,6 +13,7 @@ pub mod arrays;
 mod bits;
 mod bytes;
 mod cast;
+mod catalog_function;
 mod citext;
 mod coercion;
 mod context;
@@ -79,10 +80,14 @@ pub use aggregate::AGGREGATES;
 pub use array_assign::put_element;
 pub use array_assign::{ARRAY_SET_ELEMENT, ARRAY_SET_SLICE};
 pub use arrays::{ARRAY_ELEMENT, ARRAY_SLICE, ROW_IS_NOT_NULL, ROW_IS_NULL};
+pub use catalog_function::{
+    AdvisoryLockFunction, AdvisoryLockScope, CatalogFunction, CatalogSet, ServerFunction,
+    SystemRelationRows,
+};
 pub use coercion::{apply_cast, find_cast};
 pub use context::{
     CatalogFunctions, FunctionContext, RandomNumbers, RestorePointRequest, Sequences,
-    SessionActions, SessionInfo, Snapshots,
+    ServerFunctions, SessionActions, SessionInfo, Snapshots,
 };
 pub use datetime::{add_to_timestamptz, date_moment, timestamp_moment};
 pub use enums::takes_labels;
@@ -107,7 +112,6 @@ pub use resolve::{
 };
 pub use search::text_vector;
 pub use series::Series;
-pub use table_system::relation_of_function;
 pub use user_aggregate::USER_AGGREGATE;
 pub use user_functions::{CallTarget, UserCandidate, resolve_with_user_functions};
 pub use variadic::VARIADIC_CALL;
@@ -163,12 +167,18 @@ pub enum Body {
     Sequence(fn(&dyn Sequences, &[Datum]) -> Result<Datum>),
     /// Changes the session.
     Action(fn(&dyn SessionActions, &[Datum]) -> Result<Datum>),
+    /// Reads the catalog.
+    Catalog(CatalogFunction),
+    /// Tells of the server or acts on it.
+    Server(ServerFunction),
     /// Needs several of these.
     Context(fn(&dyn FunctionContext, &[Datum]) -> Result<Datum>),
     /// Needs the running transaction. It takes no arguments.
     Transaction(fn(&dyn Snapshots, &mut logstead_engine::Txn) -> Result<Datum>),
     /// Yields rows (unnest, ...): one inner vector per row, one datum per output column.
     Set(fn(&[Datum]) -> Result<Rows>),
+    /// Yields rows that it has from the catalog.
+    CatalogSet(CatalogSet),
     /// Yields rows that it has from the session.
     ContextSet(fn(&dyn FunctionContext, &[Datum]) -> Result<Rows>),
     /// Yields rows of one column, made when they are asked for (generate_series).
@@ -249,11 +259,18 @@ impl Function {
             Body::Session(body) => call_charged(self, args, || body(cx.session_info()?, args)),
             Body::Sequence(body) => call_charged(self, args, || body(cx.sequences()?, args)),
             Body::Action(body) => call_charged(self, args, || body(cx.actions()?, args)),
+            Body::Catalog(function) => call_charged(self, args, || {
+                cx.catalog_functions()?.catalog_call(function, args)
+            }),
+            Body::Server(function) => call_charged(self, args, || {
+                cx.server_functions()?.server_call(function, args)
+            }),
             Body::Context(body) => call_charged(self, args, || body(cx, args)),
             Body::Typed(_)
             | Body::Transaction(_)
             | Body::Set(_)
             | Body::ContextSet(_)
+            | Body::CatalogSet(_)
             | Body::Series(_)
             | Body::TypedSet(_)
             | Body::Run => return None,
@@ -273,7 +290,11 @@ impl Function {
     pub fn is_set(&self) -> bool {
         matches!(
             self.body,
-            Body::Set(_) | Body::ContextSet(_) | Body::TypedSet(_) | Body::Series(_)
+            Body::Set(_)
+                | Body::ContextSet(_)
+                | Body::CatalogSet(_)
+                | Body::TypedSet(_)
+                | Body::Series(_)
         )
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn current_schema(cx: &dyn IoContext, _: &[Datum]) -> Result<Datum> {
 }
 
 /// `current_schemas(include implicit)`
-pub(super) fn current_schemas(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn current_schemas(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     let implicit = a[0].as_bool()?;
     let path = cx.search_path();
     let mut names: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -55,11 +55,9 @@ pub(super) fn current_schemas(cx: &dyn FunctionContext, a: &[Datum]) -> Result<D
     } else if !implicit {
         names.retain(|n| *n != "pg_catalog");
     }
-    let temporary = cx
-        .catalog_functions()?
-        .catalog_call("my_temp_schema_name", &[])?;
-    if let Datum::Text(own) = &temporary {
-        match names.iter_mut().find(|n| **n == "pg_temp" || **n == &**own) {
+    let temporary = cx.temporary_schema();
+    if let Some(own) = &temporary {
+        match names.iter_mut().find(|n| **n == "pg_temp" || *n == own) {
             Some(name) => *name = own,
             None if implicit => names.insert(0, own),
             None => {}

@@ -60,12 +60,16 @@ fn call(cx: &dyn IoContext, types: &[SqlType], args: &[Datum]) -> Result<Datum> 
         | Body::Session(_)
         | Body::Sequence(_)
         | Body::Action(_)
+        | Body::Catalog(_)
+        | Body::Server(_)
         | Body::Context(_)
         | Body::Transaction(_) => Err(SqlError::unsupported(
             "VARIADIC in a call that needs the session",
         )),
-        Body::Set(_) | Body::ContextSet(_) | Body::Series(_) | Body::TypedSet(_) => {
-            Err(SqlError::unsupported("VARIADIC in a call that gives rows"))
-        }
+        Body::Set(_)
+        | Body::ContextSet(_)
+        | Body::CatalogSet(_)
+        | Body::Series(_)
+        | Body::TypedSet(_) => Err(SqlError::unsupported("VARIADIC in a call that gives rows")),
     }
 }

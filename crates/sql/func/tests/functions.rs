@@ -6,8 +6,8 @@
 
 use logstead_sql_func::{self as func, Body, CastContext};
 use logstead_sql_func::{
-    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, SessionActions, SessionInfo,
-    Snapshots,
+    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
+    SessionInfo, Snapshots,
 };
 use logstead_sql_types::SqlError;
 use logstead_sql_types::error::Result;
@@ -54,6 +54,9 @@ impl SettingValues for Fixed {
 impl ObjectNames for Fixed {
     fn search_path(&self) -> Vec<String> {
         vec!["public".to_owned()]
+    }
+    fn temporary_schema(&self) -> Option<String> {
+        None
     }
     fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
         Ok(None)
@@ -121,6 +124,9 @@ impl FunctionContext for Fixed {
     }
     fn catalog_functions(&self) -> Result<&dyn CatalogFunctions> {
         needs_session("catalog functions")
+    }
+    fn server_functions(&self) -> Result<&dyn ServerFunctions> {
+        needs_session("server functions")
     }
 }
 

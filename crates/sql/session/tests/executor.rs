@@ -16,9 +16,10 @@ use logstead_sql_catalog::{Catalog, CatalogStore, Relation, SequenceSession, Vir
 use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_ddl::{self as ddl, DdlContext, DdlState};
 use logstead_sql_exec::{Cancel, Execution, Progress, RowSink, StatementContext, prepare};
+use logstead_sql_func::{CatalogFunction, CatalogSet};
 use logstead_sql_func::{
-    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, SessionActions, SessionInfo,
-    Snapshots,
+    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
+    SessionInfo, Snapshots,
 };
 use logstead_sql_parse::{StatementKind, parse};
 use logstead_sql_plan::{
@@ -201,6 +202,9 @@ impl ObjectNames for Session {
     fn search_path(&self) -> Vec<String> {
         vec!["public".to_owned()]
     }
+    fn temporary_schema(&self) -> Option<String> {
+        None
+    }
     fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
         calls::relation_by_text(&self.catalog(), name, &self.search_path())
     }
@@ -269,16 +273,21 @@ impl Sequences for Session {
 }
 
 impl CatalogFunctions for Session {
-    fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
+    fn catalog_call(&self, function: CatalogFunction, args: &[Datum]) -> Result<Datum> {
         let catalog = self.catalog();
-        calls::catalog_call(
-            name,
-            args,
-            &VirtualContext {
-                catalog: &catalog,
-                session: self,
-            },
-        )
+        let cx = VirtualContext {
+            catalog: &catalog,
+            session: self,
+        };
+        calls::catalog_call(function, args, &cx)
+    }
+    fn catalog_rows(&self, function: CatalogSet, args: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+        let catalog = self.catalog();
+        let cx = VirtualContext {
+            catalog: &catalog,
+            session: self,
+        };
+        calls::catalog_rows(function, args, &cx)
     }
 }
 
@@ -300,6 +309,9 @@ impl FunctionContext for Session {
     }
     fn catalog_functions(&self) -> Result<&dyn CatalogFunctions> {
         Ok(self)
+    }
+    fn server_functions(&self) -> Result<&dyn ServerFunctions> {
+        needs_session("server functions")
     }
 }
 

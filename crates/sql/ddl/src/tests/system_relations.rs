@@ -11,9 +11,10 @@ use logstead_sql_catalog::privileges::DetailVisibility;
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_catalog::settings::{FileSetting, PlannerSettings, SettingRow};
 use logstead_sql_catalog::*;
+use logstead_sql_func::{CatalogFunction, CatalogSet};
 use logstead_sql_func::{
-    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, SessionActions, SessionInfo,
-    Snapshots,
+    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
+    SessionInfo, Snapshots,
 };
 use logstead_sql_parse::CheckOption;
 use logstead_sql_types::error::Result;
@@ -77,6 +78,9 @@ impl SettingValues for Fixed {
 impl ObjectNames for Fixed {
     fn search_path(&self) -> Vec<String> {
         vec!["public".to_owned()]
+    }
+    fn temporary_schema(&self) -> Option<String> {
+        None
     }
     fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
         match &*self.1.borrow() {
@@ -148,8 +152,11 @@ impl Sequences for Fixed {
 }
 
 impl CatalogFunctions for Fixed {
-    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
+    fn catalog_call(&self, _: CatalogFunction, _: &[Datum]) -> Result<Datum> {
         Ok(Datum::Null)
+    }
+    fn catalog_rows(&self, _: CatalogSet, _: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+        Ok(Vec::new())
     }
 }
 
@@ -171,6 +178,9 @@ impl FunctionContext for Fixed {
     }
     fn catalog_functions(&self) -> Result<&dyn CatalogFunctions> {
         Ok(self)
+    }
+    fn server_functions(&self) -> Result<&dyn ServerFunctions> {
+        needs_session("server functions")
     }
 }
 
@@ -482,11 +492,11 @@ fn rows_have_the_columns_of_their_list() {
     );
 }
 
-fn call(name: &str, args: &[Datum]) -> String {
+fn call(function: CatalogFunction, args: &[Datum]) -> String {
     let catalog = sample();
     let session = Fixed::new();
     match calls::catalog_call(
-        name,
+        function,
         args,
         &VirtualContext {
             catalog: &catalog,
@@ -503,49 +513,63 @@ fn call(name: &str, args: &[Datum]) -> String {
 fn definitions_read_as_in_postgresql() {
     let text = |s: &str| Datum::Text(s.into());
     assert_eq!(
-        call("pg_get_indexdef", &[Datum::Oid(20_003)]),
+        call(CatalogFunction::GetIndexdef, &[Datum::Oid(20_003)]),
         "CREATE INDEX by_b ON public.\"T x\" USING btree (b DESC, d)"
     );
     assert_eq!(
         call(
-            "pg_get_indexdef",
+            CatalogFunction::GetIndexdef,
             &[Datum::Oid(20_003), Datum::Int4(2), Datum::Bool(true)]
         ),
         "d"
     );
     assert_eq!(
-        call("pg_get_constraintdef", &[Datum::Oid(20_005)]),
+        call(CatalogFunction::GetConstraintdef, &[Datum::Oid(20_005)]),
         "CHECK ((a > 0))"
     );
     assert_eq!(
         call(
-            "pg_get_constraintdef",
+            CatalogFunction::GetConstraintdef,
             &[Datum::Oid(20_005), Datum::Bool(true)]
         ),
         "CHECK (a > 0)"
     );
     assert_eq!(
-        call("pg_get_constraintdef", &[Datum::Oid(20_004)]),
+        call(CatalogFunction::GetConstraintdef, &[Datum::Oid(20_004)]),
         "PRIMARY KEY (a)"
     );
     assert_eq!(
-        call("pg_get_serial_sequence", &[text("\"T x\""), text("a")]),
+        call(
+            CatalogFunction::GetSerialSequence,
+            &[text("\"T x\""), text("a")]
+        ),
         "public.s"
     );
     assert_eq!(
-        call("pg_get_serial_sequence", &[text("nope"), text("a")]),
+        call(
+            CatalogFunction::GetSerialSequence,
+            &[text("nope"), text("a")]
+        ),
         "42P01: relation \"nope\" does not exist"
     );
     assert_eq!(
-        call("col_description", &[Datum::Oid(20_000), Datum::Int4(1)]),
+        call(
+            CatalogFunction::ColDescription,
+            &[Datum::Oid(20_000), Datum::Int4(1)]
+        ),
         "a column"
     );
-    assert_eq!(call("to_regclass", &[text("public.by_b")]), "Oid(20003)");
+    let path = ["public".to_owned()];
+    let found = calls::relation_by_text(&sample(), "public.by_b", &path);
+    assert_eq!(found.unwrap(), Some(20_003));
     assert_eq!(
-        call("pg_table_is_visible", &[Datum::Oid(20_000)]),
+        call(CatalogFunction::TableIsVisible, &[Datum::Oid(20_000)]),
         "Bool(true)"
     );
-    assert_eq!(call("pg_get_userbyid", &[Datum::Oid(10)]), "postgres");
+    assert_eq!(
+        call(CatalogFunction::GetUserbyid, &[Datum::Oid(10)]),
+        "postgres"
+    );
 }
 
 #[test]

@@ -16,9 +16,10 @@ use logstead_sql_catalog::{
     Catalog, Column, IndexColumn, IndexDef, Relation, RelationKind, SystemCatalog,
 };
 use logstead_sql_func::resolve_operator;
+use logstead_sql_func::{CatalogFunction, CatalogSet};
 use logstead_sql_func::{
-    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, SessionActions, SessionInfo,
-    Snapshots,
+    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
+    SessionInfo, Snapshots,
 };
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::*;
@@ -68,6 +69,9 @@ impl SettingValues for Fixed {
 impl ObjectNames for Fixed {
     fn search_path(&self) -> Vec<String> {
         vec!["public".to_owned()]
+    }
+    fn temporary_schema(&self) -> Option<String> {
+        None
     }
     fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
         Ok(None)
@@ -136,8 +140,11 @@ impl Sequences for Fixed {
 }
 
 impl CatalogFunctions for Fixed {
-    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
+    fn catalog_call(&self, _: CatalogFunction, _: &[Datum]) -> Result<Datum> {
         Ok(Datum::Null)
+    }
+    fn catalog_rows(&self, _: CatalogSet, _: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+        Ok(Vec::new())
     }
 }
 
@@ -159,6 +166,9 @@ impl FunctionContext for Fixed {
     }
     fn catalog_functions(&self) -> Result<&dyn CatalogFunctions> {
         Ok(self)
+    }
+    fn server_functions(&self) -> Result<&dyn ServerFunctions> {
+        needs_session("server functions")
     }
 }
 

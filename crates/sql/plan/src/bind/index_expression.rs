@@ -18,8 +18,8 @@ use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_catalog::settings::PlannerSettings;
 use logstead_sql_catalog::{Catalog, IndexColumn, IndexDef, IndexKey, Relation};
 use logstead_sql_func::{
-    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, SessionActions, SessionInfo,
-    Snapshots,
+    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
+    SessionInfo, Snapshots,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder};
@@ -161,6 +161,9 @@ impl ObjectNames for ImmutableContext {
     fn search_path(&self) -> Vec<String> {
         Vec::new()
     }
+    fn temporary_schema(&self) -> Option<String> {
+        None
+    }
     fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
         Ok(None)
     }
@@ -195,6 +198,9 @@ impl FunctionContext for ImmutableContext {
         ImmutableContext::refused()
     }
     fn catalog_functions(&self) -> Result<&dyn CatalogFunctions> {
+        ImmutableContext::refused()
+    }
+    fn server_functions(&self) -> Result<&dyn ServerFunctions> {
         ImmutableContext::refused()
     }
 }

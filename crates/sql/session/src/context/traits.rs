@@ -16,8 +16,9 @@ use logstead_sql_catalog::settings::{self, PlannerSettings};
 use logstead_sql_catalog::{AutoanalyzeEntry, Catalog, Relation, VirtualContext};
 use logstead_sql_ddl::pg_catalog::{calls, object_names};
 use logstead_sql_func::{
-    CatalogFunctions, FunctionContext, RandomNumbers, RestorePointRequest, Sequences,
-    SessionActions, SessionInfo, Snapshots,
+    AdvisoryLockScope, CatalogFunction, CatalogFunctions, CatalogSet, FunctionContext,
+    RandomNumbers, RestorePointRequest, Sequences, ServerFunction, ServerFunctions, SessionActions,
+    SessionInfo, Snapshots,
 };
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder};
@@ -83,6 +84,11 @@ impl ObjectNames for SessionContext {
             .filter(|schema| catalog.schema(schema).is_some())
             .cloned()
             .collect()
+    }
+
+    fn temporary_schema(&self) -> Option<String> {
+        let catalog = self.catalog.borrow();
+        catalog.temp.as_ref().map(|schema| schema.name.clone())
     }
 
     fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
@@ -274,54 +280,85 @@ impl Snapshots for SessionContext {
 }
 
 impl CatalogFunctions for SessionContext {
-    fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
-        if name.starts_with("pg_advisory_") || name.starts_with("pg_try_advisory_") {
-            let mut holdings = self.advisory.borrow_mut();
-            if let Some(value) = self.advisor(&mut holdings).call(name, args)? {
-                return Ok(value);
+    fn catalog_call(&self, function: CatalogFunction, args: &[Datum]) -> Result<Datum> {
+        let cx = VirtualContext {
+            catalog: &self.catalog(),
+            session: self,
+        };
+        calls::catalog_call(function, args, &cx)
+    }
+
+    fn catalog_rows(&self, function: CatalogSet, args: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+        let cx = VirtualContext {
+            catalog: &self.catalog(),
+            session: self,
+        };
+        calls::catalog_rows(function, args, &cx)
+    }
+}
+
+impl ServerFunctions for SessionContext {
+    fn server_call(&self, function: ServerFunction, args: &[Datum]) -> Result<Datum> {
+        match (function, args) {
+            (ServerFunction::Advisory(function), _) => {
+                let mut holdings = self.advisory.borrow_mut();
+                self.advisor(&mut holdings).call(function, args)
             }
-        }
-        if let ("pg_notify", [channel, payload]) = (name, args) {
-            if self.instance.store.is_replica() {
-                return Err(SqlError::during_recovery("NOTIFY"));
+            (ServerFunction::Notify, [channel, payload]) => {
+                if self.instance.store.is_replica() {
+                    return Err(SqlError::during_recovery("NOTIFY"));
+                }
+                let text = |value: &Datum| match value {
+                    Datum::Text(text) => Arc::clone(text),
+                    _ => Arc::from(""),
+                };
+                let mut pending_notifies = self.pending_notifies.borrow_mut();
+                pending_notifies.notify(&text(channel), &text(payload), self.level.get())?;
+                Ok(Datum::text(""))
             }
-            let text = |value: &Datum| match value {
-                Datum::Text(text) => Arc::clone(text),
-                _ => Arc::from(""),
-            };
-            let mut pending_notifies = self.pending_notifies.borrow_mut();
-            pending_notifies.notify(&text(channel), &text(payload), self.level.get())?;
-            return Ok(Datum::text(""));
+            (ServerFunction::VersionXmin, [Datum::Int8(token)]) => self.version_xmin(*token),
+            (ServerFunction::VersionXmax, [Datum::Int8(token)]) => self.version_xmax(*token),
+            (ServerFunction::VersionCmin, [Datum::Int8(token)]) => {
+                Ok(SessionContext::version_cmin(*token))
+            }
+            (ServerFunction::CurrentXactId, _) => self.current_xact_id(),
+            (ServerFunction::CurrentXactIdIfAssigned, _) => Ok(self.current_xact_id_if_assigned()),
+            (ServerFunction::XidAge, [Datum::Oid(of)]) => Ok(self.xid_age(*of)),
+            (ServerFunction::XactStatus, [Datum::Int8(of)]) => self.xact_status(*of),
+            (ServerFunction::PostmasterStartTime | ServerFunction::ConfLoadTime, _) => {
+                Ok(Datum::TimestampTz(self.instance.started))
+            }
+            (ServerFunction::ReloadConf, _) => self.reload_configuration(),
+            (ServerFunction::InetClientAddr, _) => {
+                Ok(SessionContext::address_of(self.live.ends().0))
+            }
+            (ServerFunction::InetClientPort, _) => Ok(SessionContext::port_of(self.live.ends().0)),
+            (ServerFunction::InetServerAddr, _) => {
+                Ok(SessionContext::address_of(self.live.ends().1))
+            }
+            (ServerFunction::InetServerPort, _) => Ok(SessionContext::port_of(self.live.ends().1)),
+            (ServerFunction::CancelBackend, _) => self.signal_backend(false, args),
+            (ServerFunction::TerminateBackend, _) => self.signal_backend(true, args),
+            (ServerFunction::BlockingPids, [Datum::Int4(pid)]) => Ok(self.blocking_pids(*pid)),
+            (
+                ServerFunction::IsolationTestSessionIsBlocked,
+                [Datum::Int4(pid), Datum::Array(interesting)],
+            ) => Ok(Datum::Bool(self.is_blocked_by(*pid, interesting))),
+            (ServerFunction::StatStatementsReset, _) => self.reset_statistics(args),
+            (
+                ServerFunction::Notify
+                | ServerFunction::VersionXmin
+                | ServerFunction::VersionXmax
+                | ServerFunction::VersionCmin
+                | ServerFunction::XidAge
+                | ServerFunction::XactStatus
+                | ServerFunction::BlockingPids
+                | ServerFunction::IsolationTestSessionIsBlocked,
+                _,
+            ) => Err(SqlError::internal(format!(
+                "{function:?} was given other arguments than it takes"
+            ))),
         }
-        if let Some(value) = self.xid_call(name, args)? {
-            return Ok(value);
-        }
-        if let "pg_postmaster_start_time" | "pg_conf_load_time" = name {
-            return Ok(Datum::TimestampTz(self.instance.started));
-        }
-        if name == "pg_reload_conf" {
-            return self.reload_configuration();
-        }
-        if let Some(value) = self.address_call(name) {
-            return Ok(value);
-        }
-        if let Some(value) = self.signal_call(name, args)? {
-            return Ok(value);
-        }
-        if let Some(value) = self.blocking_call(name, args) {
-            return Ok(value);
-        }
-        if let Some(value) = self.statistics_call(name, args)? {
-            return Ok(value);
-        }
-        calls::catalog_call(
-            name,
-            args,
-            &VirtualContext {
-                catalog: &self.catalog(),
-                session: self,
-            },
-        )
     }
 }
 
@@ -347,6 +384,10 @@ impl FunctionContext for SessionContext {
     }
 
     fn catalog_functions(&self) -> Result<&dyn CatalogFunctions> {
+        Ok(self)
+    }
+
+    fn server_functions(&self) -> Result<&dyn ServerFunctions> {
         Ok(self)
     }
 }
@@ -446,11 +487,11 @@ impl ReplyDependencies for SessionContext {
 impl AdvisoryLocking for SessionContext {
     fn ask_advisory_lock(
         &self,
-        name: &str,
+        scope: AdvisoryLockScope,
         args: &[Datum],
     ) -> Result<Result<Datum, AdvisoryLockRequest>> {
         let mut holdings = self.advisory.borrow_mut();
-        self.advisor(&mut holdings).ask(name, args)
+        self.advisor(&mut holdings).ask(scope, args)
     }
 
     fn wait_for_advisory_lock(

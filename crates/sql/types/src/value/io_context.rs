@@ -74,6 +74,8 @@ impl RegType {
 pub trait ObjectNames {
     /// Schemas searched for unqualified names (current_schemas).
     fn search_path(&self) -> Vec<String>;
+    /// Name of the session's schema of temporary objects; `None` if it has made none.
+    fn temporary_schema(&self) -> Option<String>;
     /// Relation OID by (possibly qualified, quoted) name, as regclass input does.
     fn relation_by_name(&self, name: &str) -> Result<Option<Oid>>;
     /// Name of a relation as regclass output prints it (qualified only if not visible); `None` if there is none.

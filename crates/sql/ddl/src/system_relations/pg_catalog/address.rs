@@ -9,7 +9,7 @@ use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, text_io};
+use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, text_io};
 use logstead_types::SqlState;
 
 /// Kinds that have a word but no address by name.
@@ -119,16 +119,16 @@ fn missing(message: impl Into<String>) -> SqlError {
 }
 
 /// `pg_get_object_address`: kind, names and arguments to class, number and part.
-pub(super) fn object_address(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+pub(super) fn object_address(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
     let [Datum::Text(kind), names, args] = args else {
-        return Ok(Datum::Null);
+        return Ok(vec![vec![Datum::Null; 3]]);
     };
     let (class, object, sub) = address(kind, names, args, cx)?;
-    Ok(record::record(vec![
+    Ok(vec![vec![
         Datum::Oid(class),
         Datum::Oid(object),
         Datum::Int4(sub),
-    ]))
+    ]])
 }
 
 /// The elements of an array of texts; none of a NULL.

@@ -1,6 +1,5 @@
 //! Objects by class and number as people and programs name them: `pg_describe_object`, `pg_identify_object`; the rows of system relations that functions give.
 
-use super::calls::text_arg;
 use crate::pg_catalog::{routines, tables};
 use logstead_sql_catalog::classes::{
     PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY,
@@ -9,61 +8,49 @@ use logstead_sql_catalog::classes::{
 use logstead_sql_catalog::extensions::extension_name;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
-use logstead_sql_func as func;
+use logstead_sql_func::{self as func, SystemRelationRows};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, info, oid, record, user};
+use logstead_sql_types::value::{Datum, Oid, info, oid, user};
 
-/// Runs one of the functions of this module; `None` for any other.
-pub(super) fn call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Option<Datum>> {
-    let object = || -> Option<(Oid, Oid, i32)> {
-        match args {
-            [Datum::Oid(class), Datum::Oid(object), Datum::Int4(sub)] => {
-                Some((*class, *object, *sub))
-            }
-            _ => None,
-        }
-    };
-    Ok(Some(match name {
-        "relation_rows" => relation_rows(args, cx)?,
-        "pg_describe_object" => object()
-            .and_then(|object| describe(object, cx))
-            .map_or(Datum::Null, Datum::text),
-        "pg_identify_object" => object()
-            .and_then(|object| identify(object, cx))
-            .map_or(Datum::Null, record::record),
-        "pg_get_object_address" => super::address::object_address(args, cx)?,
-        "_pg_index_position" => index_position(args, cx),
-        "pg_get_wal_replay_pause_state" => Datum::text("not paused"),
-        _ => return Ok(None),
-    }))
+/// An object by class, number and column, as `pg_describe_object` is given it.
+fn object(args: &[Datum]) -> Option<(Oid, Oid, i32)> {
+    match args {
+        [Datum::Oid(class), Datum::Oid(object), Datum::Int4(sub)] => Some((*class, *object, *sub)),
+        _ => None,
+    }
 }
 
-/// The rows of the relation behind a function, without the columns that the function has not.
-fn relation_rows(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
-    let wanted = text_arg(args, 0).unwrap_or_default();
-    let found = func::relation_of_function(wanted).and_then(|(relation, without)| {
-        let table = tables().find(|t| t.schema == "pg_catalog" && t.name == relation)?;
-        Some((table, without))
-    });
-    let Some((table, without)) = found else {
-        return Err(SqlError::internal(format!(
-            "function {wanted} has no relation"
-        )));
-    };
-    let kept: Vec<bool> = table
-        .columns
-        .iter()
-        .map(|(name, _)| !without.contains(name))
-        .collect();
-    let rows = (table.rows)(cx)?.into_iter().map(|row| {
+/// `pg_describe_object`
+pub(super) fn describe_object(args: &[Datum], cx: &VirtualContext<'_>) -> Datum {
+    let described = object(args).and_then(|object| describe(object, cx));
+    described.map_or(Datum::Null, Datum::text)
+}
+
+/// `pg_identify_object`: one row, of NULLs if there is no such object.
+pub(super) fn identify_object(args: &[Datum], cx: &VirtualContext<'_>) -> Vec<Vec<Datum>> {
+    let row = object(args).and_then(|object| identify(object, cx));
+    vec![row.unwrap_or_else(|| vec![Datum::Null; 4])]
+}
+
+/// The rows of a system relation, without the columns that the function has not.
+pub(super) fn relation_rows(
+    rows: SystemRelationRows,
+    cx: &VirtualContext<'_>,
+) -> Result<Vec<Vec<Datum>>> {
+    let found = tables().find(|t| t.schema == "pg_catalog" && t.name == rows.relation);
+    let table = found
+        .ok_or_else(|| SqlError::internal(format!("there is no relation {}", rows.relation)))?;
+    let names = table.columns.iter().map(|(name, _)| name);
+    let kept: Vec<bool> = names.map(|name| !rows.without.contains(name)).collect();
+    let cells = |row: Vec<Datum>| {
         let cells = row.into_iter().zip(&kept).filter(|(_, kept)| **kept);
-        record::record(cells.map(|(cell, _)| cell).collect())
-    });
-    Ok(record::record(rows.collect()))
+        cells.map(|(cell, _)| cell).collect()
+    };
+    Ok((table.rows)(cx)?.into_iter().map(cells).collect())
 }
 
 /// `information_schema._pg_index_position`: which key of an index a column is.
-fn index_position(args: &[Datum], cx: &VirtualContext<'_>) -> Datum {
+pub(super) fn index_position(args: &[Datum], cx: &VirtualContext<'_>) -> Datum {
     let [Datum::Oid(index), Datum::Int2(column)] = args else {
         return Datum::Null;
     };
