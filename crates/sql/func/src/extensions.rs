@@ -170,9 +170,9 @@ fn uuid_v5(a: &[Datum]) -> Result<Datum> {
 fn digest_of(input: &[u8], name: &str) -> Result<Vec<u8>> {
     let of = |algorithm| ring::digest::digest(algorithm, input).as_ref().to_vec();
     Ok(match name.to_ascii_lowercase().as_str() {
-        "md5" => digests::md5(input)?.to_vec(),
+        "md5" => digests::md5(input)?,
         "sha1" => of(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY),
-        "sha224" => digests::sha224(input)?.to_vec(),
+        "sha224" => digests::sha224(input)?,
         "sha256" => of(&ring::digest::SHA256),
         "sha384" => of(&ring::digest::SHA384),
         "sha512" => of(&ring::digest::SHA512),
