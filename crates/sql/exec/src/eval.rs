@@ -373,7 +373,7 @@ pub(crate) fn apply(
             "{}() in this place",
             function.name
         ))),
-        Body::Run => Err(SqlError::unsupported(format!(
+        Body::Run(_) => Err(SqlError::unsupported(format!(
             "a call of {} in this place",
             function.name
         ))),

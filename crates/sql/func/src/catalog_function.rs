@@ -133,6 +133,57 @@ pub enum ServerFunction {
     XidAge,
 }
 
+/// A function that the session runs as it runs users' functions: it reads and writes rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoutineFunction {
+    /// Of large objects.
+    LargeObject(LargeObjectFunction),
+    /// Rows as XML.
+    XmlMap(XmlMapFunction),
+}
+
+/// A function of large objects. Named as in PostgreSQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(
+    missing_docs,
+    reason = "each is the function of PostgreSQL that has its name"
+)]
+pub enum LargeObjectFunction {
+    Close,
+    Creat,
+    Create,
+    Export,
+    FromBytea,
+    Get,
+    Import,
+    Lseek,
+    Lseek64,
+    Open,
+    Put,
+    /// `loread`
+    Read,
+    Tell,
+    Tell64,
+    /// `lo_truncate` and `lo_truncate64`
+    Truncate,
+    Unlink,
+    /// `lowrite`
+    Write,
+}
+
+/// A function that gives rows as XML.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XmlMapFunction {
+    /// `database_to_xml`
+    Database,
+    /// `query_to_xml`
+    Query,
+    /// `schema_to_xml`
+    Schema,
+    /// `table_to_xml`
+    Table,
+}
+
 /// What `pg_advisory_lock` and its kin do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdvisoryLockFunction {

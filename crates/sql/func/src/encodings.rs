@@ -110,7 +110,7 @@ fn decode_base64(text: &str) -> Result<Vec<u8>> {
             char::from(*wrong)
         )));
     }
-    if count % 4 != 0 || padding.len() > 2 {
+    if !count.is_multiple_of(4) || padding.len() > 2 {
         return Err(invalid("invalid base64 end sequence")
             .hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
     }

@@ -81,8 +81,8 @@ pub use array_assign::put_element;
 pub use array_assign::{ARRAY_SET_ELEMENT, ARRAY_SET_SLICE};
 pub use arrays::{ARRAY_ELEMENT, ARRAY_SLICE, ROW_IS_NOT_NULL, ROW_IS_NULL};
 pub use catalog_function::{
-    AdvisoryLockFunction, AdvisoryLockScope, CatalogFunction, CatalogSet, ServerFunction,
-    SystemRelationRows,
+    AdvisoryLockFunction, AdvisoryLockScope, CatalogFunction, CatalogSet, LargeObjectFunction,
+    RoutineFunction, ServerFunction, SystemRelationRows, XmlMapFunction,
 };
 pub use coercion::{apply_cast, find_cast};
 pub use context::{
@@ -186,7 +186,7 @@ pub enum Body {
     /// Yields rows, and needs the types of its arguments.
     TypedSet(fn(&dyn IoContext, &[SqlType], &[Datum]) -> Result<Rows>),
     /// Is run by the session, as users' functions are: it reads and writes rows.
-    Run,
+    Run(RoutineFunction),
 }
 
 /// A built-in function, the function behind an operator, or a cast.
@@ -273,7 +273,7 @@ impl Function {
             | Body::CatalogSet(_)
             | Body::Series(_)
             | Body::TypedSet(_)
-            | Body::Run => return None,
+            | Body::Run(_) => return None,
         })
     }
 

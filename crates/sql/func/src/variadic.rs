@@ -53,7 +53,7 @@ fn call(cx: &dyn IoContext, types: &[SqlType], args: &[Datum]) -> Result<Datum> 
             None => Err(bad_args(&values)),
         },
         Body::Typed(body) => body(cx, &types, &values),
-        Body::Run => Err(SqlError::unsupported(
+        Body::Run(_) => Err(SqlError::unsupported(
             "VARIADIC in a call of a function that is run apart",
         )),
         Body::Random(_)

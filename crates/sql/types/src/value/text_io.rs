@@ -260,7 +260,7 @@ pub fn truncate_name(text: &str) -> &str {
 }
 
 /// The part of a context that dates and times are read by.
-fn times<'a>(cx: Option<&'a dyn IoContext>) -> Option<&'a dyn DateTimeContext> {
+fn times(cx: Option<&dyn IoContext>) -> Option<&dyn DateTimeContext> {
     cx.map(|cx| cx as _)
 }
 

@@ -34,9 +34,9 @@ pub(crate) fn acl_datum(acl: &Acl, roles: &Roles) -> Datum {
 fn mask_of(name: &str) -> AclMode {
     let known = PRIVILEGES
         .iter()
-        .find(|(_, _, known)| known.eq_ignore_ascii_case(name));
+        .find(|privilege| privilege.name.eq_ignore_ascii_case(name));
     match known {
-        Some((mask, ..)) => *mask,
+        Some(privilege) => privilege.mask,
         None if name == "temp" => p::TEMPORARY,
         None => 0,
     }
@@ -381,13 +381,13 @@ fn items(list: Option<&Datum>, roles: &Roles) -> Result<Vec<AclItem>> {
 pub(super) fn explode(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
     let mut rows = Vec::new();
     for item in items(args.first(), &cx.catalog.roles)? {
-        for (mask, _, name) in PRIVILEGES {
-            if item.privileges & mask != 0 {
+        for privilege in PRIVILEGES {
+            if item.privileges & privilege.mask != 0 {
                 rows.push(vec![
                     Datum::Oid(item.grantor),
                     Datum::Oid(item.grantee),
-                    Datum::Text(Arc::from(name)),
-                    Datum::Bool(item.grantable & mask != 0),
+                    Datum::text(privilege.name),
+                    Datum::Bool(item.grantable & privilege.mask != 0),
                 ]);
             }
         }
