@@ -1,144 +1,125 @@
-//! What a statement is given of its session.
+//! What a statement is given of its session, by topic.
 //!
-//! Owns: [`Context`], beyond what functions need ([`FunctionContext`]), and the rows of views of sessions that it
-//! tells.
+//! Owns: the traits that a session implements for binding, planning, running and DDL, beyond what functions need
+//! ([`FunctionContext`]), [`Context`], by which statements are given them, and the rows of views of sessions.
+//!
+//! Invariant: no method has a default that stands for an answer. A context that has no server, say, answers
+//! [`Context::server`] with an error that names it.
 
-use logstead_sql_func::FunctionContext;
-use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_func::{AdvisoryLockScope, FunctionContext};
+use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::Csn;
 use std::future::Future;
 use std::pin::Pin;
 
-/// What statements need of the session. Implemented by the session, and by a fixed one in tests.
-pub trait Context: FunctionContext {
-    /// When a table was analyzed by itself.
-    fn autoanalyzed(&self, _table: Oid) -> Option<crate::AutoanalyzeEntry> {
-        None
-    }
+/// As whom a statement is run.
+pub trait RoleContext {
     /// OID of session_user.
-    fn session_role(&self) -> Oid {
-        crate::role::BOOTSTRAP
-    }
+    fn session_role(&self) -> Oid;
     /// OID of current_user: what it may do, a statement may do.
-    fn current_role(&self) -> Oid {
-        crate::role::BOOTSTRAP
-    }
+    fn current_role(&self) -> Oid;
     /// From now on what is run is run as this role, by its privileges and as its current_user; with 0 as the session's.
     /// What it was before.
-    fn act_as(&self, _role: Oid) -> Oid {
-        0
-    }
+    fn act_as(&self, role: Oid) -> Oid;
     /// What errors may tell the current role of the rows of a table.
-    fn told_of(&self, _relation: &crate::Relation) -> crate::privileges::DetailVisibility {
-        crate::privileges::DetailVisibility::All
-    }
+    fn told_of(&self, relation: &crate::Relation) -> crate::privileges::DetailVisibility;
     /// `row_security`: who is subject to policies is, instead of being refused.
-    fn row_security(&self) -> bool {
-        true
-    }
+    fn row_security(&self) -> bool;
+}
+
+/// Catalogs beside the one that a statement is bound with.
+pub trait CatalogContext {
     /// The catalog as it is now, whatever the statement reads.
-    fn present_catalog(&self) -> Option<std::sync::Arc<crate::Catalog>> {
-        None
-    }
+    fn present_catalog(&self) -> Option<std::sync::Arc<crate::Catalog>>;
     /// The catalog of a database as it is now.
-    fn catalog_of(&self, _database: Oid) -> Option<std::sync::Arc<crate::Catalog>> {
-        None
-    }
-    /// Ends all sessions in a database: DROP DATABASE ... WITH (FORCE).
-    fn terminate_sessions(&self, _database: Oid) -> Result<()> {
-        Ok(())
-    }
+    fn catalog_of(&self, database: Oid) -> Option<std::sync::Arc<crate::Catalog>>;
+    /// A text that is kept, with the names that functions of users have now.
+    fn routines_shown(&self, text: String) -> String;
+
     /// The catalog as it is now, if `catalog` is one of the past.
     fn present_of(&self, catalog: &crate::Catalog) -> Option<std::sync::Arc<crate::Catalog>> {
         catalog.past.as_ref().and_then(|_| self.present_catalog())
     }
-    /// A text that is kept, with the names that functions of users have now.
-    fn routines_shown(&self, text: String) -> String {
-        text
-    }
-    /// Which ways of reading and joining the session wants, for the planner.
-    fn scans(&self) -> crate::settings::PlannerSettings {
-        let on = |name: &str| self.setting(name).as_deref() != Some("off");
-        crate::settings::PlannerSettings {
-            sequential: on("enable_seqscan"),
-            index: on("enable_indexscan"),
-            hash_join: on("enable_hashjoin"),
-            merge_join: on("enable_mergejoin"),
-            nested_loop: on("enable_nestloop"),
-            replica: self.setting("session_replication_role").as_deref() == Some("replica"),
-            array_nulls: on("array_nulls"),
-            transform_null_equals: self.setting("transform_null_equals").as_deref() == Some("on"),
-        }
-    }
+}
+
+/// What the session wants of plans.
+pub trait PlannerOptions {
+    /// Which ways of reading and joining the session wants.
+    fn scans(&self) -> crate::settings::PlannerSettings;
     /// `work_mem`, for the planner; what runs has its own.
-    fn work_mem_bytes(&self) -> usize {
-        4 << 20
-    }
+    fn work_mem_bytes(&self) -> usize;
     /// How many times `work_mem` a hash table may hold.
-    fn hash_mem_multiplier(&self) -> f64 {
-        1.0
-    }
-    /// The states of sequences were read: what is told rests on their records.
-    fn reads_sequences(&self) {}
-    /// What is told rests on all commits below this one.
-    fn rests_on_commits_below(&self, _next: Csn) {}
-    /// An error if the statement has been asked to end: for work that goes on for long without waiting.
-    fn interrupted(&self) -> Result<()> {
-        Ok(())
-    }
-    /// What is in the files of settings: pg_file_settings.
-    fn file_settings(&self) -> Result<Vec<crate::settings::FileSetting>> {
-        Ok(Vec::new())
-    }
-    /// All settings: pg_settings.
-    fn settings(&self) -> Vec<crate::settings::SettingRow> {
-        Vec::new()
-    }
+    fn hash_mem_multiplier(&self) -> f64;
     /// Is a cursor's query being planned? Its volatile functions are run when their rows are fetched, with what there
     /// is to be seen then.
-    fn plans_cursor(&self) -> bool {
-        false
-    }
+    fn plans_cursor(&self) -> bool;
+    /// An error if the statement has been asked to end: for work that goes on for long without waiting.
+    fn interrupted(&self) -> Result<()>;
+}
+
+/// What the reply of a statement rests on beside what it has read.
+pub trait ReplyDependencies {
+    /// The states of sequences were read: what is told rests on their records.
+    fn reads_sequences(&self);
+    /// What is told rests on all commits below this one.
+    fn rests_on_commits_below(&self, next: Csn);
+}
+
+/// Advisory locks.
+pub trait AdvisoryLocking {
     /// Asks for an advisory lock: the value of the call, or what to wait for.
     fn ask_advisory_lock(
         &self,
-        name: &str,
+        scope: AdvisoryLockScope,
         args: &[Datum],
-    ) -> Result<Result<Datum, AdvisoryLockRequest>> {
-        self.catalog_call(name, args).map(Ok)
-    }
+    ) -> Result<Result<Datum, AdvisoryLockRequest>>;
     /// Waits for an advisory lock that was not free; the call that wanted it is made again then.
     fn wait_for_advisory_lock(
         &self,
-        _wanted: AdvisoryLockRequest,
-    ) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
-        Box::pin(async { Err(SqlError::unsupported("waiting for an advisory lock")) })
-    }
-    /// Advisory locks of all sessions: pg_locks.
-    fn advisory_locks(&self) -> Vec<AdvisoryLockRow> {
-        Vec::new()
-    }
+        wanted: AdvisoryLockRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<()>> + '_>>;
+}
+
+/// The session's own objects, for the views that show them.
+pub trait SessionObjects {
+    /// All settings: pg_settings.
+    fn settings(&self) -> Vec<crate::settings::SettingRow>;
     /// The session's prepared statements: pg_prepared_statements.
-    fn prepared_statements(&self) -> Vec<PreparedRow> {
-        Vec::new()
-    }
+    fn prepared_statements(&self) -> Vec<PreparedRow>;
     /// The session's cursors: pg_cursors.
-    fn cursors(&self) -> Vec<CursorRow> {
-        Vec::new()
-    }
+    fn cursors(&self) -> Vec<CursorRow>;
+}
+
+/// The server around the session.
+pub trait ServerContext {
+    /// When a table was analyzed by itself.
+    fn autoanalyzed(&self, table: Oid) -> Option<crate::AutoanalyzeEntry>;
+    /// Ends all sessions in a database: DROP DATABASE ... WITH (FORCE).
+    fn terminate_sessions(&self, database: Oid) -> Result<()>;
+    /// What is in the files of settings: pg_file_settings.
+    fn file_settings(&self) -> Result<Vec<crate::settings::FileSetting>>;
+    /// Advisory locks of all sessions: pg_locks.
+    fn advisory_locks(&self) -> Vec<AdvisoryLockRow>;
     /// All sessions of the server: pg_stat_activity.
-    fn activity(&self) -> Vec<Activity> {
-        Vec::new()
-    }
+    fn activity(&self) -> Vec<Activity>;
     /// What has held the workers: logstead_workers.
-    fn workers_held(&self) -> Vec<WorkerRow> {
-        Vec::new()
-    }
+    fn workers_held(&self) -> Vec<WorkerRow>;
     /// pg_stat_statements.
-    fn statement_statistics(&self) -> Vec<StatementRow> {
-        Vec::new()
-    }
+    fn statement_statistics(&self) -> Vec<StatementRow>;
+}
+
+/// What statements need of the session. Implemented by the session, by what stands for one where there is none, and by
+/// a fixed one in tests.
+pub trait Context: FunctionContext + RoleContext + CatalogContext + PlannerOptions {
+    /// What the reply rests on.
+    fn reply_dependencies(&self) -> Result<&dyn ReplyDependencies>;
+    /// Advisory locks.
+    fn advisory_locking(&self) -> Result<&dyn AdvisoryLocking>;
+    /// The session's own objects.
+    fn session_objects(&self) -> Result<&dyn SessionObjects>;
+    /// The server around the session.
+    fn server(&self) -> Result<&dyn ServerContext>;
 }
 
 /// An advisory lock that is not free, wanted by an expression that is given up until it is.

@@ -13,18 +13,19 @@ impl Catalog {
         args: &[SqlType],
     ) -> Vec<(Arc<str>, SqlType)> {
         let own = func::record_columns(function, args);
-        let found = func::relation_of_function(function.name).filter(|_| own.is_empty());
-        let Some((relation, without)) = found else {
+        let func::Body::CatalogSet(func::CatalogSet::Relation(rows)) = function.body else {
             return own;
         };
         let columns = match self
-            .relation(Some("pg_catalog"), relation, &[])
+            .relation(Some("pg_catalog"), rows.relation, &[])
             .map(|r| &r.kind)
         {
             Some(RelationKind::Virtual(table)) => table.columns,
             _ => &[],
         };
-        let kept = columns.iter().filter(|(name, _)| !without.contains(name));
+        let kept = columns
+            .iter()
+            .filter(|(name, _)| !rows.without.contains(name));
         kept.map(|(name, ty)| (Arc::from(*name), SqlType::of(*ty)))
             .collect()
     }

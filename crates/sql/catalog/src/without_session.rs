@@ -2,8 +2,12 @@
 
 use jiff::tz::TimeZone;
 use logstead_sql_func as func;
-use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, FIRST_USER_OID, IoContext, Oid, OutputStyle};
+use logstead_sql_types::error::Result;
+use logstead_sql_types::value::datetime::{DateForm, DateOrder};
+use logstead_sql_types::value::{
+    Clock, DateTimeContext, FIRST_USER_OID, ObjectNames, Oid, OutputStyle, RegType, SettingValues,
+    needs_session,
+};
 
 /// Values in UTC, with the names of built-in functions.
 pub const OUTPUT_STYLE: OutputStyle<'static> = OutputStyle {
@@ -14,21 +18,47 @@ pub const OUTPUT_STYLE: OutputStyle<'static> = OutputStyle {
 /// Knows the names of built-in functions, and nothing else: numbers stand for other objects.
 pub struct WithoutSession;
 
-fn needs_session<T>(what: &str) -> Result<T> {
-    Err(SqlError::internal(format!("{what} needs a session")))
-}
-
-impl IoContext for WithoutSession {
-    fn transaction_time(&self) -> i64 {
-        0
+impl Clock for WithoutSession {
+    fn transaction_time(&self) -> Result<i64> {
+        needs_session("the time of a transaction")
     }
 
+    fn statement_time(&self) -> Result<i64> {
+        needs_session("the time of a statement")
+    }
+
+    fn clock_time(&self) -> Result<i64> {
+        needs_session("the clock")
+    }
+}
+
+impl DateTimeContext for WithoutSession {
     fn time_zone(&self) -> &TimeZone {
         static UTC: TimeZone = TimeZone::UTC;
         &UTC
     }
 
+    fn date_order(&self) -> DateOrder {
+        DateOrder::Mdy
+    }
+
+    fn date_form(&self) -> DateForm {
+        DateForm::Iso
+    }
+}
+
+impl SettingValues for WithoutSession {
     fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+impl ObjectNames for WithoutSession {
+    fn search_path(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn temporary_schema(&self) -> Option<String> {
         None
     }
 
@@ -40,17 +70,22 @@ impl IoContext for WithoutSession {
         None
     }
 
-    fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
-        let found = match (name, args) {
-            ("regprocout", [Datum::Oid(oid)]) if *oid < FIRST_USER_OID => {
-                func::name_of(*oid).or_else(|| super::io_functions::io_function_name(*oid))
-            }
-            _ => None,
-        };
-        found.map_or_else(|| needs_session(name), |found| Ok(Datum::text(found)))
-    }
-
     fn type_by_text(&self, text: &str) -> Result<Oid> {
         crate::type_name::type_by_text(text)
+    }
+
+    fn object_by_text(&self, ty: RegType, _: &str) -> Result<Oid> {
+        needs_session(&format!("reading {}", ty.name()))
+    }
+
+    fn object_text(&self, ty: RegType, object: Oid) -> Option<String> {
+        match ty {
+            RegType::Proc if object < FIRST_USER_OID => {
+                let name = func::name_of(object);
+                name.or_else(|| super::io_functions::io_function_name(object))
+                    .map(str::to_owned)
+            }
+            _ => None,
+        }
     }
 }

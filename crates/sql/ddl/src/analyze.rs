@@ -9,13 +9,13 @@ use super::{DdlContext, define};
 use logstead_engine::{PageFault, RowRef, ScanCursor, TableLock};
 use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE};
-use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::statistics::{SampleValue, TableStatistics, of_column};
 use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::STATISTICS;
 use logstead_sql_catalog::{Relation, RelationKind};
 use logstead_sql_exec as exec;
 use logstead_sql_exec::StoredColumn;
+use logstead_sql_func::RandomNumbers;
 use logstead_sql_parse::ast::{Name, VacuumRelation, VacuumStmt};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -279,7 +279,7 @@ async fn table(oid: Oid, named: &[usize], cx: &mut DdlContext<'_>) -> Result<()>
 
 /// A sample of a table's rows.
 struct Sampler<'a> {
-    session: &'a dyn Context,
+    random: &'a dyn RandomNumbers,
     /// Passed so far.
     rows: u64,
     /// So many rows of the table one that was passed stands for.
@@ -298,7 +298,7 @@ impl Sampler<'_> {
         if self.kept.len() < self.rows_max {
             return Some(self.kept.len());
         }
-        let at = usize::try_from(self.session.random_u64() % self.rows).ok()?;
+        let at = usize::try_from(self.random.random_u64() % self.rows).ok()?;
         (at < self.rows_max).then_some(at)
     }
 
@@ -327,7 +327,7 @@ impl Sampler<'_> {
             self.rows_max = self.kept.len() / 2;
             while self.kept.len() > self.rows_max {
                 let len = self.kept.len() as u64;
-                let at = usize::try_from(self.session.random_u64() % len).unwrap_or(0);
+                let at = usize::try_from(self.random.random_u64() % len).unwrap_or(0);
                 let (_, gone) = self.kept.swap_remove(at);
                 self.bytes = self.bytes.saturating_sub(size(&gone));
             }
@@ -358,10 +358,10 @@ async fn sample<'a>(
     let table = cx.storage(relation)?;
     cx.txn.begin_statement();
     let chunks = table.chunks();
-    let session = cx.session;
-    let chosen = chosen(chunks, || session.random_u64());
+    let random = cx.session.random()?;
+    let chosen = chosen(chunks, || random.random_u64());
     let mut sampler = Sampler {
-        session,
+        random,
         rows: 0,
         share: chunks as f64 / chosen.len().max(1) as f64,
         rows_max: TARGET * ROWS_PER_TARGET,

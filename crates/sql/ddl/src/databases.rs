@@ -481,7 +481,7 @@ pub(super) async fn drop(stmt: &DropdbStmt, cx: &mut DdlContext<'_>) -> Result<(
         ));
     }
     if force {
-        cx.session.terminate_sessions(database.oid)?;
+        cx.session.server()?.terminate_sessions(database.oid)?;
     }
     cx.close_database(database).await?;
     let oid = database.oid;

@@ -106,10 +106,10 @@ impl DdlContext<'_> {
         };
         loop {
             user::enter(catalog);
-            let began = self.session.clock_time();
+            let began = self.session.clock_time()?;
             let step = self.txn.build_index_step(&table, &built, &mut next, rows);
             if computes {
-                rows = rows_of_next_step(rows, self.session.clock_time() - began);
+                rows = rows_of_next_step(rows, self.session.clock_time()? - began);
             }
             match step {
                 Ok(false) if index.unique && index.deferrable => {

@@ -188,16 +188,13 @@ pub async fn truncated(
 
 /// Runs a DDL statement. Gives the command tag.
 pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String> {
-    let database = cx
-        .store
-        .current(cx.session.database())
-        .map(|c| c.database)
-        .ok_or_else(|| {
-            SqlError::new(
-                SqlState::INVALID_CATALOG_NAME,
-                format!("database \"{}\" does not exist", cx.session.database()),
-            )
-        })?;
+    let name = cx.session.session_info()?.database();
+    let database = cx.store.current(name).map(|c| c.database).ok_or_else(|| {
+        SqlError::new(
+            SqlState::INVALID_CATALOG_NAME,
+            format!("database \"{name}\" does not exist"),
+        )
+    })?;
     cx.state.begin_statement(cx.txn, cx.store, database);
     let StatementKind::Utility(stmt) = &parsed.kind else {
         return Err(SqlError::internal("no statement for the catalog"));

@@ -23,7 +23,9 @@ use std::sync::Arc;
 impl DdlContext<'_> {
     /// The catalog as this transaction sees it now.
     pub(super) fn catalog(&mut self) -> Result<Arc<Catalog>> {
-        let catalog = self.state.catalog(self.store, self.session.database())?;
+        let catalog = self
+            .state
+            .catalog(self.store, self.session.session_info()?.database())?;
         // An answer may tell of it and nothing else: that a table is gone, or a column there already.
         self.txn.depends_on(catalog.csn);
         // What DDL looks at is more than the rows that it reads.

@@ -257,9 +257,10 @@ fn verifier(password: &str, cx: &mut DdlContext<'_>) -> Result<Option<String>> {
         );
         return Ok(None);
     }
+    let random = cx.session.random()?;
     let mut salt = [0; SALT_BYTES];
     for piece in salt.chunks_mut(8) {
-        piece.copy_from_slice(&cx.session.random_u64().to_le_bytes()[..piece.len()]);
+        piece.copy_from_slice(&random.random_u64().to_le_bytes()[..piece.len()]);
     }
     Ok(Some(Verifier::of(password, salt).to_string()))
 }

@@ -407,11 +407,11 @@ impl<'a> ExecutorContext<'a> {
             // Whoever runs the execution runs it.
             WaitReason::Call(call) => return Err(ExecError::Call(call)),
             WaitReason::Advisory(wanted) => {
-                let session = self.session;
+                let locks = self.session.advisory_locking()?;
                 let storage = self.storage()?;
                 // Whoever waits for a row meanwhile is not to wait for who does nothing with it.
                 storage.txn.pass_turn();
-                let taken = session.wait_for_advisory_lock(wanted);
+                let taken = locks.wait_for_advisory_lock(wanted);
                 return Ok(unless_cancelled(taken, storage.cancel).await??);
             }
             obstacle => obstacle,
@@ -489,7 +489,7 @@ impl<'a> ExecutorContext<'a> {
         match &self.storage {
             Some(storage)
                 if storage.cancel.deadline_us.load(Ordering::Relaxed)
-                    <= self.session.clock_time() =>
+                    <= self.session.clock_time()? =>
             {
                 storage.cancel.cancel(CancelReason::StatementTimeout);
                 storage.cancel.check()

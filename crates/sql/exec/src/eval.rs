@@ -5,7 +5,10 @@ use super::wait::WaitReason;
 use super::wait::{EvalError, Evaluated};
 use logstead_engine::Txn;
 use logstead_sql_catalog::context::Context;
-use logstead_sql_func::{self as func, Body, Function, Volatility};
+use logstead_sql_func::{
+    self as func, AdvisoryLockFunction, AdvisoryLockScope, Body, Function, ServerFunction,
+    Volatility,
+};
 use logstead_sql_plan::distinct;
 use logstead_sql_plan::expr::{DomainRules, Expr, Subquery};
 use logstead_sql_plan::subscript;
@@ -362,7 +365,6 @@ pub(crate) fn apply(
             [a, b] => body(a, b),
             _ => Err(SqlError::internal("an operator without two operands")),
         },
-        Body::Context(body) => func::call_charged(function, args, || body(cx.session, args)),
         Body::Typed(_) => Err(SqlError::internal(
             "a function without its arguments' types",
         )),
@@ -371,14 +373,30 @@ pub(crate) fn apply(
             "{}() in this place",
             function.name
         ))),
-        Body::Run => Err(SqlError::unsupported(format!(
+        Body::Run(_) => Err(SqlError::unsupported(format!(
             "a call of {} in this place",
             function.name
         ))),
-        Body::Set(_) | Body::TypedSet(_) | Body::Series(_) => Err(SqlError::new(
+        Body::Set(_)
+        | Body::ContextSet(_)
+        | Body::CatalogSet(_)
+        | Body::TypedSet(_)
+        | Body::Series(_) => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "set-valued function called in context that cannot accept a set",
         )),
+        Body::DateTime(_)
+        | Body::Io(_)
+        | Body::Random(_)
+        | Body::Session(_)
+        | Body::Sequence(_)
+        | Body::Action(_)
+        | Body::Catalog(_)
+        | Body::Server(_)
+        | Body::Context(_) => match function.call_in(cx.session, args) {
+            Some(value) => value,
+            None => Err(SqlError::internal("a function that cannot be called")),
+        },
     }
 }
 
@@ -398,7 +416,7 @@ pub(crate) fn apply_pair(
 
 /// Code that is told the types of its arguments.
 pub(crate) type TypedBody =
-    fn(&dyn logstead_sql_func::FunctionContext, &[SqlType], &[Datum]) -> Result<Datum>;
+    fn(&dyn logstead_sql_types::value::IoContext, &[SqlType], &[Datum]) -> Result<Datum>;
 
 /// Calls such code on evaluated arguments, strictness included. None of it is volatile.
 pub(crate) fn apply_typed(
@@ -416,8 +434,7 @@ pub(crate) fn apply_typed(
 }
 
 /// Code that is given the running transaction.
-pub(crate) type TransactionBody =
-    fn(&dyn logstead_sql_func::FunctionContext, &mut Txn) -> Result<Datum>;
+pub(crate) type TransactionBody = fn(&dyn logstead_sql_func::Snapshots, &mut Txn) -> Result<Datum>;
 
 /// Calls such code.
 pub(crate) fn apply_to_transaction(
@@ -427,9 +444,9 @@ pub(crate) fn apply_to_transaction(
 ) -> Result<Datum> {
     let session = cx.session;
     if cx.evaluation != 0 && function.volatility == Volatility::Volatile {
-        return VolatileResults::value(cx, |cx| body(session, cx.txn()?));
+        return VolatileResults::value(cx, |cx| body(session.snapshots()?, cx.txn()?));
     }
-    body(session, cx.txn()?)
+    body(session.snapshots()?, cx.txn()?)
 }
 
 /// The same in an expression that may be evaluated again.
@@ -439,9 +456,11 @@ fn apply_once(
     cx: &mut ExecutorContext<'_>,
 ) -> Evaluated<Datum> {
     if cx.evaluation != 0 && function.volatility == Volatility::Volatile {
-        return VolatileResults::value(cx, |cx| match walk::waits_for_advisory_lock(function) {
-            true => advisory_lock(function, args, cx),
-            false => Ok(apply(function, args, cx)?),
+        return VolatileResults::value(cx, |cx| match function.body {
+            Body::Server(ServerFunction::Advisory(AdvisoryLockFunction::Lock(scope))) => {
+                advisory_lock(function, scope, args, cx)
+            }
+            _ => Ok(apply(function, args, cx)?),
         });
     }
     Ok(apply(function, args, cx)?)
@@ -450,13 +469,15 @@ fn apply_once(
 /// Takes an advisory lock, or gives the evaluation up until it is free.
 fn advisory_lock(
     function: &'static Function,
+    scope: AdvisoryLockScope,
     args: &[Datum],
     cx: &mut ExecutorContext<'_>,
 ) -> Evaluated<Datum> {
     if cx.storage.is_none() || args.iter().any(Datum::is_null) {
         return Ok(apply(function, args, cx)?);
     }
-    let taken = cx.session.ask_advisory_lock(function.name, args)?;
+    let locks = cx.session.advisory_locking()?;
+    let taken = locks.ask_advisory_lock(scope, args)?;
     taken.map_err(|wanted| EvalError::Suspend(Box::new(WaitReason::Advisory(wanted))))
 }
 

@@ -14,7 +14,7 @@ use super::{RowSink, stored};
 use crate::StoredColumn;
 use crate::context::ExecutionState;
 use crate::operator::index_scan::push_key;
-use crate::operator::write::{DeleteWriter, InsertWriter, Outcome, UpdateWriter};
+use crate::operator::write::{DeleteWriter, InsertWriter, Outcome, RowWriter, UpdateWriter};
 use logstead_engine::{Engine, Index, Table};
 use logstead_sql_catalog::{Catalog, IndexDef, Relation};
 use logstead_sql_plan::expr::Expr;

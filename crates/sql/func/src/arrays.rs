@@ -1,10 +1,11 @@
 //! Functions and operators of arrays. What lies in an array of several dimensions is a list of elements to those that ask of elements.
 
+use super::AggregateState;
 use super::numbers::bad_args;
 use super::strings::{SplitParts, show, type_of};
-use super::{AggregateState, FunctionContext};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::{Builder, ItemsBuilder};
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::array::{
     DIMENSIONS_MAX, Dim, items_of, stacked, too_many_dimensions,
 };
@@ -351,7 +352,7 @@ pub(super) fn fill(a: &[Datum]) -> Result<Datum> {
     shaped(type_of(&a[0]).oid, dims, items.finish())
 }
 /// `array_to_string`
-pub(super) fn to_string(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn to_string(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     let (Some(v), Some(Datum::Text(by))) = (array(a, 0)?, a.get(1)) else {
         return Ok(Datum::Null);
     };
@@ -421,7 +422,7 @@ pub(super) fn string_to_array(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `string_to_table`
-pub(super) fn string_to_table(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn string_to_table(a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let mut rows = ItemsBuilder::new();
     pieces(a, &mut |piece| {
         rows.hold(ROW_BYTES + piece.map_or(0, str::len))?;
@@ -462,7 +463,7 @@ pub(super) fn overlap(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `unnest`
-pub(super) fn unnest(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn unnest(a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let mut rows = ItemsBuilder::new();
     for item in array(a, 0)?.map_or(&[][..], |v| &v.items) {
         rows.hold(ROW_BYTES)?;
@@ -472,7 +473,7 @@ pub(super) fn unnest(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Dat
 }
 
 /// `_pg_expandarray`: elements with their numbers
-pub(super) fn expand(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn expand(a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let mut rows = ItemsBuilder::new();
     for (item, n) in array(a, 0)?.map_or(&[][..], |v| &v.items).iter().zip(1..) {
         rows.hold(2 * ROW_BYTES)?;
@@ -482,7 +483,7 @@ pub(super) fn expand(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Dat
 }
 
 /// `pg_options_to_table`: `name=value` texts as rows
-pub(super) fn options_to_table(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn options_to_table(a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let Some(v) = array(a, 0)? else {
         return Ok(Vec::new());
     };

@@ -1,8 +1,8 @@
 //! Conversions from one type to another: the code behind casts. Which of them is taken is `coercion`'s.
 
-use super::FunctionContext;
 use super::numbers::{bad_args, out_of_range};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::compare::trim_blanks;
 use logstead_sql_types::value::text_io::{self, OutputStyle, truncate_name};
 use logstead_sql_types::value::{Datum, Numeric, SqlType, oid};
@@ -220,7 +220,7 @@ pub(super) fn to_char(a: &[Datum]) -> Result<Datum> {
 }
 
 /// Text to regclass.
-pub(super) fn to_regclass(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn to_regclass(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::Text(s)] => text_io::input(SqlType::of(oid::REGCLASS), s, Some(cx)),
         _ => Err(bad_args(a)),

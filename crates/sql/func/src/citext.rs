@@ -1,7 +1,7 @@
 //! citext: text whose case does not count. Functions of PostgreSQL's extension of this name, which it makes of those of text.
 
 use super::numbers::bad_args;
-use super::{FunctionContext, Rows, like, patterns, strings};
+use super::{Rows, like, patterns, strings};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, compare_as, oid};
 use std::cmp::Ordering;
@@ -48,8 +48,8 @@ pub(super) fn regexp_match(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `regexp_matches`
-pub(super) fn regexp_matches(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
-    patterns::regexp_matches(cx, &with_flag(a, 2)?)
+pub(super) fn regexp_matches(a: &[Datum]) -> Result<Rows> {
+    patterns::regexp_matches(&with_flag(a, 2)?)
 }
 
 /// `regexp_replace`
@@ -63,8 +63,8 @@ pub(super) fn regexp_split_to_array(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `regexp_split_to_table`
-pub(super) fn regexp_split_to_table(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
-    patterns::regexp_split_to_table(cx, &with_flag(a, 2)?)
+pub(super) fn regexp_split_to_table(a: &[Datum]) -> Result<Rows> {
+    patterns::regexp_split_to_table(&with_flag(a, 2)?)
 }
 
 /// `strpos`

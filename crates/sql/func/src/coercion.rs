@@ -2,8 +2,9 @@
 //!
 //! Does not: have the code of conversions (`cast`, and each type's own module).
 
-use crate::{Body, Cast, CastContext, FunctionContext, registry};
+use crate::{Body, Cast, CastContext, registry};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::text_io::{OutputStyle, truncate_name};
 use logstead_sql_types::value::{Datum, Inet, Oid, SqlType, info, multirange, oid, text_io, user};
 
@@ -77,7 +78,7 @@ pub fn apply_cast(
     from: SqlType,
     to: SqlType,
     explicit: bool,
-    cx: Option<&dyn FunctionContext>,
+    cx: Option<&dyn IoContext>,
 ) -> Result<Datum> {
     if d.is_null() {
         return Ok(Datum::Null);
@@ -90,7 +91,8 @@ pub fn apply_cast(
                 code(&[d.clone(), Datum::Int4(to.typmod)])?
             }
             (Body::Pure(code), _) => code(std::slice::from_ref(d))?,
-            (Body::Context(code), Some(cx)) => code(cx, std::slice::from_ref(d))?,
+            (Body::DateTime(code), Some(cx)) => code(cx, std::slice::from_ref(d))?,
+            (Body::Io(code), Some(cx)) => code(cx, std::slice::from_ref(d))?,
             _ => {
                 return Err(SqlError::internal(format!(
                     "cast function {} needs a session",
@@ -100,7 +102,7 @@ pub fn apply_cast(
         },
         Cast::ViaText => {
             if let (Datum::Text(s), true) = (d, to.typmod >= 0) {
-                let plain = text_io::input(SqlType::of(to.oid), s, cx.map(|cx| cx as _))?;
+                let plain = text_io::input(SqlType::of(to.oid), s, cx)?;
                 return super::coerce_typmod(plain, to, explicit);
             }
             if let (Datum::Array(a), Some(element)) = (d, info::element_of(to.oid)) {
@@ -120,9 +122,9 @@ pub fn apply_cast(
                 let array = a.with_items(element, items?);
                 return Ok(Datum::Array(std::sync::Arc::new(array)));
             }
-            let style = cx.map_or(OutputStyle::UTC, |cx| OutputStyle::of(cx));
+            let style = cx.map_or(OutputStyle::UTC, OutputStyle::of);
             let text = text_io::to_text(d, from, &style)?;
-            text_io::input(SqlType::of(to.oid), &text, cx.map(|cx| cx as _))?
+            text_io::input(SqlType::of(to.oid), &text, cx)?
         }
     };
     super::coerce_typmod(v, to, explicit)

@@ -5,10 +5,10 @@ mod fields;
 
 pub(super) use fields::{date_part, date_trunc, extract};
 
-use super::FunctionContext;
 use super::numbers::{bad_args, bad_pair, division_by_zero};
 use jiff::tz::TimeZone;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::abbreviations::{Abbreviation, abbreviation, offset_of};
 use logstead_sql_types::value::calendar::{self, DAY, HOUR, MINUTE, SECOND};
 use logstead_sql_types::value::datetime as dt;
@@ -52,7 +52,7 @@ pub fn timestamp_moment(t: i64) -> i128 {
 }
 
 /// The moment of a timestamp that is local to a zone: one that UTC has no timestamp for lies beyond those, but is not infinite.
-fn local_moment(t: i64, cx: &dyn FunctionContext) -> i128 {
+fn local_moment(t: i64, cx: &dyn DateTimeContext) -> i128 {
     match dt::to_utc(t, cx.time_zone()) {
         Ok(utc) => timestamp_moment(utc),
         Err(_) if t < 0 => i128::from(i64::MIN),
@@ -72,7 +72,7 @@ pub(super) fn compare_days(a: &Datum, b: &Datum, f: fn(Ordering) -> bool) -> Res
 
 /// Comparison with timestamptz: the other side is local to the session.
 pub(super) fn compare_moments(
-    cx: &dyn FunctionContext,
+    cx: &dyn DateTimeContext,
     a: &[Datum],
     f: fn(Ordering) -> bool,
 ) -> Result<Datum> {
@@ -97,7 +97,7 @@ pub(super) fn date_to_timestamp(a: &[Datum]) -> Result<Datum> {
 }
 
 /// date to timestamptz
-pub(super) fn date_to_timestamptz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn date_to_timestamptz(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     let moment = dt::to_utc(dt::date_to_timestamp(a[0].as_date()?)?, cx.time_zone());
     moment
         .map(Datum::TimestampTz)
@@ -128,12 +128,12 @@ pub(super) fn timestamp_to_time(a: &[Datum]) -> Result<Datum> {
 }
 
 /// timestamp to timestamptz
-pub(super) fn timestamp_to_timestamptz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn timestamp_to_timestamptz(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     dt::to_utc(a[0].as_timestamp()?, cx.time_zone()).map(Datum::TimestampTz)
 }
 
 /// timestamptz to date
-pub(super) fn timestamptz_to_date(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn timestamptz_to_date(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Date(dt::timestamp_to_date(dt::to_local(
         a[0].as_timestamptz()?,
         cx.time_zone(),
@@ -141,7 +141,7 @@ pub(super) fn timestamptz_to_date(cx: &dyn FunctionContext, a: &[Datum]) -> Resu
 }
 
 /// timestamptz to time
-pub(super) fn timestamptz_to_time(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn timestamptz_to_time(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     let t = a[0].as_timestamptz()?;
     Ok(if infinite(t) {
         Datum::Null
@@ -151,7 +151,7 @@ pub(super) fn timestamptz_to_time(cx: &dyn FunctionContext, a: &[Datum]) -> Resu
 }
 
 /// timestamptz to timestamp
-pub(super) fn timestamptz_to_timestamp(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn timestamptz_to_timestamp(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Timestamp(dt::to_local(
         a[0].as_timestamptz()?,
         cx.time_zone(),
@@ -351,7 +351,7 @@ pub(super) fn minus(a: &[Datum]) -> Result<Datum> {
 }
 
 /// timestamptz `+` interval
-pub(super) fn plus_zoned(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn plus_zoned(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::TimestampTz(t), Datum::Interval(v)]
         | [Datum::Interval(v), Datum::TimestampTz(t)] => {
@@ -362,7 +362,7 @@ pub(super) fn plus_zoned(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum>
 }
 
 /// timestamptz `-` interval
-pub(super) fn minus_zoned(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn minus_zoned(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::TimestampTz(t), Datum::Interval(v)] => {
             add_to_timestamptz(*t, &negated(v)?, cx.time_zone()).map(Datum::TimestampTz)
@@ -433,22 +433,20 @@ fn calendar_difference(x: i64, y: i64) -> Interval {
 }
 
 /// `age`
-pub(super) fn age(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn age(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     let tz = cx.time_zone();
     // With one argument: from today's midnight.
-    let today = || {
-        calendar::utc_to_local(cx.transaction_time(), tz)
-            .0
-            .div_euclid(DAY)
-            * DAY
+    let today = || -> Result<i64> {
+        let (now, _) = calendar::utc_to_local(cx.transaction_time()?, tz);
+        Ok(now.div_euclid(DAY) * DAY)
     };
     let (x, y) = match a {
         [Datum::Timestamp(x), Datum::Timestamp(y)] => (*x, *y),
         [Datum::TimestampTz(x), Datum::TimestampTz(y)] => {
             (dt::to_local(*x, tz), dt::to_local(*y, tz))
         }
-        [Datum::Timestamp(y)] => (today(), *y),
-        [Datum::TimestampTz(y)] => (today(), dt::to_local(*y, tz)),
+        [Datum::Timestamp(y)] => (today()?, *y),
+        [Datum::TimestampTz(y)] => (today()?, dt::to_local(*y, tz)),
         _ => return Err(bad_args(a)),
     };
     // The end of all times is a moment to PostgreSQL 15 here, the beginning is none.
@@ -519,7 +517,7 @@ pub(super) fn make_timestamp(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `make_timestamptz`
-pub(super) fn make_timestamptz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn make_timestamptz(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     let local = made_timestamp(a)?;
     match a.get(6) {
         Some(z) => calendar::local_to_utc(local, &fields::zone_or_offset(z.as_str()?)?),
@@ -754,8 +752,8 @@ pub(super) fn date_bin(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `now`, `transaction_timestamp`, CURRENT_TIMESTAMP (with an optional precision)
-pub(super) fn now(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
-    Ok(Datum::TimestampTz(rounded(cx.transaction_time(), a)?))
+pub(super) fn now(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
+    Ok(Datum::TimestampTz(rounded(cx.transaction_time()?, a)?))
 }
 
 fn rounded(t: i64, a: &[Datum]) -> Result<i64> {
@@ -766,35 +764,35 @@ fn rounded(t: i64, a: &[Datum]) -> Result<i64> {
 }
 
 /// `statement_timestamp`
-pub(super) fn statement_timestamp(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
-    Ok(Datum::TimestampTz(cx.statement_time()))
+pub(super) fn statement_timestamp(cx: &dyn DateTimeContext, _: &[Datum]) -> Result<Datum> {
+    Ok(Datum::TimestampTz(cx.statement_time()?))
 }
 
 /// `clock_timestamp`
-pub(super) fn clock_timestamp(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
-    Ok(Datum::TimestampTz(cx.clock_time()))
+pub(super) fn clock_timestamp(cx: &dyn DateTimeContext, _: &[Datum]) -> Result<Datum> {
+    Ok(Datum::TimestampTz(cx.clock_time()?))
 }
 
 /// CURRENT_DATE
-pub(super) fn current_date(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
+pub(super) fn current_date(cx: &dyn DateTimeContext, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::Date(dt::timestamp_to_date(dt::to_local(
-        cx.transaction_time(),
+        cx.transaction_time()?,
         cx.time_zone(),
     ))))
 }
 
 /// LOCALTIME (with an optional precision)
-pub(super) fn local_time(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn local_time(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Time(rounded(
-        dt::to_local(cx.transaction_time(), cx.time_zone()).rem_euclid(DAY),
+        dt::to_local(cx.transaction_time()?, cx.time_zone()).rem_euclid(DAY),
         a,
     )?))
 }
 
 /// LOCALTIMESTAMP (with an optional precision)
-pub(super) fn local_timestamp(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn local_timestamp(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Timestamp(rounded(
-        dt::to_local(cx.transaction_time(), cx.time_zone()),
+        dt::to_local(cx.transaction_time()?, cx.time_zone()),
         a,
     )?))
 }

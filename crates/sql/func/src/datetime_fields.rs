@@ -1,10 +1,10 @@
 //! Fields of dates, times and intervals: `extract`, `date_part`, `date_trunc`.
 
 use super::{infinite, interval, zone};
-use crate::FunctionContext;
 use crate::numbers::bad_args;
 use jiff::tz::TimeZone;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::calendar::{self, DAY, HOUR, MINUTE, SECOND};
 use logstead_sql_types::value::datetime as dt;
 use logstead_sql_types::value::{Datum, Interval, Numeric};
@@ -263,7 +263,7 @@ fn moment_field(u: &str, local: i64, utc: i64) -> Result<Option<Numeric>> {
 }
 
 /// `extract`: numeric
-pub(crate) fn extract(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(crate) fn extract(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     let [name, d] = a else {
         return Err(bad_args(a));
     };
@@ -271,7 +271,7 @@ pub(crate) fn extract(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
 }
 
 /// `date_part`: double precision
-pub(crate) fn date_part(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(crate) fn date_part(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     let [name, d] = a else {
         return Err(bad_args(a));
     };
@@ -331,7 +331,7 @@ fn trunc_local(u: &str, t: i64) -> Result<Option<i64>> {
 }
 
 /// `date_trunc`
-pub(crate) fn date_trunc(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(crate) fn date_trunc(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     let name = a[0].as_str()?;
     match &a[1] {
         Datum::Timestamp(t) => {

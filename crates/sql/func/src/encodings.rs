@@ -2,6 +2,9 @@
 
 use super::numbers::bad_args;
 use super::strings::{from_output, int, invalid, s};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use logstead_sql_types::encoding::Encoding;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
@@ -9,7 +12,15 @@ use logstead_sql_types::memory::{Builder, STRIDE_BYTES};
 use logstead_sql_types::value::{Datum, SqlType, oid, text_io};
 use logstead_types::SqlState;
 
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// Base64 as PostgreSQL reads it: what the last symbol has beyond a byte counts for nothing.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone),
+);
+/// Bytes in a line of base64, which PostgreSQL breaks at 76 symbols.
+const BASE64_LINE_BYTES: usize = 57;
 
 fn unknown_encoding(name: &str) -> SqlError {
     invalid(format!("unrecognized encoding: \"{name}\""))
@@ -49,23 +60,15 @@ pub(super) fn encode(a: &[Datum]) -> Result<Datum> {
         }
         "base64" => {
             out.reserve(b.len().div_ceil(3) * 4 + b.len() / 57 + 1)?;
-            for (i, chunk) in b.chunks(3).enumerate() {
-                if i % STRIDE_BYTES == 0 {
-                    check_for_interrupts()?;
-                }
-                // Lines of 76 characters, as PostgreSQL breaks them.
-                if i > 0 && i % 19 == 0 {
+            let mut line = [0; BASE64_LINE_BYTES / 3 * 4];
+            for (i, bytes) in b.chunks(BASE64_LINE_BYTES).enumerate() {
+                check_for_interrupts()?;
+                if i > 0 {
                     out.push(b'\n');
                 }
-                let v = chunk.iter().fold(0u32, |v, c| v << 8 | u32::from(*c))
-                    << (8 * (3 - chunk.len()));
-                for i in 0..4 {
-                    out.push(if i <= chunk.len() {
-                        BASE64[(v >> (18 - 6 * i) & 63) as usize]
-                    } else {
-                        b'='
-                    });
-                }
+                let written = STANDARD.encode_slice(bytes, &mut line);
+                let written = written.map_err(|error| SqlError::internal(error.to_string()))?;
+                out.extend_from_slice(line.get(..written).unwrap_or_default());
             }
         }
         _ => return Err(unknown_encoding(format)),
@@ -86,43 +89,34 @@ pub(super) fn decode(a: &[Datum]) -> Result<Datum> {
             Datum::Bytea(b) => b.to_vec(),
             _ => Vec::new(),
         },
-        "base64" => {
-            let mut out = Vec::with_capacity(t.len() / 4 * 3);
-            let (mut v, mut bits, mut ended) = (0u32, 0, 0);
-            for c in t.bytes().filter(|c| !c.is_ascii_whitespace()) {
-                if c == b'=' {
-                    ended += 1;
-                    continue;
-                }
-                let d = BASE64
-                    .iter()
-                    .position(|b| *b == c)
-                    .filter(|_| ended == 0)
-                    .ok_or_else(|| {
-                        invalid(format!(
-                            "invalid symbol \"{}\" found while decoding base64 sequence",
-                            char::from(c)
-                        ))
-                    })?;
-                v = v << 6 | d as u32;
-                bits += 6;
-                if bits >= 8 {
-                    bits -= 8;
-                    out.push((v >> bits) as u8);
-                    v &= (1 << bits) - 1;
-                }
-            }
-            let symbols = t.bytes().filter(|c| !c.is_ascii_whitespace()).count();
-            if symbols % 4 != 0 || ended > 2 {
-                return Err(invalid("invalid base64 end sequence").hint(
-                    "Input data is missing padding, is truncated, or is otherwise corrupted.",
-                ));
-            }
-            out
-        }
+        "base64" => decode_base64(t)?,
         _ => return Err(unknown_encoding(format)),
     };
     Ok(Datum::Bytea(bytes.into()))
+}
+
+/// Bytes of base64, with blanks anywhere.
+fn decode_base64(text: &str) -> Result<Vec<u8>> {
+    let blank = |c: &u8| c.is_ascii_whitespace();
+    let mut symbols: Vec<u8> = text.bytes().filter(|c| !blank(c)).collect();
+    let count = symbols.len();
+    let end = symbols.iter().position(|c| *c == b'=').unwrap_or(count);
+    let is_digit = |c: &u8| c.is_ascii_alphanumeric() || matches!(c, b'+' | b'/');
+    let (digits, padding) = symbols.split_at(end);
+    let wrong = digits.iter().find(|c| !is_digit(c));
+    if let Some(wrong) = wrong.or_else(|| padding.iter().find(|c| **c != b'=')) {
+        return Err(invalid(format!(
+            "invalid symbol \"{}\" found while decoding base64 sequence",
+            char::from(*wrong)
+        )));
+    }
+    if !count.is_multiple_of(4) || padding.len() > 2 {
+        return Err(invalid("invalid base64 end sequence")
+            .hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
+    }
+    symbols.truncate(end);
+    let bytes = BASE64.decode(symbols);
+    bytes.map_err(|error| SqlError::internal(error.to_string()))
 }
 
 fn hex_text(bytes: &[u8]) -> Result<Datum> {
@@ -155,9 +149,8 @@ fn digest(a: &[Datum], with: &'static ring::digest::Algorithm) -> Result<Datum> 
 
 /// `sha224`
 pub(super) fn sha224(a: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Bytea(
-        super::digests::sha224(input_bytes(a)?)?.as_slice().into(),
-    ))
+    let digest = super::digests::sha224(input_bytes(a)?)?;
+    Ok(Datum::Bytea(digest.into()))
 }
 
 /// `sha256`
@@ -321,4 +314,41 @@ pub(super) fn num_nulls(a: &[Datum]) -> Result<Datum> {
 /// `num_nonnulls`
 pub(super) fn num_nonnulls(a: &[Datum]) -> Result<Datum> {
     int(a.iter().filter(|d| !d.is_null()).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_as_postgresql_reads_it() {
+        let read = |text: &str| decode_base64(text).map_err(|e| e.fields().message.clone());
+        for (text, bytes) in [
+            ("", ""),
+            ("Zg==", "f"),
+            // What the last symbol has beyond a byte counts for nothing.
+            ("Zh==", "f"),
+            (" Zm9\nv ", "foo"),
+        ] {
+            assert_eq!(read(text).as_deref(), Ok(bytes.as_bytes()), "{text}");
+        }
+        for end in ["Zg", "Zg=", "Z===", "===="] {
+            assert_eq!(
+                read(end).as_deref(),
+                Err(&"invalid base64 end sequence".to_owned()),
+                "{end}"
+            );
+        }
+        for symbol in ["Z!==", "Zg=!", "Z-=="] {
+            assert!(read(symbol).unwrap_err().contains("invalid symbol"));
+        }
+    }
+
+    #[test]
+    fn base64_is_written_in_lines_of_76() {
+        let args = [Datum::Bytea(vec![0; 115].into()), Datum::text("base64")];
+        let text = encode(&args).unwrap();
+        let lengths: Vec<usize> = text.as_str().unwrap().lines().map(str::len).collect();
+        assert_eq!(lengths, [76, 76, 4]);
+    }
 }

@@ -4,7 +4,7 @@
 //! Does not: encrypt, or hash passwords (`crypt`, `gen_salt`, `pgp_...` of pgcrypto are no functions here).
 
 use super::Volatility::{Immutable, Volatile};
-use super::{Body, Function, FunctionContext, digests, encodings};
+use super::{Body, Function, FunctionContext, RandomNumbers, digests, encodings};
 use crate::function as f;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::names::quote_identifier as quote_ident;
@@ -81,7 +81,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(15_900, "uuid_generate_v1", &[], None, UUID, true, Volatile, Body::Context(uuid_v1)),
     f(15_901, "uuid_generate_v1mc", &[], None, UUID, true, Volatile, Body::Context(uuid_v1)),
     f(15_902, "uuid_generate_v3", &[UUID, TEXT], None, UUID, true, Immutable, Body::Pure(uuid_v3)),
-    f(15_903, "uuid_generate_v4", &[], None, UUID, true, Volatile, Body::Context(super::system::random_uuid)),
+    f(15_903, "uuid_generate_v4", &[], None, UUID, true, Volatile, Body::Random(super::system::random_uuid)),
     f(15_904, "uuid_generate_v5", &[UUID, TEXT], None, UUID, true, Immutable, Body::Pure(uuid_v5)),
     f(15_905, "uuid_nil", &[], None, UUID, true, Immutable, Body::Pure(uuid_nil)),
     f(15_906, "uuid_ns_dns", &[], None, UUID, true, Immutable, Body::Pure(uuid_ns_dns)),
@@ -90,7 +90,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(15_909, "uuid_ns_x500", &[], None, UUID, true, Immutable, Body::Pure(uuid_ns_x500)),
     f(15_920, "digest", &[BYTEA, TEXT], None, BYTEA, true, Immutable, Body::Pure(digest)),
     f(15_921, "digest", &[TEXT, TEXT], None, BYTEA, true, Immutable, Body::Pure(digest)),
-    f(15_922, "gen_random_bytes", &[INT4], None, BYTEA, true, Volatile, Body::Context(random_bytes)),
+    f(15_922, "gen_random_bytes", &[INT4], None, BYTEA, true, Volatile, Body::Random(random_bytes)),
     f(15_923, "hmac", &[BYTEA, BYTEA, TEXT], None, BYTEA, true, Immutable, Body::Pure(hmac)),
     f(15_924, "hmac", &[TEXT, TEXT, TEXT], None, BYTEA, true, Immutable, Body::Pure(hmac)),
 ];
@@ -135,8 +135,8 @@ fn stamped(mut bytes: [u8; 16], version: u8) -> Datum {
 fn uuid_v1(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     /// From 15 October 1582 to the year 2000, in microseconds.
     const BEFORE_2000_US: i64 = 13_165_977_600_000_000;
-    let random = cx.random_u64();
-    let since_us = cx.clock_time().saturating_add(BEFORE_2000_US);
+    let random = cx.random()?.random_u64();
+    let since_us = cx.clock_time()?.saturating_add(BEFORE_2000_US);
     // The random digit below a microsecond keeps two of one microsecond apart, with the clock sequence.
     let ticks = since_us.unsigned_abs() * 10 + random % 10;
     let mut bytes = [0; 16];
@@ -170,9 +170,9 @@ fn uuid_v5(a: &[Datum]) -> Result<Datum> {
 fn digest_of(input: &[u8], name: &str) -> Result<Vec<u8>> {
     let of = |algorithm| ring::digest::digest(algorithm, input).as_ref().to_vec();
     Ok(match name.to_ascii_lowercase().as_str() {
-        "md5" => digests::md5(input)?.to_vec(),
+        "md5" => digests::md5(input)?,
         "sha1" => of(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY),
-        "sha224" => digests::sha224(input)?.to_vec(),
+        "sha224" => digests::sha224(input)?,
         "sha256" => of(&ring::digest::SHA256),
         "sha384" => of(&ring::digest::SHA384),
         "sha512" => of(&ring::digest::SHA512),
@@ -214,7 +214,7 @@ fn hmac(a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Bytea(keyed(0x5c, &keyed(0x36, data)?)?.into()))
 }
 
-fn random_bytes(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+fn random_bytes(cx: &dyn RandomNumbers, a: &[Datum]) -> Result<Datum> {
     let length = usize::try_from(a[0].as_integer()?).unwrap_or(0);
     if !(1..=1024).contains(&length) {
         return Err(SqlError::new(

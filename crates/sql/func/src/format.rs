@@ -13,11 +13,11 @@ pub(super) use number::to_number;
 pub(super) use parse::{to_date, to_timestamp};
 pub(super) use standard::{ParsedTemplate, Template};
 
-use super::FunctionContext;
 use super::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::memory::MemoryReservation;
+use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::calendar::{self, DAY, HOUR, MINUTE, SECOND};
 use logstead_sql_types::value::datetime::zone_at;
 use logstead_sql_types::value::{Datum, Interval};
@@ -692,7 +692,7 @@ fn of_interval(v: &Interval) -> Value {
 }
 
 /// `to_char` of anything that has a picture
-pub(super) fn to_char(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn to_char(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     let [d, picture] = a else {
         return Err(bad_args(a));
     };

@@ -6,10 +6,10 @@
 //! does SQL/JSON, which wants the same separators, too (`FromCharMode::Standard`).
 
 use super::{DAYS, Field, FormatNode, MONTHS, ROMAN, pieces};
-use crate::FunctionContext;
 use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
+use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::calendar::{self, HOUR, MINUTE, SECOND};
 use logstead_types::SqlState;
@@ -754,7 +754,7 @@ pub(crate) fn to_date(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `to_timestamp(text, picture)`
-pub(crate) fn to_timestamp(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(crate) fn to_timestamp(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     let [Datum::Text(text), Datum::Text(picture)] = a else {
         return Err(bad_args(a));
     };

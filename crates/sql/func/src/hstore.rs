@@ -1,8 +1,9 @@
 //! hstore: functions of PostgreSQL's extension of this name.
 
 use super::numbers::bad_args;
-use super::{FunctionContext, Rows, strings};
+use super::{Rows, strings};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::hstore::{Pair, make, pairs};
 use logstead_sql_types::value::json::{JsonType, JsonbValue, View};
 use logstead_sql_types::value::{Datum, Numeric, SqlType, compare_as, oid, record};
@@ -245,7 +246,7 @@ pub(super) fn of_array(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `hstore(record)`: the fields as texts, by their names.
-pub(super) fn of_record(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn of_record(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let ([value], [ty]) = (a, types) else {
         return Err(bad_args(a));
     };
@@ -390,19 +391,19 @@ pub(super) fn values_array(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `skeys`
-pub(super) fn keys_set(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
+pub(super) fn keys_set(a: &[Datum]) -> Result<Rows> {
     Ok(pairs(one(a)?)
         .map(|(key, _)| vec![Datum::text(key)])
         .collect())
 }
 
 /// `svals`
-pub(super) fn values_set(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
+pub(super) fn values_set(a: &[Datum]) -> Result<Rows> {
     Ok(pairs(one(a)?).map(|(_, value)| vec![text(value)]).collect())
 }
 
 /// `each`
-pub(super) fn each(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
+pub(super) fn each(a: &[Datum]) -> Result<Rows> {
     Ok(pairs(one(a)?)
         .map(|(key, value)| vec![Datum::text(key), text(value)])
         .collect())

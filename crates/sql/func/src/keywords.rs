@@ -1,6 +1,6 @@
 //! The words of the grammar, for `pg_get_keywords`: drivers ask which of them need quotes.
 
-use super::{FunctionContext, Rows};
+use super::Rows;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 
@@ -52,7 +52,7 @@ const NEEDS_AS: &str = "array as char character create day except fetch filter f
     union varying where window with within without year";
 
 /// `pg_get_keywords`
-pub(super) fn keywords(_: &dyn FunctionContext, _: &[Datum]) -> Result<Rows> {
+pub(super) fn keywords(_: &[Datum]) -> Result<Rows> {
     let mut all: Vec<(&str, u8, &str)> = Vec::new();
     for (words, code, description) in [
         (

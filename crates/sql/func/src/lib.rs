@@ -13,8 +13,10 @@ pub mod arrays;
 mod bits;
 mod bytes;
 mod cast;
+mod catalog_function;
 mod citext;
 mod coercion;
+mod context;
 mod datetime;
 mod digests;
 mod encodings;
@@ -78,15 +80,23 @@ pub use aggregate::AGGREGATES;
 pub use array_assign::put_element;
 pub use array_assign::{ARRAY_SET_ELEMENT, ARRAY_SET_SLICE};
 pub use arrays::{ARRAY_ELEMENT, ARRAY_SLICE, ROW_IS_NOT_NULL, ROW_IS_NULL};
+pub use catalog_function::{
+    AdvisoryLockFunction, AdvisoryLockScope, CatalogFunction, CatalogSet, LargeObjectFunction,
+    RoutineFunction, ServerFunction, SystemRelationRows, XmlMapFunction,
+};
 pub use coercion::{apply_cast, find_cast};
+pub use context::{
+    CatalogFunctions, FunctionContext, RandomNumbers, RestorePointRequest, Sequences,
+    ServerFunctions, SessionActions, SessionInfo, Snapshots,
+};
 pub use datetime::{add_to_timestamptz, date_moment, timestamp_moment};
 pub use enums::takes_labels;
 pub use geometry::{SET_FIXED_ELEMENT, put_fixed_element};
 pub use json::JSONB_SET_ELEMENT;
 pub use like::{like_match, like_prefix};
 pub use logstead_sql_parse::Volatility;
-use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::typmod::coerce_typmod;
+use logstead_sql_types::value::{DateTimeContext, IoContext};
 pub use pg_rows::{CastRow, Operator};
 pub use quoting::quote_identifier;
 pub use registry::{
@@ -102,7 +112,6 @@ pub use resolve::{
 };
 pub use search::text_vector;
 pub use series::Series;
-pub use table_system::relation_of_function;
 pub use user_aggregate::USER_AGGREGATE;
 pub use user_functions::{CallTarget, UserCandidate, resolve_with_user_functions};
 pub use variadic::VARIADIC_CALL;
@@ -114,7 +123,7 @@ pub use xml::{
 };
 pub use xml_table::XML_TABLE;
 
-use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid, SqlType};
 
 /// What makes a value of a user's range or multirange, with the types of its arguments; none if they are not so many.
@@ -136,7 +145,7 @@ pub fn range_constructor(ty: Oid, arguments: usize) -> Option<(&'static Function
 /// What a set-returning function yields: one inner vector per row.
 pub type Rows = Vec<Vec<Datum>>;
 
-/// Code of a function.
+/// Code of a function, with the narrowest context that it needs.
 #[derive(Clone, Copy)]
 pub enum Body {
     /// Depends on its arguments alone.
@@ -144,20 +153,40 @@ pub enum Body {
     /// Depends on its two arguments alone, which stay where they are: operators, of which rows without number are
     /// asked.
     Pair(fn(&Datum, &Datum) -> Result<Datum>),
-    /// Needs the session: clock, time zone, settings, sequences, catalog.
+    /// Needs the session's clock and time zone.
+    DateTime(fn(&dyn DateTimeContext, &[Datum]) -> Result<Datum>),
+    /// Reads or writes values as text, as the session's settings say.
+    Io(fn(&dyn IoContext, &[Datum]) -> Result<Datum>),
+    /// The same, of values of any type: it needs the types of its arguments.
+    Typed(fn(&dyn IoContext, &[SqlType], &[Datum]) -> Result<Datum>),
+    /// Needs random numbers.
+    Random(fn(&dyn RandomNumbers, &[Datum]) -> Result<Datum>),
+    /// Tells of the session.
+    Session(fn(&dyn SessionInfo, &[Datum]) -> Result<Datum>),
+    /// Reads or moves sequences.
+    Sequence(fn(&dyn Sequences, &[Datum]) -> Result<Datum>),
+    /// Changes the session.
+    Action(fn(&dyn SessionActions, &[Datum]) -> Result<Datum>),
+    /// Reads the catalog.
+    Catalog(CatalogFunction),
+    /// Tells of the server or acts on it.
+    Server(ServerFunction),
+    /// Needs several of these.
     Context(fn(&dyn FunctionContext, &[Datum]) -> Result<Datum>),
-    /// Needs the session and the running transaction. It takes no arguments.
-    Transaction(fn(&dyn FunctionContext, &mut logstead_engine::Txn) -> Result<Datum>),
-    /// Needs the session and the types of its arguments: what takes values of any type.
-    Typed(fn(&dyn FunctionContext, &[SqlType], &[Datum]) -> Result<Datum>),
-    /// Yields rows (generate_series, unnest, ...): one inner vector per row, one datum per output column.
-    Set(fn(&dyn FunctionContext, &[Datum]) -> Result<Rows>),
+    /// Needs the running transaction. It takes no arguments.
+    Transaction(fn(&dyn Snapshots, &mut logstead_engine::Txn) -> Result<Datum>),
+    /// Yields rows (unnest, ...): one inner vector per row, one datum per output column.
+    Set(fn(&[Datum]) -> Result<Rows>),
+    /// Yields rows that it has from the catalog.
+    CatalogSet(CatalogSet),
+    /// Yields rows that it has from the session.
+    ContextSet(fn(&dyn FunctionContext, &[Datum]) -> Result<Rows>),
     /// Yields rows of one column, made when they are asked for (generate_series).
-    Series(fn(&dyn FunctionContext, &[Datum]) -> Result<Series>),
+    Series(fn(&[Datum]) -> Result<Series>),
     /// Yields rows, and needs the types of its arguments.
-    TypedSet(fn(&dyn FunctionContext, &[SqlType], &[Datum]) -> Result<Rows>),
+    TypedSet(fn(&dyn IoContext, &[SqlType], &[Datum]) -> Result<Rows>),
     /// Is run by the session, as users' functions are: it reads and writes rows.
-    Run,
+    Run(RoutineFunction),
 }
 
 /// A built-in function, the function behind an operator, or a cast.
@@ -219,92 +248,55 @@ impl Function {
         }
     }
 
+    /// Calls code that makes one value of its arguments and of what the session gives; none for any other.
+    #[inline]
+    pub fn call_in(&self, cx: &dyn FunctionContext, args: &[Datum]) -> Option<Result<Datum>> {
+        Some(match self.body {
+            Body::Pure(_) | Body::Pair(_) => return self.call_pure(args),
+            Body::DateTime(body) => call_charged(self, args, || body(cx, args)),
+            Body::Io(body) => call_charged(self, args, || body(cx, args)),
+            Body::Random(body) => call_charged(self, args, || body(cx.random()?, args)),
+            Body::Session(body) => call_charged(self, args, || body(cx.session_info()?, args)),
+            Body::Sequence(body) => call_charged(self, args, || body(cx.sequences()?, args)),
+            Body::Action(body) => call_charged(self, args, || body(cx.actions()?, args)),
+            Body::Catalog(function) => call_charged(self, args, || {
+                cx.catalog_functions()?.catalog_call(function, args)
+            }),
+            Body::Server(function) => call_charged(self, args, || {
+                cx.server_functions()?.server_call(function, args)
+            }),
+            Body::Context(body) => call_charged(self, args, || body(cx, args)),
+            Body::Typed(_)
+            | Body::Transaction(_)
+            | Body::Set(_)
+            | Body::ContextSet(_)
+            | Body::CatalogSet(_)
+            | Body::Series(_)
+            | Body::TypedSet(_)
+            | Body::Run(_) => return None,
+        })
+    }
+
+    /// Calls code that makes one value of its arguments, as texts are read and written; none for any other.
+    pub fn call_io(&self, cx: &dyn IoContext, args: &[Datum]) -> Option<Result<Datum>> {
+        match self.body {
+            Body::DateTime(body) => Some(call_charged(self, args, || body(cx, args))),
+            Body::Io(body) => Some(call_charged(self, args, || body(cx, args))),
+            _ => self.call_pure(args),
+        }
+    }
+
     /// True for functions that yield rows.
     pub fn is_set(&self) -> bool {
         matches!(
             self.body,
-            Body::Set(_) | Body::TypedSet(_) | Body::Series(_)
+            Body::Set(_)
+                | Body::ContextSet(_)
+                | Body::CatalogSet(_)
+                | Body::TypedSet(_)
+                | Body::Series(_)
         )
     }
-}
-
-/// What functions need of the session. Implemented by the session, and by a fixed one in tests.
-pub trait FunctionContext: IoContext {
-    /// Start of the statement: statement_timestamp().
-    fn statement_time(&self) -> i64;
-    /// The wall clock: clock_timestamp().
-    fn clock_time(&self) -> i64;
-    /// Random 64 bits: random(), gen_random_uuid().
-    fn random_u64(&self) -> u64;
-    /// The next of the numbers that follow from the session's seed, if it has one.
-    fn seeded_u64(&self) -> Option<u64> {
-        None
-    }
-    /// setseed().
-    fn seed(&self, _seed: u64) {}
-    /// current_database().
-    fn database(&self) -> &str;
-    /// Who the client has connected as.
-    fn user(&self) -> &str;
-    /// session_user.
-    fn session_user(&self) -> String {
-        self.user().to_owned()
-    }
-    /// current_user.
-    fn current_user(&self) -> String {
-        self.user().to_owned()
-    }
-    /// pg_backend_pid().
-    fn backend_pid(&self) -> i32;
-    /// pg_trigger_depth().
-    fn trigger_depth(&self) -> i32 {
-        0
-    }
-    /// set_config(name, value, is_local).
-    fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String>;
-    /// Schemas searched for unqualified names (current_schemas).
-    fn search_path(&self) -> Vec<String>;
-    /// nextval of the sequence with this OID.
-    fn nextval(&self, sequence: Oid) -> Result<i64>;
-    /// nextval for the column that the sequence belongs to.
-    fn own_number(&self, sequence: Oid) -> Result<i64> {
-        self.nextval(sequence)
-    }
-    /// currval.
-    fn currval(&self, sequence: Oid) -> Result<i64>;
-    /// lastval.
-    fn lastval(&self) -> Result<i64>;
-    /// setval.
-    fn setval(&self, sequence: Oid, value: i64, is_called: bool) -> Result<i64>;
-    /// Functions that tell of the running transaction's snapshot, or give it to others.
-    fn transaction_call(&self, name: &str, _txn: &mut logstead_engine::Txn) -> Result<Datum> {
-        Err(SqlError::unsupported(format!("{name}() here")))
-    }
-    /// Asks to sleep when the statement has run.
-    fn sleep(&self, _us: u64) -> Result<()> {
-        Err(SqlError::unsupported("pg_sleep here"))
-    }
-    /// Asks for a restore point to be made or dropped when the statement has run. The statement fails if that does.
-    fn restore_point(&self, _request: RestorePointRequest) -> Result<()> {
-        Err(SqlError::unsupported("restore points here"))
-    }
-    /// Asks that the replica become the primary; with `wait` the statement waits so many seconds for what comes of it.
-    fn promote(&self, _wait: bool, _wait_seconds: i32) -> Result<()> {
-        Err(SqlError::unsupported("pg_promote here"))
-    }
-    /// pg_listening_channels().
-    fn listening_channels(&self) -> Vec<std::sync::Arc<str>> {
-        Vec::new()
-    }
-}
-
-/// What a statement asks for that blocks: it is done when the statement has run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RestorePointRequest {
-    /// Make one of this name.
-    Create(String),
-    /// Drop that of this name.
-    Drop(String),
 }
 
 /// Where a cast is being applied (PostgreSQL's castcontext).
@@ -350,7 +342,7 @@ pub trait AggregateState {
     /// Takes one row's arguments.
     fn add(&mut self, args: &[Datum]) -> Result<()>;
     /// The same for aggregates whose result depends on the session's settings.
-    fn add_in(&mut self, _cx: &dyn FunctionContext, args: &[Datum]) -> Result<()> {
+    fn add_in(&mut self, _cx: &dyn IoContext, args: &[Datum]) -> Result<()> {
         self.add(args)
     }
     /// Takes back the row that was added first of those that are in, exactly: false if it cannot, and the state is

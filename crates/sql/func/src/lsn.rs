@@ -8,6 +8,7 @@
 use super::Volatility::{Immutable, Volatile};
 use super::numbers::{bad_args, compared};
 use super::{Body, Function, hashes};
+use crate::catalog_function::CatalogFunction;
 use crate::function as f;
 use crate::pg_rows::Operator;
 use crate::pg_rows::o;
@@ -132,9 +133,9 @@ fn segment_name(a: &[Datum]) -> Result<Datum> {
 /// Functions.
 #[rustfmt::skip]
 pub(super) static FUNCTIONS: &[Function] = &[
-    f(2849, "pg_current_wal_lsn", &[], None, PG_LSN, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_current_wal_lsn", a))),
+    f(2849, "pg_current_wal_lsn", &[], None, PG_LSN, true, Volatile, Body::Catalog(CatalogFunction::CurrentWalLsn)),
     f(2851, "pg_walfile_name", &[PG_LSN], None, TEXT, true, Immutable, Body::Pure(segment_name)),
-    f(2852, "pg_current_wal_insert_lsn", &[], None, PG_LSN, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_current_wal_insert_lsn", a))),
+    f(2852, "pg_current_wal_insert_lsn", &[], None, PG_LSN, true, Volatile, Body::Catalog(CatalogFunction::CurrentWalInsertLsn)),
     f(3165, "pg_wal_lsn_diff", &[PG_LSN, PG_LSN], None, NUMERIC, true, Immutable, Body::Pure(difference)),
     f(3231, "pg_lsn_lt", &[PG_LSN, PG_LSN], None, BOOL, true, Immutable, Body::Pair(compared!(is_lt))),
     f(3232, "pg_lsn_le", &[PG_LSN, PG_LSN], None, BOOL, true, Immutable, Body::Pair(compared!(is_le))),
@@ -145,9 +146,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(3237, "pg_lsn_mi", &[PG_LSN, PG_LSN], None, NUMERIC, true, Immutable, Body::Pure(difference)),
     f(3251, "pg_lsn_cmp", &[PG_LSN, PG_LSN], None, INT4, true, Immutable, Body::Pure(compare)),
     f(3252, "pg_lsn_hash", &[PG_LSN], None, INT4, true, Immutable, Body::Pure(hash)),
-    f(3330, "pg_current_wal_flush_lsn", &[], None, PG_LSN, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_current_wal_flush_lsn", a))),
-    f(3820, "pg_last_wal_receive_lsn", &[], None, PG_LSN, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_last_wal_receive_lsn", a))),
-    f(3821, "pg_last_wal_replay_lsn", &[], None, PG_LSN, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_last_wal_replay_lsn", a))),
+    f(3330, "pg_current_wal_flush_lsn", &[], None, PG_LSN, true, Volatile, Body::Catalog(CatalogFunction::CurrentWalFlushLsn)),
+    f(3820, "pg_last_wal_receive_lsn", &[], None, PG_LSN, true, Volatile, Body::Catalog(CatalogFunction::LastWalReplayLsn)),
+    f(3821, "pg_last_wal_replay_lsn", &[], None, PG_LSN, true, Volatile, Body::Catalog(CatalogFunction::LastWalReplayLsn)),
     f(4187, "pg_lsn_larger", &[PG_LSN, PG_LSN], None, PG_LSN, true, Immutable, Body::Pure(larger)),
     f(4188, "pg_lsn_smaller", &[PG_LSN, PG_LSN], None, PG_LSN, true, Immutable, Body::Pure(smaller)),
     f(5022, "pg_lsn_pli", &[PG_LSN, NUMERIC], None, PG_LSN, true, Immutable, Body::Pure(plus)),

@@ -1,6 +1,6 @@
 //! Mathematical functions over doubles, numerics and integers (manual, chapter 9.3).
 
-use super::FunctionContext;
+use super::RandomNumbers;
 use super::numbers::{bad_args, checked, division_by_zero, out_of_range};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Numeric, compare_as};
@@ -363,13 +363,13 @@ pub(super) fn atanh(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `random`: 52 random bits in [0, 1)
-pub(super) fn random(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
-    let bits = cx.seeded_u64().unwrap_or_else(|| cx.random_u64());
+pub(super) fn random(cx: &dyn RandomNumbers, _: &[Datum]) -> Result<Datum> {
+    let bits = cx.session_u64();
     Ok(Datum::Float8((bits >> 12) as f64 / (1u64 << 52) as f64))
 }
 
 /// `setseed`: from now on the session's random numbers follow from the seed
-pub(super) fn setseed(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn setseed(cx: &dyn RandomNumbers, a: &[Datum]) -> Result<Datum> {
     let seed = a[0].as_f64()?;
     if !(-1.0..=1.0).contains(&seed) {
         return Err(SqlError::new(

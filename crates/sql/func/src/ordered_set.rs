@@ -1,10 +1,11 @@
 //! Ordered-set aggregates: percentile_cont, percentile_disc, mode. A state gets its rows in the order of WITHIN GROUP, the direct argument in
 //! front of the value.
 
+use super::AggregateState;
 use super::datetime::{add_intervals, scale_interval};
 use super::numbers::bad_args;
-use super::{AggregateState, SqlError};
 use logstead_sql_types::error::Result;
+use logstead_sql_types::error::SqlError;
 use logstead_sql_types::value::{
     Array, Datum, Interval, Oid, SqlType, compare_as, info, size_bytes,
 };

@@ -2,14 +2,15 @@
 //! be missing.
 
 use super::numbers::bad_args;
-use super::{FunctionContext, datetime, timetz};
+use super::{datetime, timetz};
 use logstead_sql_types::error::Result;
+use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::compare::compare;
 use std::cmp::Ordering;
 
 /// `overlaps` of two pairs
-pub(super) fn overlaps(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn overlaps(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     let [from, to, other_from, other_to] = a else {
         return Err(bad_args(a));
     };
@@ -22,7 +23,7 @@ pub(super) fn overlaps(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
 /// The earlier end, and the later one if it is there.
 type Span = (Datum, Option<Datum>);
 
-fn span(cx: &dyn FunctionContext, from: &Datum, to: &Datum) -> Result<Option<Span>> {
+fn span(cx: &dyn DateTimeContext, from: &Datum, to: &Datum) -> Result<Option<Span>> {
     let to = match to {
         Datum::Interval(_) if from.is_null() => Datum::Null,
         Datum::Interval(_) => {

@@ -222,10 +222,7 @@ pub(super) fn regexp_match(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `regexp_matches`
-pub(super) fn regexp_matches(
-    _: &dyn super::FunctionContext,
-    a: &[Datum],
-) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn regexp_matches(a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let flags = flags_at(a, 2)?;
     let r = compile(text_at(a, 1)?, flags)?;
     let limit = if flags.global { usize::MAX } else { 1 };
@@ -313,10 +310,7 @@ pub(super) fn regexp_split_to_array(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `regexp_split_to_table`
-pub(super) fn regexp_split_to_table(
-    _: &dyn super::FunctionContext,
-    a: &[Datum],
-) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn regexp_split_to_table(a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let mut rows = ItemsBuilder::new();
     split(a, "regexp_split_to_table", &mut |part| {
         rows.hold(ROW_BYTES + part.len())?;

@@ -1,10 +1,10 @@
 //! Quoting of identifiers and literals, and `format`, which uses it.
 
-use super::FunctionContext;
 use super::numbers::bad_args;
 use super::strings::{count_chars, invalid, s, show_as, shown_as, text};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::names::is_plain_identifier;
 pub use logstead_sql_types::value::names::quote_identifier;
 use logstead_sql_types::value::{Datum, SqlType, oid};
@@ -44,11 +44,7 @@ pub(super) fn quote_ident(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `quote_literal`
-pub(super) fn quote_literal(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-) -> Result<Datum> {
+pub(super) fn quote_literal(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let value = a.first().ok_or_else(|| bad_args(a))?;
     let mut out = Builder::default();
     match value {
@@ -62,11 +58,7 @@ pub(super) fn quote_literal(
 }
 
 /// `quote_nullable`
-pub(super) fn quote_nullable(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-) -> Result<Datum> {
+pub(super) fn quote_nullable(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::Null] => text("NULL"),
         _ => quote_literal(cx, types, a),
@@ -74,7 +66,7 @@ pub(super) fn quote_nullable(
 }
 
 /// `format`
-pub(super) fn format(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn format(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let Some((pattern, args)) = a.split_first() else {
         return Err(bad_args(a));
     };

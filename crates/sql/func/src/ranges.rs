@@ -4,7 +4,7 @@
 //! answers for every pair of the two. What asks for contents goes through the ranges in order, by halving.
 
 use super::numbers::bad_args;
-use super::{AggregateState, Function, FunctionContext, Rows};
+use super::{AggregateState, Function, Rows};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::multirange::{self, ranges_in};
 use logstead_sql_types::value::oid::{ANYELEMENT, ANYMULTIRANGE, ANYRANGE, DATE, INT4, INT8, TEXT};
@@ -452,7 +452,7 @@ pub(super) fn multirange_minus(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `unnest` of a multirange
-pub(super) fn unnest(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
+pub(super) fn unnest(a: &[Datum]) -> Result<Rows> {
     Ok(ranges_in(one(a)?)?
         .iter()
         .map(|range| vec![range.clone()])

@@ -244,8 +244,7 @@ pub fn result_name(function: &Function) -> Option<&'static str> {
 }
 
 /// The columns of a call with arguments of these types; empty for functions of one result column, and for those that
-/// give the rows of a
-/// system relation ([`relation_of_function`](super::relation_of_function)).
+/// give the rows of a system relation ([`SystemRelationRows`](super::SystemRelationRows)).
 pub fn record_columns(function: &Function, args: &[SqlType]) -> Vec<(Arc<str>, SqlType)> {
     // A record that the caller describes: what fills it and what it is cast to.
     if matches!(function.result, oid::ANYELEMENT | oid::RECORD)

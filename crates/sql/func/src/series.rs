@@ -3,10 +3,10 @@
 //! The rows of generate_series are made one by one, as they are asked for: however many there are, they cost no memory, and
 //! whoever asks may stop.
 
-use super::FunctionContext;
 use super::datetime;
 use super::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::{Datum, Interval, Numeric};
 use logstead_types::SqlState;
 
@@ -46,7 +46,7 @@ enum SeriesKind {
 
 impl Series {
     /// The next row's value.
-    pub fn next(&mut self, cx: &dyn FunctionContext) -> Result<Option<Datum>> {
+    pub fn next(&mut self, cx: &dyn DateTimeContext) -> Result<Option<Datum>> {
         match &mut self.0 {
             SeriesKind::Integers {
                 next,
@@ -166,7 +166,7 @@ fn moments(from: i64, to: i64, step: &Interval, has_zone: bool) -> Result<Series
 }
 
 /// `generate_series` over integers, numerics and moments
-pub(super) fn generate_series(_: &dyn FunctionContext, a: &[Datum]) -> Result<Series> {
+pub(super) fn generate_series(a: &[Datum]) -> Result<Series> {
     match a {
         [Datum::Int4(f), Datum::Int4(t)] => {
             integers(i64::from(*f), i64::from(*t), 1, |v| Datum::Int4(v as i32))
@@ -195,7 +195,7 @@ pub(super) fn generate_series(_: &dyn FunctionContext, a: &[Datum]) -> Result<Se
 }
 
 /// `generate_subscripts`
-pub(super) fn generate_subscripts(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn generate_subscripts(a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let (Some(Datum::Array(v)), Some(Datum::Int4(dimension))) = (a.first(), a.get(1)) else {
         return Err(bad_args(a));
     };

@@ -1,10 +1,10 @@
 //! String and bytea functions. Positions and lengths count characters, from 1.
 
-use super::FunctionContext;
 use super::numbers::{bad_args, out_of_range};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::{CancelChecker, check_for_interrupts};
 use logstead_sql_types::memory::{Builder, STRIDE_BYTES, VALUE_BYTES_MAX};
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::case::case;
 use logstead_sql_types::value::text_io::{self, OutputStyle};
 use logstead_sql_types::value::{Datum, SqlType, compare::trim_blanks, oid};
@@ -88,13 +88,13 @@ pub(super) fn type_of(d: &Datum) -> SqlType {
 }
 
 /// Text of any value, as its output function gives it in this session.
-pub(super) fn show(cx: &dyn FunctionContext, d: &Datum, out: &mut Builder) -> Result<()> {
+pub(super) fn show(cx: &dyn IoContext, d: &Datum, out: &mut Builder) -> Result<()> {
     text_io::append(d, type_of(d), &OutputStyle::of(cx), out)
 }
 
 /// As the output function of the type writes it: a regclass is a name. Of which nothing is known, by what the value itself is.
 pub(super) fn show_as(
-    cx: &dyn FunctionContext,
+    cx: &dyn IoContext,
     ty: Option<&SqlType>,
     d: &Datum,
     out: &mut Builder,
@@ -109,11 +109,7 @@ pub(super) fn show_as(
 }
 
 /// [`show_as`], as a string.
-pub(super) fn shown_as(
-    cx: &dyn FunctionContext,
-    ty: Option<&SqlType>,
-    d: &Datum,
-) -> Result<String> {
+pub(super) fn shown_as(cx: &dyn IoContext, ty: Option<&SqlType>, d: &Datum) -> Result<String> {
     let mut out = Builder::default();
     show_as(cx, ty, d, &mut out)?;
     out.finish_string()
@@ -603,7 +599,7 @@ pub(super) fn bytea_cat(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `text || anything` and `anything || text`: of what a cast to text makes, which is not always what is shown
-pub(super) fn any_cat(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn any_cat(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let mut out = Builder::default();
     for (at, d) in a.iter().enumerate() {
         match d {
@@ -626,7 +622,7 @@ pub(super) fn from_output(out: Vec<u8>) -> Result<Datum> {
 }
 
 /// `concat`: NULLs count as empty
-pub(super) fn concat(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn concat(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let mut out = Builder::default();
     for (at, d) in a.iter().enumerate() {
         show_as(cx, types.get(at), d, &mut out)?;
@@ -635,7 +631,7 @@ pub(super) fn concat(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -
 }
 
 /// `concat_ws`
-pub(super) fn concat_ws(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn concat_ws(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let Some((by, rest)) = a.split_first() else {
         return Err(bad_args(a));
     };

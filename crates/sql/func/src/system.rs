@@ -2,8 +2,11 @@
 
 use super::numbers::bad_args;
 use super::strings::type_of;
-use super::{FunctionContext, RestorePointRequest};
+use super::{
+    FunctionContext, RandomNumbers, RestorePointRequest, Sequences, SessionActions, SessionInfo,
+};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{DateTimeContext, IoContext};
 use logstead_sql_types::value::{Datum, Numeric, SqlType, info, oid, stored, text_io};
 use logstead_types::SqlState;
 use num_bigint::{BigInt, BigUint, Sign};
@@ -18,22 +21,22 @@ pub(super) fn version(_: &[Datum]) -> Result<Datum> {
 }
 
 /// `current_database`
-pub(super) fn current_database(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
+pub(super) fn current_database(cx: &dyn SessionInfo, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::text(cx.database()))
 }
 
 /// `session_user`
-pub(super) fn session_user(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
+pub(super) fn session_user(cx: &dyn SessionInfo, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::text(cx.session_user()))
 }
 
 /// `current_user`
-pub(super) fn current_user(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
+pub(super) fn current_user(cx: &dyn SessionInfo, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::text(cx.current_user()))
 }
 
 /// `current_schema`: the first of the search path
-pub(super) fn current_schema(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
+pub(super) fn current_schema(cx: &dyn IoContext, _: &[Datum]) -> Result<Datum> {
     let path = cx.search_path();
     Ok(path
         .iter()
@@ -43,7 +46,7 @@ pub(super) fn current_schema(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Da
 }
 
 /// `current_schemas(include implicit)`
-pub(super) fn current_schemas(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn current_schemas(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     let implicit = a[0].as_bool()?;
     let path = cx.search_path();
     let mut names: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -52,9 +55,9 @@ pub(super) fn current_schemas(cx: &dyn FunctionContext, a: &[Datum]) -> Result<D
     } else if !implicit {
         names.retain(|n| *n != "pg_catalog");
     }
-    let temporary = cx.catalog_call("my_temp_schema_name", &[])?;
-    if let Datum::Text(own) = &temporary {
-        match names.iter_mut().find(|n| **n == "pg_temp" || **n == &**own) {
+    let temporary = cx.temporary_schema();
+    if let Some(own) = &temporary {
+        match names.iter_mut().find(|n| **n == "pg_temp" || *n == own) {
             Some(name) => *name = own,
             None if implicit => names.insert(0, own),
             None => {}
@@ -67,16 +70,12 @@ pub(super) fn current_schemas(cx: &dyn FunctionContext, a: &[Datum]) -> Result<D
 }
 
 /// `pg_backend_pid`
-pub(super) fn backend_pid(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
+pub(super) fn backend_pid(cx: &dyn SessionInfo, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::Int4(cx.backend_pid()))
 }
 
 /// `pg_typeof`, as far as a value tells its type: of columns the binder knows better and folds the call
-pub(super) fn typeof_value(
-    _: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-) -> Result<Datum> {
+pub(super) fn typeof_value(_: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     // A NULL does not, what it was computed by does. An untyped one is a text there.
     let declared = types.first().filter(|ty| ty.oid != oid::TEXT);
     Ok(Datum::Oid(match (a.first(), declared) {
@@ -87,11 +86,7 @@ pub(super) fn typeof_value(
 }
 
 /// `pg_collation_for` of what names no collation itself.
-pub(super) fn collation_for(
-    _: &dyn FunctionContext,
-    types: &[SqlType],
-    _: &[Datum],
-) -> Result<Datum> {
+pub(super) fn collation_for(_: &dyn IoContext, types: &[SqlType], _: &[Datum]) -> Result<Datum> {
     let Some(ty) = types.first() else {
         return Ok(Datum::Null);
     };
@@ -123,7 +118,7 @@ pub(super) fn format_type(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `pg_sleep`: seconds, and nothing for less than none
-pub(super) fn sleep(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn sleep(cx: &dyn SessionActions, a: &[Datum]) -> Result<Datum> {
     // What is no number is none, and what is too large is for ever.
     cx.sleep((a[0].as_f64()? * 1e6) as u64)?;
     Ok(Datum::text(""))
@@ -131,7 +126,7 @@ pub(super) fn sleep(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
 
 /// `pg_sleep_for`: by the calendar, from now on
 pub(super) fn sleep_for(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
-    let now = Datum::TimestampTz(cx.clock_time());
+    let now = Datum::TimestampTz(cx.clock_time()?);
     sleep_until(
         cx,
         &[super::datetime::plus_zoned(cx, &[now, a[0].clone()])?],
@@ -140,13 +135,13 @@ pub(super) fn sleep_for(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> 
 
 /// `pg_sleep_until`
 pub(super) fn sleep_until(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
-    let left_us = a[0].as_timestamptz()?.saturating_sub(cx.clock_time());
-    cx.sleep(u64::try_from(left_us).unwrap_or(0))?;
+    let left_us = a[0].as_timestamptz()?.saturating_sub(cx.clock_time()?);
+    cx.actions()?.sleep(u64::try_from(left_us).unwrap_or(0))?;
     Ok(Datum::text(""))
 }
 
 /// `current_setting`
-pub(super) fn current_setting(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn current_setting(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     let name = a[0].as_str()?;
     match cx.setting(name) {
         Some(v) => Ok(Datum::text(v)),
@@ -159,7 +154,7 @@ pub(super) fn current_setting(cx: &dyn FunctionContext, a: &[Datum]) -> Result<D
 }
 
 /// `set_config`
-pub(super) fn set_config(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn set_config(cx: &dyn SessionActions, a: &[Datum]) -> Result<Datum> {
     let [name, value, local] = a else {
         return Err(bad_args(a));
     };
@@ -176,17 +171,17 @@ pub(super) fn set_config(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum>
 }
 
 /// `logstead_create_restore_point`: its name
-pub(super) fn create_restore_point(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn create_restore_point(cx: &dyn SessionActions, a: &[Datum]) -> Result<Datum> {
     restore_point(cx, a, RestorePointRequest::Create)
 }
 
 /// `logstead_drop_restore_point`: its name
-pub(super) fn drop_restore_point(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn drop_restore_point(cx: &dyn SessionActions, a: &[Datum]) -> Result<Datum> {
     restore_point(cx, a, RestorePointRequest::Drop)
 }
 
 fn restore_point(
-    cx: &dyn FunctionContext,
+    cx: &dyn SessionActions,
     a: &[Datum],
     request: fn(String) -> RestorePointRequest,
 ) -> Result<Datum> {
@@ -196,7 +191,7 @@ fn restore_point(
 }
 
 /// `pg_promote(wait, wait_seconds)`: true
-pub(super) fn promote(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn promote(cx: &dyn SessionActions, a: &[Datum]) -> Result<Datum> {
     let wait = a.first().map_or(Ok(true), Datum::as_bool)?;
     let seconds = a.get(1).map_or(Ok(60), Datum::as_i32)?;
     cx.promote(wait, seconds)?;
@@ -204,29 +199,29 @@ pub(super) fn promote(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
 }
 
 /// `nextval`
-pub(super) fn nextval(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn nextval(cx: &dyn Sequences, a: &[Datum]) -> Result<Datum> {
     cx.nextval(a[0].as_oid()?).map(Datum::Int8)
 }
 
 /// `currval`
-pub(super) fn currval(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn currval(cx: &dyn Sequences, a: &[Datum]) -> Result<Datum> {
     cx.currval(a[0].as_oid()?).map(Datum::Int8)
 }
 
 /// `lastval`
-pub(super) fn lastval(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
+pub(super) fn lastval(cx: &dyn Sequences, _: &[Datum]) -> Result<Datum> {
     cx.lastval().map(Datum::Int8)
 }
 
 /// `setval`
-pub(super) fn setval(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn setval(cx: &dyn Sequences, a: &[Datum]) -> Result<Datum> {
     let called = a.get(2).map_or(Ok(true), Datum::as_bool)?;
     cx.setval(a[0].as_oid()?, a[1].as_i64()?, called)
         .map(Datum::Int8)
 }
 
 /// `gen_random_uuid`: version 4
-pub(super) fn random_uuid(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
+pub(super) fn random_uuid(cx: &dyn RandomNumbers, _: &[Datum]) -> Result<Datum> {
     let mut b = [0u8; 16];
     b[..8].copy_from_slice(&cx.random_u64().to_be_bytes());
     b[8..].copy_from_slice(&cx.random_u64().to_be_bytes());
@@ -337,14 +332,14 @@ pub(super) fn size_bytes(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `timeofday`
-pub(super) fn time_of_day(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
-    let now = Datum::TimestampTz(cx.clock_time());
+pub(super) fn time_of_day(cx: &dyn DateTimeContext, _: &[Datum]) -> Result<Datum> {
+    let now = Datum::TimestampTz(cx.clock_time()?);
     super::format::to_char(cx, &[now, Datum::text("Dy Mon DD HH24:MI:SS.US YYYY TZ")])
 }
 
 /// A lookup that gives NULL where there is nothing of the name: `to_regclass` and its kin. A number is a name to
 /// them, and so is a hyphen.
-pub(super) fn to_reg(cx: &dyn FunctionContext, a: &[Datum], ty: u32) -> Result<Datum> {
+pub(super) fn to_reg(cx: &dyn IoContext, a: &[Datum], ty: u32) -> Result<Datum> {
     let text = a[0].as_str()?;
     let given = text.trim();
     let is_number = !given.is_empty() && given.bytes().all(|c| c.is_ascii_digit());

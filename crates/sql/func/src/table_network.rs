@@ -4,6 +4,7 @@ use super::CastContext::{Assignment, Implicit};
 use super::Volatility::{Immutable, Stable};
 use super::numbers::compared;
 use super::{Body, Function, network};
+use crate::catalog_function::ServerFunction;
 use crate::function as f;
 use crate::pg_rows::c;
 use crate::pg_rows::o;
@@ -75,8 +76,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(4123, "macaddr8", &[MACADDR], None, MACADDR8, true, Immutable, Body::Pure(network::mac_to_mac8)),
     f(4124, "macaddr", &[MACADDR8], None, MACADDR, true, Immutable, Body::Pure(network::mac8_to_mac)),
     f(4125, "macaddr8_set7bit", &[MACADDR8], None, MACADDR8, true, Immutable, Body::Pure(network::mac8_set7bit)),
-    f(2196, "inet_client_addr", &[], None, INET, false, Stable, Body::Context(|cx, a| cx.catalog_call("inet_client_addr", a))),
-    f(2198, "inet_server_addr", &[], None, INET, false, Stable, Body::Context(|cx, a| cx.catalog_call("inet_server_addr", a))),
+    f(2196, "inet_client_addr", &[], None, INET, false, Stable, Body::Server(ServerFunction::InetClientAddr)),
+    f(2198, "inet_server_addr", &[], None, INET, false, Stable, Body::Server(ServerFunction::InetServerAddr)),
 ];
 
 /// Operators.

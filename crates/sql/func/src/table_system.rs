@@ -3,53 +3,24 @@
 use super::Volatility::{Immutable, Stable, Volatile};
 use super::numbers::bad_args;
 use super::system::to_reg;
-use super::{Body, Function, FunctionContext, Rows};
+use super::{Body, Function};
+use crate::catalog_function::{CatalogFunction, CatalogSet, SystemRelationRows};
 use crate::function as f;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::{Datum, SqlType, info, record, user};
 
-/// Functions that give the rows of a system relation: name, the relation, and those of its columns that the function has not.
-static RELATIONS: [(&str, &str, &[&str]); 11] = [
-    (
-        "pg_available_extension_versions",
-        "pg_available_extension_versions",
-        &["installed"],
-    ),
-    (
-        "pg_available_extensions",
-        "pg_available_extensions",
-        &["installed_version"],
-    ),
-    ("pg_config", "pg_config", &[]),
-    ("pg_cursor", "pg_cursors", &[]),
-    ("pg_hba_file_rules", "pg_hba_file_rules", &[]),
-    ("pg_lock_status", "pg_locks", &[]),
-    ("pg_prepared_statement", "pg_prepared_statements", &[]),
-    ("pg_show_all_file_settings", "pg_file_settings", &[]),
-    ("pg_show_all_settings", "pg_settings", &[]),
-    ("pg_timezone_abbrevs", "pg_timezone_abbrevs", &[]),
-    ("pg_timezone_names", "pg_timezone_names", &[]),
-];
-
-/// The system relation behind a function, and those of its columns that the function has not.
-pub fn relation_of_function(name: &str) -> Option<(&'static str, &'static [&'static str])> {
-    let found = RELATIONS.iter().find(|(function, ..)| *function == name);
-    found.map(|(_, relation, without)| (*relation, *without))
+/// All rows of a system relation.
+const fn rows(relation: &'static str) -> Body {
+    without(relation, &[])
 }
 
-/// All rows of the relation behind a function.
-fn rows(cx: &dyn FunctionContext, function: &str) -> Result<Rows> {
-    match cx.catalog_call("relation_rows", &[Datum::text(function)])? {
-        Datum::Array(rows) => {
-            let row = |row: &Datum| match row {
-                Datum::Array(row) => row.items.clone(),
-                _ => Vec::new(),
-            };
-            Ok(rows.items.iter().map(row).collect())
-        }
-        _ => Ok(Vec::new()),
-    }
+/// The same, without these columns.
+const fn without(relation: &'static str, without: &'static [&'static str]) -> Body {
+    Body::CatalogSet(CatalogSet::Relation(SystemRelationRows {
+        relation,
+        without,
+    }))
 }
 
 /// A field of a row of a system relation that was given as a whole.
@@ -160,22 +131,6 @@ fn interval_type(oid: u32, typmod: i32) -> Option<String> {
     rest.strip_prefix(' ').map(str::to_uppercase)
 }
 
-/// What an object is called, in one row; none if there is no such object.
-fn identified(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
-    Ok(match cx.catalog_call("pg_identify_object", a)? {
-        Datum::Array(row) => vec![row.items.clone()],
-        _ => vec![vec![Datum::Null; 4]],
-    })
-}
-
-/// An object by what it is called, in one row.
-fn addressed(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
-    Ok(match cx.catalog_call("pg_get_object_address", a)? {
-        Datum::Array(row) => vec![row.items.clone()],
-        _ => vec![vec![Datum::Null; 3]],
-    })
-}
-
 /// Types by name, as `regtype` prints them.
 fn vector_types(a: &[Datum]) -> Result<Datum> {
     let Datum::Array(types) = &a[0] else {
@@ -195,28 +150,28 @@ fn vector_types(a: &[Datum]) -> Result<Datum> {
 /// Functions by name.
 #[rustfmt::skip]
 pub(super) static FUNCTIONS: &[Function] = &[
-    f(3083, "pg_available_extension_versions", &[], None, RECORD, true, Stable, Body::Set(|cx, _| rows(cx, "pg_available_extension_versions"))),
-    f(3082, "pg_available_extensions", &[], None, RECORD, true, Stable, Body::Set(|cx, _| rows(cx, "pg_available_extensions"))),
-    f(3400, "pg_config", &[], None, RECORD, true, Immutable, Body::Set(|cx, _| rows(cx, "pg_config"))),
-    f(2511, "pg_cursor", &[], None, RECORD, true, Stable, Body::Set(|cx, _| rows(cx, "pg_cursor"))),
-    f(3401, "pg_hba_file_rules", &[], None, RECORD, true, Volatile, Body::Set(|cx, _| rows(cx, "pg_hba_file_rules"))),
-    f(1371, "pg_lock_status", &[], None, RECORD, true, Volatile, Body::Set(|cx, _| rows(cx, "pg_lock_status"))),
-    f(2510, "pg_prepared_statement", &[], None, RECORD, true, Stable, Body::Set(|cx, _| rows(cx, "pg_prepared_statement"))),
-    f(3329, "pg_show_all_file_settings", &[], None, RECORD, true, Volatile, Body::Set(|cx, _| rows(cx, "pg_show_all_file_settings"))),
-    f(2084, "pg_show_all_settings", &[], None, RECORD, true, Stable, Body::Set(|cx, _| rows(cx, "pg_show_all_settings"))),
-    f(2599, "pg_timezone_abbrevs", &[], None, RECORD, true, Stable, Body::Set(|cx, _| rows(cx, "pg_timezone_abbrevs"))),
-    f(2856, "pg_timezone_names", &[], None, RECORD, true, Stable, Body::Set(|cx, _| rows(cx, "pg_timezone_names"))),
-    f(3073, "pg_is_wal_replay_paused", &[], None, BOOL, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_is_wal_replay_paused", a))),
-    f(1137, "pg_get_wal_replay_pause_state", &[], None, TEXT, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_get_wal_replay_pause_state", a))),
+    f(3083, "pg_available_extension_versions", &[], None, RECORD, true, Stable, without("pg_available_extension_versions", &["installed"])),
+    f(3082, "pg_available_extensions", &[], None, RECORD, true, Stable, without("pg_available_extensions", &["installed_version"])),
+    f(3400, "pg_config", &[], None, RECORD, true, Immutable, rows("pg_config")),
+    f(2511, "pg_cursor", &[], None, RECORD, true, Stable, rows("pg_cursors")),
+    f(3401, "pg_hba_file_rules", &[], None, RECORD, true, Volatile, rows("pg_hba_file_rules")),
+    f(1371, "pg_lock_status", &[], None, RECORD, true, Volatile, rows("pg_locks")),
+    f(2510, "pg_prepared_statement", &[], None, RECORD, true, Stable, rows("pg_prepared_statements")),
+    f(3329, "pg_show_all_file_settings", &[], None, RECORD, true, Volatile, rows("pg_file_settings")),
+    f(2084, "pg_show_all_settings", &[], None, RECORD, true, Stable, rows("pg_settings")),
+    f(2599, "pg_timezone_abbrevs", &[], None, RECORD, true, Stable, rows("pg_timezone_abbrevs")),
+    f(2856, "pg_timezone_names", &[], None, RECORD, true, Stable, rows("pg_timezone_names")),
+    f(3073, "pg_is_wal_replay_paused", &[], None, BOOL, true, Volatile, Body::Pure(|_| Ok(Datum::Bool(false)))),
+    f(1137, "pg_get_wal_replay_pause_state", &[], None, TEXT, true, Volatile, Body::Pure(|_| Ok(Datum::text("not paused")))),
     f(3830, "pg_last_xact_replay_timestamp", &[], None, TIMESTAMPTZ, true, Volatile, Body::Pure(|_| Ok(Datum::Null))),
-    f(3537, "pg_describe_object", &[OID, OID, INT4], None, TEXT, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_describe_object", a))),
-    f(3839, "pg_identify_object", &[OID, OID, INT4], None, RECORD, true, Stable, Body::Set(identified)),
-    f(3954, "pg_get_object_address", &[TEXT, TEXT_ARRAY, TEXT_ARRAY], None, RECORD, true, Stable, Body::Set(addressed)),
+    f(3537, "pg_describe_object", &[OID, OID, INT4], None, TEXT, true, Stable, Body::Catalog(CatalogFunction::DescribeObject)),
+    f(3839, "pg_identify_object", &[OID, OID, INT4], None, RECORD, true, Stable, Body::CatalogSet(CatalogSet::IdentifyObject)),
+    f(3954, "pg_get_object_address", &[TEXT, TEXT_ARRAY, TEXT_ARRAY], None, RECORD, true, Stable, Body::CatalogSet(CatalogSet::GetObjectAddress)),
     f(1349, "oidvectortypes", &[OIDVECTOR], None, TEXT, true, Stable, Body::Pure(vector_types)),
-    f(3492, "to_regoper", &[TEXT], None, REGOPER, true, Stable, Body::Context(|cx, a| to_reg(cx, a, REGOPER))),
-    f(3476, "to_regoperator", &[TEXT], None, REGOPERATOR, true, Stable, Body::Context(|cx, a| to_reg(cx, a, REGOPERATOR))),
-    f(4195, "to_regcollation", &[TEXT], None, REGCOLLATION, true, Stable, Body::Context(|cx, a| to_reg(cx, a, REGCOLLATION))),
-    f(13209, "_pg_index_position", &[OID, INT2], None, INT4, true, Stable, Body::Context(|cx, a| cx.catalog_call("_pg_index_position", a))),
+    f(3492, "to_regoper", &[TEXT], None, REGOPER, true, Stable, Body::Io(|cx, a| to_reg(cx, a, REGOPER))),
+    f(3476, "to_regoperator", &[TEXT], None, REGOPERATOR, true, Stable, Body::Io(|cx, a| to_reg(cx, a, REGOPERATOR))),
+    f(4195, "to_regcollation", &[TEXT], None, REGCOLLATION, true, Stable, Body::Io(|cx, a| to_reg(cx, a, REGCOLLATION))),
+    f(13209, "_pg_index_position", &[OID, INT2], None, INT4, true, Stable, Body::Catalog(CatalogFunction::IndexPosition)),
     f(13210, "_pg_truetypid", &[PG_ATTRIBUTE_ROW, PG_TYPE_ROW], None, OID, true, Immutable, Body::Pure(|a| Ok(true_type(a, "typbasetype", "atttypid")))),
     f(13211, "_pg_truetypmod", &[PG_ATTRIBUTE_ROW, PG_TYPE_ROW], None, INT4, true, Immutable, Body::Pure(|a| Ok(true_type(a, "typtypmod", "atttypmod")))),
     f(13212, "_pg_char_max_length", &[OID, INT4], None, INT4, true, Immutable, Body::Pure(|a| type_and_modifier(a).and_then(|(ty, m)| number(char_length(ty, m))))),

@@ -3,7 +3,8 @@
 use super::CastContext::Explicit;
 use super::Volatility::{Immutable, Stable};
 use super::numbers::compared;
-use super::{Body, Function, FunctionContext, Rows, network, numbers};
+use super::{Body, Function, Rows, network, numbers};
+use crate::catalog_function::ServerFunction;
 use crate::function as f;
 use crate::pg_rows::c;
 use crate::pg_rows::o;
@@ -29,8 +30,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(69, "cideq", &[CID, CID], None, BOOL, true, Immutable, Body::Pair(compared!(is_eq))),
     f(1319, "xideqint4", &[XID, INT4], None, BOOL, true, Immutable, Body::Pair(|a, b| equals(a, b, true))),
     f(3309, "xidneqint4", &[XID, INT4], None, BOOL, true, Immutable, Body::Pair(|a, b| equals(a, b, false))),
-    f(1181, "age", &[XID], None, INT4, true, Stable, Body::Context(|cx, a| cx.catalog_call("age of a transaction", a))),
-    f(3939, "mxid_age", &[XID], None, INT4, true, Stable, Body::Context(|cx, a| cx.catalog_call("age of a transaction", a))),
+    f(1181, "age", &[XID], None, INT4, true, Stable, Body::Server(ServerFunction::XidAge)),
+    f(3939, "mxid_age", &[XID], None, INT4, true, Stable, Body::Server(ServerFunction::XidAge)),
     f(5084, "xid8eq", &[XID8, XID8], None, BOOL, true, Immutable, Body::Pair(compared!(is_eq))),
     f(5085, "xid8ne", &[XID8, XID8], None, BOOL, true, Immutable, Body::Pair(compared!(is_ne))),
     f(5034, "xid8lt", &[XID8, XID8], None, BOOL, true, Immutable, Body::Pair(compared!(is_lt))),
@@ -41,21 +42,21 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(5097, "xid8_larger", &[XID8, XID8], None, XID8, true, Immutable, Body::Pure(larger)),
     f(5098, "xid8_smaller", &[XID8, XID8], None, XID8, true, Immutable, Body::Pure(smaller)),
     f(5071, "xid", &[XID8], None, XID, true, Immutable, Body::Pure(to_xid)),
-    f(5059, "pg_current_xact_id", &[], None, XID8, true, Stable, Body::Context(|cx, a| cx.catalog_call("txid_current", a))),
-    f(5060, "pg_current_xact_id_if_assigned", &[], None, XID8, true, Stable, Body::Context(|cx, a| cx.catalog_call("txid_current_if_assigned", a))),
-    f(5066, "pg_xact_status", &[XID8], None, TEXT, true, super::Volatility::Volatile, Body::Context(|cx, a| cx.catalog_call("status of a transaction", a))),
-    f(3360, "txid_status", &[INT8], None, TEXT, true, super::Volatility::Volatile, Body::Context(|cx, a| cx.catalog_call("status of a transaction", a))),
-    f(5061, "pg_current_snapshot", &[], None, PG_SNAPSHOT, true, Stable, Body::Transaction(|cx, txn| cx.transaction_call("pg_current_snapshot", txn))),
+    f(5059, "pg_current_xact_id", &[], None, XID8, true, Stable, Body::Server(ServerFunction::CurrentXactId)),
+    f(5060, "pg_current_xact_id_if_assigned", &[], None, XID8, true, Stable, Body::Server(ServerFunction::CurrentXactIdIfAssigned)),
+    f(5066, "pg_xact_status", &[XID8], None, TEXT, true, super::Volatility::Volatile, Body::Server(ServerFunction::XactStatus)),
+    f(3360, "txid_status", &[INT8], None, TEXT, true, super::Volatility::Volatile, Body::Server(ServerFunction::XactStatus)),
+    f(5061, "pg_current_snapshot", &[], None, PG_SNAPSHOT, true, Stable, Body::Transaction(|cx, txn| cx.current_snapshot(txn))),
     f(5062, "pg_snapshot_xmin", &[PG_SNAPSHOT], None, XID8, true, Immutable, Body::Pure(xmin)),
     f(5063, "pg_snapshot_xmax", &[PG_SNAPSHOT], None, XID8, true, Immutable, Body::Pure(xmax)),
     f(5064, "pg_snapshot_xip", &[PG_SNAPSHOT], None, XID8, true, Immutable, Body::Set(xip)),
     f(5065, "pg_visible_in_snapshot", &[XID8, PG_SNAPSHOT], None, BOOL, true, Immutable, Body::Pure(visible)),
-    f(2944, "txid_current_snapshot", &[], None, TXID_SNAPSHOT, true, Stable, Body::Transaction(|cx, txn| cx.transaction_call("txid_current_snapshot", txn))),
+    f(2944, "txid_current_snapshot", &[], None, TXID_SNAPSHOT, true, Stable, Body::Transaction(|cx, txn| cx.current_snapshot(txn))),
     f(2945, "txid_snapshot_xmin", &[TXID_SNAPSHOT], None, INT8, true, Immutable, Body::Pure(xmin)),
     f(2946, "txid_snapshot_xmax", &[TXID_SNAPSHOT], None, INT8, true, Immutable, Body::Pure(xmax)),
     f(2947, "txid_snapshot_xip", &[TXID_SNAPSHOT], None, INT8, true, Immutable, Body::Set(xip)),
     f(2948, "txid_visible_in_snapshot", &[INT8, TXID_SNAPSHOT], None, BOOL, true, Immutable, Body::Pure(visible)),
-    f(3809, "pg_export_snapshot", &[], None, TEXT, true, super::Volatility::Volatile, Body::Transaction(|cx, txn| cx.transaction_call("pg_export_snapshot", txn))),
+    f(3809, "pg_export_snapshot", &[], None, TEXT, true, super::Volatility::Volatile, Body::Transaction(|cx, txn| cx.export_snapshot(txn))),
     f(3581, "pg_xact_commit_timestamp", &[XID], None, TIMESTAMPTZ, true, super::Volatility::Volatile, Body::Pure(commit_timestamp)),
 ];
 
@@ -118,7 +119,7 @@ fn xmax(args: &[Datum]) -> Result<Datum> {
 }
 
 /// Transactions that ran, a row each.
-fn xip(_cx: &dyn FunctionContext, args: &[Datum]) -> Result<Rows> {
+fn xip(args: &[Datum]) -> Result<Rows> {
     match args {
         [of] => Ok(Snapshot::of(of)?
             .xip()

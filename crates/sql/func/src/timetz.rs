@@ -1,10 +1,10 @@
 //! `time with time zone`: conversions and arithmetic. A value's zone is a fixed offset, whatever zone it was made in.
 
-use super::FunctionContext;
 use super::datetime::{interval_out_of_range, zone};
 use super::numbers::bad_args;
 use jiff::tz::TimeZone;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::calendar::{self, DAY, SECOND};
 use logstead_sql_types::value::datetime as dt;
 use logstead_sql_types::value::{Datum, TimeTz};
@@ -24,7 +24,7 @@ pub(super) fn made(micros: i64, east: i64) -> Result<Datum> {
 }
 
 /// timestamptz to timetz; an infinite one has none
-pub(super) fn of_timestamptz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn of_timestamptz(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     let t = a.first().ok_or_else(|| bad_args(a))?.as_timestamptz()?;
     if t == i64::MIN || t == i64::MAX {
         return Ok(Datum::Null);
@@ -34,9 +34,9 @@ pub(super) fn of_timestamptz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Da
 }
 
 /// time to timetz: the session's zone, as it is today
-pub(super) fn of_time(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn of_time(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     let t = a.first().ok_or_else(|| bad_args(a))?.as_time()?;
-    made(t, dt::input::offset_today(t, cx))
+    made(t, dt::input::offset_today(t, cx)?)
 }
 
 /// timetz to time
@@ -45,8 +45,8 @@ pub(super) fn to_time(a: &[Datum]) -> Result<Datum> {
 }
 
 /// CURRENT_TIME
-pub(super) fn current_time(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
-    of_timestamptz(cx, &[Datum::TimestampTz(cx.transaction_time())])
+pub(super) fn current_time(cx: &dyn DateTimeContext, _: &[Datum]) -> Result<Datum> {
+    of_timestamptz(cx, &[Datum::TimestampTz(cx.transaction_time()?)])
 }
 
 /// timetz `+` and `-` interval, interval `+` timetz: only the interval's time counts
@@ -96,9 +96,9 @@ fn in_zone(t: TimeTz, east: i64) -> Result<Datum> {
 }
 
 /// `timezone(text, timetz)`: the zone as it is now
-pub(super) fn in_named_zone(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn in_named_zone(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     let tz: TimeZone = zone(a.first().ok_or_else(|| bad_args(a))?.as_str()?)?;
-    let (_, east) = calendar::utc_to_local(cx.transaction_time(), &tz);
+    let (_, east) = calendar::utc_to_local(cx.transaction_time()?, &tz);
     in_zone(one(a, 1)?, east)
 }
 

@@ -1,8 +1,9 @@
 //! Calls with VARIADIC: an array in the place of the last arguments.
 
 use super::numbers::bad_args;
-use super::{Body, Function, FunctionContext, registry};
+use super::{Body, Function, registry};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 
 /// A call of the function whose number is the first argument, with the elements of the last one as its last arguments.
@@ -17,7 +18,7 @@ pub static VARIADIC_CALL: Function = super::function(
     Body::Typed(call),
 );
 
-fn call(cx: &dyn FunctionContext, types: &[SqlType], args: &[Datum]) -> Result<Datum> {
+fn call(cx: &dyn IoContext, types: &[SqlType], args: &[Datum]) -> Result<Datum> {
     let ([Datum::Oid(number), before @ .., last], [_, types @ .., tail]) = (args, types) else {
         return Err(bad_args(args));
     };
@@ -47,13 +48,28 @@ fn call(cx: &dyn FunctionContext, types: &[SqlType], args: &[Datum]) -> Result<D
             Some(result) => result,
             None => Err(bad_args(&values)),
         },
-        Body::Context(body) => body(cx, &values),
+        Body::Io(_) | Body::DateTime(_) => match function.call_io(cx, &values) {
+            Some(result) => result,
+            None => Err(bad_args(&values)),
+        },
         Body::Typed(body) => body(cx, &types, &values),
-        Body::Run => Err(SqlError::unsupported(
+        Body::Run(_) => Err(SqlError::unsupported(
             "VARIADIC in a call of a function that is run apart",
         )),
-        Body::Set(_) | Body::Series(_) | Body::TypedSet(_) | Body::Transaction(_) => {
-            Err(SqlError::unsupported("VARIADIC in a call that gives rows"))
-        }
+        Body::Random(_)
+        | Body::Session(_)
+        | Body::Sequence(_)
+        | Body::Action(_)
+        | Body::Catalog(_)
+        | Body::Server(_)
+        | Body::Context(_)
+        | Body::Transaction(_) => Err(SqlError::unsupported(
+            "VARIADIC in a call that needs the session",
+        )),
+        Body::Set(_)
+        | Body::ContextSet(_)
+        | Body::CatalogSet(_)
+        | Body::Series(_)
+        | Body::TypedSet(_) => Err(SqlError::unsupported("VARIADIC in a call that gives rows")),
     }
 }

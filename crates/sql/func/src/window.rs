@@ -2,9 +2,9 @@
 //!
 //! What the functions compute is the executor's (`exec::window`): it depends on a row's place in its partition.
 
-use super::FunctionContext;
 use super::datetime::{minus, minus_zoned, plus, plus_zoned};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::{Datum, Numeric, Oid, compare};
 use logstead_types::SqlState;
@@ -120,7 +120,7 @@ fn negative_offset() -> SqlError {
 /// Whether `value` is at most (`less`) or at least `base` plus `offset`, or minus it (`subtract`). None of them is NULL. What is
 /// beyond the type's range is beyond all its values.
 pub fn in_range(
-    cx: &dyn FunctionContext,
+    cx: &dyn DateTimeContext,
     value: &Datum,
     base: &Datum,
     offset: &Datum,

@@ -2,12 +2,13 @@
 
 use super::Volatility::{Immutable, Stable};
 use super::numbers::bad_args;
-use super::{AggregateState, Body, CastContext, Function, FunctionContext, Volatility};
+use super::{AggregateState, Body, CastContext, Function, Volatility};
 use crate::function as f;
 use crate::pg_rows::CastRow;
 use crate::pg_rows::c;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::datetime::DateForm;
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::text_io::{self, OutputStyle};
@@ -63,7 +64,7 @@ fn no_infinity(what: &str, values: &str) -> SqlError {
 }
 
 /// A date or time as XML Schema writes it.
-fn moment(cx: &dyn FunctionContext, ty: SqlType, d: &Datum) -> Result<String> {
+fn moment(cx: &dyn IoContext, ty: SqlType, d: &Datum) -> Result<String> {
     let mut style = OutputStyle::of(cx);
     style.date.form = DateForm::Iso;
     let mut text = text_io::to_text(d, ty, &style)?;
@@ -86,7 +87,7 @@ fn moment(cx: &dyn FunctionContext, ty: SqlType, d: &Datum) -> Result<String> {
 
 /// Appends what a value is in XML. `escape`: what has a meaning in XML is written so that it has none.
 pub fn append_value(
-    cx: &dyn FunctionContext,
+    cx: &dyn IoContext,
     ty: SqlType,
     d: &Datum,
     escape: bool,
@@ -141,7 +142,7 @@ pub(crate) fn append_constant(d: &Datum, ty: Oid, out: &mut Builder) -> Result<(
 }
 
 /// XMLELEMENT: its name, how many attributes it has, the names and values of these, and what is in it.
-fn element(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+fn element(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let [name, Datum::Int4(count), rest @ ..] = a else {
         return Err(bad_args(a));
     };
@@ -182,7 +183,7 @@ fn element(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<D
 }
 
 /// XMLFOREST: names and values.
-fn forest(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+fn forest(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let mut out: Option<Builder> = None;
     for (named, ty) in a.chunks(2).zip(types.chunks(2)) {
         let ([name, value], [_, ty]) = (named, ty) else {
@@ -413,7 +414,7 @@ fn is_content(a: &[Datum]) -> Result<Datum> {
     }
 }
 
-fn is_of_option(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+fn is_of_option(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     match a {
         [value] => is_well_formed(value.as_str()?, XmlOption::of(Some(cx))).map(Datum::Bool),
         _ => Err(bad_args(a)),
@@ -421,7 +422,7 @@ fn is_of_option(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
 }
 
 /// `xml(text)`
-fn of_text(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+fn of_text(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     let [value] = a else {
         return Err(bad_args(a));
     };
@@ -490,11 +491,11 @@ pub static XML_IS_DOCUMENT: Function =
 #[rustfmt::skip]
 pub(super) static FUNCTIONS: &[Function] = &[
     f(2895, "xmlcomment", &[TEXT], None, XML, true, Immutable, Body::Pure(comment)),
-    f(2896, "xml", &[TEXT], None, XML, true, Stable, Body::Context(of_text)),
+    f(2896, "xml", &[TEXT], None, XML, true, Stable, Body::Io(of_text)),
     f(2897, "xmlvalidate", &[XML, TEXT], None, BOOL, true, Immutable, Body::Pure(validate)),
     f(2900, "xmlconcat2", &[XML, XML], None, XML, false, Immutable, Body::Pure(concat)),
     f(2922, "text", &[XML], None, TEXT, true, Immutable, Body::Pure(to_text)),
-    f(3051, "xml_is_well_formed", &[TEXT], None, BOOL, true, Stable, Body::Context(is_of_option)),
+    f(3051, "xml_is_well_formed", &[TEXT], None, BOOL, true, Stable, Body::Io(is_of_option)),
     f(3052, "xml_is_well_formed_document", &[TEXT], None, BOOL, true, Immutable, Body::Pure(is_document)),
     f(3053, "xml_is_well_formed_content", &[TEXT], None, BOOL, true, Immutable, Body::Pure(is_content)),
 ];

@@ -6,10 +6,11 @@
 
 use super::numbers::bad_args;
 use super::xml_path::append_scalar;
-use super::{Body, Function, FunctionContext, Rows, Volatility};
+use super::{Body, Function, Rows, Volatility};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::memory::{Builder, ItemsBuilder};
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::build::ROW_BYTES;
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::text_io;
@@ -140,7 +141,7 @@ impl Column<'_> {
 
     fn value(
         &self,
-        cx: &dyn FunctionContext,
+        cx: &dyn IoContext,
         tree: &Tree<'_>,
         node: NodeId,
         number: usize,
@@ -162,7 +163,7 @@ impl Column<'_> {
     }
 }
 
-fn rows(cx: &dyn FunctionContext, types: &[SqlType], args: &[Datum]) -> Result<Rows> {
+fn rows(cx: &dyn IoContext, types: &[SqlType], args: &[Datum]) -> Result<Rows> {
     let ([row, document, pairs, rest @ ..], Some(types)) = (args, types.get(HEAD..)) else {
         return Err(bad_args(args));
     };

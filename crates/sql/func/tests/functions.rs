@@ -4,23 +4,58 @@
 //! `'text'::type` or `NULL::type` or a bare `'text'` (an unknown literal). The result is the value's text, `NULL`, or
 //! `!SQLSTATE message`. Set-returning functions join their rows with ` | `.
 
-use logstead_sql_func::FunctionContext;
 use logstead_sql_func::{self as func, Body, CastContext};
+use logstead_sql_func::{
+    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
+    SessionInfo, Snapshots,
+};
 use logstead_sql_types::SqlError;
 use logstead_sql_types::error::Result;
+use logstead_sql_types::value::datetime::{DateForm, DateOrder};
 use logstead_sql_types::value::text_io::{OutputStyle, input, to_text};
-use logstead_sql_types::value::{Datum, IoContext, Oid, SqlType, calendar, info, oid};
+use logstead_sql_types::value::{
+    Clock, DateTimeContext, ObjectNames, RegType, SettingValues, needs_session,
+};
+use logstead_sql_types::value::{Datum, Oid, SqlType, calendar, info, oid};
+use std::sync::Arc;
 
 struct Fixed(jiff::tz::TimeZone);
 
-impl IoContext for Fixed {
-    fn transaction_time(&self) -> i64 {
-        0
+impl Clock for Fixed {
+    fn transaction_time(&self) -> Result<i64> {
+        Ok(0)
     }
+    fn statement_time(&self) -> Result<i64> {
+        Ok(0)
+    }
+    fn clock_time(&self) -> Result<i64> {
+        Ok(0)
+    }
+}
+
+impl DateTimeContext for Fixed {
     fn time_zone(&self) -> &jiff::tz::TimeZone {
         &self.0
     }
+    fn date_order(&self) -> DateOrder {
+        DateOrder::Mdy
+    }
+    fn date_form(&self) -> DateForm {
+        DateForm::Iso
+    }
+}
+
+impl SettingValues for Fixed {
     fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+impl ObjectNames for Fixed {
+    fn search_path(&self) -> Vec<String> {
+        vec!["public".to_owned()]
+    }
+    fn temporary_schema(&self) -> Option<String> {
         None
     }
     fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
@@ -29,50 +64,69 @@ impl IoContext for Fixed {
     fn relation_name(&self, _: Oid) -> Option<String> {
         None
     }
-    fn catalog_call(&self, name: &str, _: &[Datum]) -> Result<Datum> {
-        Err(SqlError::unsupported(name))
-    }
     fn type_by_text(&self, text: &str) -> Result<Oid> {
         Err(SqlError::unsupported(text))
     }
+    fn object_by_text(&self, ty: RegType, _: &str) -> Result<Oid> {
+        needs_session(ty.name())
+    }
+    fn object_text(&self, _: RegType, _: Oid) -> Option<String> {
+        None
+    }
 }
 
-impl FunctionContext for Fixed {
-    fn statement_time(&self) -> i64 {
-        0
-    }
-    fn clock_time(&self) -> i64 {
-        0
-    }
+impl RandomNumbers for Fixed {
     fn random_u64(&self) -> u64 {
         7
     }
+    fn session_u64(&self) -> u64 {
+        7
+    }
+    fn seed(&self, _: u64) {}
+}
+
+impl SessionInfo for Fixed {
     fn database(&self) -> &str {
         "postgres"
     }
-    fn user(&self) -> &str {
-        "postgres"
+    fn session_user(&self) -> String {
+        "postgres".to_owned()
+    }
+    fn current_user(&self) -> String {
+        "postgres".to_owned()
     }
     fn backend_pid(&self) -> i32 {
         1
     }
-    fn set_setting(&self, _: &str, value: &str, _: bool) -> Result<String> {
-        Ok(value.to_owned())
+    fn trigger_depth(&self) -> i32 {
+        0
     }
-    fn search_path(&self) -> Vec<String> {
-        vec!["public".to_owned()]
+    fn listening_channels(&self) -> Vec<Arc<str>> {
+        Vec::new()
     }
-    fn nextval(&self, _: Oid) -> Result<i64> {
-        Err(SqlError::unsupported("nextval"))
+}
+
+impl FunctionContext for Fixed {
+    fn random(&self) -> Result<&dyn RandomNumbers> {
+        Ok(self)
     }
-    fn currval(&self, _: Oid) -> Result<i64> {
-        Err(SqlError::unsupported("currval"))
+    fn session_info(&self) -> Result<&dyn SessionInfo> {
+        Ok(self)
     }
-    fn lastval(&self) -> Result<i64> {
-        Err(SqlError::unsupported("lastval"))
+    fn sequences(&self) -> Result<&dyn Sequences> {
+        needs_session("sequences")
     }
-    fn setval(&self, _: Oid, _: i64, _: bool) -> Result<i64> {
-        Err(SqlError::unsupported("setval"))
+    fn actions(&self) -> Result<&dyn SessionActions> {
+        needs_session("actions")
+    }
+    fn snapshots(&self) -> Result<&dyn Snapshots> {
+        needs_session("snapshots")
+    }
+    fn catalog_functions(&self) -> Result<&dyn CatalogFunctions> {
+        needs_session("catalog functions")
+    }
+    fn server_functions(&self) -> Result<&dyn ServerFunctions> {
+        needs_session("server functions")
     }
 }
 
@@ -248,25 +302,25 @@ fn run(cx: &Fixed, call: &str) -> Result<String> {
     let null = r.function.strict && actual.iter().any(Datum::is_null);
     Ok(match &r.function.body {
         Body::Set(f) if !null => {
-            let rows = f(cx, &actual)?;
+            let rows = f(&actual)?;
             rows.iter()
                 .map(|row| show(&row[0]))
                 .collect::<Result<Vec<_>>>()?
                 .join(" | ")
         }
         _ if null => "NULL".to_owned(),
-        Body::Pure(f) => show(&f(&actual)?)?,
-        Body::Pair(f) => show(&f(&actual[0], &actual[1])?)?,
-        Body::Context(f) => show(&f(cx, &actual)?)?,
         Body::Typed(f) => show(&f(cx, &r.args, &actual)?)?,
         Body::Series(f) => {
-            let (mut series, mut rows) = (f(cx, &actual)?, Vec::new());
+            let (mut series, mut rows) = (f(&actual)?, Vec::new());
             while let Some(row) = series.next(cx)? {
                 rows.push(show(&row)?);
             }
             rows.join(" | ")
         }
-        Body::Set(_) | Body::TypedSet(_) | Body::Transaction(_) | Body::Run => String::new(),
+        _ => match r.function.call_in(cx, &actual) {
+            Some(value) => show(&value?)?,
+            None => String::new(),
+        },
     })
 }
 

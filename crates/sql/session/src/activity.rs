@@ -15,13 +15,14 @@ use super::statistics::PgssEntry;
 use crate::backend_status::BackendState;
 use crate::statement::ParsedText;
 use logstead_engine::{LockWaitInfo, TxnId};
-use logstead_sql_catalog::context::{Activity, Context};
+use logstead_sql_catalog::context::Activity;
+use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::role::{READ_ALL_STATS, Roles, SIGNAL_BACKEND};
-use logstead_sql_func::FunctionContext;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, Inet, Oid, oid};
 use logstead_types::SqlState;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -116,56 +117,40 @@ impl SessionContext {
             .activity(|role| sees_all || roles.has_privileges_of(me, role))
     }
 
-    /// `pg_blocking_pids` and what the tests of isolation ask; nothing if it is another function.
-    pub(super) fn blocking_call(&self, name: &str, args: &[Datum]) -> Option<Datum> {
-        let Some(Datum::Int4(pid)) = args.first() else {
-            return None;
-        };
-        match (name, args.get(1)) {
-            ("pg_blocking_pids", None) => {
-                let pids = self.instance.blocking(*pid).into_iter().map(Datum::Int4);
-                Some(Datum::Array(Arc::new(Array {
-                    element: oid::INT4,
-                    lower: 1,
-                    shape: None,
-                    items: pids.collect(),
-                })))
-            }
-            ("pg_isolation_test_session_is_blocked", Some(Datum::Array(interesting))) => {
-                let blocking = self.instance.blocking(*pid);
-                let is_in_the_way =
-                    |item: &Datum| matches!(item, Datum::Int4(pid) if blocking.contains(pid));
-                Some(Datum::Bool(interesting.items.iter().any(is_in_the_way)))
-            }
-            _ => None,
-        }
+    /// `pg_blocking_pids`
+    pub(super) fn blocking_pids(&self, pid: i32) -> Datum {
+        let pids = self.instance.blocking(pid).into_iter().map(Datum::Int4);
+        Datum::Array(Arc::new(Array {
+            element: oid::INT4,
+            lower: 1,
+            shape: None,
+            items: pids.collect(),
+        }))
     }
 
-    /// The two ends of the connection: `inet_client_addr` and its kin; nothing if it is another function. A socket of the machine has none.
-    pub(super) fn address_call(&self, name: &str) -> Option<Datum> {
-        let (client, server) = self.live.ends();
-        let end = match name {
-            "inet_client_addr" | "inet_client_port" => client,
-            "inet_server_addr" | "inet_server_port" => server,
-            _ => return None,
-        };
-        Some(match end {
-            None => Datum::Null,
-            Some(end) if name.ends_with("port") => Datum::Int4(i32::from(end.port())),
-            Some(end) => {
-                let address = end.ip().to_canonical().to_string();
-                Inet::parse(&address, false).map_or(Datum::Null, Datum::inet)
-            }
+    /// `pg_isolation_test_session_is_blocked`: by one of these.
+    pub(super) fn is_blocked_by(&self, pid: i32, interesting: &Array) -> bool {
+        let blocking = self.instance.blocking(pid);
+        let is_in_the_way =
+            |item: &Datum| matches!(item, Datum::Int4(pid) if blocking.contains(pid));
+        interesting.items.iter().any(is_in_the_way)
+    }
+
+    /// The address of an end of the connection: `inet_client_addr` and its kin. A socket of the machine has none.
+    pub(super) fn address_of(end: Option<SocketAddr>) -> Datum {
+        end.map_or(Datum::Null, |end| {
+            let address = end.ip().to_canonical().to_string();
+            Inet::parse(&address, false).map_or(Datum::Null, Datum::inet)
         })
     }
 
-    /// `pg_cancel_backend` and `pg_terminate_backend`; nothing if it is another function.
-    pub(super) fn signal_call(&self, name: &str, args: &[Datum]) -> Result<Option<Datum>> {
-        let terminate = match name {
-            "pg_cancel_backend" => false,
-            "pg_terminate_backend" => true,
-            _ => return Ok(None),
-        };
+    /// Its port.
+    pub(super) fn port_of(end: Option<SocketAddr>) -> Datum {
+        end.map_or(Datum::Null, |end| Datum::Int4(i32::from(end.port())))
+    }
+
+    /// `pg_cancel_backend` and `pg_terminate_backend`
+    pub(super) fn signal_backend(&self, terminate: bool, args: &[Datum]) -> Result<Datum> {
         let Some(Datum::Int4(pid)) = args.first() else {
             return Err(SqlError::internal("a process number was expected"));
         };
@@ -186,7 +171,7 @@ impl SessionContext {
             self.warnings
                 .borrow_mut()
                 .push(format!("PID {pid} is not a PostgreSQL backend process"));
-            return Ok(Some(Datum::Bool(false)));
+            return Ok(Datum::Bool(false));
         };
         may_signal(&roles, self.current_role(), role, terminate)?;
         if matches!(args.get(1), Some(Datum::Int8(timeout)) if *timeout != 0) {
@@ -197,7 +182,7 @@ impl SessionContext {
         } else {
             signals.cancel();
         }
-        Ok(Some(Datum::Bool(true)))
+        Ok(Datum::Bool(true))
     }
 
     /// Ends all sessions in a database, or none if the role may not end one of them.
@@ -276,7 +261,7 @@ impl Session {
             b'E' => BackendState::Failed,
             _ => BackendState::Idle,
         };
-        let now = self.context.clock_time();
+        let now = self.context.wall_clock();
         self.account(now);
         let transaction_start =
             (state != BackendState::Idle).then(|| self.context.transaction_time.get());

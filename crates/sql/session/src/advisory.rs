@@ -25,6 +25,7 @@
 use foldhash::fast::FixedState;
 use logstead_engine::{CommitWait, Csn, Engine};
 use logstead_sql_catalog::context::{AdvisoryLockRequest, AdvisoryLockRow};
+use logstead_sql_func::{AdvisoryLockFunction, AdvisoryLockScope};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::SqlState;
@@ -476,12 +477,11 @@ impl AdvisoryLockFunctions<'_> {
     /// A blocking function: its value, if the lock was free or has been waited for; else what to wait for.
     pub(super) fn ask(
         mut self,
-        name: &str,
+        scope: AdvisoryLockScope,
         args: &[Datum],
     ) -> Result<Result<Datum, AdvisoryLockRequest>> {
-        let Some((key, mode, of_transaction)) = self.wanted(name, args)? else {
-            return Err(SqlError::internal("no function that waits for a lock"));
-        };
+        let (key, mode) = self.wanted(scope.shared, args)?;
+        let of_transaction = scope.of_transaction;
         let void = Datum::Text("".into());
         let granted = &mut self.holdings.granted;
         if let Some(at) = granted
@@ -504,26 +504,13 @@ impl AdvisoryLockFunctions<'_> {
         }))
     }
 
-    /// The lock that a blocking function wants, and whether it is the transaction's.
-    fn wanted(
-        &self,
-        name: &str,
-        args: &[Datum],
-    ) -> Result<Option<(LockTag, AdvisoryLockMode, bool)>> {
-        let (rest, mode) = match name.strip_suffix("_shared") {
-            Some(rest) => (rest, AdvisoryLockMode::Shared),
-            None => (name, AdvisoryLockMode::Exclusive),
+    /// The lock that a function's arguments name.
+    fn wanted(&self, shared: bool, args: &[Datum]) -> Result<(LockTag, AdvisoryLockMode)> {
+        let mode = match shared {
+            true => AdvisoryLockMode::Shared,
+            false => AdvisoryLockMode::Exclusive,
         };
-        let of_transaction = match rest {
-            "pg_advisory_lock" => false,
-            "pg_advisory_xact_lock" => true,
-            _ => return Ok(None),
-        };
-        Ok(Some((
-            LockTag::of(self.database, args)?,
-            mode,
-            of_transaction,
-        )))
+        Ok((LockTag::of(self.database, args)?, mode))
     }
 
     fn refuse_too_many(&self, key: LockTag, mode: AdvisoryLockMode) -> Result<()> {
@@ -549,41 +536,31 @@ impl AdvisoryLockFunctions<'_> {
         taken
     }
 
-    /// pg_advisory_lock and its kin; `None` for any other function.
-    pub(super) fn call(mut self, name: &str, args: &[Datum]) -> Result<Option<Datum>> {
-        if name == "pg_advisory_unlock_all" {
-            self.unlock_all();
-            return Ok(Some(Datum::Text("".into())));
-        }
-        let (rest, tries) = match name.strip_prefix("pg_try_advisory_") {
-            Some(rest) => (rest, true),
-            None => match name.strip_prefix("pg_advisory_") {
-                Some(rest) => (rest, false),
-                None => return Ok(None),
-            },
+    /// pg_advisory_lock and its kin.
+    pub(super) fn call(mut self, function: AdvisoryLockFunction, args: &[Datum]) -> Result<Datum> {
+        let (scope, tries) = match function {
+            AdvisoryLockFunction::UnlockAll => {
+                self.unlock_all();
+                return Ok(Datum::Text("".into()));
+            }
+            AdvisoryLockFunction::Unlock { shared } => {
+                let (key, mode) = self.wanted(shared, args)?;
+                return Ok(Datum::Bool(self.unlock(key, mode)));
+            }
+            AdvisoryLockFunction::Lock(scope) => (scope, false),
+            AdvisoryLockFunction::TryLock(scope) => (scope, true),
         };
-        let (rest, mode) = match rest.strip_suffix("_shared") {
-            Some(rest) => (rest, AdvisoryLockMode::Shared),
-            None => (rest, AdvisoryLockMode::Exclusive),
-        };
-        let key = LockTag::of(self.database, args)?;
-        if rest == "unlock" && !tries {
-            return Ok(Some(Datum::Bool(self.unlock(key, mode))));
-        }
-        let of_transaction = match rest {
-            "lock" => false,
-            "xact_lock" => true,
-            _ => return Ok(None),
-        };
+        let (key, mode) = self.wanted(scope.shared, args)?;
         self.refuse_too_many(key, mode)?;
-        let taken = self.take(key, mode, of_transaction);
+        let taken = self.take(key, mode, scope.of_transaction);
         if !taken && !tries {
-            self.holdings.wanted.push((key, mode, of_transaction));
+            let wanted = &mut self.holdings.wanted;
+            wanted.push((key, mode, scope.of_transaction));
         }
-        Ok(Some(match tries {
+        Ok(match tries {
             true => Datum::Bool(taken),
             false => Datum::Text("".into()),
-        }))
+        })
     }
 
     fn unlock(&mut self, key: LockTag, mode: AdvisoryLockMode) -> bool {

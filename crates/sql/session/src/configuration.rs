@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::context::SessionContext;
 use super::{Reply, Session};
-use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::settings::{self, SystemChange};
 use logstead_sql_ddl::SettingChange;
 use logstead_sql_types::error::{Result, SqlError};

@@ -1,5 +1,7 @@
 //! What functions, planning and output see of a session.
 
+mod traits;
+
 use super::advisory::{AdvisoryLockFunctions, SessionLocks};
 use super::instance::Instance;
 use super::notify::PendingNotifies;
@@ -7,29 +9,21 @@ use super::random::SeededRandom;
 use super::signals::Signals;
 use super::statement::Statements;
 use super::transaction_modes::TransactionModes;
-use crate::as_of_snapshot::{AS_OF_POINT, as_of_too_late, is_as_of};
 use crate::backend_status::BackendStatus;
 use jiff::tz::TimeZone;
-use logstead_engine::{CommitWait, Txn, Worker, Xid};
-use logstead_sql_catalog::context::{
-    Activity, AdvisoryLockRequest, AdvisoryLockRow, Context, CursorRow, PreparedRow, StatementRow,
-    WorkerRow,
-};
-use logstead_sql_catalog::privileges::DetailVisibility;
+use logstead_engine::{CommitWait, Worker, Xid};
+use logstead_sql_catalog::context::{CursorRow, RoleContext};
 use logstead_sql_catalog::role::acl::privilege as p;
-use logstead_sql_catalog::settings::{self, PlannerSettings, SessionSettings};
-use logstead_sql_catalog::{AutoanalyzeEntry, Catalog, Relation, SequenceSession, VirtualContext};
-use logstead_sql_ddl::pg_catalog::calls;
+use logstead_sql_catalog::settings::{self, SessionSettings};
+use logstead_sql_catalog::{Catalog, SequenceSession};
 use logstead_sql_exec::{Spill, SpillAllowance};
-use logstead_sql_func::{FunctionContext, RestorePointRequest};
+use logstead_sql_func::RestorePointRequest;
 use logstead_sql_types::encoding::Encoding;
-use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
+use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
-use logstead_sql_types::value::{Datum, IoContext, Oid, OutputStyle, user};
+use logstead_sql_types::value::{Oid, OutputStyle};
 use logstead_types::{Csn, SqlState};
 use std::cell::{Cell, RefCell};
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -335,6 +329,19 @@ impl SessionContext {
         Ok(if on { "on" } else { "off" }.to_owned())
     }
 
+    /// The wall clock, in microseconds since 2000-01-01 UTC.
+    pub(super) fn wall_clock(&self) -> i64 {
+        self.instance.env.clock.now_micros_since_2000()
+    }
+
+    /// Where its statements put what is more than `work_mem`.
+    pub(super) fn spill(&self) -> SpillAllowance<'_> {
+        SpillAllowance {
+            session: &self.spill,
+            limit_bytes: self.settings.borrow().typed().temp_file_limit_bytes,
+        }
+    }
+
     fn may_write(&self, function: &str) -> Result<()> {
         if self.read_only.get() {
             return Err(SqlError::new(
@@ -360,435 +367,5 @@ impl SessionContext {
 
     fn depend(&self, csn: Csn) {
         self.depends_on.borrow_mut().add(csn);
-    }
-}
-
-impl IoContext for SessionContext {
-    fn transaction_time(&self) -> i64 {
-        self.transaction_time.get()
-    }
-
-    fn time_zone(&self) -> &TimeZone {
-        self.time_zone.get()
-    }
-
-    fn date_order(&self) -> DateOrder {
-        self.date_order.get()
-    }
-
-    fn date_form(&self) -> DateForm {
-        self.date_form.get()
-    }
-
-    fn setting(&self, name: &str) -> Option<String> {
-        if name.eq_ignore_ascii_case(AS_OF_POINT) {
-            let of_clause = self.clause_point.borrow().clone();
-            return Some(of_clause.unwrap_or_else(|| self.as_of_point.borrow().clone()));
-        }
-        if self.is_hidden(name) {
-            return None;
-        }
-        if let Some(value) = self.of_transaction(name) {
-            return Some(value.to_owned());
-        }
-        self.settings.borrow().show(name)
-    }
-
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
-        let path = self.search_path();
-        calls::relation_by_text(&self.catalog(), name, &path)
-    }
-
-    fn relation_name(&self, relation: Oid) -> Option<String> {
-        let path = self.search_path();
-        logstead_sql_catalog::text::relation_text(&self.catalog(), relation, &path)
-    }
-
-    fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
-        if name.starts_with("pg_advisory_") || name.starts_with("pg_try_advisory_") {
-            let mut holdings = self.advisory.borrow_mut();
-            if let Some(value) = self.advisor(&mut holdings).call(name, args)? {
-                return Ok(value);
-            }
-        }
-        if let ("pg_notify", [channel, payload]) = (name, args) {
-            if self.instance.store.is_replica() {
-                return Err(SqlError::during_recovery("NOTIFY"));
-            }
-            let text = |value: &Datum| match value {
-                Datum::Text(text) => Arc::clone(text),
-                _ => Arc::from(""),
-            };
-            let mut pending_notifies = self.pending_notifies.borrow_mut();
-            pending_notifies.notify(&text(channel), &text(payload), self.level.get())?;
-            return Ok(Datum::text(""));
-        }
-        if let Some(value) = self.xid_call(name, args)? {
-            return Ok(value);
-        }
-        if let "pg_postmaster_start_time" | "pg_conf_load_time" = name {
-            return Ok(Datum::TimestampTz(self.instance.started));
-        }
-        if name == "pg_reload_conf" {
-            return self.reload_configuration();
-        }
-        if let Some(value) = self.address_call(name) {
-            return Ok(value);
-        }
-        if let Some(value) = self.signal_call(name, args)? {
-            return Ok(value);
-        }
-        if let Some(value) = self.blocking_call(name, args) {
-            return Ok(value);
-        }
-        if let Some(value) = self.statistics_call(name, args)? {
-            return Ok(value);
-        }
-        calls::catalog_call(
-            name,
-            args,
-            &VirtualContext {
-                catalog: &self.catalog(),
-                session: self,
-            },
-        )
-    }
-
-    fn type_by_text(&self, text: &str) -> Result<Oid> {
-        logstead_sql_catalog::type_name::type_by_text(text)
-    }
-}
-
-impl FunctionContext for SessionContext {
-    fn own_number(&self, sequence: Oid) -> Result<i64> {
-        let catalog = self.catalog();
-        self.may_write_sequence("nextval", &catalog, sequence)?;
-        self.sequences.borrow_mut().nextval(
-            &self.instance.store,
-            &self.worker,
-            &catalog,
-            sequence,
-            |csn| self.depend(csn),
-        )
-    }
-
-    fn statement_time(&self) -> i64 {
-        self.statement_time.get()
-    }
-
-    fn clock_time(&self) -> i64 {
-        self.instance.env.clock.now_micros_since_2000()
-    }
-
-    fn random_u64(&self) -> u64 {
-        self.instance.env.random.u64()
-    }
-
-    fn seeded_u64(&self) -> Option<u64> {
-        let mut random = self.random.get()?;
-        let number = random.next();
-        self.random.set(Some(random));
-        Some(number)
-    }
-
-    fn seed(&self, seed: u64) {
-        self.random.set(Some(SeededRandom::new(seed)));
-    }
-
-    fn database(&self) -> &str {
-        &self.database
-    }
-
-    fn user(&self) -> &str {
-        &self.user
-    }
-
-    fn session_user(&self) -> String {
-        self.role_name(self.session_role())
-    }
-
-    fn current_user(&self) -> String {
-        self.role_name(self.current_role())
-    }
-
-    fn backend_pid(&self) -> i32 {
-        self.pid
-    }
-
-    fn trigger_depth(&self) -> i32 {
-        self.trigger_depth.get()
-    }
-
-    fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String> {
-        if settings::is_identity(name) {
-            let roles = self.roles(&self.catalog());
-            self.set_identity(name, Some(value), local, &roles)?;
-            return self.setting(name).ok_or_else(|| settings::unknown(name));
-        }
-        if is_as_of(name) {
-            // A transaction goes on reading what it reads: the next one follows, of which there must be one.
-            if local || self.in_block.get() {
-                return Err(as_of_too_late());
-            }
-            self.settings.borrow_mut().set(name, value, false)?;
-            *self.as_of_asked.borrow_mut() = Some(value.to_owned());
-            return Ok(value.to_owned());
-        }
-        if let Some(now) = self.of_transaction(name) {
-            return self.set_characteristic(name, value, now);
-        }
-        self.settings.borrow_mut().set(name, value, local)?;
-        self.refresh_style();
-        self.setting(name).ok_or_else(|| settings::unknown(name))
-    }
-
-    fn search_path(&self) -> Vec<String> {
-        // Schemas that do not exist, "$user" most of the time, are no part of the path.
-        let catalog = self.catalog();
-        // What is bound of a function with a path of its own has names looked up in that.
-        let path = user::searched().unwrap_or_else(|| self.path_in(&catalog));
-        { path.iter() }
-            .filter(|schema| catalog.schema(schema).is_some())
-            .cloned()
-            .collect()
-    }
-
-    fn nextval(&self, sequence: Oid) -> Result<i64> {
-        let catalog = self.catalog();
-        self.may_use_sequence(&catalog, sequence, p::USAGE | p::UPDATE)?;
-        self.own_number(sequence)
-    }
-
-    fn currval(&self, sequence: Oid) -> Result<i64> {
-        let catalog = self.catalog();
-        self.may_use_sequence(&catalog, sequence, p::USAGE | p::SELECT)?;
-        self.sequences
-            .borrow()
-            .currval(&self.catalog.borrow(), sequence)
-    }
-
-    fn lastval(&self) -> Result<i64> {
-        let last = self.sequences.borrow().last();
-        if let Some(sequence) = last {
-            let catalog = self.catalog();
-            self.may_use_sequence(&catalog, sequence, p::USAGE | p::SELECT)?;
-        }
-        self.sequences.borrow().lastval(&self.catalog.borrow())
-    }
-
-    fn setval(&self, sequence: Oid, value: i64, is_called: bool) -> Result<i64> {
-        let catalog = self.catalog();
-        self.may_write_sequence("setval", &catalog, sequence)?;
-        self.may_use_sequence(&catalog, sequence, p::UPDATE)?;
-        let csn = self.sequences.borrow_mut().setval(
-            &self.instance.store,
-            &self.worker,
-            &catalog,
-            sequence,
-            value,
-            is_called,
-        )?;
-        self.depend(csn);
-        Ok(value)
-    }
-
-    fn transaction_call(&self, name: &str, txn: &mut Txn) -> Result<Datum> {
-        match name {
-            "pg_export_snapshot" => self.export_snapshot(txn),
-            _ => self.current_snapshot(txn),
-        }
-    }
-
-    fn sleep(&self, us: u64) -> Result<()> {
-        self.sleep_us.set(self.sleep_us.get().saturating_add(us));
-        Ok(())
-    }
-
-    fn restore_point(&self, request: RestorePointRequest) -> Result<()> {
-        if self.catalog.borrow().past.is_some() {
-            self.may_write(match request {
-                RestorePointRequest::Create(_) => "logstead_create_restore_point",
-                RestorePointRequest::Drop(_) => "logstead_drop_restore_point",
-            })?;
-        }
-        self.superuser_only("make or drop restore points")?;
-        if self.instance.store.is_replica() {
-            return Err(recovery_in_progress());
-        }
-        self.restore_points.borrow_mut().push(request);
-        Ok(())
-    }
-
-    fn promote(&self, wait: bool, wait_seconds: i32) -> Result<()> {
-        self.request_promotion(wait, wait_seconds)
-    }
-
-    fn listening_channels(&self) -> Vec<Arc<str>> {
-        self.pending_notifies.borrow().listening()
-    }
-}
-
-impl SessionContext {
-    /// Where its statements put what is more than `work_mem`.
-    pub(super) fn spill(&self) -> SpillAllowance<'_> {
-        SpillAllowance {
-            session: &self.spill,
-            limit_bytes: self.settings.borrow().typed().temp_file_limit_bytes,
-        }
-    }
-}
-
-impl Context for SessionContext {
-    fn work_mem_bytes(&self) -> usize {
-        self.settings.borrow().typed().work_mem_bytes
-    }
-
-    fn hash_mem_multiplier(&self) -> f64 {
-        self.settings.borrow().typed().hash_mem_multiplier
-    }
-
-    fn autoanalyzed(&self, table: Oid) -> Option<AutoanalyzeEntry> {
-        let database = self.catalog.borrow().database;
-        self.instance.analyzed.of(database, table)
-    }
-
-    fn session_role(&self) -> Oid {
-        self.settings.borrow().typed().session_role
-    }
-
-    fn row_security(&self) -> bool {
-        self.settings.borrow().typed().row_security
-    }
-
-    fn present_catalog(&self) -> Option<Arc<Catalog>> {
-        let database = self.catalog.borrow().database;
-        self.instance.store.current_by_oid(database)
-    }
-
-    fn catalog_of(&self, database: Oid) -> Option<Arc<Catalog>> {
-        self.instance.store.current_by_oid(database)
-    }
-
-    fn terminate_sessions(&self, database: Oid) -> Result<()> {
-        self.end_sessions_in(database)
-    }
-
-    fn current_role(&self) -> Oid {
-        // A SECURITY DEFINER function is run as its owner.
-        if self.as_role.get() != 0 {
-            return self.as_role.get();
-        }
-        let settings = self.settings.borrow();
-        let typed = settings.typed();
-        match typed.role {
-            0 => typed.session_role,
-            role => role,
-        }
-    }
-
-    fn act_as(&self, role: Oid) -> Oid {
-        self.as_role.replace(role)
-    }
-
-    fn told_of(&self, relation: &Relation) -> DetailVisibility {
-        let catalog = Arc::clone(&self.catalog.borrow());
-        let roles = self.roles(&catalog);
-        catalog
-            .acl_checker(&roles)
-            .told(self.current_role(), relation)
-    }
-
-    fn interrupted(&self) -> Result<()> {
-        let cancel = self.signals.statement();
-        cancel.check_at(|| self.clock_time())
-    }
-
-    fn plans_cursor(&self) -> bool {
-        self.plans_cursor.get()
-    }
-
-    fn advisory_locks(&self) -> Vec<AdvisoryLockRow> {
-        self.instance.advisory.rows()
-    }
-
-    fn activity(&self) -> Vec<Activity> {
-        self.activity_rows()
-    }
-
-    fn workers_held(&self) -> Vec<WorkerRow> {
-        self.worker_rows()
-    }
-
-    fn statement_statistics(&self) -> Vec<StatementRow> {
-        self.statistics_rows()
-    }
-
-    fn prepared_statements(&self) -> Vec<PreparedRow> {
-        let statements = self.statements.borrow();
-        let named = statements.iter().filter(|(name, _)| !name.is_empty());
-        let mut rows: Vec<_> = named.map(|(name, known)| known.shown(name)).collect();
-        rows.sort_unstable_by(|a, b| (a.prepared_at, &a.name).cmp(&(b.prepared_at, &b.name)));
-        rows
-    }
-
-    fn cursors(&self) -> Vec<CursorRow> {
-        self.cursors.borrow().clone()
-    }
-
-    fn scans(&self) -> PlannerSettings {
-        self.settings.borrow().typed().scans
-    }
-
-    fn routines_shown(&self, text: String) -> String {
-        let catalog = self.catalog();
-        match catalog.routines.is_empty() {
-            true => text,
-            false => catalog.routines_shown(&text, &self.search_path()),
-        }
-    }
-
-    fn reads_sequences(&self) {
-        // Read after the states: whatever they told was logged by then.
-        let newest = CommitWait::floor(self.instance.store.sequences().newest());
-        self.depends_on.borrow_mut().merge(&newest);
-    }
-
-    fn rests_on_commits_below(&self, next: Csn) {
-        let newest = Csn(next.get().saturating_sub(1));
-        self.depends_on
-            .borrow_mut()
-            .merge(&CommitWait::floor(newest));
-    }
-
-    fn ask_advisory_lock(
-        &self,
-        name: &str,
-        args: &[Datum],
-    ) -> Result<Result<Datum, AdvisoryLockRequest>> {
-        let mut holdings = self.advisory.borrow_mut();
-        self.advisor(&mut holdings).ask(name, args)
-    }
-
-    fn wait_for_advisory_lock(
-        &self,
-        wanted: AdvisoryLockRequest,
-    ) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
-        Box::pin(self.wait_for_wanted(wanted))
-    }
-
-    fn file_settings(&self) -> Result<Vec<logstead_sql_catalog::settings::FileSetting>> {
-        let read = self.instance.settings.file_settings();
-        read.map_err(|why| SqlError::new(SqlState::IO_ERROR, why))
-    }
-
-    fn settings(&self) -> Vec<logstead_sql_catalog::settings::SettingRow> {
-        let mut rows = self.settings.borrow().rows();
-        rows.retain(|row| !self.is_hidden(&row.name));
-        for row in &mut rows {
-            if let Some(value) = self.of_transaction(&row.name) {
-                row.value = value.to_owned();
-            }
-        }
-        rows
     }
 }

@@ -459,7 +459,7 @@ impl Session {
             back,
             created: self.context.statement_time.get(),
             level: self.savepoints.len(),
-            role: logstead_sql_catalog::context::Context::current_role(&*self.context),
+            role: logstead_sql_catalog::context::RoleContext::current_role(&*self.context),
             persisted: false,
             state: CursorState::Running {
                 plan,

@@ -22,7 +22,7 @@ use super::statement::{CachedPlan, Executable, PermittedPlan};
 use crate::open_transaction::BlockState;
 use logstead_engine::CommitWait;
 use logstead_sql_catalog::classes::PG_PROC;
-use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::privileges::{self, PermissionInfo, denied, denied_relation};
 use logstead_sql_catalog::role::acl::{AclMode, privilege};
 use logstead_sql_catalog::role::{

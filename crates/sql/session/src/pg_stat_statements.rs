@@ -7,7 +7,7 @@ use crate::context::SessionContext;
 use crate::statement::ParsedText;
 use crate::statement::Statement;
 use crate::statistics::{PgssEntry, PgssHashKey, kind_of};
-use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::context::StatementRow;
 use logstead_sql_catalog::role::READ_ALL_STATS;
 use logstead_sql_types::error::Result;
@@ -59,11 +59,8 @@ impl SessionContext {
             .rows(|role| sees_all || roles.has_privileges_of(me, role))
     }
 
-    /// `pg_stat_statements_reset`; nothing if it is another function.
-    pub(crate) fn statistics_call(&self, name: &str, args: &[Datum]) -> Result<Option<Datum>> {
-        if name != "pg_stat_statements_reset" {
-            return Ok(None);
-        }
+    /// `pg_stat_statements_reset`
+    pub(crate) fn reset_statistics(&self, args: &[Datum]) -> Result<Datum> {
         self.superuser_only("reset the statistics of statements")?;
         let oid = |at: usize| match args.get(at) {
             Some(Datum::Oid(oid)) => *oid,
@@ -74,6 +71,6 @@ impl SessionContext {
             _ => 0,
         };
         self.instance.statistics.reset(oid(0), oid(1), query_id);
-        Ok(Some(Datum::text("")))
+        Ok(Datum::text(""))
     }
 }

@@ -8,9 +8,8 @@ use crate::open_transaction::BlockState;
 use crate::statement::CachedPlan;
 use logstead_engine::RowLock;
 use logstead_engine::{Memory, RowRef};
-use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_exec::{Execution, OperatorMemory, RowSink, StoredColumn};
-use logstead_sql_func::FunctionContext;
 use logstead_sql_plan::{Command, OutputColumn};
 use logstead_sql_plan::{Node, Plan};
 use logstead_sql_types::encoding::ConversionDirection;
@@ -203,7 +202,7 @@ impl Session {
         self.drop_portal(request.portal);
         let created = match request.portal {
             "" => 0,
-            _ => self.context.clock_time(),
+            _ => self.context.wall_clock(),
         };
         self.portals.insert(
             request.portal.to_owned(),

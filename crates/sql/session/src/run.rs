@@ -13,7 +13,6 @@ use logstead_sql_catalog::Catalog;
 use logstead_sql_exec::{
     CancelReason, Execution, Progress, StatementContext, check_deferred_constraints,
 };
-use logstead_sql_func::FunctionContext;
 use logstead_sql_parse::Parsed;
 use logstead_sql_plan::Command;
 use logstead_sql_types::error::{Result, SqlError};
@@ -80,7 +79,7 @@ impl Session {
         };
         // What a routine does has no more time than the statement around it.
         if self.routines > 0 {
-            let left_us = self.signals.statement().left_us(self.context.clock_time());
+            let left_us = self.signals.statement().left_us(self.context.wall_clock());
             let left_ms = left_us.map(|us| u64::try_from(us / 1000).unwrap_or(0).max(1));
             limits.statement_ms = left_ms.unwrap_or(0);
         }
@@ -93,7 +92,7 @@ impl Session {
         if limits.statement_ms == 0 {
             return Ok(());
         }
-        let now = self.context.clock_time();
+        let now = self.context.wall_clock();
         let since = *self.extended_since.get_or_insert(now);
         let past_us = u64::try_from(now.saturating_sub(since)).unwrap_or(0);
         if past_us / 1000 < limits.statement_ms {
@@ -258,7 +257,7 @@ impl Session {
             .filter(|limit_ms| *limit_ms > 0)
             .and_then(|limit_ms| limit_ms.checked_mul(1000))
         {
-            let deadline_us = self.context.clock_time().saturating_add(limit_us);
+            let deadline_us = self.context.wall_clock().saturating_add(limit_us);
             self.signals.statement().set_deadline(Some(deadline_us));
         }
     }
@@ -266,7 +265,7 @@ impl Session {
     /// The limits as they are now that the statement has had some of its time; 57014 if it has had all of it.
     pub(super) fn limits_left(&self, limits: Limits) -> Result<Limits> {
         let cancel = self.signals.statement();
-        let Some(left_us) = cancel.left_us(self.context.clock_time()) else {
+        let Some(left_us) = cancel.left_us(self.context.wall_clock()) else {
             return Ok(limits);
         };
         if left_us == 0 {

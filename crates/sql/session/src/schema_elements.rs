@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::{Reply, Session};
-use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_parse::Parsed;
 use logstead_sql_parse::ast::{

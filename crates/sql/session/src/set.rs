@@ -13,7 +13,7 @@ use logstead_sql_parse::ast::{
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
-use logstead_sql_types::value::IoContext;
+use logstead_sql_types::value::SettingValues;
 use logstead_types::SqlState;
 
 /// Columns of SHOW.

@@ -18,7 +18,7 @@ const OFFERS_MAX: usize = 1_000;
 
 impl SessionContext {
     /// `pg_export_snapshot()`.
-    pub(super) fn export_snapshot(&self, txn: &mut Txn) -> Result<Datum> {
+    pub(super) fn export_snapshot_of(&self, txn: &mut Txn) -> Result<Datum> {
         if self.level.get() > 0 {
             return Err(SqlError::new(
                 SqlState::ACTIVE_SQL_TRANSACTION,

@@ -3,7 +3,8 @@
 use super::Session;
 use crate::statistics::CachedPgssEntry;
 use logstead_engine::{Table, TableLock};
-use logstead_sql_catalog::context::{Context, PreparedRow};
+use logstead_sql_catalog::context::PreparedRow;
+use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::settings::PlannerSettings;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_exec as exec;

@@ -8,7 +8,7 @@
 use crate::Instance;
 use crate::context::SessionContext;
 use crate::watchdog::{HELD_MAX, StallRecord, WatchdogState, WorkerWatchdog};
-use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::context::WorkerRow;
 use logstead_sql_catalog::role::READ_ALL_STATS;
 use std::sync::Arc;

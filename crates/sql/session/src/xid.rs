@@ -45,7 +45,7 @@ impl SessionContext {
     }
 
     /// `pg_current_snapshot()`: which ids the statement's snapshot sees.
-    pub(super) fn current_snapshot(&self, txn: &mut Txn) -> Result<Datum> {
+    pub(super) fn snapshot_of(&self, txn: &mut Txn) -> Result<Datum> {
         let seen = self.worker.engine().xid_snapshot(txn.snapshot());
         let seen = seen.ok_or_else(|| {
             SqlError::new(
@@ -61,53 +61,69 @@ impl SessionContext {
         Ok(snapshot(xmin, end, running))
     }
 
-    /// `txid_current` and its kin, and the system columns; nothing if it is another function.
-    pub(super) fn xid_call(&self, name: &str, args: &[Datum]) -> Result<Option<Datum>> {
+    /// The id of the transaction that has written a version of a row, by its token: `xmin`.
+    pub(super) fn version_xmin(&self, token: i64) -> Result<Datum> {
+        let by = VersionId::of_token(token).written_by();
+        Ok(Datum::Oid(xid(match by {
+            Ok(csn) => self.worker.engine().xid_of(csn),
+            Err(_) => self.own_xid()?,
+        })))
+    }
+
+    /// The id of the transaction that has written over it, of a version that the statement has: `xmax`.
+    pub(super) fn version_xmax(&self, token: i64) -> Result<Datum> {
+        Ok(Datum::Oid(
+            match VersionId::of_token(token).is_written_over() {
+                true => xid(self.own_xid()?),
+                false => 0,
+            },
+        ))
+    }
+
+    /// Which command of the running transaction has written it; 0 of others: `cmin`.
+    pub(super) fn version_cmin(token: i64) -> Datum {
+        let by = VersionId::of_token(token).written_by();
+        Datum::Oid(by.err().map_or(0, |command| command.saturating_sub(1)))
+    }
+
+    /// `pg_current_xact_id()`
+    pub(super) fn current_xact_id(&self) -> Result<Datum> {
+        Ok(Datum::Int8(self.own_xid()?.cast_signed()))
+    }
+
+    /// `pg_current_xact_id_if_assigned()`
+    pub(super) fn current_xact_id_if_assigned(&self) -> Datum {
+        let own = self.xid.borrow();
+        own.as_ref()
+            .map_or(Datum::Null, |own| Datum::Int8(own.number().cast_signed()))
+    }
+
+    /// `age(xid)`
+    pub(super) fn xid_age(&self, of: u32) -> Datum {
+        Datum::Int4(match of {
+            // Those of catalogs are always seen.
+            0..3 => AGE_MAX,
+            of => xid(self.worker.engine().next_csn().get())
+                .wrapping_sub(of)
+                .cast_signed(),
+        })
+    }
+
+    /// `pg_xact_status`
+    pub(super) fn xact_status(&self, of: i64) -> Result<Datum> {
         let engine = self.worker.engine();
-        let number = |xid: u64| Datum::Int8(xid.cast_signed());
-        Ok(Some(match (name, args) {
-            ("txid_current", _) => number(self.own_xid()?),
-            ("txid_current_if_assigned", _) => {
-                let own = self.xid.borrow();
-                own.as_ref().map_or(Datum::Null, |own| number(own.number()))
+        Ok(match engine.xid_status(of.cast_unsigned()) {
+            XidStatus::InProgress => Datum::text("in progress"),
+            XidStatus::Committed => {
+                self.depend_on_all_before(engine.next_csn().get());
+                Datum::text("committed")
             }
-            ("xmin of a version", [Datum::Int8(token)]) => {
-                Datum::Oid(xid(match VersionId::of_token(*token).written_by() {
-                    Ok(csn) => engine.xid_of(csn),
-                    Err(_) => self.own_xid()?,
-                }))
+            XidStatus::Aborted => Datum::text("aborted"),
+            XidStatus::Forgotten => Datum::Null,
+            XidStatus::Future => {
+                let message = format!("transaction ID {of} is in the future");
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
             }
-            ("xmax of a version", [Datum::Int8(token)]) => {
-                match VersionId::of_token(*token).is_written_over() {
-                    true => Datum::Oid(xid(self.own_xid()?)),
-                    false => Datum::Oid(0),
-                }
-            }
-            ("cmin of a version", [Datum::Int8(token)]) => {
-                let by = VersionId::of_token(*token).written_by();
-                Datum::Oid(by.err().map_or(0, |command| command.saturating_sub(1)))
-            }
-            ("age of a transaction", [Datum::Oid(of)]) => Datum::Int4(match of {
-                // Those of catalogs are always seen.
-                0..3 => AGE_MAX,
-                of => xid(engine.next_csn().get()).wrapping_sub(*of).cast_signed(),
-            }),
-            ("status of a transaction", [Datum::Int8(of)]) => {
-                match engine.xid_status(of.cast_unsigned()) {
-                    XidStatus::InProgress => Datum::text("in progress"),
-                    XidStatus::Committed => {
-                        self.depend_on_all_before(engine.next_csn().get());
-                        Datum::text("committed")
-                    }
-                    XidStatus::Aborted => Datum::text("aborted"),
-                    XidStatus::Forgotten => Datum::Null,
-                    XidStatus::Future => {
-                        let message = format!("transaction ID {of} is in the future");
-                        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-                    }
-                }
-            }
-            _ => return Ok(None),
-        }))
+        })
     }
 }

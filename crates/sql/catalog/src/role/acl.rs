@@ -49,22 +49,34 @@ pub mod privilege {
 
 use privilege as p;
 
-/// Each privilege with its letter and its name, in the order in which items show them.
-pub const PRIVILEGES: [(AclMode, char, &str); 14] = [
-    (p::INSERT, 'a', "INSERT"),
-    (p::SELECT, 'r', "SELECT"),
-    (p::UPDATE, 'w', "UPDATE"),
-    (p::DELETE, 'd', "DELETE"),
-    (p::TRUNCATE, 'D', "TRUNCATE"),
-    (p::REFERENCES, 'x', "REFERENCES"),
-    (p::TRIGGER, 't', "TRIGGER"),
-    (p::EXECUTE, 'X', "EXECUTE"),
-    (p::USAGE, 'U', "USAGE"),
-    (p::CREATE, 'C', "CREATE"),
-    (p::TEMPORARY, 'T', "TEMPORARY"),
-    (p::CONNECT, 'c', "CONNECT"),
-    (p::SET, 's', "SET"),
-    (p::ALTER_SYSTEM, 'A', "ALTER SYSTEM"),
+/// A privilege, as lists of privileges and statements write it.
+#[derive(Clone, Copy, Debug)]
+pub struct Privilege {
+    /// Its bit.
+    pub mask: AclMode,
+    /// Its letter in an item.
+    pub letter: char,
+    /// Its name in GRANT.
+    pub name: &'static str,
+}
+
+/// All privileges, in the order in which items show them.
+#[rustfmt::skip]
+pub const PRIVILEGES: [Privilege; 14] = [
+    Privilege { mask: p::INSERT, letter: 'a', name: "INSERT" },
+    Privilege { mask: p::SELECT, letter: 'r', name: "SELECT" },
+    Privilege { mask: p::UPDATE, letter: 'w', name: "UPDATE" },
+    Privilege { mask: p::DELETE, letter: 'd', name: "DELETE" },
+    Privilege { mask: p::TRUNCATE, letter: 'D', name: "TRUNCATE" },
+    Privilege { mask: p::REFERENCES, letter: 'x', name: "REFERENCES" },
+    Privilege { mask: p::TRIGGER, letter: 't', name: "TRIGGER" },
+    Privilege { mask: p::EXECUTE, letter: 'X', name: "EXECUTE" },
+    Privilege { mask: p::USAGE, letter: 'U', name: "USAGE" },
+    Privilege { mask: p::CREATE, letter: 'C', name: "CREATE" },
+    Privilege { mask: p::TEMPORARY, letter: 'T', name: "TEMPORARY" },
+    Privilege { mask: p::CONNECT, letter: 'c', name: "CONNECT" },
+    Privilege { mask: p::SET, letter: 's', name: "SET" },
+    Privilege { mask: p::ALTER_SYSTEM, letter: 'A', name: "ALTER SYSTEM" },
 ];
 
 /// All bits that mean something.

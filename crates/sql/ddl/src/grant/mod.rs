@@ -37,9 +37,9 @@ const NOT_REVOKED: SqlState = SqlState::new(b"01006");
 fn privilege(word: &str) -> Result<AclMode> {
     let known = PRIVILEGES
         .iter()
-        .find(|(_, _, name)| name.eq_ignore_ascii_case(word));
+        .find(|privilege| privilege.name.eq_ignore_ascii_case(word));
     match known {
-        Some((mask, ..)) => Ok(*mask),
+        Some(privilege) => Ok(privilege.mask),
         None if word == "temp" => Ok(p::TEMPORARY),
         None => Err(SqlError::new(
             SqlState::SYNTAX_ERROR,
@@ -49,8 +49,8 @@ fn privilege(word: &str) -> Result<AclMode> {
 }
 
 pub(super) fn name_of(mask: AclMode) -> &'static str {
-    let known = PRIVILEGES.iter().find(|(bit, ..)| mask & bit != 0);
-    known.map_or("?", |(_, _, name)| name)
+    let known = PRIVILEGES.iter().find(|known| mask & known.mask != 0);
+    known.map_or("?", |privilege| privilege.name)
 }
 
 /// What a statement grants, resolved.

@@ -2,13 +2,28 @@
 
 use crate::pg_catalog;
 use crate::pg_catalog::calls;
-use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::context::{
+    Activity, AdvisoryLockRow, AdvisoryLocking, CatalogContext, Context, CursorRow, PlannerOptions,
+    PreparedRow, ReplyDependencies, RoleContext, ServerContext, SessionObjects, StatementRow,
+    WorkerRow,
+};
+use logstead_sql_catalog::privileges::DetailVisibility;
+use logstead_sql_catalog::role::BOOTSTRAP;
+use logstead_sql_catalog::settings::{FileSetting, PlannerSettings, SettingRow};
 use logstead_sql_catalog::*;
-use logstead_sql_func::FunctionContext;
+use logstead_sql_func::{CatalogFunction, CatalogSet};
+use logstead_sql_func::{
+    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
+    SessionInfo, Snapshots,
+};
 use logstead_sql_parse::CheckOption;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, IoContext, Oid, SqlType, info, oid};
-use logstead_types::{IndexId, TableId};
+use logstead_sql_types::value::datetime::{DateForm, DateOrder};
+use logstead_sql_types::value::{
+    Clock, DateTimeContext, ObjectNames, RegType, SettingValues, needs_session,
+};
+use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
+use logstead_types::{Csn, IndexId, TableId};
 use std::sync::Arc;
 
 /// A session without a server. It finds relations in the catalog that it was given last; without one every name is that
@@ -30,14 +45,41 @@ impl Fixed {
     }
 }
 
-impl IoContext for Fixed {
-    fn transaction_time(&self) -> i64 {
-        0
+impl Clock for Fixed {
+    fn transaction_time(&self) -> Result<i64> {
+        Ok(0)
     }
+    fn statement_time(&self) -> Result<i64> {
+        Ok(0)
+    }
+    fn clock_time(&self) -> Result<i64> {
+        Ok(0)
+    }
+}
+
+impl DateTimeContext for Fixed {
     fn time_zone(&self) -> &jiff::tz::TimeZone {
         &self.0
     }
+    fn date_order(&self) -> DateOrder {
+        DateOrder::Mdy
+    }
+    fn date_form(&self) -> DateForm {
+        DateForm::Iso
+    }
+}
+
+impl SettingValues for Fixed {
     fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+impl ObjectNames for Fixed {
+    fn search_path(&self) -> Vec<String> {
+        vec!["public".to_owned()]
+    }
+    fn temporary_schema(&self) -> Option<String> {
         None
     }
     fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
@@ -49,40 +91,53 @@ impl IoContext for Fixed {
     fn relation_name(&self, _: Oid) -> Option<String> {
         None
     }
-    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
-        Ok(Datum::Null)
-    }
     fn type_by_text(&self, text: &str) -> Result<Oid> {
         logstead_sql_catalog::type_name::type_by_text(text)
     }
+    fn object_by_text(&self, ty: RegType, _: &str) -> Result<Oid> {
+        needs_session(ty.name())
+    }
+    fn object_text(&self, _: RegType, _: Oid) -> Option<String> {
+        None
+    }
 }
 
-impl FunctionContext for Fixed {
-    fn statement_time(&self) -> i64 {
-        0
-    }
-    fn clock_time(&self) -> i64 {
-        0
-    }
+impl RandomNumbers for Fixed {
     fn random_u64(&self) -> u64 {
         4
     }
+    fn session_u64(&self) -> u64 {
+        4
+    }
+    fn seed(&self, _: u64) {}
+}
+
+impl SessionInfo for Fixed {
     fn database(&self) -> &str {
         self.2.get()
     }
-    fn user(&self) -> &str {
-        "postgres"
+    fn session_user(&self) -> String {
+        "postgres".to_owned()
+    }
+    fn current_user(&self) -> String {
+        "postgres".to_owned()
     }
     fn backend_pid(&self) -> i32 {
         1
     }
-    fn set_setting(&self, _: &str, value: &str, _: bool) -> Result<String> {
-        Ok(value.to_owned())
+    fn trigger_depth(&self) -> i32 {
+        0
     }
-    fn search_path(&self) -> Vec<String> {
-        vec!["public".to_owned()]
+    fn listening_channels(&self) -> Vec<Arc<str>> {
+        Vec::new()
     }
+}
+
+impl Sequences for Fixed {
     fn nextval(&self, _: Oid) -> Result<i64> {
+        Ok(1)
+    }
+    fn own_number(&self, _: Oid) -> Result<i64> {
         Ok(1)
     }
     fn currval(&self, _: Oid) -> Result<i64> {
@@ -96,7 +151,142 @@ impl FunctionContext for Fixed {
     }
 }
 
-impl Context for Fixed {}
+impl CatalogFunctions for Fixed {
+    fn catalog_call(&self, _: CatalogFunction, _: &[Datum]) -> Result<Datum> {
+        Ok(Datum::Null)
+    }
+    fn catalog_rows(&self, _: CatalogSet, _: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+        Ok(Vec::new())
+    }
+}
+
+impl FunctionContext for Fixed {
+    fn random(&self) -> Result<&dyn RandomNumbers> {
+        Ok(self)
+    }
+    fn session_info(&self) -> Result<&dyn SessionInfo> {
+        Ok(self)
+    }
+    fn sequences(&self) -> Result<&dyn Sequences> {
+        Ok(self)
+    }
+    fn actions(&self) -> Result<&dyn SessionActions> {
+        needs_session("actions")
+    }
+    fn snapshots(&self) -> Result<&dyn Snapshots> {
+        needs_session("snapshots")
+    }
+    fn catalog_functions(&self) -> Result<&dyn CatalogFunctions> {
+        Ok(self)
+    }
+    fn server_functions(&self) -> Result<&dyn ServerFunctions> {
+        needs_session("server functions")
+    }
+}
+
+impl RoleContext for Fixed {
+    fn session_role(&self) -> Oid {
+        BOOTSTRAP
+    }
+    fn current_role(&self) -> Oid {
+        BOOTSTRAP
+    }
+    fn act_as(&self, _: Oid) -> Oid {
+        0
+    }
+    fn told_of(&self, _: &Relation) -> DetailVisibility {
+        DetailVisibility::All
+    }
+    fn row_security(&self) -> bool {
+        true
+    }
+}
+
+impl CatalogContext for Fixed {
+    fn present_catalog(&self) -> Option<Arc<Catalog>> {
+        None
+    }
+    fn catalog_of(&self, _: Oid) -> Option<Arc<Catalog>> {
+        None
+    }
+    fn routines_shown(&self, text: String) -> String {
+        text
+    }
+}
+
+impl PlannerOptions for Fixed {
+    fn scans(&self) -> PlannerSettings {
+        PlannerSettings::default()
+    }
+    fn work_mem_bytes(&self) -> usize {
+        4 << 20
+    }
+    fn hash_mem_multiplier(&self) -> f64 {
+        1.0
+    }
+    fn plans_cursor(&self) -> bool {
+        false
+    }
+    fn interrupted(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl ReplyDependencies for Fixed {
+    fn reads_sequences(&self) {}
+    fn rests_on_commits_below(&self, _: Csn) {}
+}
+
+impl SessionObjects for Fixed {
+    fn settings(&self) -> Vec<SettingRow> {
+        Vec::new()
+    }
+    fn prepared_statements(&self) -> Vec<PreparedRow> {
+        Vec::new()
+    }
+    fn cursors(&self) -> Vec<CursorRow> {
+        Vec::new()
+    }
+}
+
+impl ServerContext for Fixed {
+    fn autoanalyzed(&self, _: Oid) -> Option<AutoanalyzeEntry> {
+        None
+    }
+    fn terminate_sessions(&self, _: Oid) -> Result<()> {
+        needs_session("other sessions")
+    }
+    fn file_settings(&self) -> Result<Vec<FileSetting>> {
+        Ok(Vec::new())
+    }
+    fn advisory_locks(&self) -> Vec<AdvisoryLockRow> {
+        Vec::new()
+    }
+    fn activity(&self) -> Vec<Activity> {
+        Vec::new()
+    }
+    fn workers_held(&self) -> Vec<WorkerRow> {
+        Vec::new()
+    }
+    fn statement_statistics(&self) -> Vec<StatementRow> {
+        Vec::new()
+    }
+}
+
+impl Context for Fixed {
+    fn reply_dependencies(&self) -> Result<&dyn ReplyDependencies> {
+        Ok(self)
+    }
+    fn advisory_locking(&self) -> Result<&dyn AdvisoryLocking> {
+        needs_session("advisory locking")
+    }
+    fn session_objects(&self) -> Result<&dyn SessionObjects> {
+        Ok(self)
+    }
+    fn server(&self) -> Result<&dyn ServerContext> {
+        Ok(self)
+    }
+}
 
 fn column(name: &str, ty: SqlType) -> Column {
     Column {
@@ -302,11 +492,11 @@ fn rows_have_the_columns_of_their_list() {
     );
 }
 
-fn call(name: &str, args: &[Datum]) -> String {
+fn call(function: CatalogFunction, args: &[Datum]) -> String {
     let catalog = sample();
     let session = Fixed::new();
     match calls::catalog_call(
-        name,
+        function,
         args,
         &VirtualContext {
             catalog: &catalog,
@@ -323,49 +513,63 @@ fn call(name: &str, args: &[Datum]) -> String {
 fn definitions_read_as_in_postgresql() {
     let text = |s: &str| Datum::Text(s.into());
     assert_eq!(
-        call("pg_get_indexdef", &[Datum::Oid(20_003)]),
+        call(CatalogFunction::GetIndexdef, &[Datum::Oid(20_003)]),
         "CREATE INDEX by_b ON public.\"T x\" USING btree (b DESC, d)"
     );
     assert_eq!(
         call(
-            "pg_get_indexdef",
+            CatalogFunction::GetIndexdef,
             &[Datum::Oid(20_003), Datum::Int4(2), Datum::Bool(true)]
         ),
         "d"
     );
     assert_eq!(
-        call("pg_get_constraintdef", &[Datum::Oid(20_005)]),
+        call(CatalogFunction::GetConstraintdef, &[Datum::Oid(20_005)]),
         "CHECK ((a > 0))"
     );
     assert_eq!(
         call(
-            "pg_get_constraintdef",
+            CatalogFunction::GetConstraintdef,
             &[Datum::Oid(20_005), Datum::Bool(true)]
         ),
         "CHECK (a > 0)"
     );
     assert_eq!(
-        call("pg_get_constraintdef", &[Datum::Oid(20_004)]),
+        call(CatalogFunction::GetConstraintdef, &[Datum::Oid(20_004)]),
         "PRIMARY KEY (a)"
     );
     assert_eq!(
-        call("pg_get_serial_sequence", &[text("\"T x\""), text("a")]),
+        call(
+            CatalogFunction::GetSerialSequence,
+            &[text("\"T x\""), text("a")]
+        ),
         "public.s"
     );
     assert_eq!(
-        call("pg_get_serial_sequence", &[text("nope"), text("a")]),
+        call(
+            CatalogFunction::GetSerialSequence,
+            &[text("nope"), text("a")]
+        ),
         "42P01: relation \"nope\" does not exist"
     );
     assert_eq!(
-        call("col_description", &[Datum::Oid(20_000), Datum::Int4(1)]),
+        call(
+            CatalogFunction::ColDescription,
+            &[Datum::Oid(20_000), Datum::Int4(1)]
+        ),
         "a column"
     );
-    assert_eq!(call("to_regclass", &[text("public.by_b")]), "Oid(20003)");
+    let path = ["public".to_owned()];
+    let found = calls::relation_by_text(&sample(), "public.by_b", &path);
+    assert_eq!(found.unwrap(), Some(20_003));
     assert_eq!(
-        call("pg_table_is_visible", &[Datum::Oid(20_000)]),
+        call(CatalogFunction::TableIsVisible, &[Datum::Oid(20_000)]),
         "Bool(true)"
     );
-    assert_eq!(call("pg_get_userbyid", &[Datum::Oid(10)]), "postgres");
+    assert_eq!(
+        call(CatalogFunction::GetUserbyid, &[Datum::Oid(10)]),
+        "postgres"
+    );
 }
 
 #[test]

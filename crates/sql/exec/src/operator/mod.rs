@@ -45,9 +45,9 @@ use crate::operator::stream::{
 };
 use crate::operator::tid_scan::TidScanState;
 use crate::operator::window::WindowState;
-use crate::operator::write::{DeleteState, InsertState, MergeState, UpdateState};
+use crate::operator::write::{InsertState, MergeState, ModifyState};
 use logstead_sql_plan::stats::{NodeDetail, NodeStats};
-use logstead_sql_plan::{Node, Plan};
+use logstead_sql_plan::{Delete, Node, Plan, Update};
 use logstead_sql_types::error::{Result, SqlError};
 
 /// Pulls a batch: `true` if there is one, `false` at the end; hands every other step to the caller's caller.
@@ -97,8 +97,8 @@ enum OperatorState {
     Cte(CteScanState),
     Lock(Box<LockState>),
     Insert(Box<InsertState>),
-    Update(Box<UpdateState>),
-    Delete(Box<DeleteState>),
+    Update(Box<ModifyState<Update>>),
+    Delete(Box<ModifyState<Delete>>),
     Merge(Box<MergeState>),
 }
 
@@ -151,8 +151,8 @@ impl PlanState {
             Node::CteScan { .. } => OperatorState::Cte(CteScanState::default()),
             Node::LockRows { input, .. } => OperatorState::Lock(Box::new(LockState::new(input))),
             Node::Insert(insert) => OperatorState::Insert(Box::new(InsertState::new(insert))),
-            Node::Update(update) => OperatorState::Update(Box::new(UpdateState::new(update))),
-            Node::Delete(delete) => OperatorState::Delete(Box::new(DeleteState::new(delete))),
+            Node::Update(update) => OperatorState::Update(Box::new(ModifyState::new(update))),
+            Node::Delete(delete) => OperatorState::Delete(Box::new(ModifyState::new(delete))),
             Node::Merge(merge) => OperatorState::Merge(Box::new(MergeState::new(merge))),
         };
         PlanState {
@@ -180,13 +180,13 @@ impl PlanState {
                 Err(error) => self.fail(error, cx, out),
             };
         }
-        let start_us = cx.session.clock_time();
+        let start_us = cx.session.clock_time()?;
         let step = match self.step(plan, cx, out) {
             Ok(step) => step,
             Err(error) => self.fail(error, cx, out)?,
         };
         self.stats.loops = self.stats.loops.max(1);
-        self.stats.time_us += u64::try_from(cx.session.clock_time() - start_us).unwrap_or(0);
+        self.stats.time_us += u64::try_from(cx.session.clock_time()? - start_us).unwrap_or(0);
         self.stats.rows += out.len() as u64;
         Ok(step)
     }

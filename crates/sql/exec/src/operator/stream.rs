@@ -473,9 +473,18 @@ pub(crate) fn call_set<'a>(
     };
     Ok(SetResult::Rows(match function.body {
         Body::Series(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
-        Body::Series(body) => return Ok(SetResult::Series(body(cx.session, &values)?)),
-        Body::Set(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
-        Body::Set(body) => body(cx.session, &values)?,
+        Body::Series(body) => return Ok(SetResult::Series(body(&values)?)),
+        Body::Set(_) | Body::ContextSet(_) | Body::CatalogSet(_)
+            if function.strict && values.iter().any(Datum::is_null) =>
+        {
+            Vec::new()
+        }
+        Body::Set(body) => body(&values)?,
+        Body::ContextSet(body) => body(cx.session, &values)?,
+        Body::CatalogSet(set) => {
+            let functions = cx.session.catalog_functions()?;
+            functions.catalog_rows(set, &values)?
+        }
         Body::TypedSet(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
         Body::TypedSet(body) => {
             let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();

@@ -105,7 +105,7 @@ impl TidScanState {
 
 /// The row of a table on which a cursor stands; none if the table gave none of the cursor's row.
 fn current_row(name: &str, table: &Relation, session: &dyn Context) -> Result<Option<Rid>> {
-    let cursors = session.cursors();
+    let cursors = session.session_objects()?.cursors();
     let Some(cursor) = cursors.into_iter().find(|cursor| cursor.name == name) else {
         return Err(SqlError::new(
             SqlState::INVALID_CURSOR_NAME,

@@ -559,7 +559,7 @@ static SERIES: Function = Function {
     result: oid::INT4,
     strict: true,
     volatility: Volatility::Immutable,
-    body: Body::Set(|_, args| {
+    body: Body::Set(|args| {
         Ok((args[0].as_i32()?..=args[1].as_i32()?)
             .map(|i| vec![Datum::Int4(i)])
             .collect())

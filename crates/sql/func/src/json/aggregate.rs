@@ -3,9 +3,10 @@
 use super::make::{Writer, is_structured, json, kept};
 use super::node::wrong_kind;
 use crate::numbers::bad_args;
-use crate::{Aggregate, AggregateState, FunctionContext};
+use crate::{Aggregate, AggregateState};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::json::JsonbValue;
 use logstead_sql_types::value::json::text::append_string;
 use logstead_sql_types::value::oid::*;
@@ -83,7 +84,7 @@ impl AggregateState for JsonAgg {
         Err(no_session())
     }
 
-    fn add_in(&mut self, cx: &dyn FunctionContext, args: &[Datum]) -> Result<()> {
+    fn add_in(&mut self, cx: &dyn IoContext, args: &[Datum]) -> Result<()> {
         let writer = Writer::new(cx);
         let first = self.out.is_empty();
         match (args, self.types.as_slice()) {
@@ -149,7 +150,7 @@ impl AggregateState for JsonbAgg {
         Err(no_session())
     }
 
-    fn add_in(&mut self, cx: &dyn FunctionContext, args: &[Datum]) -> Result<()> {
+    fn add_in(&mut self, cx: &dyn IoContext, args: &[Datum]) -> Result<()> {
         let (value, ty) = match (args, self.types.as_slice()) {
             ([value], [ty]) => (value, *ty),
             ([key, value], [key_type, value_type]) => {

@@ -1,8 +1,8 @@
 //! Dates and times that `.datetime()` makes in a jsonpath: read by ISO 8601 or by a template, compared, and written.
 
-use crate::FunctionContext;
 use crate::format::{ParsedTemplate, Template};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::calendar::{self, DAY, SECOND};
 use logstead_sql_types::value::datetime::{input, write_date, write_time, write_timestamp};
 use logstead_sql_types::value::timetz::TimeTz;
@@ -95,7 +95,7 @@ impl JsonDatetime {
     pub(super) fn compare(
         self,
         other: JsonDatetime,
-        zone: Option<&dyn FunctionContext>,
+        zone: Option<&dyn DateTimeContext>,
     ) -> Result<Option<Ordering>> {
         use JsonDatetime as M;
         Ok(Some(match (self, other) {
@@ -149,7 +149,7 @@ fn needs_zone(from: &str, to: &str) -> SqlError {
 }
 
 /// A local moment in UTC. What is out of range stays so.
-fn utc(from: &str, local: i128, zone: Option<&dyn FunctionContext>) -> Result<i128> {
+fn utc(from: &str, local: i128, zone: Option<&dyn DateTimeContext>) -> Result<i128> {
     let cx = zone.ok_or_else(|| needs_zone(from, "timestamptz"))?;
     let moment = i64::try_from(local).ok();
     let moment = moment.and_then(|local| calendar::local_to_utc(local, cx.time_zone()).ok());
@@ -157,9 +157,9 @@ fn utc(from: &str, local: i128, zone: Option<&dyn FunctionContext>) -> Result<i1
 }
 
 /// A time of day in the session's zone, as it is today.
-fn in_zone(time: i64, zone: Option<&dyn FunctionContext>) -> Result<TimeTz> {
+fn in_zone(time: i64, zone: Option<&dyn DateTimeContext>) -> Result<TimeTz> {
     let cx = zone.ok_or_else(|| needs_zone("time", "timetz"))?;
-    let east = input::offset_today(time, cx);
+    let east = input::offset_today(time, cx)?;
     Ok(TimeTz {
         micros: time,
         west: i32::try_from(-east).unwrap_or(0),

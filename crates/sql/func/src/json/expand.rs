@@ -1,8 +1,8 @@
 //! Values as rows: their members, elements and keys.
 
 use super::node::{Document, Node, wrong_kind};
+use crate::Rows;
 use crate::numbers::bad_args;
-use crate::{FunctionContext, Rows};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::json::JsonType;
@@ -36,12 +36,12 @@ fn members(a: &[Datum], as_text: bool) -> Result<Rows> {
 }
 
 /// `json_each`, `jsonb_each`
-pub(super) fn each(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
+pub(super) fn each(a: &[Datum]) -> Result<Rows> {
     members(a, false)
 }
 
 /// `json_each_text`, `jsonb_each_text`
-pub(super) fn each_text(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
+pub(super) fn each_text(a: &[Datum]) -> Result<Rows> {
     members(a, true)
 }
 
@@ -80,17 +80,17 @@ fn elements(a: &[Datum], as_text: bool) -> Result<Rows> {
 }
 
 /// `json_array_elements`, `jsonb_array_elements`
-pub(super) fn array_elements(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
+pub(super) fn array_elements(a: &[Datum]) -> Result<Rows> {
     elements(a, false)
 }
 
 /// `json_array_elements_text`, `jsonb_array_elements_text`
-pub(super) fn array_elements_text(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
+pub(super) fn array_elements_text(a: &[Datum]) -> Result<Rows> {
     elements(a, true)
 }
 
 /// `json_object_keys`, `jsonb_object_keys`
-pub(super) fn object_keys(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
+pub(super) fn object_keys(a: &[Datum]) -> Result<Rows> {
     let [value] = a else { return Err(bad_args(a)) };
     let document = Document::of(value)?;
     let root = document.root();

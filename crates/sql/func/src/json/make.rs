@@ -4,10 +4,10 @@
 //! its type: booleans, numbers, JSON itself, arrays and records are what they are, dates are ISO 8601, all else is a string.
 
 use super::node::wrong_kind;
-use crate::FunctionContext;
 use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::array::Dim;
 use logstead_sql_types::value::json::{JsonbValue, text};
 use logstead_sql_types::value::record::{is_record, tuple_desc_of, type_of_value};
@@ -96,7 +96,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(cx: &'a dyn FunctionContext) -> Writer<'a> {
+    pub(super) fn new(cx: &'a dyn IoContext) -> Writer<'a> {
         Writer {
             style: OutputStyle::of(cx),
         }
@@ -273,7 +273,7 @@ fn jsonb(build: JsonbValue<'_>) -> Result<Datum> {
 }
 
 /// `to_json`
-pub(super) fn to_json(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn to_json(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let ([value], [ty]) = (a, types) else {
         return Err(bad_args(a));
     };
@@ -283,7 +283,7 @@ pub(super) fn to_json(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) 
 }
 
 /// `to_jsonb`
-pub(super) fn to_jsonb(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn to_jsonb(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let ([value], [ty]) = (a, types) else {
         return Err(bad_args(a));
     };
@@ -291,11 +291,7 @@ pub(super) fn to_jsonb(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum])
 }
 
 /// `array_to_json(array [, line by line])`, `row_to_json(record [, line by line])`
-pub(super) fn lines_to_json(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-) -> Result<Datum> {
+pub(super) fn lines_to_json(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let between = match a.get(1) {
         Some(pretty) if pretty.as_bool()? => ",\n ",
         _ => ",",
@@ -314,11 +310,7 @@ pub(super) fn lines_to_json(
 }
 
 /// `json_build_array`
-pub(super) fn build_array(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-) -> Result<Datum> {
+pub(super) fn build_array(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let writer = Writer::new(cx);
     let mut out = Builder::default();
     out.push(b'[');
@@ -334,7 +326,7 @@ pub(super) fn build_array(
 
 /// `jsonb_build_array`
 pub(super) fn jsonb_build_array(
-    cx: &dyn FunctionContext,
+    cx: &dyn IoContext,
     types: &[SqlType],
     a: &[Datum],
 ) -> Result<Datum> {
@@ -355,11 +347,7 @@ fn even(a: &[Datum], name: &str) -> Result<()> {
 }
 
 /// `json_build_object`
-pub(super) fn build_object(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-) -> Result<Datum> {
+pub(super) fn build_object(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     even(a, "json_build_object")?;
     let writer = Writer::new(cx);
     let mut out = Builder::default();
@@ -385,7 +373,7 @@ pub(super) fn build_object(
 
 /// `jsonb_build_object`
 pub(super) fn jsonb_build_object(
-    cx: &dyn FunctionContext,
+    cx: &dyn IoContext,
     types: &[SqlType],
     a: &[Datum],
 ) -> Result<Datum> {
@@ -486,6 +474,6 @@ pub(super) fn jsonb_object(a: &[Datum]) -> Result<Datum> {
 }
 
 /// A value kept by an aggregate, on its own.
-pub(super) fn kept(cx: &dyn FunctionContext, d: &Datum, ty: SqlType) -> Result<Jsonb> {
+pub(super) fn kept(cx: &dyn IoContext, d: &Datum, ty: SqlType) -> Result<Jsonb> {
     Writer::new(cx).build(d, ty)?.finish()
 }

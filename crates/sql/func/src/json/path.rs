@@ -7,11 +7,11 @@
 use super::datetime;
 use super::item::Item;
 use super::node::wrong_kind;
-use crate::FunctionContext;
 use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::memory::ItemsBuilder;
+use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::json::path::{self, Expr, Method, Op, Path, Step};
 use logstead_sql_types::value::json::{JsonType, Jsonb, JsonbValue, View, too_deep};
 use logstead_sql_types::value::{Datum, Numeric, SqlType, oid, text_io};
@@ -52,7 +52,7 @@ fn soft(code: SqlState, message: impl Into<String>) -> PathError {
 
 struct PathExecContext<'a> {
     /// The session, where times without a zone may be compared with those that have one.
-    zone: Option<&'a dyn FunctionContext>,
+    zone: Option<&'a dyn DateTimeContext>,
     /// Expressions and levels gone through.
     steps: Cell<usize>,
     root: View<'a>,
@@ -686,7 +686,7 @@ fn holds(op: Op, order: Ordering) -> bool {
 /// to be silent.
 pub(super) fn run(
     a: &[Datum],
-    zone: Option<&dyn FunctionContext>,
+    zone: Option<&dyn DateTimeContext>,
     silent: bool,
     first_only: bool,
 ) -> Result<(bool, Vec<Jsonb>)> {

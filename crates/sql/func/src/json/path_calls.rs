@@ -3,12 +3,13 @@
 //! Those with `_tz` bring times without a zone into the session's where they are compared with times that have one.
 
 use super::path::{SINGLETON, run};
-use crate::{FunctionContext, Rows};
+use crate::Rows;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::json::{JsonType, JsonbValue};
 
-fn exists_of(a: &[Datum], zone: Option<&dyn FunctionContext>, silent: bool) -> Result<Datum> {
+fn exists_of(a: &[Datum], zone: Option<&dyn DateTimeContext>, silent: bool) -> Result<Datum> {
     let (whole, found) = run(a, zone, silent, true)?;
     Ok(match whole {
         true => Datum::Bool(!found.is_empty()),
@@ -22,7 +23,7 @@ pub(super) fn exists(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `jsonb_path_exists_tz`
-pub(super) fn exists_tz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn exists_tz(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     exists_of(a, Some(cx), false)
 }
 
@@ -31,7 +32,7 @@ pub(super) fn exists_silent(a: &[Datum]) -> Result<Datum> {
     exists_of(a, None, true)
 }
 
-fn match_of(a: &[Datum], zone: Option<&dyn FunctionContext>, silent: bool) -> Result<Datum> {
+fn match_of(a: &[Datum], zone: Option<&dyn DateTimeContext>, silent: bool) -> Result<Datum> {
     let (_, found) = run(a, zone, silent, false)?;
     let silent = match a.get(3) {
         Some(silent) => silent.as_bool()?,
@@ -55,7 +56,7 @@ pub(super) fn matches(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `jsonb_path_match_tz`
-pub(super) fn matches_tz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn matches_tz(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     match_of(a, Some(cx), false)
 }
 
@@ -64,22 +65,22 @@ pub(super) fn matches_silent(a: &[Datum]) -> Result<Datum> {
     match_of(a, None, true)
 }
 
-fn query_of(a: &[Datum], zone: Option<&dyn FunctionContext>) -> Result<Rows> {
+fn query_of(a: &[Datum], zone: Option<&dyn DateTimeContext>) -> Result<Rows> {
     let (_, found) = run(a, zone, false, false)?;
     Ok(found.into_iter().map(|v| vec![Datum::Jsonb(v)]).collect())
 }
 
 /// `jsonb_path_query`
-pub(super) fn query(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
+pub(super) fn query(a: &[Datum]) -> Result<Rows> {
     query_of(a, None)
 }
 
 /// `jsonb_path_query_tz`
-pub(super) fn query_tz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
+pub(super) fn query_tz(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Rows> {
     query_of(a, Some(cx))
 }
 
-fn array_of(a: &[Datum], zone: Option<&dyn FunctionContext>) -> Result<Datum> {
+fn array_of(a: &[Datum], zone: Option<&dyn DateTimeContext>) -> Result<Datum> {
     let (_, found) = run(a, zone, false, false)?;
     let items = found.iter().map(|v| JsonbValue::View(v.view())).collect();
     JsonbValue::Array(items).finish().map(Datum::Jsonb)
@@ -91,11 +92,11 @@ pub(super) fn query_array(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `jsonb_path_query_array_tz`
-pub(super) fn query_array_tz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn query_array_tz(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     array_of(a, Some(cx))
 }
 
-fn first_of(a: &[Datum], zone: Option<&dyn FunctionContext>) -> Result<Datum> {
+fn first_of(a: &[Datum], zone: Option<&dyn DateTimeContext>) -> Result<Datum> {
     let (_, found) = run(a, zone, false, false)?;
     let first = found.into_iter().next();
     Ok(first.map_or(Datum::Null, Datum::Jsonb))
@@ -107,6 +108,6 @@ pub(super) fn query_first(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `jsonb_path_query_first_tz`
-pub(super) fn query_first_tz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn query_first_tz(cx: &dyn DateTimeContext, a: &[Datum]) -> Result<Datum> {
     first_of(a, Some(cx))
 }

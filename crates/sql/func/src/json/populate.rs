@@ -4,16 +4,17 @@
 //! passes a NULL of that type in front of the other arguments.
 
 use super::node::{Document, Node, wrong_kind};
+use crate::Rows;
 use crate::numbers::bad_args;
-use crate::{FunctionContext, Rows};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::json::JsonType;
 use logstead_sql_types::value::record::{self, TupleDesc, tuple_desc_of};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, text_io, user};
 use logstead_types::SqlState;
 
 struct Filling<'a> {
-    cx: &'a dyn FunctionContext,
+    cx: &'a dyn IoContext,
     name: &'static str,
 }
 
@@ -102,12 +103,7 @@ impl Filling<'_> {
     }
 }
 
-fn one(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-    name: &'static str,
-) -> Result<Datum> {
+fn one(cx: &dyn IoContext, types: &[SqlType], a: &[Datum], name: &'static str) -> Result<Datum> {
     let ([base, value, ..], [ty, ..]) = (a, types) else {
         return Err(bad_args(a));
     };
@@ -121,26 +117,17 @@ fn one(
 }
 
 /// `json_populate_record`
-pub(super) fn populate(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn populate(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     one(cx, types, a, "json_populate_record")
 }
 
 /// `jsonb_populate_record`
-pub(super) fn populate_b(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-) -> Result<Datum> {
+pub(super) fn populate_b(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     one(cx, types, a, "jsonb_populate_record")
 }
 
 /// A row of the record's fields for each object of an array.
-fn set(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-    name: &'static str,
-) -> Result<Rows> {
+fn set(cx: &dyn IoContext, types: &[SqlType], a: &[Datum], name: &'static str) -> Result<Rows> {
     let ([base, value, ..], [ty, ..]) = (a, types) else {
         return Err(bad_args(a));
     };
@@ -173,48 +160,27 @@ fn set(
 }
 
 /// `json_populate_recordset`
-pub(super) fn populate_set(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-) -> Result<Rows> {
+pub(super) fn populate_set(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Rows> {
     set(cx, types, a, "json_populate_recordset")
 }
 
 /// `jsonb_populate_recordset`
-pub(super) fn populate_set_b(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-) -> Result<Rows> {
+pub(super) fn populate_set_b(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Rows> {
     set(cx, types, a, "jsonb_populate_recordset")
 }
 
 /// `json_to_recordset`
-pub(super) fn to_recordset(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-) -> Result<Rows> {
+pub(super) fn to_recordset(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Rows> {
     set(cx, types, a, "json_to_recordset")
 }
 
 /// `jsonb_to_recordset`
-pub(super) fn to_recordset_b(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-) -> Result<Rows> {
+pub(super) fn to_recordset_b(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Rows> {
     set(cx, types, a, "jsonb_to_recordset")
 }
 
 /// A row of the record's fields, NULLs for no object.
-fn row(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-    name: &'static str,
-) -> Result<Rows> {
+fn row(cx: &dyn IoContext, types: &[SqlType], a: &[Datum], name: &'static str) -> Result<Rows> {
     let given = a.get(1).is_some_and(|value| !value.is_null());
     let record = if given {
         one(cx, types, a, name)?
@@ -229,19 +195,11 @@ fn row(
 }
 
 /// `json_to_record`
-pub(super) fn to_record_row(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-) -> Result<Rows> {
+pub(super) fn to_record_row(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Rows> {
     row(cx, types, a, "json_to_record")
 }
 
 /// `jsonb_to_record`
-pub(super) fn to_record_row_b(
-    cx: &dyn FunctionContext,
-    types: &[SqlType],
-    a: &[Datum],
-) -> Result<Rows> {
+pub(super) fn to_record_row_b(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Rows> {
     row(cx, types, a, "jsonb_to_record")
 }

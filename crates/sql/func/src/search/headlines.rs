@@ -1,17 +1,17 @@
 //! `ts_headline`, and the text form of its options.
 
 use super::texts::configured;
-use crate::FunctionContext;
 use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::search::headline;
 use logstead_sql_types::value::search::headline::Options;
 use logstead_sql_types::value::search::query::Query;
 use logstead_types::SqlState;
 
 /// `ts_headline` of a text
-pub(super) fn headline(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn headline(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     let (config, rest) = configured(cx, a)?;
     let (text, query, options) = match rest {
         [Datum::Text(text), query] => (text, query, Options::default()),

@@ -1,10 +1,10 @@
 //! Functions of tsqueries: matching, ranking, and putting queries together.
 
 use super::texts;
-use crate::FunctionContext;
 use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::search::matching::matches;
 use logstead_sql_types::value::search::query;
 use logstead_sql_types::value::search::query::{Op, Query};
@@ -36,7 +36,7 @@ pub(super) fn match_query(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `text @@ tsquery`
-pub(super) fn match_text(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn match_text(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     match a {
         [text, query] => matched(&texts::to_vector(cx, std::slice::from_ref(text))?, query),
         _ => Err(bad_args(a)),
@@ -44,7 +44,7 @@ pub(super) fn match_text(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum>
 }
 
 /// `text @@ text`
-pub(super) fn match_texts(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn match_texts(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     match a {
         [text, query] => {
             let vector = texts::to_vector(cx, std::slice::from_ref(text))?;

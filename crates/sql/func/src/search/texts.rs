@@ -1,11 +1,12 @@
 //! From texts to tsvectors and tsqueries, and what shows how that is done.
 
+use crate::Rows;
 use crate::json::node::{Document, Node};
 use crate::numbers::bad_args;
-use crate::{FunctionContext, Rows};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::CancelChecker;
 use logstead_sql_types::memory::MemoryReservation;
+use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::json::JsonType;
 use logstead_sql_types::value::search::dictionary;
 use logstead_sql_types::value::search::dictionary::{Config, Lexemes, TOKEN_STEPS};
@@ -32,14 +33,14 @@ fn config(d: &Datum) -> Result<&'static Config> {
     })
 }
 
-fn session_config(cx: &dyn FunctionContext) -> Result<&'static Config> {
+fn session_config(cx: &dyn IoContext) -> Result<&'static Config> {
     let name = cx.setting("default_text_search_config").unwrap_or_default();
     dictionary::named_config(&name)
 }
 
 /// The configuration of a call and its other arguments.
 pub(super) fn configured<'a>(
-    cx: &dyn FunctionContext,
+    cx: &dyn IoContext,
     a: &'a [Datum],
 ) -> Result<(&'static Config, &'a [Datum])> {
     match a {
@@ -49,7 +50,7 @@ pub(super) fn configured<'a>(
 }
 
 /// `get_current_ts_config`
-pub(super) fn current_config(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
+pub(super) fn current_config(cx: &dyn IoContext, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::Oid(session_config(cx)?.oid))
 }
 
@@ -76,7 +77,7 @@ fn vector_of(lexemes: Lexemes) -> Result<Datum> {
 }
 
 /// `to_tsvector` of a text, or of the strings of a JSON value
-pub fn to_vector(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub fn to_vector(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     let (config, rest) = configured(cx, a)?;
     let mut lexemes = Lexemes::new(config);
     match rest {
@@ -88,7 +89,7 @@ pub fn to_vector(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
 }
 
 /// `to_tsvector` of json, which is a text that is not taken as one
-pub(super) fn json_strings_to_vector(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn json_strings_to_vector(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     let (config, rest) = configured(cx, a)?;
     let mut lexemes = Lexemes::new(config);
     let [json] = rest else {
@@ -99,7 +100,7 @@ pub(super) fn json_strings_to_vector(cx: &dyn FunctionContext, a: &[Datum]) -> R
 }
 
 /// `json_to_tsvector`, `jsonb_to_tsvector`
-pub(super) fn json_to_vector(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn json_to_vector(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     let (config, rest) = configured(cx, a)?;
     let [json, filter] = rest else {
         return Err(bad_args(a));
@@ -253,7 +254,7 @@ enum QuerySyntax {
     Web,
 }
 
-fn make_query(cx: &dyn FunctionContext, a: &[Datum], reading: QuerySyntax) -> Result<Datum> {
+fn make_query(cx: &dyn IoContext, a: &[Datum], reading: QuerySyntax) -> Result<Datum> {
     let (config, rest) = configured(cx, a)?;
     let [Datum::Text(text)] = rest else {
         return Err(bad_args(a));
@@ -282,22 +283,22 @@ fn make_query(cx: &dyn FunctionContext, a: &[Datum], reading: QuerySyntax) -> Re
 }
 
 /// `to_tsquery`
-pub(super) fn to_query(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn to_query(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     make_query(cx, a, QuerySyntax::Operators)
 }
 
 /// `plainto_tsquery`
-pub(super) fn plain_query(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn plain_query(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     make_query(cx, a, QuerySyntax::Plain(Op::And))
 }
 
 /// `phraseto_tsquery`
-pub(super) fn phrase_query(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn phrase_query(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     make_query(cx, a, QuerySyntax::Plain(Op::Phrase(1)))
 }
 
 /// `websearch_to_tsquery`
-pub(super) fn web_query(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
+pub(super) fn web_query(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     make_query(cx, a, QuerySyntax::Web)
 }
 
@@ -320,7 +321,7 @@ fn check_parser(d: &Datum) -> Result<()> {
 }
 
 /// `ts_token_type`
-pub(super) fn token_types(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
+pub(super) fn token_types(a: &[Datum]) -> Result<Rows> {
     a.first().map_or(Ok(()), check_parser)?;
     let row = |(i, (alias, description)): (usize, &(&str, &str))| {
         vec![
@@ -336,7 +337,7 @@ pub(super) fn token_types(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> 
 const TOKEN_ROW_BYTES: usize = 2 * size_of::<Datum>() + size_of::<Vec<Datum>>() + 32;
 
 /// `ts_parse`
-pub(super) fn parse(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
+pub(super) fn parse(a: &[Datum]) -> Result<Rows> {
     let [parser, Datum::Text(text)] = a else {
         return Err(bad_args(a));
     };

@@ -160,7 +160,7 @@ pub(super) fn filter(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `unnest`
-pub(super) fn unnest(_: &dyn crate::FunctionContext, a: &[Datum]) -> Result<Rows> {
+pub(super) fn unnest(a: &[Datum]) -> Result<Rows> {
     let vector = first(a)?;
     let row = |lexeme: &Lexeme<'_>| {
         let (mut at, mut weights) = (Datum::Null, Datum::Null);

@@ -104,7 +104,7 @@ impl Binder<'_> {
             let what = format!("{name} of a row with columns of domains");
             return Err(SqlError::unsupported(what).at(at));
         }
-        if matches!(resolved.function.body, Body::Run) {
+        if matches!(resolved.function.body, Body::Run(_)) {
             return self.run_value(resolved.function, coerced, at);
         }
         // Domains are asked about its fields when the row is there.

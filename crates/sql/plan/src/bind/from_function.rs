@@ -256,8 +256,8 @@ impl Binder<'_> {
             asked.push((place, value));
         }
         let source = match resolved.function.body {
-            func::Body::Run if ordinality => return self.numbered(name, written, alias, at),
-            func::Body::Run => {
+            func::Body::Run(_) if ordinality => return self.numbered(name, written, alias, at),
+            func::Body::Run(_) => {
                 let name = columns
                     .first()
                     .map_or_else(|| "".into(), |(n, ..)| Arc::clone(n));

@@ -9,11 +9,23 @@ pub use crate::query::BoundIndex;
 use crate::permissions::{NotExecuted, PermissionChecker, Permissions};
 use crate::query::expr::Expr;
 use crate::{Evaluate, PlanContext};
-use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::context::{
+    AdvisoryLocking, CatalogContext, Context, PlannerOptions, ReplyDependencies, RoleContext,
+    ServerContext, SessionObjects,
+};
+use logstead_sql_catalog::privileges::DetailVisibility;
+use logstead_sql_catalog::role::BOOTSTRAP;
+use logstead_sql_catalog::settings::PlannerSettings;
 use logstead_sql_catalog::{Catalog, IndexColumn, IndexDef, IndexKey, Relation};
-use logstead_sql_func::FunctionContext;
+use logstead_sql_func::{
+    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
+    SessionInfo, Snapshots,
+};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, IoContext, Oid, SqlType, oid, user};
+use logstead_sql_types::value::datetime::{DateForm, DateOrder};
+use logstead_sql_types::value::{
+    Clock, DateTimeContext, ObjectNames, Oid, RegType, SettingValues, SqlType, oid, user,
+};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -113,15 +125,43 @@ impl ImmutableContext {
     }
 }
 
-impl IoContext for ImmutableContext {
-    fn transaction_time(&self) -> i64 {
-        0
+impl Clock for ImmutableContext {
+    fn transaction_time(&self) -> Result<i64> {
+        ImmutableContext::refused()
     }
+    fn statement_time(&self) -> Result<i64> {
+        ImmutableContext::refused()
+    }
+    fn clock_time(&self) -> Result<i64> {
+        ImmutableContext::refused()
+    }
+}
+
+impl DateTimeContext for ImmutableContext {
     fn time_zone(&self) -> &jiff::tz::TimeZone {
         static UTC: jiff::tz::TimeZone = jiff::tz::TimeZone::UTC;
         &UTC
     }
+    fn date_order(&self) -> DateOrder {
+        DateOrder::Mdy
+    }
+    fn date_form(&self) -> DateForm {
+        DateForm::Iso
+    }
+}
+
+impl SettingValues for ImmutableContext {
     fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// Names in an index expression are whole: nothing is looked up by a path.
+impl ObjectNames for ImmutableContext {
+    fn search_path(&self) -> Vec<String> {
+        Vec::new()
+    }
+    fn temporary_schema(&self) -> Option<String> {
         None
     }
     fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
@@ -130,54 +170,104 @@ impl IoContext for ImmutableContext {
     fn relation_name(&self, _: Oid) -> Option<String> {
         None
     }
-    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
-        ImmutableContext::refused()
-    }
     fn type_by_text(&self, text: &str) -> Result<Oid> {
         logstead_sql_catalog::type_name::type_by_text(text)
+    }
+    fn object_by_text(&self, _: RegType, _: &str) -> Result<Oid> {
+        ImmutableContext::refused()
+    }
+    fn object_text(&self, _: RegType, _: Oid) -> Option<String> {
+        None
     }
 }
 
 impl FunctionContext for ImmutableContext {
-    fn statement_time(&self) -> i64 {
-        0
-    }
-    fn clock_time(&self) -> i64 {
-        0
-    }
-    fn random_u64(&self) -> u64 {
-        0
-    }
-    fn database(&self) -> &str {
-        ""
-    }
-    fn user(&self) -> &str {
-        ""
-    }
-    fn backend_pid(&self) -> i32 {
-        0
-    }
-    fn set_setting(&self, _: &str, _: &str, _: bool) -> Result<String> {
+    fn random(&self) -> Result<&dyn RandomNumbers> {
         ImmutableContext::refused()
     }
-    fn search_path(&self) -> Vec<String> {
-        Vec::new()
-    }
-    fn nextval(&self, _: Oid) -> Result<i64> {
+    fn session_info(&self) -> Result<&dyn SessionInfo> {
         ImmutableContext::refused()
     }
-    fn currval(&self, _: Oid) -> Result<i64> {
+    fn sequences(&self) -> Result<&dyn Sequences> {
         ImmutableContext::refused()
     }
-    fn lastval(&self) -> Result<i64> {
+    fn actions(&self) -> Result<&dyn SessionActions> {
         ImmutableContext::refused()
     }
-    fn setval(&self, _: Oid, _: i64, _: bool) -> Result<i64> {
+    fn snapshots(&self) -> Result<&dyn Snapshots> {
+        ImmutableContext::refused()
+    }
+    fn catalog_functions(&self) -> Result<&dyn CatalogFunctions> {
+        ImmutableContext::refused()
+    }
+    fn server_functions(&self) -> Result<&dyn ServerFunctions> {
         ImmutableContext::refused()
     }
 }
 
-impl Context for ImmutableContext {}
+/// An index belongs to nobody: whoever may write the table may compute its keys, and is told all of its rows.
+impl RoleContext for ImmutableContext {
+    fn session_role(&self) -> Oid {
+        BOOTSTRAP
+    }
+    fn current_role(&self) -> Oid {
+        BOOTSTRAP
+    }
+    fn act_as(&self, _: Oid) -> Oid {
+        0
+    }
+    fn told_of(&self, _: &Relation) -> DetailVisibility {
+        DetailVisibility::All
+    }
+    fn row_security(&self) -> bool {
+        true
+    }
+}
+
+impl CatalogContext for ImmutableContext {
+    fn present_catalog(&self) -> Option<Arc<Catalog>> {
+        None
+    }
+    fn catalog_of(&self, _: Oid) -> Option<Arc<Catalog>> {
+        None
+    }
+    fn routines_shown(&self, text: String) -> String {
+        text
+    }
+}
+
+impl PlannerOptions for ImmutableContext {
+    fn scans(&self) -> PlannerSettings {
+        PlannerSettings::default()
+    }
+    fn work_mem_bytes(&self) -> usize {
+        4 << 20
+    }
+    fn hash_mem_multiplier(&self) -> f64 {
+        1.0
+    }
+    fn plans_cursor(&self) -> bool {
+        false
+    }
+    fn interrupted(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Context for ImmutableContext {
+    fn reply_dependencies(&self) -> Result<&dyn ReplyDependencies> {
+        ImmutableContext::refused()
+    }
+    fn advisory_locking(&self) -> Result<&dyn AdvisoryLocking> {
+        ImmutableContext::refused()
+    }
+    fn session_objects(&self) -> Result<&dyn SessionObjects> {
+        ImmutableContext::refused()
+    }
+    fn server(&self) -> Result<&dyn ServerContext> {
+        ImmutableContext::refused()
+    }
+}
 
 /// Type of an expression's values as an index stores them: a literal of no known type is text.
 pub fn key_type(expr: &Expr) -> SqlType {

@@ -15,7 +15,7 @@ use super::scope::{NsWhat, ambiguous};
 use super::{Binder, COLUMN_BASE, Clause, Source};
 use crate::query::expr::Expr;
 use logstead_sql_catalog::Relation;
-use logstead_sql_func::{Body, Function, Volatility, function};
+use logstead_sql_func::{Body, Function, ServerFunction, Volatility, function};
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
@@ -47,25 +47,13 @@ static ROW_CTID: Function = function(
 );
 
 /// Which transaction has written a version, by its token.
-static ROW_XMIN: Function = of_version(
-    XMIN,
-    oid::XID,
-    Body::Context(|cx, args| cx.catalog_call("xmin of a version", args)),
-);
+static ROW_XMIN: Function = of_version(XMIN, oid::XID, Body::Server(ServerFunction::VersionXmin));
 
 /// Which transaction has written over it, of a version that the statement has.
-static ROW_XMAX: Function = of_version(
-    XMAX,
-    oid::XID,
-    Body::Context(|cx, args| cx.catalog_call("xmax of a version", args)),
-);
+static ROW_XMAX: Function = of_version(XMAX, oid::XID, Body::Server(ServerFunction::VersionXmax));
 
 /// Which command of the running transaction has written a version; 0 of others.
-static ROW_CMIN: Function = of_version(
-    "cmin",
-    oid::CID,
-    Body::Context(|cx, args| cx.catalog_call("cmin of a version", args)),
-);
+static ROW_CMIN: Function = of_version("cmin", oid::CID, Body::Server(ServerFunction::VersionCmin));
 
 const fn of_version(name: &'static str, result: u32, body: Body) -> Function {
     function(

@@ -7,7 +7,7 @@ use crate::rewrite::fold_constants::folded_call;
 use logstead_sql_func as func;
 use logstead_sql_func::{Cast, CastContext};
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, SqlType, oid};
+use logstead_sql_types::value::{Datum, IoContext, SqlType, oid};
 
 impl Planner<'_> {
     /// Brings `expr` to `target`, which has no modifier. `None` if there is no such cast in this context.
@@ -28,7 +28,7 @@ impl Planner<'_> {
             Cast::Relabel => match expr {
                 Expr::Const(datum, _) => {
                     let session = Some(self.cx.session);
-                    let session: Option<&dyn func::FunctionContext> = session.map(|s| s as _);
+                    let session: Option<&dyn IoContext> = session.map(|s| s as _);
                     let value = func::apply_cast(cast, &datum, from, target, false, session)?;
                     Expr::Const(value, target)
                 }

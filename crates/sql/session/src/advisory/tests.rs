@@ -133,7 +133,7 @@ fn as_many_locks_as_a_session_may_have_are_had_as_often_as_asked_for() {
     let locks = advisory_locks();
     let depends_on = RefCell::new(CommitWait::none());
     let mut holdings = SessionLocks::default();
-    let mut ask = |name: &str, key: usize, level: usize| {
+    let mut ask = |function: AdvisoryLockFunction, key: usize, level: usize| {
         let advisor = AdvisoryLockFunctions {
             locks: &locks,
             holdings: &mut holdings,
@@ -142,16 +142,35 @@ fn as_many_locks_as_a_session_may_have_are_had_as_often_as_asked_for() {
             level,
             depends_on: &depends_on,
         };
-        advisor.call(name, &[Datum::Int8(key as i64)])
+        advisor.call(function, &[Datum::Int8(key as i64)])
     };
     for key in 0..LOCKS_MAX {
-        ask("pg_advisory_xact_lock", key, key % 3).unwrap();
+        ask(
+            AdvisoryLockFunction::Lock(AdvisoryLockScope::TRANSACTION),
+            key,
+            key % 3,
+        )
+        .unwrap();
     }
     for level in 0..3 {
-        ask("pg_advisory_xact_lock", 1, level).unwrap();
-        ask("pg_try_advisory_lock", 2, level).unwrap();
+        ask(
+            AdvisoryLockFunction::Lock(AdvisoryLockScope::TRANSACTION),
+            1,
+            level,
+        )
+        .unwrap();
+        ask(
+            AdvisoryLockFunction::TryLock(AdvisoryLockScope::SESSION),
+            2,
+            level,
+        )
+        .unwrap();
     }
-    let refused = ask("pg_advisory_lock", LOCKS_MAX, 0);
+    let refused = ask(
+        AdvisoryLockFunction::Lock(AdvisoryLockScope::SESSION),
+        LOCKS_MAX,
+        0,
+    );
     assert_eq!(refused.err().unwrap().code(), SqlState::OUT_OF_MEMORY);
     holdings.end_session(&locks, 1);
     holdings.end_transaction(&locks, 1, Some(0));

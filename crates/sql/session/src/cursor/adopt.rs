@@ -76,7 +76,8 @@ impl Session {
                 params,
             },
             (_, Some(plan)) => {
-                portal.role = logstead_sql_catalog::context::Context::current_role(&*self.context);
+                portal.role =
+                    logstead_sql_catalog::context::RoleContext::current_role(&*self.context);
                 self.begin_run(&plan.catalog).await?;
                 let prepared = self.current_of_plan(&plan, &mut current_of)?;
                 CursorState::Running {

@@ -24,17 +24,18 @@ use crate::client::LocalFuture;
 use crate::large_object_descriptors::{Descriptor, Descriptors};
 use crate::limits::run_with_limits;
 use logstead_engine::CursorSnapshot;
-use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_catalog::role::acl::{AclKind, AclMode, privilege as p};
 use logstead_sql_ddl as ddl;
 use logstead_sql_exec::{Call, Execution};
-use logstead_sql_func::{self as func, Body};
+use logstead_sql_func::LargeObjectFunction;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;
-use logstead_sql_types::value::{Datum, IoContext, Oid, oid};
+use logstead_sql_types::value::SettingValues;
+use logstead_sql_types::value::{Datum, Oid, oid};
 use logstead_types::SqlState;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -116,70 +117,71 @@ fn wide_arg(datum: &Datum) -> Result<i64> {
     }
 }
 
-/// Does the session run it?
-pub(super) fn is_one(function: Oid) -> bool {
-    func::function_by_oid(function).is_some_and(|f| matches!(f.body, Body::Run))
-}
-
 impl Session {
     /// Runs a function of large objects that is called.
     pub(super) fn large_object_call<'a>(
         &'a mut self,
+        function: LargeObjectFunction,
         call: &'a Call,
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<Datum>> {
         Box::pin(async move {
             let name = call.callee.name.1.as_str();
             let args = call.args.as_slice();
-            match (name, args) {
-                ("lo_create", [object]) => self.lo_create(object.as_oid()?, name, client).await,
-                ("lo_creat", [_]) => self.lo_create(0, name, client).await,
-                ("lo_open", [object, mode]) => {
+            match (function, args) {
+                (LargeObjectFunction::Create, [object]) => {
+                    self.lo_create(object.as_oid()?, name, client).await
+                }
+                (LargeObjectFunction::Creat, [_]) => self.lo_create(0, name, client).await,
+                (LargeObjectFunction::Open, [object, mode]) => {
                     let (object, mode) = (object.as_oid()?, narrow_arg(mode)?);
                     self.lo_open(object, mode, client).await.map(Datum::Int4)
                 }
-                ("lo_close", [number]) => {
+                (LargeObjectFunction::Close, [number]) => {
                     self.descriptors()?.close(narrow_arg(number)?)?;
                     Ok(Datum::Int4(0))
                 }
-                ("loread", [number, length]) => {
+                (LargeObjectFunction::Read, [number, length]) => {
                     let length = u64::try_from(narrow_arg(length)?).unwrap_or(0);
                     self.lo_read(narrow_arg(number)?, length, client).await
                 }
-                ("lowrite", [number, bytes]) => {
+                (LargeObjectFunction::Write, [number, bytes]) => {
                     let bytes = Datum::as_bytes(bytes)?;
                     self.lo_write(narrow_arg(number)?, bytes, client).await?;
                     Ok(Datum::Int4(i32::try_from(bytes.len()).unwrap_or(i32::MAX)))
                 }
-                ("lo_lseek" | "lo_lseek64", [number, offset, whence]) => {
+                (
+                    LargeObjectFunction::Lseek | LargeObjectFunction::Lseek64,
+                    [number, offset, whence],
+                ) => {
                     let (number, whence) = (narrow_arg(number)?, narrow_arg(whence)?);
                     let at = self
                         .lo_seek(number, wide_arg(offset)?, whence, client)
                         .await?;
-                    match name {
-                        "lo_lseek" => narrow(at, name, number),
+                    match function {
+                        LargeObjectFunction::Lseek => narrow(at, name, number),
                         _ => Ok(Datum::Int8(at)),
                     }
                 }
-                ("lo_tell" | "lo_tell64", [number]) => {
+                (LargeObjectFunction::Tell | LargeObjectFunction::Tell64, [number]) => {
                     let number = narrow_arg(number)?;
                     let at = self.descriptors()?.get(number)?.at;
                     let at = i64::try_from(at).unwrap_or(i64::MAX);
-                    match name {
-                        "lo_tell" => narrow(at, name, number),
+                    match function {
+                        LargeObjectFunction::Tell => narrow(at, name, number),
                         _ => Ok(Datum::Int8(at)),
                     }
                 }
-                ("lo_truncate" | "lo_truncate64", [number, length]) => {
+                (LargeObjectFunction::Truncate, [number, length]) => {
                     let (number, length) = (narrow_arg(number)?, wide_arg(length)?);
                     self.lo_truncate(number, length, client).await?;
                     Ok(Datum::Int4(0))
                 }
-                ("lo_unlink", [object]) => {
+                (LargeObjectFunction::Unlink, [object]) => {
                     self.lo_unlink(object.as_oid()?, client).await?;
                     Ok(Datum::Int4(1))
                 }
-                ("lo_from_bytea", [object, bytes]) => {
+                (LargeObjectFunction::FromBytea, [object, bytes]) => {
                     let made = self.lo_create(object.as_oid()?, name, client).await?;
                     let number = self.lo_open(made.as_oid()?, FOR_WRITING, client).await?;
                     self.lo_write(number, Datum::as_bytes(bytes)?, client)
@@ -187,8 +189,10 @@ impl Session {
                     self.descriptors()?.close(number)?;
                     Ok(made)
                 }
-                ("lo_get", [object]) => self.lo_get(object.as_oid()?, 0, -1, client).await,
-                ("lo_get", [object, offset, length]) => {
+                (LargeObjectFunction::Get, [object]) => {
+                    self.lo_get(object.as_oid()?, 0, -1, client).await
+                }
+                (LargeObjectFunction::Get, [object, offset, length]) => {
                     let length = narrow_arg(length)?;
                     if length < 0 {
                         return Err(invalid("requested length cannot be negative".to_owned()));
@@ -196,7 +200,7 @@ impl Session {
                     let (object, offset) = (object.as_oid()?, wide_arg(offset)?);
                     self.lo_get(object, offset, i64::from(length), client).await
                 }
-                ("lo_put", [object, offset, bytes]) => {
+                (LargeObjectFunction::Put, [object, offset, bytes]) => {
                     self.not_read_only(name)?;
                     let number = self.lo_open(object.as_oid()?, FOR_WRITING, client).await?;
                     self.lo_seek(number, wide_arg(offset)?, 0, client).await?;
@@ -205,9 +209,11 @@ impl Session {
                     self.descriptors()?.close(number)?;
                     Ok(Datum::text(""))
                 }
-                ("lo_import" | "lo_export", _) => Err(self.refuse_file(name)),
+                (LargeObjectFunction::Import | LargeObjectFunction::Export, _) => {
+                    Err(self.refuse_file(name))
+                }
                 _ => Err(SqlError::internal(format!(
-                    "{name} is no function of large objects"
+                    "{name} was given other arguments than it takes"
                 ))),
             }
         })

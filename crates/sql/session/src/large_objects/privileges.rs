@@ -3,7 +3,7 @@
 use super::super::Session;
 use super::super::client::Client;
 use super::no_object;
-use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_ddl as ddl;

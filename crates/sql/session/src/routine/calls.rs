@@ -9,7 +9,6 @@
 use super::values::VariableKind;
 use super::{Activation, Session};
 use crate::client::{Client, LocalFuture};
-use crate::large_objects::is_one as is_large_object_function;
 use crate::portal::CollectedRows;
 use crate::statement::CachedPlan;
 use logstead_sql_catalog::Catalog;
@@ -17,9 +16,10 @@ use logstead_sql_catalog::classes::{PG_CLASS, PG_PROC};
 use logstead_sql_catalog::routine::{Language, Routine as Definition, RoutineBody};
 use logstead_sql_catalog::trigger::BuiltInTrigger;
 use logstead_sql_exec::{Call, Caller, Execution, RowSink};
-use logstead_sql_func::FunctionContext;
+use logstead_sql_func::{self as func, Body, RoutineFunction, SessionActions};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, IoContext, Oid, SqlType, oid, record, user};
+use logstead_sql_types::value::SettingValues;
+use logstead_sql_types::value::{Datum, Oid, SqlType, oid, record, user};
 use logstead_types::{SqlState, TableId};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -151,12 +151,16 @@ impl Session {
         call: &Call,
         client: &mut dyn Client,
     ) -> Result<VecDeque<Vec<Datum>>> {
-        if super::xml_maps::is_one(call.callee.oid) {
-            let value = self.xml_map_call(call, client).await?;
-            return Ok(VecDeque::from([vec![value]]));
-        }
-        if is_large_object_function(call.callee.oid) {
-            let value = self.large_object_call(call, client).await?;
+        let built_in = func::function_by_oid(call.callee.oid).map(|f| f.body);
+        if let Some(Body::Run(function)) = built_in {
+            let value = match function {
+                RoutineFunction::XmlMap(function) => {
+                    self.xml_map_call(function, call, client).await?
+                }
+                RoutineFunction::LargeObject(function) => {
+                    self.large_object_call(function, call, client).await?
+                }
+            };
             return Ok(VecDeque::from([vec![value]]));
         }
         let catalog = self.catalog()?;

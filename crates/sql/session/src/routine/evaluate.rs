@@ -5,7 +5,7 @@ use crate::client::{Client, LocalFuture};
 use crate::limits::run_with_limits;
 use crate::portal::CollectedRows;
 use crate::statement::{CachedPlan, PermittedPlan, Statement};
-use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::context::PlannerOptions;
 use logstead_sql_exec::{EvalContext, Execution, Progress, StatementContext, eval};
 use logstead_sql_parse::plpgsql::tree::{Expr, Scope, VarNo};
 use logstead_sql_plan::OutputColumn;

@@ -361,9 +361,7 @@ impl Session {
     async fn breathe(&mut self) -> Result<()> {
         let signals = Arc::clone(&self.signals);
         let context = Rc::clone(&self.context);
-        signals
-            .statement()
-            .check_at(|| logstead_sql_func::FunctionContext::clock_time(&*context))?;
+        signals.statement().check_at(|| context.wall_clock())?;
         let limits = self.limits();
         run_with_limits(&signals, limits, async {
             tokio::task::yield_now().await;

@@ -8,25 +8,17 @@ use super::sql::{add_text_context, refuse_computed};
 use crate::client::{Client, LocalFuture};
 use crate::statement::Statement;
 use logstead_sql_exec::Call;
-use logstead_sql_func::FunctionContext;
-use logstead_sql_func::{self as func, append_value, xml_name};
+use logstead_sql_func::SessionInfo;
+use logstead_sql_func::{XmlMapFunction, append_value, xml_name};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;
-use logstead_sql_types::value::IoContext;
+use logstead_sql_types::value::ObjectNames;
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::SqlState;
 use std::rc::Rc;
 
 /// What the attributes are named by that say that a value is NULL.
 const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
-
-/// Functions that are run here.
-const NAMES: [&str; 4] = [
-    "database_to_xml",
-    "query_to_xml",
-    "schema_to_xml",
-    "table_to_xml",
-];
 
 /// How rows are written.
 #[derive(Clone, Copy)]
@@ -37,11 +29,6 @@ struct Style<'a> {
     forest: bool,
     /// The namespace of all.
     namespace: &'a str,
-}
-
-/// Is it run here?
-pub(super) fn is_one(function: Oid) -> bool {
-    func::function_by_oid(function).is_some_and(|f| NAMES.contains(&f.name))
 }
 
 fn no_query() -> SqlError {
@@ -74,6 +61,7 @@ impl Session {
     /// Runs one of the functions.
     pub(super) fn xml_map_call<'a>(
         &'a mut self,
+        function: XmlMapFunction,
         call: &'a Call,
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<Datum>> {
@@ -97,18 +85,18 @@ impl Session {
             // Its query may call it again.
             self.enter_body().await?;
             self.stable += 1;
-            let ran = match (call.callee.name.1.as_str(), what) {
-                ("query_to_xml", Some(query)) => {
+            let ran = match (function, what) {
+                (XmlMapFunction::Query, Some(query)) => {
                     let query = query.as_str()?;
                     self.xml_of_query(query, None, style, true, &mut out, client)
                         .await
                 }
-                ("table_to_xml", Some(table)) => {
+                (XmlMapFunction::Table, Some(table)) => {
                     let table = table.as_oid()?;
                     self.xml_of_table(table, style, true, &mut out, client)
                         .await
                 }
-                ("schema_to_xml", Some(schema)) => {
+                (XmlMapFunction::Schema, Some(schema)) => {
                     let schema = schema.as_str()?;
                     self.xml_of_schema(schema, style, true, &mut out, client)
                         .await

@@ -4,9 +4,12 @@
 //! fields make the value: PostgreSQL's scheme, so that the same spellings are taken and the same ones refused with the
 //! same SQLSTATE.
 
+mod time_of_day;
+
+pub use time_of_day::{offset_today, parse_time, parse_timetz};
+
 use crate::error::{Result, SqlError};
-use crate::value::IoContext;
-use crate::value::TimeTz;
+use crate::value::DateTimeContext;
 use crate::value::abbreviations::{Abbreviation, abbreviation, offset_of};
 use crate::value::calendar::{self, CivilDateTime, DAY, HOUR, MINUTE, SECOND};
 use crate::value::datetime_units;
@@ -210,14 +213,14 @@ fn take_while(s: &str, f: impl Fn(u8) -> bool) -> (&str, &str) {
     s.split_at(end)
 }
 
-fn scan(text: &str, cx: Option<&dyn IoContext>) -> Result<Fields, DtError> {
+fn scan(text: &str, cx: Option<&dyn DateTimeContext>) -> Result<Fields, DtError> {
     if !text.is_ascii() {
         return Err(DtError::Syntax);
     }
     let lower = text.to_ascii_lowercase();
     let mut rest = lower.as_str();
     let mut f = Fields {
-        order: cx.map_or(DateOrder::Mdy, IoContext::date_order),
+        order: cx.map_or(DateOrder::Mdy, DateTimeContext::date_order),
         ..Fields::default()
     };
     let mut any = false;
@@ -590,7 +593,7 @@ impl Fields {
     }
 }
 
-fn zone_of(cx: Option<&dyn IoContext>) -> TimeZone {
+fn zone_of(cx: Option<&dyn DateTimeContext>) -> TimeZone {
     cx.map_or(TimeZone::UTC, |c| c.time_zone().clone())
 }
 
@@ -601,13 +604,14 @@ pub fn abbreviated_offset(local: i64, word: &str, zone: &TimeZone) -> i64 {
     offset_of(word, zone, utc).unwrap_or(offset)
 }
 
-fn local_now(cx: Option<&dyn IoContext>) -> Result<i64, DtError> {
+fn local_now(cx: Option<&dyn DateTimeContext>) -> Result<i64, DtError> {
     let cx = cx.ok_or(DtError::Clock)?;
-    Ok(calendar::utc_to_local(cx.transaction_time(), cx.time_zone()).0)
+    let now = cx.transaction_time().map_err(|_| DtError::Clock)?;
+    Ok(calendar::utc_to_local(now, cx.time_zone()).0)
 }
 
 /// Local moment, and the zone it was given in.
-fn moment(text: &str, cx: Option<&dyn IoContext>) -> Result<(i64, Option<Zone>), DtError> {
+fn moment(text: &str, cx: Option<&dyn DateTimeContext>) -> Result<(i64, Option<Zone>), DtError> {
     let mut f = scan(text, cx)?;
     match f.special {
         Some(_) if f.has_date() || f.time.is_some() => return Err(DtError::Syntax),
@@ -644,7 +648,7 @@ fn is_infinite(t: i64) -> bool {
 }
 
 /// `timestamp` input: a zone in the text is checked and ignored.
-pub fn parse_timestamp(text: &str, cx: Option<&dyn IoContext>) -> Result<i64> {
+pub fn parse_timestamp(text: &str, cx: Option<&dyn DateTimeContext>) -> Result<i64> {
     let (t, _) = moment(text, cx).map_err(|e| e.error("timestamp", text))?;
     if is_infinite(t) {
         return Ok(t);
@@ -653,7 +657,7 @@ pub fn parse_timestamp(text: &str, cx: Option<&dyn IoContext>) -> Result<i64> {
 }
 
 /// `timestamptz` input: without a zone in the text the session's holds.
-pub fn parse_timestamptz(text: &str, cx: Option<&dyn IoContext>) -> Result<i64> {
+pub fn parse_timestamptz(text: &str, cx: Option<&dyn DateTimeContext>) -> Result<i64> {
     let (t, zone) = moment(text, cx).map_err(|e| e.error("timestamp with time zone", text))?;
     if is_infinite(t) {
         return Ok(t);
@@ -671,7 +675,7 @@ pub fn parse_timestamptz(text: &str, cx: Option<&dyn IoContext>) -> Result<i64> 
 }
 
 /// `date` input.
-pub fn parse_date(text: &str, cx: Option<&dyn IoContext>) -> Result<i32> {
+pub fn parse_date(text: &str, cx: Option<&dyn DateTimeContext>) -> Result<i32> {
     // Dates reach further than moments: the day is taken without multiplying it out.
     let day = (|| -> Result<Option<i64>, DtError> {
         let f = scan(text, cx)?;
@@ -691,106 +695,6 @@ pub fn parse_date(text: &str, cx: Option<&dyn IoContext>) -> Result<i32> {
     }
     let (t, _) = moment(text, cx).map_err(|e| e.error("date", text))?;
     Ok(super::timestamp_to_date(t))
-}
-
-/// `time` input: a date in the text is checked and ignored.
-pub fn parse_time(text: &str, cx: Option<&dyn IoContext>) -> Result<i64> {
-    let read = || {
-        let (time, fields) = read_time_of_day(text, cx)?;
-        // A zone whose offset changes needs a date, though it says nothing here.
-        if let Some(Zone::Named(tz)) = &fields.zone
-            && !fields.has_date()
-            && fields.relative.is_none()
-        {
-            tz.to_fixed_offset().map_err(|_| DtError::Syntax)?;
-        }
-        Ok(time)
-    };
-    read().map_err(|e: DtError| e.error("time", text))
-}
-
-/// The session's offset from UTC, in seconds to the east, at this time of today.
-pub fn offset_today(time: i64, cx: &dyn IoContext) -> i64 {
-    let today = calendar::utc_to_local(cx.transaction_time(), cx.time_zone()).0;
-    let at = today.div_euclid(DAY) * DAY + time;
-    calendar::local_offset(at, cx.time_zone())
-}
-
-/// `timetz` input: a zone whose offset changes needs a date; without a zone the session's holds, at the date given or
-/// today.
-pub fn parse_timetz(text: &str, cx: Option<&dyn IoContext>) -> Result<TimeTz> {
-    let read = || -> Result<TimeTz, DtError> {
-        let (micros, fields) = read_time_of_day(text, cx)?;
-        let day = match fields.relative {
-            Some(n) => Some(local_now(cx)?.div_euclid(DAY) + n),
-            None if fields.has_date() => Some(fields.day()?),
-            None => None,
-        };
-        let moment = day.and_then(|day| day.checked_mul(DAY)?.checked_add(micros));
-        let east = match (fields.zone, moment, cx) {
-            (Some(Zone::Offset(east)), ..) => east,
-            (Some(Zone::Named(tz)), Some(at), _) => calendar::local_offset(at, &tz),
-            (Some(Zone::Abbreviated(word, tz)), at, cx) => {
-                let now = || cx.map_or(0, |cx| cx.transaction_time());
-                abbreviated_offset(at.unwrap_or_else(now), &word, &tz)
-            }
-            (Some(Zone::Named(tz)), None, _) => {
-                i64::from(tz.to_fixed_offset().map_err(|_| DtError::Syntax)?.seconds())
-            }
-            (None, Some(at), cx) => calendar::local_offset(at, &zone_of(cx)),
-            (None, None, Some(cx)) => offset_today(micros, cx),
-            (None, None, None) => 0,
-        };
-        let west = i32::try_from(-east).map_err(|_| DtError::Displacement)?;
-        Ok(TimeTz { micros, west })
-    };
-    read().map_err(|e| e.error("time with time zone", text))
-}
-
-/// `T040506`, `040506.789`: a time without colons, and what is behind it, with them.
-fn iso_time(text: &str) -> Option<String> {
-    let trimmed = text.trim_start();
-    let rest = trimmed.strip_prefix(['T', 't']).unwrap_or(trimmed);
-    let (digits, behind) = take_while(rest, |b| b.is_ascii_digit());
-    if digits.len() != 6 || !(behind.starts_with('.') || rest.len() < trimmed.len()) {
-        return None;
-    }
-    let (hours, rest) = digits.split_at(2);
-    let (minutes, seconds) = rest.split_at(2);
-    Some(format!("{hours}:{minutes}:{seconds}{behind}"))
-}
-
-fn read_time_of_day(text: &str, cx: Option<&dyn IoContext>) -> Result<(i64, Fields), DtError> {
-    let spelled = iso_time(text);
-    let mut f = scan(spelled.as_deref().unwrap_or(text), cx)?;
-    if f.special == Some(Special::Now) {
-        return Ok((local_now(cx)?.rem_euclid(DAY), f));
-    }
-    if f.special.is_some() {
-        return Err(DtError::Syntax);
-    }
-    // A lone number is a time here: 101112, 1011.
-    if let (None, None, [(v, digits)]) = (f.time, f.month, f.numbers.as_slice()) {
-        let (v, digits) = (*v, *digits);
-        f.time = match digits {
-            3 | 4 => Some(clock(v / 100, v % 100, 0, 0)?),
-            _ => return Err(DtError::Syntax),
-        };
-        f.numbers.clear();
-    } else if let (None, true, [(a, _), (b, _), (c, _)]) =
-        (f.time, f.separated, f.numbers.as_slice())
-    {
-        // Six digits were taken for a date; the year was completed.
-        f.time = Some(clock(a % 100, *b, *c, 0)?);
-        f.numbers.clear();
-    }
-    if f.time.is_none() {
-        return Err(DtError::Syntax);
-    }
-    if f.has_date() && f.relative.is_none() {
-        f.day()?;
-    }
-    Ok((f.time_of_day()?, f))
 }
 
 /// Year, month, day and time of a local moment; re-exported for formatting.

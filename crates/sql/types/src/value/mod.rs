@@ -53,7 +53,9 @@ pub use bits::Bits;
 pub use compare::{compare, compare_as, hash, hash_as, not_distinct, trim_blanks};
 pub use image::compare_images;
 pub use info::{TypeInfo, format_type};
-pub use io_context::IoContext;
+pub use io_context::{
+    Clock, DateTimeContext, IoContext, ObjectNames, RegType, SettingValues, needs_session,
+};
 pub use json::Jsonb;
 pub use network::Inet;
 pub use numeric::Numeric;

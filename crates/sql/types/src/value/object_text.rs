@@ -8,8 +8,8 @@ use super::text_io::{OutputStyle, integer, trim, write_int};
 use super::types::{Oid, oid};
 use super::{Datum, info};
 use crate::error::{Result, SqlError};
-use crate::value::IoContext;
 use crate::value::search::dictionary;
+use crate::value::{IoContext, RegType};
 use logstead_types::SqlState;
 
 pub(super) fn object_id(text: &str, name: &str) -> Result<u32> {
@@ -81,17 +81,17 @@ pub(super) fn named_object(ty: Oid, text: &str, cx: Option<&dyn IoContext>) -> R
         oid::REGCONFIG => dictionary::named_config(t).map(|c| Datum::Oid(c.oid)),
         oid::REGDICTIONARY => dictionary::named_dictionary(t).map(|d| Datum::Oid(d.oid)),
         _ => {
-            let call = match ty {
-                oid::REGROLE => "regrolein",
-                oid::REGPROC => "regprocin",
-                oid::REGPROCEDURE => "regprocedurein",
-                oid::REGOPER => "regoperin",
-                oid::REGOPERATOR => "regoperatorin",
-                oid::REGCOLLATION => "regcollationin",
-                _ => "regnamespacein",
+            let of = match ty {
+                oid::REGROLE => RegType::Role,
+                oid::REGPROC => RegType::Proc,
+                oid::REGPROCEDURE => RegType::Procedure,
+                oid::REGOPER => RegType::Oper,
+                oid::REGOPERATOR => RegType::Operator,
+                oid::REGCOLLATION => RegType::Collation,
+                _ => RegType::Namespace,
             };
-            cx.ok_or_else(no_session)?
-                .catalog_call(call, &[Datum::text(t)])
+            let found = cx.ok_or_else(no_session)?.object_by_text(of, t);
+            found.map(Datum::Oid)
         }
     }
 }
@@ -106,24 +106,6 @@ pub(super) fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut V
             Some(_) => out.extend_from_slice(info::format_type_bare(v).as_bytes()),
             None => number(out),
         },
-        oid::REGPROC | oid::REGPROCEDURE => {
-            let call = if ty == oid::REGPROC {
-                "regprocout"
-            } else {
-                "regprocedureout"
-            };
-            let name = style.names.and_then(|cx| {
-                let name = cx.catalog_call(call, &[Datum::Oid(v)]).ok()?;
-                match name {
-                    Datum::Text(name) => Some(name),
-                    _ => None,
-                }
-            });
-            match name {
-                Some(name) => out.extend_from_slice(name.as_bytes()),
-                None => number(out),
-            }
-        }
         oid::REGCLASS => match style.names.and_then(|cx| cx.relation_name(v)) {
             Some(name) => out.extend_from_slice(name.as_bytes()),
             None => number(out),
@@ -140,19 +122,23 @@ pub(super) fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut V
             Some(name) => out.extend_from_slice(quote_identifier(name).as_bytes()),
             None => number(out),
         },
-        oid::REGNAMESPACE | oid::REGROLE | oid::REGOPER | oid::REGOPERATOR => {
-            let call = match ty {
-                oid::REGROLE => "regroleout",
-                oid::REGOPER => "regoperout",
-                oid::REGOPERATOR => "regoperatorout",
-                _ => "regnamespaceout",
+        oid::REGPROC
+        | oid::REGPROCEDURE
+        | oid::REGNAMESPACE
+        | oid::REGROLE
+        | oid::REGOPER
+        | oid::REGOPERATOR => {
+            let of = match ty {
+                oid::REGPROC => RegType::Proc,
+                oid::REGPROCEDURE => RegType::Procedure,
+                oid::REGROLE => RegType::Role,
+                oid::REGOPER => RegType::Oper,
+                oid::REGOPERATOR => RegType::Operator,
+                _ => RegType::Namespace,
             };
-            match style
-                .names
-                .and_then(|cx| cx.catalog_call(call, &[Datum::Oid(v)]).ok())
-            {
-                Some(Datum::Text(name)) => out.extend_from_slice(name.as_bytes()),
-                _ => number(out),
+            match style.names.and_then(|cx| cx.object_text(of, v)) {
+                Some(name) => out.extend_from_slice(name.as_bytes()),
+                None => number(out),
             }
         }
         _ => number(out),

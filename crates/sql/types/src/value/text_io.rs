@@ -24,8 +24,8 @@ use super::{
 use super::{snapshot, tid};
 use crate::error::{Result, SqlError};
 use crate::memory::{Builder, SMALL_BYTES, STRIDE_BYTES};
-use crate::value::IoContext;
 use crate::value::search::{query, query_parser, vector};
+use crate::value::{DateTimeContext, IoContext};
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -259,6 +259,11 @@ pub fn truncate_name(text: &str) -> &str {
     &text[..end]
 }
 
+/// The part of a context that dates and times are read by.
+fn times(cx: Option<&dyn IoContext>) -> Option<&dyn DateTimeContext> {
+    cx.map(|cx| cx as _)
+}
+
 /// Reads the text form of a value of type `ty`. The modifier is applied as in an assignment: too long is an error.
 /// `cx` gives the clock, the time zone and names; without it zone-less input is UTC and `now` is refused.
 pub fn input(ty: SqlType, text: &str, cx: Option<&dyn IoContext>) -> Result<Datum> {
@@ -310,12 +315,12 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn IoContext>) -> Result<Datu
         oid::TSVECTOR => vector::parse(text)?,
         oid::TSQUERY => query_parser::input(text)?,
         oid::CHAR => Datum::Char(char_input(text)),
-        oid::DATE => Datum::Date(datetime::parse_date(text, cx)?),
-        oid::TIME => Datum::Time(datetime::parse_time(text, cx)?),
-        oid::TIMETZ => Datum::TimeTz(datetime::parse_timetz(text, cx)?),
+        oid::DATE => Datum::Date(datetime::parse_date(text, times(cx))?),
+        oid::TIME => Datum::Time(datetime::parse_time(text, times(cx))?),
+        oid::TIMETZ => Datum::TimeTz(datetime::parse_timetz(text, times(cx))?),
         oid::BIT | oid::VARBIT => Datum::Bits(Bits::parse(text)?),
-        oid::TIMESTAMP => Datum::Timestamp(datetime::parse_timestamp(text, cx)?),
-        oid::TIMESTAMPTZ => Datum::TimestampTz(datetime::parse_timestamptz(text, cx)?),
+        oid::TIMESTAMP => Datum::Timestamp(datetime::parse_timestamp(text, times(cx))?),
+        oid::TIMESTAMPTZ => Datum::TimestampTz(datetime::parse_timestamptz(text, times(cx))?),
         oid::INTERVAL => {
             let style = cx.and_then(|cx| cx.setting("intervalstyle"));
             let style = style.map_or(IntervalStyle::Postgres, |name| IntervalStyle::named(&name));

@@ -16,11 +16,11 @@ impl AclItem {
             put_name(self.grantee, roles, &mut text);
         }
         text.push('=');
-        for (mask, letter, _) in PRIVILEGES {
-            if self.privileges & mask != 0 {
-                text.push(letter);
+        for privilege in PRIVILEGES {
+            if self.privileges & privilege.mask != 0 {
+                text.push(privilege.letter);
             }
-            if self.grantable & mask != 0 {
+            if self.grantable & privilege.mask != 0 {
                 text.push('*');
             }
         }
@@ -69,8 +69,8 @@ impl AclItem {
             }
             last = PRIVILEGES
                 .iter()
-                .find(|(_, known, _)| *known == letter)
-                .map(|(mask, ..)| *mask)
+                .find(|privilege| privilege.letter == letter)
+                .map(|privilege| privilege.mask)
                 .ok_or_else(|| {
                     invalid("invalid mode character: must be one of \"arwdDxtXUCTcsA\"")
                 })?;

@@ -54,8 +54,8 @@ fn granted<'a>(
 ) -> Vec<GrantRow<'a>> {
     let mut rows = Vec::new();
     for item in acl.0.iter().filter(|item| is_shown(item, own_only, cx)) {
-        for (mask, _, privilege) in PRIVILEGES {
-            if item.privileges & known & mask == 0 {
+        for privilege in PRIVILEGES {
+            if item.privileges & known & privilege.mask == 0 {
                 continue;
             }
             let (Some(grantor), Some(grantee)) =
@@ -70,8 +70,8 @@ fn granted<'a>(
                 grantor,
                 grantee,
                 relation,
-                privilege,
-                grantable: owns || item.grantable & mask != 0,
+                privilege: privilege.name,
+                grantable: owns || item.grantable & privilege.mask != 0,
             });
         }
     }

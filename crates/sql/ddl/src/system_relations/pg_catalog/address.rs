@@ -9,7 +9,7 @@ use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, text_io};
+use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, text_io};
 use logstead_types::SqlState;
 
 /// Kinds that have a word but no address by name.
@@ -23,83 +23,71 @@ const WITHOUT_ADDRESS: [&str; 8] = [
     "materialized view column",
     "composite type column",
 ];
-/// Kinds that are named by one name, with catalogue, column of names and what messages call them.
-const BY_ONE_NAME: [(&str, &str, &str, &str); 11] = [
-    ("access method", "pg_am", "amname", "access method"),
-    (
-        "event trigger",
-        "pg_event_trigger",
-        "evtname",
-        "event trigger",
-    ),
-    ("extension", "pg_extension", "extname", "extension"),
-    (
-        "foreign-data wrapper",
-        "pg_foreign_data_wrapper",
-        "fdwname",
-        "foreign-data wrapper",
-    ),
-    ("language", "pg_language", "lanname", "language"),
-    (
-        "parameter ACL",
-        "pg_parameter_acl",
-        "parname",
-        "parameter ACL",
-    ),
-    ("publication", "pg_publication", "pubname", "publication"),
-    ("role", "pg_authid", "rolname", "role"),
-    ("server", "pg_foreign_server", "srvname", "server"),
-    ("subscription", "pg_subscription", "subname", "subscription"),
-    ("tablespace", "pg_tablespace", "spcname", "tablespace"),
+/// A kind of object that one name names.
+struct NamedKind {
+    kind: &'static str,
+    catalog: &'static str,
+    /// The catalog's column of names.
+    name: &'static str,
+}
+
+/// All of them.
+#[rustfmt::skip]
+const BY_ONE_NAME: [NamedKind; 11] = [
+    NamedKind { kind: "access method", catalog: "pg_am", name: "amname" },
+    NamedKind { kind: "event trigger", catalog: "pg_event_trigger", name: "evtname" },
+    NamedKind { kind: "extension", catalog: "pg_extension", name: "extname" },
+    NamedKind { kind: "foreign-data wrapper", catalog: "pg_foreign_data_wrapper", name: "fdwname" },
+    NamedKind { kind: "language", catalog: "pg_language", name: "lanname" },
+    NamedKind { kind: "parameter ACL", catalog: "pg_parameter_acl", name: "parname" },
+    NamedKind { kind: "publication", catalog: "pg_publication", name: "pubname" },
+    NamedKind { kind: "role", catalog: "pg_authid", name: "rolname" },
+    NamedKind { kind: "server", catalog: "pg_foreign_server", name: "srvname" },
+    NamedKind { kind: "subscription", catalog: "pg_subscription", name: "subname" },
+    NamedKind { kind: "tablespace", catalog: "pg_tablespace", name: "spcname" },
 ];
-/// Kinds in schemas: catalogue, columns of names and schemas, what messages call them.
-const IN_SCHEMAS: [(&str, &str, &str, &str); 7] = [
-    ("collation", "pg_collation", "collname", "collnamespace"),
-    ("conversion", "pg_conversion", "conname", "connamespace"),
-    (
-        "statistics object",
-        "pg_statistic_ext",
-        "stxname",
-        "stxnamespace",
-    ),
-    (
-        "text search configuration",
-        "pg_ts_config",
-        "cfgname",
-        "cfgnamespace",
-    ),
-    (
-        "text search dictionary",
-        "pg_ts_dict",
-        "dictname",
-        "dictnamespace",
-    ),
-    (
-        "text search parser",
-        "pg_ts_parser",
-        "prsname",
-        "prsnamespace",
-    ),
-    (
-        "text search template",
-        "pg_ts_template",
-        "tmplname",
-        "tmplnamespace",
-    ),
+
+/// A kind of object that is in schemas.
+struct SchemaKind {
+    kind: &'static str,
+    catalog: &'static str,
+    /// The catalog's column of names.
+    name: &'static str,
+    /// The catalog's column of schemas.
+    schema: &'static str,
+}
+
+/// All of them that a catalog's row tells of.
+#[rustfmt::skip]
+const IN_SCHEMAS: [SchemaKind; 7] = [
+    SchemaKind { kind: "collation", catalog: "pg_collation", name: "collname", schema: "collnamespace" },
+    SchemaKind { kind: "conversion", catalog: "pg_conversion", name: "conname", schema: "connamespace" },
+    SchemaKind { kind: "statistics object", catalog: "pg_statistic_ext", name: "stxname", schema: "stxnamespace" },
+    SchemaKind { kind: "text search configuration", catalog: "pg_ts_config", name: "cfgname", schema: "cfgnamespace" },
+    SchemaKind { kind: "text search dictionary", catalog: "pg_ts_dict", name: "dictname", schema: "dictnamespace" },
+    SchemaKind { kind: "text search parser", catalog: "pg_ts_parser", name: "prsname", schema: "prsnamespace" },
+    SchemaKind { kind: "text search template", catalog: "pg_ts_template", name: "tmplname", schema: "tmplnamespace" },
 ];
-/// What stands on a relation: catalogue, column of names, column of the relation, and the word for the relation in
-/// messages.
-const ON_RELATIONS: [(&str, &str, &str, &str, &str); 4] = [
-    ("rule", "pg_rewrite", "rulename", "ev_class", "relation"),
-    ("trigger", "pg_trigger", "tgname", "tgrelid", "table"),
-    (
-        "table constraint",
-        "pg_constraint",
-        "conname",
-        "conrelid",
-        "table",
-    ),
-    ("policy", "pg_policy", "polname", "polrelid", "table"),
+
+/// A kind of object that stands on a relation.
+struct RelationPartKind {
+    kind: &'static str,
+    catalog: &'static str,
+    /// The catalog's column of names.
+    name: &'static str,
+    /// The catalog's column of relations.
+    relation: &'static str,
+    /// The word for the relation in messages.
+    word: &'static str,
+}
+
+/// All of them.
+#[rustfmt::skip]
+const ON_RELATIONS: [RelationPartKind; 4] = [
+    RelationPartKind { kind: "rule", catalog: "pg_rewrite", name: "rulename", relation: "ev_class", word: "relation" },
+    RelationPartKind { kind: "trigger", catalog: "pg_trigger", name: "tgname", relation: "tgrelid", word: "table" },
+    RelationPartKind { kind: "table constraint", catalog: "pg_constraint", name: "conname", relation: "conrelid", word: "table" },
+    RelationPartKind { kind: "policy", catalog: "pg_policy", name: "polname", relation: "polrelid", word: "table" },
 ];
 
 /// Class, number and part of an object.
@@ -119,16 +107,16 @@ fn missing(message: impl Into<String>) -> SqlError {
 }
 
 /// `pg_get_object_address`: kind, names and arguments to class, number and part.
-pub(super) fn object_address(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+pub(super) fn object_address(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
     let [Datum::Text(kind), names, args] = args else {
-        return Ok(Datum::Null);
+        return Ok(vec![vec![Datum::Null; 3]]);
     };
     let (class, object, sub) = address(kind, names, args, cx)?;
-    Ok(record::record(vec![
+    Ok(vec![vec![
         Datum::Oid(class),
         Datum::Oid(object),
         Datum::Int4(sub),
-    ]))
+    ]])
 }
 
 /// The elements of an array of texts; none of a NULL.
@@ -190,9 +178,9 @@ fn is_known(kind: &str) -> bool {
     ];
     OTHERS.contains(&kind)
         || kind == "publication relation"
-        || BY_ONE_NAME.iter().any(|known| known.0 == kind)
-        || IN_SCHEMAS.iter().any(|known| known.0 == kind)
-        || ON_RELATIONS.iter().any(|known| known.0 == kind)
+        || BY_ONE_NAME.iter().any(|known| known.kind == kind)
+        || IN_SCHEMAS.iter().any(|known| known.kind == kind)
+        || ON_RELATIONS.iter().any(|known| known.kind == kind)
 }
 
 fn address(kind: &str, names: &Datum, args: &Datum, cx: &VirtualContext<'_>) -> Result<Address> {
@@ -247,15 +235,15 @@ fn address(kind: &str, names: &Datum, args: &Datum, cx: &VirtualContext<'_>) -> 
     ) {
         of_length("argument", &args, 2)?;
     }
-    if let Some((_, catalogue, column, word)) = BY_ONE_NAME.iter().find(|known| known.0 == kind) {
+    if let Some(known) = BY_ONE_NAME.iter().find(|known| known.kind == kind) {
         of_length("name", &names, 1)?;
-        let found = row(cx, catalogue, &[(column, names[0])])?;
-        return found.ok_or_else(|| missing(format!("{word} \"{}\" does not exist", names[0])));
+        let found = row(cx, known.catalog, &[(known.name, names[0])])?;
+        return found.ok_or_else(|| missing(format!("{kind} \"{}\" does not exist", names[0])));
     }
-    if let Some((word, catalogue, column, schemas)) = IN_SCHEMAS.iter().find(|k| k.0 == kind) {
-        return in_schema((word, catalogue, column, schemas), &names, cx);
+    if let Some(known) = IN_SCHEMAS.iter().find(|known| known.kind == kind) {
+        return in_schema(known, &names, cx);
     }
-    if let Some(found) = ON_RELATIONS.iter().find(|known| known.0 == kind) {
+    if let Some(found) = ON_RELATIONS.iter().find(|known| known.kind == kind) {
         return on_relation(found, &names, cx);
     }
     match kind {
@@ -444,7 +432,7 @@ fn column(kind: &str, names: &[&str], cx: &VirtualContext<'_>) -> Result<Address
 
 /// A rule, trigger, constraint or policy of a relation.
 fn on_relation(
-    (kind, catalogue, column, of, word): &(&str, &str, &str, &str, &str),
+    part: &RelationPartKind,
     names: &[&str],
     cx: &VirtualContext<'_>,
 ) -> Result<Address> {
@@ -456,8 +444,10 @@ fn on_relation(
     };
     let (object, _) = relation(table, cx)?;
     let number = object.to_string();
-    let found = row(cx, catalogue, &[(column, *name), (of, number.as_str())])?;
+    let wanted = [(part.name, *name), (part.relation, number.as_str())];
+    let found = row(cx, part.catalog, &wanted)?;
     found.ok_or_else(|| {
+        let (kind, word) = (part.kind, part.word);
         let kind = kind.strip_prefix("table ").unwrap_or(kind);
         let table = table.last().copied().unwrap_or_default();
         missing(format!(
@@ -467,11 +457,7 @@ fn on_relation(
 }
 
 /// An object of a kind that has names in schemas.
-fn in_schema(
-    (kind, catalogue, column, schemas): (&str, &str, &str, &str),
-    names: &[&str],
-    cx: &VirtualContext<'_>,
-) -> Result<Address> {
+fn in_schema(known: &SchemaKind, names: &[&str], cx: &VirtualContext<'_>) -> Result<Address> {
     let (schema, name) = split(names)?;
     let path = cx.session.search_path();
     let in_one = |schema: &str| -> Result<Option<Address>> {
@@ -479,7 +465,8 @@ fn in_schema(
             return Ok(None);
         };
         let number = schema.oid.to_string();
-        row(cx, catalogue, &[(column, name), (schemas, number.as_str())])
+        let wanted = [(known.name, name), (known.schema, number.as_str())];
+        row(cx, known.catalog, &wanted)
     };
     let mut found = None;
     match schema {
@@ -495,7 +482,7 @@ fn in_schema(
         }
     }
     found.ok_or_else(|| {
-        let name = names.join(".");
+        let (kind, name) = (known.kind, names.join("."));
         missing(match kind {
             "collation" => format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
             _ => format!("{kind} \"{name}\" does not exist"),

@@ -1,18 +1,19 @@
 //! Functions that read the catalog: definitions as text, visibility, privileges, comments, sizes.
 //!
-//! The function registry declares them; their bodies come here through `Context::catalog_call`.
+//! The function registry declares them as `Body::Catalog` and `Body::CatalogSet`; their code comes here through the
+//! trait `CatalogFunctions`.
 
 use super::definitions::{constraint_text, find_index, index_text};
-use super::privileges;
+use super::{describe, privileges};
 use crate::pg_catalog::{operator_class, routines, standard_comments, triggers, view_texts};
 use logstead_sql_catalog::classes::PG_CLASS;
-use logstead_sql_catalog::io_functions::io_function_name;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::READ_ALL_STATS;
 use logstead_sql_catalog::role::acl::privilege::CONNECT;
 use logstead_sql_catalog::text::{fold, quote_ident, split_qualified, truncate_name};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, ReplicaReport, VirtualContext};
 use logstead_sql_func::extensions::stored_text_shown;
+use logstead_sql_func::{CatalogFunction, CatalogSet};
 use logstead_sql_parse::ast::{AnyName, Name, RangeVar};
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::user::lookup;
@@ -55,16 +56,19 @@ pub(super) fn text_arg(args: &[Datum], at: usize) -> Option<&str> {
     }
 }
 
-/// Runs the catalog function `name`. An unknown one is the caller's mistake.
-pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+/// Runs a function that reads the catalog.
+pub fn catalog_call(
+    function: CatalogFunction,
+    args: &[Datum],
+    cx: &VirtualContext<'_>,
+) -> Result<Datum> {
     let catalog = cx.catalog;
-    if let Some(told) = super::describe::call(name, args, cx)? {
-        return Ok(told);
-    }
-    Ok(match name {
-        "pg_get_indexdef" => index_text(catalog, args, &cx.session.search_path()),
-        "pg_get_constraintdef" => constraint_text(catalog, args, &cx.session.search_path()),
-        "pg_get_expr" => match text_arg(args, 0) {
+    Ok(match function {
+        CatalogFunction::GetIndexdef => index_text(catalog, args, &cx.session.search_path()),
+        CatalogFunction::GetConstraintdef => {
+            constraint_text(catalog, args, &cx.session.search_path())
+        }
+        CatalogFunction::GetExpr => match text_arg(args, 0) {
             Some(stored) => {
                 let shown = default_shown(catalog, stored, &cx.session.search_path());
                 let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
@@ -76,7 +80,7 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             }
             None => Datum::Null,
         },
-        "pg_get_userbyid" => match oid_arg(args, 0) {
+        CatalogFunction::GetUserbyid => match oid_arg(args, 0) {
             Some(role) => {
                 let found = catalog.roles.get(role);
                 found.map_or_else(
@@ -86,76 +90,35 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             }
             None => Datum::Null,
         },
-        "regrolein" => match text_arg(args, 0).map(bare_name).transpose()? {
-            Some(name) => match catalog.roles.by_name(&name) {
-                Some(role) => Datum::Oid(role.oid),
-                None => return Err(crate::absent::no_role(&name)),
-            },
-            None => Datum::Null,
-        },
-        "regroleout" => oid_arg(args, 0)
-            .and_then(|role| catalog.roles.get(role))
-            .map_or(Datum::Null, |role| text(quote_ident(&role.name))),
-        "regnamespacein" => match text_arg(args, 0).map(bare_name).transpose()? {
-            Some(name) => Datum::Oid(catalog.schema(&name).map(|s| s.oid).ok_or_else(|| {
-                SqlError::new(
-                    SqlState::INVALID_SCHEMA_NAME,
-                    format!("schema \"{name}\" does not exist"),
-                )
-            })?),
-            None => Datum::Null,
-        },
-        "regnamespaceout" => oid_arg(args, 0)
-            .and_then(|o| catalog.schemas.get(&o))
-            .map_or(Datum::Null, |s| text(quote_ident(&s.name))),
-        "pg_get_serial_sequence" => serial_sequence(args, cx)?,
-        "pg_table_is_visible" => visible(catalog, oid_arg(args, 0), &cx.session.search_path()),
-        "pg_type_is_visible" => oid_arg(args, 0)
+        CatalogFunction::GetSerialSequence => serial_sequence(args, cx)?,
+        CatalogFunction::TableIsVisible => {
+            visible(catalog, oid_arg(args, 0), &cx.session.search_path())
+        }
+        CatalogFunction::TypeIsVisible => oid_arg(args, 0)
             .filter(|oid| info::exists(*oid))
             .map_or(Datum::Null, |oid| {
                 Datum::Bool(user::class(oid).is_none() || user::is_visible(oid))
             }),
-        "pg_function_is_visible" => match oid_arg(args, 0) {
+        CatalogFunction::FunctionIsVisible => match oid_arg(args, 0) {
             Some(function) => Datum::Bool(routines::is_visible(function, cx)),
             None => Datum::Null,
         },
-        "regprocin" => match text_arg(args, 0) {
-            Some(name) => Datum::Oid(routines::regproc_in(name, cx)?),
-            None => Datum::Null,
-        },
-        "regprocedurein" => match text_arg(args, 0) {
-            Some(name) => Datum::Oid(routines::regprocedure_in(name, cx)?),
-            None => Datum::Null,
-        },
-        "regprocout" => oid_arg(args, 0)
-            .and_then(|oid| routines::regproc_out(oid, cx))
-            .map_or(Datum::Null, text),
-        "regprocedureout" => oid_arg(args, 0)
-            .and_then(|oid| routines::regprocedure_out(oid, cx))
-            .map_or(Datum::Null, text),
-        "pg_operator_is_visible"
-        | "pg_opclass_is_visible"
-        | "pg_opfamily_is_visible"
-        | "pg_collation_is_visible"
-        | "pg_conversion_is_visible"
-        | "pg_statistics_obj_is_visible"
-        | "pg_ts_config_is_visible"
-        | "pg_ts_dict_is_visible"
-        | "pg_ts_parser_is_visible"
-        | "pg_ts_template_is_visible" => Datum::Bool(true),
-        "has_table_privilege"
-        | "has_any_column_privilege"
-        | "has_sequence_privilege"
-        | "has_column_privilege" => privileges::relation(name, args, cx)?,
-        "has_schema_privilege" => privileges::schema(args, cx)?,
-        _ if name.starts_with("has_") && name.ends_with("_privilege") => {
-            privileges::other(name, args, cx)?
-        }
-        "acldefault" => privileges::default(args, cx)?,
-        "aclexplode" => privileges::explode(args, cx)?,
-        "makeaclitem" => privileges::make(args, cx)?,
-        "pg_has_role" => privileges::has_role(args, cx)?,
-        "row_security_active" => {
+        CatalogFunction::HasTablePrivilege
+        | CatalogFunction::HasAnyColumnPrivilege
+        | CatalogFunction::HasSequencePrivilege
+        | CatalogFunction::HasColumnPrivilege => privileges::relation(function, args, cx)?,
+        CatalogFunction::HasSchemaPrivilege => privileges::schema(args, cx)?,
+        CatalogFunction::HasDatabasePrivilege
+        | CatalogFunction::HasForeignDataWrapperPrivilege
+        | CatalogFunction::HasFunctionPrivilege
+        | CatalogFunction::HasLanguagePrivilege
+        | CatalogFunction::HasServerPrivilege
+        | CatalogFunction::HasTablespacePrivilege
+        | CatalogFunction::HasTypePrivilege => privileges::other(function, args, cx)?,
+        CatalogFunction::AclDefault => privileges::default(args, cx)?,
+        CatalogFunction::MakeAclItem => privileges::make(args, cx)?,
+        CatalogFunction::HasRole => privileges::has_role(args, cx)?,
+        CatalogFunction::RowSecurityActive => {
             let relation = match args.first() {
                 Some(Datum::Text(name)) => {
                     let path = cx.session.search_path();
@@ -174,147 +137,96 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             let active = |relation| acl_checker.is_secured_for(role, relation).is_some();
             Datum::Bool(catalog.relations.get(&relation).is_some_and(|r| active(r)))
         }
-        "obj_description" => comment(
+        CatalogFunction::ObjDescription => comment(
             catalog,
             oid_arg(args, 0),
             class_of(text_arg(args, 1), catalog, oid_arg(args, 0)),
             0,
         ),
-        "shobj_description" => comment(
+        CatalogFunction::ShobjDescription => comment(
             catalog,
             oid_arg(args, 0),
             class_of(text_arg(args, 1), catalog, None),
             0,
         ),
-        "col_description" => {
+        CatalogFunction::ColDescription => {
             let sub = int_arg(args, 1)
                 .and_then(|n| i32::try_from(n).ok())
                 .unwrap_or(0);
             comment(catalog, oid_arg(args, 0), Some(PG_CLASS), sub)
         }
-        "pg_relation_size" | "pg_table_size" | "pg_total_relation_size" | "pg_indexes_size" => {
-            size(name, catalog, oid_arg(args, 0))
-        }
-        "pg_database_size" => database_size(args, cx)?,
-        "to_regclass" => match text_arg(args, 0)
-            .map(|name| relation_by_text(catalog, name, &cx.session.search_path()))
-        {
-            Some(Ok(Some(oid))) => Datum::Oid(oid),
-            Some(Err(error)) if error.code() == SqlState::INSUFFICIENT_PRIVILEGE => {
-                return Err(error);
-            }
-            _ => Datum::Null,
-        },
-        "to_regtype" => match text_arg(args, 0) {
-            None => Datum::Null,
-            Some(name) => {
-                let plain = name.trim().trim_start_matches("pg_catalog.").to_lowercase();
-                let own = user::find_text(name)?.filter(|_| info::by_name(name).is_none());
-                own.or_else(|| info::by_name(&plain))
-                    .map_or(Datum::Null, Datum::Oid)
-            }
-        },
-        "to_regnamespace" => text_arg(args, 0)
-            .and_then(|name| catalog.schemas.values().find(|s| s.name == name))
-            .map_or(Datum::Null, |s| Datum::Oid(s.oid)),
-        "to_regrole" => text_arg(args, 0)
-            .and_then(|name| catalog.roles.by_name(name))
-            .map_or(Datum::Null, |role| Datum::Oid(role.oid)),
-        "to_regproc" => Datum::Null,
-        "pg_relation_is_publishable" => Datum::Bool(
+        CatalogFunction::RelationSize => size(catalog, oid_arg(args, 0), bytes_of),
+        CatalogFunction::IndexesSize => size(catalog, oid_arg(args, 0), |_, _| 0),
+        CatalogFunction::DatabaseSize => database_size(args, cx)?,
+        CatalogFunction::RelationIsPublishable => Datum::Bool(
             oid_arg(args, 0)
                 .and_then(|oid| catalog.relations.get(&oid))
                 .is_some_and(|r| matches!(r.kind, RelationKind::Table)),
         ),
-        "pg_relation_filenode" => oid_arg(args, 0)
+        CatalogFunction::RelationFilenode => oid_arg(args, 0)
             .and_then(|oid| catalog.relations.get(&oid))
             .filter(|r| !matches!(r.kind, RelationKind::Virtual(_)))
             .map_or(Datum::Null, |r| Datum::Oid(r.storage.get())),
-        "pg_encoding_to_char" => text(match int_arg(args, 0) {
-            Some(6) => "UTF8",
-            Some(0) => "SQL_ASCII",
-            _ => "",
-        }),
-        "pg_char_to_encoding" => Datum::Int4(match text_arg(args, 0) {
-            Some(name)
-                if name.eq_ignore_ascii_case("utf8") || name.eq_ignore_ascii_case("utf-8") =>
-            {
-                6
-            }
-            _ => -1,
-        }),
-        "pg_tablespace_location" => text(""),
-        "pg_current_wal_lsn" | "pg_current_wal_insert_lsn" | "pg_current_wal_flush_lsn" => {
+        CatalogFunction::CurrentWalLsn
+        | CatalogFunction::CurrentWalInsertLsn
+        | CatalogFunction::CurrentWalFlushLsn => {
             if replica(cx).is_some() {
                 return Err(recovery_in_progress());
             }
             let path = cx.catalog.notes.live.as_ref();
             let path = path.and_then(|live| live.commit_path());
             path.map_or(Datum::Null, |path| {
-                let csn = match name {
-                    "pg_current_wal_flush_lsn" => path.csns().get(),
+                let csn = match function {
+                    CatalogFunction::CurrentWalFlushLsn => path.csns().get(),
                     _ => path.csns().counter(),
                 };
                 Datum::Lsn(csn.0)
             })
         }
-        "logstead_commit_token" => {
+        CatalogFunction::LogsteadCommitToken => {
             let live = cx.catalog.notes.live.as_ref();
             let token = live.and_then(|live| live.commit_token());
             if let Some(token) = token {
                 // A crash after the answer takes none of them back.
-                cx.session.rests_on_commits_below(token.next);
+                cx.session
+                    .reply_dependencies()?
+                    .rests_on_commits_below(token.next);
             }
             token.map_or(Datum::Null, |token| Datum::text(token.to_string()))
         }
-        "pg_is_in_recovery" => Datum::Bool(replica(cx).is_some()),
+        CatalogFunction::IsInRecovery => Datum::Bool(replica(cx).is_some()),
         // What is read is applied, and visible at once.
-        "pg_last_wal_receive_lsn" | "pg_last_wal_replay_lsn" => {
+        CatalogFunction::LastWalReplayLsn => {
             replica(cx).map_or(Datum::Null, |report| Datum::Lsn(report.visible.get()))
         }
-        "pg_is_wal_replay_paused" | "pg_jit_available" => Datum::Bool(false),
-        "pg_is_other_temp_schema" | "pg_isolation_test_session_is_blocked" => Datum::Bool(false),
-        "pg_column_is_updatable" => Datum::Bool(match view_columns(args, cx) {
+        CatalogFunction::ColumnIsUpdatable => Datum::Bool(match view_columns(args, cx) {
             Some(columns) => {
                 let at = int_arg(args, 1).and_then(|n| usize::try_from(n - 1).ok());
                 at.and_then(|at| columns.get(at).copied()).unwrap_or(false)
             }
             None => true,
         }),
-        "pg_relation_is_updatable" => Datum::Int4(match view_columns(args, cx) {
+        CatalogFunction::RelationIsUpdatable => Datum::Int4(match view_columns(args, cx) {
             Some(columns) if !columns.contains(&true) => 0,
             _ => UPDATABLE,
         }),
-        "pg_tablespace_size" => Datum::Int8(0),
-        "pg_stat_get_live_tuples" => oid_arg(args, 0)
+        CatalogFunction::StatGetLiveTuples => oid_arg(args, 0)
             .and_then(|oid| catalog.relations.get(&oid))
             .and_then(|r| catalog.notes.live.as_ref()?.table_rows(r.storage))
             .map_or(Datum::Int8(0), |rows| {
                 Datum::Int8(i64::try_from(rows).unwrap_or(i64::MAX))
             }),
-        _ if name.starts_with("pg_stat_get_") => Datum::Int8(0),
-        "pg_blocking_pids" => int4_array(),
-        "pg_indexam_has_property" | "pg_index_has_property" => access_property(args),
+        CatalogFunction::IndexHasProperty => access_property(args),
         // What is logged goes to the error output.
-        "pg_current_logfile" => {
+        CatalogFunction::CurrentLogfile => {
             let role = cx.session.current_role();
             if !catalog.roles.is_superuser(role) {
-                return Err(denied(format!("permission denied for function {name}")));
+                return Err(denied("permission denied for function pg_current_logfile"));
             }
             Datum::Null
         }
-        // Sockets and files are not shown, no file holds one relation.
-        "current_query"
-        | "pg_relation_filepath"
-        | "pg_filenode_relation"
-        | "pg_get_replica_identity_index" => Datum::Null,
-        "pg_my_temp_schema" => Datum::Oid(catalog.temp.as_ref().map_or(0, |s| s.oid)),
-        // For current_schemas.
-        "my_temp_schema_name" => match &catalog.temp {
-            Some(schema) => Datum::text(schema.name.as_str()),
-            None => Datum::Null,
-        },
-        "pg_sequence_last_value" => {
+        CatalogFunction::MyTempSchema => Datum::Oid(catalog.temp.as_ref().map_or(0, |s| s.oid)),
+        CatalogFunction::SequenceLastValue => {
             let sequence = oid_arg(args, 0).and_then(|oid| catalog.relations.get(&oid));
             if let Some(sequence) = sequence
                 && !may_read_sequence(sequence, cx)
@@ -322,53 +234,37 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
                 return Err(logstead_sql_catalog::privileges::denied_relation(sequence));
             }
             let state = sequence.and_then(|r| catalog.notes.live.as_ref()?.sequence(r.storage));
-            cx.session.reads_sequences();
+            cx.session.reply_dependencies()?.reads_sequences();
             state
                 .filter(|(_, called)| *called)
                 .map_or(Datum::Null, |(last, _)| Datum::Int8(last))
         }
-        "pg_sequence_row" => {
-            let row = sequence_row(catalog, oid_arg(args, 0));
-            cx.session.reads_sequences();
-            row
-        }
-        "pg_index_column_has_property" => index_property(catalog, args),
-        "regproc_name" => oid_arg(args, 0)
-            .and_then(io_function_name)
-            .map_or(Datum::Null, text),
-        // Objects that do not exist here have no definition.
-        "pg_get_viewdef" => view_texts::view_text(args, cx)?,
-        "pg_get_ruledef" => view_texts::rule_text(args, cx)?,
-        "pg_get_triggerdef" => {
+        CatalogFunction::IndexColumnHasProperty => index_property(catalog, args),
+        CatalogFunction::GetViewdef => view_texts::view_text(args, cx)?,
+        CatalogFunction::GetRuledef => view_texts::rule_text(args, cx)?,
+        CatalogFunction::GetTriggerdef => {
             let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
             let trigger = oid_arg(args, 0);
             let shown = trigger.and_then(|oid| triggers::definition(oid, pretty, cx));
             shown.map_or(Datum::Null, text)
         }
-        "pg_get_functiondef" if routines::is_aggregate(args, cx).is_some() => {
+        CatalogFunction::GetFunctiondef if routines::is_aggregate(args, cx).is_some() => {
             let name = routines::is_aggregate(args, cx).unwrap_or_default();
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("\"{name}\" is an aggregate function"),
             ));
         }
-        "pg_get_functiondef"
-        | "pg_get_partkeydef"
-        | "pg_get_partition_constraintdef"
-        | "pg_get_statisticsobjdef"
-        | "pg_get_statisticsobjdef_columns"
-        | "pg_get_statisticsobjdef_expressions"
-        | "pg_get_function_sqlbody"
-        | "pg_get_function_arg_default"
-        | "pg_get_function_identity_arguments"
-        | "pg_get_function_arguments"
-        | "pg_get_function_result"
-        | "pg_get_publication_tables"
-        | "pg_partition_root" => match routines::told(name, args, cx) {
+        CatalogFunction::GetFunctiondef
+        | CatalogFunction::GetFunctionArgDefault
+        | CatalogFunction::GetFunctionIdentityArguments
+        | CatalogFunction::GetFunctionArguments
+        | CatalogFunction::GetFunctionResult => match routines::told(function, args, cx) {
             Some(told) => told,
-            None => functions(name, args),
+            None => functions(function, args),
         },
-        _ => return Err(SqlError::unsupported(format!("function {name}"))),
+        CatalogFunction::DescribeObject => describe::describe_object(args, cx),
+        CatalogFunction::IndexPosition => describe::index_position(args, cx),
     })
 }
 
@@ -403,16 +299,6 @@ fn view_columns(args: &[Datum], cx: &VirtualContext<'_>) -> Option<Vec<bool>> {
 /// INSERT, UPDATE and DELETE, as `pg_relation_is_updatable` counts them.
 const UPDATABLE: i32 = 28;
 
-fn int4_array() -> Datum {
-    let (element, lower, items) = (logstead_sql_types::value::oid::INT4, 1, Vec::new());
-    Datum::Array(Arc::new(logstead_sql_types::value::Array {
-        element,
-        lower,
-        shape: None,
-        items,
-    }))
-}
-
 /// Properties of B-trees as a whole; the name is the last argument.
 fn access_property(args: &[Datum]) -> Datum {
     match args.last() {
@@ -425,42 +311,47 @@ fn access_property(args: &[Datum]) -> Datum {
     }
 }
 
-/// A single name as regrole and regnamespace read it.
-fn bare_name(text: &str) -> Result<String> {
-    match <[String; 1]>::try_from(split_qualified(text)?) {
-        Ok([name]) => Ok(name),
-        Err(_) => Err(SqlError::new(SqlState::INVALID_NAME, "invalid name syntax")),
-    }
-}
-
 /// Argument and result lists of built-in functions.
-fn functions(name: &str, args: &[Datum]) -> Datum {
+fn functions(function: CatalogFunction, args: &[Datum]) -> Datum {
     let signature = || crate::pg_catalog::signature(oid_arg(args, 0)?);
-    match name {
-        "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
+    match function {
+        CatalogFunction::GetFunctionArguments | CatalogFunction::GetFunctionIdentityArguments => {
             signature().map_or(Datum::Null, |(arguments, _)| text(arguments))
         }
-        "pg_get_function_result" => signature().map_or(Datum::Null, |(_, result)| text(result)),
-        "pg_get_functiondef" => oid_arg(args, 0)
+        CatalogFunction::GetFunctionResult => {
+            signature().map_or(Datum::Null, |(_, result)| text(result))
+        }
+        CatalogFunction::GetFunctiondef => oid_arg(args, 0)
             .and_then(crate::pg_catalog::built_in_definition)
             .map_or(Datum::Null, text),
         _ => Datum::Null,
     }
 }
 
+/// Runs a function that reads the catalog and yields rows.
+pub fn catalog_rows(
+    function: CatalogSet,
+    args: &[Datum],
+    cx: &VirtualContext<'_>,
+) -> Result<Vec<Vec<Datum>>> {
+    match function {
+        CatalogSet::AclExplode => privileges::explode(args, cx),
+        CatalogSet::GetObjectAddress => super::address::object_address(args, cx),
+        CatalogSet::IdentifyObject => Ok(describe::identify_object(args, cx)),
+        CatalogSet::SequenceRow => {
+            let row = sequence_row(cx.catalog, oid_arg(args, 0));
+            cx.session.reply_dependencies()?.reads_sequences();
+            Ok(row.into_iter().collect())
+        }
+        CatalogSet::Relation(rows) => describe::relation_rows(rows, cx),
+    }
+}
+
 /// Last value, values logged ahead (not told), called: what reading a sequence as a table gives.
-fn sequence_row(catalog: &Catalog, sequence: Option<Oid>) -> Datum {
-    let relation = sequence.and_then(|oid| catalog.relations.get(&oid));
-    let state = relation.and_then(|r| catalog.notes.live.as_ref()?.sequence(r.storage));
-    state.map_or(Datum::Null, |(last, called)| {
-        let items = vec![Datum::Int8(last), Datum::Int8(0), Datum::Bool(called)];
-        Datum::Array(Arc::new(logstead_sql_types::value::Array {
-            element: logstead_sql_types::value::oid::INT8,
-            lower: 1,
-            shape: None,
-            items,
-        }))
-    })
+fn sequence_row(catalog: &Catalog, sequence: Option<Oid>) -> Option<Vec<Datum>> {
+    let relation = catalog.relations.get(&sequence?)?;
+    let (last, called) = catalog.notes.live.as_ref()?.sequence(relation.storage)?;
+    Some(vec![Datum::Int8(last), Datum::Int8(0), Datum::Bool(called)])
 }
 
 /// A stored expression as it is shown: relations and types are stored by number and shown by name.
@@ -648,15 +539,9 @@ fn bytes_of(catalog: &Catalog, relation: Oid) -> i64 {
     bytes.map_or(0, |b| i64::try_from(b).unwrap_or(i64::MAX))
 }
 
-fn size(name: &str, catalog: &Catalog, relation: Option<Oid>) -> Datum {
-    let Some(relation) = relation.filter(|oid| catalog.name_of(*oid).is_some()) else {
-        return Datum::Null;
-    };
-    Datum::Int8(if name == "pg_indexes_size" {
-        0
-    } else {
-        bytes_of(catalog, relation)
-    })
+fn size(catalog: &Catalog, relation: Option<Oid>, bytes: fn(&Catalog, Oid) -> i64) -> Datum {
+    let known = relation.filter(|oid| catalog.name_of(*oid).is_some());
+    known.map_or(Datum::Null, |oid| Datum::Int8(bytes(catalog, oid)))
 }
 
 fn index_property(catalog: &Catalog, args: &[Datum]) -> Datum {

@@ -1,77 +1,56 @@
-//! Objects by class and number as people and programs name them: `pg_describe_object`, `pg_identify_object`; operators
-//! and collations by name; the rows of system relations that functions give.
+//! Objects by class and number as people and programs name them: `pg_describe_object`, `pg_identify_object`; the rows of system relations that functions give.
 
-use super::calls::text_arg;
 use crate::pg_catalog::{routines, tables};
 use logstead_sql_catalog::classes::{
     PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY,
     PG_PROC, PG_TRIGGER, PG_TYPE,
 };
 use logstead_sql_catalog::extensions::extension_name;
-use logstead_sql_catalog::text::{name_and_types, quote_ident, split_qualified};
+use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
-use logstead_sql_func::{self as func, Operator};
+use logstead_sql_func::{self as func, SystemRelationRows};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::lookup;
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
-use logstead_types::SqlState;
+use logstead_sql_types::value::{Datum, Oid, info, oid, user};
 
-/// Runs one of the functions of this module; `None` for any other.
-pub(super) fn call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Option<Datum>> {
-    let object = || -> Option<(Oid, Oid, i32)> {
-        match args {
-            [Datum::Oid(class), Datum::Oid(object), Datum::Int4(sub)] => {
-                Some((*class, *object, *sub))
-            }
-            _ => None,
-        }
-    };
-    Ok(Some(match name {
-        "relation_rows" => relation_rows(args, cx)?,
-        "pg_describe_object" => object()
-            .and_then(|object| describe(object, cx))
-            .map_or(Datum::Null, Datum::text),
-        "pg_identify_object" => object()
-            .and_then(|object| identify(object, cx))
-            .map_or(Datum::Null, record::record),
-        "pg_get_object_address" => super::address::object_address(args, cx)?,
-        "_pg_index_position" => index_position(args, cx),
-        "pg_get_wal_replay_pause_state" => Datum::text("not paused"),
-        "regoperin" => Datum::Oid(operator_in(text_arg(args, 0).unwrap_or_default())?),
-        "regoperatorin" => Datum::Oid(signed_operator_in(text_arg(args, 0).unwrap_or_default())?),
-        "regoperout" => operator_out(args, false),
-        "regoperatorout" => operator_out(args, true),
-        "regcollationin" => Datum::Oid(collation_in(text_arg(args, 0).unwrap_or_default())?),
-        _ => return Ok(None),
-    }))
+/// An object by class, number and column, as `pg_describe_object` is given it.
+fn object(args: &[Datum]) -> Option<(Oid, Oid, i32)> {
+    match args {
+        [Datum::Oid(class), Datum::Oid(object), Datum::Int4(sub)] => Some((*class, *object, *sub)),
+        _ => None,
+    }
 }
 
-/// The rows of the relation behind a function, without the columns that the function has not.
-fn relation_rows(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
-    let wanted = text_arg(args, 0).unwrap_or_default();
-    let found = func::relation_of_function(wanted).and_then(|(relation, without)| {
-        let table = tables().find(|t| t.schema == "pg_catalog" && t.name == relation)?;
-        Some((table, without))
-    });
-    let Some((table, without)) = found else {
-        return Err(SqlError::internal(format!(
-            "function {wanted} has no relation"
-        )));
-    };
-    let kept: Vec<bool> = table
-        .columns
-        .iter()
-        .map(|(name, _)| !without.contains(name))
-        .collect();
-    let rows = (table.rows)(cx)?.into_iter().map(|row| {
+/// `pg_describe_object`
+pub(super) fn describe_object(args: &[Datum], cx: &VirtualContext<'_>) -> Datum {
+    let described = object(args).and_then(|object| describe(object, cx));
+    described.map_or(Datum::Null, Datum::text)
+}
+
+/// `pg_identify_object`: one row, of NULLs if there is no such object.
+pub(super) fn identify_object(args: &[Datum], cx: &VirtualContext<'_>) -> Vec<Vec<Datum>> {
+    let row = object(args).and_then(|object| identify(object, cx));
+    vec![row.unwrap_or_else(|| vec![Datum::Null; 4])]
+}
+
+/// The rows of a system relation, without the columns that the function has not.
+pub(super) fn relation_rows(
+    rows: SystemRelationRows,
+    cx: &VirtualContext<'_>,
+) -> Result<Vec<Vec<Datum>>> {
+    let found = tables().find(|t| t.schema == "pg_catalog" && t.name == rows.relation);
+    let table = found
+        .ok_or_else(|| SqlError::internal(format!("there is no relation {}", rows.relation)))?;
+    let names = table.columns.iter().map(|(name, _)| name);
+    let kept: Vec<bool> = names.map(|name| !rows.without.contains(name)).collect();
+    let cells = |row: Vec<Datum>| {
         let cells = row.into_iter().zip(&kept).filter(|(_, kept)| **kept);
-        record::record(cells.map(|(cell, _)| cell).collect())
-    });
-    Ok(record::record(rows.collect()))
+        cells.map(|(cell, _)| cell).collect()
+    };
+    Ok((table.rows)(cx)?.into_iter().map(cells).collect())
 }
 
 /// `information_schema._pg_index_position`: which key of an index a column is.
-fn index_position(args: &[Datum], cx: &VirtualContext<'_>) -> Datum {
+pub(super) fn index_position(args: &[Datum], cx: &VirtualContext<'_>) -> Datum {
     let [Datum::Oid(index), Datum::Int2(column)] = args else {
         return Datum::Null;
     };
@@ -410,143 +389,5 @@ fn default_value(object: Oid, cx: &VirtualContext<'_>) -> Option<ObjectIdentity>
             "default value for column {} of {word} {called}",
             column.name
         ),
-    })
-}
-
-/// An operator's name, apart from the schema that it may have before it.
-fn operator_name(text: &str) -> Result<(Option<String>, &str)> {
-    let text = text.trim();
-    let mut quoted = false;
-    let mut dot = None;
-    for (at, c) in text.char_indices() {
-        match c {
-            '"' => quoted = !quoted,
-            '.' if !quoted => dot = Some(at),
-            _ => {}
-        }
-    }
-    let Some(dot) = dot else {
-        return Ok((None, text));
-    };
-    let (schema, name) = text.split_at(dot);
-    let parts = split_qualified(schema)?;
-    let [schema] = <[String; 1]>::try_from(parts).map_err(|_| {
-        SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            format!("improper qualified name (too many dotted names): {text}"),
-        )
-    })?;
-    Ok((Some(schema), name.get(1..).unwrap_or_default().trim_start()))
-}
-
-/// Is it where all operators are?
-fn has_operators(schema: Option<&str>) -> bool {
-    schema.is_none_or(|schema| schema == "pg_catalog")
-}
-
-fn no_operator(text: &str) -> SqlError {
-    SqlError::new(
-        SqlState::UNDEFINED_FUNCTION,
-        format!("operator does not exist: {text}"),
-    )
-}
-
-/// `regoper` of a text.
-fn operator_in(text: &str) -> Result<Oid> {
-    let (schema, name) = operator_name(text)?;
-    if let Some(schema) = &schema {
-        lookup::existing(schema)?;
-    }
-    if !has_operators(schema.as_deref()) {
-        return Err(no_operator(text));
-    }
-    let mut all = func::all_operators().filter(|o| o.name == name);
-    match (all.next(), all.next()) {
-        (Some(one), None) => Ok(one.oid),
-        (None, _) => Err(no_operator(text)),
-        (Some(_), Some(_)) => Err(SqlError::new(
-            SqlState::new(b"42725"),
-            format!("more than one operator named {text}"),
-        )),
-    }
-}
-
-/// `regoperator` of a text: an operator with the types of its operands.
-fn signed_operator_in(text: &str) -> Result<Oid> {
-    let (name, types) = name_and_types(text, true)?;
-    let (schema, name) = operator_name(name)?;
-    if !has_operators(schema.as_deref()) {
-        return Err(no_operator(text));
-    }
-    let [left, right] = types.as_slice() else {
-        let missing = types.len() < 2;
-        let what = if missing {
-            "missing argument"
-        } else {
-            "too many arguments"
-        };
-        let error = SqlError::new(
-            match missing {
-                true => SqlState::new(b"42P02"),
-                false => SqlState::new(b"54023"),
-            },
-            what,
-        );
-        return Err(match missing {
-            true => error.hint("Use NONE to denote the missing argument of a unary operator."),
-            false => error.hint("Provide two argument types for operator."),
-        });
-    };
-    let fits = |o: &&Operator| o.name == name && (o.left, o.right) == (*left, *right);
-    let found = func::all_operators().find(fits);
-    found.map(|o| o.oid).ok_or_else(|| no_operator(text))
-}
-
-/// An operator's name, qualified if several have it; with its operands' types if those tell it apart.
-fn operator_out(args: &[Datum], with_types: bool) -> Datum {
-    let operator = match args {
-        [Datum::Oid(oid)] => func::operator_by_oid(*oid),
-        _ => None,
-    };
-    let Some(operator) = operator else {
-        return Datum::Null;
-    };
-    if !with_types {
-        let mut all = func::all_operators().filter(|o| o.name == operator.name);
-        return match (all.next(), all.next()) {
-            (Some(_), None) => Datum::text(operator.name),
-            _ => Datum::text(format!("pg_catalog.{}", operator.name)),
-        };
-    }
-    let operand = |ty: Oid| match ty {
-        0 => "NONE".to_owned(),
-        ty => info::format_type(SqlType::of(ty)),
-    };
-    Datum::text(format!(
-        "{}({},{})",
-        operator.name,
-        operand(operator.left),
-        operand(operator.right)
-    ))
-}
-
-/// `regcollation` of a text.
-fn collation_in(text: &str) -> Result<Oid> {
-    let parts = split_qualified(text)?;
-    let name = match parts.as_slice() {
-        [name] => Some(name),
-        [schema, name] if schema == "pg_catalog" => Some(name),
-        _ => None,
-    };
-    let found =
-        name.and_then(|name| logstead_sql_types::value::collations::collation_by_name(name));
-    found.ok_or_else(|| {
-        SqlError::new(
-            SqlState::UNDEFINED_OBJECT,
-            format!(
-                "collation \"{}\" for encoding \"UTF8\" does not exist",
-                parts.join(".")
-            ),
-        )
     })
 }

@@ -216,15 +216,15 @@ fn all_procs() -> Vec<Vec<Datum>> {
         }
     }
     rows.extend(LANGUAGE_FUNCTIONS.iter().map(language_function_row));
-    for (function, name, result) in IO_FUNCTIONS {
-        if seen.insert(*function) {
-            let args = io_arguments(name);
+    for function in IO_FUNCTIONS {
+        if seen.insert(function.oid) {
+            let args = io_arguments(function.name);
             rows.push(proc_row(&ProcRow {
-                oid: *function,
+                oid: function.oid,
                 schema: 11,
-                name,
+                name: function.name,
                 args,
-                result: *result,
+                result: function.result,
                 variadic: 0,
                 kind: 'f',
                 strict: true,
@@ -354,9 +354,9 @@ pub(crate) fn signature(function: Oid) -> Option<(String, String)> {
         let arguments: Vec<String> = f.args.iter().map(|a| name(*a)).collect();
         return Some((arguments.join(", "), name(f.result)));
     }
-    let (_, io, result) = IO_FUNCTIONS.iter().find(|f| f.0 == function)?;
-    let arguments: Vec<String> = io_arguments(io).into_iter().map(name).collect();
-    Some((arguments.join(", "), name(*result)))
+    let io = IO_FUNCTIONS.iter().find(|f| f.oid == function)?;
+    let arguments: Vec<String> = io_arguments(io.name).into_iter().map(name).collect();
+    Some((arguments.join(", "), name(io.result)))
 }
 
 /// `CREATE FUNCTION` that would make a built-in function, as `pg_get_functiondef` prints it.

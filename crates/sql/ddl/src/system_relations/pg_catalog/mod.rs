@@ -35,6 +35,7 @@ pub(crate) mod definitions;
 mod depends;
 pub(crate) mod describe;
 mod functions;
+pub mod object_names;
 mod policies;
 mod privileges;
 mod relations;

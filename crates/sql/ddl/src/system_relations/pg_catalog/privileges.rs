@@ -10,7 +10,7 @@ use logstead_sql_catalog::role::acl::{
     Acl, AclItem, AclKind, AclMode, PRIVILEGES, PUBLIC, privilege as p,
 };
 use logstead_sql_catalog::{Catalog, VirtualContext};
-use logstead_sql_func as func;
+use logstead_sql_func::{self as func, CatalogFunction};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, Oid, info, oid};
 use logstead_types::SqlState;
@@ -34,9 +34,9 @@ pub(crate) fn acl_datum(acl: &Acl, roles: &Roles) -> Datum {
 fn mask_of(name: &str) -> AclMode {
     let known = PRIVILEGES
         .iter()
-        .find(|(_, _, known)| known.eq_ignore_ascii_case(name));
+        .find(|privilege| privilege.name.eq_ignore_ascii_case(name));
     match known {
-        Some((mask, ..)) => *mask,
+        Some(privilege) => privilege.mask,
         None if name == "temp" => p::TEMPORARY,
         None => 0,
     }
@@ -101,11 +101,15 @@ fn any(privileges: &[(String, bool)], has: impl Fn(AclMode, AclMode) -> bool) ->
 }
 
 /// has_table_privilege, has_any_column_privilege, has_column_privilege, has_sequence_privilege.
-pub(super) fn relation(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
-    let of_column = name == "has_column_privilege";
+pub(super) fn relation(
+    function: CatalogFunction,
+    args: &[Datum],
+    cx: &VirtualContext<'_>,
+) -> Result<Datum> {
+    let of_column = function == CatalogFunction::HasColumnPrivilege;
     let own = if of_column { 3 } else { 2 };
-    let known: &[&str] = match name {
-        "has_table_privilege" => &[
+    let known: &[&str] = match function {
+        CatalogFunction::HasTablePrivilege => &[
             "select",
             "insert",
             "update",
@@ -115,7 +119,7 @@ pub(super) fn relation(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> R
             "trigger",
             "rule",
         ],
-        "has_sequence_privilege" => &["usage", "select", "update"],
+        CatalogFunction::HasSequencePrivilege => &["usage", "select", "update"],
         _ => &["select", "insert", "update", "references"],
     };
     let privileges = listed(args, known)?;
@@ -138,7 +142,7 @@ pub(super) fn relation(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> R
         // An index has no privileges.
         return Ok(Datum::Bool(acl_checker.members.is_superuser(role)));
     };
-    if name == "has_sequence_privilege"
+    if function == CatalogFunction::HasSequencePrivilege
         && !matches!(
             relation.kind,
             logstead_sql_catalog::RelationKind::Sequence(_)
@@ -150,9 +154,11 @@ pub(super) fn relation(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> R
         ));
     }
     let live = |position: &usize| relation.columns.get(*position).is_some_and(|c| !c.dropped);
-    let columns: Vec<usize> = match (name, of(args, 2)) {
-        ("has_any_column_privilege", _) => (0..relation.columns.len()).filter(live).collect(),
-        ("has_column_privilege", Some(Datum::Text(column))) => {
+    let columns: Vec<usize> = match (function, of(args, 2)) {
+        (CatalogFunction::HasAnyColumnPrivilege, _) => {
+            (0..relation.columns.len()).filter(live).collect()
+        }
+        (CatalogFunction::HasColumnPrivilege, Some(Datum::Text(column))) => {
             let named = relation
                 .columns
                 .iter()
@@ -167,14 +173,14 @@ pub(super) fn relation(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> R
                 )
             })?]
         }
-        ("has_column_privilege", Some(Datum::Int2(number))) => {
+        (CatalogFunction::HasColumnPrivilege, Some(Datum::Int2(number))) => {
             let position = usize::try_from(i32::from(*number) - 1).ok().filter(live);
             match position {
                 Some(position) => vec![position],
                 None => return Ok(Datum::Null),
             }
         }
-        ("has_column_privilege", _) => return Ok(Datum::Null),
+        (CatalogFunction::HasColumnPrivilege, _) => return Ok(Datum::Null),
         _ => Vec::new(),
     };
     Ok(any(&privileges, |wanted, grantable| {
@@ -240,14 +246,18 @@ fn database(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
 }
 
 /// has_database_privilege, has_function_privilege and all others.
-pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
-    if name == "has_database_privilege" {
+pub(super) fn other(
+    function: CatalogFunction,
+    args: &[Datum],
+    cx: &VirtualContext<'_>,
+) -> Result<Datum> {
+    if function == CatalogFunction::HasDatabasePrivilege {
         return database(args, cx);
     }
     const KNOWN: &[&str] = &["create", "usage", "execute", "set", "alter system"];
-    let known = match name {
-        "has_function_privilege" => &["execute"],
-        "has_type_privilege" => &["usage"],
+    let known = match function {
+        CatalogFunction::HasFunctionPrivilege => &["execute"],
+        CatalogFunction::HasTypePrivilege => &["usage"],
         _ => KNOWN,
     };
     let privileges = listed(args, known)?;
@@ -257,25 +267,25 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
     let now = present(cx);
     let catalog = now.as_deref().unwrap_or(cx.catalog);
     let roles = &catalog.roles;
-    if name == "has_function_privilege" {
-        let function = match of(args, 2) {
+    if function == CatalogFunction::HasFunctionPrivilege {
+        let found = match of(args, 2) {
             Some(Datum::Text(text)) => Some(routines::regprocedure_in(text, cx)?),
             Some(Datum::Oid(oid)) => Some(*oid),
             _ => None,
         };
-        if let Some(routine) = function.and_then(|oid| cx.catalog.routines.get(oid)) {
+        if let Some(routine) = found.and_then(|oid| cx.catalog.routines.get(oid)) {
             let object = (PG_PROC, routine.oid, AclKind::Function);
             let acl_checker = catalog.acl_checker(roles);
             return Ok(any(&privileges, |wanted, grantable| {
                 acl_checker.on_object(role, object, wanted, grantable) == (wanted, grantable)
             }));
         }
-        let built_in = function.and_then(func::name_of);
+        let built_in = found.and_then(func::name_of);
         if built_in.is_some_and(is_closed_function) {
             return Ok(Datum::Bool(roles.is_superuser(role)));
         }
     }
-    if name == "has_type_privilege" {
+    if function == CatalogFunction::HasTypePrivilege {
         let found = match of(args, 2) {
             Some(Datum::Text(text)) => Some(logstead_sql_catalog::type_name::type_by_text(text)?),
             Some(Datum::Oid(oid)) => Some(*oid),
@@ -292,11 +302,11 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         }
     }
     // Of what there is not, nothing is known.
-    let unknown = match (name, of(args, 2)) {
-        ("has_function_privilege", Some(Datum::Oid(oid))) => {
+    let unknown = match (function, of(args, 2)) {
+        (CatalogFunction::HasFunctionPrivilege, Some(Datum::Oid(oid))) => {
             routines::regproc_out(*oid, cx).is_none()
         }
-        ("has_type_privilege", Some(Datum::Oid(oid))) => {
+        (CatalogFunction::HasTypePrivilege, Some(Datum::Oid(oid))) => {
             *oid == 0 || info::format_type_bare(*oid).starts_with("???")
         }
         _ => false,
@@ -306,8 +316,10 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
     }
     let may = |(_, grant): &(String, bool)| {
         let everybodys = matches!(
-            name,
-            "has_function_privilege" | "has_language_privilege" | "has_type_privilege"
+            function,
+            CatalogFunction::HasFunctionPrivilege
+                | CatalogFunction::HasLanguagePrivilege
+                | CatalogFunction::HasTypePrivilege
         );
         roles.is_superuser(role) || (everybodys && !grant)
     };
@@ -366,26 +378,21 @@ fn items(list: Option<&Datum>, roles: &Roles) -> Result<Vec<AclItem>> {
 }
 
 /// aclexplode: grantor, grantee, privilege and whether it can be granted on, one after the other.
-pub(super) fn explode(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
-    let mut cells = Vec::new();
+pub(super) fn explode(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
+    let mut rows = Vec::new();
     for item in items(args.first(), &cx.catalog.roles)? {
-        for (mask, _, name) in PRIVILEGES {
-            if item.privileges & mask != 0 {
-                cells.extend([
+        for privilege in PRIVILEGES {
+            if item.privileges & privilege.mask != 0 {
+                rows.push(vec![
                     Datum::Oid(item.grantor),
                     Datum::Oid(item.grantee),
-                    Datum::Text(Arc::from(name)),
-                    Datum::Bool(item.grantable & mask != 0),
+                    Datum::text(privilege.name),
+                    Datum::Bool(item.grantable & privilege.mask != 0),
                 ]);
             }
         }
     }
-    Ok(Datum::Array(Arc::new(Array {
-        element: oid::ANY,
-        lower: 1,
-        shape: None,
-        items: cells,
-    })))
+    Ok(rows)
 }
 
 /// acldefault.

@@ -8,6 +8,7 @@ use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::routine::{ArgMode, Routine};
 use logstead_sql_catalog::text::{name_and_types, quote_ident, split_qualified};
 use logstead_sql_catalog::{Catalog, VirtualContext};
+use logstead_sql_func::CatalogFunction;
 use logstead_sql_func::{self as func, Volatility};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
@@ -118,19 +119,23 @@ fn text(value: impl Into<String>) -> Datum {
 }
 
 /// What a function that tells of functions answers about one that a user has made; `None` if nobody has.
-pub(crate) fn told(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Option<Datum> {
+pub(crate) fn told(
+    function: CatalogFunction,
+    args: &[Datum],
+    cx: &VirtualContext<'_>,
+) -> Option<Datum> {
     let Some(Datum::Oid(oid)) = args.first() else {
         return None;
     };
     let routine = cx.catalog.routines.get(*oid)?;
     let path = cx.session.search_path();
     let shown = |stored: &str| calls::default_shown(cx.catalog, stored, &path);
-    Some(match name {
-        "pg_get_functiondef" => text(routine.definition(&shown)),
-        "pg_get_function_arguments" => text(routine.arguments_text(false, &shown)),
-        "pg_get_function_identity_arguments" => text(routine.arguments_text(true, &shown)),
-        "pg_get_function_result" => routine.result_text().map_or(Datum::Null, text),
-        "pg_get_function_arg_default" => {
+    Some(match function {
+        CatalogFunction::GetFunctiondef => text(routine.definition(&shown)),
+        CatalogFunction::GetFunctionArguments => text(routine.arguments_text(false, &shown)),
+        CatalogFunction::GetFunctionIdentityArguments => text(routine.arguments_text(true, &shown)),
+        CatalogFunction::GetFunctionResult => routine.result_text().map_or(Datum::Null, text),
+        CatalogFunction::GetFunctionArgDefault => {
             let at = match args.get(1) {
                 Some(Datum::Int4(n)) => usize::try_from(*n - 1).ok(),
                 _ => None,

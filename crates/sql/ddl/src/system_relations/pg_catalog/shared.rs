@@ -38,95 +38,114 @@ const HASH: Oid = 405;
 /// OID of the one extension that is always there.
 pub(crate) const PLPGSQL: Oid = 13_559;
 
-/// (OID, name, type, family, default) of the B-tree operator classes of the types that exist here.
-const BTREE_CLASSES: &[(Oid, &str, Oid, Oid, bool)] = &[
-    (1978, "int4_ops", oid::INT4, 1976, true),
-    (1979, "int2_ops", oid::INT2, 1976, true),
-    (1981, "oid_ops", oid::OID, 1989, true),
-    (3122, "date_ops", oid::DATE, 434, true),
-    (3123, "float8_ops", oid::FLOAT8, 1970, true),
-    (3124, "int8_ops", oid::INT8, 1976, true),
-    (3125, "numeric_ops", oid::NUMERIC, 1988, true),
-    (3126, "text_ops", oid::TEXT, 1994, true),
-    (3127, "timestamptz_ops", oid::TIMESTAMPTZ, 434, true),
-    (3128, "timestamp_ops", oid::TIMESTAMP, 434, true),
-    (10_069, "enum_ops", oid::ANYENUM, 3522, true),
-    (4217, "text_pattern_ops", oid::TEXT, 2095, false),
-    (4218, "varchar_pattern_ops", oid::TEXT, 2095, false),
-    (4219, "bpchar_pattern_ops", oid::BPCHAR, 2097, false),
-    (10_000, "array_ops", oid::ANYARRAY, 397, true),
-    (10_034, "record_ops", oid::RECORD, 2994, true),
-    (10_076, "range_ops", oid::ANYRANGE, 3901, true),
-    (10_080, "multirange_ops", oid::ANYMULTIRANGE, 4199, true),
-    (10_002, "bit_ops", oid::BIT, 423, true),
-    (10_003, "bool_ops", oid::BOOL, 424, true),
-    (10_009, "cidr_ops", oid::INET, 1974, false),
-    (10_015, "inet_ops", oid::INET, 1974, true),
-    (10_024, "macaddr_ops", oid::MACADDR, 1984, true),
-    (10_026, "macaddr8_ops", oid::MACADDR8, 3371, true),
-    (10_004, "bpchar_ops", oid::BPCHAR, 426, true),
-    (10_006, "bytea_ops", oid::BYTEA, 428, true),
-    (10_007, "char_ops", oid::CHAR, 429, true),
-    (10_012, "float4_ops", oid::FLOAT4, 1970, true),
-    (10_022, "interval_ops", oid::INTERVAL, 1982, true),
-    (10_028, "name_ops", oid::NAME, 1994, true),
-    (10_032, "oidvector_ops", oid::OIDVECTOR, 1991, true),
-    (10_038, "time_ops", oid::TIME, 1996, true),
-    (10_041, "timetz_ops", oid::TIMETZ, 2000, true),
-    (10_043, "varbit_ops", oid::VARBIT, 2002, true),
-    (10_044, "varchar_ops", oid::TEXT, 1994, false),
-    (10_047, "money_ops", oid::MONEY, 2099, true),
-    (10_050, "tid_ops", oid::TID, 2789, true),
-    (10_053, "xid8_ops", oid::XID8, 5067, true),
-    (10_067, "pg_lsn_ops", oid::PG_LSN, 3253, true),
-    (10_071, "tsvector_ops", oid::TSVECTOR, 3626, true),
-    (10_074, "tsquery_ops", oid::TSQUERY, 3683, true),
-    (10_065, "uuid_ops", oid::UUID, 2968, true),
-    (10_088, "jsonb_ops", oid::JSONB, 4033, true),
-    (16_076, "citext_ops", oid::CITEXT, 16_077, true),
-    (16_078, "citext_pattern_ops", oid::CITEXT, 16_079, false),
-    (16_158, "btree_hstore_ops", oid::HSTORE, 16_159, true),
+/// A row of `pg_opclass`, for B-trees.
+struct OperatorClass {
+    oid: Oid,
+    name: &'static str,
+    /// What it is for.
+    ty: Oid,
+    family: Oid,
+    /// It is the type's unless an index names another.
+    default: bool,
+}
+
+/// The B-tree operator classes of the types that exist here.
+#[rustfmt::skip]
+const BTREE_CLASSES: &[OperatorClass] = &[
+    OperatorClass { oid: 1978, name: "int4_ops", ty: oid::INT4, family: 1976, default: true },
+    OperatorClass { oid: 1979, name: "int2_ops", ty: oid::INT2, family: 1976, default: true },
+    OperatorClass { oid: 1981, name: "oid_ops", ty: oid::OID, family: 1989, default: true },
+    OperatorClass { oid: 3122, name: "date_ops", ty: oid::DATE, family: 434, default: true },
+    OperatorClass { oid: 3123, name: "float8_ops", ty: oid::FLOAT8, family: 1970, default: true },
+    OperatorClass { oid: 3124, name: "int8_ops", ty: oid::INT8, family: 1976, default: true },
+    OperatorClass { oid: 3125, name: "numeric_ops", ty: oid::NUMERIC, family: 1988, default: true },
+    OperatorClass { oid: 3126, name: "text_ops", ty: oid::TEXT, family: 1994, default: true },
+    OperatorClass { oid: 3127, name: "timestamptz_ops", ty: oid::TIMESTAMPTZ, family: 434, default: true },
+    OperatorClass { oid: 3128, name: "timestamp_ops", ty: oid::TIMESTAMP, family: 434, default: true },
+    OperatorClass { oid: 10_069, name: "enum_ops", ty: oid::ANYENUM, family: 3522, default: true },
+    OperatorClass { oid: 4217, name: "text_pattern_ops", ty: oid::TEXT, family: 2095, default: false },
+    OperatorClass { oid: 4218, name: "varchar_pattern_ops", ty: oid::TEXT, family: 2095, default: false },
+    OperatorClass { oid: 4219, name: "bpchar_pattern_ops", ty: oid::BPCHAR, family: 2097, default: false },
+    OperatorClass { oid: 10_000, name: "array_ops", ty: oid::ANYARRAY, family: 397, default: true },
+    OperatorClass { oid: 10_034, name: "record_ops", ty: oid::RECORD, family: 2994, default: true },
+    OperatorClass { oid: 10_076, name: "range_ops", ty: oid::ANYRANGE, family: 3901, default: true },
+    OperatorClass { oid: 10_080, name: "multirange_ops", ty: oid::ANYMULTIRANGE, family: 4199, default: true },
+    OperatorClass { oid: 10_002, name: "bit_ops", ty: oid::BIT, family: 423, default: true },
+    OperatorClass { oid: 10_003, name: "bool_ops", ty: oid::BOOL, family: 424, default: true },
+    OperatorClass { oid: 10_009, name: "cidr_ops", ty: oid::INET, family: 1974, default: false },
+    OperatorClass { oid: 10_015, name: "inet_ops", ty: oid::INET, family: 1974, default: true },
+    OperatorClass { oid: 10_024, name: "macaddr_ops", ty: oid::MACADDR, family: 1984, default: true },
+    OperatorClass { oid: 10_026, name: "macaddr8_ops", ty: oid::MACADDR8, family: 3371, default: true },
+    OperatorClass { oid: 10_004, name: "bpchar_ops", ty: oid::BPCHAR, family: 426, default: true },
+    OperatorClass { oid: 10_006, name: "bytea_ops", ty: oid::BYTEA, family: 428, default: true },
+    OperatorClass { oid: 10_007, name: "char_ops", ty: oid::CHAR, family: 429, default: true },
+    OperatorClass { oid: 10_012, name: "float4_ops", ty: oid::FLOAT4, family: 1970, default: true },
+    OperatorClass { oid: 10_022, name: "interval_ops", ty: oid::INTERVAL, family: 1982, default: true },
+    OperatorClass { oid: 10_028, name: "name_ops", ty: oid::NAME, family: 1994, default: true },
+    OperatorClass { oid: 10_032, name: "oidvector_ops", ty: oid::OIDVECTOR, family: 1991, default: true },
+    OperatorClass { oid: 10_038, name: "time_ops", ty: oid::TIME, family: 1996, default: true },
+    OperatorClass { oid: 10_041, name: "timetz_ops", ty: oid::TIMETZ, family: 2000, default: true },
+    OperatorClass { oid: 10_043, name: "varbit_ops", ty: oid::VARBIT, family: 2002, default: true },
+    OperatorClass { oid: 10_044, name: "varchar_ops", ty: oid::TEXT, family: 1994, default: false },
+    OperatorClass { oid: 10_047, name: "money_ops", ty: oid::MONEY, family: 2099, default: true },
+    OperatorClass { oid: 10_050, name: "tid_ops", ty: oid::TID, family: 2789, default: true },
+    OperatorClass { oid: 10_053, name: "xid8_ops", ty: oid::XID8, family: 5067, default: true },
+    OperatorClass { oid: 10_067, name: "pg_lsn_ops", ty: oid::PG_LSN, family: 3253, default: true },
+    OperatorClass { oid: 10_071, name: "tsvector_ops", ty: oid::TSVECTOR, family: 3626, default: true },
+    OperatorClass { oid: 10_074, name: "tsquery_ops", ty: oid::TSQUERY, family: 3683, default: true },
+    OperatorClass { oid: 10_065, name: "uuid_ops", ty: oid::UUID, family: 2968, default: true },
+    OperatorClass { oid: 10_088, name: "jsonb_ops", ty: oid::JSONB, family: 4033, default: true },
+    OperatorClass { oid: 16_076, name: "citext_ops", ty: oid::CITEXT, family: 16_077, default: true },
+    OperatorClass { oid: 16_078, name: "citext_pattern_ops", ty: oid::CITEXT, family: 16_079, default: false },
+    OperatorClass { oid: 16_158, name: "btree_hstore_ops", ty: oid::HSTORE, family: 16_159, default: true },
 ];
 
-/// (OID, name) of the B-tree operator families.
-const BTREE_FAMILIES: &[(Oid, &str)] = &[
-    (397, "array_ops"),
-    (423, "bit_ops"),
-    (424, "bool_ops"),
-    (426, "bpchar_ops"),
-    (428, "bytea_ops"),
-    (429, "char_ops"),
-    (434, "datetime_ops"),
-    (1970, "float_ops"),
-    (1974, "network_ops"),
-    (1976, "integer_ops"),
-    (1982, "interval_ops"),
-    (1984, "macaddr_ops"),
-    (1988, "numeric_ops"),
-    (1989, "oid_ops"),
-    (1991, "oidvector_ops"),
-    (1994, "text_ops"),
-    (1996, "time_ops"),
-    (2000, "timetz_ops"),
-    (2002, "varbit_ops"),
-    (2095, "text_pattern_ops"),
-    (2097, "bpchar_pattern_ops"),
-    (2099, "money_ops"),
-    (2789, "tid_ops"),
-    (2968, "uuid_ops"),
-    (2994, "record_ops"),
-    (3253, "pg_lsn_ops"),
-    (3371, "macaddr8_ops"),
-    (3522, "enum_ops"),
-    (3626, "tsvector_ops"),
-    (3683, "tsquery_ops"),
-    (3901, "range_ops"),
-    (4033, "jsonb_ops"),
-    (4199, "multirange_ops"),
-    (5067, "xid8_ops"),
-    (16_077, "citext_ops"),
-    (16_079, "citext_pattern_ops"),
-    (16_159, "btree_hstore_ops"),
+/// A row of `pg_opfamily`, for B-trees.
+struct OperatorFamily {
+    oid: Oid,
+    name: &'static str,
+}
+
+/// The B-tree operator families.
+#[rustfmt::skip]
+const BTREE_FAMILIES: &[OperatorFamily] = &[
+    OperatorFamily { oid: 397, name: "array_ops" },
+    OperatorFamily { oid: 423, name: "bit_ops" },
+    OperatorFamily { oid: 424, name: "bool_ops" },
+    OperatorFamily { oid: 426, name: "bpchar_ops" },
+    OperatorFamily { oid: 428, name: "bytea_ops" },
+    OperatorFamily { oid: 429, name: "char_ops" },
+    OperatorFamily { oid: 434, name: "datetime_ops" },
+    OperatorFamily { oid: 1970, name: "float_ops" },
+    OperatorFamily { oid: 1974, name: "network_ops" },
+    OperatorFamily { oid: 1976, name: "integer_ops" },
+    OperatorFamily { oid: 1982, name: "interval_ops" },
+    OperatorFamily { oid: 1984, name: "macaddr_ops" },
+    OperatorFamily { oid: 1988, name: "numeric_ops" },
+    OperatorFamily { oid: 1989, name: "oid_ops" },
+    OperatorFamily { oid: 1991, name: "oidvector_ops" },
+    OperatorFamily { oid: 1994, name: "text_ops" },
+    OperatorFamily { oid: 1996, name: "time_ops" },
+    OperatorFamily { oid: 2000, name: "timetz_ops" },
+    OperatorFamily { oid: 2002, name: "varbit_ops" },
+    OperatorFamily { oid: 2095, name: "text_pattern_ops" },
+    OperatorFamily { oid: 2097, name: "bpchar_pattern_ops" },
+    OperatorFamily { oid: 2099, name: "money_ops" },
+    OperatorFamily { oid: 2789, name: "tid_ops" },
+    OperatorFamily { oid: 2968, name: "uuid_ops" },
+    OperatorFamily { oid: 2994, name: "record_ops" },
+    OperatorFamily { oid: 3253, name: "pg_lsn_ops" },
+    OperatorFamily { oid: 3371, name: "macaddr8_ops" },
+    OperatorFamily { oid: 3522, name: "enum_ops" },
+    OperatorFamily { oid: 3626, name: "tsvector_ops" },
+    OperatorFamily { oid: 3683, name: "tsquery_ops" },
+    OperatorFamily { oid: 3901, name: "range_ops" },
+    OperatorFamily { oid: 4033, name: "jsonb_ops" },
+    OperatorFamily { oid: 4199, name: "multirange_ops" },
+    OperatorFamily { oid: 5067, name: "xid8_ops" },
+    OperatorFamily { oid: 16_077, name: "citext_ops" },
+    OperatorFamily { oid: 16_079, name: "citext_pattern_ops" },
+    OperatorFamily { oid: 16_159, name: "btree_hstore_ops" },
 ];
 
 /// Default B-tree operator class of a column type; 0 if it has no order.
@@ -151,21 +170,21 @@ pub(crate) fn operator_class(ty: Oid) -> Oid {
         _ if multirange::is_multirange(ty) => oid::ANYMULTIRANGE,
         _ => ty,
     };
-    let exact = BTREE_CLASSES.iter().find(|c| c.2 == key && c.4);
+    let exact = BTREE_CLASSES.iter().find(|c| c.ty == key && c.default);
     let array = || {
         info::by_oid(key)
             .filter(|t| t.category == 'A')
-            .and_then(|_| BTREE_CLASSES.iter().find(|c| c.0 == 10_000))
+            .and_then(|_| BTREE_CLASSES.iter().find(|c| c.name == "array_ops"))
     };
-    exact.or_else(array).map_or(0, |c| c.0)
+    exact.or_else(array).map_or(0, |c| c.oid)
 }
 
 /// Finds a B-tree operator class by name: its OID and the type it is for.
 pub(crate) fn operator_class_name(name: &str) -> Option<(Oid, Oid)> {
     BTREE_CLASSES
         .iter()
-        .find(|c| c.1 == name)
-        .map(|c| (c.0, c.2))
+        .find(|c| c.name == name)
+        .map(|c| (c.oid, c.ty))
 }
 
 /// Of rows that begin with OIDs those that are there: what an extension brings is where it is.
@@ -184,17 +203,17 @@ pub(super) fn seen(cx: &VirtualContext<'_>, mut rows: Vec<Vec<Datum>>) -> Vec<Ve
 
 /// `pg_opclass`
 pub(super) fn pg_opclass(cx: &VirtualContext<'_>) -> Rows {
-    let class = |c: &(Oid, &str, Oid, Oid, bool)| {
-        let key = if c.1 == "name_ops" { 2275 } else { 0 };
+    let class = |c: &OperatorClass| {
+        let key = if c.name == "name_ops" { 2275 } else { 0 };
         row![
-            Id(c.0),
+            Id(c.oid),
             Id(BTREE),
-            c.1,
+            c.name,
             Id(11),
             Id(OWNER),
-            Id(c.3),
-            Id(c.2),
-            c.4,
+            Id(c.family),
+            Id(c.ty),
+            c.default,
             Id(key)
         ]
     };
@@ -205,7 +224,7 @@ pub(super) fn pg_opclass(cx: &VirtualContext<'_>) -> Rows {
 pub(super) fn pg_opfamily(cx: &VirtualContext<'_>) -> Rows {
     let families = BTREE_FAMILIES
         .iter()
-        .map(|f| row![Id(f.0), Id(BTREE), f.1, Id(11), Id(OWNER)]);
+        .map(|f| row![Id(f.oid), Id(BTREE), f.name, Id(11), Id(OWNER)]);
     Ok(seen(cx, families.collect()))
 }
 
@@ -388,63 +407,83 @@ pub(super) fn pg_language(_: &VirtualContext<'_>) -> Rows {
 
 /// `pg_locks`: advisory locks only
 pub(super) fn pg_locks(cx: &VirtualContext<'_>) -> Rows {
-    let rows = cx.session.advisory_locks().into_iter().map(|lock| {
-        row![
-            "advisory",
-            Id(lock.database),
-            Nil,
-            Nil,
-            Nil,
-            Nil,
-            Nil,
-            Id(lock.class),
-            Id(lock.object),
-            lock.kind,
-            Nil,
-            lock.pid,
-            lock.mode,
-            lock.granted,
-            false,
-            Nil
-        ]
-    });
+    let rows = cx
+        .session
+        .server()?
+        .advisory_locks()
+        .into_iter()
+        .map(|lock| {
+            row![
+                "advisory",
+                Id(lock.database),
+                Nil,
+                Nil,
+                Nil,
+                Nil,
+                Nil,
+                Id(lock.class),
+                Id(lock.object),
+                lock.kind,
+                Nil,
+                lock.pid,
+                lock.mode,
+                lock.granted,
+                false,
+                Nil
+            ]
+        });
     Ok(rows.collect())
 }
 
 /// `pg_prepared_statements`
 pub(super) fn pg_prepared_statements(cx: &VirtualContext<'_>) -> Rows {
-    let rows = cx.session.prepared_statements().into_iter().map(|p| {
-        row![
-            p.name,
-            p.statement,
-            Datum::TimestampTz(p.prepared_at),
-            regtype_array(p.types),
-            p.from_sql,
-            p.runs,
-            0i64
-        ]
-    });
+    let rows = cx
+        .session
+        .session_objects()?
+        .prepared_statements()
+        .into_iter()
+        .map(|p| {
+            row![
+                p.name,
+                p.statement,
+                Datum::TimestampTz(p.prepared_at),
+                regtype_array(p.types),
+                p.from_sql,
+                p.runs,
+                0i64
+            ]
+        });
     Ok(rows.collect())
 }
 
 /// `pg_cursors`
 pub(super) fn pg_cursors(cx: &VirtualContext<'_>) -> Rows {
-    let rows = cx.session.cursors().into_iter().map(|c| {
-        row![
-            c.name,
-            c.statement,
-            c.holdable,
-            c.binary,
-            c.scrollable,
-            Datum::TimestampTz(c.created)
-        ]
-    });
+    let rows = cx
+        .session
+        .session_objects()?
+        .cursors()
+        .into_iter()
+        .map(|c| {
+            row![
+                c.name,
+                c.statement,
+                c.holdable,
+                c.binary,
+                c.scrollable,
+                Datum::TimestampTz(c.created)
+            ]
+        });
     Ok(rows.collect())
 }
 
 /// `pg_file_settings`
 pub(super) fn pg_file_settings(cx: &VirtualContext<'_>) -> Rows {
-    let rows = cx.session.file_settings()?.into_iter().zip(1i32..);
+    let rows = cx
+        .session
+        .server()?
+        .file_settings()?
+        .into_iter()
+        .zip(1i32..);
     let rows = rows.map(|(setting, number)| {
         row![
             &setting.line.file,
@@ -461,26 +500,31 @@ pub(super) fn pg_file_settings(cx: &VirtualContext<'_>) -> Rows {
 
 /// `pg_settings`
 pub(super) fn pg_settings(cx: &VirtualContext<'_>) -> Rows {
-    let rows = cx.session.settings().into_iter().map(|s| {
-        row![
-            &s.name,
-            &s.value,
-            s.unit.as_ref(),
-            s.category.as_str(),
-            &s.description,
-            Nil,
-            s.context.as_str(),
-            s.kind.as_str(),
-            s.source.as_str(),
-            s.min.as_ref(),
-            s.max.as_ref(),
-            (!s.values.is_empty()).then(|| super::cells::text_array(&s.values)),
-            &s.default,
-            &s.reset,
-            s.place.as_ref().map(|(file, _)| file.as_str()),
-            s.place.as_ref().map(|(_, line)| *line),
-            s.pending_restart,
-        ]
-    });
+    let rows = cx
+        .session
+        .session_objects()?
+        .settings()
+        .into_iter()
+        .map(|s| {
+            row![
+                &s.name,
+                &s.value,
+                s.unit.as_ref(),
+                s.category.as_str(),
+                &s.description,
+                Nil,
+                s.context.as_str(),
+                s.kind.as_str(),
+                s.source.as_str(),
+                s.min.as_ref(),
+                s.max.as_ref(),
+                (!s.values.is_empty()).then(|| super::cells::text_array(&s.values)),
+                &s.default,
+                &s.reset,
+                s.place.as_ref().map(|(file, _)| file.as_str()),
+                s.place.as_ref().map(|(_, line)| *line),
+                s.pending_restart,
+            ]
+        });
     Ok(rows.collect())
 }

@@ -19,7 +19,7 @@ fn offset(seconds: i64) -> Datum {
 
 /// `pg_timezone_names`
 pub(super) fn pg_timezone_names(cx: &VirtualContext<'_>) -> Rows {
-    let zones = named_zones(cx.session.transaction_time()).into_iter();
+    let zones = named_zones(cx.session.transaction_time()?).into_iter();
     Ok(zones
         .map(|(name, word, east, summer)| row![name, word, offset(east), summer])
         .collect())
@@ -27,7 +27,7 @@ pub(super) fn pg_timezone_names(cx: &VirtualContext<'_>) -> Rows {
 
 /// `pg_timezone_abbrevs`
 pub(super) fn pg_timezone_abbrevs(cx: &VirtualContext<'_>) -> Rows {
-    let words = abbreviations(cx.session.transaction_time()).into_iter();
+    let words = abbreviations(cx.session.transaction_time()?).into_iter();
     Ok(words
         .map(|(word, east, summer)| row![word, offset(east), summer])
         .collect())

@@ -151,12 +151,13 @@ pub(super) fn pg_sequences(cx: &VirtualContext<'_>) -> Rows {
             _ => None,
         })
         .collect();
-    cx.session.reads_sequences();
+    cx.session.reply_dependencies()?.reads_sequences();
     Ok(rows)
 }
 
 /// `pg_stat_user_tables`
 pub(super) fn pg_stat_user_tables(cx: &VirtualContext<'_>) -> Rows {
+    let server = cx.session.server()?;
     let rows = stored_tables(cx).map(|t| {
         let live = cx
             .catalog
@@ -165,7 +166,7 @@ pub(super) fn pg_stat_user_tables(cx: &VirtualContext<'_>) -> Rows {
             .as_ref()
             .and_then(|live| live.table_rows(t.storage))
             .unwrap_or(0);
-        let analyzed = cx.session.autoanalyzed(t.oid);
+        let analyzed = server.autoanalyzed(t.oid);
         let changed = logstead_sql_catalog::rows_changed(cx.catalog, t, analyzed);
         row![
             Id(t.oid),
@@ -227,7 +228,7 @@ pub(super) fn pg_stat_all_indexes(cx: &VirtualContext<'_>) -> Rows {
 
 /// `pg_stat_activity`: the sessions the server tells of.
 pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
-    let rows = cx.session.activity().into_iter().map(|a| {
+    let rows = cx.session.server()?.activity().into_iter().map(|a| {
         let at = |time: Option<i64>| time.map(Datum::TimestampTz);
         // A socket of the machine has none.
         let address = a.client_address.as_deref();
@@ -321,7 +322,7 @@ pub(super) fn pg_stat_replication(cx: &VirtualContext<'_>) -> Rows {
 pub(super) fn pg_stat_statements(cx: &VirtualContext<'_>) -> Rows {
     const NOT_COUNTED: usize = 25;
     let mut rows: Vec<Vec<Datum>> = Vec::new();
-    for s in cx.session.statement_statistics() {
+    for s in cx.session.server()?.statement_statistics() {
         let hidden = "<insufficient privilege>";
         let mut row = row![
             Id(s.role),

@@ -22,7 +22,7 @@ fn ms(time: Duration) -> f64 {
 /// `logstead_workers`: how often each worker was held for longer than a tenth of a second, and by what the last time;
 /// and what it has still to undo.
 fn workers(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
-    let rows = cx.session.workers_held().into_iter().map(|held| {
+    let rows = cx.session.server()?.workers_held().into_iter().map(|held| {
         let last = held.last;
         row![
             held.worker,

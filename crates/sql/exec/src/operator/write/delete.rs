@@ -1,17 +1,16 @@
 //! DELETE.
 
-use super::update::{TriggeredUpdate, fill, row_number, shows_version};
-use super::{Outcome, Returning, TupleLockResult, TupleModifyResult, lock_for_triggers};
-use crate::batch::Step;
-use crate::batch::{BATCH_ROWS, Batch};
+use super::modify::{ModifyNode, RowWriter};
+use super::update::{fill, shows_version};
+use super::{Outcome, TriggeredUpdate, TupleModifyResult, lock_for_triggers};
 use crate::context::{ExecutorContext, ResumableEvaluation};
-use crate::operator::{PlanState, pull};
-use crate::stored;
-use crate::trigger::{self, StatementTriggers, TriggerProgress, TriggeredRow};
-use crate::write_errors::{triggered_data_change, write_failed};
+use crate::trigger::{self, TriggerProgress, TriggeredRow};
+use crate::write_errors::triggered_data_change;
 use logstead_engine::{Row, Table, VersionId, WriteError};
+use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::trigger::TriggerEvent;
 use logstead_sql_plan::constraints::{RuleSet, TableTriggers};
+use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Delete, Plan};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
@@ -58,16 +57,11 @@ impl DeleteTriggerState {
         }
         if self.locked != version {
             match lock_for_triggers(table, current.rid, current.version, cx)? {
-                TupleLockResult::Done => {
+                TriggeredUpdate::Proceed => {
                     *self = DeleteTriggerState::default();
                     self.locked = version;
                 }
-                TupleLockResult::Wait(obstacle) => {
-                    return Ok(TriggeredUpdate::Finished(Outcome::Wait(obstacle)));
-                }
-                TupleLockResult::Changed => return Ok(TriggeredUpdate::Changed),
-                TupleLockResult::Gone => return Ok(TriggeredUpdate::Gone),
-                TupleLockResult::SelfModified => return Ok(TriggeredUpdate::SelfModified),
+                other => return Ok(other),
             }
         }
         // A scan gives what the statement reads; triggers see all of it.
@@ -84,24 +78,35 @@ impl DeleteTriggerState {
     }
 }
 
-impl DeleteWriter {
-    /// Forgets the row before.
-    pub(crate) fn reset(&mut self) {
-        self.newest = false;
-        self.judged = None;
-        self.judging = None;
-        if self.seen.locked.is_some() {
-            self.seen = DeleteTriggerState::default();
-        }
+impl ModifyNode for Delete {
+    type Writer = DeleteWriter;
+    const EVENT: TriggerEvent = TriggerEvent::Delete;
+
+    fn source(&self) -> &Plan {
+        &self.source
     }
 
-    /// Puts a target row in place.
-    pub(crate) fn row_mut(&mut self) -> &mut Vec<Datum> {
-        &mut self.row
+    fn target(&self) -> &Relation {
+        &self.table
     }
 
-    /// Deletes the row of `rid`, whose source row is in place; after `Wait` it is called again.
-    pub(crate) fn write<'a>(
+    fn rules(&self) -> Option<&Arc<RuleSet>> {
+        self.rules.as_ref()
+    }
+
+    fn returning(&self) -> &Option<Vec<Expr>> {
+        &self.returning
+    }
+}
+
+impl RowWriter<Delete> for DeleteWriter {
+    fn start(&mut self, source: &[Datum]) {
+        self.row.clear();
+        self.row.extend_from_slice(source);
+        self.reset();
+    }
+
+    fn write<'a>(
         &mut self,
         delete: &'a Delete,
         table: &Arc<Table>,
@@ -123,9 +128,7 @@ impl DeleteWriter {
                 Err(absent) => return Ok(Outcome::Wait(absent.into())),
             };
             if self.newest && self.judged != Some(current.version) {
-                for position in 0..relation.columns.len() {
-                    self.row[position] = stored::decode(relation, current.bytes, position)?;
-                }
+                fill(relation, current.bytes, &mut self.row)?;
                 shows_version(&mut self.row, relation.columns.len(), current.version);
                 if self.judging.replace(current.version) != Some(current.version) {
                     self.evaluation.reset();
@@ -175,8 +178,7 @@ impl DeleteWriter {
         }
     }
 
-    /// Shows a view's row, which is the source row, to the view's triggers, which do what is to be done.
-    fn instead(&mut self, delete: &Delete, cx: &mut ExecutorContext<'_>) -> Result<Outcome> {
+    fn instead<'a>(&mut self, delete: &'a Delete, cx: &mut ExecutorContext<'a>) -> Result<Outcome> {
         let (rules, event) = (delete.rules.as_ref(), TriggerEvent::Delete);
         let old = self.row.get(..delete.table.columns.len());
         Ok(
@@ -191,9 +193,25 @@ impl DeleteWriter {
         )
     }
 
-    /// What RETURNING sees after `Written`.
-    pub(crate) fn returned(&self) -> &[Datum] {
+    fn returned(&self) -> &[Datum] {
         &self.row
+    }
+}
+
+impl DeleteWriter {
+    /// Forgets the row before.
+    pub(crate) fn reset(&mut self) {
+        self.newest = false;
+        self.judged = None;
+        self.judging = None;
+        if self.seen.locked.is_some() {
+            self.seen = DeleteTriggerState::default();
+        }
+    }
+
+    /// Puts a target row in place.
+    pub(crate) fn row_mut(&mut self) -> &mut Vec<Datum> {
+        &mut self.row
     }
 }
 
@@ -216,109 +234,7 @@ pub(super) fn remove(
             }
             Ok(TupleModifyResult::Done)
         }
-        Err(WriteError::Blocked(blocker)) => Ok(TupleModifyResult::Wait(blocker.into())),
-        Err(WriteError::Absent(absent)) => Ok(TupleModifyResult::Wait(absent.into())),
-        Err(WriteError::Changed) => Ok(TupleModifyResult::Changed),
-        Err(WriteError::Gone) => Ok(TupleModifyResult::Gone),
-        Err(WriteError::SelfModified) => Ok(TupleModifyResult::SelfModified),
         Err(WriteError::Overtaken) => Err(triggered_data_change("deleted")),
-        Err(error) => Err(write_failed(&error)),
-    }
-}
-
-/// State of a DELETE node.
-pub(crate) struct DeleteState {
-    pub(crate) source: PlanState,
-    batch: Batch,
-    at: usize,
-    /// The row being deleted, across waits.
-    open: Option<Rid>,
-    table: Option<Arc<Table>>,
-    writer: DeleteWriter,
-    returning: Returning,
-    statement: StatementTriggers,
-}
-
-impl DeleteState {
-    pub(crate) fn new(delete: &Delete) -> DeleteState {
-        DeleteState {
-            source: PlanState::new(&delete.source),
-            batch: Batch::of(BATCH_ROWS),
-            at: 0,
-            open: None,
-            table: None,
-            writer: DeleteWriter::default(),
-            returning: Returning::default(),
-            statement: StatementTriggers::default(),
-        }
-    }
-
-    pub(crate) fn next<'a>(
-        &mut self,
-        delete: &'a Delete,
-        cx: &mut ExecutorContext<'a>,
-        out: &mut Batch,
-    ) -> Result<Step> {
-        out.start(delete.returning.as_ref().map_or(0, Vec::len));
-        let source: &'a Plan = &delete.source;
-        let events = [(TriggerEvent::Delete, delete.rules.as_ref())];
-        if let Some(obstacle) = self.statement.begin(&events, cx)? {
-            return Ok(Step::Wait(obstacle));
-        }
-        let table = match &self.table {
-            Some(table) => table,
-            None => self.table.insert(cx.table(delete.table.storage)?),
-        };
-        loop {
-            if cx.yield_pending && !out.is_empty() {
-                return Ok(Step::Batch);
-            }
-            if cx.take_pending_yield() {
-                return Ok(Step::Yield);
-            }
-            let rid = match self.open {
-                Some(rid) => rid,
-                None => {
-                    if self.at == self.batch.len() {
-                        if !out.is_empty() {
-                            return Ok(Step::Batch);
-                        }
-                        self.at = 0;
-                        self.batch.start(0);
-                        if !pull!(self.source, source, cx, &mut self.batch) {
-                            self.statement.end(&events, cx)?;
-                            return Ok(Step::Done);
-                        }
-                    }
-                    self.at += 1;
-                    let row = self.batch.row(self.at - 1);
-                    let rid = match row_number(row)? {
-                        Some(rid) => rid,
-                        // A view's rows have no number.
-                        None if delete.table.view().is_some() => Rid(0),
-                        None => continue,
-                    };
-                    self.writer.row.clear();
-                    self.writer.row.extend_from_slice(row);
-                    self.writer.reset();
-                    rid
-                }
-            };
-            self.open = Some(rid);
-            let outcome = match self.returning.is_pending() {
-                true => Outcome::Written,
-                false if delete.table.view().is_some() => self.writer.instead(delete, cx)?,
-                false => self.writer.write(delete, table, rid, cx)?,
-            };
-            let row = self.writer.returned();
-            match self
-                .returning
-                .give(outcome, &delete.returning, row, cx, out)?
-            {
-                Some(_) if !out.is_empty() => return Ok(Step::Batch),
-                Some(obstacle) => return Ok(Step::Wait(obstacle)),
-                None => self.open = None,
-            }
-        }
+        Err(error) => TupleModifyResult::of(error),
     }
 }

@@ -5,8 +5,9 @@
 //! that nothing matches.
 
 use super::delete::{DeleteTriggerState, remove};
-use super::update::{TriggeredUpdate, UpdateWriter, fill, row_number, shows_version};
-use super::{InsertWriter, Outcome, TupleModifyResult, exprs_of as policy_exprs};
+use super::modify::row_number;
+use super::update::{UpdateWriter, fill, shows_version};
+use super::{InsertWriter, Outcome, TriggeredUpdate, TupleModifyResult, exprs_of as policy_exprs};
 use crate::batch::Step;
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::context::{ExecutorContext, ResumableEvaluation};

@@ -10,13 +10,15 @@
 mod delete;
 mod insert;
 mod merge;
+mod modify;
 mod update;
 
-pub(crate) use delete::{DeleteState, DeleteWriter};
+pub(crate) use delete::DeleteWriter;
 pub use insert::Inserter;
 pub(crate) use insert::{InsertState, InsertWriter};
 pub(crate) use merge::MergeState;
-pub(crate) use update::{UpdateState, UpdateWriter};
+pub(crate) use modify::{ModifyState, RowWriter};
+pub(crate) use update::UpdateWriter;
 
 use crate::batch::Batch;
 use crate::context::{ExecutorContext, ResumableEvaluation};
@@ -67,18 +69,32 @@ enum TupleModifyResult {
     Again,
 }
 
-/// What became of locking a row before triggers see it.
-enum TupleLockResult {
-    /// Nobody else changes it.
-    Done,
-    /// Try again after this.
-    Wait(WaitReason),
+impl TupleModifyResult {
+    /// What a write that was refused came to, if it is no error.
+    fn of(error: WriteError) -> Result<TupleModifyResult> {
+        Ok(match error {
+            WriteError::Blocked(blocker) => TupleModifyResult::Wait(blocker.into()),
+            WriteError::Absent(absent) => TupleModifyResult::Wait(absent.into()),
+            WriteError::Changed => TupleModifyResult::Changed,
+            WriteError::Gone => TupleModifyResult::Gone,
+            WriteError::SelfModified => TupleModifyResult::SelfModified,
+            error => return Err(write_failed(&error)),
+        })
+    }
+}
+
+/// What is to be done with a version that BEFORE triggers are to see, or have seen.
+enum TriggeredUpdate {
+    /// It is locked; it is written.
+    Proceed,
     /// READ COMMITTED: there is a newer version.
     Changed,
-    /// The row is gone.
+    /// It is deleted.
     Gone,
     /// This statement has changed the row already.
     SelfModified,
+    /// No more is done with the row.
+    Finished(Outcome),
 }
 
 /// Locks a version that BEFORE triggers are to see: what they have done cannot be undone when somebody else turns out
@@ -88,19 +104,18 @@ fn lock_for_triggers(
     rid: Rid,
     version: VersionId,
     cx: &mut ExecutorContext<'_>,
-) -> Result<TupleLockResult> {
-    match cx
-        .txn()?
-        .lock_row(table, rid, version, RowLock::NoKeyUpdate)
-    {
-        Ok(()) => Ok(TupleLockResult::Done),
-        Err(WriteError::Blocked(blocker)) => Ok(TupleLockResult::Wait(blocker.into())),
-        Err(WriteError::Absent(absent)) => Ok(TupleLockResult::Wait(absent.into())),
-        Err(WriteError::Changed) => Ok(TupleLockResult::Changed),
-        Err(WriteError::Gone) => Ok(TupleLockResult::Gone),
-        Err(WriteError::SelfModified) => Ok(TupleLockResult::SelfModified),
-        Err(error) => Err(write_failed(&error)),
-    }
+) -> Result<TriggeredUpdate> {
+    let txn = cx.txn()?;
+    let Err(error) = txn.lock_row(table, rid, version, RowLock::NoKeyUpdate) else {
+        return Ok(TriggeredUpdate::Proceed);
+    };
+    Ok(match TupleModifyResult::of(error)? {
+        TupleModifyResult::Done | TupleModifyResult::Again => TriggeredUpdate::Proceed,
+        TupleModifyResult::Wait(obstacle) => TriggeredUpdate::Finished(Outcome::Wait(obstacle)),
+        TupleModifyResult::Changed => TriggeredUpdate::Changed,
+        TupleModifyResult::Gone => TriggeredUpdate::Gone,
+        TupleModifyResult::SelfModified => TriggeredUpdate::SelfModified,
+    })
 }
 
 /// What RETURNING gives of the rows that are written. A row that is written already waits here for what its expressions

@@ -1,26 +1,24 @@
 //! UPDATE.
 
 use super::insert::generate;
+use super::modify::{ModifyNode, RowWriter};
 use super::{
-    Outcome, Returning, TupleLockResult, TupleModifyResult, check_constraints, exprs_of,
-    lock_for_triggers,
+    Outcome, TriggeredUpdate, TupleModifyResult, check_constraints, exprs_of, lock_for_triggers,
 };
-use crate::batch::Step;
-use crate::batch::{BATCH_ROWS, Batch};
 use crate::context::{ExecutorContext, ResumableEvaluation};
 use crate::eval::eval_in;
 use crate::operator::scan::OpenRow;
-use crate::operator::{PlanState, pull};
 use crate::security_quals::check_policies;
 use crate::stored;
 use crate::stored::{encode_changed, encode_full};
-use crate::trigger::{self, StatementTriggers, TriggerProgress, TriggeredRow};
+use crate::trigger::{self, TriggerProgress, TriggeredRow};
 use crate::wait::Evaluated;
-use crate::write_errors::{check_not_null, unique_violation, without_key, write_failed};
+use crate::write_errors::{check_not_null, unique_violation, without_key};
 use logstead_engine::{Row, RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::trigger::TriggerEvent;
-use logstead_sql_plan::constraints::TableTriggers;
+use logstead_sql_plan::constraints::{RuleSet, TableTriggers};
+use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Plan, Update};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
@@ -66,35 +64,29 @@ struct UpdateTriggerState {
     assigned: bool,
 }
 
-/// What is to be done with a version that BEFORE triggers have seen.
-pub(super) enum TriggeredUpdate {
-    /// It is written.
-    Proceed,
-    /// READ COMMITTED: there is a newer version.
-    Changed,
-    /// It is deleted.
-    Gone,
-    /// This statement has changed the row already.
-    SelfModified,
-    /// No more is done with the row.
-    Finished(Outcome),
-}
+impl ModifyNode for Update {
+    type Writer = UpdateWriter;
+    const EVENT: TriggerEvent = TriggerEvent::Update;
 
-/// The row id of a source row, which with the version's token is hidden behind its columns.
-pub(super) fn row_number(row: &[Datum]) -> Result<Option<Rid>> {
-    let hidden = row.len().checked_sub(2).and_then(|at| row.get(at));
-    match hidden {
-        Some(Datum::Int8(rid)) => Ok(Some(Rid(rid.cast_unsigned()))),
-        Some(Datum::Null) => Ok(None),
-        Some(_) => Err(SqlError::internal("a row id of another type")),
-        None => Err(SqlError::internal("a source row without a row id")),
+    fn source(&self) -> &Plan {
+        &self.source
+    }
+
+    fn target(&self) -> &Relation {
+        &self.table
+    }
+
+    fn rules(&self) -> Option<&Arc<RuleSet>> {
+        self.rules.as_ref()
+    }
+
+    fn returning(&self) -> &Option<Vec<Expr>> {
+        &self.returning
     }
 }
 
-impl UpdateWriter {
-    /// Starts with a source row (row id and token included); false if there is no row to update.
-    fn start(&mut self, source: &[Datum]) -> Result<Option<Rid>> {
-        let rid = row_number(source)?;
+impl RowWriter<Update> for UpdateWriter {
+    fn start(&mut self, source: &[Datum]) {
         self.row.clear();
         self.row.extend_from_slice(source);
         self.computed = None;
@@ -105,23 +97,9 @@ impl UpdateWriter {
             self.seen = UpdateTriggerState::default();
             self.evaluation.reset();
         }
-        Ok(rid)
     }
 
-    /// Starts with a row of which the caller decodes only the columns that are read.
-    pub(crate) fn start_sparse(&mut self) -> &mut Vec<Datum> {
-        self.computed = None;
-        self.computing = None;
-        self.open = OpenRow::default();
-        // Another statement's expressions.
-        self.evaluation = ResumableEvaluation::default();
-        self.newest = false;
-        self.sparse = true;
-        &mut self.row
-    }
-
-    /// Updates the row of `rid`, whose source row is in `self.row`; after `Wait` it is called again.
-    pub(crate) fn write<'a>(
+    fn write<'a>(
         &mut self,
         update: &'a Update,
         table: &Arc<Table>,
@@ -197,6 +175,60 @@ impl UpdateWriter {
         }
     }
 
+    fn instead<'a>(&mut self, update: &'a Update, cx: &mut ExecutorContext<'a>) -> Result<Outcome> {
+        let width = update.table.columns.len();
+        if !self.seen.assigned {
+            let mut evaluation = std::mem::take(&mut self.evaluation);
+            let exprs = update.assignments.iter().map(|(_, expr)| expr);
+            let assigned = evaluation.of(exprs, cx, |cx| {
+                self.seen.row = self.row.get(..width).unwrap_or_default().to_vec();
+                for (position, expr) in &update.assignments {
+                    let value = eval_in(expr, &self.row, cx)?;
+                    if let Some(column) = self.seen.row.get_mut(*position) {
+                        *column = value;
+                    }
+                }
+                Ok(())
+            });
+            self.evaluation = evaluation;
+            if let Err(absent) = assigned? {
+                return Ok(Outcome::Wait(absent));
+            }
+            self.seen.assigned = true;
+        }
+        let (rules, event) = (update.rules.as_ref(), TriggerEvent::Update);
+        let old = self.row.get(..width);
+        let new = Some(&mut self.seen.row);
+        match self.seen.firing.instead(rules, event, old, new, cx)? {
+            TriggeredRow::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
+            TriggeredRow::Skipped => return Ok(Outcome::Skipped),
+            TriggeredRow::Proceed => {}
+        }
+        cx.affected += 1;
+        self.returned.clone_from(&self.seen.row);
+        let others = self.row.get(width..).unwrap_or_default();
+        self.returned.extend_from_slice(others);
+        Ok(Outcome::Written)
+    }
+
+    fn returned(&self) -> &[Datum] {
+        &self.returned
+    }
+}
+
+impl UpdateWriter {
+    /// Starts with a row of which the caller decodes only the columns that are read.
+    pub(crate) fn start_sparse(&mut self) -> &mut Vec<Datum> {
+        self.computed = None;
+        self.computing = None;
+        self.open = OpenRow::default();
+        // Another statement's expressions.
+        self.evaluation = ResumableEvaluation::default();
+        self.newest = false;
+        self.sparse = true;
+        &mut self.row
+    }
+
     /// Shows a version and what becomes of it to BEFORE triggers: locks it, computes what is assigned, fires them one
     /// by one, and checks the row that they have made.
     pub(super) fn show<'a>(
@@ -214,18 +246,13 @@ impl UpdateWriter {
         }
         if self.seen.locked != version {
             match lock_for_triggers(table, current.rid, current.version, cx)? {
-                TupleLockResult::Done => {
+                TriggeredUpdate::Proceed => {
                     self.seen = UpdateTriggerState::default();
                     self.seen.locked = version;
                     // MERGE may have come with the expressions of another clause.
                     self.evaluation = ResumableEvaluation::default();
                 }
-                TupleLockResult::Wait(obstacle) => {
-                    return Ok(TriggeredUpdate::Finished(Outcome::Wait(obstacle)));
-                }
-                TupleLockResult::Changed => return Ok(TriggeredUpdate::Changed),
-                TupleLockResult::Gone => return Ok(TriggeredUpdate::Gone),
-                TupleLockResult::SelfModified => return Ok(TriggeredUpdate::SelfModified),
+                other => return Ok(other),
             }
         }
         // A scan gives what the statement reads; triggers see all of it.
@@ -294,44 +321,6 @@ impl UpdateWriter {
         self.returned.extend_from_slice(others);
         self.computed = version;
         Ok(TriggeredUpdate::Proceed)
-    }
-
-    /// Shows a view's row, which is the source row, and what becomes of it to the view's triggers, which do what is to
-    /// be done.
-    fn instead<'a>(&mut self, update: &'a Update, cx: &mut ExecutorContext<'a>) -> Result<Outcome> {
-        let width = update.table.columns.len();
-        if !self.seen.assigned {
-            let mut evaluation = std::mem::take(&mut self.evaluation);
-            let exprs = update.assignments.iter().map(|(_, expr)| expr);
-            let assigned = evaluation.of(exprs, cx, |cx| {
-                self.seen.row = self.row.get(..width).unwrap_or_default().to_vec();
-                for (position, expr) in &update.assignments {
-                    let value = eval_in(expr, &self.row, cx)?;
-                    if let Some(column) = self.seen.row.get_mut(*position) {
-                        *column = value;
-                    }
-                }
-                Ok(())
-            });
-            self.evaluation = evaluation;
-            if let Err(absent) = assigned? {
-                return Ok(Outcome::Wait(absent));
-            }
-            self.seen.assigned = true;
-        }
-        let (rules, event) = (update.rules.as_ref(), TriggerEvent::Update);
-        let old = self.row.get(..width);
-        let new = Some(&mut self.seen.row);
-        match self.seen.firing.instead(rules, event, old, new, cx)? {
-            TriggeredRow::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
-            TriggeredRow::Skipped => return Ok(Outcome::Skipped),
-            TriggeredRow::Proceed => {}
-        }
-        cx.affected += 1;
-        self.returned.clone_from(&self.seen.row);
-        let others = self.row.get(width..).unwrap_or_default();
-        self.returned.extend_from_slice(others);
-        Ok(Outcome::Written)
     }
 
     /// A source row for [`show`](Self::show), of whoever decides himself that it is wanted.
@@ -403,11 +392,6 @@ impl UpdateWriter {
                 shows_version(&mut self.returned, relation.columns.len(), own);
                 Ok(TupleModifyResult::Done)
             }
-            Err(WriteError::Blocked(blocker)) => Ok(TupleModifyResult::Wait(blocker.into())),
-            Err(WriteError::Absent(absent)) => Ok(TupleModifyResult::Wait(absent.into())),
-            Err(WriteError::Changed) => Ok(TupleModifyResult::Changed),
-            Err(WriteError::Gone) => Ok(TupleModifyResult::Gone),
-            Err(WriteError::SelfModified) => Ok(TupleModifyResult::SelfModified),
             // An index that was being built stood in the way, and has been given up since: once more.
             Err(WriteError::Unique { index, .. } | WriteError::NoKey { index })
                 if table.index(index).is_none() =>
@@ -421,7 +405,7 @@ impl UpdateWriter {
             Err(WriteError::NoKey { index }) => {
                 Err(without_key(table, index, self.builder.finish()))
             }
-            Err(error) => Err(write_failed(&error)),
+            Err(error) => TupleModifyResult::of(error),
         }
     }
 
@@ -513,11 +497,6 @@ impl UpdateWriter {
             }
         }
     }
-
-    /// What RETURNING sees after `Written`.
-    pub(crate) fn returned(&self) -> &[Datum] {
-        &self.returned
-    }
 }
 
 /// Tells in what is hidden of a row of `columns` columns, if it is there, that the row is this version.
@@ -535,96 +514,4 @@ pub(super) fn fill(relation: &Relation, current: RowRef<'_>, row: &mut [Datum]) 
         *datum = stored::decode(relation, current, position)?;
     }
     Ok(())
-}
-
-/// State of an UPDATE node.
-pub(crate) struct UpdateState {
-    pub(crate) source: PlanState,
-    batch: Batch,
-    at: usize,
-    /// The row being updated, across waits.
-    open: Option<Rid>,
-    table: Option<Arc<Table>>,
-    writer: UpdateWriter,
-    returning: Returning,
-    statement: StatementTriggers,
-}
-
-impl UpdateState {
-    pub(crate) fn new(update: &Update) -> UpdateState {
-        UpdateState {
-            source: PlanState::new(&update.source),
-            batch: Batch::of(BATCH_ROWS),
-            at: 0,
-            open: None,
-            table: None,
-            writer: UpdateWriter::default(),
-            returning: Returning::default(),
-            statement: StatementTriggers::default(),
-        }
-    }
-
-    pub(crate) fn next<'a>(
-        &mut self,
-        update: &'a Update,
-        cx: &mut ExecutorContext<'a>,
-        out: &mut Batch,
-    ) -> Result<Step> {
-        out.start(update.returning.as_ref().map_or(0, Vec::len));
-        let source: &'a Plan = &update.source;
-        let events = [(TriggerEvent::Update, update.rules.as_ref())];
-        if let Some(obstacle) = self.statement.begin(&events, cx)? {
-            return Ok(Step::Wait(obstacle));
-        }
-        let table = match &self.table {
-            Some(table) => table,
-            None => self.table.insert(cx.table(update.table.storage)?),
-        };
-        loop {
-            if cx.yield_pending && !out.is_empty() {
-                return Ok(Step::Batch);
-            }
-            if cx.take_pending_yield() {
-                return Ok(Step::Yield);
-            }
-            let rid = match self.open {
-                Some(rid) => rid,
-                None => {
-                    if self.at == self.batch.len() {
-                        if !out.is_empty() {
-                            return Ok(Step::Batch);
-                        }
-                        self.at = 0;
-                        self.batch.start(0);
-                        if !pull!(self.source, source, cx, &mut self.batch) {
-                            self.statement.end(&events, cx)?;
-                            return Ok(Step::Done);
-                        }
-                    }
-                    self.at += 1;
-                    match self.writer.start(self.batch.row(self.at - 1))? {
-                        Some(rid) => rid,
-                        // A view's rows have no number.
-                        None if update.table.view().is_some() => Rid(0),
-                        None => continue,
-                    }
-                }
-            };
-            self.open = Some(rid);
-            let outcome = match self.returning.is_pending() {
-                true => Outcome::Written,
-                false if update.table.view().is_some() => self.writer.instead(update, cx)?,
-                false => self.writer.write(update, table, rid, cx)?,
-            };
-            let row = self.writer.returned();
-            match self
-                .returning
-                .give(outcome, &update.returning, row, cx, out)?
-            {
-                Some(_) if !out.is_empty() => return Ok(Step::Batch),
-                Some(obstacle) => return Ok(Step::Wait(obstacle)),
-                None => self.open = None,
-            }
-        }
-    }
 }

@@ -4,7 +4,7 @@
 //! both.
 //! Invariant: no row is updated twice by one statement.
 
-use super::super::{Outcome, TupleLockResult, check_constraints, exprs_of, lock_for_triggers};
+use super::super::{Outcome, TriggeredUpdate, check_constraints, exprs_of, lock_for_triggers};
 use super::{InsertWriter, check_policies_of, judged_exprs, place};
 use crate::context::ExecutorContext;
 use crate::eval::eval_in;
@@ -201,11 +201,11 @@ impl InsertWriter {
             // Nobody else changes what triggers have seen.
             if triggers.is_some() && self.locked != Some(version) {
                 match lock_for_triggers(table, rid, existing.version, cx)? {
-                    TupleLockResult::Done => self.locked = Some(version),
-                    TupleLockResult::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
-                    TupleLockResult::Changed => continue,
-                    TupleLockResult::Gone => return Ok(None),
-                    TupleLockResult::SelfModified => return Err(second_time()),
+                    TriggeredUpdate::Proceed => self.locked = Some(version),
+                    TriggeredUpdate::Finished(outcome) => return Ok(Some(outcome)),
+                    TriggeredUpdate::Changed => continue,
+                    TriggeredUpdate::Gone => return Ok(None),
+                    TriggeredUpdate::SelfModified => return Err(second_time()),
                 }
             }
             if self.computed != Some(version) {
