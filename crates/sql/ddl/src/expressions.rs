@@ -292,16 +292,15 @@ fn literal(expr: &ast::Expr) -> Option<Literal> {
             ast::Value::String(text) => Some(Literal::String(text.clone())),
             _ => None,
         },
-        ast::Expr::UnaryOp {
-            op: ast::UnaryOperator::Minus,
-            expr,
-        } => match &**expr {
-            ast::Expr::Value(value) => match &value.value {
-                ast::Value::Number(digits) => Some(Literal::Negative(digits.to_string())),
+        ast::Expr::AExpr(node) if node.lexpr.is_none() && node.op.sign() == Some("-") => {
+            match &node.rexpr {
+                ast::Expr::Value(value) => match &value.value {
+                    ast::Value::Number(digits) => Some(Literal::Negative(digits.to_string())),
+                    _ => None,
+                },
                 _ => None,
-            },
-            _ => None,
-        },
+            }
+        }
         _ => None,
     }
 }

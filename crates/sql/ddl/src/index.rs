@@ -79,7 +79,7 @@ fn included_column(elem: &IndexElem) -> Result<&Name> {
 /// What a key column holds; its type decides whether it can be one.
 fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Result<IndexKey> {
     let expr = match stripped(expr) {
-        ast::Expr::Collate { expr, .. } => expr,
+        ast::Expr::CollateClause(node) => &node.arg,
         _ => expr,
     };
     let catalog = cx.catalog()?;
@@ -143,7 +143,7 @@ fn key_column(
         None => check_type(ty)?,
     }
     let collation = match stripped(&expr) {
-        ast::Expr::Collate { collation, .. } => Some(collation),
+        ast::Expr::CollateClause(node) => Some(&node.collname),
         _ => None,
     };
     let own = match key

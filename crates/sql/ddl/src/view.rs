@@ -152,7 +152,7 @@ pub(super) fn numbered(
 pub(super) fn numbered_text(
     (start, end): (usize, usize),
     types: &[(
-        logstead_sql_parse::lowered::Span,
+        logstead_sql_parse::ast::Location,
         logstead_sql_types::value::Oid,
     )],
     mut sources: Vec<ViewSource>,
@@ -162,11 +162,10 @@ pub(super) fn numbered_text(
     catalog: &Catalog,
 ) -> Result<(String, Vec<ViewSource>)> {
     let mut places: Vec<(usize, usize, String)> = Vec::new();
-    for (span, ty) in types {
-        let (from, to) = (
-            parse::byte_of(text, span.start),
-            parse::byte_of(text, span.end),
-        );
+    let nowhere = || SqlError::internal("a view's part has no place");
+    let place = |location| parse::name_range(text, location).ok_or_else(nowhere);
+    for (location, ty) in types {
+        let (from, to) = place(*location)?;
         places.push((from, to, user::number_text(*ty)));
     }
     for (span, relation, used) in &bound.sources {

@@ -113,7 +113,7 @@ pub fn string_literal(expr: &Ast) -> Option<&str> {
             ast::Value::String(text) => Some(text),
             _ => None,
         },
-        Ast::Cast { expr, .. } => string_literal(expr),
+        Ast::TypeCast(node) => string_literal(&node.arg),
         _ => None,
     }
 }

@@ -40,8 +40,8 @@ pub use expressions::{
 };
 pub use grouping::GroupingWord;
 pub use kind::StatementKind;
-pub use names::{fold_ident, folded, name_span, schema_and_name};
-pub use position::{TextLength, byte_of};
+pub use names::{fold_ident, folded, name_range, name_span, names_shown, schema_and_name};
+pub use position::{TextPositions, byte_of};
 pub use views::CheckOption;
 pub use xml::xml_construct;
 
@@ -122,8 +122,8 @@ pub fn lower_call(call: &ast::CallStmt, text: &str) -> Result<library::Function>
 }
 
 /// Reads the name of a type that stands alone, as the catalog keeps it.
-pub fn parse_type_name(text: &str) -> Result<library::DataType> {
-    lower::parse_type_name(text)
+pub fn parse_type_name(text: &str) -> Result<ast::TypeName> {
+    grammar::parse_stored_type_name(text)
 }
 
 /// The same of a text that the catalog keeps, where names may be numbers behind a mark.

@@ -1,5 +1,7 @@
 //! Names as the grammar reads them: identifiers folded, qualified names taken apart.
 
+use crate::ast::{Location, Name};
+use crate::lexer::{Category, Keyword, Lexer, TokenKind};
 use crate::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -65,4 +67,38 @@ pub fn schema_and_name(name: &ast::ObjectName, database: &str) -> Result<(Option
 /// Where a name begins.
 pub fn name_span(name: &ast::ObjectName) -> crate::lowered::Span {
     { name.0.first() }.map_or_else(crate::lowered::Span::empty, |name| name.span)
+}
+
+/// The bytes of a qualified name that begins there, or of the one token there.
+pub fn name_range(text: &str, location: Location) -> Option<(usize, usize)> {
+    let start = location.byte()?;
+    let token = |byte: u32| Lexer::token_at(text, byte as usize);
+    let mut last = Lexer::token_at(text, start)?;
+    while let Some(dot) = token(last.end).filter(|token| token.kind == TokenKind::Dot)
+        && let Some(next) = token(dot.end)
+    {
+        last = next;
+    }
+    Some((start, last.end as usize))
+}
+
+/// Would a name be folded, or read as a word of the grammar, without quotes?
+pub(crate) fn needs_quotes(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    let begins = bytes
+        .next()
+        .is_some_and(|b| b.is_ascii_lowercase() || b == b'_');
+    let goes_on = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'$';
+    !begins
+        || !bytes.all(goes_on)
+        || Keyword::of(name).is_some_and(|keyword| keyword.category() != Category::Unreserved)
+}
+
+/// A qualified name, in quotes where they are needed.
+pub fn names_shown(names: &[Name]) -> String {
+    let shown = names.iter().map(|name| match needs_quotes(name) {
+        true => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => name.to_string(),
+    });
+    shown.collect::<Vec<_>>().join(".")
 }

@@ -7,8 +7,8 @@ use crate::deparse::bit_literal;
 use crate::text::{fold, quote_ident, quote_literal};
 use logstead_sql_func::extensions;
 use logstead_sql_func::extensions::stored_text_shown;
-use logstead_sql_parse::ast::FrameExclusion;
-use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr, UnaryOperator, Value};
+use logstead_sql_parse::ast::{AExprKind, BoolOp, FrameExclusion, OperatorName, TypeName};
+use logstead_sql_parse::lowered::{self as ast, Expr, SubLinkKind, Value};
 use logstead_sql_parse::xml_call;
 use logstead_sql_types::value::{format_type, user};
 
@@ -60,10 +60,10 @@ pub fn pretty(stored: &str) -> String {
 }
 
 /// Strength of an arithmetic operator.
-fn arithmetic(op: &B) -> Option<u8> {
-    match op {
-        B::Plus | B::Minus => Some(1),
-        B::Multiply | B::Divide | B::Modulo => Some(2),
+fn arithmetic(op: &OperatorName) -> Option<u8> {
+    match op.sign()? {
+        "+" | "-" => Some(1),
+        "*" | "/" | "%" => Some(2),
         _ => None,
     }
 }
@@ -179,30 +179,26 @@ impl Printer {
             Expr::Interval(interval) if interval.leading_field.is_none() => {
                 format!("{}::interval", self.print(&interval.value, Parent::Tight))
             }
-            Expr::Collate {
-                expr: inner,
-                collation,
-            } => {
-                let names = collation.0.iter();
-                let names: Vec<String> = names.map(|name| quote_ident(&fold(name))).collect();
-                let text = format!("{} COLLATE {}", tight(inner), names.join("."));
+            Expr::CollateClause(node) => {
+                let names: Vec<_> = node.collname.iter().map(|name| quote_ident(name)).collect();
+                let text = format!("{} COLLATE {}", tight(&node.arg), names.join("."));
                 self.wrap(text, free)
             }
-            Expr::Cast {
-                expr: inner,
-                data_type,
-                ..
-            } => self.cast(inner, &type_text(data_type)),
-            Expr::BinaryOp {
-                left,
-                op: op @ (B::And | B::Or),
-                right,
-            } => {
-                let and = *op == B::And;
+            Expr::TypeCast(node) => self.cast(&node.arg, &type_text(&node.type_name)),
+            Expr::BoolExpr(node) if node.op == BoolOp::Not => {
+                let text = format!("NOT {}", self.negated(&node.args));
+                self.wrap(
+                    text,
+                    matches!(parent, Parent::Free | Parent::And | Parent::Or),
+                )
+            }
+            Expr::BoolExpr(node) => {
+                let and = node.op == BoolOp::And;
                 let own = if and { Parent::And } else { Parent::Or };
-                let mut parts = Vec::new();
-                self.chain(left, op, own, &mut parts);
-                self.chain(right, op, own, &mut parts);
+                let mut parts = Vec::with_capacity(node.args.len());
+                for arg in &node.args {
+                    self.chain(arg, node.op, own, &mut parts);
+                }
                 let bare = match parent {
                     Parent::Free | Parent::Or => true,
                     Parent::And => and,
@@ -210,61 +206,20 @@ impl Printer {
                 };
                 self.wrap(parts.join(if and { " AND " } else { " OR " }), bare)
             }
-            // Rows are compared in parentheses of their own, in the pretty form too.
-            Expr::BinaryOp { left, op, right }
-                if matches!((&**left, &**right), (Expr::Tuple(_), Expr::Tuple(_))) =>
-            {
-                let part = |e: &Expr| self.print(e, Parent::Free);
-                let text = format!("({} {op} {})", part(left), part(right));
-                match self.pretty && !free {
-                    true => format!("({text})"),
-                    false => text,
-                }
+            Expr::AExpr(node) => self.operator(node, parent),
+            Expr::NullTest(node) => self.test(
+                &node.arg,
+                if node.negated {
+                    "IS NOT NULL"
+                } else {
+                    "IS NULL"
+                },
+                parent,
+            ),
+            Expr::BooleanTest(node) => {
+                let not = if node.negated { "NOT " } else { "" };
+                self.test(&node.arg, &format!("IS {not}{}", node.kind.word()), parent)
             }
-            Expr::BinaryOp { left, op, right } => {
-                let strength = arithmetic(op);
-                let side =
-                    |left: bool| strength.map_or(Parent::Tight, |s| Parent::Arithmetic(s, left));
-                let text = format!(
-                    "{} {op} {}",
-                    self.print(left, side(true)),
-                    self.print(right, side(false))
-                );
-                let bare = match (parent, strength) {
-                    (Parent::Free | Parent::And | Parent::Or | Parent::Not, _) => true,
-                    (Parent::Arithmetic(outer, left), Some(own)) => {
-                        own > outer || (own == outer && left)
-                    }
-                    _ => false,
-                };
-                self.wrap(text, bare)
-            }
-            Expr::UnaryOp {
-                op: UnaryOperator::Not,
-                expr: inner,
-            } => {
-                let text = format!("NOT {}", self.print(inner, Parent::Not));
-                self.wrap(
-                    text,
-                    matches!(parent, Parent::Free | Parent::And | Parent::Or),
-                )
-            }
-            Expr::UnaryOp {
-                op: UnaryOperator::Minus,
-                expr: inner,
-            } => match negative(inner) {
-                Some(text) => text,
-                None => self.wrap(format!("- {}", tight(inner)), free),
-            },
-            Expr::UnaryOp { op, expr: inner } => self.wrap(format!("{op} {}", tight(inner)), free),
-            Expr::IsNull(e) => self.test(e, "IS NULL", parent),
-            Expr::IsNotNull(e) => self.test(e, "IS NOT NULL", parent),
-            Expr::IsTrue(e) => self.test(e, "IS TRUE", parent),
-            Expr::IsNotTrue(e) => self.test(e, "IS NOT TRUE", parent),
-            Expr::IsFalse(e) => self.test(e, "IS FALSE", parent),
-            Expr::IsNotFalse(e) => self.test(e, "IS NOT FALSE", parent),
-            Expr::IsUnknown(e) => self.test(e, "IS UNKNOWN", parent),
-            Expr::IsNotUnknown(e) => self.test(e, "IS NOT UNKNOWN", parent),
             Expr::IsDocument {
                 expr,
                 negated: false,
@@ -276,57 +231,6 @@ impl Printer {
                 format!("NOT {}", self.document_test(expr)),
                 matches!(parent, Parent::Free | Parent::And | Parent::Or),
             ),
-            Expr::IsDistinctFrom(a, b) => {
-                let text = format!("{} IS DISTINCT FROM {}", tight(a), tight(b));
-                self.wrap(
-                    text,
-                    matches!(
-                        parent,
-                        Parent::Free | Parent::And | Parent::Or | Parent::Not
-                    ),
-                )
-            }
-            Expr::IsNotDistinctFrom(a, b) => {
-                let inner = self.wrap(format!("{} IS DISTINCT FROM {}", tight(a), tight(b)), true);
-                self.wrap(
-                    format!("NOT {inner}"),
-                    matches!(parent, Parent::Free | Parent::And | Parent::Or),
-                )
-            }
-            Expr::AnyOp {
-                left,
-                compare_op,
-                right,
-                ..
-            } => {
-                if let Expr::Subquery(query) = stripped(right) {
-                    let (left, query) = (self.compared(left), self.query(query));
-                    return match compare_op {
-                        B::Eq => format!("({left} IN ({query}))"),
-                        op => format!("({left} {op} ANY ({query}))"),
-                    };
-                }
-                let right = self.print(right, Parent::Free);
-                self.wrap(
-                    format!("{} {compare_op} ANY ({})", tight(left), right),
-                    free,
-                )
-            }
-            Expr::AllOp {
-                left,
-                compare_op,
-                right,
-            } => {
-                if let Expr::Subquery(query) = stripped(right) {
-                    let (left, query) = (self.compared(left), self.query(query));
-                    return format!("({left} {compare_op} ALL ({query}))");
-                }
-                let right = self.print(right, Parent::Free);
-                self.wrap(
-                    format!("{} {compare_op} ALL ({})", tight(left), right),
-                    free,
-                )
-            }
             Expr::Array(array) => {
                 let items: Vec<_> = array
                     .elem
@@ -368,36 +272,33 @@ impl Printer {
                 let otherwise = otherwise.unwrap_or_else(|| "NULL".to_owned());
                 format!("{text}{arm}ELSE {otherwise}{}END", line(self.indent))
             }
-            Expr::Subquery(query) if self.pretty && parent.is_operator() => {
-                format!("(({}))", self.query(query))
-            }
-            Expr::Subquery(query) => format!("({})", self.query(query)),
-            Expr::Exists { subquery, negated } => {
-                let text = format!("(EXISTS ({}))", self.query(subquery));
-                match negated {
-                    true => self.wrap(
-                        format!("NOT {text}"),
-                        matches!(parent, Parent::Free | Parent::And | Parent::Or),
-                    ),
-                    false => text,
-                }
-            }
-            Expr::InSubquery {
-                expr,
-                subquery,
-                negated,
-            } => {
-                let left = self.compared(expr);
-                let text = format!("({left} IN ({}))", self.query(subquery));
-                match negated {
-                    true => self.wrap(
-                        format!("NOT {text}"),
-                        matches!(parent, Parent::Free | Parent::And | Parent::Or),
-                    ),
-                    false => text,
-                }
-            }
+            Expr::SubLink(node) => self.sub_link(node, parent),
             other => crate::deparse::expr_to_sql(other),
+        }
+    }
+
+    /// A subquery, and what is asked of it.
+    fn sub_link(&self, node: &ast::SubLink, parent: Parent) -> String {
+        let query = self.query(&node.subselect);
+        match &node.kind {
+            SubLinkKind::Expr if self.pretty && parent.is_operator() => format!("(({query}))"),
+            SubLinkKind::Expr => format!("({query})"),
+            SubLinkKind::Array => format!("ARRAY({query})"),
+            SubLinkKind::Exists => format!("(EXISTS ({query}))"),
+            SubLinkKind::Any { test, op } => {
+                let left = self.compared(test);
+                match op.as_ref().filter(|op| op.sign() != Some("=")) {
+                    None => format!("({left} IN ({query}))"),
+                    Some(op) => format!("({left} {op} ANY ({query}))"),
+                }
+            }
+            SubLinkKind::All { test, op } => {
+                format!("({} {op} ALL ({query}))", self.compared(test))
+            }
+            SubLinkKind::NotIn { test } => self.wrap(
+                format!("NOT ({} IN ({query}))", self.compared(test)),
+                matches!(parent, Parent::Free | Parent::And | Parent::Or),
+            ),
         }
     }
 
@@ -412,20 +313,80 @@ impl Printer {
         }
     }
 
-    fn chain(&self, expr: &Expr, op: &B, own: Parent, parts: &mut Vec<String>) {
+    /// What NOT stands in front of.
+    fn negated(&self, args: &[Expr]) -> String {
+        let args = args.iter().map(|arg| self.print(arg, Parent::Not));
+        args.collect::<Vec<_>>().join(", ")
+    }
+
+    /// An operator of any kind.
+    fn operator(&self, node: &ast::AExpr, parent: Parent) -> String {
+        let free = parent == Parent::Free;
+        let tight = |e: &Expr| self.print(e, Parent::Tight);
+        let in_list = matches!(parent, Parent::Free | Parent::And | Parent::Or);
+        let op = &node.op;
+        let Some(left) = &node.lexpr else {
+            return match negative(&node.rexpr) {
+                Some(text) if op.sign() == Some("-") => text,
+                _ => self.wrap(format!("{op} {}", tight(&node.rexpr)), free),
+            };
+        };
+        let right = &node.rexpr;
+        let quantifier = match node.kind {
+            // Rows are compared in parentheses of their own, in the pretty form too.
+            AExprKind::Op if matches!((left, right), (Expr::Tuple(_), Expr::Tuple(_))) => {
+                let part = |e: &Expr| self.print(e, Parent::Free);
+                let text = format!("({} {op} {})", part(left), part(right));
+                return match self.pretty && !free {
+                    true => format!("({text})"),
+                    false => text,
+                };
+            }
+            AExprKind::Op | AExprKind::NullIf => {
+                let strength = arithmetic(op);
+                let side =
+                    |left: bool| strength.map_or(Parent::Tight, |s| Parent::Arithmetic(s, left));
+                let text = format!(
+                    "{} {op} {}",
+                    self.print(left, side(true)),
+                    self.print(right, side(false))
+                );
+                let bare = match (parent, strength) {
+                    (Parent::Free | Parent::And | Parent::Or | Parent::Not, _) => true,
+                    (Parent::Arithmetic(outer, left), Some(own)) => {
+                        own > outer || (own == outer && left)
+                    }
+                    _ => false,
+                };
+                return self.wrap(text, bare);
+            }
+            AExprKind::Distinct => {
+                let text = format!("{} IS DISTINCT FROM {}", tight(left), tight(right));
+                return self.wrap(text, in_list || parent == Parent::Not);
+            }
+            AExprKind::NotDistinct => {
+                let text = format!("{} IS DISTINCT FROM {}", tight(left), tight(right));
+                let inner = self.wrap(text, true);
+                return self.wrap(format!("NOT {inner}"), in_list);
+            }
+            AExprKind::OpAny => "ANY",
+            AExprKind::OpAll => "ALL",
+        };
+        let right = self.print(right, Parent::Free);
+        self.wrap(format!("{} {op} {quantifier} ({right})", tight(left)), free)
+    }
+
+    fn chain(&self, expr: &Expr, op: BoolOp, own: Parent, parts: &mut Vec<String>) {
         match expr {
             // What stays together.
             Expr::Nested(inner) if matches!(&**inner, Expr::Nested(_)) => {
                 parts.push(self.print(inner, own));
             }
             Expr::Nested(inner) => self.chain(inner, op, own, parts),
-            Expr::BinaryOp {
-                left,
-                op: inner,
-                right,
-            } if inner == op => {
-                self.chain(left, op, own, parts);
-                self.chain(right, op, own, parts);
+            Expr::BoolExpr(node) if node.op == op => {
+                for arg in &node.args {
+                    self.chain(arg, op, own, parts);
+                }
             }
             other => parts.push(self.print(other, own)),
         }
@@ -483,9 +444,6 @@ impl Printer {
         let name = function.name.to_string().to_lowercase();
         let list = match &function.args {
             ast::FunctionArguments::List(list) => list,
-            ast::FunctionArguments::Subquery(query) if name == "array" => {
-                return format!("ARRAY({})", self.query(query));
-            }
             _ => return crate::deparse::expr_to_sql(&Expr::Function(function.clone())),
         };
         let printed: Option<Vec<String>> = list
@@ -615,7 +573,7 @@ impl Printer {
 /// Is it a call of a function, written as one or as a cast?
 fn is_call(expr: &Expr) -> bool {
     match stripped(expr) {
-        Expr::Cast { expr, .. } => !matches!(stripped(expr), Expr::Value(_)),
+        Expr::TypeCast(cast) => !matches!(stripped(&cast.arg), Expr::Value(_)),
         Expr::Function(function) => {
             let name = function.name.to_string().to_lowercase();
             let keyword = ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str());
@@ -658,8 +616,8 @@ pub(super) fn stripped(mut expr: &Expr) -> &Expr {
     expr
 }
 
-pub(super) fn type_text(data_type: &ast::DataType) -> String {
-    crate::type_name::sql_type(data_type).map_or_else(|_| data_type.to_string(), format_type)
+pub(super) fn type_text(name: &TypeName) -> String {
+    crate::type_name::sql_type(name).map_or_else(|_| name.to_string(), format_type)
 }
 
 fn constant(value: &Value) -> String {

@@ -2,8 +2,9 @@
 
 use crate::deparse::plain::{argument, plain};
 use crate::type_name::sql_type;
+use logstead_sql_parse::ast::{AExprKind, BoolOp, LikeKind};
 use logstead_sql_parse::fold_ident;
-use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr as Ast, Value};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Value};
 use logstead_sql_types::value::{Bits, info};
 
 /// The text of a default or check expression in PostgreSQL's normal form: operators in parentheses, casts as `::type`,
@@ -34,13 +35,10 @@ fn print(expr: &Ast, typed: bool) -> String {
             Value::Null => "NULL".to_owned(),
             other => other.to_string(),
         },
-        Ast::Cast {
-            expr: inner,
-            data_type,
-            ..
-        } => {
-            let ty = sql_type(data_type).map_or_else(|_| data_type.to_string(), info::format_type);
-            let operand = logstead_sql_parse::strip(inner);
+        Ast::TypeCast(cast) => {
+            let name = &cast.type_name;
+            let ty = sql_type(name).map_or_else(|_| name.to_string(), info::format_type);
+            let operand = logstead_sql_parse::strip(&cast.arg);
             match operand {
                 Ast::Value(_)
                 | Ast::Identifier(_)
@@ -65,117 +63,56 @@ fn print(expr: &Ast, typed: bool) -> String {
                 }
             }
         }
-        Ast::BinaryOp { .. } => binary(expr),
-        Ast::UnaryOp { op, expr: inner } => match op {
-            ast::UnaryOperator::Not => format!("(NOT {})", print(inner, true)),
-            ast::UnaryOperator::Minus | ast::UnaryOperator::Plus => {
-                match logstead_sql_parse::strip(inner) {
-                    Ast::Value(value) if matches!(value.value, Value::Number(..)) => {
-                        let sign = if *op == ast::UnaryOperator::Minus {
-                            "-"
-                        } else {
-                            ""
-                        };
-                        format!(
-                            "'{sign}{}'::{}",
-                            print(inner, false),
-                            number_type(&value.value)
-                        )
-                    }
-                    other => format!("({op} {})", print(other, true)),
-                }
+        Ast::AExpr(node) => operator(node),
+        Ast::BoolExpr(node) => match (node.op, node.args.as_slice()) {
+            (BoolOp::Not, [arg]) => format!("(NOT {})", print(arg, true)),
+            _ => {
+                let mut parts = Vec::with_capacity(node.args.len());
+                conjuncts(node, &mut parts);
+                format!("({})", parts.join(&format!(" {} ", node.op.word())))
             }
-            other => format!("({other} {})", print(inner, true)),
         },
-        Ast::IsNull(inner) => format!("({} IS NULL)", print(inner, true)),
-        Ast::IsNotNull(inner) => format!("({} IS NOT NULL)", print(inner, true)),
-        Ast::IsTrue(inner) => format!("({} IS TRUE)", print(inner, true)),
-        Ast::IsNotTrue(inner) => format!("({} IS NOT TRUE)", print(inner, true)),
-        Ast::IsFalse(inner) => format!("({} IS FALSE)", print(inner, true)),
-        Ast::IsNotFalse(inner) => format!("({} IS NOT FALSE)", print(inner, true)),
-        Ast::IsUnknown(inner) => format!("({} IS UNKNOWN)", print(inner, true)),
-        Ast::IsNotUnknown(inner) => format!("({} IS NOT UNKNOWN)", print(inner, true)),
-        Ast::IsDistinctFrom(a, b) => {
-            format!("({} IS DISTINCT FROM {})", print(a, true), print(b, true))
+        Ast::NullTest(node) => {
+            let not = if node.negated { "NOT " } else { "" };
+            format!("({} IS {not}NULL)", print(&node.arg, true))
         }
-        Ast::IsNotDistinctFrom(a, b) => format!(
-            "(NOT ({} IS DISTINCT FROM {}))",
-            print(a, true),
-            print(b, true)
-        ),
-        Ast::Between {
-            expr: inner,
-            negated,
-            symmetric,
-            low,
-            high,
-        } => {
-            let (value, low, high) = (print(inner, true), print(low, true), print(high, true));
-            if *symmetric {
-                let not = if *negated { "NOT " } else { "" };
-                format!("({value} {not}BETWEEN SYMMETRIC {low} AND {high})")
-            } else if *negated {
-                format!("(({value} < {low}) OR ({value} > {high}))")
-            } else {
-                format!("(({value} >= {low}) AND ({value} <= {high}))")
+        Ast::BooleanTest(node) => {
+            let not = if node.negated { "NOT " } else { "" };
+            format!("({} IS {not}{})", print(&node.arg, true), node.kind.word())
+        }
+        Ast::Between(node) => {
+            let value = print(&node.expr, true);
+            let (low, high) = (print(&node.low, true), print(&node.high, true));
+            match (node.symmetric, node.negated) {
+                (true, true) => format!("({value} NOT BETWEEN SYMMETRIC {low} AND {high})"),
+                (true, false) => format!("({value} BETWEEN SYMMETRIC {low} AND {high})"),
+                (false, true) => format!("(({value} < {low}) OR ({value} > {high}))"),
+                (false, false) => format!("(({value} >= {low}) AND ({value} <= {high}))"),
             }
         }
-        Ast::InList {
-            expr: inner,
-            list,
-            negated,
-        } => {
-            let items: Vec<String> = list.iter().map(|e| print(e, true)).collect();
-            let value = print(inner, true);
-            match (items.as_slice(), negated) {
+        Ast::In(node) => {
+            let items: Vec<String> = node.list.iter().map(|e| print(e, true)).collect();
+            let value = print(&node.expr, true);
+            match (items.as_slice(), node.negated) {
                 ([one], false) => format!("({value} = {one})"),
                 ([one], true) => format!("({value} <> {one})"),
                 (_, false) => format!("({value} = ANY (ARRAY[{}]))", items.join(", ")),
                 (_, true) => format!("({value} <> ALL (ARRAY[{}]))", items.join(", ")),
             }
         }
-        Ast::Like {
-            negated,
-            expr: inner,
-            pattern,
-            ..
-        } => {
-            format!(
-                "({} {} {})",
-                print(inner, true),
-                if *negated { "!~~" } else { "~~" },
-                print(pattern, true)
-            )
-        }
-        Ast::ILike {
-            negated,
-            expr: inner,
-            pattern,
-            ..
-        } => {
-            format!(
-                "({} {} {})",
-                print(inner, true),
-                if *negated { "!~~*" } else { "~~*" },
-                print(pattern, true)
-            )
-        }
-        Ast::SimilarTo {
-            negated,
-            expr: inner,
-            pattern,
-            escape_char,
-        } => {
-            let escape = escape_char
-                .as_ref()
-                .map(|e| format!(", {}", print(e, true)));
-            format!(
-                "({} {} similar_to_escape({}{}))",
-                print(inner, true),
-                if *negated { "!~" } else { "~" },
-                print(pattern, true),
-                escape.unwrap_or_default()
-            )
+        Ast::Like(node) => {
+            let (value, pattern) = (print(&node.expr, true), print(&node.pattern, true));
+            let op = node.kind.operator(node.negated);
+            match (node.kind, &node.escape) {
+                (LikeKind::SimilarTo, Some(escape)) => format!(
+                    "({value} {op} similar_to_escape({pattern}, {}))",
+                    print(escape, true)
+                ),
+                (LikeKind::SimilarTo, None) => {
+                    format!("({value} {op} similar_to_escape({pattern}))")
+                }
+                (LikeKind::Like | LikeKind::ILike, _) => format!("({value} {op} {pattern})"),
+            }
         }
         Ast::Function(function) => call(function),
         Ast::Case {
@@ -224,40 +161,54 @@ fn number_type(value: &Value) -> &'static str {
     }
 }
 
-/// Chains of AND / OR print as one list; everything else in pairs, each in parentheses.
-fn binary(expr: &Ast) -> String {
-    let Ast::BinaryOp { op: outer, .. } = expr else {
-        return plain(expr);
-    };
-    if matches!(outer, B::And | B::Or) {
-        let mut parts = Vec::new();
-        let mut head = expr;
-        while let Ast::BinaryOp { left, op, right } = head
-            && op == outer
-        {
-            parts.push(print(right, true));
-            head = logstead_sql_parse::strip(left);
+/// What AND or OR is of. One that begins with another one is one list with it.
+fn conjuncts(node: &ast::BoolExpr, parts: &mut Vec<String>) {
+    for (at, arg) in node.args.iter().enumerate() {
+        match logstead_sql_parse::strip(arg) {
+            Ast::BoolExpr(inner) if at == 0 && inner.op == node.op => conjuncts(inner, parts),
+            _ => parts.push(print(arg, true)),
         }
-        parts.push(print(head, true));
-        parts.reverse();
-        return format!(
-            "({})",
-            parts.join(if *outer == B::And { " AND " } else { " OR " })
-        );
     }
-    let mut pairs = Vec::new();
-    let mut head = expr;
-    while let Ast::BinaryOp { left, op, right } = head
-        && !matches!(op, B::And | B::Or)
+}
+
+/// An operator. A chain of them leans to the left, and is printed in a loop, each pair in parentheses.
+fn operator(node: &ast::AExpr) -> String {
+    let mut chain = vec![node];
+    let mut first = node;
+    while let Some(Ast::AExpr(left)) = &first.lexpr
+        && left.kind == AExprKind::Op
+        && left.lexpr.is_some()
     {
-        pairs.push((op, right));
-        head = left;
+        first = left;
+        chain.push(left);
     }
-    let mut text = print(head, true);
-    while let Some((op, right)) = pairs.pop() {
-        text = format!("({text} {op} {})", print(right, true));
+    let Some(left) = &first.lexpr else {
+        return prefix(first);
+    };
+    let mut text = print(left, true);
+    for node in chain.into_iter().rev() {
+        let (op, right) = (&node.op, || print(&node.rexpr, true));
+        text = match node.kind {
+            AExprKind::Op => format!("({text} {op} {})", right()),
+            AExprKind::Distinct => format!("({text} IS DISTINCT FROM {})", right()),
+            AExprKind::NotDistinct => format!("(NOT ({text} IS DISTINCT FROM {}))", right()),
+            AExprKind::OpAny | AExprKind::OpAll | AExprKind::NullIf => super::plain::operator(node),
+        };
     }
     text
+}
+
+fn prefix(node: &ast::AExpr) -> String {
+    let (op, operand) = (&node.op, &node.rexpr);
+    let is_sign = matches!(op.sign(), Some("+" | "-"));
+    match logstead_sql_parse::strip(operand) {
+        Ast::Value(value) if is_sign && matches!(value.value, Value::Number(..)) => {
+            let sign = op.sign().filter(|sign| *sign == "-").unwrap_or_default();
+            let ty = number_type(&value.value);
+            format!("'{sign}{}'::{ty}", print(operand, false))
+        }
+        _ => format!("({op} {})", print(operand, true)),
+    }
 }
 
 fn call(function: &ast::Function) -> String {

@@ -2,7 +2,9 @@
 
 use crate::deparse::expr::Printer;
 use crate::deparse::query::subquery;
-use logstead_sql_parse::lowered::{self as ast, Expr};
+use logstead_sql_parse::ast::{AExprKind, BoolOp, LikeKind};
+use logstead_sql_parse::lowered::{self as ast, Expr, SubLinkKind};
+use logstead_sql_parse::names_shown;
 
 fn list(exprs: &[Expr]) -> String {
     exprs.iter().map(plain).collect::<Vec<_>>().join(", ")
@@ -31,19 +33,28 @@ pub fn plain(expr: &Expr) -> String {
         }
         Expr::Value(value) => value.value.to_string(),
         Expr::Nested(inner) => format!("({})", plain(inner)),
-        Expr::IsFalse(inner) => format!("{} IS FALSE", plain(inner)),
-        Expr::IsNotFalse(inner) => format!("{} IS NOT FALSE", plain(inner)),
-        Expr::IsTrue(inner) => format!("{} IS TRUE", plain(inner)),
-        Expr::IsNotTrue(inner) => format!("{} IS NOT TRUE", plain(inner)),
-        Expr::IsNull(inner) => format!("{} IS NULL", plain(inner)),
-        Expr::IsNotNull(inner) => format!("{} IS NOT NULL", plain(inner)),
-        Expr::IsUnknown(inner) => format!("{} IS UNKNOWN", plain(inner)),
-        Expr::IsNotUnknown(inner) => format!("{} IS NOT UNKNOWN", plain(inner)),
-        Expr::IsDistinctFrom(left, right) => {
-            format!("{} IS DISTINCT FROM {}", plain(left), plain(right))
-        }
-        Expr::IsNotDistinctFrom(left, right) => {
-            format!("{} IS NOT DISTINCT FROM {}", plain(left), plain(right))
+        Expr::NullTest(node) => format!("{} IS {}NULL", plain(&node.arg), not(node.negated)),
+        Expr::BooleanTest(node) => format!(
+            "{} IS {}{}",
+            plain(&node.arg),
+            not(node.negated),
+            node.kind.word()
+        ),
+        Expr::BoolExpr(node) => match (node.op, node.args.as_slice()) {
+            (BoolOp::Not, args) => format!("NOT {}", list(args)),
+            (BoolOp::And, args) => args.iter().map(plain).collect::<Vec<_>>().join(" AND "),
+            (BoolOp::Or, args) => args.iter().map(plain).collect::<Vec<_>>().join(" OR "),
+        },
+        Expr::AExpr(node) => operator(node),
+        Expr::Overlaps(node) => {
+            let [a, b, c, d] = &node.args;
+            format!(
+                "({}, {}) OVERLAPS ({}, {})",
+                plain(a),
+                plain(b),
+                plain(c),
+                plain(d)
+            )
         }
         Expr::IsNormalized {
             expr,
@@ -56,87 +67,66 @@ pub fn plain(expr: &Expr) -> String {
         Expr::IsDocument { expr, negated } => {
             format!("{} IS {}DOCUMENT", plain(expr), not(*negated))
         }
-        Expr::InList {
-            expr,
-            list: all,
-            negated,
-        } => format!("{} {}IN ({})", plain(expr), not(*negated), list(all)),
-        Expr::InSubquery {
-            expr,
-            subquery,
-            negated,
-        } => format!("{} {}IN ({})", plain(expr), not(*negated), query(subquery)),
-        Expr::Between {
-            expr,
-            negated,
-            symmetric,
-            low,
-            high,
-        } => format!(
+        Expr::In(node) => format!(
+            "{} {}IN ({})",
+            plain(&node.expr),
+            not(node.negated),
+            list(&node.list)
+        ),
+        Expr::Between(node) => format!(
             "{} {}BETWEEN {}{} AND {}",
-            plain(expr),
-            not(*negated),
-            if *symmetric { "SYMMETRIC " } else { "" },
-            plain(low),
-            plain(high)
+            plain(&node.expr),
+            not(node.negated),
+            if node.symmetric { "SYMMETRIC " } else { "" },
+            plain(&node.low),
+            plain(&node.high)
         ),
-        Expr::Like {
-            negated,
-            expr,
-            pattern,
-            escape_char,
-        } => matched(expr, *negated, "LIKE", pattern, escape_char.as_deref()),
-        Expr::ILike {
-            negated,
-            expr,
-            pattern,
-            escape_char,
-        } => matched(expr, *negated, "ILIKE", pattern, escape_char.as_deref()),
-        Expr::SimilarTo {
-            negated,
-            expr,
-            pattern,
-            escape_char,
-        } => matched(
-            expr,
-            *negated,
-            "SIMILAR TO",
-            pattern,
-            escape_char.as_deref(),
-        ),
-        Expr::BinaryOp { .. } => chain(expr),
-        Expr::AnyOp {
-            left,
-            compare_op,
-            right,
-        } => format!("{} {compare_op} ANY ({})", plain(left), inside(right)),
-        Expr::AllOp {
-            left,
-            compare_op,
-            right,
-        } => format!("{} {compare_op} ALL ({})", plain(left), inside(right)),
-        Expr::UnaryOp { op, expr } => match op {
-            ast::UnaryOperator::Plus | ast::UnaryOperator::Minus => match &**expr {
-                Expr::UnaryOp { .. } => format!("{op} {}", plain(expr)),
-                operand => format!("{op}{}", plain(operand)),
-            },
-            op => format!("{op} {}", plain(expr)),
-        },
-        Expr::Cast { expr, data_type } => match &**expr {
-            Expr::BinaryOp { .. } | Expr::UnaryOp { .. } => {
-                format!("CAST({} AS {data_type})", plain(expr))
+        Expr::Like(node) => {
+            let words = match node.kind {
+                LikeKind::Like => "LIKE",
+                LikeKind::ILike => "ILIKE",
+                LikeKind::SimilarTo => "SIMILAR TO",
+            };
+            format!(
+                "{} {}{words} {}{}",
+                plain(&node.expr),
+                not(node.negated),
+                plain(&node.pattern),
+                behind(" ESCAPE ", node.escape.as_ref())
+            )
+        }
+        Expr::TypeCast(node) => match (&node.arg, &node.type_name) {
+            (operand @ (Expr::BoolExpr(_) | Expr::AExpr(_)), ty) => {
+                format!("CAST({} AS {ty})", plain(operand))
             }
-            operand => format!("{}::{data_type}", plain(operand)),
+            (operand, ty) => format!("{}::{ty}", plain(operand)),
         },
         Expr::AtTimeZone {
             timestamp,
             time_zone,
+            ..
         } => format!("{} AT TIME ZONE {}", plain(timestamp), plain(time_zone)),
-        Expr::Collate { expr, collation } => format!("{} COLLATE {collation}", plain(expr)),
-        Expr::Exists { subquery, negated } => {
-            format!("{}EXISTS ({})", not(*negated), query(subquery))
+        Expr::CollateClause(node) => {
+            format!(
+                "{} COLLATE {}",
+                plain(&node.arg),
+                names_shown(&node.collname)
+            )
         }
-        Expr::Subquery(subquery) => format!("({})", query(subquery)),
+        Expr::SubLink(node) => {
+            let inner = query(&node.subselect);
+            match &node.kind {
+                SubLinkKind::Exists => format!("EXISTS ({inner})"),
+                SubLinkKind::Expr => format!("({inner})"),
+                SubLinkKind::Array => format!("array({inner})"),
+                SubLinkKind::Any { test, op: None } => format!("{} IN ({inner})", plain(test)),
+                SubLinkKind::NotIn { test } => format!("{} NOT IN ({inner})", plain(test)),
+                SubLinkKind::Any { test, op: Some(op) } => {
+                    format!("{} {op} ANY ({inner})", plain(test))
+                }
+                SubLinkKind::All { test, op } => format!("{} {op} ALL ({inner})", plain(test)),
+            }
+        }
         Expr::Tuple(items) => format!("({})", list(items)),
         Expr::Array(array) => {
             let word = if array.named { "ARRAY" } else { "" };
@@ -161,43 +151,44 @@ pub fn plain(expr: &Expr) -> String {
     }
 }
 
-/// What ANY and ALL have in their parentheses.
-fn inside(expr: &Expr) -> String {
-    match expr {
-        Expr::Subquery(subquery) => query(subquery),
-        array => plain(array),
+/// An operator. A chain of them leans to the left, and is printed in a loop.
+pub(super) fn operator(node: &ast::AExpr) -> String {
+    let mut chain = vec![node];
+    let mut first = node;
+    while let Some(Expr::AExpr(left)) = &first.lexpr
+        && left.kind == AExprKind::Op
+        && left.lexpr.is_some()
+    {
+        first = left;
+        chain.push(left);
     }
-}
-
-fn matched(
-    expr: &Expr,
-    negated: bool,
-    words: &str,
-    pattern: &Expr,
-    escape: Option<&Expr>,
-) -> String {
-    format!(
-        "{} {}{words} {}{}",
-        plain(expr),
-        not(negated),
-        plain(pattern),
-        behind(" ESCAPE ", escape)
-    )
-}
-
-/// A chain of operators, which leans to the left, in a loop.
-fn chain(expr: &Expr) -> String {
-    let mut pairs = Vec::new();
-    let mut head = expr;
-    while let Expr::BinaryOp { left, op, right } = head {
-        pairs.push((op, right));
-        head = left;
-    }
-    let mut text = plain(head);
-    while let Some((op, right)) = pairs.pop() {
-        text.push_str(&format!(" {op} {}", plain(right)));
+    let mut text = match &first.lexpr {
+        Some(left) => plain(left),
+        None => return prefix(first),
+    };
+    for node in chain.into_iter().rev() {
+        let (op, right) = (&node.op, &node.rexpr);
+        text.push_str(&match node.kind {
+            AExprKind::Op => format!(" {op} {}", plain(right)),
+            AExprKind::OpAny => format!(" {op} ANY ({})", plain(right)),
+            AExprKind::OpAll => format!(" {op} ALL ({})", plain(right)),
+            AExprKind::Distinct => format!(" IS DISTINCT FROM {}", plain(right)),
+            AExprKind::NotDistinct => format!(" IS NOT DISTINCT FROM {}", plain(right)),
+            AExprKind::NullIf => format!(", {}", plain(right)),
+        });
     }
     text
+}
+
+/// An operator in front of its operand. Two signs are no comment.
+fn prefix(node: &ast::AExpr) -> String {
+    let (op, operand) = (&node.op, plain(&node.rexpr));
+    let is_sign = matches!(op.sign(), Some("+" | "-"));
+    match (&node.rexpr, is_sign) {
+        (Expr::AExpr(inner), true) if inner.lexpr.is_some() => format!("{op}{operand}"),
+        (Expr::AExpr(_) | Expr::BoolExpr(_), _) | (_, false) => format!("{op} {operand}"),
+        (_, true) => format!("{op}{operand}"),
+    }
 }
 
 fn access(access: &ast::AccessExpr) -> String {
@@ -310,9 +301,6 @@ pub(super) fn call(function: &ast::Function) -> String {
     let mut text = function.name.to_string();
     match &function.args {
         ast::FunctionArguments::None => {}
-        ast::FunctionArguments::Subquery(subquery) => {
-            text.push_str(&format!("({})", query(subquery)));
-        }
         ast::FunctionArguments::List(all) => {
             let distinct = match all.duplicate_treatment {
                 Some(ast::DuplicateTreatment::Distinct) => "DISTINCT ",

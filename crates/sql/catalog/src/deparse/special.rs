@@ -2,7 +2,8 @@
 
 use crate::deparse::expr::{Parent, Printer, stripped, type_text};
 use crate::text::{fold, quote_ident};
-use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr};
+use logstead_sql_parse::ast::TypeName;
+use logstead_sql_parse::lowered::{self as ast, Expr};
 
 /// The fields of ROW(...), which is a call for the parser.
 fn row_fields(expr: &Expr) -> Option<Vec<&Expr>> {
@@ -10,20 +11,17 @@ fn row_fields(expr: &Expr) -> Option<Vec<&Expr>> {
 }
 
 /// `item.*`, which `bind::viewdef` has cast to the type of the row.
-fn whole_row(expr: &Expr) -> Option<(&[ast::Ident], &ast::DataType)> {
-    let Expr::Cast {
-        expr, data_type, ..
-    } = expr
-    else {
+fn whole_row(expr: &Expr) -> Option<(&[ast::Ident], &TypeName)> {
+    let Expr::TypeCast(cast) = expr else {
         return None;
     };
-    match &**expr {
+    match &cast.arg {
         Expr::CompoundIdentifier(parts)
             if parts
                 .last()
                 .is_some_and(|p| p.quote_style.is_none() && p.value == "*") =>
         {
-            Some((parts, data_type))
+            Some((parts, &cast.type_name))
         }
         _ => None,
     }
@@ -61,16 +59,15 @@ impl Printer {
             return Some(star(parts));
         }
         Some(match expr {
-            Expr::BinaryOp {
-                left,
-                op: B::Overlaps,
-                right,
-            } => {
-                let ends = |e: &Expr| {
-                    let ends = row_fields(e).unwrap_or_default().into_iter();
-                    ends.map(part).collect::<Vec<_>>().join(", ")
-                };
-                format!("(({}) OVERLAPS ({}))", ends(left), ends(right))
+            Expr::Overlaps(node) => {
+                let [a, b, c, d] = &node.args;
+                format!(
+                    "(({}, {}) OVERLAPS ({}, {}))",
+                    part(a),
+                    part(b),
+                    part(c),
+                    part(d)
+                )
             }
             Expr::Function(_) | Expr::Tuple(_) => {
                 let fields = row_fields(expr)?.into_iter().map(|e| self.item(e));
@@ -146,6 +143,7 @@ impl Printer {
             Expr::AtTimeZone {
                 timestamp,
                 time_zone,
+                ..
             } => format!("({} AT TIME ZONE {})", tight(timestamp), tight(time_zone)),
             Expr::Extract { field, expr, .. } => {
                 let field = field.to_string().to_lowercase();

@@ -12,7 +12,8 @@ fn literal(expr: &Expr) -> Option<&str> {
             Value::String(text) => Some(text),
             _ => None,
         },
-        Expr::Cast { expr, .. } | Expr::Nested(expr) => literal(expr),
+        Expr::TypeCast(cast) => literal(&cast.arg),
+        Expr::Nested(expr) => literal(expr),
         _ => None,
     }
 }
@@ -20,7 +21,8 @@ fn literal(expr: &Expr) -> Option<&str> {
 fn is_null(expr: &Expr) -> bool {
     match expr {
         Expr::Value(value) => value.value == Value::Null,
-        Expr::Cast { expr, .. } | Expr::Nested(expr) => is_null(expr),
+        Expr::TypeCast(cast) => is_null(&cast.arg),
+        Expr::Nested(expr) => is_null(expr),
         _ => false,
     }
 }
@@ -130,10 +132,10 @@ impl Printer {
         };
         let mut text = quote_ident(literal(name).unwrap_or_default());
         let said = literal(said).unwrap_or_default();
-        let Expr::Cast { data_type, .. } = ty else {
+        let Expr::TypeCast(cast) = ty else {
             return format!("{text} FOR ORDINALITY");
         };
-        let ty = crate::deparse::expr::type_text(data_type);
+        let ty = crate::deparse::expr::type_text(&cast.type_name);
         text.push_str(&format!(" {ty}"));
         if !is_null(default) {
             text.push_str(&format!(" DEFAULT ({})", self.of_type(default, &ty)));
@@ -199,7 +201,7 @@ impl Printer {
             }
             ("xmlserialize", [kind, value, target]) => {
                 let ty = match target {
-                    Expr::Cast { data_type, .. } => crate::deparse::expr::type_text(data_type),
+                    Expr::TypeCast(cast) => crate::deparse::expr::type_text(&cast.type_name),
                     _ => "text".to_owned(),
                 };
                 let text = format!(

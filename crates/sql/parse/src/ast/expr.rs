@@ -172,6 +172,20 @@ pub enum LikeKind {
     SimilarTo,
 }
 
+impl LikeKind {
+    /// The operator that it is.
+    pub fn operator(self, negated: bool) -> &'static str {
+        match (self, negated) {
+            (LikeKind::Like, false) => "~~",
+            (LikeKind::Like, true) => "!~~",
+            (LikeKind::ILike, false) => "~~*",
+            (LikeKind::ILike, true) => "!~~*",
+            (LikeKind::SimilarTo, false) => "~",
+            (LikeKind::SimilarTo, true) => "!~",
+        }
+    }
+}
+
 /// LIKE, ILIKE, SIMILAR TO (`AEXPR_LIKE`, `AEXPR_ILIKE`, `AEXPR_SIMILAR`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct LikeExpr {
@@ -228,6 +242,17 @@ pub enum BoolOp {
     Not,
 }
 
+impl BoolOp {
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            BoolOp::And => "AND",
+            BoolOp::Or => "OR",
+            BoolOp::Not => "NOT",
+        }
+    }
+}
+
 /// AND and OR of two and more, NOT of one (`BoolExpr`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoolExpr {
@@ -257,6 +282,17 @@ pub enum BoolTestKind {
     True,
     False,
     Unknown,
+}
+
+impl BoolTestKind {
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            BoolTestKind::True => "TRUE",
+            BoolTestKind::False => "FALSE",
+            BoolTestKind::Unknown => "UNKNOWN",
+        }
+    }
 }
 
 /// IS TRUE and its like (`BooleanTest`).
@@ -578,7 +614,7 @@ impl Expr {
         let mut found = Location::UNKNOWN;
         loop {
             let (own, inner) = expr.own_location();
-            found = found.min(own);
+            found = found.leftmost(own);
             match inner {
                 Some(inner) => expr = inner,
                 None => return found,
@@ -593,7 +629,10 @@ impl Expr {
             Expr::ParamRef(node) => (node.location, None),
             Expr::Const(node) => (node.location, None),
             // `::` stands behind what it casts.
-            Expr::TypeCast(node) => (node.location.min(node.type_name.location), Some(&node.arg)),
+            Expr::TypeCast(node) => (
+                node.location.leftmost(node.type_name.location),
+                Some(&node.arg),
+            ),
             Expr::CollateClause(node) => (node.location, Some(&node.arg)),
             Expr::AExpr(node) => (node.location, node.lexpr.as_ref()),
             Expr::Like(node) => (node.location, Some(&node.expr)),

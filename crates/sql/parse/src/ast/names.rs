@@ -259,6 +259,30 @@ pub struct OperatorName {
     pub name: Name,
 }
 
+impl OperatorName {
+    /// An operator without a schema.
+    pub fn of_sign(sign: &str) -> OperatorName {
+        OperatorName {
+            schema: Names::new(),
+            name: sign.into(),
+        }
+    }
+
+    /// Its characters, if no schema is named.
+    pub fn sign(&self) -> Option<&str> {
+        self.schema.is_empty().then_some(&*self.name)
+    }
+}
+
+impl fmt::Display for OperatorName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.schema.is_empty() {
+            true => f.write_str(&self.name),
+            false => write!(f, "OPERATOR({}.{})", self.schema.join("."), self.name),
+        }
+    }
+}
+
 /// What an option does with what there is (`DefElemAction`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[allow(missing_docs, reason = "SQL's own words")]

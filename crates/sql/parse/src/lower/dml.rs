@@ -158,10 +158,11 @@ impl Lower<'_> {
             IndexKey::Expr(expr, false) => self.expr(expr)?,
         };
         Ok(match &elem.collation {
-            Some(name) => library::Expr::Collate {
-                expr: Box::new(expr),
-                collation: self.object_name(&name.names, name.location),
-            },
+            Some(name) => library::Expr::CollateClause(Box::new(library::CollateClause {
+                arg: expr,
+                collname: name.names.clone(),
+                location: name.location,
+            })),
             None => expr,
         })
     }

@@ -4,10 +4,11 @@
 //! `expr_xml`.
 
 use super::Lower;
+use super::expr_operator::compare_op;
 use crate::ast::{
-    AArrayExpr, AIndirection, CaseExpr, ColumnRef, Const, CurrentOfExpr, Expr, Indirection,
-    Location, RowExpr, SubLink, SubLinkKind, TypeCast, TypeName, TypeRef, Value,
-    interval_fields as fields,
+    AArrayExpr, AExprKind, AIndirection, CaseExpr, ColumnRef, Const, CurrentOfExpr, Expr,
+    Indirection, Location, OperatorName, RowExpr, SubLink, SubLinkKind, TypeCast, TypeName,
+    TypeRef, Value, interval_fields as fields,
 };
 use crate::lowered::{self as library, AccessExpr, Expr as L, Span, TokenSpan};
 use logstead_fiber::with_stack;
@@ -139,29 +140,33 @@ impl Lower<'_> {
             None => L::value(value),
         };
         match is_negative {
-            true => L::UnaryOp {
-                op: library::UnaryOperator::Minus,
-                expr: Box::new(value),
-            },
+            true => L::AExpr(Box::new(library::AExpr {
+                kind: AExprKind::Op,
+                op: OperatorName::of_sign("-"),
+                lexpr: None,
+                rexpr: value,
+                location,
+            })),
             false => value,
         }
     }
 
     fn type_cast(&self, node: &TypeCast) -> Result<L> {
-        if node.location == Location::UNKNOWN {
+        if node.location.is_unknown() {
             return self.typed_literal(node);
         }
         let is_behind = self
             .token(node.location)
             .is_some_and(|token| self.written(token) == "::");
-        let expr = match is_behind {
-            true => self.operand_of_cast(&node.arg)?,
-            false => self.boxed(&node.arg)?,
+        let arg = match is_behind {
+            true => *self.operand_of_cast(&node.arg)?,
+            false => self.expr(&node.arg)?,
         };
-        Ok(L::Cast {
-            expr,
-            data_type: self.data_type(&node.type_name),
-        })
+        Ok(L::TypeCast(Box::new(library::TypeCast {
+            arg,
+            type_name: node.type_name.clone(),
+            location: node.location,
+        })))
     }
 
     /// A literal behind the name of its type.
@@ -174,10 +179,7 @@ impl Lower<'_> {
         };
         match is_interval && (mask.is_some() || precision.is_none()) {
             true => Ok(interval(value, mask, precision)),
-            false => Ok(L::Cast {
-                expr: Box::new(value),
-                data_type: self.data_type(&node.type_name),
-            }),
+            false => Ok(L::type_cast(value, node.type_name.clone())),
         }
     }
 
@@ -276,44 +278,40 @@ impl Lower<'_> {
     }
 
     fn sub_link(&self, node: &SubLink) -> Result<L> {
-        let subquery = || self.query(&node.subselect).map(Box::new);
-        Ok(match &node.kind {
-            SubLinkKind::Exists => L::Exists {
-                subquery: subquery()?,
-                negated: false,
+        use library::SubLinkKind as Kind;
+        let any = |test, op: &_| Ok((*self.operand_of_any(test)?, compare_op(op)));
+        let kind = match &node.kind {
+            SubLinkKind::Exists => Kind::Exists,
+            SubLinkKind::Any { test, op: None } => Kind::Any {
+                test: *self.operand_of_in(test)?,
+                op: None,
             },
-            SubLinkKind::Any { test, op: None } => L::InSubquery {
-                expr: self.operand_of_in(test)?,
-                subquery: subquery()?,
-                negated: false,
-            },
-            SubLinkKind::NotIn { test } => L::InSubquery {
-                expr: self.operand_of_in(test)?,
-                subquery: subquery()?,
-                negated: true,
+            SubLinkKind::NotIn { test } => Kind::NotIn {
+                test: *self.operand_of_in(test)?,
             },
             SubLinkKind::Any { test, op: Some(op) } => {
-                self.quantified(test, op, self.scalar_query(node)?, false)?
+                any(test, op).map(|(test, op)| Kind::Any { test, op: Some(op) })?
             }
             SubLinkKind::All { test, op } => {
-                self.quantified(test, op, self.scalar_query(node)?, true)?
+                any(test, op).map(|(test, op)| Kind::All { test, op })?
             }
-            SubLinkKind::Expr => self.scalar_query(node)?,
-            SubLinkKind::Array => {
-                let mut call = self.call_of_word("array", node.location);
-                call.args = library::FunctionArguments::Subquery(subquery()?);
-                L::Function(call)
-            }
-        })
-    }
-
-    /// A query as an operand: VALUES is read by another one.
-    fn scalar_query(&self, node: &SubLink) -> Result<L> {
-        let mut query = self.query(&node.subselect)?;
-        if matches!(*query.body, library::SetExpr::Values(_)) {
-            query = select_all_of(query);
+            SubLinkKind::Expr => Kind::Expr,
+            SubLinkKind::Array => Kind::Array,
+        };
+        let mut subselect = self.query(&node.subselect)?;
+        // As an operand VALUES is read by another one.
+        if matches!(
+            kind,
+            Kind::Any { op: Some(_), .. } | Kind::All { .. } | Kind::Expr
+        ) && matches!(*subselect.body, library::SetExpr::Values(_))
+        {
+            subselect = select_all_of(subselect);
         }
-        Ok(L::Subquery(Box::new(query)))
+        Ok(L::SubLink(Box::new(library::SubLink {
+            kind,
+            subselect,
+            location: node.location,
+        })))
     }
 
     fn current_of(&self, node: &CurrentOfExpr) -> L {

@@ -4,11 +4,12 @@
 //! operand by the operand's end, and what the catalog keeps is cut out of the text. So the token at a place is looked
 //! at once more.
 
-use super::{Lower, needs_quotes};
+use super::Lower;
 use crate::ast::{Location, Name};
 use crate::lexer::{Lexer, Token, TokenKind as T};
 use crate::lowered as library;
 use crate::lowered::Span;
+use crate::names::needs_quotes;
 
 /// Signs and parentheses that may stand in front of a number that has taken a sign.
 const BEFORE_NUMBER_MAX: usize = 64;

@@ -1,7 +1,7 @@
 //! Functions that SQL's own words call: EXTRACT, SUBSTRING, TRIM, OVERLAY, POSITION, AT TIME ZONE and their like.
 
 use super::Lower;
-use crate::ast::{Const, Expr, FuncCall, Location, TypeCast, Value};
+use crate::ast::{Const, Expr, FuncCall, TypeCast, Value};
 use crate::lowered::{self as library, Expr as L};
 use logstead_sql_types::error::Result;
 
@@ -10,7 +10,7 @@ impl Lower<'_> {
     pub(super) fn call_by_words(&self, node: &FuncCall) -> Result<L> {
         let args: Vec<&Expr> = node.args.iter().map(|arg| &arg.value).collect();
         match (node.words().unwrap_or_default(), args.as_slice()) {
-            ("timezone", [zone, timestamp]) => self.at_time_zone(timestamp, zone),
+            ("timezone", [zone, timestamp]) => self.at_time_zone(timestamp, zone, node.location),
             ("extract", [field, from]) => Ok(L::Extract {
                 field: self.field(field),
                 expr: self.boxed(from)?,
@@ -34,11 +34,10 @@ impl Lower<'_> {
             }),
             ("substring", [text, rest @ ..]) => self.substring(text, rest),
             ("ltrim" | "rtrim" | "btrim", [text, rest @ ..]) => self.trim(node, text, rest),
-            ("overlaps", [a, b, c, d]) => Ok(L::BinaryOp {
-                left: Box::new(L::Tuple(vec![self.expr(a)?, self.expr(b)?])),
-                op: library::BinaryOperator::Overlaps,
-                right: Box::new(L::Tuple(vec![self.expr(c)?, self.expr(d)?])),
-            }),
+            ("overlaps", [a, b, c, d]) => Ok(L::Overlaps(Box::new(library::OverlapsExpr {
+                args: [self.expr(a)?, self.expr(b)?, self.expr(c)?, self.expr(d)?],
+                location: node.location,
+            }))),
             ("xmlexists", [path, document]) => self.xml_call(
                 "xmlexists",
                 vec![self.expr(path)?, self.expr(document)?],
@@ -77,13 +76,9 @@ impl Lower<'_> {
     fn substring(&self, text: &Expr, rest: &[&Expr]) -> Result<L> {
         let expr = self.boxed(text)?;
         let (from, length) = match rest {
-            [
-                Expr::Const(Const {
-                    location: Location::UNKNOWN,
-                    ..
-                }),
-                Expr::TypeCast(cast),
-            ] => {
+            [Expr::Const(Const { location, .. }), Expr::TypeCast(cast)]
+                if location.is_unknown() =>
+            {
                 let TypeCast { arg, .. } = &**cast;
                 (None, Some(arg))
             }

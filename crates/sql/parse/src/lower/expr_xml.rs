@@ -84,10 +84,7 @@ impl Lower<'_> {
     pub(super) fn null_of(&self, type_name: Option<&crate::ast::TypeName>) -> Result<L> {
         let null = L::value(library::Value::Null);
         Ok(match type_name {
-            Some(type_name) => L::Cast {
-                expr: Box::new(null),
-                data_type: self.data_type(type_name),
-            },
+            Some(type_name) => L::type_cast(null, type_name.clone()),
             None => null,
         })
     }

@@ -118,7 +118,7 @@ impl Lower<'_> {
             refuse_collation(column)?;
             defined.push(library::TableAliasColumnDef {
                 name: self.ident(&column.colname, column.location),
-                data_type: Some(self.data_type(&column.type_name)),
+                data_type: Some(column.type_name.clone()),
             });
         }
         Ok(defined)
@@ -169,7 +169,6 @@ fn function_item(
     let name = call.name;
     let args: Option<Vec<FunctionArg>> = match call.args {
         FunctionArguments::List(list) => Some(list.args),
-        FunctionArguments::Subquery(query) => Some(vec![L::Subquery(query).into()]),
         FunctionArguments::None => None,
     };
     match lateral {

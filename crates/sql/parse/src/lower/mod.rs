@@ -23,11 +23,10 @@ mod from;
 mod from_function;
 mod query;
 mod statement;
-mod types;
 
 use crate::ast::{CallStmt, Expr, IndexElem, RawStmt, SelectStmt, Stmt};
 use crate::depth::{CONJUNCTIONS_MAX, Depth};
-use crate::lexer::{Category, Keyword, Lexer};
+use crate::lexer::Lexer;
 use crate::lowered as library;
 use crate::{AsOf, Parsed, StatementKind, StatementTree, grammar};
 use logstead_sql_types::error::{Result, SqlError, too_deep};
@@ -115,18 +114,6 @@ impl<'a> Lower<'a> {
             as_of: lowered.as_of,
         })
     }
-}
-
-/// Would a name be folded, or read as a word of the grammar, without quotes?
-fn needs_quotes(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    let begins = bytes
-        .next()
-        .is_some_and(|b| b.is_ascii_lowercase() || b == b'_');
-    let goes_on = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'$';
-    !begins
-        || !bytes.all(goes_on)
-        || Keyword::of(name).is_some_and(|keyword| keyword.category() != Category::Unreserved)
 }
 
 /// How deep a statement's tree may be.
@@ -244,9 +231,4 @@ fn inner(
     let mut tree = outer.of_depth(statement);
     tree.deepen(lower.levels.take())?;
     Ok(tree)
-}
-
-/// Reads the name of a type that stands alone.
-pub(crate) fn parse_type_name(text: &str) -> Result<library::DataType> {
-    Ok(Lower::new(text).data_type(&grammar::parse_stored_type_name(text)?))
 }

@@ -1,10 +1,10 @@
 //! Expressions.
 
-use super::{
-    BinaryOperator, DataType, Ident, ObjectName, Query, TokenSpan, UnaryOperator, Value,
-    ValueWithSpan,
+use super::{Ident, ObjectName, Query, TokenSpan, Value, ValueWithSpan};
+use crate::ast::{
+    AExprKind, BoolOp, BoolTestKind, FrameExclusion, LikeKind, Location, Names, OperatorName,
+    TypeName,
 };
-use crate::ast::FrameExclusion;
 use std::fmt;
 
 /// An expression.
@@ -20,16 +20,22 @@ pub enum Expr {
         root: Box<Expr>,
         access_chain: Vec<AccessExpr>,
     },
-    IsFalse(Box<Expr>),
-    IsNotFalse(Box<Expr>),
-    IsTrue(Box<Expr>),
-    IsNotTrue(Box<Expr>),
-    IsNull(Box<Expr>),
-    IsNotNull(Box<Expr>),
-    IsUnknown(Box<Expr>),
-    IsNotUnknown(Box<Expr>),
-    IsDistinctFrom(Box<Expr>, Box<Expr>),
-    IsNotDistinctFrom(Box<Expr>, Box<Expr>),
+    /// AND, OR, NOT.
+    BoolExpr(Box<BoolExpr>),
+    /// Operators, also with ANY and ALL; IS DISTINCT FROM.
+    AExpr(Box<AExpr>),
+    /// IS NULL
+    NullTest(Box<NullTest>),
+    /// IS TRUE and its like.
+    BooleanTest(Box<BooleanTest>),
+    /// LIKE, ILIKE, SIMILAR TO.
+    Like(Box<LikeExpr>),
+    /// IN with a list.
+    In(Box<InExpr>),
+    /// BETWEEN
+    Between(Box<BetweenExpr>),
+    /// `(from, to) OVERLAPS (from, to)`
+    Overlaps(Box<OverlapsExpr>),
     IsNormalized {
         expr: Box<Expr>,
         form: Option<NormalizationForm>,
@@ -40,67 +46,13 @@ pub enum Expr {
         expr: Box<Expr>,
         negated: bool,
     },
-    InList {
-        expr: Box<Expr>,
-        list: Vec<Expr>,
-        negated: bool,
-    },
-    InSubquery {
-        expr: Box<Expr>,
-        subquery: Box<Query>,
-        negated: bool,
-    },
-    Between {
-        expr: Box<Expr>,
-        negated: bool,
-        symmetric: bool,
-        low: Box<Expr>,
-        high: Box<Expr>,
-    },
-    BinaryOp {
-        left: Box<Expr>,
-        op: BinaryOperator,
-        right: Box<Expr>,
-    },
-    Like {
-        negated: bool,
-        expr: Box<Expr>,
-        pattern: Box<Expr>,
-        escape_char: Option<Box<Expr>>,
-    },
-    ILike {
-        negated: bool,
-        expr: Box<Expr>,
-        pattern: Box<Expr>,
-        escape_char: Option<Box<Expr>>,
-    },
-    SimilarTo {
-        negated: bool,
-        expr: Box<Expr>,
-        pattern: Box<Expr>,
-        escape_char: Option<Box<Expr>>,
-    },
-    AnyOp {
-        left: Box<Expr>,
-        compare_op: BinaryOperator,
-        right: Box<Expr>,
-    },
-    AllOp {
-        left: Box<Expr>,
-        compare_op: BinaryOperator,
-        right: Box<Expr>,
-    },
-    UnaryOp {
-        op: UnaryOperator,
-        expr: Box<Expr>,
-    },
-    Cast {
-        expr: Box<Expr>,
-        data_type: DataType,
-    },
+    /// A cast, by whichever words.
+    TypeCast(Box<TypeCast>),
     AtTimeZone {
         timestamp: Box<Expr>,
         time_zone: Box<Expr>,
+        /// Where AT is.
+        location: Location,
     },
     Extract {
         field: Ident,
@@ -134,10 +86,8 @@ pub enum Expr {
         overlay_from: Box<Expr>,
         overlay_for: Option<Box<Expr>>,
     },
-    Collate {
-        expr: Box<Expr>,
-        collation: ObjectName,
-    },
+    /// COLLATE
+    CollateClause(Box<CollateClause>),
     /// In parentheses.
     Nested(Box<Expr>),
     Value(ValueWithSpan),
@@ -150,11 +100,8 @@ pub enum Expr {
         conditions: Vec<CaseWhen>,
         else_result: Option<Box<Expr>>,
     },
-    Exists {
-        subquery: Box<Query>,
-        negated: bool,
-    },
-    Subquery(Box<Query>),
+    /// A subquery.
+    SubLink(Box<SubLink>),
     Tuple(Vec<Expr>),
     Array(Array),
     /// `row.*`
@@ -163,19 +110,259 @@ pub enum Expr {
     CurrentOf(Ident),
 }
 
+/// An operator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AExpr {
+    /// What it does.
+    pub kind: AExprKind,
+    /// Which.
+    pub op: OperatorName,
+    /// On its left; none of a prefix operator.
+    pub lexpr: Option<Expr>,
+    /// On its right.
+    pub rexpr: Expr,
+    /// Where the operator is.
+    pub location: Location,
+}
+
+/// LIKE, ILIKE, SIMILAR TO.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LikeExpr {
+    /// Which of them.
+    pub kind: LikeKind,
+    /// NOT
+    pub negated: bool,
+    /// What is compared.
+    pub expr: Expr,
+    /// The pattern.
+    pub pattern: Expr,
+    /// ESCAPE
+    pub escape: Option<Expr>,
+    /// Where the word is, or NOT.
+    pub location: Location,
+}
+
+/// IN with a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InExpr {
+    /// NOT
+    pub negated: bool,
+    /// What is looked for.
+    pub expr: Expr,
+    /// In what.
+    pub list: Vec<Expr>,
+    /// Where IN is, or NOT.
+    pub location: Location,
+}
+
+/// BETWEEN.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BetweenExpr {
+    /// NOT
+    pub negated: bool,
+    /// SYMMETRIC
+    pub symmetric: bool,
+    /// What is compared.
+    pub expr: Expr,
+    /// The lower end.
+    pub low: Expr,
+    /// The upper end.
+    pub high: Expr,
+    /// Where BETWEEN is, or NOT.
+    pub location: Location,
+}
+
+/// AND and OR of two and more, NOT of one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoolExpr {
+    /// Which.
+    pub op: BoolOp,
+    /// Of what.
+    pub args: Vec<Expr>,
+    /// Where the first of the words is.
+    pub location: Location,
+}
+
+/// IS NULL, IS NOT NULL.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NullTest {
+    /// What is looked at.
+    pub arg: Expr,
+    /// IS NOT NULL
+    pub negated: bool,
+    /// Where IS is.
+    pub location: Location,
+}
+
+/// IS TRUE and its like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BooleanTest {
+    /// What is looked at.
+    pub arg: Expr,
+    /// What for.
+    pub kind: BoolTestKind,
+    /// IS NOT
+    pub negated: bool,
+    /// Where IS is.
+    pub location: Location,
+}
+
+/// A cast.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeCast {
+    /// What is cast.
+    pub arg: Expr,
+    /// To which type.
+    pub type_name: TypeName,
+    /// Where CAST or `::` is; nowhere of a type in front of a literal.
+    pub location: Location,
+}
+
+/// COLLATE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CollateClause {
+    /// Of what.
+    pub arg: Expr,
+    /// By which collation.
+    pub collname: Names,
+    /// Where COLLATE is.
+    pub location: Location,
+}
+
+/// What a subquery is for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SubLinkKind {
+    /// EXISTS
+    Exists,
+    /// `test op ALL (...)`
+    All {
+        /// The left side.
+        test: Expr,
+        /// The operator.
+        op: OperatorName,
+    },
+    /// `test op ANY (...)`, and IN, which has no operator.
+    Any {
+        /// The left side.
+        test: Expr,
+        /// The operator.
+        op: Option<OperatorName>,
+    },
+    /// NOT IN
+    NotIn {
+        /// The left side.
+        test: Expr,
+    },
+    /// Its one value.
+    Expr,
+    /// ARRAY(...)
+    Array,
+}
+
+impl SubLinkKind {
+    /// What is compared with the subquery's rows.
+    pub fn test(&self) -> Option<&Expr> {
+        match self {
+            SubLinkKind::All { test, .. }
+            | SubLinkKind::Any { test, .. }
+            | SubLinkKind::NotIn { test } => Some(test),
+            SubLinkKind::Exists | SubLinkKind::Expr | SubLinkKind::Array => None,
+        }
+    }
+}
+
+/// A subquery.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubLink {
+    /// What for.
+    pub kind: SubLinkKind,
+    /// The query.
+    pub subselect: Query,
+    /// Where the operator or the subquery begins.
+    pub location: Location,
+}
+
+/// OVERLAPS of two ranges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OverlapsExpr {
+    /// The ends of the first, and those of the second.
+    pub args: [Expr; 4],
+    /// Where OVERLAPS is.
+    pub location: Location,
+}
+
 impl Expr {
+    /// An operator between two operands, which stands nowhere.
+    pub fn operator(lexpr: Expr, op: OperatorName, rexpr: Expr) -> Expr {
+        Expr::compared(AExprKind::Op, lexpr, op, rexpr)
+    }
+
+    /// The same of an operator of any kind.
+    pub fn compared(kind: AExprKind, lexpr: Expr, op: OperatorName, rexpr: Expr) -> Expr {
+        Expr::AExpr(Box::new(AExpr {
+            kind,
+            op,
+            lexpr: Some(lexpr),
+            rexpr,
+            location: Location::UNKNOWN,
+        }))
+    }
+
+    /// AND, OR or NOT, which stands nowhere.
+    pub fn bool_expr(op: BoolOp, args: Vec<Expr>) -> Expr {
+        Expr::BoolExpr(Box::new(BoolExpr {
+            op,
+            args,
+            location: Location::UNKNOWN,
+        }))
+    }
+
+    /// IS NULL or IS NOT NULL, which stands nowhere.
+    pub fn null_test(arg: Expr, negated: bool) -> Expr {
+        Expr::NullTest(Box::new(NullTest {
+            arg,
+            negated,
+            location: Location::UNKNOWN,
+        }))
+    }
+
+    /// A cast, which stands nowhere.
+    pub fn type_cast(arg: Expr, type_name: TypeName) -> Expr {
+        Expr::TypeCast(Box::new(TypeCast {
+            arg,
+            type_name,
+            location: Location::UNKNOWN,
+        }))
+    }
+
+    /// The query whose one value it is.
+    pub fn scalar_query(&self) -> Option<&SubLink> {
+        match self {
+            Expr::SubLink(node) if node.kind == SubLinkKind::Expr => Some(node),
+            _ => None,
+        }
+    }
+
     /// A constant that stands nowhere.
     pub fn value(value: impl Into<ValueWithSpan>) -> Expr {
         Expr::Value(value.into())
     }
 
+    /// An operator in front of its operand, which stands nowhere.
+    pub fn prefix(sign: &str, rexpr: Expr) -> Expr {
+        Expr::AExpr(Box::new(AExpr {
+            kind: AExprKind::Op,
+            op: OperatorName::of_sign(sign),
+            lexpr: None,
+            rexpr,
+            location: Location::UNKNOWN,
+        }))
+    }
+
     /// A number, which may have a sign in front, and stands nowhere.
     pub fn number(digits: &str) -> Expr {
         match digits.strip_prefix('-') {
-            Some(rest) => Expr::UnaryOp {
-                op: UnaryOperator::Minus,
-                expr: Box::new(Expr::value(Value::Number(rest.to_owned()))),
-            },
+            Some(rest) => Expr::prefix("-", Expr::value(Value::Number(rest.to_owned()))),
             None => Expr::value(Value::Number(digits.to_owned())),
         }
     }
@@ -312,8 +499,6 @@ pub struct Function {
 pub enum FunctionArguments {
     /// It is called without parentheses.
     None,
-    /// The query of ARRAY.
-    Subquery(Box<Query>),
     /// Arguments in parentheses.
     List(FunctionArgumentList),
 }

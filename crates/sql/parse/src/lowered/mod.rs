@@ -13,10 +13,8 @@
 )]
 
 mod change;
-mod data_type;
 mod expr;
 mod name;
-mod operator;
 mod place;
 mod query;
 mod span;
@@ -29,15 +27,15 @@ pub use change::{
     MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, OnConflict, OnConflictAction,
     PlacedExpr, Target, TargetStep, Update,
 };
-pub use data_type::DataType;
 pub use expr::{
-    AccessExpr, Array, CaseWhen, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Interval,
-    NormalizationForm, OrderByExpr, OrderByOptions, OrderBySort, Subscript, TrimWhereField,
-    WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
+    AExpr, AccessExpr, Array, BetweenExpr, BoolExpr, BooleanTest, CaseWhen, CollateClause,
+    DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, InExpr, Interval, LikeExpr,
+    NormalizationForm, NullTest, OrderByExpr, OrderByOptions, OrderBySort, OverlapsExpr, SubLink,
+    SubLinkKind, Subscript, TrimWhereField, TypeCast, WindowFrame, WindowFrameBound,
+    WindowFrameUnits, WindowSpec, WindowType,
 };
 pub use name::{Ident, ObjectName};
-pub use operator::{BinaryOperator, UnaryOperator};
 pub use place::{Span, TokenSpan};
 pub use query::{
     Cte, CteAsMaterialized, Distinct, Fetch, GroupByExpr, Join, JoinConstraint, JoinOperator,

@@ -1,9 +1,10 @@
 //! Queries.
 
 use super::{
-    DataType, Expr, Function, FunctionArg, Ident, ObjectName, OrderByExpr, Statement, TokenSpan,
+    Expr, Function, FunctionArg, Ident, ObjectName, OrderByExpr, Statement, TokenSpan,
     ValueWithSpan, WindowSpec,
 };
+use crate::ast::TypeName;
 use logstead_engine::RowLock;
 
 /// A query with the clauses around its body.
@@ -250,7 +251,7 @@ pub struct TableAliasColumnDef {
     /// Its name.
     pub name: Ident,
     /// Its type, in a column definition list.
-    pub data_type: Option<DataType>,
+    pub data_type: Option<TypeName>,
 }
 
 /// An item of FROM, and what is joined to it.

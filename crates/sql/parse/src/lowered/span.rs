@@ -79,39 +79,24 @@ impl Spanned for Expr {
             Expr::CompoundFieldAccess { root, access_chain } => {
                 root.span().union(access_chain.span())
             }
-            Expr::IsFalse(expr)
-            | Expr::IsNotFalse(expr)
-            | Expr::IsTrue(expr)
-            | Expr::IsNotTrue(expr)
-            | Expr::IsNull(expr)
-            | Expr::IsNotNull(expr)
-            | Expr::IsUnknown(expr)
-            | Expr::IsNotUnknown(expr)
-            | Expr::IsNormalized { expr, .. }
+            Expr::BoolExpr(node) => node.args.span(),
+            Expr::AExpr(node) => node.lexpr.span().union(node.rexpr.span()),
+            Expr::NullTest(node) => node.arg.span(),
+            Expr::BooleanTest(node) => node.arg.span(),
+            Expr::Overlaps(node) => all(&node.args),
+            Expr::IsNormalized { expr, .. }
             | Expr::IsDocument { expr, .. }
-            | Expr::UnaryOp { expr, .. }
-            | Expr::Cast { expr, .. }
             | Expr::Extract { expr, .. }
             | Expr::Ceil(expr)
             | Expr::Floor(expr)
             | Expr::Nested(expr) => expr.span(),
-            Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
-                left.span().union(right.span())
-            }
-            Expr::BinaryOp { left, right, .. }
-            | Expr::AnyOp { left, right, .. }
-            | Expr::AllOp { left, right, .. } => left.span().union(right.span()),
-            Expr::InList { expr, list, .. } => expr.span().union(list.span()),
-            Expr::InSubquery { expr, subquery, .. } => expr.span().union(subquery.span()),
-            Expr::Between {
-                expr, low, high, ..
-            } => expr.span().union(low.span()).union(high.span()),
-            Expr::Like { expr, pattern, .. }
-            | Expr::ILike { expr, pattern, .. }
-            | Expr::SimilarTo { expr, pattern, .. } => expr.span().union(pattern.span()),
+            Expr::In(node) => node.expr.span().union(node.list.span()),
+            Expr::Between(node) => union([node.expr.span(), node.low.span(), node.high.span()]),
+            Expr::Like(node) => node.expr.span().union(node.pattern.span()),
             Expr::AtTimeZone {
                 timestamp,
                 time_zone,
+                ..
             } => timestamp.span().union(time_zone.span()),
             Expr::Position { expr, r#in } => expr.span().union(r#in.span()),
             Expr::Substring {
@@ -137,7 +122,12 @@ impl Spanned for Expr {
                 overlay_from.span(),
                 overlay_for.span(),
             ]),
-            Expr::Collate { expr, collation } => expr.span().union(collation.span()),
+            Expr::TypeCast(node) => node.arg.span(),
+            Expr::CollateClause(node) => node.arg.span(),
+            Expr::SubLink(node) => {
+                let test = node.kind.test().map_or_else(Span::empty, Spanned::span);
+                test.union(node.subselect.span())
+            }
             Expr::Value(value) => value.span,
             Expr::Interval(interval) => interval.value.span(),
             Expr::Function(function) => function.span(),
@@ -156,7 +146,6 @@ impl Spanned for Expr {
                     .union(else_result.span())
                     .union(end_token.0)
             }
-            Expr::Exists { subquery, .. } | Expr::Subquery(subquery) => subquery.span(),
             Expr::Tuple(items) => items.span(),
             Expr::Array(array) => array.span(),
             Expr::QualifiedWildcard(name) => name.span(),
@@ -207,7 +196,6 @@ impl Spanned for FunctionArguments {
     fn span(&self) -> Span {
         match self {
             FunctionArguments::None => Span::empty(),
-            FunctionArguments::Subquery(query) => query.span(),
             FunctionArguments::List(list) => list.span(),
         }
     }

@@ -17,7 +17,7 @@ macro_rules! walks {
             AccessExpr, Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Cte, Delete, Distinct, Expr, Fetch,
             Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Insert, Join,
             JoinConstraint, JoinOperator, LimitClause, Merge, MergeAction, MergeInsertExpr, ObjectName,
-            OnConflictAction, OrderByExpr, Query, Select, SelectItem, SetExpr, Statement, Subscript,
+            OnConflictAction, OrderByExpr, Query, Select, SelectItem, SetExpr, Statement, SubLinkKind, Subscript,
             TableFactor, TableWithJoins, Target, TargetStep, Update, WindowFrameBound, WindowSpec,
             WindowType,
         };
@@ -97,55 +97,51 @@ macro_rules! walks {
                         root.visit(visitor)?;
                         access_chain.visit(visitor)?;
                     }
-                    Expr::IsFalse(expr)
-                    | Expr::IsNotFalse(expr)
-                    | Expr::IsTrue(expr)
-                    | Expr::IsNotTrue(expr)
-                    | Expr::IsNull(expr)
-                    | Expr::IsNotNull(expr)
-                    | Expr::IsUnknown(expr)
-                    | Expr::IsNotUnknown(expr)
-                    | Expr::IsNormalized { expr, .. }
+                    Expr::BoolExpr(node) => node.args.visit(visitor)?,
+                    Expr::AExpr(node) => {
+                        node.lexpr.visit(visitor)?;
+                        node.rexpr.visit(visitor)?;
+                    }
+                    Expr::NullTest(node) => node.arg.visit(visitor)?,
+                    Expr::BooleanTest(node) => node.arg.visit(visitor)?,
+                    Expr::Overlaps(node) => {
+                        for arg in &$($mutable)? node.args {
+                            arg.visit(visitor)?;
+                        }
+                    }
+                    Expr::IsNormalized { expr, .. }
                     | Expr::IsDocument { expr, .. }
-                    | Expr::UnaryOp { expr, .. }
-                    | Expr::Cast { expr, .. }
                     | Expr::Extract { expr, .. }
                     | Expr::Ceil(expr)
                     | Expr::Floor(expr)
-                    | Expr::Collate { expr, .. }
                     | Expr::Nested(expr) => expr.visit(visitor)?,
                     Expr::Interval(interval) => interval.value.visit(visitor)?,
-                    Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
-                        left.visit(visitor)?;
-                        right.visit(visitor)?;
+                    Expr::In(node) => {
+                        node.expr.visit(visitor)?;
+                        node.list.visit(visitor)?;
                     }
-                    Expr::BinaryOp { left, right, .. }
-                    | Expr::AnyOp { left, right, .. }
-                    | Expr::AllOp { left, right, .. } => {
-                        left.visit(visitor)?;
-                        right.visit(visitor)?;
+                    Expr::TypeCast(node) => node.arg.visit(visitor)?,
+                    Expr::CollateClause(node) => node.arg.visit(visitor)?,
+                    Expr::SubLink(node) => {
+                        match &$($mutable)? node.kind {
+                            SubLinkKind::All { test, .. }
+                            | SubLinkKind::Any { test, .. }
+                            | SubLinkKind::NotIn { test } => test.visit(visitor)?,
+                            SubLinkKind::Exists | SubLinkKind::Expr | SubLinkKind::Array => {}
+                        }
+                        node.subselect.visit(visitor)?;
                     }
-                    Expr::InList { expr, list, .. } => {
-                        expr.visit(visitor)?;
-                        list.visit(visitor)?;
+                    Expr::Between(node) => {
+                        node.expr.visit(visitor)?;
+                        node.low.visit(visitor)?;
+                        node.high.visit(visitor)?;
                     }
-                    Expr::InSubquery { expr, subquery, .. } => {
-                        expr.visit(visitor)?;
-                        subquery.visit(visitor)?;
+                    Expr::Like(node) => {
+                        node.expr.visit(visitor)?;
+                        node.pattern.visit(visitor)?;
+                        node.escape.visit(visitor)?;
                     }
-                    Expr::Between { expr, low, high, .. } => {
-                        expr.visit(visitor)?;
-                        low.visit(visitor)?;
-                        high.visit(visitor)?;
-                    }
-                    Expr::Like { expr, pattern, escape_char, .. }
-                    | Expr::ILike { expr, pattern, escape_char, .. }
-                    | Expr::SimilarTo { expr, pattern, escape_char, .. } => {
-                        expr.visit(visitor)?;
-                        pattern.visit(visitor)?;
-                        escape_char.visit(visitor)?;
-                    }
-                    Expr::AtTimeZone { timestamp, time_zone } => {
+                    Expr::AtTimeZone { timestamp, time_zone, .. } => {
                         timestamp.visit(visitor)?;
                         time_zone.visit(visitor)?;
                     }
@@ -177,9 +173,6 @@ macro_rules! walks {
                             arm.result.visit(visitor)?;
                         }
                         else_result.visit(visitor)?;
-                    }
-                    Expr::Exists { subquery, .. } | Expr::Subquery(subquery) => {
-                        subquery.visit(visitor)?;
                     }
                     Expr::Tuple(items) => items.visit(visitor)?,
                     Expr::Array(array) => array.elem.visit(visitor)?,
@@ -214,7 +207,6 @@ macro_rules! walks {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match &$($mutable)? self.args {
                     FunctionArguments::None => {}
-                    FunctionArguments::Subquery(query) => query.visit(visitor)?,
                     FunctionArguments::List(list) => {
                         list.args.visit(visitor)?;
                         for clause in &$($mutable)? list.clauses {

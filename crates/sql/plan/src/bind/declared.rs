@@ -33,17 +33,17 @@ pub fn declared_type(text: &str, cx: &PlanContext<'_>) -> Result<SqlType> {
         },
         _ => None,
     };
-    let Some(ast::SelectItem::UnnamedExpr(ast::Expr::Cast { data_type, .. })) = named else {
+    let Some(ast::SelectItem::UnnamedExpr(ast::Expr::TypeCast(cast))) = named else {
         return Err(SqlError::new(
             SqlState::SYNTAX_ERROR,
             format!("invalid type name \"{text}\""),
         ));
     };
-    match sql_type(data_type) {
+    match sql_type(&cast.type_name) {
         Ok(ty) => Ok(ty),
         Err(error) => {
             let mut binder = Binder::new(cx, &whole);
-            let row = binder.row_type_named(data_type);
+            let row = binder.row_type_named(&cast.type_name);
             row.ok_or_else(|| error.at(Some(1)))
         }
     }

@@ -54,16 +54,6 @@ impl Binder<'_> {
         }
         let list = match &function.args {
             FunctionArguments::None => return self.keyword_function(&name, at),
-            FunctionArguments::Subquery(query) if name == "array" => {
-                return self.array_subquery(query);
-            }
-            FunctionArguments::Subquery(_) => {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "syntax error in function arguments",
-                )
-                .at(at));
-            }
             FunctionArguments::List(list) => list,
         };
         if schema.is_none() {

@@ -91,6 +91,7 @@ use crate::query::expr::Expr;
 use crate::query::{COLUMN_BASE, ColId, ColIdRanges, ColumnInfo, RangeTable, Rel, Source};
 use crate::{AggregateCall, PlanContext};
 use logstead_sql_catalog::Relation;
+use logstead_sql_parse::ast::Location;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::lowered::Span;
 use logstead_sql_types::error::{Result, SqlError};
@@ -306,7 +307,7 @@ pub(crate) struct Binder<'a> {
     pub uses: access::Uses,
     /// Where string literals stand, by the address of their text: errors of their input point there.
     pub literals: HashMap<usize, logstead_sql_parse::lowered::Span>,
-    text_length: logstead_sql_parse::TextLength,
+    positions: logstead_sql_parse::TextPositions,
     /// The view whose query is being bound.
     view: Option<Arc<logstead_sql_catalog::View>>,
     /// Views being bound, outermost first.
@@ -401,7 +402,7 @@ impl<'a> Binder<'a> {
             constraint_writes: Vec::new(),
             uses: access::Uses::default(),
             literals: HashMap::new(),
-            text_length: logstead_sql_parse::TextLength::default(),
+            positions: logstead_sql_parse::TextPositions::default(),
             view: None,
             expanding: Vec::new(),
             recorded: None,
@@ -435,7 +436,16 @@ impl<'a> Binder<'a> {
 
     /// Position of a span's start, for errors.
     pub(crate) fn at(&self, span: Span) -> Option<usize> {
-        (!span.is_empty()).then(|| self.text_length.position_of(self.text, span.start))
+        if span.is_empty() {
+            return None;
+        }
+        let byte = u32::try_from(logstead_sql_parse::byte_of(self.text, span.start)).ok()?;
+        self.place(Location::at(byte))
+    }
+
+    /// Where something stands, for errors.
+    pub(crate) fn place(&self, location: Location) -> Option<usize> {
+        self.positions.of(self.text, location)
     }
 
     /// Position of a string literal, else `at`.

@@ -40,22 +40,25 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
             }
             _ => None,
         },
-        Ast::Cast {
-            expr, data_type, ..
-        } => match figure(expr) {
+        Ast::TypeCast(node) => match figure(&node.arg) {
             Some((name, 2)) => Some((name, 2)),
-            _ => Some((type_word(data_type), 1)),
+            _ => Some((type_word(&node.type_name), 1)),
         },
         Ast::Interval(_) => Some(("interval".to_owned(), 1)),
         Ast::Case { else_result, .. } => match else_result.as_deref().and_then(figure) {
             Some((name, 2)) => Some((name, 2)),
             _ => Some(("case".to_owned(), 1)),
         },
-        Ast::Nested(inner) | Ast::Collate { expr: inner, .. } => figure(inner),
+        Ast::Nested(inner) => figure(inner),
+        Ast::CollateClause(node) => figure(&node.arg),
         Ast::Array(_) => strong("array"),
         Ast::Tuple(_) => strong("row"),
-        Ast::Exists { negated: false, .. } => strong("exists"),
-        Ast::Subquery(query) => subquery_name(query),
+        Ast::SubLink(node) => match &node.kind {
+            ast::SubLinkKind::Exists => strong("exists"),
+            ast::SubLinkKind::Expr => subquery_name(&node.subselect),
+            ast::SubLinkKind::Array => strong("array"),
+            _ => None,
+        },
         Ast::Extract { .. } => strong("extract"),
         Ast::Position { .. } => strong("position"),
         Ast::Substring {
@@ -71,10 +74,7 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
         Ast::Ceil { .. } => strong("ceil"),
         Ast::Floor { .. } => strong("floor"),
         Ast::AtTimeZone { .. } => strong("timezone"),
-        Ast::BinaryOp {
-            op: ast::BinaryOperator::Overlaps,
-            ..
-        } => strong("overlaps"),
+        Ast::Overlaps(_) => strong("overlaps"),
         Ast::IsNormalized { negated: false, .. } => strong("is_normalized"),
         _ => None,
     }

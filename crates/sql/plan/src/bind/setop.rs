@@ -9,12 +9,19 @@ use logstead_sql_func::CastContext;
 use logstead_sql_parse::{fold_ident, sort_direction, strip};
 use logstead_sql_types::error::{Result, SqlError};
 
+use super::operator::operator_name;
 use crate::{OutputColumn, Plan, SetOpKind, SortKey};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, Spanned};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, Spanned, SubLinkKind};
+use logstead_sql_parse::row_of;
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use std::cmp::Ordering;
 use std::sync::Arc;
+
+/// The items of a row, or the one value.
+fn row_or_one(expr: &Ast) -> Vec<&Ast> {
+    row_of(expr).unwrap_or_else(|| vec![expr])
+}
 
 impl Binder<'_> {
     /// Binds the query of a subquery in an expression, and says where it begins; unknown outputs become text.
@@ -520,33 +527,55 @@ impl Binder<'_> {
     }
 
     /// The one column of a subquery that must have just one.
-    fn only_column(&self, query: &ast::Query, body: &Body) -> Result<SqlType> {
+    fn only_column(&self, at: Option<usize>, body: &Body) -> Result<SqlType> {
         let columns = self.range.body_columns(body);
         let [column] = columns.as_slice() else {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 "subquery must return only one column",
             )
-            .at(logstead_sql_parse::before(self.text, query.span(), "(")));
+            .at(at));
         };
         Ok(column.ty)
     }
 
-    pub(crate) fn scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
+    pub(crate) fn sub_link(&mut self, node: &ast::SubLink) -> Result<Expr> {
+        let at = self.place(node.location);
+        let query = &node.subselect;
+        match &node.kind {
+            SubLinkKind::Exists => self.exists(query),
+            SubLinkKind::Expr => self.scalar_subquery(query, at),
+            SubLinkKind::Array => self.array_subquery(query, at),
+            SubLinkKind::Any { test, op } => {
+                let name = op.as_ref().map_or(Ok("="), operator_name)?;
+                self.compare_subquery(&row_or_one(test), name, query, false, at)
+            }
+            SubLinkKind::All { test, op } => {
+                let name = operator_name(op)?;
+                self.compare_subquery(&row_or_one(test), name, query, true, at)
+            }
+            SubLinkKind::NotIn { test } => {
+                let any = self.compare_subquery(&row_or_one(test), "=", query, false, at)?;
+                Ok(Expr::Not(Box::new(any)))
+            }
+        }
+    }
+
+    fn scalar_subquery(&mut self, query: &ast::Query, at: Option<usize>) -> Result<Expr> {
         let (start, body) = self.subquery(query)?;
-        let ty = self.only_column(query, &body)?;
+        let ty = self.only_column(at, &body)?;
         self.sublink(start, body, SubLinkContext::plain(SubqueryKind::Scalar, ty))
     }
 
-    pub(crate) fn exists(&mut self, query: &ast::Query) -> Result<Expr> {
+    fn exists(&mut self, query: &ast::Query) -> Result<Expr> {
         let (start, body) = self.subquery(query)?;
         let of = SubLinkContext::plain(SubqueryKind::Exists, SqlType::of(oid::BOOL));
         self.sublink(start, body, of)
     }
 
-    pub(crate) fn array_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
+    fn array_subquery(&mut self, query: &ast::Query, at: Option<usize>) -> Result<Expr> {
         let (start, body) = self.subquery(query)?;
-        let element = self.only_column(query, &body)?;
+        let element = self.only_column(at, &body)?;
         // Of arrays it makes one of a dimension more.
         let stacked = || info::element_of(element.oid).map(|_| element.plain());
         let array = info::array_type(element).or_else(stacked);
@@ -626,7 +655,7 @@ impl Binder<'_> {
     }
 
     /// left op ANY/ALL (subquery), IN.
-    pub(crate) fn compare_subquery(
+    fn compare_subquery(
         &mut self,
         left: &[&Ast],
         op: &str,

@@ -69,7 +69,7 @@ pub fn bind_trigger(
     let _: ControlFlow<()> = ast::visit_expressions(expr, |expr| {
         queries |= matches!(
             expr,
-            ast::Expr::Subquery(_) | ast::Expr::Exists { .. } | ast::Expr::InSubquery { .. }
+            ast::Expr::SubLink(node) if node.kind != ast::SubLinkKind::Array
         );
         ControlFlow::Continue(())
     });

@@ -74,7 +74,8 @@ impl Binder<'_> {
                         }
                         continue;
                     }
-                    let Ast::Subquery(query) = logstead_sql_parse::strip(&assignment.value) else {
+                    let value = logstead_sql_parse::strip(&assignment.value);
+                    let Some(query) = value.scalar_query().map(|link| &link.subselect) else {
                         if let [target] = targets.as_slice() {
                             let value =
                                 self.assignment_value(&assignment.value, relation, target)?;

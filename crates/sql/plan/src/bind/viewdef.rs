@@ -151,22 +151,12 @@ impl VisitorMut for Renamer<'_, '_, '_> {
         }
         self.hide_fields(expr);
         let query = match expr {
-            Ast::Subquery(query)
-            | Ast::Exists {
-                subquery: query, ..
-            }
-            | Ast::InSubquery {
-                subquery: query, ..
-            } => Some(query),
-            Ast::Function(ast::Function {
-                args: ast::FunctionArguments::Subquery(query),
-                ..
-            }) => Some(query),
+            Ast::SubLink(node) => Some(&mut node.subselect),
             _ => None,
         };
         if let Some(query) = query {
             match self.definer.query(query) {
-                Ok(shown) => **query = shown,
+                Ok(shown) => *query = shown,
                 Err(error) => {
                     self.error = Some(error);
                     return ControlFlow::Break(());
@@ -206,7 +196,7 @@ impl Renamer<'_, '_, '_> {
             && let Some(ast::AccessExpr::Dot(Ast::Identifier(field))) = access_chain.first()
             && matches!(
                 self.definer.locate(std::slice::from_ref(item)),
-                Some(Ast::Cast { .. })
+                Some(Ast::TypeCast(_))
             )
         {
             let column = Ast::CompoundIdentifier(vec![item.clone(), field.clone()]);

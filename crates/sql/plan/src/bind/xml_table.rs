@@ -138,7 +138,7 @@ impl Binder<'_> {
         let at = self.at(name.span());
         let name: Arc<str> = string_literal(name).unwrap_or_default().into();
         let ty = match ty {
-            Ast::Cast { data_type, .. } => logstead_sql_catalog::type_name::sql_type(data_type)?,
+            Ast::TypeCast(cast) => logstead_sql_catalog::type_name::sql_type(&cast.type_name)?,
             _ => SqlType::of(oid::INT4),
         };
         if columns.of_rows.iter().any(|(known, ..)| *known == name) {

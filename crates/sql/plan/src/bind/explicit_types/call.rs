@@ -2,9 +2,10 @@
 //!
 //! Owns: functions, variadic calls and ordered-set aggregates as part of an expression whose every type is explicit.
 
-use super::{Typed, Typer};
+use super::{Typed, Typer, sides_of};
 use logstead_sql_catalog::text::fold;
 use logstead_sql_func as func;
+use logstead_sql_parse::ast::OperatorName;
 use logstead_sql_parse::lowered::{self as ast, Expr};
 use logstead_sql_types::value::{SqlType, oid};
 
@@ -114,11 +115,10 @@ impl Typer<'_> {
             let mut sides = args.into_iter();
             if let (Some(left), Some(right)) = (sides.next(), sides.next()) {
                 let ty = left.1;
-                let compared = self.binary(left, &ast::BinaryOperator::Eq, right).0;
-                if let Expr::BinaryOp { left, right, .. } = compared {
-                    let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
-                    list.args = vec![plain(*left), plain(*right)];
-                }
+                let compared = self.binary(left, &OperatorName::of_sign("="), right);
+                let (left, right) = sides_of(compared.0);
+                let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
+                list.args = vec![plain(left), plain(right)];
                 return (Expr::Function(function), ty);
             }
             return (Expr::Function(written.clone()), None);

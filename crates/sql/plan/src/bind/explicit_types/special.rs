@@ -13,11 +13,8 @@ impl Typer<'_> {
     pub(super) fn special(&self, expr: &Expr) -> Option<Typed> {
         Some(match expr {
             Expr::Array(array) if !array.elem.iter().any(is_array) => self.array(array, expr),
-            Expr::Collate {
-                expr: operand,
-                collation,
-            } => {
-                let (operand, ty) = self.expr(operand);
+            Expr::CollateClause(node) => {
+                let (operand, ty) = self.expr(&node.arg);
                 let ty = ty.map(|ty| match ty.oid {
                     oid::UNKNOWN => (self.to((operand.clone(), Some(ty)), TEXT), TEXT),
                     _ => (operand.clone(), ty),
@@ -26,11 +23,12 @@ impl Typer<'_> {
                     Some((operand, ty)) => (operand, Some(ty)),
                     None => (operand, None),
                 };
-                let collated = Expr::Collate {
-                    expr: Box::new(operand),
-                    collation: collation.clone(),
+                let collated = ast::CollateClause {
+                    arg: operand,
+                    collname: node.collname.clone(),
+                    location: node.location,
                 };
-                (collated, ty)
+                (Expr::CollateClause(Box::new(collated)), ty)
             }
             Expr::Tuple(items) => {
                 let items = items.iter().map(|item| self.expr(item).0);
@@ -86,8 +84,9 @@ impl Typer<'_> {
                 // By a pattern it is a call like others.
                 let pattern = matches!(
                     substring_from.as_deref(),
-                    Some(Expr::Cast { data_type, .. })
-                        if logstead_sql_catalog::type_name::sql_type(data_type).is_ok_and(|ty| ty.oid == oid::TEXT)
+                    Some(Expr::TypeCast(node))
+                        if logstead_sql_catalog::type_name::sql_type(&node.type_name)
+                            .is_ok_and(|ty| ty.oid == oid::TEXT)
                 );
                 let typed = Expr::Substring {
                     expr: operand,
@@ -168,7 +167,7 @@ impl Typer<'_> {
         };
         let wanted = left_type.filter(|ty| !unknown(*ty));
         let wanted = wanted.and_then(|ty| info::array_of(ty.oid));
-        let is_query = |e: &Expr| matches!(strip(e), Expr::Subquery(_));
+        let is_query = |e: &Expr| strip(e).scalar_query().is_some();
         let right = match (array_type, wanted) {
             (Some(ty), Some(wanted)) if unknown(ty) => self.to(array, SqlType::of(wanted)),
             // Without its cast it would be a query whose rows are compared.
