@@ -168,12 +168,9 @@ pub(super) fn numbered_text(
         let (from, to) = place(*location)?;
         places.push((from, to, user::number_text(*ty)));
     }
-    for (span, relation, used) in &bound.sources {
-        places.push((
-            parse::byte_of(text, span.start),
-            parse::byte_of(text, span.end),
-            source_name(sources.len()),
-        ));
+    for (location, relation, used) in &bound.sources {
+        let (from, to) = place(*location)?;
+        places.push((from, to, source_name(sources.len())));
         let columns = relation.columns.iter().enumerate();
         sources.push(ViewSource {
             relation: relation.oid,
@@ -186,18 +183,12 @@ pub(super) fn numbered_text(
             used: used.clone(),
         });
     }
-    for (span, routine, name) in &bound.routines {
-        let (from, to) = (
-            parse::byte_of(text, span.start),
-            parse::byte_of(text, span.end),
-        );
+    for (location, routine, name) in &bound.routines {
+        let (from, to) = place(*location)?;
         places.push((from, to, stored_name(*routine, name)));
     }
-    for (span, ty, value) in &bound.fixed {
-        let (from, to) = (
-            parse::byte_of(text, span.start),
-            parse::byte_of(text, span.end),
-        );
+    for (location, ty, value) in &bound.fixed {
+        let (from, to) = place(*location)?;
         let write = || {
             text_io::to_text(
                 value,

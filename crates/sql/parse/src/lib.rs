@@ -40,20 +40,19 @@ pub use expressions::{
 };
 pub use grouping::GroupingWord;
 pub use kind::StatementKind;
-pub use names::{fold_ident, folded, name_range, name_span, names_shown, schema_and_name};
-pub use position::{TextPositions, byte_of};
+pub use names::{fold_ident, folded, name_range, names_shown, schema_and_name};
+pub use position::TextPositions;
 pub use views::CheckOption;
 pub use xml::xml_construct;
 
 use logstead_sql_types::error::Result;
 use lowered as library;
-use lowered::Span;
 use std::sync::Arc;
 
 /// One statement of a text.
 #[derive(Clone, Debug)]
 pub struct Parsed {
-    /// The tree. Its spans count the characters of the whole text that was given to [`parse`].
+    /// The tree. Its places are bytes of the whole text that was given to [`parse`].
     pub statement: Arc<StatementTree>,
     /// First byte of the statement in the text.
     pub start: usize,
@@ -134,26 +133,6 @@ pub fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
 /// Parses an expression that stands alone: a stored DEFAULT or CHECK.
 pub fn parse_expr(text: &str) -> Result<library::Expr> {
     lower::parse_expr(text)
-}
-
-/// A span's first character as an error position; none for made-up spans.
-pub fn span_position(text: &str, span: Span) -> Option<usize> {
-    (!span.is_empty()).then(|| position::position_of(text, span.start))
-}
-
-/// Position of the last `what` in front of a span: operators and parentheses are in no span of the tree.
-pub fn before(text: &str, span: Span, what: &str) -> Option<usize> {
-    if span.is_empty() {
-        return None;
-    }
-    let start = byte_of(text, span.start);
-    // The span may include it.
-    let from = if text[start..].starts_with(what) {
-        start
-    } else {
-        text[..start].rfind(what)?
-    };
-    Some(text[..from].chars().count() + 1)
 }
 
 /// An identifier's value: folded to lower case unless quoted.

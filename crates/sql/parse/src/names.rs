@@ -64,11 +64,6 @@ pub fn schema_and_name(name: &ast::ObjectName, database: &str) -> Result<(Option
     Ok((schema, last))
 }
 
-/// Where a name begins.
-pub fn name_span(name: &ast::ObjectName) -> crate::lowered::Span {
-    { name.0.first() }.map_or_else(crate::lowered::Span::empty, |name| name.span)
-}
-
 /// The bytes of a qualified name that begins there, or of the one token there.
 pub fn name_range(text: &str, location: Location) -> Option<(usize, usize)> {
     let start = location.byte()?;

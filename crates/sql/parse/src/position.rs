@@ -3,18 +3,6 @@
 use crate::ast::Location;
 use std::cell::OnceCell;
 
-/// The byte at which a character of the text begins, counted from 1; the text's end for one behind it.
-pub fn byte_of(text: &str, character: usize) -> usize {
-    let before = character.saturating_sub(1);
-    // ASCII texts, the usual ones, need no walk.
-    if text.len() >= before && text.as_bytes()[..before].is_ascii() {
-        return before;
-    }
-    text.char_indices()
-        .nth(before)
-        .map_or(text.len(), |(at, _)| at)
-}
-
 /// The characters of a text, for who asks for many positions in it: it is looked through once.
 #[derive(Debug, Default)]
 pub struct TextPositions(OnceCell<Vec<usize>>);
@@ -45,11 +33,6 @@ impl TextPositions {
     }
 }
 
-/// A character's position as error responses give it; the end for one behind it.
-pub(crate) fn position_of(text: &str, character: usize) -> usize {
-    text[..byte_of(text, character)].chars().count() + 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,16 +50,6 @@ mod tests {
                 assert_eq!(positions.of("", location), Some(1), "{text:?} {byte}");
             }
             assert_eq!(positions.of(text, Location::UNKNOWN), None);
-        }
-    }
-
-    #[test]
-    fn characters_begin_at_bytes() {
-        for text in ["", "a", "däf", "ääx"] {
-            let bytes = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-            for (character, byte) in (1..).zip(bytes) {
-                assert_eq!(byte_of(text, character), byte, "{text:?} {character}");
-            }
         }
     }
 }

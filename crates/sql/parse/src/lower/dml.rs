@@ -3,8 +3,8 @@
 use super::Lower;
 use crate::ast::{
     AnyName, DeleteStmt, IndexElem, IndexKey, Indirection, InferClause, InsertSource, InsertStmt,
-    MergeAction, MergeStmt, MergeWhenClause, OnConflictClause, RangeVar, ResTarget, SetClause,
-    SortByDir, SortByNulls, Stmt, TableRef, UpdateStmt,
+    Location, MergeAction, MergeStmt, MergeWhenClause, OnConflictClause, RangeVar, ResTarget,
+    SetClause, SortByDir, SortByNulls, Stmt, TableRef, UpdateStmt,
 };
 use crate::lowered as library;
 use logstead_sql_types::error::{Result, SqlError};
@@ -23,6 +23,11 @@ fn plain_column(element: &IndexElem) -> Option<&str> {
         }
         _ => None,
     }
+}
+
+/// The place of a byte.
+fn location_at(byte: usize) -> Location {
+    u32::try_from(byte).map_or(Location::UNKNOWN, Location::at)
 }
 
 impl Lower<'_> {
@@ -124,12 +129,6 @@ impl Lower<'_> {
         })
     }
 
-    /// Where the character stands that begins at a byte.
-    fn token_span_at(&self, byte: usize) -> library::TokenSpan {
-        let place = self.place(byte);
-        library::TokenSpan(library::Span::new(place, place))
-    }
-
     /// A key that ON CONFLICT names; `from` is where it begins.
     fn conflict_key(&self, element: &IndexElem, from: usize) -> Result<library::ConflictKey> {
         if let Some(name) = plain_column(element) {
@@ -143,7 +142,7 @@ impl Lower<'_> {
         }
         Ok(library::ConflictKey::Expr(library::PlacedExpr {
             expr: self.index_key(element)?,
-            token: self.token_span_at(from),
+            location: location_at(from),
         }))
     }
 
@@ -181,7 +180,7 @@ impl Lower<'_> {
                 let predicate = match (predicate, on.predicate_range) {
                     (Some(predicate), Some((from, _))) => Some(library::PlacedExpr {
                         expr: self.expr(predicate)?,
-                        token: self.token_span_at(from),
+                        location: location_at(from),
                     }),
                     _ => None,
                 };

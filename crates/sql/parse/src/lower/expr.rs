@@ -10,7 +10,7 @@ use crate::ast::{
     Indirection, Location, OperatorName, RowExpr, SubLink, SubLinkKind, TypeCast, TypeName,
     TypeRef, Value, interval_fields as fields,
 };
-use crate::lowered::{self as library, AccessExpr, Expr as L, Span, TokenSpan};
+use crate::lowered::{self as library, AccessExpr, Expr as L};
 use logstead_fiber::with_stack;
 use logstead_sql_types::error::{Result, too_deep};
 
@@ -96,7 +96,7 @@ impl Lower<'_> {
 
     /// A value at a place.
     pub(super) fn value(&self, value: library::Value, location: Location) -> L {
-        L::Value(value.with_span(self.span(location)))
+        L::Value(value.at(location))
     }
 
     /// A literal that stands for something said by words.
@@ -128,17 +128,11 @@ impl Lower<'_> {
     }
 
     fn number(&self, number: &str, location: Location) -> L {
-        let token = self.number_at(location);
         let (is_negative, digits) = match number.strip_prefix('-') {
             Some(digits) => (true, digits),
             None => (false, number),
         };
-        let digits = token.map_or(digits, |token| self.written(token));
-        let value = library::Value::Number(digits.to_owned());
-        let value = match token {
-            Some(token) => L::Value(value.with_span(self.token_span(token))),
-            None => L::value(value),
-        };
+        let value = self.value(library::Value::Number(digits.to_owned()), location);
         match is_negative {
             true => L::AExpr(Box::new(library::AExpr {
                 kind: AExprKind::Op,
@@ -203,21 +197,8 @@ impl Lower<'_> {
             }
             arg => L::Nested(self.boxed(arg)?),
         };
-        let mut at = self.token(node.location);
         for part in &node.indirection {
-            let mut access = self.access(part)?;
-            match &mut access {
-                AccessExpr::Dot(L::Identifier(ident)) => {
-                    at = at.and_then(|dot| self.token_behind(dot));
-                    ident.span = at.map_or_else(Span::empty, |name| self.token_span(name));
-                }
-                AccessExpr::Star => at = at.and_then(|dot| self.token_behind(dot)),
-                AccessExpr::Dot(_) | AccessExpr::Subscript(_) => {
-                    at = at.and_then(|bracket| self.end_of_brackets(bracket));
-                }
-            }
-            at = at.and_then(|token| self.token_behind(token));
-            chain.push(access);
+            chain.push(self.access(part)?);
         }
         Ok(L::CompoundFieldAccess {
             root: Box::new(root),
@@ -229,7 +210,9 @@ impl Lower<'_> {
     pub(super) fn access(&self, part: &Indirection) -> Result<AccessExpr> {
         let bound = |bound: &Option<Expr>| bound.as_ref().map(|b| self.expr(b)).transpose();
         Ok(match part {
-            Indirection::Field(name) => AccessExpr::Dot(L::Identifier(self.unplaced_ident(name))),
+            Indirection::Field(name) => {
+                AccessExpr::Dot(L::Identifier(self.ident(name, Location::UNKNOWN)))
+            }
             Indirection::Star => AccessExpr::Star,
             Indirection::Index(index) => AccessExpr::Subscript(library::Subscript::Index {
                 index: self.expr(index)?,
@@ -269,11 +252,10 @@ impl Lower<'_> {
             });
         }
         Ok(L::Case {
-            case_token: TokenSpan(self.span(node.location)),
-            end_token: TokenSpan(self.span(node.end)),
             operand: self.boxed_if(node.arg.as_ref())?,
             conditions,
             else_result: self.boxed_if(node.defresult.as_ref())?,
+            location: node.location,
         })
     }
 
@@ -315,13 +297,7 @@ impl Lower<'_> {
     }
 
     fn current_of(&self, node: &CurrentOfExpr) -> L {
-        let of = self.token(node.location).and_then(|t| self.token_behind(t));
-        let name = of.and_then(|of| self.token_behind(of));
-        let mut cursor = self.unplaced_ident(&node.cursor_name);
-        if let Some(name) = name {
-            cursor.span = self.token_span(name);
-        }
-        L::CurrentOf(cursor)
+        L::CurrentOf(self.ident(&node.cursor_name, node.location))
     }
 }
 
@@ -384,7 +360,7 @@ fn select_all_of(query: library::Query) -> library::Query {
         joins: Vec::new(),
     };
     let select = library::Select {
-        projection: vec![library::SelectItem::Wildcard(TokenSpan::empty())],
+        projection: vec![library::SelectItem::Wildcard(Location::UNKNOWN)],
         from: vec![item],
         ..library::Select::default()
     };

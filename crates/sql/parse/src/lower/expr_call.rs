@@ -5,9 +5,7 @@ use crate::ast::{
     Expr, FrameBound, FrameMode, FuncArg, FuncCall, FuncFormat, FuncName, Location, SortBy,
     SortByDir, SortByNulls, SqlValueFunction, SqlValueFunctionOp as Op, WindowDef, WindowFrame,
 };
-use crate::lowered::{
-    self as library, Expr as L, FunctionArg, FunctionArgExpr, FunctionArguments, TokenSpan,
-};
+use crate::lowered::{self as library, Expr as L, FunctionArg, FunctionArgExpr, FunctionArguments};
 use logstead_sql_types::error::Result;
 
 /// What the name of a function begins with that is named by its OID.
@@ -85,7 +83,7 @@ impl Lower<'_> {
             FuncName::Named(names) => self.object_name(names, location),
             FuncName::Stored { oid, called } => {
                 let mark = format!("{STORED_FUNCTION}{oid}:{called}");
-                library::ObjectName::from(vec![self.marked(&mark, self.span(location))])
+                library::ObjectName::from(vec![self.marked(&mark, location)])
             }
         }
     }
@@ -105,8 +103,8 @@ impl Lower<'_> {
 
     fn call_arg(&self, arg: &FuncArg, is_variadic: bool) -> Result<FunctionArg> {
         if is_variadic {
-            let token = TokenSpan(self.span(arg.value.location()));
-            return Ok(FunctionArg::Variadic(self.boxed(&arg.value)?, token));
+            let location = arg.value.location();
+            return Ok(FunctionArg::Variadic(self.boxed(&arg.value)?, location));
         }
         let value = self.arg_value(&arg.value)?;
         Ok(match &arg.name {
@@ -146,7 +144,7 @@ impl Lower<'_> {
 
     /// A call of a name that nobody can write.
     pub(super) fn call_of_mark(&self, mark: &str, location: Location) -> library::Function {
-        let name = self.marked(mark, self.span(location));
+        let name = self.marked(mark, location);
         library::Function::of(library::ObjectName::from(vec![name]))
     }
 
@@ -180,13 +178,8 @@ impl Lower<'_> {
         }
         let mut call = self.call_of_word(word, node.location);
         if let Some(precision) = node.typmod {
-            let open = self.token(node.location).and_then(|t| self.token_behind(t));
-            let digits = open.and_then(|open| self.token_behind(open));
             let value = library::Value::Number(precision.to_string());
-            let value = match digits {
-                Some(digits) => L::Value(value.with_span(self.token_span(digits))),
-                None => L::value(value),
-            };
+            let value = self.value(value, node.location);
             call = self.call_with(call, vec![value]);
         }
         L::Function(call)
@@ -242,16 +235,8 @@ impl Lower<'_> {
 
     /// A window without its own name.
     pub(crate) fn window_spec(&self, window: &WindowDef) -> Result<library::WindowSpec> {
-        let open = self.token(window.location);
-        let inside = open.and_then(|open| self.token_behind(open));
-        let window_name = window.refname.as_ref().map(|name| {
-            let mut name = self.unplaced_ident(name);
-            name.span = match inside {
-                Some(token) => self.token_span(token),
-                None => self.span(window.location),
-            };
-            name
-        });
+        let window_name = window.refname.as_ref();
+        let window_name = window_name.map(|name| self.ident(name, window.location));
         Ok(library::WindowSpec {
             window_name,
             partition_by: self.exprs(&window.partition_clause)?,
@@ -260,6 +245,7 @@ impl Lower<'_> {
                 Some(frame) => Some(self.window_frame(frame)?),
                 None => None,
             },
+            location: window.location,
         })
     }
 

@@ -125,7 +125,7 @@ impl Lower<'_> {
         library::Ident {
             value: word_of(field).to_owned(),
             quote_style: first.filter(|c| matches!(c, '"' | '\'')),
-            span: self.span(location),
+            location,
         }
     }
 }

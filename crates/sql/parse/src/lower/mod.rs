@@ -8,7 +8,6 @@
 //!
 //! - A name of the grammar's tree is folded already. It becomes an identifier in quotes where it would be read as
 //!   another one without ([`Lower::ident`]).
-//! - A place becomes the span of the token that stands there ([`Lower::span`]), in characters of the text.
 //! - What we know and the server does not support is refused here by name (0A000), as far as it cannot be told in the
 //!   lowered tree.
 

@@ -8,17 +8,16 @@ use crate::ast::{
 };
 use crate::grouping::{GroupingWord, MARK};
 use crate::lowered as library;
-use crate::lowered::TokenSpan;
 use crate::{AsOf, AsOfPoint};
 use logstead_engine::RowLock;
 use logstead_sql_types::error::{Result, SqlError};
 
 /// A name in quotes, which nobody else can write.
-pub(super) fn mark(value: impl Into<String>, span: crate::lowered::Span) -> library::Ident {
+pub(super) fn mark(value: impl Into<String>, location: Location) -> library::Ident {
     library::Ident {
         value: value.into(),
         quote_style: Some('"'),
-        span,
+        location,
     }
 }
 
@@ -107,11 +106,6 @@ impl Lower<'_> {
         Some(self.place(byte))
     }
 
-    /// A token that stands there.
-    fn token_span_of(&self, location: Location) -> TokenSpan {
-        TokenSpan(self.span(location))
-    }
-
     /// Lowers WITH.
     pub(super) fn with(&self, with: &WithClause) -> Result<library::With> {
         let mut cte_tables = Vec::with_capacity(with.ctes.len());
@@ -119,7 +113,6 @@ impl Lower<'_> {
             cte_tables.push(self.cte(cte)?);
         }
         Ok(library::With {
-            with_token: self.token_span_of(with.location),
             recursive: with.recursive,
             cte_tables,
         })
@@ -153,9 +146,7 @@ impl Lower<'_> {
     fn set_expr(&self, query: &SelectStmt) -> Result<library::SetExpr> {
         Ok(match &query.body {
             SelectBody::Select(core) => library::SetExpr::Select(Box::new(self.select(core)?)),
-            SelectBody::Values(rows) => {
-                library::SetExpr::Values(self.values(rows, query.location)?)
-            }
+            SelectBody::Values(rows) => library::SetExpr::Values(self.values(rows)?),
             SelectBody::Table(relation) => {
                 library::SetExpr::Select(Box::new(self.select_all(relation, query.location)?))
             }
@@ -201,27 +192,18 @@ impl Lower<'_> {
     }
 
     /// Rows of VALUES.
-    pub(super) fn values(&self, rows: &[Vec<Expr>], location: Location) -> Result<library::Values> {
+    pub(super) fn values(&self, rows: &[Vec<Expr>]) -> Result<library::Values> {
         let rows = rows.iter().map(|row| self.row_items(row));
         Ok(library::Values {
             rows: rows.collect::<Result<_>>()?,
-            token: self.token_span_of(location),
         })
-    }
-
-    /// A SELECT that says nothing.
-    fn empty_select(&self, location: Location) -> library::Select {
-        library::Select {
-            select_token: self.token_span_of(location),
-            ..library::Select::default()
-        }
     }
 
     /// SELECT of an expression.
     pub(super) fn select_of(&self, expr: &Expr) -> Result<library::Query> {
         let select = library::Select {
             projection: vec![library::SelectItem::UnnamedExpr(self.expr(expr)?)],
-            ..self.empty_select(Location::UNKNOWN)
+            ..library::Select::default()
         };
         Ok(library::SetExpr::Select(Box::new(select)).into())
     }
@@ -232,7 +214,7 @@ impl Lower<'_> {
         Ok(library::Select {
             projection: vec![self.wildcard(location)],
             from: vec![self.table_ref(&item)?],
-            ..self.empty_select(location)
+            ..library::Select::default()
         })
     }
 
@@ -247,20 +229,20 @@ impl Lower<'_> {
         Ok(library::Select {
             distinct,
             projection: self.select_items(&core.target_list)?,
-            into: { core.into_clause.as_ref() }.map(|into| self.token_span_of(into.rel.location)),
+            into: core.into_clause.as_ref().map(|into| into.rel.location),
             from: self.table_refs(&core.from_clause)?,
             selection: self.opt_expr(core.where_clause.as_ref())?,
             group_by: self.group_by(core)?,
             having: self.opt_expr(core.having_clause.as_ref())?,
             named_window: named_window.collect::<Result<_>>()?,
-            ..self.empty_select(core.location)
+            ..library::Select::default()
         })
     }
 
     /// A window of WINDOW's list.
     fn named_window(&self, window: &WindowDef) -> Result<library::NamedWindowDefinition> {
         let name = window.name.as_deref().unwrap_or_default();
-        let name = mark(name, self.span(window.location));
+        let name = mark(name, window.location);
         Ok(library::NamedWindowDefinition(
             name,
             self.window_spec(window)?,
@@ -286,7 +268,7 @@ impl Lower<'_> {
     }
 
     fn wildcard(&self, location: Location) -> library::SelectItem {
-        library::SelectItem::Wildcard(self.token_span_of(location))
+        library::SelectItem::Wildcard(location)
     }
 
     fn select_item(&self, item: &ResTarget) -> Result<library::SelectItem> {
@@ -303,7 +285,7 @@ impl Lower<'_> {
             let name = self.object_name(&column.fields, column.location);
             return Ok(library::SelectItem::QualifiedWildcard(
                 name,
-                self.token_span_of(column.location),
+                column.location,
             ));
         }
         let expr = self.expr(value)?;
@@ -353,7 +335,7 @@ impl Lower<'_> {
         location: Location,
     ) -> library::Expr {
         let name = format!("{MARK}{}", grouping_name(word));
-        let name = library::ObjectName::from(vec![mark(name, self.span(location))]);
+        let name = library::ObjectName::from(vec![mark(name, location)]);
         library::Expr::Function(self.call_with(library::Function::of(name), args))
     }
 
@@ -385,7 +367,7 @@ impl Lower<'_> {
                 fetch = Some(fetch_of(Some(value)));
             } else {
                 count = Some(value);
-                let one = library::Value::Number("1".to_owned()).with_empty_span();
+                let one = library::Value::Number("1".to_owned()).into();
                 fetch = limit
                     .with_ties
                     .then(|| fetch_of(Some(library::Expr::Value(one))));

@@ -1,9 +1,7 @@
 //! INSERT, UPDATE, DELETE, MERGE.
 
-use super::{
-    Expr, Ident, ObjectName, Query, SelectItem, Subscript, TableFactor, TableWithJoins, TokenSpan,
-};
-use crate::ast::Overriding;
+use super::{Expr, Ident, ObjectName, Query, SelectItem, Subscript, TableFactor, TableWithJoins};
+use crate::ast::{Location, Overriding};
 
 /// INSERT.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +73,7 @@ pub struct PlacedExpr {
     /// The expression.
     pub expr: Expr,
     /// Where it stands.
-    pub token: TokenSpan,
+    pub location: Location,
 }
 
 /// What is done instead of an INSERT.

@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::{Ident, ObjectName, Query, TokenSpan, Value, ValueWithSpan};
+use super::{Ident, ObjectName, PlacedValue, Query, Value};
 use crate::ast::{
     AExprKind, BoolOp, BoolTestKind, FrameExclusion, LikeKind, Location, Names, OperatorName,
     TypeName,
@@ -90,15 +90,15 @@ pub enum Expr {
     CollateClause(Box<CollateClause>),
     /// In parentheses.
     Nested(Box<Expr>),
-    Value(ValueWithSpan),
+    Value(PlacedValue),
     Interval(Interval),
     Function(Function),
     Case {
-        case_token: TokenSpan,
-        end_token: TokenSpan,
         operand: Option<Box<Expr>>,
         conditions: Vec<CaseWhen>,
         else_result: Option<Box<Expr>>,
+        /// Where CASE is.
+        location: Location,
     },
     /// A subquery.
     SubLink(Box<SubLink>),
@@ -344,7 +344,7 @@ impl Expr {
     }
 
     /// A constant that stands nowhere.
-    pub fn value(value: impl Into<ValueWithSpan>) -> Expr {
+    pub fn value(value: impl Into<PlacedValue>) -> Expr {
         Expr::Value(value.into())
     }
 
@@ -534,7 +534,7 @@ pub enum FunctionArg {
         arg: FunctionArgExpr,
     },
     /// VARIADIC and an array; where it stands.
-    Variadic(Box<Expr>, TokenSpan),
+    Variadic(Box<Expr>, Location),
 }
 
 /// The value of an argument.
@@ -575,6 +575,8 @@ pub struct WindowSpec {
     pub order_by: Vec<OrderByExpr>,
     /// Its frame.
     pub window_frame: Option<WindowFrame>,
+    /// Where it begins.
+    pub location: Location,
 }
 
 /// The frame of a window.

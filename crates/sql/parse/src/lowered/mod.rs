@@ -1,8 +1,7 @@
 //! The tree that the binder and the catalog's printers read: queries, DML and expressions of [`ast`](crate::ast),
 //! lowered.
 //!
-//! Owns: its nodes ([`Statement`], [`Query`], [`Expr`] and what they consist of), where they stand in the text
-//! ([`Span`], [`Spanned`]) and who goes through them ([`Visit`], [`VisitMut`]). `lower` makes it; readers make parts of
+//! Owns: its nodes ([`Statement`], [`Query`], [`Expr`] and what they consist of) and who goes through them ([`Visit`], [`VisitMut`]). `lower` makes it; readers make parts of
 //! it where they show what is kept in another form.
 //!
 //! Invariant: two nodes are equal if they say the same, wherever they stand.
@@ -14,10 +13,9 @@
 
 mod change;
 mod expr;
+mod location;
 mod name;
-mod place;
 mod query;
-mod span;
 mod statement;
 mod value;
 mod walk;
@@ -36,16 +34,14 @@ pub use expr::{
     WindowFrameUnits, WindowSpec, WindowType,
 };
 pub use name::{Ident, ObjectName};
-pub use place::{Span, TokenSpan};
 pub use query::{
     Cte, CteAsMaterialized, Distinct, Fetch, GroupByExpr, Join, JoinConstraint, JoinOperator,
     LimitClause, LockClause, NamedWindowDefinition, NonBlock, OrderBy, Query, Select, SelectItem,
     SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, TableSample,
     TableSampleMethod, TableWithJoins, Values, With,
 };
-pub use span::Spanned;
 pub use statement::Statement;
-pub use value::{Value, ValueWithSpan};
+pub use value::{PlacedValue, Value};
 pub use walk::{
     Visit, VisitMut, Visitor, VisitorMut, visit_expressions, visit_expressions_mut, visit_relations,
 };

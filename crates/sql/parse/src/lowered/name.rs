@@ -1,16 +1,16 @@
 //! Names.
 
-use super::Span;
+use crate::ast::Location;
 use std::fmt;
 /// A name, or a word of the grammar that stands where a name may.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ident {
     /// The name without quotes.
     pub value: String,
     /// The quotes that it is written in. A name without is folded by who reads it.
     pub quote_style: Option<char>,
     /// Where it stands.
-    pub span: Span,
+    pub location: Location,
 }
 
 impl Ident {
@@ -19,7 +19,7 @@ impl Ident {
         Ident {
             value: value.into(),
             quote_style: None,
-            span: Span::empty(),
+            location: Location::UNKNOWN,
         }
     }
 
@@ -31,14 +31,6 @@ impl Ident {
         }
     }
 }
-
-impl PartialEq for Ident {
-    fn eq(&self, other: &Ident) -> bool {
-        self.value == other.value && self.quote_style == other.quote_style
-    }
-}
-
-impl Eq for Ident {}
 
 impl From<&str> for Ident {
     fn from(value: &str) -> Ident {

@@ -1,10 +1,9 @@
 //! Queries.
 
 use super::{
-    Expr, Function, FunctionArg, Ident, ObjectName, OrderByExpr, Statement, TokenSpan,
-    ValueWithSpan, WindowSpec,
+    Expr, Function, FunctionArg, Ident, ObjectName, OrderByExpr, PlacedValue, Statement, WindowSpec,
 };
-use crate::ast::TypeName;
+use crate::ast::{Location, TypeName};
 use logstead_engine::RowLock;
 
 /// A query with the clauses around its body.
@@ -91,21 +90,17 @@ pub enum SetQuantifier {
 pub struct Values {
     /// The rows.
     pub rows: Vec<Vec<Expr>>,
-    /// Where it stands.
-    pub token: TokenSpan,
 }
 
 /// SELECT.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Select {
-    /// Where it stands.
-    pub select_token: TokenSpan,
     /// DISTINCT.
     pub distinct: Option<Distinct>,
     /// Its results.
     pub projection: Vec<SelectItem>,
     /// INTO, which only a query that is no statement keeps: where the table is named.
-    pub into: Option<TokenSpan>,
+    pub into: Option<Location>,
     /// FROM.
     pub from: Vec<TableWithJoins>,
     /// WHERE.
@@ -148,16 +143,14 @@ pub enum SelectItem {
         alias: Ident,
     },
     /// `item.*`, and where it stands.
-    QualifiedWildcard(ObjectName, TokenSpan),
+    QualifiedWildcard(ObjectName, Location),
     /// `*`, and where it stands.
-    Wildcard(TokenSpan),
+    Wildcard(Location),
 }
 
 /// WITH.
 #[derive(Clone, Debug, PartialEq)]
 pub struct With {
-    /// Where it stands.
-    pub with_token: TokenSpan,
     /// RECURSIVE.
     pub recursive: bool,
     /// Its queries.
@@ -315,7 +308,7 @@ pub struct TableSample {
     /// How much.
     pub quantity: Option<Expr>,
     /// REPEATABLE.
-    pub seed: Option<ValueWithSpan>,
+    pub seed: Option<PlacedValue>,
 }
 
 /// How TABLESAMPLE chooses.

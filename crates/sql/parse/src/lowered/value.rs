@@ -1,6 +1,6 @@
 //! Constants.
 
-use super::Span;
+use crate::ast::Location;
 use std::fmt;
 /// A constant, or a parameter in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,13 +23,11 @@ pub enum Value {
 
 impl Value {
     /// The constant at a place.
-    pub fn with_span(self, span: Span) -> ValueWithSpan {
-        ValueWithSpan { value: self, span }
-    }
-
-    /// The constant, which stands nowhere.
-    pub fn with_empty_span(self) -> ValueWithSpan {
-        self.with_span(Span::empty())
+    pub fn at(self, location: Location) -> PlacedValue {
+        PlacedValue {
+            value: self,
+            location,
+        }
     }
 }
 
@@ -48,24 +46,16 @@ impl fmt::Display for Value {
 }
 
 /// A constant and where it stands.
-#[derive(Clone, Debug)]
-pub struct ValueWithSpan {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedValue {
     /// The constant.
     pub value: Value,
     /// Where it stands.
-    pub span: Span,
+    pub location: Location,
 }
 
-impl PartialEq for ValueWithSpan {
-    fn eq(&self, other: &ValueWithSpan) -> bool {
-        self.value == other.value
-    }
-}
-
-impl Eq for ValueWithSpan {}
-
-impl From<Value> for ValueWithSpan {
-    fn from(value: Value) -> ValueWithSpan {
-        value.with_empty_span()
+impl From<Value> for PlacedValue {
+    fn from(value: Value) -> PlacedValue {
+        value.at(Location::UNKNOWN)
     }
 }

@@ -69,7 +69,7 @@ impl Binder<'_> {
         let path = path.collect();
         let target = AssignmentTarget { position, path };
         if let Some(column) = relation.columns.get(position) {
-            let at = self.at(first.span);
+            let at = self.at(first.location);
             self.part(column, &target.path).map_err(|e| e.at(at))?;
         }
         Ok(target)

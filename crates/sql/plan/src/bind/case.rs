@@ -2,7 +2,7 @@
 
 use super::Binder;
 use crate::query::expr::Expr;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
@@ -22,7 +22,7 @@ impl Binder<'_> {
         };
         let bound = self.expr(operand)?;
         let bound = self.settle(bound)?;
-        let at = self.at(operand.span());
+        let at = self.at(operand.location());
         let case = self.once(bound, |b, operand| {
             b.case_of(Some((operand, at)), arms, otherwise)
         })?;
@@ -53,19 +53,19 @@ impl Binder<'_> {
                             SqlState::DATATYPE_MISMATCH,
                             "argument of CASE/WHEN must not return a set",
                         )
-                        .at(self.at(arm.condition.span())));
+                        .at(self.at(arm.condition.location())));
                     }
                     condition
                 }
             };
             conditions.push(condition);
             let result = self.expr(&arm.result)?;
-            results.push((result, self.at(arm.result.span())));
+            results.push((result, self.at(arm.result.location())));
         }
         let has_else = otherwise.is_some();
         if let Some(otherwise) = otherwise {
             let bound = self.expr(otherwise)?;
-            results.insert(0, (bound, self.at(otherwise.span())));
+            results.insert(0, (bound, self.at(otherwise.location())));
         }
         let (mut results, mut ty) = self.unify(results, "CASE")?;
         if !has_else && ty.oid != oid::RECORD {

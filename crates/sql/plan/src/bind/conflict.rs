@@ -123,7 +123,7 @@ impl Binder<'_> {
                             e.code(),
                             format!("column \"{}\" does not exist", fold_ident(column)),
                         )
-                        .at(self.at(column.span))
+                        .at(self.at(column.location))
                     })?);
                     continue;
                 }
@@ -202,7 +202,7 @@ impl Binder<'_> {
         };
         let bound = super::standalone::conflict_scalar(&written.expr, self.text, named, &own, what);
         bound.map_err(|mut error| {
-            error.fields_mut().position = self.at(written.token.0);
+            error.fields_mut().position = self.at(written.location);
             error
         })
     }

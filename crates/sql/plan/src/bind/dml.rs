@@ -12,8 +12,8 @@ use crate::{Check, Insert, Layout, Node, OutputColumn, Plan};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation, RelationKind, large_objects};
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, Spanned};
-use logstead_sql_parse::{fold_ident, name_span};
+use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -28,7 +28,7 @@ pub(super) const TOO_FEW: &str = "INSERT has more target columns than expression
 impl Binder<'_> {
     /// The stored table a statement changes.
     pub(crate) fn target(&mut self, name: &ast::ObjectName, verb: Verb) -> Result<Arc<Relation>> {
-        let at = self.at(name_span(name));
+        let at = self.at(name.location());
         let relation = self.relation(name)?;
         match &relation.kind {
             RelationKind::Table => {
@@ -86,7 +86,7 @@ impl Binder<'_> {
                         named.name
                     ),
                 )
-                .at(self.at(ident.span))
+                .at(self.at(ident.location))
             })?;
         match through {
             Some(through) => through.base_position(found),
@@ -164,13 +164,13 @@ impl Binder<'_> {
         if is_default(expr) && !target.path.is_empty() {
             return Err(
                 SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, target.no_default())
-                    .at(self.at(expr.span())),
+                    .at(self.at(expr.location())),
             );
         }
         if is_default(expr) || (overriding == Overriding::User && column.identity.is_some()) {
             return self.inserted_default(relation, position, overriding);
         }
-        let at = self.at(expr.span());
+        let at = self.at(expr.location());
         refuse_generated(column, overriding)?;
         let ty = self.part(column, &target.path)?.ty;
         let bound = self.value_for(expr, ty)?;
@@ -366,7 +366,7 @@ impl Binder<'_> {
                     SqlState::DUPLICATE_COLUMN,
                     format!("column \"{name}\" specified more than once"),
                 )
-                .at(self.at(column.column.span)));
+                .at(self.at(column.column.location)));
             }
             targets.push(target);
         }
@@ -420,7 +420,10 @@ impl Binder<'_> {
         values: &mut [Option<Expr>],
     ) -> Result<Body> {
         let too_few = |b: &Binder<'_>, found: usize| {
-            let at = insert.columns.get(found).and_then(|c| b.at(c.column.span));
+            let at = insert
+                .columns
+                .get(found)
+                .and_then(|c| b.at(c.column.location));
             SqlError::new(SqlState::SYNTAX_ERROR, TOO_FEW).at(at)
         };
         let too_many = || SqlError::new(SqlState::SYNTAX_ERROR, TOO_MANY);
@@ -443,10 +446,10 @@ impl Binder<'_> {
                                 SqlState::SYNTAX_ERROR,
                                 "VALUES lists must all be the same length",
                             )
-                            .at(row.first().and_then(|e| b.at(e.span()))));
+                            .at(row.first().and_then(|e| b.at(e.location()))));
                         }
                         if let Some(extra) = row.get(targets.len()) {
-                            return Err(too_many().at(b.at(extra.span())));
+                            return Err(too_many().at(b.at(extra.location())));
                         }
                         if explicit && row.len() < targets.len() {
                             return Err(too_few(b, row.len()));
@@ -483,7 +486,7 @@ impl Binder<'_> {
                 SetExpr::Select(select) => select
                     .projection
                     .get(targets.len())
-                    .and_then(|i| self.at(i.span())),
+                    .and_then(|i| self.at(i.location())),
                 _ => None,
             };
             return Err(too_many().at(extra));
@@ -509,7 +512,7 @@ impl Binder<'_> {
                 SetExpr::Select(select) => select
                     .projection
                     .get(i)
-                    .and_then(|item| self.at(item.span())),
+                    .and_then(|item| self.at(item.location())),
                 _ => None,
             };
             let value = Expr::Column(i, column.ty);

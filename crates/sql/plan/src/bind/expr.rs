@@ -6,7 +6,7 @@ use crate::query::expr::Expr;
 use logstead_sql_catalog::type_name;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{BoolTestKind, LikeKind};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_parse::{row_of, strip};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::stacked;
@@ -30,7 +30,7 @@ impl Binder<'_> {
     /// Binds a condition of a clause.
     pub(crate) fn condition_of(&mut self, expr: &Ast, what: &str) -> Result<Expr> {
         let bound = self.expr(expr)?;
-        let at = self.at(expr.span());
+        let at = self.at(expr.location());
         self.condition(bound, what, at)
     }
 
@@ -55,7 +55,7 @@ impl Binder<'_> {
                 form,
                 negated,
             } => {
-                let at = self.at(operand.span());
+                let at = self.at(operand.location());
                 let form = form.map_or_else(|| "NFC".to_owned(), |form| form.to_string());
                 let form = Expr::Const(Datum::text(form), SqlType::of(oid::TEXT));
                 let operand = self.expr(operand)?;
@@ -70,7 +70,7 @@ impl Binder<'_> {
                 time_zone,
                 location,
             } => {
-                let at = self.place(*location);
+                let at = self.at(*location);
                 let value = self.expr(timestamp)?;
                 let zone = self.expr(time_zone)?;
                 self.named_call("timezone", vec![zone, value], at)
@@ -94,7 +94,7 @@ impl Binder<'_> {
                         SqlState::UNDEFINED_OBJECT,
                         format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
                     )
-                    .at(self.place(node.location)));
+                    .at(self.at(node.location)));
                 }
                 let operand = self.expr(&node.arg)?;
                 self.settle(operand)
@@ -114,13 +114,13 @@ impl Binder<'_> {
                 SqlState::SYNTAX_ERROR,
                 "syntax error at or near \"*\"",
             )
-            .at(self.at(expr.span()))),
+            .at(self.at(expr.location()))),
             Ast::Identifier(ident) => self.resolve_column(ident),
             Ast::CompoundIdentifier(parts) => self.resolve_qualified(parts),
             Ast::Value(value) => self.literal(value),
             // PostgreSQL's grammar has it as the whole condition of a change alone.
             Ast::CurrentOf(cursor) => {
-                Err(SqlError::unsupported("expression CURRENT OF").at(self.at(cursor.span)))
+                Err(SqlError::unsupported("expression CURRENT OF").at(self.at(cursor.location)))
             }
         }
     }
@@ -146,7 +146,7 @@ impl Binder<'_> {
                 _ => {}
             }
         }
-        let at = self.place(node.location);
+        let at = self.at(node.location);
         let operand = self.expr(&node.rexpr)?;
         self.prefix_operator(name, operand, at)
     }
@@ -154,8 +154,8 @@ impl Binder<'_> {
     /// CAST(x AS t), x::t.
     fn cast(&mut self, node: &ast::TypeCast) -> Result<Expr> {
         let (operand, type_name) = (&node.arg, &node.type_name);
-        let type_at = self.place(type_name.location);
-        let at = self.place(node.location).or(type_at);
+        let type_at = self.at(type_name.location);
+        let at = self.at(node.location).or(type_at);
         let ty = match type_name::sql_type(type_name) {
             Ok(ty) => ty,
             // A temporary table's.
@@ -271,7 +271,7 @@ impl Binder<'_> {
     }
 
     fn between(&mut self, node: &ast::BetweenExpr) -> Result<Expr> {
-        let at = self.place(node.location);
+        let at = self.at(node.location);
         let value = self.expr(&node.expr)?;
         let low = self.expr(&node.low)?;
         let high = self.expr(&node.high)?;
@@ -301,7 +301,7 @@ impl Binder<'_> {
     /// LIKE, ILIKE, and SIMILAR TO with the words of its pattern put into those of a regular expression.
     fn like(&mut self, node: &ast::LikeExpr) -> Result<Expr> {
         let op = node.kind.operator(node.negated);
-        let at = self.place(node.location);
+        let at = self.at(node.location);
         let value = self.expr(&node.expr)?;
         let mut args = vec![self.expr(&node.pattern)?];
         if let Some(escape) = &node.escape {
@@ -326,7 +326,7 @@ impl Binder<'_> {
                 item => self.expr(item)?,
             };
             nested |= matches!(item, Ast::Array(_)) || is_array(bound.ty());
-            items.push((bound, self.at(item.span())));
+            items.push((bound, self.at(item.location())));
         }
         if nested {
             return self.stacked(items, wanted);

@@ -8,10 +8,8 @@ use crate::query::Body;
 use crate::query::expr::Expr;
 use crate::query::{From, FromList};
 use logstead_sql_catalog::{Relation, RelationKind, ViewSource, large_objects};
-use logstead_sql_parse::lowered::{
-    self as ast, JoinConstraint, JoinOperator as J, Spanned, TableFactor,
-};
-use logstead_sql_parse::{fold_ident, name_span, schema_and_name};
+use logstead_sql_parse::lowered::{self as ast, JoinConstraint, JoinOperator as J, TableFactor};
+use logstead_sql_parse::{fold_ident, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, SqlType, oid};
@@ -106,7 +104,7 @@ impl Binder<'_> {
             }
             JoinConstraint::Using(names, alias) => {
                 let columns = names.iter();
-                let columns = columns.map(|name| (fold_ident(name), self.at(name.span)));
+                let columns = columns.map(|name| (fold_ident(name), self.at(name.location)));
                 let columns: Vec<_> = columns.collect();
                 let alias = alias.as_ref().map(fold_ident);
                 self.using(kind, &columns, alias.as_deref(), start, middle)?
@@ -418,7 +416,7 @@ impl Binder<'_> {
         if schema.is_none()
             && let Some(rel) = self
                 .cte_reference(&table, alias)
-                .map_err(|error| error.at(self.at(name_span(name))))?
+                .map_err(|error| error.at(self.at(name.location())))?
         {
             return Ok(FromList {
                 items: vec![From::Rel(rel)],
@@ -437,17 +435,17 @@ impl Binder<'_> {
             Some(source) => self.source_relation(source)?,
             None => self.relation_called(name, schema, table)?,
         };
-        let span = name.span();
+        let location = name.location();
         if let RelationKind::View(view) = &relation.kind {
-            return self.view_item(&relation, view, alias, frozen, span);
+            return self.view_item(&relation, view, alias, frozen, location);
         }
         if let Some(view) = large_objects::view_of(&relation) {
-            return self.view_body_item(&relation, view, alias, frozen, span);
+            return self.view_body_item(&relation, view, alias, frozen, location);
         }
         let rel = self.add_relation_as(&relation, alias, frozen)?;
         self.guard_item(rel, &relation)?;
         let first = self.range.rels[rel].first;
-        self.record(span, &relation, first);
+        self.record(location, &relation, first);
         Ok(FromList {
             items: vec![From::Rel(rel)],
             conditions: Vec::new(),
@@ -456,7 +454,7 @@ impl Binder<'_> {
 
     /// Finds a table, view or sequence by name.
     pub(crate) fn relation(&mut self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
-        let at = self.at(name_span(name));
+        let at = self.at(name.location());
         let (schema, table) =
             schema_and_name(name, &self.cx.catalog.database_name).map_err(|e| e.at(at))?;
         self.relation_called(name, schema, table)
@@ -470,7 +468,7 @@ impl Binder<'_> {
         table: String,
     ) -> Result<Arc<Relation>> {
         if let Some(schema) = &schema {
-            lookup::explicit(schema).map_err(|e| e.at(self.at(name_span(name))))?;
+            lookup::explicit(schema).map_err(|e| e.at(self.at(name.location())))?;
         }
         if let Some(relation) =
             self.cx
@@ -486,7 +484,7 @@ impl Binder<'_> {
             }
             return Ok(relation.clone());
         }
-        let at = self.at(name_span(name));
+        let at = self.at(name.location());
         let shown = match &schema {
             Some(schema) => format!("{schema}.{table}"),
             None => table.clone(),

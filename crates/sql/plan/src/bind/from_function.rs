@@ -7,8 +7,8 @@ use crate::query::{From, FromList};
 use crate::{Node, OutputColumn, Plan, build};
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{self as ast, Spanned};
-use logstead_sql_parse::{fold_ident, name_span, schema_and_name};
+use logstead_sql_parse::lowered::{self as ast};
+use logstead_sql_parse::{fold_ident, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -36,7 +36,7 @@ impl Binder<'_> {
         let mut lengths = Vec::with_capacity(arrays.len());
         let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
         for array in arrays {
-            let at = self.at(array.span());
+            let at = self.at(array.location());
             let bound = self.in_clause(Clause::From, |b| b.expr(array))?;
             lengths.push(call("cardinality", vec![bound.clone()]).map_err(|e| e.at(at))?);
             let set = call("unnest", vec![bound]).map_err(|e| e.at(at))?;
@@ -103,7 +103,7 @@ impl Binder<'_> {
         ordinality: bool,
         alias: Option<&ast::TableAlias>,
     ) -> Result<FromList> {
-        let at = self.at(name_span(name));
+        let at = self.at(name.location());
         if super::xml_table::is_xml_table(name) {
             return self.xml_table(args, alias);
         }
@@ -117,7 +117,7 @@ impl Binder<'_> {
             return self.unnest(&arrays, ordinality, alias);
         }
         let called = self.in_clause(Clause::From, |b| {
-            b.routine_of_call(schema.as_deref(), &function_name, args, at, name.span())
+            b.routine_of_call(schema.as_deref(), &function_name, args, at, name.location())
         })?;
         let chosen = match called {
             Some(Called::Routine(_)) if ordinality => {

@@ -9,9 +9,9 @@ use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::lowered::{
     self as ast, DuplicateTreatment, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, Spanned,
+    FunctionArgumentClause, FunctionArguments,
 };
-use logstead_sql_parse::{name_span, schema_and_name};
+use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -40,7 +40,7 @@ impl Binder<'_> {
         if let Some(construct) = logstead_sql_parse::xml_call(function) {
             return self.xml_call(construct, function);
         }
-        let at = self.at(name_span(&function.name));
+        let at = self.at(function.name.location());
         let (schema, name) = schema_and_name(&function.name, &self.cx.catalog.database_name)?;
         let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
         if let Some(call) = self.routine_call(function, schema.as_deref(), &name, at)? {
@@ -139,7 +139,7 @@ impl Binder<'_> {
         if let Some((rest, array)) = logstead_sql_parse::variadic(&list.args) {
             let mut args = self.plain_arg_list(rest, &name, at)?;
             args.push(self.expr(array)?);
-            let array_at = self.at(array.span());
+            let array_at = self.at(array.location());
             return self.variadic_call(schema.as_deref(), &name, args, at, array_at);
         }
         let args = self.plain_args(list, &name, at)?;
@@ -282,7 +282,7 @@ impl Binder<'_> {
         name: &str,
         at: Option<usize>,
     ) -> Result<Vec<(Expr, Option<usize>)>> {
-        let places: Vec<Option<usize>> = list.args.iter().map(|a| self.at(a.span())).collect();
+        let places: Vec<Option<usize>> = list.args.iter().map(|a| self.at(a.location())).collect();
         Ok(self
             .plain_args(list, name, at)?
             .into_iter()
@@ -485,7 +485,7 @@ impl Binder<'_> {
             variadic: variadic.is_some(),
             direct: None,
             over: false,
-            span: function.name.span(),
+            location: function.name.location(),
             at,
         };
         let (aggregate, user, coerced, result) = match self.user_aggregate(&named, args)? {
@@ -538,7 +538,7 @@ impl Binder<'_> {
                     for item in items {
                         let expr = self.expr(&item.expr)?;
                         let expr = self.settle(expr)?;
-                        super::order_by::sortable(expr.ty(), self.at(item.expr.span()))?;
+                        super::order_by::sortable(expr.ty(), self.at(item.expr.location()))?;
                         let (desc, nulls_first) =
                             logstead_sql_parse::sort_direction(&item.options)?;
                         // What an argument is cast to by itself is not seen.
@@ -556,7 +556,7 @@ impl Binder<'_> {
                                 SqlState::INVALID_COLUMN_REFERENCE,
                                 "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
                             )
-                            .at(self.at(item.expr.span())));
+                            .at(self.at(item.expr.location())));
                         }
                         order.push(SortKey {
                             expr,

@@ -3,7 +3,7 @@
 use super::Binder;
 use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{self as ast, Spanned, Value};
+use logstead_sql_parse::lowered::{self as ast, Value};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Bits, Datum, Numeric, SqlType, datetime, oid, user};
 use logstead_types::SqlState;
@@ -13,24 +13,24 @@ use logstead_types::SqlState;
 const PARAMS_MAX: usize = 1 << 17;
 
 impl Binder<'_> {
-    pub(crate) fn literal(&mut self, value: &ast::ValueWithSpan) -> Result<Expr> {
+    pub(crate) fn literal(&mut self, value: &ast::PlacedValue) -> Result<Expr> {
         let mut unknown = |text: &str| {
             let text: std::sync::Arc<str> = text.into();
             // One that lay at the same address is gone.
-            self.literals.insert(text.as_ptr().addr(), value.span);
+            self.literals.insert(text.as_ptr().addr(), value.location);
             Ok(Expr::Const(Datum::Text(text), SqlType::of(oid::UNKNOWN)))
         };
         match &value.value {
-            Value::Number(digits) => number(digits).map_err(|e| e.at(self.at(value.span))),
+            Value::Number(digits) => number(digits).map_err(|e| e.at(self.at(value.location))),
             Value::String(text) => unknown(text),
             Value::Boolean(value) => Ok(Expr::Const(Datum::Bool(*value), SqlType::of(oid::BOOL))),
             Value::Null => Ok(Expr::Const(Datum::Null, SqlType::of(oid::UNKNOWN))),
-            Value::Placeholder(name) => self.parameter(name, self.at(value.span)),
+            Value::Placeholder(name) => self.parameter(name, self.at(value.location)),
             Value::Bits(digits) => {
-                bits(format!("b{digits}")).map_err(|e| e.at(self.at(value.span)))
+                bits(format!("b{digits}")).map_err(|e| e.at(self.at(value.location)))
             }
             Value::HexBits(digits) => {
-                bits(format!("x{digits}")).map_err(|e| e.at(self.at(value.span)))
+                bits(format!("x{digits}")).map_err(|e| e.at(self.at(value.location)))
             }
         }
     }
@@ -67,7 +67,7 @@ impl Binder<'_> {
     /// `INTERVAL '...' [fields]`.
     pub(crate) fn interval_literal(&mut self, interval: &ast::Interval) -> Result<Expr> {
         let expr = self.expr(&interval.value)?;
-        let at = self.at(interval.value.span());
+        let at = self.at(interval.value.location());
         self.coerce(expr, interval_type(interval)?, CastContext::Explicit, at)
     }
 }

@@ -5,7 +5,7 @@ use crate::query::expr::Expr;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, FuncDetail, Function};
 use logstead_sql_parse::ast::{AExprKind, BoolOp, OperatorName};
-use logstead_sql_parse::lowered::{self as ast, AExpr, BoolExpr, Expr as Ast, Spanned};
+use logstead_sql_parse::lowered::{self as ast, AExpr, BoolExpr, Expr as Ast};
 use logstead_sql_parse::{row_of, strip};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
@@ -93,7 +93,7 @@ impl Binder<'_> {
         let Some(left) = &node.lexpr else {
             return self.sign(node, whole);
         };
-        let at = self.place(node.location);
+        let at = self.at(node.location);
         match node.kind {
             AExprKind::Op => self.binary(node, left),
             AExprKind::OpAny => self.array_compare(left, &node.op, &node.rexpr, false, at),
@@ -125,7 +125,7 @@ impl Binder<'_> {
             self.binary_pair(left, first)?
         };
         for node in chain.into_iter().rev() {
-            let at = self.place(node.location);
+            let at = self.at(node.location);
             let name = operator_name(&node.op)?;
             let right = self.expr(&node.rexpr)?;
             so_far = self.operator(name, so_far, right, at)?;
@@ -139,12 +139,12 @@ impl Binder<'_> {
         for arg in &node.args {
             args.push(self.expr(arg)?);
         }
-        let at = self.place(node.location);
+        let at = self.at(node.location);
         self.named_call("overlaps", args, at)
     }
 
     fn binary_pair(&mut self, left: &Ast, node: &AExpr) -> Result<Expr> {
-        let at = self.place(node.location);
+        let at = self.at(node.location);
         let name = operator_name(&node.op)?;
         let right = &node.rexpr;
         if let Some(left_items) = row_of(left) {
@@ -187,7 +187,7 @@ impl Binder<'_> {
         let what = if neutral { "AND" } else { "OR" };
         let mut bound = Vec::with_capacity(node.args.len());
         for operand in &node.args {
-            let at = self.at(operand.span());
+            let at = self.at(operand.location());
             let expr = self.expr(operand)?;
             match self.condition(expr, what, at)? {
                 Expr::And(inner) if neutral => bound.extend(inner),
@@ -216,7 +216,7 @@ impl Binder<'_> {
     }
 
     fn not(&mut self, operand: &Ast) -> Result<Expr> {
-        let at = self.at(operand.span());
+        let at = self.at(operand.location());
         // NOT EXISTS and NOT IN keep their shape for the planner; NOT NOT folds.
         let bound = self.expr(operand)?;
         Ok(match self.condition(bound, "NOT", at)? {
@@ -311,7 +311,7 @@ impl Binder<'_> {
     /// x [NOT] IN (list).
     pub(crate) fn in_list(&mut self, node: &ast::InExpr) -> Result<Expr> {
         let (left, list, negated) = (&node.expr, &node.list, node.negated);
-        let at = self.place(node.location);
+        let at = self.at(node.location);
         if let Some(items) = row_of(left) {
             let left = items
                 .iter()
@@ -363,7 +363,7 @@ impl Binder<'_> {
             let target = arg(&resolved, 1);
             let mut coerced = Vec::with_capacity(items.len());
             for (item, ast) in items.into_iter().zip(list) {
-                let place = self.at(ast.span());
+                let place = self.at(ast.location());
                 let item = self.coerce(item, common, CastContext::Implicit, place)?;
                 coerced.push(self.coerce(item, target, CastContext::Implicit, place)?);
             }

@@ -8,7 +8,7 @@ use super::{Binder, Clause};
 use crate::SortKey;
 use crate::query::expr::Expr;
 use crate::query::{Distinct, Output};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_parse::{fold_ident, sort_direction};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
@@ -26,7 +26,7 @@ impl Binder<'_> {
         for item in items {
             let (desc, nulls_first) = sort_direction(&item.options)?;
             let expr = self.sort_expr(&item.expr, outputs, "ORDER BY")?;
-            sortable(expr.ty(), self.at(item.expr.span()))?;
+            sortable(expr.ty(), self.at(item.expr.location()))?;
             // A key that is there already orders nothing more.
             if !keys.iter().any(|k| alike(&k.expr, &expr)) {
                 keys.push(SortKey {
@@ -53,7 +53,7 @@ impl Binder<'_> {
                         SqlState::AMBIGUOUS_COLUMN,
                         format!("{clause} \"{name}\" is ambiguous"),
                     )
-                    .at(self.at(ident.span)));
+                    .at(self.at(ident.location)));
                 }
                 return Ok(Expr::Column(first.id, first.column.ty));
             }
@@ -75,7 +75,7 @@ impl Binder<'_> {
         let Ast::Value(value) = item else {
             return Ok(None);
         };
-        let at = self.at(value.span);
+        let at = self.at(value.location);
         match &value.value {
             ast::Value::Number(digits) => {
                 let Ok(position) = digits.parse::<usize>() else {

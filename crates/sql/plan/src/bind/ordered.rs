@@ -12,7 +12,7 @@ use crate::{AggregateCall, SortKey, walk};
 use logstead_sql_catalog::routine::from_stored_name;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{DuplicateTreatment, Function, FunctionArguments, Spanned};
+use logstead_sql_parse::lowered::{DuplicateTreatment, Function, FunctionArguments};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -82,7 +82,7 @@ impl Binder<'_> {
                     variadic: false,
                     direct: Some(direct.len()),
                     over: false,
-                    span: function.name.span(),
+                    location: function.name.location(),
                     at,
                 };
                 self.ordered(&named, direct, order, filter)

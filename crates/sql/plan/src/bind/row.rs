@@ -124,7 +124,7 @@ impl Binder<'_> {
 
     /// `item.*` among the fields of a row: its columns, one by one.
     pub(crate) fn columns_of(&mut self, name: &ast::ObjectName) -> Result<Vec<Expr>> {
-        let at = self.at(logstead_sql_parse::name_span(name));
+        let at = self.at(name.location());
         let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
         let found = self
             .find_item(schema.as_deref(), &rel)
@@ -155,8 +155,8 @@ impl Binder<'_> {
                 items.push(item.clone());
                 continue;
             };
-            let span = logstead_sql_parse::name_span(name);
-            let at = self.at(span);
+            let location = name.location();
+            let at = self.at(location);
             let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
             let found = self
                 .find_item(schema.as_deref(), &rel)
@@ -166,7 +166,7 @@ impl Binder<'_> {
             };
             let ident = |text: &str| {
                 let mut ident = ast::Ident::with_quote('"', text);
-                ident.span = span;
+                ident.location = location;
                 ident
             };
             for column in &self.frames[level].ns[index].columns {
@@ -182,7 +182,7 @@ impl Binder<'_> {
 
     /// `item.*` as one value.
     pub(crate) fn whole_row_of(&mut self, name: &ast::ObjectName) -> Result<Expr> {
-        let at = self.at(logstead_sql_parse::name_span(name));
+        let at = self.at(name.location());
         let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
         match self
             .find_item(schema.as_deref(), &rel)

@@ -121,7 +121,7 @@ impl Binder<'_> {
     /// `name`.
     pub(crate) fn resolve_column(&mut self, ident: &ast::Ident) -> Result<Expr> {
         let name = folded(ident);
-        let at = self.at(ident.span);
+        let at = self.at(ident.location);
         // Reserved words that the grammar takes for names.
         if ident.quote_style.is_none()
             && matches!(
@@ -187,7 +187,7 @@ impl Binder<'_> {
 
     /// `item.name` or `schema.item.name`.
     pub(crate) fn resolve_qualified(&mut self, parts: &[ast::Ident]) -> Result<Expr> {
-        let at = parts.first().and_then(|p| self.at(p.span));
+        let at = parts.first().and_then(|p| self.at(p.location));
         let names: Vec<String> = parts.iter().map(fold_ident).collect();
         let (schema, rel, column) = match names.as_slice() {
             [rel, column] => (None, rel, column),

@@ -11,7 +11,7 @@ use crate::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select, 
 use crate::{LockWait, OutputColumn, walk};
 use logstead_sql_catalog::RelationKind;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SelectItem, Spanned};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SelectItem};
 use logstead_sql_parse::{all_fields, fold_ident, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
@@ -207,9 +207,8 @@ impl Binder<'_> {
                 SelectItem::ExprWithAlias { expr, alias } => {
                     if alias.quote_style == Some('\'') {
                         let error = format!("syntax error at or near \"'{}'\"", alias.value);
-                        return Err(
-                            SqlError::new(SqlState::SYNTAX_ERROR, error).at(self.at(alias.span))
-                        );
+                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, error)
+                            .at(self.at(alias.location)));
                     }
                     let bound = self.expr(expr)?;
                     self.output(fold_ident(alias), bound, out);
@@ -228,12 +227,12 @@ impl Binder<'_> {
                             SqlState::SYNTAX_ERROR,
                             "SELECT * with no tables specified is not valid",
                         )
-                        .at(self.at(item.span())));
+                        .at(self.at(item.location())));
                     }
-                    self.star(columns, self.at(item.span()), out)?;
+                    self.star(columns, self.at(item.location()), out)?;
                 }
                 SelectItem::QualifiedWildcard(name, _) => {
-                    let at = self.at(logstead_sql_parse::name_span(name));
+                    let at = self.at(name.location());
                     let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
                     let Some((level, index)) = self
                         .find_item(schema.as_deref(), &rel)
@@ -266,7 +265,7 @@ impl Binder<'_> {
     /// Names and values of a record's fields.
     pub(crate) fn fields_of(&mut self, expr: &Ast) -> Result<Vec<(Arc<str>, Expr)>> {
         let record = self.expr(expr)?;
-        let at = self.at(expr.span());
+        let at = self.at(expr.location());
         let ty = record.ty();
         let Some(shape) = record::tuple_desc_of(ty) else {
             return Err(match ty.oid {
@@ -337,7 +336,7 @@ impl Binder<'_> {
         let mut bind = |expr: Option<&Ast>, clause: Clause| -> Result<Option<Expr>> {
             let Some(expr) = expr else { return Ok(None) };
             self.in_clause(clause, |b| {
-                let at = b.at(expr.span());
+                let at = b.at(expr.location());
                 let bound = b.expr(expr).map_err(|e| {
                     if e.code() == SqlState::UNDEFINED_COLUMN {
                         SqlError::new(
@@ -390,7 +389,7 @@ impl Binder<'_> {
             };
             let mut wanted = Vec::new();
             for listed in &clause.of {
-                let at = self.at(logstead_sql_parse::name_span(listed));
+                let at = self.at(listed.location());
                 let [part] = listed.0.as_slice() else {
                     return Err(SqlError::new(
                         SqlState::SYNTAX_ERROR,

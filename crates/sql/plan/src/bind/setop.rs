@@ -11,7 +11,7 @@ use logstead_sql_types::error::{Result, SqlError};
 
 use super::operator::operator_name;
 use crate::{OutputColumn, Plan, SetOpKind, SortKey};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, Spanned, SubLinkKind};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, SubLinkKind};
 use logstead_sql_parse::row_of;
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
@@ -104,7 +104,7 @@ impl Binder<'_> {
 
     /// What PostgreSQL's grammar refuses of WITH TIES.
     fn check_ties(&self, query: &ast::Query, limit: Option<&Ast>) -> Result<()> {
-        let is_null = |value: &ast::ValueWithSpan| value.value == ast::Value::Null;
+        let is_null = |value: &ast::PlacedValue| value.value == ast::Value::Null;
         if limit.is_some_and(|limit| matches!(strip(limit), Ast::Value(value) if is_null(value))) {
             return Err(SqlError::new(
                 SqlState::INVALID_ROW_COUNT_IN_LIMIT,
@@ -233,12 +233,12 @@ impl Binder<'_> {
             SetExpr::Select(select) => select
                 .projection
                 .get(i)
-                .and_then(|item| self.at(item.span())),
+                .and_then(|item| self.at(item.location())),
             SetExpr::Values(values) => values
                 .rows
                 .first()
                 .and_then(|row| row.get(i))
-                .and_then(|e| self.at(e.span())),
+                .and_then(|e| self.at(e.location())),
             _ => None,
         }
     }
@@ -257,7 +257,7 @@ impl Binder<'_> {
                         SqlState::SYNTAX_ERROR,
                         "VALUES lists must all be the same length",
                     )
-                    .at(row.first().and_then(|e| b.at(e.span()))));
+                    .at(row.first().and_then(|e| b.at(e.location()))));
                 }
                 let mut out = Vec::with_capacity(width);
                 for expr in row.iter() {
@@ -266,9 +266,9 @@ impl Binder<'_> {
                             SqlState::SYNTAX_ERROR,
                             "DEFAULT is not allowed in this context",
                         )
-                        .at(b.at(expr.span())));
+                        .at(b.at(expr.location())));
                     }
-                    let at = b.at(expr.span());
+                    let at = b.at(expr.location());
                     out.push((b.expr(expr)?, at));
                 }
                 bound.push(out);
@@ -462,7 +462,7 @@ impl Binder<'_> {
             let ast::OrderBy(items) = order_by;
             for item in items {
                 let (desc, nulls_first) = sort_direction(&item.options)?;
-                let at = self.at(item.expr.span());
+                let at = self.at(item.expr.location());
                 let index = match &item.expr {
                     Ast::Value(value) => match &value.value {
                         ast::Value::Number(digits) => {
@@ -540,7 +540,7 @@ impl Binder<'_> {
     }
 
     pub(crate) fn sub_link(&mut self, node: &ast::SubLink) -> Result<Expr> {
-        let at = self.place(node.location);
+        let at = self.at(node.location);
         let query = &node.subselect;
         match &node.kind {
             SubLinkKind::Exists => self.exists(query),

@@ -2,13 +2,13 @@
 
 use super::Binder;
 use crate::query::expr::Expr;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid};
 
 impl Binder<'_> {
     pub(crate) fn special_syntax(&mut self, expr: &Ast) -> Result<Expr> {
-        let at = self.at(expr.span());
+        let at = self.at(expr.location());
         match expr {
             Ast::Extract {
                 field,

@@ -7,7 +7,7 @@ use super::Binder;
 use super::expr::field_of;
 use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{self as ast, AccessExpr, Expr as Ast, Spanned};
+use logstead_sql_parse::lowered::{self as ast, AccessExpr, Expr as Ast};
 use logstead_sql_parse::strip;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::{DIMENSIONS_MAX, too_many_dimensions};
@@ -56,8 +56,12 @@ impl Binder<'_> {
                 matches!(access, AccessExpr::Subscript(ast::Subscript::Slice { .. }))
             });
             if sliced || (subscripts > 1 && is_array(value.ty())) {
-                value =
-                    self.subscripts(value, &chain[..subscripts], sliced, self.at(root.span()))?;
+                value = self.subscripts(
+                    value,
+                    &chain[..subscripts],
+                    sliced,
+                    self.at(root.location()),
+                )?;
                 chain = &chain[subscripts..];
                 continue;
             }
@@ -72,21 +76,21 @@ impl Binder<'_> {
             chain = rest;
             match access {
                 AccessExpr::Dot(Ast::Identifier(field)) => {
-                    let at = self.at(root.span());
+                    let at = self.at(root.location());
                     value = field_of(value, &logstead_sql_parse::fold_ident(field))
                         .map_err(|e| e.at(at))?;
                 }
                 AccessExpr::Dot(_) | AccessExpr::Star => {
                     let message = "row expansion via \"*\" is not supported here";
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
-                        .at(self.at(root.span())));
+                        .at(self.at(root.location())));
                 }
                 AccessExpr::Subscript(ast::Subscript::Slice { .. }) => {
                     return Err(SqlError::unsupported("this kind of slice"));
                 }
                 AccessExpr::Subscript(ast::Subscript::Index { index }) => {
                     let ty = value.ty();
-                    let at = self.at(root.span());
+                    let at = self.at(root.location());
                     if ty.oid == oid::JSONB {
                         let (_, step) = self.document_step(index)?;
                         value = self.named_call("jsonb_extract_path", vec![value, step], at)?;
@@ -138,7 +142,7 @@ impl Binder<'_> {
 
     /// A step into a document: the text of a key or of a number, and whether it is a number.
     pub(super) fn document_step(&mut self, index: &Ast) -> Result<(bool, Expr)> {
-        let place = self.at(index.span());
+        let place = self.at(index.location());
         let step = self.expr(index)?;
         let step = self.settle(step)?;
         let from = step.ty().oid;
@@ -172,7 +176,7 @@ impl Binder<'_> {
 
     /// The number between the brackets.
     pub(super) fn subscript(&mut self, index: &Ast) -> Result<Expr> {
-        let place = self.at(index.span());
+        let place = self.at(index.location());
         let index = self.expr(index)?;
         let from = index.ty();
         let int4 = SqlType::of(oid::INT4);

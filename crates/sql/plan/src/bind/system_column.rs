@@ -92,7 +92,7 @@ impl Binder<'_> {
         if SYSTEM_COLUMNS.contains(&column.as_str()) && relation.view().is_none() {
             let message = format!("cannot assign to system column \"{column}\"");
             let state = SqlState::FEATURE_NOT_SUPPORTED;
-            return Err(SqlError::new(state, message).at(self.at(first.span)));
+            return Err(SqlError::new(state, message).at(self.at(first.location)));
         }
         self.part_target(name, relation)
     }

@@ -13,7 +13,7 @@ use crate::query::{BoundChange, ChangeSource, ChangedRows, From, FromList};
 use crate::{CursorName, Delete, Guarded, Node, Plan, Update};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_parse::{PolicyCommand, fold_ident};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -54,7 +54,7 @@ impl Binder<'_> {
                     for name in names {
                         targets.push(self.set_target(name, relation)?);
                     }
-                    let at = self.at(assignment.value.span());
+                    let at = self.at(assignment.value.location());
                     let mismatch = || {
                         SqlError::new(
                             SqlState::SYNTAX_ERROR,
@@ -115,7 +115,7 @@ impl Binder<'_> {
             if !target.path.is_empty() {
                 return Err(
                     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, target.no_default())
-                        .at(self.at(value.span())),
+                        .at(self.at(value.location())),
                 );
             }
             // A view's column without a default of its own becomes NULL.
@@ -126,7 +126,7 @@ impl Binder<'_> {
             }
             return self.target_default(relation, position);
         }
-        let at = self.at(value.span());
+        let at = self.at(value.location());
         refuse_value(column)?;
         let ty = self.part(column, &target.path)?.ty;
         let bound = self.in_clause(Clause::Assign, |b| b.value_for(value, ty))?;

@@ -18,7 +18,7 @@ use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::FrameExclusion as Exclusion;
 use logstead_sql_parse::lowered::{
     self as ast, DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, Spanned,
+    FunctionArgumentClause, FunctionArguments,
 };
 use logstead_sql_parse::{fold_ident, sort_direction};
 use logstead_sql_types::error::{Result, SqlError};
@@ -129,7 +129,7 @@ impl Binder<'_> {
         if let ast::WindowType::NamedWindow(ident) = &over {
             let wanted = fold_ident(ident);
             if !self.frame()?.window_names.contains(&wanted) {
-                return Err(not_there(&wanted).at(self.at(ident.span)));
+                return Err(not_there(&wanted).at(self.at(ident.location)));
             }
         }
         let ty = call.ty;
@@ -177,7 +177,7 @@ impl Binder<'_> {
             variadic: false,
             direct: None,
             over: true,
-            span: function.name.span(),
+            location: function.name.location(),
             at,
         };
         let mut user = None;
@@ -281,7 +281,7 @@ impl Binder<'_> {
         let pending = std::mem::take(&mut self.frame()?.windows);
         let mut known: Vec<Definition> = Vec::new();
         for ast::NamedWindowDefinition(ident, spec) in named {
-            let (name, at) = (fold_ident(ident), self.at(ident.span));
+            let (name, at) = (fold_ident(ident), self.at(ident.location));
             if known.iter().any(|d| d.name.as_ref() == Some(&name)) {
                 return Err(windowing(format!("window \"{name}\" is already defined")).at(at));
             }
@@ -296,10 +296,10 @@ impl Binder<'_> {
                 ast::WindowType::NamedWindow(ident) => {
                     let name = fold_ident(ident);
                     let found = known.iter().position(|d| d.name.as_ref() == Some(&name));
-                    found.ok_or_else(|| not_there(&name).at(self.at(ident.span)))?
+                    found.ok_or_else(|| not_there(&name).at(self.at(ident.location)))?
                 }
                 ast::WindowType::WindowSpec(spec) => {
-                    let at = self.spec_at(spec).or(at);
+                    let at = self.at(spec.location).or(at);
                     let window = self.window(&written(spec, at), false, &known)?;
                     known.push(Definition { name: None, window });
                     known.len() - 1
@@ -315,18 +315,6 @@ impl Binder<'_> {
             }
         }
         Ok(windows)
-    }
-
-    /// Where a window in parentheses is written: what the tree knows of it is inside.
-    fn spec_at(&self, spec: &ast::WindowSpec) -> Option<usize> {
-        let first = spec.partition_by.first();
-        let first = first.or_else(|| spec.order_by.first().map(|key| &key.expr));
-        let inside = match (&spec.window_name, first) {
-            (Some(ident), _) => ident.span,
-            (None, Some(expr)) => expr.span(),
-            (None, None) => return None,
-        };
-        logstead_sql_parse::before(self.text, inside, "(")
     }
 
     fn window(
@@ -421,7 +409,7 @@ impl Binder<'_> {
         item: &Ast,
         check: fn(SqlType, Option<usize>) -> Result<()>,
     ) -> Result<Expr> {
-        let at = self.at(item.span());
+        let at = self.at(item.location());
         let expr = self.expr(item)?;
         let expr = self.settle(expr)?;
         check(expr.ty(), at)?;
@@ -492,7 +480,7 @@ impl Binder<'_> {
 
     /// An offset of a frame, which refers to no column of the block.
     fn offset(&mut self, offset: &Ast, clause: Clause) -> Result<Expr> {
-        let at = self.at(offset.span());
+        let at = self.at(offset.location());
         let words = clause.words().strip_prefix("window ").unwrap_or_default();
         let expr = self.in_clause(clause, |b| b.expr(offset))?;
         let mut ids = Vec::new();

@@ -123,7 +123,7 @@ impl Binder<'_> {
         top: bool,
     ) -> Result<Vec<Definition>> {
         let name = fold_ident(&cte.alias.name);
-        let at = self.at(cte.alias.name.span);
+        let at = self.at(cte.alias.name.location);
         if self.frame()?.ctes.iter().any(|c| c.name == name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_ALIAS,
