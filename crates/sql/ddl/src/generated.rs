@@ -7,7 +7,6 @@
 use super::expressions::{stored_text, with_planner, written};
 use super::{DdlContext, rewrite};
 use logstead_sql_catalog::Relation;
-use logstead_sql_catalog::text::fold;
 use logstead_sql_parse::lowered::{self as ast, Visit, Visitor};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::index_expression;
@@ -95,12 +94,8 @@ fn refuse_nested(relation: &Relation, expr: &ast::Expr, cx: &DdlContext<'_>) -> 
     impl Visitor for Generated<'_> {
         type Break = (Option<String>, logstead_sql_parse::ast::Location);
         fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<Self::Break> {
-            let ident = match expr {
-                ast::Expr::Identifier(ident) => Some(ident),
-                ast::Expr::CompoundIdentifier(parts) => parts.last(),
-                _ => None,
-            };
-            let Some(name) = ident.map(fold) else {
+            let name = expr.column_names().and_then(<[_]>::last);
+            let Some(name) = name.map(ToString::to_string) else {
                 return ControlFlow::Continue(());
             };
             let found = self.0.columns.iter().find(|c| !c.dropped && c.name == name);
@@ -108,7 +103,7 @@ fn refuse_nested(relation: &Relation, expr: &ast::Expr, cx: &DdlContext<'_>) -> 
                 Some(column) if column.generated => {
                     ControlFlow::Break((Some(name), expr.location()))
                 }
-                None if matches!(expr, ast::Expr::Identifier(_)) && name == self.0.name => {
+                None if expr.bare_name().is_some() && name == self.0.name => {
                     ControlFlow::Break((None, expr.location()))
                 }
                 _ => ControlFlow::Continue(()),

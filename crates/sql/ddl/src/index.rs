@@ -15,7 +15,6 @@ use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::{PG_DATABASE, PG_NAMESPACE};
 use logstead_sql_catalog::index_expressions::calls as calls_users;
 use logstead_sql_catalog::privileges::denied;
-use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
 use logstead_sql_parse::ast::{
     ClusterStmt, DefElem, IndexElem, IndexKey as ElemKey, IndexStmt, Name, RangeVar, ReindexStmt,
@@ -83,8 +82,8 @@ fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Res
         _ => expr,
     };
     let catalog = cx.catalog()?;
-    if let ast::Expr::Identifier(name) = expr {
-        return key_position(relation, &fold(name)).map(IndexKey::Column);
+    if let Some(name) = expr.bare_name() {
+        return key_position(relation, name).map(IndexKey::Column);
     }
     let bound = expressions::written(cx, &catalog, relation, expr, "INDEX")?;
     let bound = cx.may_define(bound)?;

@@ -54,18 +54,19 @@ pub fn variadic(args: &[ast::FunctionArg]) -> Option<(&[ast::FunctionArg], &Ast)
 
 /// The record whose fields an expression stands for, if it is `(record).*`.
 pub fn all_fields(expr: &Ast) -> Option<Ast> {
-    let Ast::CompoundFieldAccess { root, access_chain } = expr else {
+    let Ast::Indirection(node) = expr else {
         return None;
     };
-    let (ast::AccessExpr::Star, rest) = access_chain.split_last()? else {
+    let (ast::Indirection::Star, rest) = node.indirection.split_last()? else {
         return None;
     };
     Some(match rest {
-        [] => Ast::clone(root),
-        rest => Ast::CompoundFieldAccess {
-            root: root.clone(),
-            access_chain: rest.to_vec(),
-        },
+        [] => node.arg.clone(),
+        rest => Ast::Indirection(Box::new(ast::AIndirection {
+            arg: node.arg.clone(),
+            indirection: rest.to_vec(),
+            location: node.location,
+        })),
     })
 }
 

@@ -40,7 +40,7 @@ pub use expressions::{
 };
 pub use grouping::GroupingWord;
 pub use kind::StatementKind;
-pub use names::{fold_ident, folded, name_range, names_shown, schema_and_name};
+pub use names::{fold_ident, name_range, names_shown, schema_and_name, schema_and_name_of};
 pub use position::TextPositions;
 pub use views::CheckOption;
 pub use xml::xml_construct;

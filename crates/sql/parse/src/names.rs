@@ -5,7 +5,6 @@ use crate::lexer::{Category, Keyword, Lexer, TokenKind};
 use crate::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use std::borrow::Cow;
 
 /// Longest identifier in bytes; longer ones are cut.
 const NAME_MAX: usize = 63;
@@ -29,16 +28,6 @@ pub fn fold_ident(ident: &ast::Ident) -> String {
     name
 }
 
-/// The same without a copy, where it is written as it is folded.
-pub fn folded(ident: &ast::Ident) -> Cow<'_, str> {
-    let value = ident.value.as_str();
-    let plain = |b: u8| b.is_ascii() && !b.is_ascii_uppercase();
-    match value.len() <= NAME_MAX && (ident.quote_style.is_some() || value.bytes().all(plain)) {
-        true => Cow::Borrowed(value),
-        false => Cow::Owned(fold_ident(ident)),
-    }
-}
-
 /// The parts of a qualified name.
 fn name_parts(name: &ast::ObjectName) -> Vec<String> {
     name.0.iter().map(fold_ident).collect()
@@ -50,7 +39,13 @@ pub fn schema_and_name(name: &ast::ObjectName, database: &str) -> Result<(Option
     if let [ident] = name.0.as_slice() {
         return Ok((None, fold_ident(ident)));
     }
-    let mut parts = name_parts(name);
+    let names: Vec<Name> = name_parts(name).into_iter().map(Name::from).collect();
+    schema_and_name_of(&names, database)
+}
+
+/// The same of names.
+pub fn schema_and_name_of(names: &[Name], database: &str) -> Result<(Option<String>, String)> {
+    let mut parts: Vec<String> = names.iter().map(ToString::to_string).collect();
     let last = parts.pop().unwrap_or_default();
     let schema = parts.pop();
     if let Some(catalog) = parts.pop()
@@ -58,7 +53,10 @@ pub fn schema_and_name(name: &ast::ObjectName, database: &str) -> Result<(Option
     {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
-            format!("cross-database references are not implemented: \"{name}\""),
+            format!(
+                "cross-database references are not implemented: \"{}\"",
+                names_shown(names)
+            ),
         ));
     }
     Ok((schema, last))

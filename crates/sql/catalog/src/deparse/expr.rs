@@ -116,33 +116,29 @@ impl Printer {
     }
 
     /// Fields and elements: `((c).f).g`, `a[1]`, `(expression)[1:2]`.
-    fn part_of(&self, root: &Expr, chain: &[ast::AccessExpr]) -> String {
-        let root = stripped(root);
+    fn part_of(&self, node: &ast::AIndirection) -> String {
+        let root = stripped(&node.arg);
         let mut text = self.print(root, Parent::Free);
         // What needs no parentheses in front of a bracket.
-        let mut bare = matches!(root, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        let mut bare = matches!(root, Expr::ColumnRef(_));
         let bound = |bound: &Option<Expr>| {
             let bound = bound.as_ref();
             bound.map_or_else(String::new, |b| self.print(b, Parent::Free))
         };
-        for access in chain {
+        for access in &node.indirection {
             text = match access {
-                ast::AccessExpr::Dot(Expr::Identifier(field)) => {
+                ast::Indirection::Field(field) => {
                     bare = true;
-                    format!("({text}).{}", quote_ident(&fold(field)))
+                    format!("({text}).{}", quote_ident(field))
                 }
-                ast::AccessExpr::Dot(field) => {
-                    format!("({text}).{}", self.print(field, Parent::Free))
-                }
-                ast::AccessExpr::Star => format!("({text}).*"),
-                ast::AccessExpr::Subscript(subscript) => {
-                    let inside = match subscript {
-                        ast::Subscript::Index { index } => self.print(index, Parent::Free),
-                        ast::Subscript::Slice {
-                            lower_bound,
-                            upper_bound,
-                            ..
-                        } => format!("{}:{}", bound(lower_bound), bound(upper_bound)),
+                ast::Indirection::Star => format!("({text}).*"),
+                ast::Indirection::Index(_) | ast::Indirection::Slice(..) => {
+                    let inside = match access {
+                        ast::Indirection::Index(index) => self.print(index, Parent::Free),
+                        ast::Indirection::Slice(lower, upper) => {
+                            format!("{}:{}", bound(lower), bound(upper))
+                        }
+                        _ => String::new(),
                     };
                     let wrap = !bare && !text.starts_with('(');
                     bare = true;
@@ -164,17 +160,18 @@ impl Printer {
         }
         match expr {
             Expr::Nested(inner) => self.print(inner, parent),
-            Expr::Identifier(name) => quote_ident(&fold(name)),
-            Expr::CompoundIdentifier(parts) if self.qualified => parts
-                .iter()
-                .map(|p| quote_ident(&fold(p)))
-                .collect::<Vec<_>>()
-                .join("."),
-            Expr::CompoundIdentifier(parts) => parts
+            Expr::ColumnRef(column) if column.star => crate::deparse::plain(expr),
+            Expr::ColumnRef(column) if self.qualified => {
+                let names: Vec<_> = column.fields.iter().map(|name| quote_ident(name)).collect();
+                names.join(".")
+            }
+            Expr::ColumnRef(column) => column
+                .fields
                 .last()
-                .map(|p| quote_ident(&fold(p)))
+                .map(|name| quote_ident(name))
                 .unwrap_or_default(),
-            Expr::CompoundFieldAccess { root, access_chain } => self.part_of(root, access_chain),
+            Expr::SqlValueFunction(node) => node.to_string(),
+            Expr::Indirection(node) => self.part_of(node),
             Expr::Value(value) => self.constant(&value.value),
             Expr::Interval(interval) if interval.leading_field.is_none() => {
                 format!("{}::interval", self.print(&interval.value, Parent::Tight))

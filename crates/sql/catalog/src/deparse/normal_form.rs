@@ -17,9 +17,9 @@ pub fn expr_to_sql(expr: &Ast) -> String {
 fn print(expr: &Ast, typed: bool) -> String {
     match expr {
         Ast::Nested(inner) => print(inner, typed),
-        Ast::Identifier(ident) => quote_ident(ident),
-        Ast::CompoundIdentifier(parts) => {
-            parts.iter().map(quote_ident).collect::<Vec<_>>().join(".")
+        Ast::ColumnRef(column) if !column.star => {
+            let names = column.fields.iter().map(|name| quote_name(name));
+            names.collect::<Vec<_>>().join(".")
         }
         Ast::Value(value) => match &value.value {
             Value::String(text) => {
@@ -40,13 +40,10 @@ fn print(expr: &Ast, typed: bool) -> String {
             let ty = sql_type(name).map_or_else(|_| name.to_string(), info::format_type);
             let operand = logstead_sql_parse::strip(&cast.arg);
             match operand {
-                Ast::Value(_)
-                | Ast::Identifier(_)
-                | Ast::CompoundIdentifier(_)
-                | Ast::Function(_) => {
+                Ast::Value(_) | Ast::ColumnRef(_) | Ast::SqlValueFunction(_) | Ast::Function(_) => {
                     let text = print(operand, false);
                     let bare = matches!(operand, Ast::Value(_));
-                    let call = matches!(operand, Ast::Function(_));
+                    let call = matches!(operand, Ast::Function(_) | Ast::SqlValueFunction(_));
                     if bare || call {
                         format!("{text}::{ty}")
                     } else {
@@ -214,26 +211,6 @@ fn prefix(node: &ast::AExpr) -> String {
 fn call(function: &ast::Function) -> String {
     let name = function.name.0.iter().map(quote_ident);
     let name = name.collect::<Vec<_>>().join(".");
-    let keyword = matches!(
-        name.as_str(),
-        "current_date"
-            | "current_timestamp"
-            | "current_time"
-            | "localtime"
-            | "localtimestamp"
-            | "current_user"
-            | "session_user"
-            | "current_role"
-            | "user"
-    );
-    if keyword {
-        return match &function.args {
-            ast::FunctionArguments::List(list) if !list.args.is_empty() => {
-                format!("{}({})", name.to_uppercase(), args(list, &name))
-            }
-            _ => name.to_uppercase(),
-        };
-    }
     match &function.args {
         ast::FunctionArguments::List(list) => {
             let shown = match name.as_str() {
@@ -270,12 +247,15 @@ fn args(list: &ast::FunctionArgumentList, function: &str) -> String {
 }
 
 fn quote_ident(ident: &ast::Ident) -> String {
-    let name = fold_ident(ident);
+    quote_name(&fold_ident(ident))
+}
+
+fn quote_name(name: &str) -> String {
     let plain = name.chars().enumerate().all(|(i, c)| {
         c.is_ascii_lowercase() || c == '_' || (i > 0 && (c.is_ascii_digit() || c == '$'))
     });
     if plain && !name.is_empty() {
-        name
+        name.to_owned()
     } else {
         format!("\"{}\"", name.replace('"', "\"\""))
     }

@@ -26,11 +26,10 @@ fn behind(words: &str, expr: Option<&Expr>) -> String {
 /// An expression as it stands.
 pub fn plain(expr: &Expr) -> String {
     match expr {
-        Expr::Identifier(name) => name.to_string(),
-        Expr::CompoundIdentifier(names) => {
-            let names = names.iter().map(ToString::to_string);
-            names.collect::<Vec<_>>().join(".")
-        }
+        Expr::ColumnRef(column) if column.star => format!("{}.*", names_shown(&column.fields)),
+        Expr::ColumnRef(column) => names_shown(&column.fields),
+        Expr::SetToDefault(_) => "DEFAULT".to_owned(),
+        Expr::SqlValueFunction(node) => node.to_string(),
         Expr::Value(value) => value.value.to_string(),
         Expr::Nested(inner) => format!("({})", plain(inner)),
         Expr::NullTest(node) => format!("{} IS {}NULL", plain(&node.arg), not(node.negated)),
@@ -132,12 +131,16 @@ pub fn plain(expr: &Expr) -> String {
             let word = if array.named { "ARRAY" } else { "" };
             format!("{word}[{}]", list(&array.elem))
         }
-        Expr::QualifiedWildcard(name) => format!("{name}.*"),
-        Expr::CurrentOf(cursor) => format!("CURRENT OF {cursor}"),
+        Expr::CurrentOf(node) => {
+            format!(
+                "CURRENT OF {}",
+                names_shown(std::slice::from_ref(&node.cursor_name))
+            )
+        }
         Expr::Function(function) => call(function),
-        Expr::CompoundFieldAccess { root, access_chain } => {
-            let chain = access_chain.iter().map(access);
-            format!("{}{}", plain(root), chain.collect::<String>())
+        Expr::Indirection(node) => {
+            let parts = node.indirection.iter().map(access);
+            format!("{}{}", plain(&node.arg), parts.collect::<String>())
         }
         Expr::Case { .. }
         | Expr::Extract { .. }
@@ -191,21 +194,18 @@ fn prefix(node: &ast::AExpr) -> String {
     }
 }
 
-fn access(access: &ast::AccessExpr) -> String {
+fn access(access: &ast::Indirection) -> String {
     match access {
-        ast::AccessExpr::Dot(field) => format!(".{}", plain(field)),
-        ast::AccessExpr::Star => ".*".to_owned(),
-        ast::AccessExpr::Subscript(ast::Subscript::Index { index }) => {
-            format!("[{}]", plain(index))
+        ast::Indirection::Field(name) => format!(".{}", names_shown(std::slice::from_ref(name))),
+        ast::Indirection::Star => ".*".to_owned(),
+        ast::Indirection::Index(index) => format!("[{}]", plain(index)),
+        ast::Indirection::Slice(lower, upper) => {
+            format!(
+                "[{}:{}]",
+                behind("", lower.as_ref()),
+                behind("", upper.as_ref())
+            )
         }
-        ast::AccessExpr::Subscript(ast::Subscript::Slice {
-            lower_bound,
-            upper_bound,
-        }) => format!(
-            "[{}:{}]",
-            behind("", lower_bound.as_ref()),
-            behind("", upper_bound.as_ref())
-        ),
     }
 }
 

@@ -127,10 +127,8 @@ impl Layout<'_> {
     fn key(&self, expr: &Expr) -> String {
         let text = self.expr(expr);
         let call = matches!(expr, Expr::Function(f) if !keyword_call(f));
-        let bare = matches!(
-            expr,
-            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)
-        ) || Printer::is_whole_row(expr);
+        let bare =
+            matches!(expr, Expr::ColumnRef(_) | Expr::Value(_)) || Printer::is_whole_row(expr);
         if bare || !(self.pretty || call) {
             text
         } else {
@@ -436,8 +434,7 @@ impl Layout<'_> {
             };
             let mut text = self.item(expr);
             let shown = match expr {
-                Expr::Identifier(name) => Some(fold(name)),
-                Expr::CompoundIdentifier(parts) => parts.last().map(fold),
+                Expr::ColumnRef(column) => column.fields.last().map(ToString::to_string),
                 _ if visible => None,
                 _ => Some("?column?".to_owned()),
             };

@@ -1,8 +1,8 @@
 //! Functions with a syntax of their own, rows, and whole rows of FROM items, as PostgreSQL prints them.
 
 use crate::deparse::expr::{Parent, Printer, stripped, type_text};
-use crate::text::{fold, quote_ident};
-use logstead_sql_parse::ast::TypeName;
+use crate::text::quote_ident;
+use logstead_sql_parse::ast::{Name, TypeName};
 use logstead_sql_parse::lowered::{self as ast, Expr};
 
 /// The fields of ROW(...), which is a call for the parser.
@@ -11,25 +11,18 @@ fn row_fields(expr: &Expr) -> Option<Vec<&Expr>> {
 }
 
 /// `item.*`, which `bind::viewdef` has cast to the type of the row.
-fn whole_row(expr: &Expr) -> Option<(&[ast::Ident], &TypeName)> {
+fn whole_row(expr: &Expr) -> Option<(&[Name], &TypeName)> {
     let Expr::TypeCast(cast) = expr else {
         return None;
     };
     match &cast.arg {
-        Expr::CompoundIdentifier(parts)
-            if parts
-                .last()
-                .is_some_and(|p| p.quote_style.is_none() && p.value == "*") =>
-        {
-            Some((parts, &cast.type_name))
-        }
+        Expr::ColumnRef(column) if column.star => Some((&column.fields, &cast.type_name)),
         _ => None,
     }
 }
 
-fn star(parts: &[ast::Ident]) -> String {
-    let names = parts.iter().take(parts.len().saturating_sub(1));
-    let names: Vec<String> = names.map(|p| quote_ident(&fold(p))).collect();
+fn star(names: &[Name]) -> String {
+    let names: Vec<String> = names.iter().map(|name| quote_ident(name)).collect();
     format!("{}.*", names.join("."))
 }
 
@@ -164,8 +157,7 @@ impl Printer {
                 return None;
             };
             shown.push(match (at, stripped(e)) {
-                (1, Expr::Identifier(form)) => form.value.to_uppercase(),
-                (1, _) => return None,
+                (1, form) => form.bare_name()?.to_uppercase(),
                 (_, e) => self.print(e, Parent::Free),
             });
         }

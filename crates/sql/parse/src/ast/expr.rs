@@ -3,6 +3,7 @@
 use super::{
     Deep, FuncName, Location, Name, Names, OperatorName, SelectStmt, SortBy, TypeName, WindowDef,
 };
+use std::fmt;
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -458,6 +459,35 @@ pub enum SqlValueFunctionOp {
     SessionUser,
     CurrentCatalog,
     CurrentSchema,
+}
+
+impl SqlValueFunctionOp {
+    /// As it is written, in lower case.
+    pub fn word(self) -> &'static str {
+        match self {
+            SqlValueFunctionOp::CurrentDate => "current_date",
+            SqlValueFunctionOp::CurrentTime => "current_time",
+            SqlValueFunctionOp::CurrentTimestamp => "current_timestamp",
+            SqlValueFunctionOp::LocalTime => "localtime",
+            SqlValueFunctionOp::LocalTimestamp => "localtimestamp",
+            SqlValueFunctionOp::CurrentRole => "current_role",
+            SqlValueFunctionOp::CurrentUser => "current_user",
+            SqlValueFunctionOp::User => "user",
+            SqlValueFunctionOp::SessionUser => "session_user",
+            SqlValueFunctionOp::CurrentCatalog => "current_catalog",
+            SqlValueFunctionOp::CurrentSchema => "current_schema",
+        }
+    }
+}
+
+impl fmt::Display for SqlValueFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.op.word().to_ascii_uppercase())?;
+        match self.typmod {
+            Some(precision) => write!(f, "({precision})"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A call without parentheses (`SQLValueFunction`).

@@ -1,10 +1,11 @@
 //! Statements that read and change rows.
 
 use super::Lower;
+use super::expr_place::cut;
 use crate::ast::{
-    AnyName, DeleteStmt, IndexElem, IndexKey, Indirection, InferClause, InsertSource, InsertStmt,
-    Location, MergeAction, MergeStmt, MergeWhenClause, OnConflictClause, RangeVar, ResTarget,
-    SetClause, SortByDir, SortByNulls, Stmt, TableRef, UpdateStmt,
+    AnyName, ColumnRef, DeleteStmt, IndexElem, IndexKey, Indirection, InferClause, InsertSource,
+    InsertStmt, Location, MergeAction, MergeStmt, MergeWhenClause, OnConflictClause, RangeVar,
+    ResTarget, SetClause, SortByDir, SortByNulls, Stmt, TableRef, UpdateStmt,
 };
 use crate::lowered as library;
 use logstead_sql_types::error::{Result, SqlError};
@@ -113,9 +114,7 @@ impl Lower<'_> {
                         .at(self.error_position(target.location)));
                 }
                 Indirection::Index(_) | Indirection::Slice(..) => {
-                    let library::AccessExpr::Subscript(subscript) = self.access(part)? else {
-                        return Err(SqlError::internal("a subscript that is none"));
-                    };
+                    let subscript = self.access(part)?;
                     match path.last_mut() {
                         Some(library::TargetStep::Subscripts(all)) => all.push(subscript),
                         _ => path.push(library::TargetStep::Subscripts(vec![subscript])),
@@ -152,7 +151,11 @@ impl Lower<'_> {
             return Err(SqlError::unsupported("an operator class with parameters"));
         }
         let expr = match &elem.key {
-            IndexKey::Column(name) => library::Expr::Identifier(self.ident(name, elem.location)),
+            IndexKey::Column(name) => library::Expr::ColumnRef(Box::new(ColumnRef {
+                fields: [cut(name)].into_iter().collect(),
+                star: false,
+                location: elem.location,
+            })),
             IndexKey::Expr(expr, true) => library::Expr::Nested(Box::new(self.expr(expr)?)),
             IndexKey::Expr(expr, false) => self.expr(expr)?,
         };

@@ -5,12 +5,13 @@
 
 use super::Lower;
 use super::expr_operator::compare_op;
+use super::expr_place::{cut, cut_all};
 use crate::ast::{
     AArrayExpr, AExprKind, AIndirection, CaseExpr, ColumnRef, Const, CurrentOfExpr, Expr,
     Indirection, Location, OperatorName, RowExpr, SubLink, SubLinkKind, TypeCast, TypeName,
     TypeRef, Value, interval_fields as fields,
 };
-use crate::lowered::{self as library, AccessExpr, Expr as L};
+use crate::lowered::{self as library, Expr as L};
 use logstead_fiber::with_stack;
 use logstead_sql_types::error::{Result, too_deep};
 
@@ -49,9 +50,10 @@ impl Lower<'_> {
     /// The items of a row of VALUES, where `row.*` is its columns.
     pub(super) fn row_items(&self, items: &[Expr]) -> Result<Vec<L>> {
         let item = |item: &Expr| match item {
-            Expr::ColumnRef(column) if column.star => Ok(L::QualifiedWildcard(
-                self.object_name(&column.fields, column.location),
-            )),
+            Expr::ColumnRef(column) if column.star => Ok(L::ColumnRef(Box::new(ColumnRef {
+                fields: cut_all(&column.fields),
+                ..**column
+            }))),
             item => self.expr(item),
         };
         items.iter().map(item).collect()
@@ -59,7 +61,7 @@ impl Lower<'_> {
 
     fn expr_here(&self, expr: &Expr) -> Result<L> {
         match expr {
-            Expr::ColumnRef(node) => Ok(self.column(node)),
+            Expr::ColumnRef(node) => Ok(column(node)),
             Expr::ParamRef(node) => {
                 let value = library::Value::Placeholder(format!("${}", node.number));
                 Ok(self.value(value, node.location))
@@ -84,13 +86,16 @@ impl Lower<'_> {
                 let word = if node.is_least { "least" } else { "greatest" };
                 self.word_call(word, &node.args, node.location)
             }
-            Expr::SqlValueFunction(node) => Ok(self.value_function(node)),
+            Expr::SqlValueFunction(node) => Ok(L::SqlValueFunction(*node)),
             Expr::XmlExpr(node) => self.xml_expr(node),
             Expr::XmlSerialize(node) => self.xml_serialize(node),
             Expr::GroupingFunc(node) => self.word_call("grouping", &node.args, node.location),
             Expr::SubLink(node) => self.sub_link(node),
-            Expr::CurrentOf(node) => Ok(self.current_of(node)),
-            Expr::SetToDefault(location) => Ok(L::Identifier(self.word("DEFAULT", *location))),
+            Expr::CurrentOf(node) => Ok(L::CurrentOf(Box::new(CurrentOfExpr {
+                cursor_name: cut(&node.cursor_name),
+                location: node.location,
+            }))),
+            Expr::SetToDefault(location) => Ok(L::SetToDefault(*location)),
         }
     }
 
@@ -102,15 +107,6 @@ impl Lower<'_> {
     /// A literal that stands for something said by words.
     pub(super) fn literal(&self, text: &str, location: Location) -> L {
         self.value(library::Value::String(text.to_owned()), location)
-    }
-
-    /// A column. `row.*` is the whole row here, which its name alone is as well.
-    fn column(&self, node: &ColumnRef) -> L {
-        let mut idents = self.idents(&node.fields, node.location);
-        match idents.len() {
-            1 => L::Identifier(idents.remove(0)),
-            _ => L::CompoundIdentifier(idents),
-        }
     }
 
     /// Signs are apart from numbers.
@@ -127,7 +123,7 @@ impl Lower<'_> {
         self.value(value, node.location)
     }
 
-    fn number(&self, number: &str, location: Location) -> L {
+    pub(super) fn number(&self, number: &str, location: Location) -> L {
         let (is_negative, digits) = match number.strip_prefix('-') {
             Some(digits) => (true, digits),
             None => (false, number),
@@ -183,44 +179,36 @@ impl Lower<'_> {
             node.indirection.first(),
             Some(Indirection::Field(_) | Indirection::Star)
         );
-        let mut chain = Vec::with_capacity(node.indirection.len());
-        let root = match &node.arg {
-            Expr::ColumnRef(column) if !is_field => {
-                let mut idents = self.idents(&column.fields, column.location).into_iter();
-                let root = idents.next().map(L::Identifier);
-                chain.extend(idents.map(|ident| AccessExpr::Dot(L::Identifier(ident))));
-                root.unwrap_or_else(|| L::value(library::Value::Null))
-            }
+        let arg = match &node.arg {
+            Expr::ColumnRef(column_ref) if !is_field => column(column_ref),
             Expr::ParamRef(_) => self.expr(&node.arg)?,
             Expr::SubLink(query) if matches!(query.kind, SubLinkKind::Expr) => {
                 self.expr(&node.arg)?
             }
             arg => L::Nested(self.boxed(arg)?),
         };
+        let mut indirection = Vec::with_capacity(node.indirection.len());
         for part in &node.indirection {
-            chain.push(self.access(part)?);
+            indirection.push(self.access(part)?);
         }
-        Ok(L::CompoundFieldAccess {
-            root: Box::new(root),
-            access_chain: chain,
-        })
+        Ok(L::Indirection(Box::new(library::AIndirection {
+            arg,
+            indirection,
+            location: node.location,
+        })))
     }
 
     /// A field or a subscript.
-    pub(super) fn access(&self, part: &Indirection) -> Result<AccessExpr> {
-        let bound = |bound: &Option<Expr>| bound.as_ref().map(|b| self.expr(b)).transpose();
+    pub(super) fn access(&self, part: &Indirection) -> Result<library::Indirection> {
+        use library::Indirection as I;
         Ok(match part {
-            Indirection::Field(name) => {
-                AccessExpr::Dot(L::Identifier(self.ident(name, Location::UNKNOWN)))
-            }
-            Indirection::Star => AccessExpr::Star,
-            Indirection::Index(index) => AccessExpr::Subscript(library::Subscript::Index {
-                index: self.expr(index)?,
-            }),
-            Indirection::Slice(lower, upper) => AccessExpr::Subscript(library::Subscript::Slice {
-                lower_bound: bound(lower)?,
-                upper_bound: bound(upper)?,
-            }),
+            Indirection::Field(name) => I::Field(cut(name)),
+            Indirection::Star => I::Star,
+            Indirection::Index(index) => I::Index(self.expr(index)?),
+            Indirection::Slice(lower, upper) => I::Slice(
+                self.opt_expr(lower.as_ref())?,
+                self.opt_expr(upper.as_ref())?,
+            ),
         })
     }
 
@@ -295,10 +283,15 @@ impl Lower<'_> {
             location: node.location,
         })))
     }
+}
 
-    fn current_of(&self, node: &CurrentOfExpr) -> L {
-        L::CurrentOf(self.ident(&node.cursor_name, node.location))
-    }
+/// A column. `row.*` is the whole row here, which its name alone is as well.
+fn column(node: &ColumnRef) -> L {
+    L::ColumnRef(Box::new(ColumnRef {
+        fields: cut_all(&node.fields),
+        star: false,
+        location: node.location,
+    }))
 }
 
 /// The fields of an interval and its precision.

@@ -3,7 +3,7 @@
 use super::Lower;
 use crate::ast::{
     Expr, FrameBound, FrameMode, FuncArg, FuncCall, FuncFormat, FuncName, Location, SortBy,
-    SortByDir, SortByNulls, SqlValueFunction, SqlValueFunctionOp as Op, WindowDef, WindowFrame,
+    SortByDir, SortByNulls, WindowDef, WindowFrame,
 };
 use crate::lowered::{self as library, Expr as L, FunctionArg, FunctionArgExpr, FunctionArguments};
 use logstead_sql_types::error::Result;
@@ -155,34 +155,6 @@ impl Lower<'_> {
             args: FunctionArguments::from(args),
             ..call
         }
-    }
-
-    /// CURRENT_DATE and its like.
-    pub(super) fn value_function(&self, node: &SqlValueFunction) -> L {
-        let word = match node.op {
-            Op::CurrentDate => "current_date",
-            Op::CurrentTime => "current_time",
-            Op::CurrentTimestamp => "current_timestamp",
-            Op::LocalTime => "localtime",
-            Op::LocalTimestamp => "localtimestamp",
-            Op::CurrentRole => "current_role",
-            Op::CurrentUser => "current_user",
-            Op::User => "user",
-            Op::SessionUser => "session_user",
-            Op::CurrentCatalog => "current_catalog",
-            Op::CurrentSchema => "current_schema",
-        };
-        // These are read as names.
-        if matches!(node.op, Op::CurrentRole | Op::CurrentSchema) {
-            return L::Identifier(self.word(word, node.location));
-        }
-        let mut call = self.call_of_word(word, node.location);
-        if let Some(precision) = node.typmod {
-            let value = library::Value::Number(precision.to_string());
-            let value = self.value(value, node.location);
-            call = self.call_with(call, vec![value]);
-        }
-        L::Function(call)
     }
 
     /// Keys of sorting.

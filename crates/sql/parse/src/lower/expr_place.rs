@@ -1,10 +1,23 @@
 //! What is written at a place, and names as identifiers.
 
 use super::Lower;
-use crate::ast::{Location, Name};
+use crate::ast::{Location, Name, Names};
 use crate::lexer::{Lexer, Token, TokenKind as T};
 use crate::lowered as library;
 use crate::names::needs_quotes;
+use logstead_sql_types::value::names::{NAME_LENGTH_MAX, truncate_name};
+
+/// A name as long as names may be.
+pub(super) fn cut(name: &Name) -> Name {
+    match name.len() <= NAME_LENGTH_MAX {
+        true => name.clone(),
+        false => truncate_name(name).into(),
+    }
+}
+
+pub(super) fn cut_all(names: &Names) -> Names {
+    names.iter().map(cut).collect()
+}
 
 impl<'a> Lower<'a> {
     /// The token at a place.

@@ -16,7 +16,7 @@ impl Lower<'_> {
                 expr: self.boxed(from)?,
             }),
             ("normalize", [text, form]) => {
-                let form = L::Identifier(self.word(word_of(form), form.location()));
+                let form = L::column_ref([word_of(form).into()]);
                 let args = vec![self.expr(text)?, form];
                 let call = self.call_of_word("normalize", node.location);
                 Ok(L::Function(self.call_with(call, args)))

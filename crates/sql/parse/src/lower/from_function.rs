@@ -2,8 +2,7 @@
 
 use super::Lower;
 use crate::ast::{
-    Alias, ColumnDefinition, Expr, FuncCall, FuncName, Location, Name, RangeFunction,
-    RangeTableFunc,
+    Alias, ColumnDefinition, Expr, FuncCall, FuncName, Name, RangeFunction, RangeTableFunc,
 };
 use crate::lowered::{self as library, Expr as L, FunctionArg, FunctionArguments, TableFactor};
 use logstead_sql_types::error::{Result, SqlError};
@@ -84,15 +83,18 @@ impl Lower<'_> {
         match self.expr(function)? {
             L::Function(call) => Ok(call),
             // What is called without parentheses.
-            L::Identifier(name) => Ok(self.call_of_ident(name)),
+            L::SqlValueFunction(node) => {
+                let call = self.call_of_word(node.op.word(), node.location);
+                Ok(match node.typmod {
+                    Some(precision) => {
+                        let precision = self.number(&precision.to_string(), node.location);
+                        self.call_with(call, vec![precision])
+                    }
+                    None => call,
+                })
+            }
             _ => Err(refused()),
         }
-    }
-
-    fn call_of_ident(&self, name: library::Ident) -> library::Function {
-        let mut call = self.call_of_word("", Location::UNKNOWN);
-        call.name = library::ObjectName::from(vec![name]);
-        call
     }
 
     /// The calls of ROWS FROM.

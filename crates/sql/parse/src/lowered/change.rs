@@ -1,6 +1,6 @@
 //! INSERT, UPDATE, DELETE, MERGE.
 
-use super::{Expr, Ident, ObjectName, Query, SelectItem, Subscript, TableFactor, TableWithJoins};
+use super::{Expr, Ident, Indirection, ObjectName, Query, SelectItem, TableFactor, TableWithJoins};
 use crate::ast::{Location, Overriding};
 
 /// INSERT.
@@ -37,7 +37,7 @@ pub enum TargetStep {
     /// A field of a record.
     Field(Ident),
     /// An element or a slice of an array.
-    Subscripts(Vec<Subscript>),
+    Subscripts(Vec<Indirection>),
 }
 
 /// ON CONFLICT.

@@ -2,8 +2,8 @@
 
 use super::{Ident, ObjectName, PlacedValue, Query, Value};
 use crate::ast::{
-    AExprKind, BoolOp, BoolTestKind, FrameExclusion, LikeKind, Location, Names, OperatorName,
-    TypeName,
+    AExprKind, BoolOp, BoolTestKind, ColumnRef, CurrentOfExpr, FrameExclusion, LikeKind, Location,
+    Name, Names, OperatorName, SqlValueFunction, TypeName,
 };
 use std::fmt;
 
@@ -11,15 +11,14 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "SQL's own words")]
 pub enum Expr {
-    /// A name, or a word that stands for a value.
-    Identifier(Ident),
-    /// A name with what qualifies it in front.
-    CompoundIdentifier(Vec<Ident>),
+    /// A column, or what else a name may be. With a star it is all columns of an item, in lists alone.
+    ColumnRef(Box<ColumnRef>),
+    /// DEFAULT in place of a value.
+    SetToDefault(Location),
+    /// CURRENT_DATE and its like.
+    SqlValueFunction(SqlValueFunction),
     /// Fields and elements of a value.
-    CompoundFieldAccess {
-        root: Box<Expr>,
-        access_chain: Vec<AccessExpr>,
-    },
+    Indirection(Box<AIndirection>),
     /// AND, OR, NOT.
     BoolExpr(Box<BoolExpr>),
     /// Operators, also with ANY and ALL; IS DISTINCT FROM.
@@ -104,10 +103,8 @@ pub enum Expr {
     SubLink(Box<SubLink>),
     Tuple(Vec<Expr>),
     Array(Array),
-    /// `row.*`
-    QualifiedWildcard(ObjectName),
     /// The row that a cursor is at, which the condition of a change may be.
-    CurrentOf(Ident),
+    CurrentOf(Box<CurrentOfExpr>),
 }
 
 /// An operator.
@@ -343,6 +340,40 @@ impl Expr {
         }
     }
 
+    /// A column, which stands nowhere.
+    pub fn column_ref(fields: impl IntoIterator<Item = Name>) -> Expr {
+        Expr::ColumnRef(Box::new(ColumnRef {
+            fields: fields.into_iter().collect(),
+            star: false,
+            location: Location::UNKNOWN,
+        }))
+    }
+
+    /// All columns of an item.
+    pub fn all_columns(item: &str) -> Expr {
+        Expr::ColumnRef(Box::new(ColumnRef {
+            fields: [Name::from(item)].into_iter().collect(),
+            star: true,
+            location: Location::UNKNOWN,
+        }))
+    }
+
+    /// The names of a column.
+    pub fn column_names(&self) -> Option<&[Name]> {
+        match self {
+            Expr::ColumnRef(column) if !column.star => Some(&column.fields),
+            _ => None,
+        }
+    }
+
+    /// The name of a column that nothing qualifies.
+    pub fn bare_name(&self) -> Option<&Name> {
+        match self.column_names()? {
+            [name] => Some(name),
+            _ => None,
+        }
+    }
+
     /// A constant that stands nowhere.
     pub fn value(value: impl Into<PlacedValue>) -> Expr {
         Expr::Value(value.into())
@@ -368,28 +399,28 @@ impl Expr {
     }
 }
 
-/// A field or an element of a value.
+/// A part of a value.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "what they are")]
-pub enum AccessExpr {
-    /// A field: a name, or what stands for one while a view is shown.
-    Dot(Expr),
-    /// All fields of a record.
+pub enum Indirection {
+    /// `.name`
+    Field(Name),
+    /// `.*`
     Star,
-    Subscript(Subscript),
+    /// `[i]`
+    Index(Expr),
+    /// `[i:j]`, each of which may be absent.
+    Slice(Option<Expr>, Option<Expr>),
 }
 
-/// What stands in brackets.
+/// Parts of a value.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "what they are")]
-pub enum Subscript {
-    Index {
-        index: Expr,
-    },
-    Slice {
-        lower_bound: Option<Expr>,
-        upper_bound: Option<Expr>,
-    },
+pub struct AIndirection {
+    /// The value.
+    pub arg: Expr,
+    /// Which part, of which part.
+    pub indirection: Vec<Indirection>,
+    /// Where the first of them begins, if no name is in front of it.
+    pub location: Location,
 }
 
 /// How a text is normalized.

@@ -1,20 +1,15 @@
 //! Where a node is told to be, as PostgreSQL's `exprLocation`.
 
-use super::{Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, SelectItem};
+use super::{Expr, FunctionArg, FunctionArgExpr, ObjectName, SelectItem};
 use crate::ast::Location;
 
 impl ObjectName {
     /// Where it begins.
     pub fn location(&self) -> Location {
-        location_of(&self.0)
+        self.0
+            .first()
+            .map_or(Location::UNKNOWN, |name| name.location)
     }
-}
-
-/// Where a qualified name begins.
-fn location_of(names: &[Ident]) -> Location {
-    names
-        .first()
-        .map_or(Location::UNKNOWN, |name| name.location)
 }
 
 impl Expr {
@@ -36,10 +31,11 @@ impl Expr {
     fn own_location(&self) -> (Location, Option<&Expr>) {
         let nowhere = Location::UNKNOWN;
         match self {
-            Expr::Identifier(name) | Expr::CurrentOf(name) => (name.location, None),
-            Expr::CompoundIdentifier(names) => (location_of(names), None),
-            Expr::QualifiedWildcard(name) => (name.location(), None),
-            Expr::CompoundFieldAccess { root, .. } => (nowhere, Some(root)),
+            Expr::ColumnRef(node) => (node.location, None),
+            Expr::SetToDefault(location) => (*location, None),
+            Expr::SqlValueFunction(node) => (node.location, None),
+            Expr::CurrentOf(node) => (node.location, None),
+            Expr::Indirection(node) => (nowhere, Some(&node.arg)),
             Expr::BoolExpr(node) => (node.location, node.args.first()),
             Expr::AExpr(node) => (node.location, node.lexpr.as_ref()),
             Expr::NullTest(node) => (node.location, Some(&node.arg)),

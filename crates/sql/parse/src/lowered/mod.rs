@@ -26,11 +26,11 @@ pub use change::{
     PlacedExpr, Target, TargetStep, Update,
 };
 pub use expr::{
-    AExpr, AccessExpr, Array, BetweenExpr, BoolExpr, BooleanTest, CaseWhen, CollateClause,
+    AExpr, AIndirection, Array, BetweenExpr, BoolExpr, BooleanTest, CaseWhen, CollateClause,
     DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, InExpr, Interval, LikeExpr,
-    NormalizationForm, NullTest, OrderByExpr, OrderByOptions, OrderBySort, OverlapsExpr, SubLink,
-    SubLinkKind, Subscript, TrimWhereField, TypeCast, WindowFrame, WindowFrameBound,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, InExpr, Indirection, Interval,
+    LikeExpr, NormalizationForm, NullTest, OrderByExpr, OrderByOptions, OrderBySort, OverlapsExpr,
+    SubLink, SubLinkKind, TrimWhereField, TypeCast, WindowFrame, WindowFrameBound,
     WindowFrameUnits, WindowSpec, WindowType,
 };
 pub use name::{Ident, ObjectName};

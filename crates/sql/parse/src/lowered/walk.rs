@@ -14,10 +14,10 @@ pub use read::{Visit, Visitor};
 macro_rules! walks {
     ($visitor:ident, $visit:ident, $($mutable:ident)?) => {
         use crate::lowered::{
-            AccessExpr, Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Cte, Delete, Distinct, Expr, Fetch,
-            Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Insert, Join,
+            Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Cte, Delete, Distinct, Expr, Fetch,
+            Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Indirection, Insert, Join,
             JoinConstraint, JoinOperator, LimitClause, Merge, MergeAction, MergeInsertExpr, ObjectName,
-            OnConflictAction, OrderByExpr, Query, Select, SelectItem, SetExpr, Statement, SubLinkKind, Subscript,
+            OnConflictAction, OrderByExpr, Query, Select, SelectItem, SetExpr, Statement, SubLinkKind,
             TableFactor, TableWithJoins, Target, TargetStep, Update, WindowFrameBound, WindowSpec,
             WindowType,
         };
@@ -88,14 +88,14 @@ macro_rules! walks {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 visitor.pre_visit_expr(self)?;
                 match self {
-                    Expr::Identifier(_)
-                    | Expr::CompoundIdentifier(_)
+                    Expr::ColumnRef(_)
                     | Expr::Value(_)
-                    | Expr::QualifiedWildcard(_)
+                    | Expr::SetToDefault(_)
+                    | Expr::SqlValueFunction(_)
                     | Expr::CurrentOf(_) => {}
-                    Expr::CompoundFieldAccess { root, access_chain } => {
-                        root.visit(visitor)?;
-                        access_chain.visit(visitor)?;
+                    Expr::Indirection(node) => {
+                        node.arg.visit(visitor)?;
+                        node.indirection.visit(visitor)?;
                     }
                     Expr::BoolExpr(node) => node.args.visit(visitor)?,
                     Expr::AExpr(node) => {
@@ -181,23 +181,14 @@ macro_rules! walks {
             }
         }
 
-        impl $visit for AccessExpr {
+        impl $visit for Indirection {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match self {
-                    AccessExpr::Dot(field) => field.visit(visitor),
-                    AccessExpr::Star => Continue(()),
-                    AccessExpr::Subscript(subscript) => subscript.visit(visitor),
-                }
-            }
-        }
-
-        impl $visit for Subscript {
-            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                match self {
-                    Subscript::Index { index } => index.visit(visitor),
-                    Subscript::Slice { lower_bound, upper_bound } => {
-                        lower_bound.visit(visitor)?;
-                        upper_bound.visit(visitor)
+                    Indirection::Field(_) | Indirection::Star => Continue(()),
+                    Indirection::Index(index) => index.visit(visitor),
+                    Indirection::Slice(lower, upper) => {
+                        lower.visit(visitor)?;
+                        upper.visit(visitor)
                     }
                 }
             }

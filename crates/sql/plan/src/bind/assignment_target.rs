@@ -3,6 +3,7 @@
 //! The new value of the column is the old one with the part replaced; where there was none, the other parts are NULL.
 //! Several assignments to parts of one column are made one after the other.
 
+use super::subscript::is_slice;
 use super::{Binder, ColId};
 use crate::query::expr::Expr;
 use logstead_sql_catalog::{Column, Relation};
@@ -26,7 +27,7 @@ pub(crate) enum Indirection {
     /// A field of a record.
     Field(String),
     /// An element or a slice of an array.
-    Subscripts(Vec<ast::Subscript>),
+    Subscripts(Vec<ast::Indirection>),
 }
 
 /// A part to which values are assigned: its type, and how messages name it.
@@ -213,12 +214,6 @@ fn field_type(whole: &AssignedType, field: &str) -> Result<(usize, SqlType)> {
     })
 }
 
-/// Is any of the subscripts a slice? Then all are.
-fn is_slice(subscripts: &[ast::Subscript]) -> bool {
-    let slice = |subscript: &_| matches!(subscript, ast::Subscript::Slice { .. });
-    subscripts.iter().any(slice)
-}
-
 /// The type of an array's elements, or of what is in a document.
 fn element_type(array: SqlType) -> Result<SqlType> {
     if array.oid == oid::HSTORE {
@@ -293,7 +288,7 @@ impl Binder<'_> {
         &mut self,
         old: Expr,
         whole: &AssignedType,
-        subscripts: &[ast::Subscript],
+        subscripts: &[ast::Indirection],
         rest: &[Indirection],
         value: Expr,
     ) -> Result<Expr> {
@@ -309,18 +304,16 @@ impl Binder<'_> {
         let slice = is_slice(subscripts);
         for subscript in subscripts {
             match subscript {
-                ast::Subscript::Index { index } => {
+                ast::Indirection::Index(index) => {
                     // A number alone among slices is one from the first to it.
                     if slice {
                         bounds.push(constant(Datum::Int4(1), oid::INT4));
                     }
                     bounds.push(self.bound(index)?);
                 }
-                ast::Subscript::Slice {
-                    lower_bound,
-                    upper_bound,
-                } => {
-                    for bound in [lower_bound, upper_bound] {
+                ast::Indirection::Field(_) | ast::Indirection::Star => {}
+                ast::Indirection::Slice(lower, upper) => {
+                    for bound in [lower, upper] {
                         bounds.push(match bound {
                             Some(bound) => self.bound(bound)?,
                             None => constant(Datum::Bool(false), oid::BOOL),
@@ -364,7 +357,7 @@ impl Binder<'_> {
         &mut self,
         old: Expr,
         whole: &AssignedType,
-        subscripts: &[ast::Subscript],
+        subscripts: &[ast::Indirection],
         rest: &[Indirection],
         value: Expr,
     ) -> Result<Expr> {
@@ -374,7 +367,7 @@ impl Binder<'_> {
             ));
         }
         match subscripts {
-            [ast::Subscript::Index { index }] => {
+            [ast::Indirection::Index(index)] => {
                 let args = vec![old, value, self.bound(index)?];
                 self.call(&logstead_sql_func::SET_FIXED_ELEMENT, args, whole.ty)
             }
@@ -393,13 +386,13 @@ impl Binder<'_> {
     fn with_place(
         &mut self,
         old: Expr,
-        subscripts: &[ast::Subscript],
+        subscripts: &[ast::Indirection],
         value: Expr,
     ) -> Result<Expr> {
         let mut args = vec![old, value];
         let mut first = None;
         for subscript in subscripts {
-            let ast::Subscript::Index { index } = subscript else {
+            let ast::Indirection::Index(index) = subscript else {
                 return Err(super::subscript::no_slices());
             };
             let (number, step) = self.document_step(index).map_err(|mut error| {

@@ -9,11 +9,12 @@ mod xml;
 
 use call::text_call;
 use logstead_sql_catalog::context::Context;
-use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_catalog::{Catalog, Relation, routine};
 use logstead_sql_func as func;
-use logstead_sql_parse::ast::{AExprKind, BoolOp, BoolTestKind, LikeKind, Location, OperatorName};
+use logstead_sql_parse::ast::{
+    AExprKind, BoolOp, BoolTestKind, LikeKind, Location, Name, OperatorName,
+};
 use logstead_sql_parse::lowered::{
     self as ast, AExpr, Expr, LikeExpr, SubLink, SubLinkKind, Value,
 };
@@ -25,7 +26,7 @@ type Typed = (Expr, Option<SqlType>);
 /// What an expression's names stand for.
 pub(crate) trait Names {
     /// The type of a column.
-    fn column(&self, name: &[ast::Ident]) -> Option<SqlType>;
+    fn column(&self, name: &[Name]) -> Option<SqlType>;
     /// The type of an expression that is not looked into here.
     fn type_of(&self, expr: &Expr) -> Option<SqlType>;
     /// What a function that is kept by its number takes and gives.
@@ -41,13 +42,13 @@ struct TableNames<'a> {
 }
 
 impl Names for TableNames<'_> {
-    fn column(&self, name: &[ast::Ident]) -> Option<SqlType> {
-        let name = fold(name.last()?);
+    fn column(&self, name: &[Name]) -> Option<SqlType> {
+        let name = name.last()?;
         let found = self
             .relation
             .columns
             .iter()
-            .find(|c| !c.dropped && c.name == name);
+            .find(|c| !c.dropped && *c.name == **name);
         // A domain's column is brought to the base type, which the text shows.
         found.map(|c| c.declared())
     }
@@ -245,8 +246,9 @@ impl Typer<'_> {
         let condition = |e: &Expr| Box::new(self.to(self.expr(e), SqlType::of(oid::BOOL)));
         match expr {
             Expr::Nested(e) => self.expr(e),
-            Expr::Identifier(name) => (expr.clone(), self.names.column(std::slice::from_ref(name))),
-            Expr::CompoundIdentifier(parts) => (expr.clone(), self.names.column(parts)),
+            Expr::ColumnRef(column) if !column.star => {
+                (expr.clone(), self.names.column(&column.fields))
+            }
             Expr::Value(value) => {
                 let ty = match &value.value {
                     Value::Number(digits) => {
@@ -412,12 +414,14 @@ impl Typer<'_> {
                 }
                 _ => (expr.clone(), self.names.type_of(expr)),
             },
-            Expr::CompoundFieldAccess { root, access_chain } => {
-                let typed = Expr::CompoundFieldAccess {
-                    root: inner(root),
-                    access_chain: access_chain.clone(),
+            Expr::Indirection(node) => {
+                let typed = ast::AIndirection {
+                    arg: *inner(&node.arg),
+                    indirection: node.indirection.clone(),
+                    location: node.location,
                 };
-                (typed, self.names.type_of(expr))
+                let ty = self.names.type_of(expr);
+                (Expr::Indirection(Box::new(typed)), ty)
             }
             other => match self.special(other) {
                 Some(typed) => typed,

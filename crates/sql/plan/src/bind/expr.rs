@@ -19,8 +19,7 @@ impl Binder<'_> {
     pub(crate) fn expr(&mut self, expr: &Ast) -> Result<Expr> {
         // The common leaves skip the depth bookkeeping.
         match expr {
-            Ast::Identifier(ident) => self.resolve_column(ident),
-            Ast::CompoundIdentifier(parts) => self.resolve_qualified(parts),
+            Ast::ColumnRef(column) => self.column_ref(column),
             Ast::Value(value) => self.literal(value),
             _ if self.collates => self.refuse_collations(expr, |b| b.deeper(|b| b.compound(expr))),
             _ => self.deeper(|b| b.compound(expr)),
@@ -82,7 +81,7 @@ impl Binder<'_> {
                 ..
             } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
             Ast::Array(array) => self.array(array, None),
-            Ast::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain),
+            Ast::Indirection(node) => self.access(node),
             Ast::CollateClause(node) => {
                 let name = node.collname.join(".");
                 let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
@@ -110,17 +109,17 @@ impl Binder<'_> {
                 let fields = self.row_items(items.iter())?;
                 self.row(fields)
             }
-            Ast::QualifiedWildcard(_) => Err(SqlError::new(
+            Ast::SetToDefault(location) => Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
-                "syntax error at or near \"*\"",
+                "DEFAULT is not allowed in this context",
             )
-            .at(self.at(expr.location()))),
-            Ast::Identifier(ident) => self.resolve_column(ident),
-            Ast::CompoundIdentifier(parts) => self.resolve_qualified(parts),
+            .at(self.at(*location))),
+            Ast::SqlValueFunction(node) => self.value_function(node),
+            Ast::ColumnRef(column) => self.column_ref(column),
             Ast::Value(value) => self.literal(value),
             // PostgreSQL's grammar has it as the whole condition of a change alone.
-            Ast::CurrentOf(cursor) => {
-                Err(SqlError::unsupported("expression CURRENT OF").at(self.at(cursor.location)))
+            Ast::CurrentOf(node) => {
+                Err(SqlError::unsupported("expression CURRENT OF").at(self.at(node.location)))
             }
         }
     }

@@ -7,6 +7,7 @@ use crate::{AggregateCall, SortKey};
 use logstead_sql_catalog::routine::from_stored_name;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::ast::SqlValueFunction;
 use logstead_sql_parse::lowered::{
     self as ast, DuplicateTreatment, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments,
@@ -18,12 +19,12 @@ use logstead_types::SqlState;
 
 /// A normal form's name is a word of the call's syntax.
 fn normal_form(arg: &FunctionArg) -> Option<String> {
-    let FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Identifier(word))) = arg else {
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(word)) = arg else {
         return None;
     };
-    let form = word.value.to_ascii_uppercase();
-    let known = ["NFC", "NFD", "NFKC", "NFKD"].contains(&form.as_str());
-    (word.quote_style.is_none() && known).then_some(form)
+    let form = word.bare_name()?;
+    let known = ["NFC", "NFD", "NFKC", "NFKD"].contains(&&**form);
+    known.then(|| form.to_string())
 }
 
 fn is_quoted(name: &ast::ObjectName) -> bool {
@@ -223,7 +224,22 @@ impl Binder<'_> {
     }
 
     /// CURRENT_DATE and friends: functions without parentheses.
-    pub(crate) fn keyword_function(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
+    pub(super) fn value_function(&mut self, node: &SqlValueFunction) -> Result<Expr> {
+        let at = self.at(node.location);
+        let value = self.keyword_function(node.op.word(), at)?;
+        let Some(precision) = node.typmod else {
+            return Ok(value);
+        };
+        let ty = value.ty();
+        let typmod = info::typmod_in(ty.oid, &[i64::from(precision)])?;
+        let ty = SqlType {
+            oid: ty.oid,
+            typmod,
+        };
+        self.coerce(value, ty, CastContext::Explicit, at)
+    }
+
+    fn keyword_function(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
         if let (Some(owner), "user" | "current_role" | "current_user") = (self.definer, name) {
             let role = self.cx.catalog.roles.get(owner);
             let role = role.map(|role| role.name.clone()).unwrap_or_default();

@@ -6,10 +6,10 @@ use super::{Binder, Clause, ColId, Frame};
 use crate::query::Output;
 use crate::query::expr::Expr;
 use crate::walk;
+use logstead_sql_parse::GroupingWord;
 use logstead_sql_parse::lowered::{
     self as ast, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
-use logstead_sql_parse::{GroupingWord, fold_ident};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
@@ -236,18 +236,18 @@ impl Binder<'_> {
             let at = outputs.iter().position(|o| o.id == output.id);
             return Ok((output.expr.clone(), at));
         }
-        if let Ast::Identifier(ident) = item {
+        if let Some(name) = item.bare_name() {
+            let place = self.at(item.location());
             // A column of FROM comes before an output of the same name; of this query only, not of enclosing ones.
-            let name = fold_ident(ident);
             let top = self.frames.len().saturating_sub(1);
             let outer: Vec<Frame> = self.frames.drain(..top).collect();
-            let column = self.find_column(&name, self.at(ident.location));
+            let column = self.find_column(name, place);
             self.frames.splice(0..0, outer);
             if let Some(column) = column? {
                 let at = outputs.iter().position(|o| alike(&o.expr, &column));
                 return Ok((column, at));
             }
-            let named = |(_, o): &(usize, &Output)| o.column.name == name;
+            let named = |(_, o): &(usize, &Output)| *o.column.name == **name;
             let mut hits = outputs.iter().enumerate().filter(named);
             if let Some((at, first)) = hits.next() {
                 if hits.any(|(_, other)| !alike(&other.expr, &first.expr)) {
@@ -255,7 +255,7 @@ impl Binder<'_> {
                         SqlState::AMBIGUOUS_COLUMN,
                         format!("GROUP BY \"{name}\" is ambiguous"),
                     )
-                    .at(self.at(ident.location)));
+                    .at(place));
                 }
                 return Ok((first.expr.clone(), Some(at)));
             }

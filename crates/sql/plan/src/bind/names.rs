@@ -21,14 +21,16 @@ pub fn index_column_name(expr: &Ast) -> String {
 fn figure(expr: &Ast) -> Option<(String, u8)> {
     let strong = |name: &str| Some((name.to_owned(), 2));
     match expr {
-        Ast::Identifier(ident) => Some((fold_ident(ident), 2)),
-        Ast::CompoundIdentifier(parts) => parts.last().map(|ident| (fold_ident(ident), 2)),
-        Ast::CompoundFieldAccess { root, access_chain } => {
-            let field = access_chain.iter().rev().find_map(|access| match access {
-                ast::AccessExpr::Dot(Ast::Identifier(ident)) => Some((fold_ident(ident), 2)),
+        Ast::ColumnRef(column) if column.star => None,
+        Ast::ColumnRef(column) => column.fields.last().and_then(|name| strong(name)),
+        Ast::SetToDefault(_) => strong("default"),
+        Ast::SqlValueFunction(node) => strong(node.op.word()),
+        Ast::Indirection(node) => {
+            let field = node.indirection.iter().rev().find_map(|part| match part {
+                ast::Indirection::Field(name) => strong(name),
                 _ => None,
             });
-            field.or_else(|| figure(root))
+            field.or_else(|| figure(&node.arg))
         }
         Ast::Function(function) => match function.name.0.last() {
             Some(ident) => {

@@ -9,7 +9,7 @@ use crate::SortKey;
 use crate::query::expr::Expr;
 use crate::query::{Distinct, Output};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
-use logstead_sql_parse::{fold_ident, sort_direction};
+use logstead_sql_parse::sort_direction;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
 use logstead_sql_types::value::{SqlType, info, oid, record};
@@ -44,16 +44,15 @@ impl Binder<'_> {
         if let Some(output) = self.output_by_position(item, outputs, clause)? {
             return Ok(Expr::Column(output.id, output.column.ty));
         }
-        if let Ast::Identifier(ident) = item {
-            let name = fold_ident(ident);
-            let mut hits = outputs.iter().filter(|o| o.column.name == name);
+        if let Some(name) = item.bare_name() {
+            let mut hits = outputs.iter().filter(|o| *o.column.name == **name);
             if let Some(first) = hits.next() {
                 if hits.any(|other| !alike(&other.expr, &first.expr)) {
                     return Err(SqlError::new(
                         SqlState::AMBIGUOUS_COLUMN,
                         format!("{clause} \"{name}\" is ambiguous"),
                     )
-                    .at(self.at(ident.location)));
+                    .at(self.at(item.location())));
                 }
                 return Ok(Expr::Column(first.id, first.column.ty));
             }

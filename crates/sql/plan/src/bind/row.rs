@@ -4,9 +4,10 @@ use super::scope::{NsColumn, NsWhat};
 use super::{Binder, Source};
 use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::ast::{ColumnRef, Name};
 use logstead_sql_parse::ast::{TypeName, TypeRef};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
-use logstead_sql_parse::schema_and_name;
+use logstead_sql_parse::{schema_and_name, schema_and_name_of};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -145,35 +146,36 @@ impl Binder<'_> {
     pub(crate) fn starred<'a>(&self, row: &'a [Ast]) -> Result<Cow<'a, [Ast]>> {
         if !row
             .iter()
-            .any(|item| matches!(item, Ast::QualifiedWildcard(..)))
+            .any(|item| matches!(item, Ast::ColumnRef(column) if column.star))
         {
             return Ok(Cow::Borrowed(row));
         }
         let mut items = Vec::with_capacity(row.len());
         for item in row {
-            let Ast::QualifiedWildcard(name) = item else {
-                items.push(item.clone());
-                continue;
+            let column = match item {
+                Ast::ColumnRef(column) if column.star => column,
+                item => {
+                    items.push(item.clone());
+                    continue;
+                }
             };
-            let location = name.location();
+            let location = column.location;
             let at = self.at(location);
-            let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
+            let (schema, rel) = schema_and_name_of(&column.fields, &self.cx.catalog.database_name)?;
             let found = self
                 .find_item(schema.as_deref(), &rel)
                 .map_err(|e| e.at(at))?;
             let Some((level, index)) = found else {
                 return Err(self.missing_item(schema.as_deref(), &rel).at(at));
             };
-            let ident = |text: &str| {
-                let mut ident = ast::Ident::with_quote('"', text);
-                ident.location = location;
-                ident
-            };
             for column in &self.frames[level].ns[index].columns {
                 if !matches!(column.what, NsWhat::Gone { .. }) {
-                    let schema = schema.as_deref().map(&ident);
-                    let parts = schema.into_iter().chain([ident(&rel), ident(&column.name)]);
-                    items.push(Ast::CompoundIdentifier(parts.collect()));
+                    let names = [schema.as_deref(), Some(&rel), Some(&column.name)];
+                    items.push(Ast::ColumnRef(Box::new(ColumnRef {
+                        fields: names.into_iter().flatten().map(Name::from).collect(),
+                        star: false,
+                        location,
+                    })));
                 }
             }
         }

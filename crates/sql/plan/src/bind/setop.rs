@@ -6,7 +6,7 @@ use super::{Binder, Clause, Frame, Source};
 use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{Body, BoundSubquery, Branch, ColIdRanges, Ordered};
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::{fold_ident, sort_direction, strip};
+use logstead_sql_parse::{sort_direction, strip};
 use logstead_sql_types::error::{Result, SqlError};
 
 use super::operator::operator_name;
@@ -478,9 +478,9 @@ impl Binder<'_> {
                         }
                         _ => None,
                     },
-                    Ast::Identifier(ident) => {
-                        let name = fold_ident(ident);
-                        let found = columns.iter().position(|c| c.name == name);
+                    Ast::ColumnRef(column) if column.fields.len() == 1 => {
+                        let name = &column.fields[0];
+                        let found = columns.iter().position(|c| *c.name == **name);
                         if found.is_none() {
                             return Err(SqlError::new(
                                 SqlState::UNDEFINED_COLUMN,
@@ -728,7 +728,7 @@ fn check_width(columns: usize, compared: usize) -> Result<()> {
 
 /// The word DEFAULT in place of an expression.
 pub(crate) fn is_default(expr: &Ast) -> bool {
-    matches!(expr, Ast::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+    matches!(expr, Ast::SetToDefault(_))
 }
 
 pub(crate) fn columns_differ(word: &str) -> SqlError {

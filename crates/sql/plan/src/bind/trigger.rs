@@ -98,11 +98,8 @@ pub fn trigger_shown(
 ) -> Result<ast::Expr> {
     let mut shown = super::policy_shown(relation, condition, cx)?;
     let _: ControlFlow<()> = ast::visit_expressions_mut(&mut shown, |expr| {
-        if let ast::Expr::Identifier(name) = expr
-            && ROWS.contains(&name.value.to_lowercase().as_str())
-        {
-            let row = ast::ObjectName::from(vec![ast::Ident::new(name.value.to_lowercase())]);
-            *expr = ast::Expr::QualifiedWildcard(row);
+        if let Some(row) = { expr.bare_name() }.filter(|name| ROWS.contains(&&***name)) {
+            *expr = ast::Expr::all_columns(row);
         }
         ControlFlow::Continue(())
     });

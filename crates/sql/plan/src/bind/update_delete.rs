@@ -13,8 +13,9 @@ use crate::query::{BoundChange, ChangeSource, ChangedRows, From, FromList};
 use crate::{CursorName, Delete, Guarded, Node, Plan, Update};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation};
+use logstead_sql_parse::PolicyCommand;
+use logstead_sql_parse::ast::Name;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
-use logstead_sql_parse::{PolicyCommand, fold_ident};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -401,10 +402,9 @@ impl Binder<'_> {
                 ));
             }
             Some((_, Some(cursor))) => {
-                let name = fold_ident(cursor);
-                self.range.rels[rel].current_of = Some(match self.cursor_variable(&name) {
+                self.range.rels[rel].current_of = Some(match self.cursor_variable(cursor) {
                     Some(param) => CursorName::Param(param),
-                    None => CursorName::Known(name.into()),
+                    None => CursorName::Known((**cursor).into()),
                 });
             }
             Some((selection, None)) => {
@@ -440,9 +440,9 @@ pub(super) fn changed_positions(assignments: &[(usize, Expr)]) -> Vec<usize> {
 }
 
 /// The cursor of `WHERE CURRENT OF`, if a condition is that.
-fn current_of(condition: &Ast) -> Option<&ast::Ident> {
+fn current_of(condition: &Ast) -> Option<&Name> {
     match condition {
-        Ast::CurrentOf(cursor) => Some(cursor),
+        Ast::CurrentOf(node) => Some(&node.cursor_name),
         _ => None,
     }
 }

@@ -15,6 +15,7 @@ use super::{Binder, Clause, Frame};
 use crate::PlanContext;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, Relation, View};
+use logstead_sql_parse::ast::Name;
 use logstead_sql_parse::lowered::{
     self as ast, Expr as Ast, SelectItem, SetExpr, VisitMut, VisitorMut,
 };
@@ -91,30 +92,23 @@ fn ident(name: &str) -> ast::Ident {
 }
 
 fn located(parts: &[&str]) -> Ast {
-    match parts {
-        [one] => Ast::Identifier(ident(one)),
-        many => Ast::CompoundIdentifier(many.iter().map(|p| ident(p)).collect()),
-    }
+    Ast::column_ref(parts.iter().map(|part| Name::from(*part)))
 }
 
 /// The binder's scopes as the typer asks them.
 struct Scopes<'s, 'b, 'a>(RefCell<&'s mut Definer<'b, 'a>>);
 
 impl Names for Scopes<'_, '_, '_> {
-    fn column(&self, name: &[ast::Ident]) -> Option<SqlType> {
-        self.type_of(&Ast::CompoundIdentifier(name.to_vec()))
+    fn column(&self, name: &[Name]) -> Option<SqlType> {
+        self.type_of(&Ast::column_ref(name.iter().cloned()))
     }
 
     fn type_of(&self, expr: &Ast) -> Option<SqlType> {
         let mut definer = self.0.borrow_mut();
-        let expr = match expr {
-            Ast::CompoundIdentifier(parts) if parts.len() == 1 => Ast::Identifier(parts[0].clone()),
-            other => other.clone(),
-        };
         let binder = &mut *definer.binder;
         let frame = binder.frames.last_mut()?;
         let (aggregates, sets) = (frame.aggregates.len(), frame.sets.len());
-        let bound = binder.in_clause(Clause::Select, |b| b.expr(&expr)).ok();
+        let bound = binder.in_clause(Clause::Select, |b| b.expr(expr)).ok();
         // A domain's value is shown as it is brought to the base type.
         let ty = bound.map(|e| binder.domain_of(&e).map_or(e.ty(), SqlType::of));
         let frame = binder.frames.last_mut()?;
@@ -149,7 +143,7 @@ impl VisitorMut for Renamer<'_, '_, '_> {
         if self.depth > 0 {
             return ControlFlow::Continue(());
         }
-        self.hide_fields(expr);
+        self.column_of_row(expr);
         let query = match expr {
             Ast::SubLink(node) => Some(&mut node.subselect),
             _ => None,
@@ -170,16 +164,8 @@ impl VisitorMut for Renamer<'_, '_, '_> {
         if self.depth > 0 {
             return ControlFlow::Continue(());
         }
-        if let Ast::CompoundFieldAccess { access_chain, .. } = expr {
-            access_chain.iter_mut().for_each(show_field);
-            return ControlFlow::Continue(());
-        }
-        let found = match expr {
-            Ast::Identifier(name) => self.definer.locate(std::slice::from_ref(name)),
-            Ast::CompoundIdentifier(parts) => self.definer.locate(parts),
-            _ => None,
-        };
-        if let Some(found) = found {
+        let names = expr.column_names();
+        if let Some(found) = names.and_then(|names| self.definer.locate(names)) {
             *expr = found;
         }
         ControlFlow::Continue(())
@@ -187,56 +173,36 @@ impl VisitorMut for Renamer<'_, '_, '_> {
 }
 
 impl Renamer<'_, '_, '_> {
-    /// The names of fields are none of columns. A field of an item's row is the item's column.
-    fn hide_fields(&self, expr: &mut Ast) {
-        let Ast::CompoundFieldAccess { root, access_chain } = expr else {
+    /// A field of an item's row is the item's column.
+    fn column_of_row(&self, expr: &mut Ast) {
+        let Ast::Indirection(node) = expr else {
             return;
         };
-        if let Ast::Identifier(item) = strip(root)
-            && let Some(ast::AccessExpr::Dot(Ast::Identifier(field))) = access_chain.first()
-            && matches!(
-                self.definer.locate(std::slice::from_ref(item)),
-                Some(Ast::TypeCast(_))
-            )
-        {
-            let column = Ast::CompoundIdentifier(vec![item.clone(), field.clone()]);
-            access_chain.remove(0);
-            match access_chain.is_empty() {
-                true => {
-                    *expr = column;
-                    return;
-                }
-                false => **root = column,
-            }
-        }
-        let Ast::CompoundFieldAccess { access_chain, .. } = expr else {
+        let Some(item) = strip(&node.arg).bare_name() else {
             return;
         };
-        for access in access_chain {
-            if let ast::AccessExpr::Dot(Ast::Identifier(field)) = access {
-                let name = Ast::value(ast::Value::String(fold_ident(field)));
-                *access = ast::AccessExpr::Dot(name);
-            }
+        let Some(ast::Indirection::Field(field)) = node.indirection.first() else {
+            return;
+        };
+        let row = self.definer.locate(std::slice::from_ref(item));
+        if !matches!(row, Some(Ast::TypeCast(_))) {
+            return;
         }
-    }
-}
-
-/// Makes the name of a field that was hidden one again.
-fn show_field(access: &mut ast::AccessExpr) {
-    if let ast::AccessExpr::Dot(Ast::Value(value)) = access
-        && let ast::Value::String(name) = &value.value
-    {
-        *access = ast::AccessExpr::Dot(Ast::Identifier(ident(name)));
+        let column = Ast::column_ref([item.clone(), field.clone()]);
+        node.indirection.remove(0);
+        match node.indirection.is_empty() {
+            true => *expr = column,
+            false => node.arg = column,
+        }
     }
 }
 
 impl Definer<'_, '_> {
     /// A column's name as it is shown.
-    fn locate(&self, parts: &[ast::Ident]) -> Option<Ast> {
-        let names: Vec<String> = parts.iter().map(fold_ident).collect();
+    fn locate(&self, names: &[Name]) -> Option<Ast> {
         for level in self.levels.iter().rev() {
             let ns = &self.binder.frames.get(level.frame)?.ns;
-            let (rel, column) = match names.as_slice() {
+            let (rel, column) = match names {
                 [column] => (None, column),
                 [rel, column] => (Some((None, rel)), column),
                 [schema, rel, column] => (Some((Some(schema), rel)), column),
@@ -262,7 +228,7 @@ impl Definer<'_, '_> {
                     return Some(self.shown_column(level, index, at));
                 }
             }
-            if SYSTEM_COLUMNS.contains(&column.as_str()) {
+            if SYSTEM_COLUMNS.contains(&&**column) {
                 let table = ns.iter().position(|item| {
                     item.table != 0
                         && match rel {
@@ -276,7 +242,7 @@ impl Definer<'_, '_> {
                 }
             }
         }
-        match names.as_slice() {
+        match names {
             [name] => self.whole_row(name),
             _ => None,
         }
@@ -298,7 +264,7 @@ impl Definer<'_, '_> {
                 0 => self.catalog.types.row_type(item.row),
                 composite => Some(SqlType::of(composite)),
             };
-            let row = Ast::CompoundIdentifier(vec![ident(&shown.name), ast::Ident::new("*")]);
+            let row = Ast::all_columns(&shown.name);
             let ty = own.unwrap_or(SqlType::of(logstead_sql_types::value::oid::RECORD));
             return Some(super::explicit_types::cast(row, ty));
         }
@@ -513,8 +479,8 @@ impl Definer<'_, '_> {
             return;
         };
         for item in items {
-            if let Ast::Identifier(name) = strip(&item.expr)
-                && let Some(at) = names.iter().position(|n| *n == fold_ident(name))
+            if let Some(name) = strip(&item.expr).bare_name()
+                && let Some(at) = names.iter().position(|n| **n == **name)
             {
                 item.expr = number(at + 1);
             }
@@ -689,8 +655,8 @@ impl Definer<'_, '_> {
         {
             return Ok(shown.clone());
         }
-        if let Ast::Identifier(name) = item {
-            let found = list.iter().find(|(_, _, n)| *n == fold_ident(name));
+        if let Some(name) = item.bare_name() {
+            let found = list.iter().find(|(_, _, n)| **n == **name);
             let own = self.own_column(name);
             if let Some((_, shown, _)) = found
                 && !(group && own)
@@ -702,8 +668,7 @@ impl Definer<'_, '_> {
     }
 
     /// Is it a column of this level's FROM?
-    fn own_column(&self, name: &ast::Ident) -> bool {
-        let name = fold_ident(name);
+    fn own_column(&self, name: &str) -> bool {
         let items = self.binder.frames.last().map(|f| f.ns.as_slice());
         items.unwrap_or_default().iter().any(|i| {
             i.columns_visible

@@ -8,6 +8,7 @@ use super::super::xml_table::is_xml_table;
 use super::columns::{Columns, Items};
 use super::{Definer, Shown, ident};
 use logstead_sql_catalog::{Relation, RelationKind};
+use logstead_sql_parse::ast::Name;
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered::{self as ast, TableFactor};
 use logstead_sql_types::error::Result;
@@ -319,7 +320,7 @@ impl Definer<'_, '_> {
             false => None,
         };
         let names = |expr: &ast::Expr| match expr {
-            ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+            ast::Expr::ColumnRef(_) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         };
         Ok(args
@@ -370,10 +371,7 @@ impl Definer<'_, '_> {
             _ => return Ok(()),
         };
         let reads = |expr: &ast::Expr| match expr {
-            ast::Expr::Identifier(name) if self.is_before(index, std::slice::from_ref(name)) => {
-                ControlFlow::Break(())
-            }
-            ast::Expr::CompoundIdentifier(parts) if self.is_before(index, parts) => {
+            ast::Expr::ColumnRef(column) if self.is_before(index, &column.fields) => {
                 ControlFlow::Break(())
             }
             _ => ControlFlow::Continue(()),
@@ -396,11 +394,10 @@ impl Definer<'_, '_> {
     }
 
     /// Is it a column, or the row, of an item in front of the item at `index`?
-    fn is_before(&self, index: usize, parts: &[ast::Ident]) -> bool {
-        let names: Vec<String> = parts.iter().map(fold_ident).collect();
+    fn is_before(&self, index: usize, names: &[Name]) -> bool {
         let ns = self.binder.frames.last().map(|f| f.ns.as_slice());
         let mut items = ns.unwrap_or_default().iter().take(index);
-        items.any(|item| match names.as_slice() {
+        items.any(|item| match names {
             [name] => {
                 (item.columns_visible && item.columns.iter().any(|c| *c.name == **name))
                     || (item.rel_visible && *item.alias == **name)
