@@ -10,7 +10,7 @@ use logstead_sql_catalog::text::quote_literal;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, deparse};
 use logstead_sql_exec::{self as exec, EvalContext};
 use logstead_sql_parse as parse;
-use logstead_sql_parse::ast::Location;
+use logstead_sql_parse::ast::{Location, Value};
 use logstead_sql_parse::lowered::{self as ast, VisitMut, VisitorMut};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::explicit;
@@ -288,20 +288,15 @@ enum Literal {
 fn literal(expr: &ast::Expr) -> Option<Literal> {
     match expr {
         ast::Expr::Nested(inner) => literal(inner),
-        ast::Expr::Value(value) => match &value.value {
-            ast::Value::Null => Some(Literal::Null),
-            ast::Value::String(text) => Some(Literal::String(text.clone())),
-            _ => None,
-        },
-        ast::Expr::AExpr(node) if node.lexpr.is_none() && node.op.sign() == Some("-") => {
-            match &node.rexpr {
-                ast::Expr::Value(value) => match &value.value {
-                    ast::Value::Number(digits) => Some(Literal::Negative(digits.to_string())),
-                    _ => None,
-                },
-                _ => None,
+        ast::Expr::Const(node) => match &node.value {
+            Value::Null => Some(Literal::Null),
+            Value::String(text) => Some(Literal::String(text.to_string())),
+            number => {
+                let digits = number.digits()?;
+                let digits = digits.strip_prefix('-')?;
+                Some(Literal::Negative(digits.to_owned()))
             }
-        }
+        },
         _ => None,
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn settle(
 fn is_null(expr: &ast::Expr) -> bool {
     match expr {
         ast::Expr::Nested(inner) => is_null(inner),
-        ast::Expr::Value(value) => value.value == ast::Value::Null,
+        ast::Expr::Const(_) => expr.is_null(),
         _ => false,
     }
 }

@@ -110,12 +110,8 @@ pub fn sorts_down(options: &ast::OrderByOptions) -> bool {
 /// The text of a string, whatever it is cast to.
 pub fn string_literal(expr: &Ast) -> Option<&str> {
     match expr {
-        Ast::Value(value) => match &value.value {
-            ast::Value::String(text) => Some(text),
-            _ => None,
-        },
         Ast::TypeCast(node) => string_literal(&node.arg),
-        _ => None,
+        expr => expr.literal(),
     }
 }
 

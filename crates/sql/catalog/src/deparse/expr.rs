@@ -7,8 +7,8 @@ use crate::deparse::bit_literal;
 use crate::text::{fold, quote_ident, quote_literal};
 use logstead_sql_func::extensions;
 use logstead_sql_func::extensions::stored_text_shown;
-use logstead_sql_parse::ast::{AExprKind, BoolOp, FrameExclusion, OperatorName, TypeName};
-use logstead_sql_parse::lowered::{self as ast, Expr, SubLinkKind, Value};
+use logstead_sql_parse::ast::{AExprKind, BoolOp, FrameExclusion, OperatorName, TypeName, Value};
+use logstead_sql_parse::lowered::{self as ast, Expr, SubLinkKind};
 use logstead_sql_parse::xml_call;
 use logstead_sql_types::value::{format_type, user};
 
@@ -172,7 +172,7 @@ impl Printer {
                 .unwrap_or_default(),
             Expr::SqlValueFunction(node) => node.to_string(),
             Expr::Indirection(node) => self.part_of(node),
-            Expr::Value(value) => self.constant(&value.value),
+            Expr::Const(node) => self.constant(&node.value),
             Expr::Interval(interval) if interval.leading_field.is_none() => {
                 format!("{}::interval", self.print(&interval.value, Parent::Tight))
             }
@@ -323,10 +323,7 @@ impl Printer {
         let in_list = matches!(parent, Parent::Free | Parent::And | Parent::Or);
         let op = &node.op;
         let Some(left) = &node.lexpr else {
-            return match negative(&node.rexpr) {
-                Some(text) if op.sign() == Some("-") => text,
-                _ => self.wrap(format!("{op} {}", tight(&node.rexpr)), free),
-            };
+            return self.wrap(format!("{op} {}", tight(&node.rexpr)), free);
         };
         let right = &node.rexpr;
         let quantifier = match node.kind {
@@ -402,10 +399,13 @@ impl Printer {
 
     fn cast(&self, inner: &Expr, ty: &str) -> String {
         let inner = stripped(inner);
-        if let Expr::Value(value) = inner
-            && !matches!(value.value, Value::Number(..) | Value::Boolean(_))
+        if let Some(value) = inner.constant()
+            && !matches!(
+                value,
+                Value::Integer(_) | Value::Float(_) | Value::Boolean(_)
+            )
         {
-            return format!("{}::{ty}", self.constant(&value.value));
+            return format!("{}::{ty}", self.constant(value));
         }
         let text = self.print(inner, Parent::Tight);
         // A row and an array of nothing are said with their type.
@@ -570,7 +570,7 @@ impl Printer {
 /// Is it a call of a function, written as one or as a cast?
 fn is_call(expr: &Expr) -> bool {
     match stripped(expr) {
-        Expr::TypeCast(cast) => !matches!(stripped(&cast.arg), Expr::Value(_)),
+        Expr::TypeCast(cast) => !matches!(stripped(&cast.arg), Expr::Const(_)),
         Expr::Function(function) => {
             let name = function.name.to_string().to_lowercase();
             let keyword = ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str());
@@ -621,26 +621,18 @@ fn constant(value: &Value) -> String {
     match value {
         // The name of a type may stand in it by number.
         Value::String(text) => quote_literal(&stored_text_shown(text)),
-        Value::Boolean(value) => value.to_string(),
         bits @ (Value::Bits(_) | Value::HexBits(_)) => bit_literal(bits),
-        Value::Null => "NULL".to_owned(),
-        other => other.to_string(),
+        value => negative(value).unwrap_or_else(|| value.to_string()),
     }
 }
 
 /// A negative number is a constant in quotes.
-fn negative(inner: &Expr) -> Option<String> {
-    let Expr::Value(value) = stripped(inner) else {
-        return None;
+pub(super) fn negative(value: &Value) -> Option<String> {
+    let number = value.digits().filter(|digits| digits.starts_with('-'))?;
+    let ty = match number.parse::<i64>() {
+        Ok(n) if i32::try_from(n).is_ok() => "integer",
+        Ok(_) => "bigint",
+        Err(_) => "numeric",
     };
-    let Value::Number(digits) = &value.value else {
-        return None;
-    };
-    let digits = digits.to_string();
-    let ty = match digits.parse::<u64>() {
-        Ok(n) if n <= 1 << 31 => "integer",
-        Ok(n) if n <= 1 << 63 => "bigint",
-        _ => "numeric",
-    };
-    Some(format!("'-{digits}'::{ty}"))
+    Some(format!("'{number}'::{ty}"))
 }

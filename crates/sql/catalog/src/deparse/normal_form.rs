@@ -1,10 +1,11 @@
 //! Syntax trees back to text, as PostgreSQL prints stored expressions (`pg_get_expr`, `\d`).
 
+use crate::deparse::expr::negative;
 use crate::deparse::plain::{argument, plain};
 use crate::type_name::sql_type;
-use logstead_sql_parse::ast::{AExprKind, BoolOp, LikeKind};
+use logstead_sql_parse::ast::{AExprKind, BoolOp, LikeKind, Value};
 use logstead_sql_parse::fold_ident;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Value};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_types::value::{Bits, info};
 
 /// The text of a default or check expression in PostgreSQL's normal form: operators in parentheses, casts as `::type`,
@@ -21,28 +22,27 @@ fn print(expr: &Ast, typed: bool) -> String {
             let names = column.fields.iter().map(|name| quote_name(name));
             names.collect::<Vec<_>>().join(".")
         }
-        Ast::Value(value) => match &value.value {
-            Value::String(text) => {
-                let literal = format!("'{}'", text.replace('\'', "''"));
-                if typed {
-                    format!("{literal}::text")
-                } else {
-                    literal
-                }
-            }
-            Value::Boolean(value) => value.to_string(),
-            Value::Bits(_) | Value::HexBits(_) => bit_literal(&value.value),
-            Value::Null => "NULL".to_owned(),
-            other => other.to_string(),
+        Ast::Const(node) => match &node.value {
+            Value::String(_) if typed => format!("{}::text", node.value),
+            Value::Bits(_) | Value::HexBits(_) => bit_literal(&node.value),
+            value => negative(value).unwrap_or_else(|| value.to_string()),
         },
         Ast::TypeCast(cast) => {
             let name = &cast.type_name;
             let ty = sql_type(name).map_or_else(|_| name.to_string(), info::format_type);
             let operand = logstead_sql_parse::strip(&cast.arg);
             match operand {
-                Ast::Value(_) | Ast::ColumnRef(_) | Ast::SqlValueFunction(_) | Ast::Function(_) => {
+                Ast::Const(_)
+                | Ast::ParamRef(_)
+                | Ast::ColumnRef(_)
+                | Ast::SqlValueFunction(_)
+                | Ast::Function(_)
+                    if !operand
+                        .constant()
+                        .is_some_and(|value| negative(value).is_some()) =>
+                {
                     let text = print(operand, false);
-                    let bare = matches!(operand, Ast::Value(_));
+                    let bare = matches!(operand, Ast::Const(_) | Ast::ParamRef(_));
                     let call = matches!(operand, Ast::Function(_) | Ast::SqlValueFunction(_));
                     if bare || call {
                         format!("{text}::{ty}")
@@ -150,14 +150,6 @@ fn print(expr: &Ast, typed: bool) -> String {
     }
 }
 
-fn number_type(value: &Value) -> &'static str {
-    match value {
-        Value::Number(digits) if digits.parse::<i32>().is_ok() => "integer",
-        Value::Number(digits) if digits.parse::<i64>().is_ok() => "bigint",
-        _ => "numeric",
-    }
-}
-
 /// What AND or OR is of. One that begins with another one is one list with it.
 fn conjuncts(node: &ast::BoolExpr, parts: &mut Vec<String>) {
     for (at, arg) in node.args.iter().enumerate() {
@@ -180,7 +172,7 @@ fn operator(node: &ast::AExpr) -> String {
         chain.push(left);
     }
     let Some(left) = &first.lexpr else {
-        return prefix(first);
+        return format!("({} {})", first.op, print(&first.rexpr, true));
     };
     let mut text = print(left, true);
     for node in chain.into_iter().rev() {
@@ -193,19 +185,6 @@ fn operator(node: &ast::AExpr) -> String {
         };
     }
     text
-}
-
-fn prefix(node: &ast::AExpr) -> String {
-    let (op, operand) = (&node.op, &node.rexpr);
-    let is_sign = matches!(op.sign(), Some("+" | "-"));
-    match logstead_sql_parse::strip(operand) {
-        Ast::Value(value) if is_sign && matches!(value.value, Value::Number(..)) => {
-            let sign = op.sign().filter(|sign| *sign == "-").unwrap_or_default();
-            let ty = number_type(&value.value);
-            format!("'{sign}{}'::{ty}", print(operand, false))
-        }
-        _ => format!("({op} {})", print(operand, true)),
-    }
 }
 
 fn call(function: &ast::Function) -> String {
@@ -232,9 +211,7 @@ fn args(list: &ast::FunctionArgumentList, function: &str) -> String {
         .map(|(i, arg)| match arg {
             ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
                 match logstead_sql_parse::strip(expr) {
-                    Ast::Value(value)
-                        if sequence && i == 0 && matches!(value.value, Value::String(_)) =>
-                    {
+                    literal if sequence && i == 0 && literal.literal().is_some() => {
                         format!("{}::regclass", print(expr, false))
                     }
                     other => print(other, true),
@@ -262,10 +239,10 @@ fn quote_name(name: &str) -> String {
 }
 
 /// A string of bits as it is shown: its digits, and the type of one without a length.
-pub(super) fn bit_literal(value: &ast::Value) -> String {
+pub(super) fn bit_literal(value: &Value) -> String {
     let digits = match value {
-        ast::Value::Bits(digits) => format!("b{digits}"),
-        ast::Value::HexBits(digits) => format!("x{digits}"),
+        Value::Bits(digits) => format!("b{digits}"),
+        Value::HexBits(digits) => format!("x{digits}"),
         other => return other.to_string(),
     };
     let mut shown = Vec::new();

@@ -30,7 +30,8 @@ pub fn plain(expr: &Expr) -> String {
         Expr::ColumnRef(column) => names_shown(&column.fields),
         Expr::SetToDefault(_) => "DEFAULT".to_owned(),
         Expr::SqlValueFunction(node) => node.to_string(),
-        Expr::Value(value) => value.value.to_string(),
+        Expr::ParamRef(node) => format!("${}", node.number),
+        Expr::Const(node) => node.value.to_string(),
         Expr::Nested(inner) => format!("({})", plain(inner)),
         Expr::NullTest(node) => format!("{} IS {}NULL", plain(&node.arg), not(node.negated)),
         Expr::BooleanTest(node) => format!(

@@ -102,7 +102,7 @@ impl Layout<'_> {
             self.out.push_str(&text);
         }
         let fetched = query.fetch.as_ref();
-        let one = Expr::value(ast::Value::Number("1".to_owned()));
+        let one = Expr::number("1");
         let limit = limit.or_else(|| fetched.map(|f| f.quantity.as_ref().unwrap_or(&one)));
         let ties = fetched.is_some_and(|fetch| fetch.with_ties);
         if let Some(limit) = limit {
@@ -128,7 +128,7 @@ impl Layout<'_> {
         let text = self.expr(expr);
         let call = matches!(expr, Expr::Function(f) if !keyword_call(f));
         let bare =
-            matches!(expr, Expr::ColumnRef(_) | Expr::Value(_)) || Printer::is_whole_row(expr);
+            matches!(expr, Expr::ColumnRef(_) | Expr::Const(_)) || Printer::is_whole_row(expr);
         if bare || !(self.pretty || call) {
             text
         } else {

@@ -2,28 +2,23 @@
 
 use crate::deparse::expr::{Parent, Printer};
 use crate::text::{quote_ident, quote_literal};
-use logstead_sql_parse::lowered::{self as ast, Expr, Value};
+use logstead_sql_parse::lowered::{self as ast, Expr};
 use logstead_sql_parse::xml_call;
 
 /// The text of a literal, whatever type it was given.
 fn literal(expr: &Expr) -> Option<&str> {
     match expr {
-        Expr::Value(value) => match &value.value {
-            Value::String(text) => Some(text),
-            _ => None,
-        },
         Expr::TypeCast(cast) => literal(&cast.arg),
         Expr::Nested(expr) => literal(expr),
-        _ => None,
+        expr => expr.literal(),
     }
 }
 
 fn is_null(expr: &Expr) -> bool {
     match expr {
-        Expr::Value(value) => value.value == Value::Null,
         Expr::TypeCast(cast) => is_null(&cast.arg),
         Expr::Nested(expr) => is_null(expr),
-        _ => false,
+        expr => expr.is_null(),
     }
 }
 
@@ -59,8 +54,8 @@ impl Printer {
     /// A value of any type: a literal has none.
     fn untyped(&self, value: &Expr) -> String {
         match value {
-            Expr::Value(v) if v.value == Value::Null => "NULL::unknown".to_owned(),
-            Expr::Value(_) => match literal(value) {
+            value if value.is_null() => "NULL::unknown".to_owned(),
+            Expr::Const(_) => match literal(value) {
                 Some(text) => quote_literal(text),
                 None => self.print(value, Parent::Free),
             },
@@ -84,7 +79,7 @@ impl Printer {
     /// A value of a type, which a literal has not yet.
     fn of_type(&self, value: &Expr, ty: &str) -> String {
         match (value, literal(value)) {
-            (Expr::Value(_), Some(text)) => format!("{}::{ty}", quote_literal(text)),
+            (Expr::Const(_), Some(text)) => format!("{}::{ty}", quote_literal(text)),
             _ => self.print(value, Parent::Free),
         }
     }

@@ -3,6 +3,7 @@
 use super::{
     Deep, FuncName, Location, Name, Names, OperatorName, SelectStmt, SortBy, TypeName, WindowDef,
 };
+use std::borrow::Cow;
 use std::fmt;
 
 /// An expression.
@@ -79,6 +80,46 @@ pub enum Value {
     Bits(Name),
     /// `X'...'`
     HexBits(Name),
+}
+
+impl Value {
+    /// A number: an integer if it is one of 32 bits.
+    pub fn number(digits: &str) -> Value {
+        match digits.parse() {
+            Ok(number) => Value::Integer(number),
+            Err(_) => Value::Float(digits.into()),
+        }
+    }
+
+    /// The digits of a number, with its sign.
+    pub fn digits(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Value::Integer(number) => Some(number.to_string().into()),
+            Value::Float(digits) => Some(Cow::Borrowed(digits)),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::String(text.into())
+    }
+}
+
+/// As it is written.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Null => f.write_str("NULL"),
+            Value::Integer(number) => number.fmt(f),
+            Value::Float(digits) => f.write_str(digits),
+            Value::Boolean(value) => value.fmt(f),
+            Value::String(text) => write!(f, "'{}'", text.replace('\'', "''")),
+            Value::Bits(digits) => write!(f, "B'{digits}'"),
+            Value::HexBits(digits) => write!(f, "X'{digits}'"),
+        }
+    }
 }
 
 /// A constant (`A_Const`).

@@ -7,9 +7,9 @@ use super::Lower;
 use super::expr_operator::compare_op;
 use super::expr_place::{cut, cut_all};
 use crate::ast::{
-    AArrayExpr, AExprKind, AIndirection, CaseExpr, ColumnRef, Const, CurrentOfExpr, Expr,
-    Indirection, Location, OperatorName, RowExpr, SubLink, SubLinkKind, TypeCast, TypeName,
-    TypeRef, Value, interval_fields as fields,
+    AArrayExpr, AIndirection, CaseExpr, ColumnRef, Const, CurrentOfExpr, Expr, Indirection,
+    Location, RowExpr, SubLink, SubLinkKind, TypeCast, TypeName, TypeRef, Value,
+    interval_fields as fields,
 };
 use crate::lowered::{self as library, Expr as L};
 use logstead_fiber::with_stack;
@@ -62,11 +62,8 @@ impl Lower<'_> {
     fn expr_here(&self, expr: &Expr) -> Result<L> {
         match expr {
             Expr::ColumnRef(node) => Ok(column(node)),
-            Expr::ParamRef(node) => {
-                let value = library::Value::Placeholder(format!("${}", node.number));
-                Ok(self.value(value, node.location))
-            }
-            Expr::Const(node) => Ok(self.constant(node)),
+            Expr::ParamRef(node) => Ok(L::ParamRef(*node)),
+            Expr::Const(node) => Ok(L::Const(node.clone())),
             Expr::TypeCast(node) => self.type_cast(node),
             Expr::CollateClause(node) => self.collate(node),
             Expr::AExpr(node) => self.operator_expr(node),
@@ -99,46 +96,12 @@ impl Lower<'_> {
         }
     }
 
-    /// A value at a place.
-    pub(super) fn value(&self, value: library::Value, location: Location) -> L {
-        L::Value(value.at(location))
-    }
-
     /// A literal that stands for something said by words.
     pub(super) fn literal(&self, text: &str, location: Location) -> L {
-        self.value(library::Value::String(text.to_owned()), location)
-    }
-
-    /// Signs are apart from numbers.
-    fn constant(&self, node: &Const) -> L {
-        let value = match &node.value {
-            Value::Null => library::Value::Null,
-            Value::Integer(number) => return self.number(&number.to_string(), node.location),
-            Value::Float(number) => return self.number(number, node.location),
-            Value::Boolean(value) => library::Value::Boolean(*value),
-            Value::String(text) => library::Value::String(text.to_string()),
-            Value::Bits(digits) => library::Value::Bits(digits.to_string()),
-            Value::HexBits(digits) => library::Value::HexBits(digits.to_string()),
-        };
-        self.value(value, node.location)
-    }
-
-    pub(super) fn number(&self, number: &str, location: Location) -> L {
-        let (is_negative, digits) = match number.strip_prefix('-') {
-            Some(digits) => (true, digits),
-            None => (false, number),
-        };
-        let value = self.value(library::Value::Number(digits.to_owned()), location);
-        match is_negative {
-            true => L::AExpr(Box::new(library::AExpr {
-                kind: AExprKind::Op,
-                op: OperatorName::of_sign("-"),
-                lexpr: None,
-                rexpr: value,
-                location,
-            })),
-            false => value,
-        }
+        L::Const(Const {
+            value: text.into(),
+            location,
+        })
     }
 
     fn type_cast(&self, node: &TypeCast) -> Result<L> {

@@ -134,12 +134,7 @@ impl Lower<'_> {
             Some(Expr::Const(seed))
                 if matches!(seed.value, Value::Integer(_) | Value::Float(_)) =>
             {
-                let number = match &seed.value {
-                    Value::Integer(number) => number.to_string(),
-                    Value::Float(number) => number.to_string(),
-                    _ => String::new(),
-                };
-                Some(library::Value::Number(number).at(seed.location))
+                Some(seed.clone())
             }
             Some(_) => return Err(SqlError::unsupported("TABLESAMPLE")),
         };

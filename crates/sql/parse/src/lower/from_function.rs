@@ -2,7 +2,7 @@
 
 use super::Lower;
 use crate::ast::{
-    Alias, ColumnDefinition, Expr, FuncCall, FuncName, Name, RangeFunction, RangeTableFunc,
+    Alias, ColumnDefinition, Expr, FuncCall, FuncName, Name, RangeFunction, RangeTableFunc, Value,
 };
 use crate::lowered::{self as library, Expr as L, FunctionArg, FunctionArguments, TableFactor};
 use logstead_sql_types::error::{Result, SqlError};
@@ -87,7 +87,7 @@ impl Lower<'_> {
                 let call = self.call_of_word(node.op.word(), node.location);
                 Ok(match node.typmod {
                     Some(precision) => {
-                        let precision = self.number(&precision.to_string(), node.location);
+                        let precision = L::value(Value::Integer(precision));
                         self.call_with(call, vec![precision])
                     }
                     None => call,

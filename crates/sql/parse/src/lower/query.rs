@@ -4,7 +4,7 @@ use super::Lower;
 use crate::ast::{
     self, CommonTableExpr, Distinct, Expr, GroupingItem, LimitCount, Location, LockStrength,
     LockWaitPolicy, LockingClause, RangeVar, ResTarget, SelectBody, SelectCore, SelectLimit,
-    SelectStmt, SetOp, SetOperation, SortBy, Stmt, WindowDef, WithClause,
+    SelectStmt, SetOp, SetOperation, SortBy, Stmt, Value, WindowDef, WithClause,
 };
 use crate::grouping::{GroupingWord, MARK};
 use crate::lowered as library;
@@ -363,14 +363,12 @@ impl Lower<'_> {
                 count = Some(value);
             } else if self.is_fetch_word(expr) {
                 fetch = Some(fetch_of(None));
-            } else if matches!(value, library::Expr::Value(_)) {
+            } else if matches!(value, library::Expr::Const(_) | library::Expr::ParamRef(_)) {
                 fetch = Some(fetch_of(Some(value)));
             } else {
                 count = Some(value);
-                let one = library::Value::Number("1".to_owned()).into();
-                fetch = limit
-                    .with_ties
-                    .then(|| fetch_of(Some(library::Expr::Value(one))));
+                let one = library::Expr::value(Value::Integer(1));
+                fetch = limit.with_ties.then(|| fetch_of(Some(one)));
             }
         }
         let clause = (count.is_some() || offset.is_some()).then_some(library::LimitClause {

@@ -1,9 +1,9 @@
 //! Expressions.
 
-use super::{Ident, ObjectName, PlacedValue, Query, Value};
+use super::{Ident, ObjectName, Query};
 use crate::ast::{
-    AExprKind, BoolOp, BoolTestKind, ColumnRef, CurrentOfExpr, FrameExclusion, LikeKind, Location,
-    Name, Names, OperatorName, SqlValueFunction, TypeName,
+    AExprKind, BoolOp, BoolTestKind, ColumnRef, Const, CurrentOfExpr, FrameExclusion, LikeKind,
+    Location, Name, Names, OperatorName, ParamRef, SqlValueFunction, TypeName, Value,
 };
 use std::fmt;
 
@@ -89,7 +89,10 @@ pub enum Expr {
     CollateClause(Box<CollateClause>),
     /// In parentheses.
     Nested(Box<Expr>),
-    Value(PlacedValue),
+    /// A parameter.
+    ParamRef(ParamRef),
+    /// A constant.
+    Const(Const),
     Interval(Interval),
     Function(Function),
     Case {
@@ -375,8 +378,32 @@ impl Expr {
     }
 
     /// A constant that stands nowhere.
-    pub fn value(value: impl Into<PlacedValue>) -> Expr {
-        Expr::Value(value.into())
+    pub fn value(value: Value) -> Expr {
+        Expr::Const(Const {
+            value,
+            location: Location::UNKNOWN,
+        })
+    }
+
+    /// The constant that it is.
+    pub fn constant(&self) -> Option<&Value> {
+        match self {
+            Expr::Const(node) => Some(&node.value),
+            _ => None,
+        }
+    }
+
+    /// Is it NULL?
+    pub fn is_null(&self) -> bool {
+        self.constant() == Some(&Value::Null)
+    }
+
+    /// The text of a literal.
+    pub fn literal(&self) -> Option<&str> {
+        match self.constant()? {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
     }
 
     /// An operator in front of its operand, which stands nowhere.
@@ -392,10 +419,7 @@ impl Expr {
 
     /// A number, which may have a sign in front, and stands nowhere.
     pub fn number(digits: &str) -> Expr {
-        match digits.strip_prefix('-') {
-            Some(rest) => Expr::prefix("-", Expr::value(Value::Number(rest.to_owned()))),
-            None => Expr::value(Value::Number(digits.to_owned())),
-        }
+        Expr::value(Value::number(digits))
     }
 }
 

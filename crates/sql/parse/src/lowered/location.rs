@@ -66,7 +66,8 @@ impl Expr {
             | Expr::Trim { expr, .. }
             | Expr::Overlay { expr, .. }
             | Expr::Nested(expr) => (nowhere, Some(expr)),
-            Expr::Value(value) => (value.location, None),
+            Expr::ParamRef(node) => (node.location, None),
+            Expr::Const(node) => (node.location, None),
             Expr::Interval(interval) => (nowhere, Some(&interval.value)),
             Expr::Function(function) => (function.name.location(), None),
             Expr::Case { location, .. } => (*location, None),

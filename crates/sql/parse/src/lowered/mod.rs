@@ -17,7 +17,6 @@ mod location;
 mod name;
 mod query;
 mod statement;
-mod value;
 mod walk;
 
 pub use change::{
@@ -41,7 +40,6 @@ pub use query::{
     TableSampleMethod, TableWithJoins, Values, With,
 };
 pub use statement::Statement;
-pub use value::{PlacedValue, Value};
 pub use walk::{
     Visit, VisitMut, Visitor, VisitorMut, visit_expressions, visit_expressions_mut, visit_relations,
 };

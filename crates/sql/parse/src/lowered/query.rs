@@ -1,9 +1,7 @@
 //! Queries.
 
-use super::{
-    Expr, Function, FunctionArg, Ident, ObjectName, OrderByExpr, PlacedValue, Statement, WindowSpec,
-};
-use crate::ast::{Location, TypeName};
+use super::{Expr, Function, FunctionArg, Ident, ObjectName, OrderByExpr, Statement, WindowSpec};
+use crate::ast::{Const, Location, TypeName};
 use logstead_engine::RowLock;
 
 /// A query with the clauses around its body.
@@ -308,7 +306,7 @@ pub struct TableSample {
     /// How much.
     pub quantity: Option<Expr>,
     /// REPEATABLE.
-    pub seed: Option<PlacedValue>,
+    pub seed: Option<Const>,
 }
 
 /// How TABLESAMPLE chooses.

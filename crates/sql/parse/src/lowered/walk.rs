@@ -89,7 +89,8 @@ macro_rules! walks {
                 visitor.pre_visit_expr(self)?;
                 match self {
                     Expr::ColumnRef(_)
-                    | Expr::Value(_)
+                    | Expr::ParamRef(_)
+                    | Expr::Const(_)
                     | Expr::SetToDefault(_)
                     | Expr::SqlValueFunction(_)
                     | Expr::CurrentOf(_) => {}

@@ -13,11 +13,9 @@ use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_catalog::{Catalog, Relation, routine};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{
-    AExprKind, BoolOp, BoolTestKind, LikeKind, Location, Name, OperatorName,
+    AExprKind, BoolOp, BoolTestKind, LikeKind, Location, Name, OperatorName, Value,
 };
-use logstead_sql_parse::lowered::{
-    self as ast, AExpr, Expr, LikeExpr, SubLink, SubLinkKind, Value,
-};
+use logstead_sql_parse::lowered::{self as ast, AExpr, Expr, LikeExpr, SubLink, SubLinkKind};
 use logstead_sql_types::value::{Oid, OutputStyle, SqlType, format_type, info, oid, text_io, user};
 
 /// An expression and its type, if known.
@@ -132,28 +130,11 @@ pub(super) fn cast(expr: Expr, ty: SqlType) -> Expr {
 }
 
 fn string(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Nested(inner) => string(inner),
-        Expr::Value(value) => match &value.value {
-            Value::String(text) => Some(text),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn type_of_number(expr: &Expr) -> Option<SqlType> {
-    match logstead_sql_parse::strip(expr) {
-        Expr::Value(v) => match &v.value {
-            Value::Number(digits) => Some(number_type(&digits.to_string())),
-            _ => None,
-        },
-        _ => None,
-    }
+    logstead_sql_parse::strip(expr).literal()
 }
 
 fn is_null(expr: &Expr) -> bool {
-    matches!(logstead_sql_parse::strip(expr), Expr::Value(v) if v.value == Value::Null)
+    logstead_sql_parse::strip(expr).is_null()
 }
 
 /// Conditions that one expression stands for. They stay together among those around it, as PostgreSQL keeps them: twice
@@ -229,14 +210,14 @@ impl Typer<'_> {
         };
         match target.oid {
             oid::BOOL => Expr::value(Value::Boolean(text == "t")),
-            oid::INT4 if !text.starts_with('-') => Expr::value(Value::Number(text)),
+            oid::INT4 if !text.starts_with('-') => Expr::number(&text),
             oid::NUMERIC
                 if text.contains(['.', 'e', 'E'])
                     && text.starts_with(|c: char| c.is_ascii_digit()) =>
             {
-                Expr::value(Value::Number(text))
+                Expr::value(Value::Float(text.into()))
             }
-            _ => cast(Expr::value(Value::String(text)), target),
+            _ => cast(Expr::value(Value::String(text.into())), target),
         }
     }
 
@@ -249,22 +230,23 @@ impl Typer<'_> {
             Expr::ColumnRef(column) if !column.star => {
                 (expr.clone(), self.names.column(&column.fields))
             }
-            Expr::Value(value) => {
-                let ty = match &value.value {
-                    Value::Number(digits) => {
-                        let digits = digits.to_string();
-                        let ty = number_type(&digits);
-                        if ty.oid == oid::INT4 {
+            Expr::ParamRef(_) => (expr.clone(), None),
+            Expr::Const(node) => {
+                let ty = match &node.value {
+                    Value::Integer(_) => Some(SqlType::of(oid::INT4)),
+                    Value::Float(digits) => {
+                        let ty = number_type(digits);
+                        // A negative number is one constant.
+                        if ty.oid == oid::INT4 || digits.starts_with('-') {
                             return (expr.clone(), Some(ty));
                         }
-                        let literal = Expr::value(Value::String(digits));
+                        let literal = Expr::value(Value::String(digits.clone()));
                         let unknown = Some(SqlType::of(oid::UNKNOWN));
                         return (self.to((literal, unknown), ty), Some(ty));
                     }
                     Value::Boolean(_) => boolean,
-                    Value::Null => Some(SqlType::of(oid::UNKNOWN)),
-                    _ if string(expr).is_some() => Some(SqlType::of(oid::UNKNOWN)),
-                    _ => None,
+                    Value::Null | Value::String(_) => Some(SqlType::of(oid::UNKNOWN)),
+                    Value::Bits(_) | Value::HexBits(_) => None,
                 };
                 (expr.clone(), ty)
             }
@@ -312,10 +294,6 @@ impl Typer<'_> {
             }
             Expr::AExpr(node) => match &node.lexpr {
                 Some(left) => self.operator(node, left),
-                // A negative number is one constant.
-                None if node.op.sign() == Some("-") && type_of_number(&node.rexpr).is_some() => {
-                    (expr.clone(), type_of_number(&node.rexpr))
-                }
                 None => {
                     let (operand, ty) = self.expr(&node.rexpr);
                     (Expr::prefix(&node.op.name, operand), ty)

@@ -20,7 +20,8 @@ impl Binder<'_> {
         // The common leaves skip the depth bookkeeping.
         match expr {
             Ast::ColumnRef(column) => self.column_ref(column),
-            Ast::Value(value) => self.literal(value),
+            Ast::Const(node) => self.literal(node),
+            Ast::ParamRef(node) => self.parameter(*node),
             _ if self.collates => self.refuse_collations(expr, |b| b.deeper(|b| b.compound(expr))),
             _ => self.deeper(|b| b.compound(expr)),
         }
@@ -36,7 +37,7 @@ impl Binder<'_> {
     pub(super) fn compound_anew(&mut self, expr: &Ast) -> Result<Expr> {
         match expr {
             Ast::Nested(inner) => self.expr(inner),
-            Ast::AExpr(node) => self.a_expr(node, expr),
+            Ast::AExpr(node) => self.a_expr(node),
             Ast::BoolExpr(node) => self.bool_expr(node),
             Ast::Function(function) => self.function(function),
             Ast::TypeCast(node) => self.cast(node),
@@ -116,7 +117,8 @@ impl Binder<'_> {
             .at(self.at(*location))),
             Ast::SqlValueFunction(node) => self.value_function(node),
             Ast::ColumnRef(column) => self.column_ref(column),
-            Ast::Value(value) => self.literal(value),
+            Ast::Const(node) => self.literal(node),
+            Ast::ParamRef(node) => self.parameter(*node),
             // PostgreSQL's grammar has it as the whole condition of a change alone.
             Ast::CurrentOf(node) => {
                 Err(SqlError::unsupported("expression CURRENT OF").at(self.at(node.location)))
@@ -125,26 +127,8 @@ impl Binder<'_> {
     }
 
     /// An operator in front of its operand.
-    pub(super) fn sign(&mut self, node: &ast::AExpr, whole: &Ast) -> Result<Expr> {
+    pub(super) fn sign(&mut self, node: &ast::AExpr) -> Result<Expr> {
         let name = &*node.op.name;
-        // The smallest integers: their digits alone would be of the next wider type. What two signs leave is the number
-        // without them.
-        if name == "-"
-            && let Some((negative, number)) = signed_number(whole)
-            && let Ast::Value(value) = number
-            && let ast::Value::Number(digits) = &value.value
-        {
-            match digits.as_str() {
-                "2147483648" if negative => {
-                    return Ok(Expr::Const(Datum::Int4(i32::MIN), SqlType::of(oid::INT4)));
-                }
-                "9223372036854775808" if negative => {
-                    return Ok(Expr::Const(Datum::Int8(i64::MIN), SqlType::of(oid::INT8)));
-                }
-                _ if !negative => return self.expr(number),
-                _ => {}
-            }
-        }
         let at = self.at(node.location);
         let operand = self.expr(&node.rexpr)?;
         self.prefix_operator(name, operand, at)
@@ -454,20 +438,4 @@ pub(super) fn field_of(value: Expr, field: &str) -> Result<Expr> {
         index: Box::new(Expr::Const(Datum::Int4(number), SqlType::of(oid::INT4))),
         ty: *ty,
     })
-}
-
-/// A number behind any count of minuses and parentheses, and whether they make it negative.
-fn signed_number(expr: &Ast) -> Option<(bool, &Ast)> {
-    let (mut negative, mut expr) = (false, expr);
-    loop {
-        match expr {
-            Ast::AExpr(node) if node.lexpr.is_none() && &*node.op.name == "-" => {
-                negative = !negative;
-                expr = &node.rexpr;
-            }
-            Ast::Nested(inner) => expr = inner,
-            Ast::Value(_) => return Some((negative, expr)),
-            _ => return None,
-        }
-    }
 }

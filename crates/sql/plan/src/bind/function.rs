@@ -7,7 +7,7 @@ use crate::{AggregateCall, SortKey};
 use logstead_sql_catalog::routine::from_stored_name;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::SqlValueFunction;
+use logstead_sql_parse::ast::{SqlValueFunction, Value};
 use logstead_sql_parse::lowered::{
     self as ast, DuplicateTreatment, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments,
@@ -101,9 +101,9 @@ impl Binder<'_> {
         }
         if name == "pg_collation_for"
             && system
-            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Value(value)))] =
+            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Const(value)))] =
                 list.args.as_slice()
-            && matches!(value.value, ast::Value::String(_) | ast::Value::Null)
+            && matches!(value.value, Value::String(_) | Value::Null)
         {
             // A literal without a type has no collation.
             return Ok(Expr::Const(Datum::Null, SqlType::of(oid::TEXT)));

@@ -3,7 +3,8 @@
 use super::Binder;
 use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{self as ast, Value};
+use logstead_sql_parse::ast::{Const, ParamRef, Value};
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Bits, Datum, Numeric, SqlType, datetime, oid, user};
 use logstead_types::SqlState;
@@ -13,44 +14,39 @@ use logstead_types::SqlState;
 const PARAMS_MAX: usize = 1 << 17;
 
 impl Binder<'_> {
-    pub(crate) fn literal(&mut self, value: &ast::PlacedValue) -> Result<Expr> {
-        let mut unknown = |text: &str| {
-            let text: std::sync::Arc<str> = text.into();
-            // One that lay at the same address is gone.
-            self.literals.insert(text.as_ptr().addr(), value.location);
-            Ok(Expr::Const(Datum::Text(text), SqlType::of(oid::UNKNOWN)))
-        };
-        match &value.value {
-            Value::Number(digits) => number(digits).map_err(|e| e.at(self.at(value.location))),
-            Value::String(text) => unknown(text),
-            Value::Boolean(value) => Ok(Expr::Const(Datum::Bool(*value), SqlType::of(oid::BOOL))),
-            Value::Null => Ok(Expr::Const(Datum::Null, SqlType::of(oid::UNKNOWN))),
-            Value::Placeholder(name) => self.parameter(name, self.at(value.location)),
-            Value::Bits(digits) => {
-                bits(format!("b{digits}")).map_err(|e| e.at(self.at(value.location)))
+    pub(crate) fn literal(&mut self, node: &Const) -> Result<Expr> {
+        let of = |datum, ty| Ok(Expr::Const(datum, SqlType::of(ty)));
+        let bits = |text| bits(text).map_err(|e| e.at(self.at(node.location)));
+        match &node.value {
+            Value::Integer(number) => of(Datum::Int4(*number), oid::INT4),
+            Value::Float(digits) => number(digits).map_err(|e| e.at(self.at(node.location))),
+            Value::String(text) => {
+                let text: std::sync::Arc<str> = (**text).into();
+                // One that lay at the same address is gone.
+                self.literals.insert(text.as_ptr().addr(), node.location);
+                of(Datum::Text(text), oid::UNKNOWN)
             }
-            Value::HexBits(digits) => {
-                bits(format!("x{digits}")).map_err(|e| e.at(self.at(value.location)))
-            }
+            Value::Boolean(value) => of(Datum::Bool(*value), oid::BOOL),
+            Value::Null => of(Datum::Null, oid::UNKNOWN),
+            Value::Bits(digits) => bits(format!("b{digits}")),
+            Value::HexBits(digits) => bits(format!("x{digits}")),
         }
     }
 
-    fn parameter(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
-        if let Some(arg) = self.numbered_argument(name) {
+    pub(super) fn parameter(&mut self, node: ParamRef) -> Result<Expr> {
+        let at = self.at(node.location);
+        let number = node.number as usize;
+        if let Some(arg) = self.numbered_argument(number) {
             return arg.map_err(|e| e.at(at));
         }
         if self.variables().is_some() {
-            return self.numbered_variable(name, at);
+            return self.numbered_variable(&format!("${number}"), at);
         }
-        let number: usize = name
-            .strip_prefix('$')
-            .and_then(|n| n.parse().ok())
-            .unwrap_or(0);
         let is_known = !self.cx.parameters_fixed || number <= self.cx.param_types.len();
         if number == 0 || number > PARAMS_MAX || !is_known {
             return Err(SqlError::new(
                 SqlState::UNDEFINED_PARAMETER,
-                format!("there is no parameter {name}"),
+                format!("there is no parameter ${number}"),
             )
             .at(at));
         }

@@ -89,9 +89,9 @@ impl Binder<'_> {
     }
 
     /// An operator of any kind.
-    pub(super) fn a_expr(&mut self, node: &AExpr, whole: &Ast) -> Result<Expr> {
+    pub(super) fn a_expr(&mut self, node: &AExpr) -> Result<Expr> {
         let Some(left) = &node.lexpr else {
-            return self.sign(node, whole);
+            return self.sign(node);
         };
         let at = self.at(node.location);
         match node.kind {
@@ -113,13 +113,9 @@ impl Binder<'_> {
             (first, left) = (inner, operand);
         }
         let right = &first.rexpr;
-        let is_null = |side: &Ast| match side {
-            Ast::Value(value) => matches!(value.value, ast::Value::Null),
-            _ => false,
-        };
-        let compares = first.op.sign() == Some("=") && (is_null(left) || is_null(right));
+        let compares = first.op.sign() == Some("=") && (left.is_null() || right.is_null());
         let mut so_far = if compares && self.cx.session.scans().transform_null_equals {
-            let other = if is_null(right) { left } else { right };
+            let other = if right.is_null() { left } else { right };
             self.is_null(other, false)?
         } else {
             self.binary_pair(left, first)?

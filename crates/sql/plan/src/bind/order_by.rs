@@ -8,6 +8,7 @@ use super::{Binder, Clause};
 use crate::SortKey;
 use crate::query::expr::Expr;
 use crate::query::{Distinct, Output};
+use logstead_sql_parse::ast::Value;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_parse::sort_direction;
 use logstead_sql_types::error::{Result, SqlError};
@@ -71,20 +72,17 @@ impl Binder<'_> {
         outputs: &'o [Output],
         clause: &str,
     ) -> Result<Option<&'o Output>> {
-        let Ast::Value(value) = item else {
+        let Ast::Const(node) = item else {
             return Ok(None);
         };
-        let at = self.at(value.location);
-        match &value.value {
-            ast::Value::Number(digits) => {
-                let Ok(position) = digits.parse::<usize>() else {
-                    return Err(SqlError::new(
-                        SqlState::SYNTAX_ERROR,
-                        format!("non-integer constant in {clause}"),
-                    )
-                    .at(at));
-                };
-                let output = position.checked_sub(1).and_then(|i| outputs.get(i));
+        let at = self.at(node.location);
+        match &node.value {
+            Value::Integer(position) => {
+                let position = *position;
+                let index = usize::try_from(position)
+                    .ok()
+                    .and_then(|p| p.checked_sub(1));
+                let output = index.and_then(|i| outputs.get(i));
                 output.map(Some).ok_or_else(|| {
                     SqlError::new(
                         SqlState::INVALID_COLUMN_REFERENCE,
@@ -93,7 +91,7 @@ impl Binder<'_> {
                     .at(at)
                 })
             }
-            ast::Value::String(_) => Err(SqlError::new(
+            Value::Float(_) | Value::String(_) => Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 format!("non-integer constant in {clause}"),
             )

@@ -11,6 +11,7 @@ use logstead_sql_types::error::{Result, SqlError};
 
 use super::operator::operator_name;
 use crate::{OutputColumn, Plan, SetOpKind, SortKey};
+use logstead_sql_parse::ast::Value;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, SubLinkKind};
 use logstead_sql_parse::row_of;
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
@@ -83,7 +84,7 @@ impl Binder<'_> {
             Some(fetch) => match &fetch.quantity {
                 Some(quantity) => Some(quantity),
                 None => {
-                    one = Ast::Value(ast::Value::Number("1".to_owned()).into());
+                    one = Ast::value(Value::Integer(1));
                     Some(&one)
                 }
             },
@@ -104,8 +105,7 @@ impl Binder<'_> {
 
     /// What PostgreSQL's grammar refuses of WITH TIES.
     fn check_ties(&self, query: &ast::Query, limit: Option<&Ast>) -> Result<()> {
-        let is_null = |value: &ast::PlacedValue| value.value == ast::Value::Null;
-        if limit.is_some_and(|limit| matches!(strip(limit), Ast::Value(value) if is_null(value))) {
+        if limit.is_some_and(|limit| strip(limit).is_null()) {
             return Err(SqlError::new(
                 SqlState::INVALID_ROW_COUNT_IN_LIMIT,
                 "row count cannot be null in FETCH FIRST ... WITH TIES clause",
@@ -464,8 +464,8 @@ impl Binder<'_> {
                 let (desc, nulls_first) = sort_direction(&item.options)?;
                 let at = self.at(item.expr.location());
                 let index = match &item.expr {
-                    Ast::Value(value) => match &value.value {
-                        ast::Value::Number(digits) => {
+                    Ast::Const(node) => match node.value.digits() {
+                        Some(digits) => {
                             let position: usize = digits.parse().unwrap_or(0);
                             if position == 0 || position > columns.len() {
                                 return Err(SqlError::new(
@@ -476,7 +476,7 @@ impl Binder<'_> {
                             }
                             Some(position - 1)
                         }
-                        _ => None,
+                        None => None,
                     },
                     Ast::ColumnRef(column) if column.fields.len() == 1 => {
                         let name = &column.fields[0];

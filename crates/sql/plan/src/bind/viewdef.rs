@@ -15,7 +15,7 @@ use super::{Binder, Clause, Frame};
 use crate::PlanContext;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, Relation, View};
-use logstead_sql_parse::ast::Name;
+use logstead_sql_parse::ast::{Name, Value};
 use logstead_sql_parse::lowered::{
     self as ast, Expr as Ast, SelectItem, SetExpr, VisitMut, VisitorMut,
 };
@@ -436,7 +436,7 @@ impl Definer<'_, '_> {
                 for row in &mut values.rows {
                     for (at, e) in row.iter_mut().enumerate() {
                         // NULL has its column's type.
-                        let null = matches!(strip(e), Ast::Value(v) if v.value == ast::Value::Null);
+                        let null = strip(e).is_null();
                         *e = match types.get(at).filter(|_| null) {
                             Some(ty) => super::explicit_types::cast(e.clone(), *ty),
                             None => self.expr(e)?,
@@ -648,9 +648,8 @@ impl Definer<'_, '_> {
 
     /// Something to sort or group by: a column of the list by its number or name is its expression.
     fn key(&mut self, item: &Ast, list: &[(Ast, Ast, String)], group: bool) -> Result<Ast> {
-        if let Ast::Value(value) = item
-            && let ast::Value::Number(digits) = &value.value
-            && let Ok(at) = digits.parse::<usize>()
+        if let Some(Value::Integer(at)) = item.constant()
+            && let Ok(at) = usize::try_from(*at)
             && let Some((_, shown, _)) = at.checked_sub(1).and_then(|i| list.get(i))
         {
             return Ok(shown.clone());
@@ -701,7 +700,7 @@ impl Definer<'_, '_> {
 }
 
 fn number(n: usize) -> Ast {
-    Ast::Value(ast::Value::Number(n.to_string()).into())
+    Ast::number(&n.to_string())
 }
 
 /// The names of a query's columns.

@@ -155,8 +155,7 @@ impl Binder<'_> {
         if user::domain_in(declared.oid).is_some() {
             columns.domains.push((columns.of_rows.len(), declared.oid));
         }
-        let is_null = |value: &Ast| matches!(value, Ast::Value(v) if v.value == ast::Value::Null);
-        let path = match is_null(path) {
+        let path = match path.is_null() {
             true => constant(Arc::clone(&name)),
             false => self.xml_table_text(path, TEXT)?,
         };

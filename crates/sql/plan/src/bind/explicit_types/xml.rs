@@ -32,7 +32,7 @@ fn wanted(construct: &str, at: usize) -> Wanted {
 fn unmodified(typed: Expr, ty: SqlType) -> Expr {
     match typed {
         Expr::TypeCast(node)
-            if !matches!(node.arg, Expr::Value(_))
+            if node.arg.literal().is_none()
                 && logstead_sql_catalog::type_name::sql_type(&node.type_name)
                     .is_ok_and(|found| found.oid == ty.oid) =>
         {
@@ -43,7 +43,7 @@ fn unmodified(typed: Expr, ty: SqlType) -> Expr {
 }
 
 fn is_null(value: &Expr) -> bool {
-    matches!(value, Expr::Value(v) if v.value == ast::Value::Null)
+    value.is_null()
 }
 
 impl Typer<'_> {

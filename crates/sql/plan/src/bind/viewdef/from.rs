@@ -8,7 +8,7 @@ use super::super::xml_table::is_xml_table;
 use super::columns::{Columns, Items};
 use super::{Definer, Shown, ident};
 use logstead_sql_catalog::{Relation, RelationKind};
-use logstead_sql_parse::ast::Name;
+use logstead_sql_parse::ast::{Name, Value};
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered::{self as ast, TableFactor};
 use logstead_sql_types::error::Result;
@@ -309,9 +309,9 @@ impl Definer<'_, '_> {
     ) -> Result<bool> {
         if let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(document))) =
             args.get_mut(1)
-            && matches!(document, ast::Expr::Value(_))
+            && matches!(document, ast::Expr::Const(_))
         {
-            let literal = std::mem::replace(document, ast::Expr::value(ast::Value::Null));
+            let literal = std::mem::replace(document, ast::Expr::value(Value::Null));
             *document = explicit_types::cast(literal, SqlType::of(oid::XML));
         }
         self.arguments(args)?;
