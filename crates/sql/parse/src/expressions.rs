@@ -1,6 +1,7 @@
 //! What parts of an expression's tree mean: rows, all fields of a record, VARIADIC, XML's constructs, directions of
 //! ORDER BY.
 
+use crate::ast::{OperatorName, SortByDir, SortByNulls};
 use crate::lowered::{self as ast, Expr as Ast};
 use crate::xml_construct;
 use logstead_sql_types::error::{Result, SqlError};
@@ -70,41 +71,47 @@ pub fn all_fields(expr: &Ast) -> Option<Ast> {
     })
 }
 
-/// ASC / DESC and NULLS FIRST / LAST.
-pub fn sort_direction(options: &ast::OrderByOptions) -> Result<(bool, bool)> {
-    let desc = match &options.sort {
-        None | Some(ast::OrderBySort::Asc) => false,
-        Some(ast::OrderBySort::Desc) => true,
-        Some(ast::OrderBySort::Using(operator)) => {
+/// Does a key of ORDER BY sort in descending order, and do NULLs come first?
+pub fn sort_direction(dir: &SortByDir, nulls: SortByNulls) -> Result<(bool, bool)> {
+    let desc = match dir {
+        SortByDir::Default | SortByDir::Asc => false,
+        SortByDir::Desc => true,
+        SortByDir::Using(operator) => {
             match sort_operator(operator) {
                 // All text is in the order of its bytes, which is that of patterns too.
                 Some("<" | "~<~") => false,
                 Some(">" | "~>~") => true,
                 _ => {
+                    let names = operator.schema.iter().chain([&operator.name]);
+                    let name = names.map(|name| &**name).collect::<Vec<_>>().join(".");
                     return Err(SqlError::new(
                     SqlState::WRONG_OBJECT_TYPE,
-                    format!("operator {operator} is not a valid ordering operator"),
+                    format!("operator {name} is not a valid ordering operator"),
                 )
                 .hint("Ordering operators must be \"<\" or \">\" members of btree operator families."));
                 }
             }
         }
     };
-    Ok((desc, options.nulls_first.unwrap_or(desc)))
+    Ok((desc, nulls_first(nulls).unwrap_or(desc)))
 }
 
-/// The operator of ORDER BY ... USING, without the schema of PostgreSQL's own.
-pub fn sort_operator(name: &ast::ObjectName) -> Option<&str> {
-    let parts: Vec<&str> = name.0.iter().map(|part| part.value.as_str()).collect();
-    match parts.as_slice() {
-        [operator] | ["pg_catalog", operator] => Some(operator),
-        _ => None,
+/// NULLS FIRST or LAST, if it is said.
+pub fn nulls_first(nulls: SortByNulls) -> Option<bool> {
+    match nulls {
+        SortByNulls::Default => None,
+        SortByNulls::First => Some(true),
+        SortByNulls::Last => Some(false),
     }
 }
 
-/// Whether a key of ORDER BY, which was bound before, is in descending order.
-pub fn sorts_down(options: &ast::OrderByOptions) -> bool {
-    sort_direction(options).is_ok_and(|(desc, _)| desc)
+/// The operator of ORDER BY ... USING, without the schema of PostgreSQL's own.
+pub fn sort_operator(operator: &OperatorName) -> Option<&str> {
+    match operator.schema.as_slice() {
+        [] => Some(&operator.name),
+        [schema] if **schema == *"pg_catalog" => Some(&operator.name),
+        _ => None,
+    }
 }
 
 /// The text of a string, whatever it is cast to.

@@ -35,7 +35,7 @@ pub use definition::{ArgMode, PolicyCommand, Timing, TriggerEvent, TriggerTime, 
 pub use depth::{StatementTree, drop_deep, on_enough_stack, planned_on_enough_stack};
 pub use do_block::DoBlock;
 pub use expressions::{
-    all_fields, policy_expr, row_of, sort_direction, sort_operator, sorts_down, string_literal,
+    all_fields, nulls_first, policy_expr, row_of, sort_direction, sort_operator, string_literal,
     strip, variadic, xml_call,
 };
 pub use grouping::GroupingWord;

@@ -4,10 +4,12 @@
 //! Works on syntax trees whose types are explicit (`ddl::typed` makes them so): prints, decides nothing.
 
 use crate::deparse::bit_literal;
-use crate::text::{fold, quote_ident, quote_literal};
+use crate::text::{quote_ident, quote_literal};
 use logstead_sql_func::extensions;
 use logstead_sql_func::extensions::stored_text_shown;
-use logstead_sql_parse::ast::{AExprKind, BoolOp, FrameExclusion, OperatorName, TypeName, Value};
+use logstead_sql_parse::ast::{
+    AExprKind, BoolOp, FrameExclusion, FrameMode, OperatorName, TypeName, Value,
+};
 use logstead_sql_parse::lowered::{self as ast, Expr, SubLinkKind};
 use logstead_sql_parse::xml_call;
 use logstead_sql_types::value::{format_type, user};
@@ -475,10 +477,7 @@ impl Printer {
             name.strip_prefix("pg_catalog.")
                 .map_or_else(|| quote_call(&name), quote_call)
         };
-        let distinct = match list.duplicate_treatment {
-            Some(ast::DuplicateTreatment::Distinct) => "DISTINCT ",
-            _ => "",
-        };
+        let distinct = if list.agg_distinct { "DISTINCT " } else { "" };
         let shown = if name == "grouping" {
             "GROUPING".to_owned()
         } else {
@@ -499,63 +498,64 @@ impl Printer {
             text.push_str(&format!(" FILTER (WHERE {condition})"));
         }
         if let Some(over) = &function.over {
-            match over {
-                ast::WindowType::NamedWindow(name) => {
-                    text.push_str(&format!(" OVER {}", quote_ident(&fold(name))));
-                }
-                ast::WindowType::WindowSpec(spec) => {
-                    text.push_str(&format!(" OVER ({})", self.window(spec)));
-                }
+            match &over.name {
+                Some(name) => text.push_str(&format!(" OVER {}", quote_ident(name))),
+                None => text.push_str(&format!(" OVER ({})", self.window(over))),
             }
         }
         text
     }
 
-    fn sorted(&self, keys: &[ast::OrderByExpr]) -> String {
+    fn sorted(&self, keys: &[ast::SortBy]) -> String {
         let keys = keys.iter().map(|key| {
-            let mut text = self.print(&key.expr, Parent::Free);
+            let mut text = self.print(&key.node, Parent::Free);
             // A call is in parentheses, and so is what casts by one.
-            if is_call(&key.expr) {
+            if is_call(&key.node) {
                 text = format!("({text})");
             }
-            text.push_str(&crate::deparse::sort_shown(&key.options));
+            text.push_str(&crate::deparse::sort_shown(key));
             text
         });
         keys.collect::<Vec<_>>().join(", ")
     }
 
-    pub(super) fn window(&self, spec: &ast::WindowSpec) -> String {
+    pub(super) fn window(&self, spec: &ast::WindowDef) -> String {
         let mut parts = Vec::new();
-        if let Some(name) = &spec.window_name {
-            parts.push(quote_ident(&fold(name)));
+        if let Some(name) = &spec.refname {
+            parts.push(quote_ident(name));
         }
-        if !spec.partition_by.is_empty() {
-            let keys = spec.partition_by.iter();
+        if !spec.partition_clause.is_empty() {
+            let keys = spec.partition_clause.iter();
             let keys: Vec<_> = keys.map(|e| self.print(e, Parent::Free)).collect();
             parts.push(format!("PARTITION BY {}", keys.join(", ")));
         }
-        if !spec.order_by.is_empty() {
-            parts.push(format!("ORDER BY {}", self.sorted(&spec.order_by)));
+        if !spec.order_clause.is_empty() {
+            parts.push(format!("ORDER BY {}", self.sorted(&spec.order_clause)));
         }
-        if let Some(frame) = &spec.window_frame {
-            let bound = |b: &ast::WindowFrameBound| match b {
-                ast::WindowFrameBound::CurrentRow => "CURRENT ROW".to_owned(),
-                ast::WindowFrameBound::Preceding(None) => "UNBOUNDED PRECEDING".to_owned(),
-                ast::WindowFrameBound::Following(None) => "UNBOUNDED FOLLOWING".to_owned(),
-                ast::WindowFrameBound::Preceding(Some(e)) => {
+        if let Some(frame) = &spec.frame {
+            let bound = |b: &ast::FrameBound| match b {
+                ast::FrameBound::CurrentRow => "CURRENT ROW".to_owned(),
+                ast::FrameBound::UnboundedPreceding => "UNBOUNDED PRECEDING".to_owned(),
+                ast::FrameBound::UnboundedFollowing => "UNBOUNDED FOLLOWING".to_owned(),
+                ast::FrameBound::Preceding(e) => {
                     format!("{} PRECEDING", self.print(e, Parent::Free))
                 }
-                ast::WindowFrameBound::Following(Some(e)) => {
+                ast::FrameBound::Following(e) => {
                     format!("{} FOLLOWING", self.print(e, Parent::Free))
                 }
             };
-            let start = bound(&frame.start_bound);
-            parts.push(match &frame.end_bound {
-                Some(end) => format!("{} BETWEEN {start} AND {}", frame.units, bound(end)),
-                None => format!("{} {start}", frame.units),
+            let mode = match frame.mode {
+                FrameMode::Range => "RANGE",
+                FrameMode::Rows => "ROWS",
+                FrameMode::Groups => "GROUPS",
+            };
+            let start = bound(&frame.start);
+            parts.push(match &frame.end {
+                Some(end) => format!("{mode} BETWEEN {start} AND {}", bound(end)),
+                None => format!("{mode} {start}"),
             });
         }
-        let exclusion = spec.window_frame.as_ref().map(|frame| frame.exclusion);
+        let exclusion = spec.frame.as_ref().map(|frame| frame.exclusion);
         // NO OTHERS is what a frame says that says nothing.
         parts.extend(match exclusion {
             Some(FrameExclusion::CurrentRow) => Some("EXCLUDE CURRENT ROW".to_owned()),

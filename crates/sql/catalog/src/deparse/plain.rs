@@ -303,10 +303,7 @@ pub(super) fn call(function: &ast::Function) -> String {
     match &function.args {
         ast::FunctionArguments::None => {}
         ast::FunctionArguments::List(all) => {
-            let distinct = match all.duplicate_treatment {
-                Some(ast::DuplicateTreatment::Distinct) => "DISTINCT ",
-                None => "",
-            };
+            let distinct = if all.agg_distinct { "DISTINCT " } else { "" };
             let args = all.args.iter().map(argument).collect::<Vec<_>>().join(", ");
             text.push_str(&format!("({distinct}{args}"));
             for ast::FunctionArgumentClause::OrderBy(keys) in &all.clauses {
@@ -322,21 +319,27 @@ pub(super) fn call(function: &ast::Function) -> String {
     if let Some(filter) = &function.filter {
         text.push_str(&format!(" FILTER (WHERE {})", plain(filter)));
     }
-    match &function.over {
-        None => {}
-        Some(ast::WindowType::NamedWindow(name)) => text.push_str(&format!(" OVER {name}")),
-        Some(ast::WindowType::WindowSpec(window)) => {
-            let window = Printer::of_query(false, 0).window(window);
-            text.push_str(&format!(" OVER ({window})"));
+    if let Some(window) = &function.over {
+        match &window.name {
+            Some(name) => {
+                text.push_str(&format!(
+                    " OVER {}",
+                    names_shown(std::slice::from_ref(name))
+                ));
+            }
+            None => {
+                let window = Printer::of_query(false, 0).window(window);
+                text.push_str(&format!(" OVER ({window})"));
+            }
         }
     }
     text
 }
 
-fn sorted(keys: &[ast::OrderByExpr]) -> String {
+fn sorted(keys: &[ast::SortBy]) -> String {
     let keys = keys.iter().map(|key| {
-        let shown = crate::deparse::sort_shown(&key.options);
-        format!("{}{shown}", plain(&key.expr))
+        let shown = crate::deparse::sort_shown(key);
+        format!("{}{shown}", plain(&key.node))
     });
     keys.collect::<Vec<_>>().join(", ")
 }

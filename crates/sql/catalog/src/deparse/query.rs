@@ -6,6 +6,7 @@
 use crate::deparse::expr::{Parent, Printer};
 use crate::text::{fold, quote_ident};
 use logstead_sql_parse::GroupingWord;
+use logstead_sql_parse::ast::{LockWaitPolicy, LockingClause, SetOperation};
 use logstead_sql_parse::lowered::{self as ast, Expr, SelectItem, SetExpr, TableFactor};
 
 /// Indentation of what belongs to a clause.
@@ -87,39 +88,34 @@ impl Layout<'_> {
             self.with(with);
         }
         self.body(&query.body, names, visible);
-        if let Some(ast::OrderBy(items)) = &query.order_by {
+        if !query.sort_clause.is_empty() {
             self.keyword(" ORDER BY ", -STANDARD, STANDARD, 1);
-            let items: Vec<String> = items.iter().map(|item| self.sort_item(item)).collect();
+            let items = query.sort_clause.iter();
+            let items: Vec<String> = items.map(|item| self.sort_item(item)).collect();
             self.out.push_str(&items.join(", "));
         }
-        let (limit, offset) = match &query.limit_clause {
-            Some(ast::LimitClause { limit, offset }) => (limit.as_ref(), offset.as_ref()),
-            None => (None, None),
-        };
-        if let Some(offset) = offset {
+        let limit = query.limit.as_deref();
+        if let Some(offset) = limit.and_then(|limit| limit.offset.as_ref()) {
             self.keyword(" OFFSET ", -STANDARD, STANDARD, 0);
             let text = self.expr(offset);
             self.out.push_str(&text);
         }
-        let fetched = query.fetch.as_ref();
-        let one = Expr::number("1");
-        let limit = limit.or_else(|| fetched.map(|f| f.quantity.as_ref().unwrap_or(&one)));
-        let ties = fetched.is_some_and(|fetch| fetch.with_ties);
-        if let Some(limit) = limit {
+        let ties = limit.is_some_and(|limit| limit.with_ties);
+        if let Some(count) = limit.and_then(ast::SelectLimit::count) {
             let word = if ties { " FETCH FIRST " } else { " LIMIT " };
             self.keyword(word, -STANDARD, STANDARD, 0);
-            let text = self.expr(limit);
+            let text = self.expr(count);
             self.out.push_str(&match ties {
                 true => format!("({text}) ROWS WITH TIES"),
                 false => text,
             });
         }
-        self.locks(&query.locks);
+        self.locks(&query.locking_clause);
     }
 
-    fn sort_item(&self, item: &ast::OrderByExpr) -> String {
-        let mut text = self.key(&item.expr);
-        text.push_str(&crate::deparse::sort_shown(&item.options));
+    fn sort_item(&self, item: &ast::SortBy) -> String {
+        let mut text = self.key(&item.node);
+        text.push_str(&crate::deparse::sort_shown(item));
         text
     }
 
@@ -164,18 +160,22 @@ impl Layout<'_> {
     }
 
     /// FOR UPDATE and its kin, one for each item of FROM.
-    fn locks(&mut self, locks: &[ast::LockClause]) {
+    fn locks(&mut self, locks: &[LockingClause]) {
         for lock in locks {
-            self.keyword(&format!(" {}", lock.name()), -STANDARD, STANDARD, 0);
-            for name in lock.of.iter().filter_map(|name| name.0.last()) {
-                self.out
-                    .push_str(&format!(" OF {}", quote_ident(&fold(name))));
+            let words = lock.strength.words();
+            self.keyword(&format!(" {words}"), -STANDARD, STANDARD, 0);
+            for name in lock
+                .locked_rels
+                .iter()
+                .filter_map(|name| name.names().pop())
+            {
+                self.out.push_str(&format!(" OF {}", quote_ident(&name)));
             }
-            match lock.nonblock {
-                Some(ast::NonBlock::Nowait) => self.out.push_str(" NOWAIT"),
-                Some(ast::NonBlock::SkipLocked) => self.out.push_str(" SKIP LOCKED"),
-                None => {}
-            }
+            self.out.push_str(match lock.wait_policy {
+                LockWaitPolicy::NoWait => " NOWAIT",
+                LockWaitPolicy::SkipLocked => " SKIP LOCKED",
+                LockWaitPolicy::Block => "",
+            });
         }
     }
 
@@ -197,10 +197,8 @@ impl Layout<'_> {
             }
             self.out.push_str(" AS ");
             match cte.materialized {
-                Some(ast::CteAsMaterialized::Materialized) => self.out.push_str("MATERIALIZED "),
-                Some(ast::CteAsMaterialized::NotMaterialized) => {
-                    self.out.push_str("NOT MATERIALIZED ");
-                }
+                Some(true) => self.out.push_str("MATERIALIZED "),
+                Some(false) => self.out.push_str("NOT MATERIALIZED "),
                 None => {}
             }
             self.out.push('(');
@@ -253,19 +251,18 @@ impl Layout<'_> {
             }
             SetExpr::SetOperation {
                 op,
-                set_quantifier,
+                all,
                 left,
                 right,
             } => {
-                self.side(left, Some((op, set_quantifier)), names, visible);
-                let all = matches!(set_quantifier, ast::SetQuantifier::All);
+                self.side(left, Some((*op, *all)), names, visible);
                 let word = match op {
-                    ast::SetOperator::Union => "UNION ",
-                    ast::SetOperator::Intersect => "INTERSECT ",
-                    ast::SetOperator::Except => "EXCEPT ",
+                    SetOperation::Union => "UNION ",
+                    SetOperation::Intersect => "INTERSECT ",
+                    SetOperation::Except => "EXCEPT ",
                 };
                 self.out.push_str(word);
-                if all {
+                if *all {
                     self.out.push_str("ALL ");
                 }
                 self.side(right, None, names, false);
@@ -279,7 +276,7 @@ impl Layout<'_> {
     fn side(
         &mut self,
         side: &SetExpr,
-        operation: Option<(&ast::SetOperator, &ast::SetQuantifier)>,
+        operation: Option<(SetOperation, bool)>,
         names: Option<&[String]>,
         visible: bool,
     ) {
@@ -287,21 +284,14 @@ impl Layout<'_> {
         // A query in parentheses that has nothing else is what is in them.
         while let SetExpr::Query(query) = side
             && query.with.is_none()
-            && query.order_by.is_none()
-            && query.limit_clause.is_none()
-            && query.fetch.is_none()
+            && query.sort_clause.is_empty()
+            && query.limit.is_none()
         {
             side = &query.body;
         }
-        let is_all = |q: &ast::SetQuantifier| matches!(q, ast::SetQuantifier::All);
         let set = matches!(side, SetExpr::SetOperation { .. });
         let parentheses = match (side, operation) {
-            (
-                SetExpr::SetOperation {
-                    op, set_quantifier, ..
-                },
-                Some((own, quantifier)),
-            ) => op != own || is_all(set_quantifier) != is_all(quantifier),
+            (SetExpr::SetOperation { op, all, .. }, Some(own)) => (*op, *all) != own,
             _ => set,
         };
         let deeper = if parentheses { STANDARD } else { 0 };
@@ -357,13 +347,13 @@ impl Layout<'_> {
         self.indent += STANDARD;
         self.out.push_str(" SELECT");
         match &select.distinct {
-            Some(ast::Distinct::Distinct) => self.out.push_str(" DISTINCT"),
-            Some(ast::Distinct::On(keys)) => {
+            ast::Distinct::All => self.out.push_str(" DISTINCT"),
+            ast::Distinct::On(keys) => {
                 let keys: Vec<String> = keys.iter().map(|e| self.key(e)).collect();
                 self.out
                     .push_str(&format!(" DISTINCT ON ({})", keys.join(", ")));
             }
-            None => {}
+            ast::Distinct::No => {}
         }
         self.list(&select.projection, names, visible);
         for (i, table) in select.from.iter().enumerate() {
@@ -407,15 +397,15 @@ impl Layout<'_> {
             let text = self.expr(having);
             self.out.push_str(&text);
         }
-        for (i, ast::NamedWindowDefinition(name, window)) in select.named_window.iter().enumerate()
-        {
+        for (i, window) in select.window_clause.iter().enumerate() {
             match i {
                 0 => self.keyword(" WINDOW ", -STANDARD, STANDARD, 1),
                 _ => self.out.push_str(", "),
             }
             let text = Printer::of_query(self.pretty, self.indent).window(window);
-            let name = quote_ident(&fold(name));
-            self.out.push_str(&format!("{name} AS ({text})"));
+            let name = window.name.as_ref().map(|name| quote_ident(name));
+            self.out
+                .push_str(&format!("{} AS ({text})", name.unwrap_or_default()));
         }
     }
 

@@ -223,6 +223,21 @@ pub enum RoleSpecKind {
 }
 
 impl RangeVar {
+    /// A relation by its name alone, which stands nowhere.
+    pub fn named(name: &str) -> RangeVar {
+        RangeVar {
+            name: RelationName::Named {
+                catalog: None,
+                schema: None,
+                name: name.into(),
+            },
+            inh: true,
+            persistence: Persistence::Permanent,
+            alias: None,
+            location: Location::UNKNOWN,
+        }
+    }
+
     /// The parts of its name.
     pub fn names(&self) -> Names {
         match &self.name {

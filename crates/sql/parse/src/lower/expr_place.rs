@@ -32,12 +32,6 @@ impl<'a> Lower<'a> {
             .unwrap_or_default()
     }
 
-    /// Does this word stand at a place, without quotes?
-    pub(super) fn is_written(&self, location: Location, word: &str) -> bool {
-        let token = self.token(location);
-        token.is_some_and(|token| self.written(token).eq_ignore_ascii_case(word))
-    }
-
     /// Does a name in quotes stand at a place?
     pub(super) fn is_quoted(&self, location: Location) -> bool {
         let token = self.token(location);

@@ -2,8 +2,9 @@
 
 use super::{Ident, ObjectName, Query};
 use crate::ast::{
-    AExprKind, BoolOp, BoolTestKind, ColumnRef, Const, CurrentOfExpr, FrameExclusion, LikeKind,
-    Location, Name, Names, OperatorName, ParamRef, SqlValueFunction, TypeName, Value,
+    AExprKind, BoolOp, BoolTestKind, ColumnRef, Const, CurrentOfExpr, FrameExclusion, FrameMode,
+    LikeKind, Location, Name, Names, OperatorName, ParamRef, SortByDir, SortByNulls,
+    SqlValueFunction, TypeName, Value,
 };
 use std::fmt;
 
@@ -544,9 +545,9 @@ pub struct Function {
     /// FILTER.
     pub filter: Option<Box<Expr>>,
     /// OVER.
-    pub over: Option<WindowType>,
+    pub over: Option<Box<WindowDef>>,
     /// WITHIN GROUP.
-    pub within_group: Vec<OrderByExpr>,
+    pub within_group: Vec<SortBy>,
 }
 
 /// What a function is given.
@@ -561,19 +562,12 @@ pub enum FunctionArguments {
 /// Arguments in parentheses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionArgumentList {
-    /// DISTINCT.
-    pub duplicate_treatment: Option<DuplicateTreatment>,
+    /// DISTINCT
+    pub agg_distinct: bool,
     /// The arguments.
     pub args: Vec<FunctionArg>,
     /// What stands behind them.
     pub clauses: Vec<FunctionArgumentClause>,
-}
-
-/// What an aggregate does with values that come again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DuplicateTreatment {
-    /// It takes each once.
-    Distinct,
 }
 
 /// An argument.
@@ -607,100 +601,71 @@ pub enum FunctionArgExpr {
 #[derive(Clone, Debug, PartialEq)]
 pub enum FunctionArgumentClause {
     /// ORDER BY.
-    OrderBy(Vec<OrderByExpr>),
-}
-
-/// OVER.
-#[derive(Clone, Debug, PartialEq)]
-pub enum WindowType {
-    /// A window that stands in parentheses.
-    WindowSpec(WindowSpec),
-    /// A window by its name.
-    NamedWindow(Ident),
+    OrderBy(Vec<SortBy>),
 }
 
 /// A window.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WindowSpec {
-    /// The window that it begins with.
-    pub window_name: Option<Ident>,
-    /// PARTITION BY.
-    pub partition_by: Vec<Expr>,
-    /// ORDER BY.
-    pub order_by: Vec<OrderByExpr>,
-    /// Its frame.
-    pub window_frame: Option<WindowFrame>,
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WindowDef {
+    /// Its name: of WINDOW's list, or of `OVER name`.
+    pub name: Option<Name>,
+    /// The window that it copies.
+    pub refname: Option<Name>,
+    /// PARTITION BY
+    pub partition_clause: Vec<Expr>,
+    /// ORDER BY
+    pub order_clause: Vec<SortBy>,
+    /// RANGE, ROWS, GROUPS
+    pub frame: Option<WindowFrame>,
     /// Where it begins.
     pub location: Location,
 }
 
-/// The frame of a window.
+/// An end of a frame.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WindowFrame {
-    /// What its bounds count.
-    pub units: WindowFrameUnits,
-    /// Where it begins.
-    pub start_bound: WindowFrameBound,
-    /// Where it ends.
-    pub end_bound: Option<WindowFrameBound>,
-    /// EXCLUDE.
-    pub exclusion: FrameExclusion,
-}
-
-/// What the bounds of a frame count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "SQL's own words")]
-pub enum WindowFrameUnits {
-    Rows,
-    Range,
-    Groups,
+pub enum FrameBound {
+    UnboundedPreceding,
+    Preceding(Expr),
+    CurrentRow,
+    Following(Expr),
+    UnboundedFollowing,
 }
 
-impl fmt::Display for WindowFrameUnits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            WindowFrameUnits::Rows => "ROWS",
-            WindowFrameUnits::Range => "RANGE",
-            WindowFrameUnits::Groups => "GROUPS",
-        })
+impl FrameBound {
+    /// Its offset.
+    pub fn offset_mut(&mut self) -> Option<&mut Expr> {
+        match self {
+            FrameBound::Preceding(offset) | FrameBound::Following(offset) => Some(offset),
+            _ => None,
+        }
     }
 }
 
-/// A bound of a frame. One without an offset is unbounded.
+/// A window's frame.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum WindowFrameBound {
-    CurrentRow,
-    Preceding(Option<Box<Expr>>),
-    Following(Option<Box<Expr>>),
+pub struct WindowFrame {
+    /// How rows are counted.
+    pub mode: FrameMode,
+    /// Where it begins.
+    pub start: FrameBound,
+    /// BETWEEN was said, and this is where it ends; otherwise with the current row.
+    pub end: Option<FrameBound>,
+    /// EXCLUDE
+    pub exclusion: FrameExclusion,
 }
 
-/// A key of sorting.
+/// An item of ORDER BY.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OrderByExpr {
-    /// The key.
-    pub expr: Expr,
-    /// How it sorts.
-    pub options: OrderByOptions,
-}
-
-/// How a key sorts.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct OrderByOptions {
+pub struct SortBy {
+    /// By what.
+    pub node: Expr,
     /// In which direction.
-    pub sort: Option<OrderBySort>,
-    /// NULLS FIRST, or LAST.
-    pub nulls_first: Option<bool>,
-}
-
-/// The direction of sorting.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum OrderBySort {
-    Asc,
-    Desc,
-    /// By an operator.
-    Using(ObjectName),
+    pub dir: SortByDir,
+    /// Where NULLs go.
+    pub nulls: SortByNulls,
+    /// Where the operator of USING is.
+    pub location: Location,
 }
 
 impl Function {
@@ -719,7 +684,7 @@ impl Function {
 impl From<Vec<FunctionArg>> for FunctionArguments {
     fn from(args: Vec<FunctionArg>) -> FunctionArguments {
         FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
+            agg_distinct: false,
             args,
             clauses: Vec::new(),
         })

@@ -26,17 +26,15 @@ pub use change::{
 };
 pub use expr::{
     AExpr, AIndirection, Array, BetweenExpr, BoolExpr, BooleanTest, CaseWhen, CollateClause,
-    DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    DateTimeField, Expr, FrameBound, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArgumentList, FunctionArguments, InExpr, Indirection, Interval,
-    LikeExpr, NormalizationForm, NullTest, OrderByExpr, OrderByOptions, OrderBySort, OverlapsExpr,
-    SubLink, SubLinkKind, TrimWhereField, TypeCast, WindowFrame, WindowFrameBound,
-    WindowFrameUnits, WindowSpec, WindowType,
+    LikeExpr, NormalizationForm, NullTest, OverlapsExpr, SortBy, SubLink, SubLinkKind,
+    TrimWhereField, TypeCast, WindowDef, WindowFrame,
 };
 pub use name::{Ident, ObjectName};
 pub use query::{
-    Cte, CteAsMaterialized, Distinct, Fetch, GroupByExpr, Join, JoinConstraint, JoinOperator,
-    LimitClause, LockClause, NamedWindowDefinition, NonBlock, OrderBy, Query, Select, SelectItem,
-    SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, TableSample,
+    Cte, Distinct, GroupByExpr, Join, JoinConstraint, JoinOperator, LimitCount, Query, Select,
+    SelectItem, SelectLimit, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableSample,
     TableSampleMethod, TableWithJoins, Values, With,
 };
 pub use statement::Statement;

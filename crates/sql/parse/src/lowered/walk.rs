@@ -14,12 +14,11 @@ pub use read::{Visit, Visitor};
 macro_rules! walks {
     ($visitor:ident, $visit:ident, $($mutable:ident)?) => {
         use crate::lowered::{
-            Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Cte, Delete, Distinct, Expr, Fetch,
-            Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Indirection, Insert, Join,
-            JoinConstraint, JoinOperator, LimitClause, Merge, MergeAction, MergeInsertExpr, ObjectName,
-            OnConflictAction, OrderByExpr, Query, Select, SelectItem, SetExpr, Statement, SubLinkKind,
-            TableFactor, TableWithJoins, Target, TargetStep, Update, WindowFrameBound, WindowSpec,
-            WindowType,
+            Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Cte, Delete, Distinct, Expr,
+            FrameBound, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
+            Indirection, Insert, Join, JoinConstraint, JoinOperator, LimitCount, Merge, MergeAction,
+            MergeInsertExpr, ObjectName, OnConflictAction, Query, Select, SelectItem, SelectLimit, SetExpr,
+            SortBy, Statement, SubLinkKind, TableFactor, TableWithJoins, Target, TargetStep, Update, WindowDef,
         };
         use std::ops::ControlFlow::{self, Continue};
 
@@ -210,8 +209,8 @@ macro_rules! walks {
                 }
                 self.filter.visit(visitor)?;
                 match &$($mutable)? self.over {
-                    Some(WindowType::WindowSpec(window)) => window.visit(visitor)?,
-                    Some(WindowType::NamedWindow(_)) | None => {}
+                    Some(window) if window.name.is_none() => window.visit(visitor)?,
+                    _ => {}
                 }
                 self.within_group.visit(visitor)
             }
@@ -230,33 +229,35 @@ macro_rules! walks {
             }
         }
 
-        impl $visit for OrderByExpr {
+        impl $visit for SortBy {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                self.expr.visit(visitor)
+                self.node.visit(visitor)
             }
         }
 
-        impl $visit for WindowSpec {
+        impl $visit for WindowDef {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                self.partition_by.visit(visitor)?;
-                self.order_by.visit(visitor)?;
-                match &$($mutable)? self.window_frame {
+                self.partition_clause.visit(visitor)?;
+                self.order_clause.visit(visitor)?;
+                match &$($mutable)? self.frame {
                     Some(frame) => {
-                        frame.start_bound.visit(visitor)?;
-                        frame.end_bound.visit(visitor)
+                        frame.start.visit(visitor)?;
+                        frame.end.visit(visitor)
                     }
                     None => Continue(()),
                 }
             }
         }
 
-        impl $visit for WindowFrameBound {
+        impl $visit for FrameBound {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match self {
-                    WindowFrameBound::CurrentRow => Continue(()),
-                    WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) => {
+                    FrameBound::Preceding(offset) | FrameBound::Following(offset) => {
                         offset.visit(visitor)
                     }
+                    FrameBound::UnboundedPreceding
+                    | FrameBound::CurrentRow
+                    | FrameBound::UnboundedFollowing => Continue(()),
                 }
             }
         }
@@ -269,12 +270,8 @@ macro_rules! walks {
                     None => {}
                 }
                 self.body.visit(visitor)?;
-                match &$($mutable)? self.order_by {
-                    Some(order_by) => order_by.0.visit(visitor)?,
-                    None => {}
-                }
-                self.limit_clause.visit(visitor)?;
-                self.fetch.visit(visitor)?;
+                self.sort_clause.visit(visitor)?;
+                self.limit.visit(visitor)?;
                 visitor.post_visit_query(self)
             }
         }
@@ -285,16 +282,13 @@ macro_rules! walks {
             }
         }
 
-        impl $visit for LimitClause {
+        impl $visit for SelectLimit {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                self.limit.visit(visitor)?;
+                match &$($mutable)? self.count {
+                    Some(LimitCount::Count(count)) => count.visit(visitor)?,
+                    Some(LimitCount::All(_)) | None => {}
+                }
                 self.offset.visit(visitor)
-            }
-        }
-
-        impl $visit for Fetch {
-            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                self.quantity.visit(visitor)
             }
         }
 
@@ -319,18 +313,15 @@ macro_rules! walks {
         impl $visit for Select {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match &$($mutable)? self.distinct {
-                    Some(Distinct::On(keys)) => keys.visit(visitor)?,
-                    Some(Distinct::Distinct) | None => {}
+                    Distinct::On(keys) => keys.visit(visitor)?,
+                    Distinct::All | Distinct::No => {}
                 }
                 self.projection.visit(visitor)?;
                 self.from.visit(visitor)?;
                 self.selection.visit(visitor)?;
                 self.group_by.0.visit(visitor)?;
                 self.having.visit(visitor)?;
-                for window in &$($mutable)? self.named_window {
-                    window.1.visit(visitor)?;
-                }
-                Continue(())
+                self.window_clause.visit(visitor)
             }
         }
 

@@ -429,9 +429,8 @@ impl Binder<'_> {
         let too_many = || SqlError::new(SqlState::SYNTAX_ERROR, TOO_MANY);
         if let SetExpr::Values(list) = query.body.as_ref()
             && query.with.is_none()
-            && query.order_by.is_none()
-            && query.limit_clause.is_none()
-            && query.fetch.is_none()
+            && query.sort_clause.is_empty()
+            && query.limit.is_none()
         {
             let given = list.rows.iter().map(|row| self.starred(row));
             let given = given.collect::<Result<Vec<_>>>()?;

@@ -92,7 +92,7 @@ pub(crate) fn explicit_in(expr: &Expr, names: &dyn Names, session: &dyn Context)
 
 /// The same of a named window.
 pub(super) fn explicit_window(
-    window: &mut ast::WindowSpec,
+    window: &mut ast::WindowDef,
     names: &dyn Names,
     session: &dyn Context,
 ) {

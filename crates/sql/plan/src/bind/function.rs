@@ -9,8 +9,7 @@ use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{SqlValueFunction, Value};
 use logstead_sql_parse::lowered::{
-    self as ast, DuplicateTreatment, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments,
+    self as ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
 };
 use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
@@ -120,13 +119,10 @@ impl Binder<'_> {
         {
             return self.aggregate(function, schema.as_deref(), &name, list, at);
         }
-        if function.filter.is_some()
-            || !list.clauses.is_empty()
-            || list.duplicate_treatment.is_some()
-        {
+        if function.filter.is_some() || !list.clauses.is_empty() || list.agg_distinct {
             let what = if function.filter.is_some() {
                 "FILTER"
-            } else if list.duplicate_treatment.is_some() {
+            } else if list.agg_distinct {
                 "DISTINCT"
             } else {
                 "ORDER BY"
@@ -524,7 +520,7 @@ impl Binder<'_> {
                 (resolved.aggregate, None, coerced, resolved.result)
             }
         };
-        let distinct = matches!(list.duplicate_treatment, Some(DuplicateTreatment::Distinct));
+        let distinct = list.agg_distinct;
         if distinct && star {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -552,11 +548,11 @@ impl Binder<'_> {
             match clause {
                 FunctionArgumentClause::OrderBy(items) => {
                     for item in items {
-                        let expr = self.expr(&item.expr)?;
+                        let expr = self.expr(&item.node)?;
                         let expr = self.settle(expr)?;
-                        super::order_by::sortable(expr.ty(), self.at(item.expr.location()))?;
+                        super::order_by::sortable(expr.ty(), self.at(item.node.location()))?;
                         let (desc, nulls_first) =
-                            logstead_sql_parse::sort_direction(&item.options)?;
+                            logstead_sql_parse::sort_direction(&item.dir, item.nulls)?;
                         // What an argument is cast to by itself is not seen.
                         let argument = written.iter().zip(&coerced).find(|(written, coerced)| {
                             super::aggregate::same(written, &expr)
@@ -572,7 +568,7 @@ impl Binder<'_> {
                                 SqlState::INVALID_COLUMN_REFERENCE,
                                 "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
                             )
-                            .at(self.at(item.expr.location())));
+                            .at(self.at(item.node.location())));
                         }
                         order.push(SortKey {
                             expr,

@@ -211,7 +211,9 @@ pub(super) fn query_of(routine: &Routine) -> Result<Option<ast::Query>> {
 /// Does a query change something, or lock rows?
 fn changes(query: &ast::Query) -> bool {
     let with = query.with.iter().flat_map(|with| &with.cte_tables);
-    !query.locks.is_empty() || { with }.any(|cte| changes(&cte.query)) || set_changes(&query.body)
+    !query.locking_clause.is_empty()
+        || { with }.any(|cte| changes(&cte.query))
+        || set_changes(&query.body)
 }
 
 fn set_changes(body: &ast::SetExpr) -> bool {

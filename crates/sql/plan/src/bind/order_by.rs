@@ -19,15 +19,14 @@ use logstead_types::SqlState;
 impl Binder<'_> {
     pub(super) fn order_by(
         &mut self,
-        order_by: &ast::OrderBy,
+        items: &[ast::SortBy],
         outputs: &[Output],
     ) -> Result<Vec<SortKey>> {
-        let ast::OrderBy(items) = order_by;
         let mut keys: Vec<SortKey> = Vec::with_capacity(items.len());
         for item in items {
-            let (desc, nulls_first) = sort_direction(&item.options)?;
-            let expr = self.sort_expr(&item.expr, outputs, "ORDER BY")?;
-            sortable(expr.ty(), self.at(item.expr.location()))?;
+            let (desc, nulls_first) = sort_direction(&item.dir, item.nulls)?;
+            let expr = self.sort_expr(&item.node, outputs, "ORDER BY")?;
+            sortable(expr.ty(), self.at(item.node.location()))?;
             // A key that is there already orders nothing more.
             if !keys.iter().any(|k| alike(&k.expr, &expr)) {
                 keys.push(SortKey {
@@ -102,13 +101,13 @@ impl Binder<'_> {
 
     pub(super) fn distinct(
         &mut self,
-        distinct: Option<&ast::Distinct>,
+        distinct: &ast::Distinct,
         order: &mut Vec<SortKey>,
         outputs: &[Output],
     ) -> Result<Distinct> {
         match distinct {
-            None => Ok(Distinct::No),
-            Some(ast::Distinct::Distinct) => {
+            ast::Distinct::No => Ok(Distinct::No),
+            ast::Distinct::All => {
                 for output in outputs {
                     groupable(output.column.ty, None)?;
                 }
@@ -124,7 +123,7 @@ impl Binder<'_> {
                 }
                 Ok(Distinct::All)
             }
-            Some(ast::Distinct::On(items)) => {
+            ast::Distinct::On(items) => {
                 let mut keys: Vec<Expr> = Vec::new();
                 self.in_clause(Clause::DistinctOn, |b| {
                     for item in items {

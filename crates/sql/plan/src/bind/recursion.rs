@@ -3,6 +3,7 @@
 //!
 //! Looks at the tree only. Names that a WITH within defines again are not the query's own.
 
+use logstead_sql_parse::ast::SetOperation;
 use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered::{self as ast, SetExpr};
 use logstead_sql_types::error::{Result, SqlError};
@@ -40,8 +41,8 @@ pub(super) fn terms<'q>(
 ) -> Result<(&'q SetExpr, &'q SetExpr, bool)> {
     let SetExpr::SetOperation {
         left,
-        op: ast::SetOperator::Union,
-        set_quantifier,
+        op: SetOperation::Union,
+        all,
         right,
     } = query.body.as_ref()
     else {
@@ -64,17 +65,16 @@ pub(super) fn terms<'q>(
     {
         return Err(wrong(name, "a subquery"));
     }
-    let clause = if query.order_by.is_some() {
+    let clause = if !query.sort_clause.is_empty() {
         "ORDER BY"
     } else if has_offset(query) {
         "OFFSET"
-    } else if query.limit_clause.is_some() || query.fetch.is_some() {
+    } else if query.limit.is_some() {
         "LIMIT"
-    } else if !query.locks.is_empty() {
+    } else if !query.locking_clause.is_empty() {
         "FOR UPDATE/SHARE"
     } else {
-        let all = matches!(set_quantifier, ast::SetQuantifier::All);
-        return Ok((left, right, all));
+        return Ok((left, right, *all));
     };
     Err(SqlError::new(
         SqlState::FEATURE_NOT_SUPPORTED,
@@ -83,13 +83,7 @@ pub(super) fn terms<'q>(
 }
 
 fn has_offset(query: &ast::Query) -> bool {
-    matches!(
-        &query.limit_clause,
-        Some(ast::LimitClause {
-            offset: Some(_),
-            ..
-        })
-    )
+    { query.limit.as_ref() }.is_some_and(|limit| limit.offset.is_some())
 }
 
 fn wrong(name: &str, place: &str) -> SqlError {
@@ -154,15 +148,15 @@ impl Check<'_> {
             SetExpr::SetOperation {
                 left,
                 op,
-                set_quantifier,
+                all,
                 right,
             } => {
-                let all = matches!(set_quantifier, ast::SetQuantifier::All);
+                let all = *all;
                 let (left_place, right_place) = match (op, place) {
-                    (ast::SetOperator::Intersect, Place::Allowed) if all => {
+                    (SetOperation::Intersect, Place::Allowed) if all => {
                         (Place::Intersect, Place::Intersect)
                     }
-                    (ast::SetOperator::Except, Place::Allowed) => {
+                    (SetOperation::Except, Place::Allowed) => {
                         (if all { Place::Except } else { place }, Place::Except)
                     }
                     _ => (place, place),

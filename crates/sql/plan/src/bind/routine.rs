@@ -466,7 +466,7 @@ impl Binder<'_> {
         } else {
             let word = if function.filter.is_some() {
                 Some("FILTER")
-            } else if list.duplicate_treatment.is_some() {
+            } else if list.agg_distinct {
                 Some("DISTINCT")
             } else if !list.clauses.is_empty() {
                 Some("ORDER BY")

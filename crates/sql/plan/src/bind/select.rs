@@ -9,11 +9,14 @@ use super::{Binder, Clause, ColId, Frame, Source};
 use crate::query::expr::Expr;
 use crate::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select, collect_rels};
 use crate::{LockWait, OutputColumn, walk};
+use logstead_engine::RowLock;
 use logstead_sql_catalog::RelationKind;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::ast::{LockStrength, LockWaitPolicy, LockingClause};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SelectItem};
 use logstead_sql_parse::{all_fields, fold_ident, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::names::truncate_name;
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -21,12 +24,22 @@ use std::sync::Arc;
 /// The clauses that belong to a query around its SELECT.
 #[derive(Default)]
 pub(crate) struct Tail<'q> {
-    pub(crate) order_by: Option<&'q ast::OrderBy>,
+    pub(crate) order_by: &'q [ast::SortBy],
     pub limit: Option<&'q Ast>,
     pub offset: Option<&'q Ast>,
     /// FETCH FIRST ... WITH TIES.
     pub ties: bool,
-    pub locks: &'q [ast::LockClause],
+    pub locks: &'q [LockingClause],
+}
+
+/// The lock of a row that a locking clause takes.
+fn row_lock(strength: LockStrength) -> RowLock {
+    match strength {
+        LockStrength::Update => RowLock::Update,
+        LockStrength::NoKeyUpdate => RowLock::NoKeyUpdate,
+        LockStrength::Share => RowLock::Share,
+        LockStrength::KeyShare => RowLock::KeyShare,
+    }
 }
 
 impl Binder<'_> {
@@ -66,10 +79,10 @@ impl Binder<'_> {
         };
 
         self.frame()?.clause = Clause::Select;
-        self.frame()?.window_names = window_names(&select.named_window);
+        self.frame()?.window_names = window_names(&select.window_clause);
         self.frame()?.groups_by_subquery = groups_by_subquery(&select.group_by);
         self.select_list(&select.projection, &mut block.outputs)?;
-        let plain = tail.order_by.is_none() && select.distinct.is_none();
+        let plain = tail.order_by.is_empty() && select.distinct == ast::Distinct::No;
         if settle || !plain {
             for output in &mut block.outputs {
                 let expr =
@@ -95,16 +108,14 @@ impl Binder<'_> {
             None => None,
         };
         let mut order = match tail.order_by {
-            Some(order_by) => {
-                self.in_clause(Clause::OrderBy, |b| b.order_by(order_by, &block.outputs))?
-            }
-            None => Vec::new(),
+            [] => Vec::new(),
+            keys => self.in_clause(Clause::OrderBy, |b| b.order_by(keys, &block.outputs))?,
         };
         let groups = self.group_by(&select.group_by, &block.outputs)?;
-        block.distinct = self.distinct(select.distinct.as_ref(), &mut order, &block.outputs)?;
+        block.distinct = self.distinct(&select.distinct, &mut order, &block.outputs)?;
 
         let limits = self.limits_apart(tail)?;
-        block.windows = self.windows(&select.named_window)?;
+        block.windows = self.windows(&select.window_clause)?;
         block.sets = std::mem::take(&mut self.frame()?.sets);
         self.frame()?.sets_at.clear();
         let aggregates = std::mem::take(&mut self.frame()?.aggregates);
@@ -171,7 +182,7 @@ impl Binder<'_> {
         block.order = order;
         (block.limit, block.offset) = limits;
         block.ties = tail.ties;
-        block.sets_last = tail.order_by.is_some() && matches!(block.distinct, Distinct::On(_));
+        block.sets_last = !tail.order_by.is_empty() && matches!(block.distinct, Distinct::On(_));
         if !tail.locks.is_empty() {
             block.locks = self.locks(tail.locks, &block, &rels)?;
         }
@@ -374,30 +385,31 @@ impl Binder<'_> {
     /// several clauses name is locked as the strongest and least patient of them says.
     fn locks(
         &mut self,
-        clauses: &[ast::LockClause],
+        clauses: &[LockingClause],
         block: &Select,
         rels: &[usize],
     ) -> Result<Option<Vec<RowMark>>> {
         let mut marks: Vec<RowMark> = Vec::new();
         for clause in clauses {
-            let name = clause.name();
+            let name = clause.strength.words();
             check_locking(block, name)?;
-            let wait = match clause.nonblock {
-                None => LockWait::Block,
-                Some(ast::NonBlock::SkipLocked) => LockWait::Skip,
-                Some(ast::NonBlock::Nowait) => LockWait::NoWait,
+            let wait = match clause.wait_policy {
+                LockWaitPolicy::Block => LockWait::Block,
+                LockWaitPolicy::SkipLocked => LockWait::Skip,
+                LockWaitPolicy::NoWait => LockWait::NoWait,
             };
             let mut wanted = Vec::new();
-            for listed in &clause.of {
-                let at = self.at(listed.location());
-                let [part] = listed.0.as_slice() else {
+            for listed in &clause.locked_rels {
+                let at = self.at(listed.location);
+                let names = listed.names();
+                let [part] = names.as_slice() else {
                     return Err(SqlError::new(
                         SqlState::SYNTAX_ERROR,
                         format!("{name} must specify unqualified relation names"),
                     )
                     .at(at));
                 };
-                let table = fold_ident(part);
+                let table = truncate_name(part);
                 let named = |rel: &&usize| *self.range.rels[**rel].shown == *table;
                 let found: Vec<usize> = rels.iter().filter(named).copied().collect();
                 if found.is_empty() {
@@ -428,7 +440,7 @@ impl Binder<'_> {
                 wanted.extend(found);
             }
             for &rel in rels {
-                if !clause.of.is_empty() && !wanted.contains(&rel) {
+                if !clause.locked_rels.is_empty() && !wanted.contains(&rel) {
                     continue;
                 }
                 let table = match &self.range.rels[rel].source {
@@ -465,12 +477,12 @@ impl Binder<'_> {
                 self.give_row_id(rel);
                 match marks.iter_mut().find(|m| m.rel == rel) {
                     Some(mark) => {
-                        mark.lock = mark.lock.max(clause.lock);
+                        mark.lock = mark.lock.max(row_lock(clause.strength));
                         mark.wait = mark.wait.max(wait);
                     }
                     None => marks.push(RowMark {
                         rel,
-                        lock: clause.lock,
+                        lock: row_lock(clause.strength),
                         wait,
                     }),
                 }

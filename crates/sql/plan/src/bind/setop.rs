@@ -11,7 +11,7 @@ use logstead_sql_types::error::{Result, SqlError};
 
 use super::operator::operator_name;
 use crate::{OutputColumn, Plan, SetOpKind, SortKey};
-use logstead_sql_parse::ast::Value;
+use logstead_sql_parse::ast::{LockWaitPolicy, SetOperation};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, SubLinkKind};
 use logstead_sql_parse::row_of;
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
@@ -72,33 +72,19 @@ impl Binder<'_> {
     }
 
     pub(crate) fn query_without_with(&mut self, query: &ast::Query, settle: bool) -> Result<Body> {
-        let (limit, offset) = match &query.limit_clause {
-            None => (None, None),
-            Some(ast::LimitClause { limit, offset }) => (limit.as_ref(), offset.as_ref()),
+        let (limit, offset, ties) = match &query.limit {
+            None => (None, None, false),
+            Some(limit) => (limit.count(), limit.offset.as_ref(), limit.with_ties),
         };
-        let one;
-        let limit = match &query.fetch {
-            None => limit,
-            // The count stands in LIMIT if it is no constant.
-            Some(fetch) if fetch.with_ties && limit.is_some() => limit,
-            Some(fetch) => match &fetch.quantity {
-                Some(quantity) => Some(quantity),
-                None => {
-                    one = Ast::value(Value::Integer(1));
-                    Some(&one)
-                }
-            },
-        };
-        let ties = query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties);
         if ties {
             self.check_ties(query, limit)?;
         }
         let tail = Tail {
-            order_by: query.order_by.as_ref(),
+            order_by: &query.sort_clause,
             limit,
             offset,
             ties,
-            locks: &query.locks,
+            locks: &query.locking_clause,
         };
         self.set_expr(&query.body, &tail, settle)
     }
@@ -111,12 +97,12 @@ impl Binder<'_> {
                 "row count cannot be null in FETCH FIRST ... WITH TIES clause",
             ));
         }
-        let wrong = if query.order_by.is_none() {
+        let wrong = if query.sort_clause.is_empty() {
             "WITH TIES cannot be specified without ORDER BY clause"
         } else if query
-            .locks
+            .locking_clause
             .iter()
-            .any(|lock| lock.nonblock == Some(ast::NonBlock::SkipLocked))
+            .any(|lock| lock.wait_policy == LockWaitPolicy::SkipLocked)
         {
             "SKIP LOCKED and WITH TIES options cannot be used together"
         } else {
@@ -137,7 +123,7 @@ impl Binder<'_> {
             }
             SetExpr::Query(query) => {
                 let inner = self.deeper(|b| b.query_body(query, settle))?;
-                if tail.order_by.is_none()
+                if tail.order_by.is_empty()
                     && tail.limit.is_none()
                     && tail.offset.is_none()
                     && tail.locks.is_empty()
@@ -151,14 +137,14 @@ impl Binder<'_> {
                     &values.rows.iter().map(Vec::as_slice).collect::<Vec<_>>(),
                     settle,
                 )?;
-                if tail.order_by.is_none() && tail.limit.is_none() && tail.offset.is_none() {
+                if tail.order_by.is_empty() && tail.limit.is_none() && tail.offset.is_none() {
                     return Ok(body);
                 }
                 self.finish_tail(body, tail)
             }
             SetExpr::SetOperation { .. } => {
                 let body = self.set_operation(body)?;
-                if tail.order_by.is_none()
+                if tail.order_by.is_empty()
                     && tail.limit.is_none()
                     && tail.offset.is_none()
                     && tail.locks.is_empty()
@@ -182,24 +168,23 @@ impl Binder<'_> {
         while let SetExpr::SetOperation {
             left,
             op,
-            set_quantifier,
+            all,
             right,
         } = head
         {
-            chain.push((op, set_quantifier, right.as_ref()));
+            chain.push((op, *all, right.as_ref()));
             head = left;
         }
         let tail = Tail::default();
         let first = self.deeper(|b| b.set_expr(head, &tail, false))?;
         let mut before = first.types();
         let mut rest: Vec<Branch> = Vec::with_capacity(chain.len());
-        while let Some((op, quantifier, right)) = chain.pop() {
+        while let Some((op, all, right)) = chain.pop() {
             let (kind, word) = match op {
-                ast::SetOperator::Union => (SetOpKind::Union, "UNION"),
-                ast::SetOperator::Intersect => (SetOpKind::Intersect, "INTERSECT"),
-                ast::SetOperator::Except => (SetOpKind::Except, "EXCEPT"),
+                SetOperation::Union => (SetOpKind::Union, "UNION"),
+                SetOperation::Intersect => (SetOpKind::Intersect, "INTERSECT"),
+                SetOperation::Except => (SetOpKind::Except, "EXCEPT"),
             };
-            let all = *quantifier == ast::SetQuantifier::All;
             let right_ast = right;
             let right = self.deeper(|b| b.set_expr(right, &tail, false))?;
             let (l, r) = (before, right.types());
@@ -453,17 +438,16 @@ impl Binder<'_> {
                 SqlState::FEATURE_NOT_SUPPORTED,
                 format!(
                     "{} is not allowed with UNION/INTERSECT/EXCEPT",
-                    clause.name()
+                    clause.strength.words()
                 ),
             ));
         }
         let mut keys = Vec::new();
-        if let Some(order_by) = tail.order_by {
-            let ast::OrderBy(items) = order_by;
-            for item in items {
-                let (desc, nulls_first) = sort_direction(&item.options)?;
-                let at = self.at(item.expr.location());
-                let index = match &item.expr {
+        {
+            for item in tail.order_by {
+                let (desc, nulls_first) = sort_direction(&item.dir, item.nulls)?;
+                let at = self.at(item.node.location());
+                let index = match &item.node {
                     Ast::Const(node) => match node.value.digits() {
                         Some(digits) => {
                             let position: usize = digits.parse().unwrap_or(0);

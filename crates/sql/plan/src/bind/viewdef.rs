@@ -15,7 +15,7 @@ use super::{Binder, Clause, Frame};
 use crate::PlanContext;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, Relation, View};
-use logstead_sql_parse::ast::{Name, Value};
+use logstead_sql_parse::ast::{LockingClause, Name, RangeVar, Value};
 use logstead_sql_parse::lowered::{
     self as ast, Expr as Ast, SelectItem, SetExpr, VisitMut, VisitorMut,
 };
@@ -339,14 +339,14 @@ impl Definer<'_, '_> {
             let mut parts = with.clone();
             self.with_parts(query, with, &mut parts, &mut shown.body, &mut rest)?;
             shown.with = Some(parts);
-            shown.order_by = rest.order_by;
-            shown.locks = rest.locks;
+            shown.sort_clause = rest.sort_clause;
+            shown.locking_clause = rest.locking_clause;
             return Ok(());
         }
         let mut rest = shown.clone();
         *shown.body = self.body(query.body.as_ref(), query, &mut rest)?;
-        shown.order_by = rest.order_by;
-        shown.locks = rest.locks;
+        shown.sort_clause = rest.sort_clause;
+        shown.locking_clause = rest.locking_clause;
         Ok(())
     }
 
@@ -411,7 +411,7 @@ impl Definer<'_, '_> {
             SetExpr::Query(inner) => SetExpr::Query(Box::new(self.query(inner)?)),
             SetExpr::SetOperation {
                 op,
-                set_quantifier,
+                all,
                 left,
                 right,
             } => {
@@ -422,7 +422,7 @@ impl Definer<'_, '_> {
                 self.positions(shown, &names);
                 SetExpr::SetOperation {
                     op: *op,
-                    set_quantifier: *set_quantifier,
+                    all: *all,
                     left: Box::new(left),
                     right: Box::new(right),
                 }
@@ -458,12 +458,11 @@ impl Definer<'_, '_> {
         shown: &mut ast::Query,
     ) -> Result<SetExpr> {
         let (frames, levels) = (self.binder.frames.len(), self.levels.len());
-        shown.order_by = None;
-        shown.limit_clause = None;
+        shown.sort_clause = Vec::new();
+        shown.limit = None;
         let bare = ast::Query {
-            order_by: None,
-            limit_clause: None,
-            fetch: None,
+            sort_clause: Vec::new(),
+            limit: None,
             with: None,
             ..query.clone()
         };
@@ -475,14 +474,11 @@ impl Definer<'_, '_> {
 
     /// ORDER BY of a set operation: by the number of the column.
     fn positions(&self, shown: &mut ast::Query, names: &[String]) {
-        let Some(ast::OrderBy(items)) = &mut shown.order_by else {
-            return;
-        };
-        for item in items {
-            if let Some(name) = strip(&item.expr).bare_name()
+        for item in &mut shown.sort_clause {
+            if let Some(name) = strip(&item.node).bare_name()
                 && let Some(at) = names.iter().position(|n| **n == **name)
             {
-                item.expr = number(at + 1);
+                item.node = number(at + 1);
             }
         }
     }
@@ -552,20 +548,17 @@ impl Definer<'_, '_> {
         for item in &mut shown.group_by.0 {
             self.group_item(item, &list)?;
         }
-        for ast::NamedWindowDefinition(name, window) in &mut shown.named_window {
-            *name = ident(&fold_ident(name));
+        for window in &mut shown.window_clause {
             self.window(window)?;
         }
-        shown_query.locks = self.locks(&query.locks);
-        if let Some(ast::Distinct::On(items)) = &mut shown.distinct {
+        shown_query.locking_clause = self.locks(&query.locking_clause);
+        if let ast::Distinct::On(items) = &mut shown.distinct {
             for item in items {
                 *item = self.key(item, &list, false)?;
             }
         }
-        if let (Some(order), Some(shown)) = (&query.order_by, &mut shown_query.order_by) {
-            for (item, shown) in order.0.iter().zip(&mut shown.0) {
-                shown.expr = self.key(&item.expr, &list, false)?;
-            }
+        for (item, shown) in query.sort_clause.iter().zip(&mut shown_query.sort_clause) {
+            shown.node = self.key(&item.node, &list, false)?;
         }
         Ok(shown)
     }
@@ -596,21 +589,17 @@ impl Definer<'_, '_> {
     }
 
     /// The definition of a named window.
-    fn window(&mut self, spec: &mut ast::WindowSpec) -> Result<()> {
+    fn window(&mut self, spec: &mut ast::WindowDef) -> Result<()> {
         let session = self.session;
         explicit_window(spec, &Scopes(RefCell::new(self)), session);
-        let keys = spec.order_by.iter_mut().map(|item| &mut item.expr);
-        for e in spec.partition_by.iter_mut().chain(keys) {
+        let keys = spec.order_clause.iter_mut().map(|item| &mut item.node);
+        for e in spec.partition_clause.iter_mut().chain(keys) {
             *e = self.renamed(e.clone())?;
         }
-        if let Some(frame) = &mut spec.window_frame {
-            for bound in [Some(&mut frame.start_bound), frame.end_bound.as_mut()] {
-                if let Some(
-                    ast::WindowFrameBound::Preceding(Some(e))
-                    | ast::WindowFrameBound::Following(Some(e)),
-                ) = bound
-                {
-                    **e = self.renamed((**e).clone())?;
+        if let Some(frame) = &mut spec.frame {
+            for bound in [Some(&mut frame.start), frame.end.as_mut()] {
+                if let Some(e) = bound.and_then(ast::FrameBound::offset_mut) {
+                    *e = self.renamed(e.clone())?;
                 }
             }
         }
@@ -618,15 +607,15 @@ impl Definer<'_, '_> {
     }
 
     /// Locking clauses, one for each item of FROM whose rows are locked.
-    fn locks(&self, locks: &[ast::LockClause]) -> Vec<ast::LockClause> {
-        let mut shown: Vec<ast::LockClause> = Vec::new();
+    fn locks(&self, locks: &[LockingClause]) -> Vec<LockingClause> {
+        let mut shown: Vec<LockingClause> = Vec::new();
         let Some(level) = self.levels.last() else {
             return shown;
         };
         let ns = &self.binder.frames[level.frame].ns;
         for lock in locks {
-            let names = lock.of.iter().filter_map(|name| name.0.last());
-            let names: Vec<String> = names.map(fold_ident).collect();
+            let names = lock.locked_rels.iter();
+            let names: Vec<Name> = names.filter_map(|name| name.names().pop()).collect();
             for (item, own) in ns.iter().zip(&level.items) {
                 let listed = names.iter().any(|name| **name == *item.alias);
                 let locked = match names.is_empty() {
@@ -636,10 +625,9 @@ impl Definer<'_, '_> {
                 if !locked || own.name.is_empty() {
                     continue;
                 }
-                shown.push(ast::LockClause {
-                    lock: lock.lock,
-                    of: vec![ast::ObjectName::from(vec![ident(&own.name)])],
-                    nonblock: lock.nonblock,
+                shown.push(LockingClause {
+                    locked_rels: vec![RangeVar::named(&own.name)],
+                    ..*lock
                 });
             }
         }

@@ -31,8 +31,8 @@ impl Binder<'_> {
             let name = fold_ident(&cte.alias.name);
             let once = behind.get(&name).copied().unwrap_or(0) <= 1;
             let inline = match &cte.materialized {
-                Some(ast::CteAsMaterialized::Materialized) => false,
-                Some(ast::CteAsMaterialized::NotMaterialized) => true,
+                Some(true) => false,
+                Some(false) => true,
                 None => once,
             };
             definitions.extend(self.cte(cte, with.recursive, inline, top)?);
@@ -194,7 +194,7 @@ impl Binder<'_> {
         self.volatile |= volatile;
         let body = bound?;
         let columns = cte_columns(&self.range.body_columns(&body), &renames, &name)?;
-        let inline = inline && !volatile && self.inlines && cte.query.locks.is_empty();
+        let inline = inline && !volatile && self.inlines && cte.query.locking_clause.is_empty();
         let body = match inline {
             true => None,
             false => Some(self.settle_body(body)?),

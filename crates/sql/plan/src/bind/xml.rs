@@ -37,7 +37,7 @@ fn is_plain(function: &ast::Function) -> bool {
         |arg: &FunctionArg| matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::Expr(_)));
     list.args.iter().all(is_value)
         && list.clauses.is_empty()
-        && list.duplicate_treatment.is_none()
+        && !list.agg_distinct
         && function.filter.is_none()
         && function.over.is_none()
         && function.within_group.is_empty()

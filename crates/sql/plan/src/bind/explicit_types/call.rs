@@ -80,7 +80,9 @@ impl Typer<'_> {
             return self.xml_construct(construct, written);
         }
         let mut function = written.clone();
-        if let Some(ast::WindowType::WindowSpec(spec)) = &mut function.over {
+        if let Some(spec) = &mut function.over
+            && spec.name.is_none()
+        {
             self.window(spec);
         }
         if let Some(filter) = &mut function.filter {
@@ -132,13 +134,13 @@ impl Typer<'_> {
         if !function.within_group.is_empty() {
             let result = self.names.type_of(&Expr::Function(written.clone()));
             let direct = args.len();
-            let keys = function.within_group.iter().map(|key| self.expr(&key.expr));
+            let keys = function.within_group.iter().map(|key| self.expr(&key.node));
             args.extend(keys);
             let mut typed = self.within_group(&name, args, direct).into_iter();
             let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
             list.args = typed.by_ref().take(direct).map(plain).collect();
             for (key, e) in function.within_group.iter_mut().zip(typed) {
-                key.expr = e;
+                key.node = e;
             }
             return (Expr::Function(function), result);
         }

@@ -3,6 +3,7 @@
 
 use super::{Typed, Typer, cast, string};
 use logstead_sql_func as func;
+use logstead_sql_parse::ast::FrameMode;
 use logstead_sql_parse::lowered::{self as ast, Expr};
 use logstead_sql_parse::strip;
 use logstead_sql_types::value::{SqlType, info, oid};
@@ -178,39 +179,35 @@ impl Typer<'_> {
     }
 
     /// A window: an offset that is a bare constant takes the type that the frame asks for.
-    pub(super) fn window(&self, spec: &mut ast::WindowSpec) {
-        for e in &mut spec.partition_by {
+    pub(super) fn window(&self, spec: &mut ast::WindowDef) {
+        for e in &mut spec.partition_clause {
             *e = self.expr(e).0;
         }
         let mut key = None;
-        for item in &mut spec.order_by {
-            let (e, ty) = self.expr(&item.expr);
-            item.expr = e;
+        for item in &mut spec.order_clause {
+            let (e, ty) = self.expr(&item.node);
+            item.node = e;
             key = key.or(ty);
         }
-        let Some(frame) = &mut spec.window_frame else {
+        let Some(frame) = &mut spec.frame else {
             return;
         };
-        let offset = match frame.units {
-            ast::WindowFrameUnits::Range => key.map(|key| match key.oid {
+        let offset = match frame.mode {
+            FrameMode::Range => key.map(|key| match key.oid {
                 oid::DATE | oid::TIME | oid::TIMETZ | oid::TIMESTAMP | oid::TIMESTAMPTZ => {
                     oid::INTERVAL
                 }
                 oid::FLOAT4 => oid::FLOAT8,
                 other => other,
             }),
-            ast::WindowFrameUnits::Rows | ast::WindowFrameUnits::Groups => Some(oid::INT8),
+            FrameMode::Rows | FrameMode::Groups => Some(oid::INT8),
         };
-        for bound in [Some(&mut frame.start_bound), frame.end_bound.as_mut()] {
-            let Some(
-                ast::WindowFrameBound::Preceding(Some(e))
-                | ast::WindowFrameBound::Following(Some(e)),
-            ) = bound
-            else {
+        for bound in [Some(&mut frame.start), frame.end.as_mut()] {
+            let Some(e) = bound.and_then(ast::FrameBound::offset_mut) else {
                 continue;
             };
-            **e = match (string(e), offset) {
-                (Some(_), Some(ty)) => self.expr(&cast((**e).clone(), SqlType::of(ty))).0,
+            *e = match (string(e), offset) {
+                (Some(_), Some(ty)) => self.expr(&cast(e.clone(), SqlType::of(ty))).0,
                 _ => self.expr(e).0,
             };
         }
