@@ -1,7 +1,6 @@
 //! Names and expressions as SQL text: quoting, splitting qualified names, the columns an expression mentions.
 
 use super::{Catalog, Relation};
-pub use logstead_sql_parse::fold;
 use logstead_sql_parse::lowered::{Expr, FunctionArg, FunctionArguments, Visit, Visitor};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;

@@ -10,7 +10,7 @@ use logstead_sql_catalog::text::quote_literal;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, deparse};
 use logstead_sql_exec::{self as exec, EvalContext};
 use logstead_sql_parse as parse;
-use logstead_sql_parse::ast::{Location, Value};
+use logstead_sql_parse::ast::{AnyName, Location, Value};
 use logstead_sql_parse::lowered::{self as ast, VisitMut, VisitorMut};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::explicit;
@@ -171,11 +171,10 @@ fn by_number(expr: &ast::Expr, calls: &[(Location, Oid, String)]) -> ast::Expr {
         type Break = ();
         fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
             if let ast::Expr::Function(function) = expr {
-                let location = function.name.location();
+                let location = function.name.location;
                 let here = |at: &Location| at.byte() == location.byte();
                 if let Some((_, routine, name)) = self.0.iter().find(|(at, ..)| here(at)) {
-                    let name = ast::Ident::with_quote('"', stored_ident(*routine, name));
-                    function.name = ast::ObjectName::from(vec![name]);
+                    function.name = AnyName::of([stored_ident(*routine, name)]);
                 }
             }
             ControlFlow::Continue(())

@@ -11,7 +11,7 @@ use super::{DdlContext, index, sequence};
 use crate::pg_catalog::calls;
 use crate::relations::{name_taken, wrong_kind};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::text::{columns_in, fold};
+use logstead_sql_catalog::text::columns_in;
 use logstead_sql_catalog::{
     Constraint, ConstraintKind, IndexDef, IndexKey, Relation, RelationKind, deparse,
 };
@@ -280,11 +280,9 @@ impl VisitorMut for RowRenamer<'_> {
                         if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::QualifiedWildcard(
                             name,
                         )) = arg
-                            && let Some(ident) = name.0.last_mut()
-                            && fold(ident) == self.relation.name
+                            && let Some(ident) = name.names.last_mut()
                         {
-                            *ident = ast::Ident::with_quote('"', self.new);
-                            self.found = true;
+                            self.put(ident);
                         }
                     }
                 }

@@ -20,11 +20,7 @@ pub fn strip(expr: &Ast) -> &Ast {
 pub fn row_of(expr: &Ast) -> Option<Vec<&Ast>> {
     match expr {
         Ast::Tuple(items) => Some(items.iter().collect()),
-        Ast::Function(function)
-            if function.name.0.len() == 1
-                && matches!(&function.name.0[0], i
-                    if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("row")) =>
-        {
+        Ast::Function(function) if function.word() == Some("row") => {
             let ast::FunctionArguments::List(list) = &function.args else {
                 return None;
             };
@@ -42,7 +38,7 @@ pub fn row_of(expr: &Ast) -> Option<Vec<&Ast>> {
 
 /// The construct that a call is.
 pub fn xml_call(function: &ast::Function) -> Option<&str> {
-    xml_construct(&function.name.0.last()?.value)
+    xml_construct(function.name.names.last()?)
 }
 
 /// The arguments in front of one that is VARIADIC, which is the last, and its array.

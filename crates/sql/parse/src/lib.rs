@@ -40,7 +40,7 @@ pub use expressions::{
 };
 pub use grouping::GroupingWord;
 pub use kind::StatementKind;
-pub use names::{fold_ident, name_range, names_shown, schema_and_name, schema_and_name_of};
+pub use names::{name_range, names_shown, schema_and_name};
 pub use position::TextPositions;
 pub use views::CheckOption;
 pub use xml::xml_construct;
@@ -133,15 +133,6 @@ pub fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
 /// Parses an expression that stands alone: a stored DEFAULT or CHECK.
 pub fn parse_expr(text: &str) -> Result<library::Expr> {
     lower::parse_expr(text)
-}
-
-/// An identifier's value: folded to lower case unless quoted.
-pub fn fold(ident: &library::Ident) -> String {
-    if ident.quote_style.is_some() {
-        ident.value.clone()
-    } else {
-        ident.value.to_lowercase()
-    }
 }
 
 #[cfg(test)]

@@ -1,65 +1,29 @@
-//! Names as the grammar reads them: identifiers folded, qualified names taken apart.
+//! Qualified names: taken apart, where they stand, and as they are written.
 
 use crate::ast::{Location, Name};
 use crate::lexer::{Category, Keyword, Lexer, TokenKind};
-use crate::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
-/// Longest identifier in bytes; longer ones are cut.
-const NAME_MAX: usize = 63;
-
-/// An identifier as PostgreSQL folds it: lower case unless quoted, cut to 63 bytes.
-pub fn fold_ident(ident: &ast::Ident) -> String {
-    let mut name = if ident.quote_style.is_some() {
-        ident.value.clone()
-    } else if ident.value.is_ascii() {
-        ident.value.to_ascii_lowercase()
-    } else {
-        ident.value.to_lowercase()
-    };
-    if name.len() > NAME_MAX {
-        let mut end = NAME_MAX;
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
-        name.truncate(end);
-    }
-    name
-}
-
-/// The parts of a qualified name.
-fn name_parts(name: &ast::ObjectName) -> Vec<String> {
-    name.0.iter().map(fold_ident).collect()
-}
-
 /// Splits a qualified name into schema and name; a third part in front must be this database.
-pub fn schema_and_name(name: &ast::ObjectName, database: &str) -> Result<(Option<String>, String)> {
-    // Mostly there is one part.
-    if let [ident] = name.0.as_slice() {
-        return Ok((None, fold_ident(ident)));
-    }
-    let names: Vec<Name> = name_parts(name).into_iter().map(Name::from).collect();
-    schema_and_name_of(&names, database)
-}
-
-/// The same of names.
-pub fn schema_and_name_of(names: &[Name], database: &str) -> Result<(Option<String>, String)> {
-    let mut parts: Vec<String> = names.iter().map(ToString::to_string).collect();
-    let last = parts.pop().unwrap_or_default();
-    let schema = parts.pop();
-    if let Some(catalog) = parts.pop()
-        && (catalog != database || !parts.is_empty())
-    {
-        return Err(SqlError::new(
+pub fn schema_and_name(names: &[Name], database: &str) -> Result<(Option<String>, String)> {
+    let cross_database = || {
+        SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             format!(
                 "cross-database references are not implemented: \"{}\"",
                 names_shown(names)
             ),
-        ));
+        )
+    };
+    match names {
+        [name] => Ok((None, name.to_string())),
+        [schema, name] => Ok((Some(schema.to_string()), name.to_string())),
+        [catalog, schema, name] if **catalog == *database => {
+            Ok((Some(schema.to_string()), name.to_string()))
+        }
+        _ => Err(cross_database()),
     }
-    Ok((schema, last))
 }
 
 /// The bytes of a qualified name that begins there, or of the one token there.

@@ -440,7 +440,7 @@ impl Printer {
     }
 
     fn call(&self, function: &ast::Function) -> String {
-        let name = function.name.to_string().to_lowercase();
+        let name = function.name.names.join(".");
         let list = match &function.args {
             ast::FunctionArguments::List(list) => list,
             _ => return crate::deparse::expr_to_sql(&Expr::Function(function.clone())),
@@ -572,7 +572,7 @@ fn is_call(expr: &Expr) -> bool {
     match stripped(expr) {
         Expr::TypeCast(cast) => !matches!(stripped(&cast.arg), Expr::Const(_)),
         Expr::Function(function) => {
-            let name = function.name.to_string().to_lowercase();
+            let name = function.name.names.join(".");
             let keyword = ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str());
             !keyword && !keyword_of(&name)
         }

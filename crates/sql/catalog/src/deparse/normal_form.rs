@@ -4,7 +4,6 @@ use crate::deparse::expr::negative;
 use crate::deparse::plain::{argument, plain};
 use crate::type_name::sql_type;
 use logstead_sql_parse::ast::{AExprKind, BoolOp, LikeKind, Value};
-use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_types::value::{Bits, info};
 
@@ -188,7 +187,7 @@ fn operator(node: &ast::AExpr) -> String {
 }
 
 fn call(function: &ast::Function) -> String {
-    let name = function.name.0.iter().map(quote_ident);
+    let name = function.name.names.iter().map(|name| quote_name(name));
     let name = name.collect::<Vec<_>>().join(".");
     match &function.args {
         ast::FunctionArguments::List(list) => {
@@ -221,10 +220,6 @@ fn args(list: &ast::FunctionArgumentList, function: &str) -> String {
         })
         .collect::<Vec<_>>()
         .join(", ")
-}
-
-fn quote_ident(ident: &ast::Ident) -> String {
-    quote_name(&fold_ident(ident))
 }
 
 fn quote_name(name: &str) -> String {

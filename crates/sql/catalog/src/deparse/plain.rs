@@ -299,7 +299,10 @@ fn by_words(expr: &Expr) -> String {
 
 /// A call.
 pub(super) fn call(function: &ast::Function) -> String {
-    let mut text = function.name.to_string();
+    let mut text = match function.word() {
+        Some(word) => word.to_owned(),
+        None => function.name.to_string(),
+    };
     match &function.args {
         ast::FunctionArguments::None => {}
         ast::FunctionArguments::List(all) => {
@@ -353,7 +356,10 @@ pub(super) fn argument(arg: &ast::FunctionArg) -> String {
     };
     match arg {
         ast::FunctionArg::Unnamed(arg) => value(arg),
-        ast::FunctionArg::Named { name, arg } => format!("{name} => {}", value(arg)),
+        ast::FunctionArg::Named { name, arg } => {
+            let name = names_shown(std::slice::from_ref(&name.value));
+            format!("{name} => {}", value(arg))
+        }
         ast::FunctionArg::Variadic(array, _) => format!("VARIADIC {}", plain(array)),
     }
 }

@@ -4,9 +4,9 @@
 //! character by character: clauses on lines of their own, each item of a list too, indented by how deep they stand.
 
 use crate::deparse::expr::{Parent, Printer};
-use crate::text::{fold, quote_ident};
+use crate::text::quote_ident;
 use logstead_sql_parse::GroupingWord;
-use logstead_sql_parse::ast::{LockWaitPolicy, LockingClause, SetOperation};
+use logstead_sql_parse::ast::{AnyName, LockWaitPolicy, LockingClause, SetOperation};
 use logstead_sql_parse::lowered::{self as ast, Expr, SelectItem, SetExpr, TableFactor};
 
 /// Indentation of what belongs to a clause.
@@ -189,10 +189,10 @@ impl Layout<'_> {
         };
         for cte in &with.cte_tables {
             self.out.push_str(separator);
-            self.out.push_str(&quote_ident(&fold(&cte.alias.name)));
+            self.out.push_str(&quote_ident(&cte.alias.name.value));
             if !cte.alias.columns.is_empty() {
                 let names = cte.alias.columns.iter();
-                let names: Vec<String> = names.map(|c| quote_ident(&fold(&c.name))).collect();
+                let names: Vec<String> = names.map(|c| quote_ident(&c.name.value)).collect();
                 self.out.push_str(&format!("({})", names.join(", ")));
             }
             self.out.push_str(" AS ");
@@ -428,8 +428,9 @@ impl Layout<'_> {
                 _ if visible => None,
                 _ => Some("?column?".to_owned()),
             };
-            let name = names.and_then(|n| n.get(i)).unwrap_or(&alias.value);
-            if shown.as_deref() != Some(name.as_str()) {
+            let name = names.and_then(|n| n.get(i));
+            let name = name.map_or(&*alias.value, String::as_str);
+            if shown.as_deref() != Some(name) {
                 text.push_str(&format!(" AS {}", quote_ident(name)));
             }
             if text.starts_with('\n') {
@@ -461,11 +462,11 @@ impl Layout<'_> {
             }
             match constraint {
                 Some(ast::JoinConstraint::Using(names, alias)) => {
-                    let names = names.iter().map(|name| quote_ident(&fold(name)));
+                    let names = names.iter().map(|name| quote_ident(&name.value));
                     let names = names.collect::<Vec<_>>().join(", ");
                     self.out.push_str(&format!(" USING ({names})"));
                     if let Some(alias) = alias {
-                        let alias = quote_ident(&fold(alias));
+                        let alias = quote_ident(&alias.value);
                         self.out.push_str(&format!(" AS {alias}"));
                     }
                 }
@@ -488,8 +489,8 @@ impl Layout<'_> {
     }
 
     fn factor(&mut self, factor: &TableFactor) {
-        let name_of = |name: &ast::ObjectName| {
-            let parts = name.0.iter().map(|part| quote_ident(&fold(part)));
+        let name_of = |name: &AnyName| {
+            let parts = name.names.iter().map(|part| quote_ident(part));
             parts.collect::<Vec<_>>().join(".")
         };
         let call = |name: &str, args: &[ast::FunctionArg]| {
@@ -617,7 +618,7 @@ impl Layout<'_> {
         };
         if let Some(alias) = alias {
             self.out
-                .push_str(&format!(" {}", quote_ident(&fold(&alias.name))));
+                .push_str(&format!(" {}", quote_ident(&alias.name.value)));
             if !alias.columns.is_empty() {
                 let names = column_definitions(&alias.columns);
                 self.out.push_str(&format!("({names})"));
@@ -629,7 +630,7 @@ impl Layout<'_> {
 /// Columns of an item of FROM, with their types where they are said.
 fn column_definitions(columns: &[ast::TableAliasColumnDef]) -> String {
     let columns = columns.iter().map(|column| {
-        let name = quote_ident(&fold(&column.name));
+        let name = quote_ident(&column.name.value);
         let ty = column
             .data_type
             .as_ref()
@@ -647,16 +648,16 @@ fn grouping_of(expr: &Expr) -> Option<(GroupingWord, &[ast::FunctionArg])> {
     let Expr::Function(function) = expr else {
         return None;
     };
-    let word = function.name.0.first()?;
+    let word = function.name.names.first()?;
     match &function.args {
-        ast::FunctionArguments::List(list) => Some((GroupingWord::of(&word.value)?, &list.args)),
+        ast::FunctionArguments::List(list) => Some((GroupingWord::of(word)?, &list.args)),
         _ => None,
     }
 }
 
 /// What is written as a call and is an expression of its own for PostgreSQL.
 fn keyword_call(function: &ast::Function) -> bool {
-    let name = function.name.to_string().to_lowercase();
+    let name = function.name.names.join(".");
     ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str())
 }
 

@@ -20,6 +20,23 @@ pub struct AnyName {
     pub location: Location,
 }
 
+impl AnyName {
+    /// A name that stands nowhere.
+    pub fn of<N: Into<Name>>(names: impl IntoIterator<Item = N>) -> AnyName {
+        AnyName {
+            names: names.into_iter().map(Into::into).collect(),
+            location: Location::UNKNOWN,
+        }
+    }
+}
+
+/// In quotes where they are needed.
+impl fmt::Display for AnyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::names::names_shown(&self.names))
+    }
+}
+
 /// How a function is named.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FuncName {

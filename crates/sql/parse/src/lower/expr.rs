@@ -309,7 +309,7 @@ fn select_all_of(query: library::Query) -> library::Query {
             lateral: false,
             subquery: Box::new(query),
             alias: Some(library::TableAlias {
-                name: library::Ident::with_quote('"', "*VALUES*"),
+                name: library::Ident::new("*VALUES*"),
                 columns: Vec::new(),
             }),
         },

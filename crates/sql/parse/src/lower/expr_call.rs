@@ -3,7 +3,7 @@
 use super::Lower;
 use super::expr_place::cut;
 use crate::ast::{
-    Expr, FrameBound, FuncArg, FuncCall, FuncFormat, FuncName, Location, SortBy, WindowDef,
+    AnyName, Expr, FrameBound, FuncArg, FuncCall, FuncFormat, FuncName, Location, SortBy, WindowDef,
 };
 use crate::lowered::{self as library, Expr as L, FunctionArg, FunctionArgExpr, FunctionArguments};
 use logstead_sql_types::error::Result;
@@ -75,12 +75,12 @@ impl Lower<'_> {
     }
 
     /// The name of a function.
-    pub(crate) fn function_name(&self, name: &FuncName, location: Location) -> library::ObjectName {
+    pub(crate) fn function_name(&self, name: &FuncName, location: Location) -> AnyName {
         match name {
             FuncName::Named(names) => self.object_name(names, location),
             FuncName::Stored { oid, called } => {
                 let mark = format!("{STORED_FUNCTION}{oid}:{called}");
-                library::ObjectName::from(vec![self.marked(&mark, location)])
+                self.object_name(&[mark.into()], location)
             }
         }
     }
@@ -136,13 +136,15 @@ impl Lower<'_> {
 
     /// A call of a word, without parentheses.
     pub(super) fn call_of_word(&self, word: &str, location: Location) -> library::Function {
-        library::Function::of(library::ObjectName::from(vec![self.word(word, location)]))
+        library::Function {
+            funcformat: FuncFormat::SqlSyntax,
+            ..library::Function::of(self.object_name(&[word.into()], location))
+        }
     }
 
     /// A call of a name that nobody can write.
     pub(super) fn call_of_mark(&self, mark: &str, location: Location) -> library::Function {
-        let name = self.marked(mark, location);
-        library::Function::of(library::ObjectName::from(vec![name]))
+        library::Function::of(self.object_name(&[mark.into()], location))
     }
 
     /// A call with values.

@@ -12,7 +12,7 @@ impl Lower<'_> {
         match (node.words().unwrap_or_default(), args.as_slice()) {
             ("timezone", [zone, timestamp]) => self.at_time_zone(timestamp, zone, node.location),
             ("extract", [field, from]) => Ok(L::Extract {
-                field: self.field(field),
+                field: word_of(field).into(),
                 expr: self.boxed(from)?,
             }),
             ("normalize", [text, form]) => {
@@ -115,18 +115,6 @@ impl Lower<'_> {
             trim_what: what,
             trim_characters: characters,
         })
-    }
-
-    /// The field of EXTRACT, in the quotes that it is written in.
-    fn field(&self, field: &Expr) -> library::Ident {
-        let location = field.location();
-        let written = self.token(location).map(|token| self.written(token));
-        let first = written.and_then(|written| written.chars().next());
-        library::Ident {
-            value: word_of(field).to_owned(),
-            quote_style: first.filter(|c| matches!(c, '"' | '\'')),
-            location,
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Lower;
 use crate::ast::{
-    Alias, Expr, FuncName, JoinExpr, JoinQual, JoinType, Location, Names, RangeSubselect,
+    Alias, AnyName, Expr, FuncName, JoinExpr, JoinQual, JoinType, Location, Names, RangeSubselect,
     RangeTableSample, RangeVar, RelationName, TableRef, Value,
 };
 use crate::lowered::{self as library, JoinConstraint, JoinOperator, TableFactor};
@@ -64,7 +64,7 @@ impl Lower<'_> {
     }
 
     /// The relation's name.
-    pub(crate) fn relation_name(&self, node: &RangeVar) -> library::ObjectName {
+    pub(crate) fn relation_name(&self, node: &RangeVar) -> AnyName {
         match &node.name {
             RelationName::Named {
                 catalog,
@@ -77,8 +77,7 @@ impl Lower<'_> {
             }
             RelationName::Source(number) => {
                 let mark = format!("{SOURCE}{number}");
-                let mark = self.marked(&mark, node.location);
-                library::ObjectName::from(vec![mark])
+                self.object_name(&[mark.into()], node.location)
             }
         }
     }

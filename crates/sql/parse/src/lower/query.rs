@@ -10,15 +10,6 @@ use crate::lowered as library;
 use crate::{AsOf, AsOfPoint};
 use logstead_sql_types::error::{Result, SqlError};
 
-/// A name in quotes, which nobody else can write.
-pub(super) fn mark(value: impl Into<String>, location: Location) -> library::Ident {
-    library::Ident {
-        value: value.into(),
-        quote_style: Some('"'),
-        location,
-    }
-}
-
 /// Has a query no clauses beyond its body?
 fn is_plain(query: &SelectStmt) -> bool {
     query.with_clause.is_none()
@@ -311,7 +302,7 @@ impl Lower<'_> {
         location: Location,
     ) -> library::Expr {
         let name = format!("{MARK}{}", grouping_name(word));
-        let name = library::ObjectName::from(vec![mark(name, location)]);
+        let name = self.object_name(&[name.into()], location);
         library::Expr::Function(self.call_with(library::Function::of(name), args))
     }
 

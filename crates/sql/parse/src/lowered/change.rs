@@ -1,13 +1,13 @@
 //! INSERT, UPDATE, DELETE, MERGE.
 
-use super::{Expr, Ident, Indirection, ObjectName, Query, SelectItem, TableFactor, TableWithJoins};
-use crate::ast::{Location, Overriding};
+use super::{Expr, Ident, Indirection, Query, SelectItem, TableFactor, TableWithJoins};
+use crate::ast::{AnyName, Location, Overriding};
 
 /// INSERT.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Insert {
     /// The table.
-    pub table: ObjectName,
+    pub table: AnyName,
     /// What it is called.
     pub table_alias: Option<Ident>,
     /// What is given values.
@@ -55,7 +55,7 @@ pub enum ConflictTarget {
     /// Those of unique indexes on these keys, whose predicates the condition implies.
     Keys(Vec<ConflictKey>, Option<PlacedExpr>),
     /// Those of a constraint.
-    OnConstraint(ObjectName),
+    OnConstraint(AnyName),
 }
 
 /// A key that ON CONFLICT names.

@@ -1,10 +1,10 @@
 //! Expressions.
 
-use super::{Ident, ObjectName, Query};
+use super::{Ident, Query};
 use crate::ast::{
-    AExprKind, BoolOp, BoolTestKind, ColumnRef, Const, CurrentOfExpr, FrameExclusion, FrameMode,
-    LikeKind, Location, Name, Names, OperatorName, ParamRef, SortByDir, SortByNulls,
-    SqlValueFunction, TypeName, Value,
+    AExprKind, AnyName, BoolOp, BoolTestKind, ColumnRef, Const, CurrentOfExpr, FrameExclusion,
+    FrameMode, FuncFormat, LikeKind, Location, Name, Names, OperatorName, ParamRef, SortByDir,
+    SortByNulls, SqlValueFunction, TypeName, Value,
 };
 use std::fmt;
 
@@ -55,7 +55,7 @@ pub enum Expr {
         location: Location,
     },
     Extract {
-        field: Ident,
+        field: Name,
         expr: Box<Expr>,
     },
     Ceil(Box<Expr>),
@@ -539,7 +539,9 @@ pub struct Array {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
     /// The function's name.
-    pub name: ObjectName,
+    pub name: AnyName,
+    /// How it is written: by a word of the grammar, or as a call.
+    pub funcformat: FuncFormat,
     /// What it is given.
     pub args: FunctionArguments,
     /// FILTER.
@@ -592,7 +594,7 @@ pub enum FunctionArgExpr {
     /// Any value.
     Expr(Expr),
     /// `row.*`
-    QualifiedWildcard(ObjectName),
+    QualifiedWildcard(AnyName),
     /// `*`
     Wildcard,
 }
@@ -669,10 +671,19 @@ pub struct SortBy {
 }
 
 impl Function {
+    /// The word of the grammar that it is written by.
+    pub fn word(&self) -> Option<&str> {
+        match (self.funcformat, self.name.names.as_slice()) {
+            (FuncFormat::SqlSyntax, [word]) => Some(word),
+            _ => None,
+        }
+    }
+
     /// A call of a function without anything behind its name.
-    pub fn of(name: ObjectName) -> Function {
+    pub fn of(name: AnyName) -> Function {
         Function {
             name,
+            funcformat: FuncFormat::ExplicitCall,
             args: FunctionArguments::None,
             filter: None,
             over: None,

@@ -1,16 +1,7 @@
 //! Where a node is told to be, as PostgreSQL's `exprLocation`.
 
-use super::{Expr, FunctionArg, FunctionArgExpr, ObjectName, SelectItem};
+use super::{Expr, FunctionArg, FunctionArgExpr, SelectItem};
 use crate::ast::Location;
-
-impl ObjectName {
-    /// Where it begins.
-    pub fn location(&self) -> Location {
-        self.0
-            .first()
-            .map_or(Location::UNKNOWN, |name| name.location)
-    }
-}
 
 impl Expr {
     /// Where it is told to be: the leftmost of what it consists of, for operators that of their first operand.
@@ -69,7 +60,7 @@ impl Expr {
             Expr::ParamRef(node) => (node.location, None),
             Expr::Const(node) => (node.location, None),
             Expr::Interval(interval) => (nowhere, Some(&interval.value)),
-            Expr::Function(function) => (function.name.location(), None),
+            Expr::Function(function) => (function.name.location, None),
             Expr::Case { location, .. } => (*location, None),
             Expr::Tuple(items) => (nowhere, items.first()),
             Expr::Array(array) => (nowhere, array.elem.first()),
@@ -92,7 +83,7 @@ impl FunctionArgExpr {
     fn location(&self) -> Location {
         match self {
             FunctionArgExpr::Expr(expr) => expr.location(),
-            FunctionArgExpr::QualifiedWildcard(name) => name.location(),
+            FunctionArgExpr::QualifiedWildcard(name) => name.location,
             FunctionArgExpr::Wildcard => Location::UNKNOWN,
         }
     }

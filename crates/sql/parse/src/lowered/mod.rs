@@ -31,7 +31,7 @@ pub use expr::{
     LikeExpr, NormalizationForm, NullTest, OverlapsExpr, SortBy, SubLink, SubLinkKind,
     TrimWhereField, TypeCast, WindowDef, WindowFrame,
 };
-pub use name::{Ident, ObjectName};
+pub use name::Ident;
 pub use query::{
     Cte, Distinct, GroupByExpr, Join, JoinConstraint, JoinOperator, LimitCount, Query, Select,
     SelectItem, SelectLimit, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableSample,

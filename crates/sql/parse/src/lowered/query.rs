@@ -1,7 +1,7 @@
 //! Queries.
 
-use super::{Expr, Function, FunctionArg, Ident, ObjectName, SortBy, Statement, WindowDef};
-use crate::ast::{Const, Location, LockingClause, SetOperation, TypeName};
+use super::{Expr, Function, FunctionArg, Ident, SortBy, Statement, WindowDef};
+use crate::ast::{AnyName, Const, Location, LockingClause, SetOperation, TypeName};
 
 /// A query with the clauses around its body.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,7 +118,7 @@ pub enum SelectItem {
         alias: Ident,
     },
     /// `item.*`, and where it stands.
-    QualifiedWildcard(ObjectName, Location),
+    QualifiedWildcard(AnyName, Location),
     /// `*`, and where it stands.
     Wildcard(Location),
 }
@@ -208,7 +208,7 @@ pub struct TableWithJoins {
 pub enum TableFactor {
     /// A table, or with arguments a function.
     Table {
-        name: ObjectName,
+        name: AnyName,
         alias: Option<TableAlias>,
         args: Option<Vec<FunctionArg>>,
         with_ordinality: bool,
@@ -222,7 +222,7 @@ pub enum TableFactor {
     /// LATERAL and a function.
     Function {
         lateral: bool,
-        name: ObjectName,
+        name: AnyName,
         args: Vec<FunctionArg>,
         with_ordinality: bool,
         alias: Option<TableAlias>,

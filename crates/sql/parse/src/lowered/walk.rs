@@ -3,7 +3,8 @@
 //! Invariant: whoever goes through a deep tree stays on the stack that he came with
 //! ([`on_enough_stack`](crate::on_enough_stack)): what binds a part of it meanwhile asks how much is left of that one.
 
-use super::{Expr, ObjectName};
+use super::Expr;
+use crate::ast::AnyName;
 use std::ops::ControlFlow;
 
 pub use changed::{VisitMut, VisitorMut};
@@ -13,11 +14,12 @@ pub use read::{Visit, Visitor};
 /// are changed.
 macro_rules! walks {
     ($visitor:ident, $visit:ident, $($mutable:ident)?) => {
+        use crate::ast::AnyName;
         use crate::lowered::{
             Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Cte, Delete, Distinct, Expr,
             FrameBound, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
             Indirection, Insert, Join, JoinConstraint, JoinOperator, LimitCount, Merge, MergeAction,
-            MergeInsertExpr, ObjectName, OnConflictAction, Query, Select, SelectItem, SelectLimit, SetExpr,
+            MergeInsertExpr, OnConflictAction, Query, Select, SelectItem, SelectLimit, SetExpr,
             SortBy, Statement, SubLinkKind, TableFactor, TableWithJoins, Target, TargetStep, Update, WindowDef,
         };
         use std::ops::ControlFlow::{self, Continue};
@@ -38,7 +40,7 @@ macro_rules! walks {
             }
 
             /// The name of an item of FROM, or of the table of INSERT.
-            fn pre_visit_relation(&mut self, _: &$($mutable)? ObjectName) -> ControlFlow<Self::Break> {
+            fn pre_visit_relation(&mut self, _: &$($mutable)? AnyName) -> ControlFlow<Self::Break> {
                 Continue(())
             }
 
@@ -545,13 +547,13 @@ pub fn visit_expressions_mut<N: VisitMut, B>(
 /// Does something with the name of each relation that a node reads or inserts into.
 pub fn visit_relations<N: Visit, B>(
     node: &N,
-    each: impl FnMut(&ObjectName) -> ControlFlow<B>,
+    each: impl FnMut(&AnyName) -> ControlFlow<B>,
 ) -> ControlFlow<B> {
     struct Each<F>(F);
-    impl<B, F: FnMut(&ObjectName) -> ControlFlow<B>> Visitor for Each<F> {
+    impl<B, F: FnMut(&AnyName) -> ControlFlow<B>> Visitor for Each<F> {
         type Break = B;
 
-        fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<B> {
+        fn pre_visit_relation(&mut self, name: &AnyName) -> ControlFlow<B> {
             (self.0)(name)
         }
     }

@@ -8,7 +8,6 @@ use super::{Binder, ColId};
 use crate::query::expr::Expr;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, geometry, info, oid, record, user};
@@ -65,7 +64,7 @@ impl Binder<'_> {
         let position = self.attribute(relation, first)?;
         let path = name.path.iter().map(|step| match step {
             ast::TargetStep::Subscripts(subscripts) => Indirection::Subscripts(subscripts.clone()),
-            ast::TargetStep::Field(field) => Indirection::Field(fold_ident(field)),
+            ast::TargetStep::Field(field) => Indirection::Field(field.value.to_string()),
         });
         let path = path.collect();
         let target = AssignmentTarget { position, path };

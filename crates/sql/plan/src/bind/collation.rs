@@ -147,8 +147,8 @@ fn of_function(function: &ast::Function) -> Result<Named> {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
         _ => None,
     });
-    let last = function.name.0.last();
-    let name = last.map(logstead_sql_parse::fold_ident).unwrap_or_default();
+    let last = function.name.names.last();
+    let name = last.map(ToString::to_string).unwrap_or_default();
     // A row's fields have nothing to do with each other.
     if name == "row" {
         for arg in args {

@@ -7,6 +7,7 @@ use crate::query::expr::Expr;
 use logstead_sql_catalog::type_name::sql_type;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
+use logstead_sql_parse::ast::AnyName;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, user};
@@ -49,9 +50,8 @@ pub fn declared_type(text: &str, cx: &PlanContext<'_>) -> Result<SqlType> {
     }
 }
 
-fn object_name(parts: &[String]) -> ast::ObjectName {
-    let quoted = |part: &String| ast::Ident::with_quote('"', part);
-    ast::ObjectName::from(parts.iter().map(quoted).collect::<Vec<_>>())
+fn object_name(parts: &[String]) -> AnyName {
+    AnyName::of(parts.iter().map(String::as_str))
 }
 
 /// The type of a table's column: its domain, if it has one.

@@ -12,7 +12,7 @@ use crate::{Check, Insert, Layout, Node, OutputColumn, Plan};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation, RelationKind, large_objects};
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::ast::AnyName;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
@@ -27,8 +27,8 @@ pub(super) const TOO_FEW: &str = "INSERT has more target columns than expression
 
 impl Binder<'_> {
     /// The stored table a statement changes.
-    pub(crate) fn target(&mut self, name: &ast::ObjectName, verb: Verb) -> Result<Arc<Relation>> {
-        let at = self.at(name.location());
+    pub(crate) fn target(&mut self, name: &AnyName, verb: Verb) -> Result<Arc<Relation>> {
+        let at = self.at(name.location);
         let relation = self.relation(name)?;
         match &relation.kind {
             RelationKind::Table => {
@@ -71,7 +71,7 @@ impl Binder<'_> {
     }
 
     pub(crate) fn attribute(&self, relation: &Relation, ident: &ast::Ident) -> Result<usize> {
-        let name = fold_ident(ident);
+        let name = ident.value.to_string();
         let through = self.through(relation);
         let named = through.as_ref().map_or(relation, |t| &t.view);
         let found = named
@@ -350,8 +350,8 @@ impl Binder<'_> {
                 other.position == target.position && !partly
             };
             if targets.iter().any(again) {
-                let name = fold_ident(&column.column);
-                let same = |other: &&ast::Target| fold_ident(&other.column) == name;
+                let name = column.column.value.to_string();
+                let same = |other: &&ast::Target| other.column.value.to_string() == name;
                 // Two columns of a view may be one of its table.
                 if let Some(found) = relation.columns.get(target.position)
                     && self.through(relation).is_some()
@@ -544,7 +544,7 @@ impl Binder<'_> {
                     b.frames.push(Frame::new());
                     let rel = b.relation_item(relation, Source::Plan(None), None, None)?;
                     if let Some(alias) = alias {
-                        b.rename_last(fold_ident(alias).into(), relation)?;
+                        b.rename_last(alias.value.to_string().into(), relation)?;
                     }
                     Ok((b.range.rels[rel].first, b.range.rels[rel].width))
                 }
@@ -553,7 +553,7 @@ impl Binder<'_> {
         self.frames.push(Frame::new());
         let (rel, _) = self.open_through(&through, None)?;
         if let Some(alias) = alias {
-            self.rename_last(fold_ident(alias).into(), &through.view)?;
+            self.rename_last(alias.value.to_string().into(), &through.view)?;
         }
         Ok((self.range.rels[rel].first, self.range.rels[rel].width))
     }
@@ -567,7 +567,7 @@ impl Binder<'_> {
         self.frames.push(Frame::new());
         let rel = self.add_relation(relation, None)?;
         if let Some(alias) = alias {
-            self.rename_last(fold_ident(alias).into(), relation)?;
+            self.rename_last(alias.value.to_string().into(), relation)?;
         }
         Ok((self.range.rels[rel].first, self.range.rels[rel].width))
     }

@@ -26,22 +26,13 @@ fn normal_form(arg: &FunctionArg) -> Option<String> {
     known.then(|| form.to_string())
 }
 
-fn is_quoted(name: &ast::ObjectName) -> bool {
-    let last = name.0.last();
-    last.is_some_and(|word| word.quote_style.is_some())
-}
-
-fn not_its_form() -> SqlError {
-    SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \",\"")
-}
-
 impl Binder<'_> {
     pub(crate) fn function(&mut self, function: &Function) -> Result<Expr> {
         if let Some(construct) = logstead_sql_parse::xml_call(function) {
             return self.xml_call(construct, function);
         }
-        let at = self.at(function.name.location());
-        let (schema, name) = schema_and_name(&function.name, &self.cx.catalog.database_name)?;
+        let at = self.at(function.name.location);
+        let (schema, name) = schema_and_name(&function.name.names, &self.cx.catalog.database_name)?;
         let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
         if let Some(call) = self.routine_call(function, schema.as_deref(), &name, at)? {
             return Ok(call);
@@ -58,12 +49,10 @@ impl Binder<'_> {
         };
         if schema.is_none() {
             match name.as_str() {
-                // A word of the grammar: its arguments have a form of their own, unless it is quoted.
-                "extract" if !is_quoted(&function.name) => return Err(not_its_form().at(at)),
                 "coalesce" => return self.coalesce(list, at),
                 "greatest" | "least" => return self.extreme(&name, list, at),
                 "nullif" => return self.null_if(list, at),
-                "normalize" => {
+                "normalize" if function.word().is_some() => {
                     if let [text, form] = list.args.as_slice()
                         && let Some(form) = normal_form(form)
                     {
@@ -71,9 +60,6 @@ impl Binder<'_> {
                             self.plain_arg_list(std::slice::from_ref(text), &name, at)?;
                         args.push(Expr::Const(Datum::text(form), SqlType::of(oid::TEXT)));
                         return self.named_call(&name, args, at);
-                    }
-                    if list.args.len() != 1 && !is_quoted(&function.name) {
-                        return Err(not_its_form().at(at));
                     }
                 }
                 "row" => {
@@ -197,9 +183,7 @@ impl Binder<'_> {
         for arg in args {
             let (said, value) = match arg {
                 FunctionArg::Unnamed(value) => (None, value),
-                FunctionArg::Named { name, arg } => {
-                    (Some(logstead_sql_parse::fold_ident(name)), arg)
-                }
+                FunctionArg::Named { name, arg } => (Some(name.value.to_string()), arg),
                 FunctionArg::Variadic(..) => {
                     return Ok(SqlError::unsupported("a named argument"));
                 }
@@ -497,7 +481,7 @@ impl Binder<'_> {
             variadic: variadic.is_some(),
             direct: None,
             over: false,
-            location: function.name.location(),
+            location: function.name.location,
             at,
         };
         let (aggregate, user, coerced, result) = match self.user_aggregate(&named, args)? {

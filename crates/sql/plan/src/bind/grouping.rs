@@ -385,11 +385,11 @@ pub(super) fn marked(item: &Ast) -> Option<(GroupingWord, &[FunctionArg])> {
     let Ast::Function(function) = item else {
         return None;
     };
-    let [ident] = function.name.0.as_slice() else {
+    let [ident] = function.name.names.as_slice() else {
         return None;
     };
     let FunctionArguments::List(list) = &function.args else {
         return None;
     };
-    Some((GroupingWord::of(&ident.value)?, &list.args))
+    Some((GroupingWord::of(ident)?, &list.args))
 }

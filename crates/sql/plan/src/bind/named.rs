@@ -163,7 +163,7 @@ pub(super) fn in_order(name: &str, args: &[FunctionArg]) -> Result<Option<Vec<Fu
                 ));
             }
             FunctionArg::Named { name: said, arg } => {
-                let said = logstead_sql_parse::fold_ident(said);
+                let said = said.value.to_string();
                 let place = parameters.iter().position(|(known, _)| *known == said);
                 (place.ok_or_else(no_function)?, arg)
             }

@@ -2,7 +2,6 @@
 
 use logstead_sql_catalog::routine::from_stored_name;
 use logstead_sql_parse::ast::{TypeName, TypeRef};
-use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_types::value::info;
 use logstead_sql_types::value::names::truncate_name;
@@ -32,9 +31,9 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
             });
             field.or_else(|| figure(&node.arg))
         }
-        Ast::Function(function) => match function.name.0.last() {
+        Ast::Function(function) => match function.name.names.last() {
             Some(ident) => {
-                let name = fold_ident(ident);
+                let name = ident.to_string();
                 let called = from_stored_name(&name).map(|(_, called)| called);
                 let called = called.or_else(|| logstead_sql_parse::xml_construct(&name));
                 let called = called.map(str::to_owned);
@@ -89,7 +88,9 @@ fn subquery_name(query: &ast::Query) -> Option<(String, u8)> {
             ast::SetExpr::Select(select) => {
                 return match select.projection.first()? {
                     ast::SelectItem::UnnamedExpr(expr) => Some((output_name(expr), 2)),
-                    ast::SelectItem::ExprWithAlias { alias, .. } => Some((fold_ident(alias), 2)),
+                    ast::SelectItem::ExprWithAlias { alias, .. } => {
+                        Some((alias.value.to_string(), 2))
+                    }
                     _ => None,
                 };
             }

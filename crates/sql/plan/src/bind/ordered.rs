@@ -83,7 +83,7 @@ impl Binder<'_> {
                     variadic: false,
                     direct: Some(direct.len()),
                     over: false,
-                    location: function.name.location(),
+                    location: function.name.location,
                     at,
                 };
                 self.ordered(&named, direct, order, filter)

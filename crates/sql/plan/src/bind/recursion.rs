@@ -3,8 +3,7 @@
 //!
 //! Looks at the tree only. Names that a WITH within defines again are not the query's own.
 
-use logstead_sql_parse::ast::SetOperation;
-use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::ast::{AnyName, SetOperation};
 use logstead_sql_parse::lowered::{self as ast, SetExpr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -102,7 +101,7 @@ pub(super) fn names<T: ast::Visit>(within: &T, name: &str) -> bool {
     impl Find<'_> {
         fn hides(&self, query: &ast::Query) -> usize {
             let mut all = query.with.iter().flat_map(|with| &with.cte_tables);
-            usize::from(all.any(|cte| fold_ident(&cte.alias.name) == self.name))
+            usize::from(all.any(|cte| cte.alias.name.value.to_string() == self.name))
         }
     }
     impl ast::Visitor for Find<'_> {
@@ -118,7 +117,7 @@ pub(super) fn names<T: ast::Visit>(within: &T, name: &str) -> bool {
             ControlFlow::Continue(())
         }
 
-        fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<()> {
+        fn pre_visit_relation(&mut self, relation: &AnyName) -> ControlFlow<()> {
             match self.hidden == 0 && is_name(relation, self.name) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
@@ -128,9 +127,9 @@ pub(super) fn names<T: ast::Visit>(within: &T, name: &str) -> bool {
     within.visit(&mut Find { name, hidden: 0 }).is_break()
 }
 
-fn is_name(relation: &ast::ObjectName, name: &str) -> bool {
-    match relation.0.as_slice() {
-        [ident] => fold_ident(ident) == name,
+fn is_name(relation: &AnyName, name: &str) -> bool {
+    match relation.names.as_slice() {
+        [ident] => **ident == *name,
         _ => false,
     }
 }
@@ -170,7 +169,7 @@ impl Check<'_> {
 
     fn query(&mut self, query: &ast::Query, place: Place) -> Result<()> {
         if let Some(with) = &query.with {
-            let hides = |cte: &ast::Cte| fold_ident(&cte.alias.name) == self.name;
+            let hides = |cte: &ast::Cte| cte.alias.name.value.to_string() == self.name;
             if with.cte_tables.iter().any(hides) {
                 return Ok(());
             }

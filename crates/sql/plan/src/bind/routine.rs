@@ -86,7 +86,7 @@ fn written(args: &[FunctionArg]) -> Result<Written<'_>> {
     for arg in plain {
         let (name, arg) = match arg {
             FunctionArg::Unnamed(arg) => (None, arg),
-            FunctionArg::Named { name, arg } => (Some(logstead_sql_parse::fold_ident(name)), arg),
+            FunctionArg::Named { name, arg } => (Some(name.value.to_string()), arg),
             FunctionArg::Variadic(..) => {
                 return Err(SqlError::unsupported("this name of an argument"));
             }
@@ -448,7 +448,7 @@ impl Binder<'_> {
             return Ok(None);
         };
         let call =
-            match self.routine_of_call(schema, name, &list.args, at, function.name.location())? {
+            match self.routine_of_call(schema, name, &list.args, at, function.name.location)? {
                 None => return Ok(None),
                 Some(Called::BuiltIn(args, None)) => {
                     return self.resolved_call(schema, name, args, at).map(Some);

@@ -4,10 +4,10 @@ use super::scope::{NsColumn, NsWhat};
 use super::{Binder, Source};
 use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::{ColumnRef, Name};
+use logstead_sql_parse::ast::{AnyName, ColumnRef, Name};
 use logstead_sql_parse::ast::{TypeName, TypeRef};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
-use logstead_sql_parse::{schema_and_name, schema_and_name_of};
+use logstead_sql_parse::lowered::Expr as Ast;
+use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -39,17 +39,14 @@ impl Binder<'_> {
     pub(crate) fn row_type_named(&mut self, name: &TypeName) -> Option<SqlType> {
         match &name.name {
             TypeRef::Named(names) if name.typmods.is_empty() && name.array_bounds.is_empty() => {
-                let quoted = names
-                    .iter()
-                    .map(|name| ast::Ident::with_quote('"', &**name));
-                self.row_type(&ast::ObjectName::from(quoted.collect::<Vec<_>>()))
+                self.row_type(&AnyName::of(names.iter().cloned()))
             }
             _ => None,
         }
     }
 
     /// The same of a table's name.
-    pub(crate) fn row_type(&mut self, name: &ast::ObjectName) -> Option<SqlType> {
+    pub(crate) fn row_type(&mut self, name: &AnyName) -> Option<SqlType> {
         let relation = self.relation(name).ok()?;
         self.cx.catalog.types.row_type(relation.oid)
     }
@@ -124,9 +121,9 @@ impl Binder<'_> {
     }
 
     /// `item.*` among the fields of a row: its columns, one by one.
-    pub(crate) fn columns_of(&mut self, name: &ast::ObjectName) -> Result<Vec<Expr>> {
-        let at = self.at(name.location());
-        let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
+    pub(crate) fn columns_of(&mut self, name: &AnyName) -> Result<Vec<Expr>> {
+        let at = self.at(name.location);
+        let (schema, rel) = schema_and_name(&name.names, &self.cx.catalog.database_name)?;
         let found = self
             .find_item(schema.as_deref(), &rel)
             .map_err(|e| e.at(at))?;
@@ -161,7 +158,7 @@ impl Binder<'_> {
             };
             let location = column.location;
             let at = self.at(location);
-            let (schema, rel) = schema_and_name_of(&column.fields, &self.cx.catalog.database_name)?;
+            let (schema, rel) = schema_and_name(&column.fields, &self.cx.catalog.database_name)?;
             let found = self
                 .find_item(schema.as_deref(), &rel)
                 .map_err(|e| e.at(at))?;
@@ -183,9 +180,9 @@ impl Binder<'_> {
     }
 
     /// `item.*` as one value.
-    pub(crate) fn whole_row_of(&mut self, name: &ast::ObjectName) -> Result<Expr> {
-        let at = self.at(name.location());
-        let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
+    pub(crate) fn whole_row_of(&mut self, name: &AnyName) -> Result<Expr> {
+        let at = self.at(name.location);
+        let (schema, rel) = schema_and_name(&name.names, &self.cx.catalog.database_name)?;
         match self
             .find_item(schema.as_deref(), &rel)
             .map_err(|e| e.at(at))?

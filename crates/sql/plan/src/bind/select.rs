@@ -14,7 +14,7 @@ use logstead_sql_catalog::RelationKind;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{LockStrength, LockWaitPolicy, LockingClause};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SelectItem};
-use logstead_sql_parse::{all_fields, fold_ident, schema_and_name};
+use logstead_sql_parse::{all_fields, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::names::truncate_name;
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
@@ -216,13 +216,8 @@ impl Binder<'_> {
                     self.output(name, bound, out);
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    if alias.quote_style == Some('\'') {
-                        let error = format!("syntax error at or near \"'{}'\"", alias.value);
-                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, error)
-                            .at(self.at(alias.location)));
-                    }
                     let bound = self.expr(expr)?;
-                    self.output(fold_ident(alias), bound, out);
+                    self.output(alias.value.to_string(), bound, out);
                 }
                 SelectItem::Wildcard(_) => {
                     let mut columns: Vec<(Arc<str>, NsWhat)> = Vec::new();
@@ -243,8 +238,9 @@ impl Binder<'_> {
                     self.star(columns, self.at(item.location()), out)?;
                 }
                 SelectItem::QualifiedWildcard(name, _) => {
-                    let at = self.at(name.location());
-                    let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
+                    let at = self.at(name.location);
+                    let (schema, rel) =
+                        schema_and_name(&name.names, &self.cx.catalog.database_name)?;
                     let Some((level, index)) = self
                         .find_item(schema.as_deref(), &rel)
                         .map_err(|e| e.at(at))?

@@ -15,7 +15,7 @@ impl Binder<'_> {
                 expr: operand,
                 ..
             } => {
-                let field = logstead_sql_parse::fold_ident(field);
+                let field = field.to_string();
                 let field = Expr::Const(Datum::text(field), SqlType::of(oid::TEXT));
                 let value = self.expr(operand)?;
                 self.named_call("extract", vec![field, value], at)

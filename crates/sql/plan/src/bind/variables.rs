@@ -8,6 +8,7 @@ use super::scope::{NsColumn, NsItem, NsWhat};
 use super::{Binder, Frame};
 use crate::query::FromList;
 use crate::query::expr::Expr;
+use logstead_sql_parse::ast::AnyName;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_types::error::{Result, SqlError};
@@ -103,12 +104,11 @@ impl Binder<'_> {
         let rows = ast::Expr::column_ref([format!("{TABLE_MARK}{name}").into()]);
         let rows = ast::FunctionArgExpr::Expr(rows);
         let own = ast::TableAlias {
-            name: ast::Ident::with_quote('"', name),
+            name: ast::Ident::new(name),
             columns: Vec::new(),
         };
         // By its schema: a function of the same name that somebody has made is not meant.
-        let path = ["pg_catalog", "unnest"].map(ast::Ident::new);
-        let unnest = ast::ObjectName::from(path.to_vec());
+        let unnest = AnyName::of(["pg_catalog", "unnest"]);
         let args = [ast::FunctionArg::Unnamed(rows)];
         self.table_function(&unnest, &args, false, Some(alias.unwrap_or(&own)))
             .map(Some)

@@ -17,7 +17,6 @@ use crate::{OutputColumn, Plan, PlanContext, walk};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, View, ViewSource};
 use logstead_sql_parse::ast::Location;
-use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
@@ -368,7 +367,7 @@ impl Binder<'_> {
         }
         let width = named.len();
         super::from::rename(named.iter_mut(), width, alias)?;
-        let name: Arc<str> = fold_ident(&alias.name).into();
+        let name: Arc<str> = alias.name.value.to_string().into();
         for rel in rels {
             self.range.rels[rel].shown = Arc::clone(&name);
         }
@@ -493,7 +492,7 @@ impl Binder<'_> {
         };
         let is_view = matches!(relation.kind, RelationKind::View(_));
         Ok(NsItem {
-            alias: alias.map_or_else(|| own.into(), |alias| fold_ident(&alias.name).into()),
+            alias: alias.map_or_else(|| own.into(), |alias| alias.name.value.to_string().into()),
             schema: alias.is_none().then(|| Arc::from(schema)),
             hidden_name: alias.map(|_| Arc::from(own)),
             columns,

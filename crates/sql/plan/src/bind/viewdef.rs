@@ -19,7 +19,7 @@ use logstead_sql_parse::ast::{LockingClause, Name, RangeVar, Value};
 use logstead_sql_parse::lowered::{
     self as ast, Expr as Ast, SelectItem, SetExpr, VisitMut, VisitorMut,
 };
-use logstead_sql_parse::{fold_ident, strip};
+use logstead_sql_parse::strip;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SqlType;
 use std::cell::RefCell;
@@ -88,7 +88,7 @@ pub(super) fn stored_query_shown(
 }
 
 fn ident(name: &str) -> ast::Ident {
-    ast::Ident::with_quote('"', name)
+    ast::Ident::new(name)
 }
 
 fn located(parts: &[&str]) -> Ast {
@@ -384,10 +384,6 @@ impl Definer<'_, '_> {
                 .unwrap_or_default();
             self.binder.frame()?.ctes = seen.to_vec();
             *shown.query = self.query(&cte.query)?;
-            shown.alias.name = ident(&fold_ident(&shown.alias.name));
-            for column in &mut shown.alias.columns {
-                column.name = ident(&fold_ident(&column.name));
-            }
         }
         self.binder.frame()?.ctes = all;
         self.reserved.truncate(reserved);
@@ -518,17 +514,17 @@ impl Definer<'_, '_> {
                     list.push((e.clone(), self.expr(e)?, output_name(e)));
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    list.push((expr.clone(), self.expr(expr)?, fold_ident(alias)));
+                    list.push((expr.clone(), self.expr(expr)?, alias.value.to_string()));
                 }
                 SelectItem::Wildcard(_) => self.star(None, &mut list),
                 SelectItem::QualifiedWildcard(name, _) => {
-                    let ident = name.0.last();
+                    let ident = name.names.last();
                     let Some(ident) = ident else {
                         return Err(SqlError::unsupported(
                             "the definition of a view with (expression).*",
                         ));
                     };
-                    self.star(Some(&fold_ident(ident)), &mut list);
+                    self.star(Some(ident), &mut list);
                 }
             }
         }
@@ -698,7 +694,7 @@ fn output_names(body: &SetExpr) -> Vec<String> {
             .projection
             .iter()
             .map(|item| match item {
-                SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
+                SelectItem::ExprWithAlias { alias, .. } => alias.value.to_string(),
                 _ => String::new(),
             })
             .collect(),

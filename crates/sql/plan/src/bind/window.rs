@@ -182,7 +182,7 @@ impl Binder<'_> {
             variadic: false,
             direct: None,
             over: true,
-            location: function.name.location(),
+            location: function.name.location,
             at,
         };
         let mut user = None;

@@ -54,7 +54,7 @@ fn not_understood() -> SqlError {
 impl Binder<'_> {
     /// A construct that looks like a call.
     pub(super) fn xml_call(&mut self, construct: &str, function: &ast::Function) -> Result<Expr> {
-        let at = self.at(function.name.location());
+        let at = self.at(function.name.location);
         if !is_plain(function) {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,

@@ -7,6 +7,7 @@ use crate::query::{From, FromList};
 use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::ast::AnyName;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, FunctionArg, FunctionArgExpr};
 use logstead_sql_parse::{string_literal, xml_call};
 use logstead_sql_types::error::{Result, SqlError};
@@ -190,7 +191,7 @@ fn is_computed_later(default: &Expr) -> bool {
 }
 
 /// Whether a call in FROM is XMLTABLE.
-pub(super) fn is_xml_table(name: &ast::ObjectName) -> bool {
-    let name = name.0.last();
-    name.is_some_and(|name| logstead_sql_parse::xml_construct(&name.value) == Some("xmltable"))
+pub(super) fn is_xml_table(name: &AnyName) -> bool {
+    let name = name.names.last();
+    name.is_some_and(|name| logstead_sql_parse::xml_construct(name) == Some("xmltable"))
 }

@@ -3,9 +3,8 @@
 //! Owns: functions, variadic calls and ordered-set aggregates as part of an expression whose every type is explicit.
 
 use super::{Typed, Typer, sides_of};
-use logstead_sql_catalog::text::fold;
 use logstead_sql_func as func;
-use logstead_sql_parse::ast::OperatorName;
+use logstead_sql_parse::ast::{AnyName, OperatorName};
 use logstead_sql_parse::lowered::{self as ast, Expr};
 use logstead_sql_types::value::{SqlType, oid};
 
@@ -40,8 +39,8 @@ impl Typer<'_> {
     fn variadic_call(&self, written: &ast::Function) -> Typed {
         let ty = self.names.type_of(&Expr::Function(written.clone()));
         let mut function = written.clone();
-        let name = function.name.0.last();
-        let name = name.map(fold).unwrap_or_default();
+        let name = function.name.names.last();
+        let name = name.map(ToString::to_string).unwrap_or_default();
         if let ast::FunctionArguments::List(list) = &mut function.args {
             let typed: Vec<Option<Typed>> = list
                 .args
@@ -103,7 +102,12 @@ impl Typer<'_> {
             };
             args.push(self.expr(e));
         }
-        let name = function.name.0.last().map(fold).unwrap_or_default();
+        let name = function
+            .name
+            .names
+            .last()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         if name == "normalize" && args.len() == 2 {
             // The form is a word.
             if let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(text))) =
@@ -178,7 +182,7 @@ pub(super) fn text_call(name: &str, args: impl IntoIterator<Item = Box<Expr>>) -
     let args: Vec<_> = args.into_iter().map(|e| (*e).into()).collect();
     let call = ast::Function {
         args: ast::FunctionArguments::from(args),
-        ..ast::Function::of(ast::ObjectName::from(vec![ast::Ident::new(name)]))
+        ..ast::Function::of(AnyName::of([name]))
     };
     (Expr::Function(call), Some(SqlType::of(oid::TEXT)))
 }

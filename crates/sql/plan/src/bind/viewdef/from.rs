@@ -8,8 +8,7 @@ use super::super::xml_table::is_xml_table;
 use super::columns::{Columns, Items};
 use super::{Definer, Shown, ident};
 use logstead_sql_catalog::{Relation, RelationKind};
-use logstead_sql_parse::ast::{Name, Value};
-use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::ast::{AnyName, Name, Value};
 use logstead_sql_parse::lowered::{self as ast, TableFactor};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{SqlType, oid};
@@ -233,16 +232,15 @@ impl Definer<'_, '_> {
                         Some(text) => logstead_sql_catalog::text::split_qualified(&text)?,
                         None => vec![relation.name.clone()],
                     };
-                    *name =
-                        ast::ObjectName::from(parts.iter().map(|p| ident(p)).collect::<Vec<_>>());
+                    *name = AnyName::of(parts.iter().map(String::as_str));
                     *alias =
                         (alias.is_some() || item.name != relation.name || !item.listed.is_empty())
                             .then(|| alias_of(&item));
                 } else {
                     // A WITH query.
-                    let own = name.0.last().map(fold_ident);
+                    let own = name.names.last().map(ToString::to_string);
                     let own = own.unwrap_or_default();
-                    *name = ast::ObjectName::from(vec![ident(&own)]);
+                    *name = AnyName::of([own.as_str()]);
                     *alias = (alias.is_some() || item.name != own || !item.listed.is_empty())
                         .then(|| alias_of(&item));
                 }
@@ -363,7 +361,7 @@ impl Definer<'_, '_> {
                 alias,
                 ..
             } => (
-                ast::ObjectName::from(vec![ast::Ident::new("unnest")]),
+                AnyName::of(["unnest"]),
                 std::mem::take(array_exprs).into_iter().map(plain).collect(),
                 *with_ordinality,
                 alias.take(),
@@ -408,7 +406,7 @@ impl Definer<'_, '_> {
     }
 
     /// The arguments of a function, each of the type that it takes.
-    fn call(&mut self, name: &ast::ObjectName, args: &mut Vec<ast::FunctionArg>) -> Result<()> {
+    fn call(&mut self, name: &AnyName, args: &mut Vec<ast::FunctionArg>) -> Result<()> {
         let plain = |arg: &ast::FunctionArg| {
             matches!(
                 arg,
@@ -455,7 +453,7 @@ pub(super) fn bare_values(select: &ast::Select) -> Option<&ast::SetExpr> {
                 ..
             },
             [ast::SelectItem::Wildcard(_)],
-        ) if alias.name.value == "*VALUES*"
+        ) if *alias.name.value == *"*VALUES*"
             && joins.is_empty()
             && select.selection.is_none()
             && matches!(&*subquery.body, ast::SetExpr::Values(_)) =>
