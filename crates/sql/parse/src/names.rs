@@ -59,3 +59,21 @@ pub fn names_shown(names: &[Name]) -> String {
     });
     shown.collect::<Vec<_>>().join(".")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_ends_behind_its_last_part() {
+        let name = |text: &'static str, at| {
+            let (from, to) = name_range(text, Location::at(at))?;
+            text.get(from..to)
+        };
+        assert_eq!(name("FROM a.b WHERE", 5), Some("a.b"));
+        let commented = "FROM a . \"b.c\" /* . */ . d, e";
+        assert_eq!(name(commented, 5), Some("a . \"b.c\" /* . */ . d"));
+        assert_eq!(name("'a.b'::c", 0), Some("'a.b'"));
+        assert_eq!(name_range("a", Location::UNKNOWN), None);
+    }
+}

@@ -175,9 +175,6 @@ impl Printer {
             Expr::SqlValueFunction(node) => node.to_string(),
             Expr::Indirection(node) => self.part_of(node),
             Expr::Const(node) => self.constant(&node.value),
-            Expr::Interval(interval) if interval.leading_field.is_none() => {
-                format!("{}::interval", self.print(&interval.value, Parent::Tight))
-            }
             Expr::CollateClause(node) => {
                 let names: Vec<_> = node.collname.iter().map(|name| quote_ident(name)).collect();
                 let text = format!("{} COLLATE {}", tight(&node.arg), names.join("."));
@@ -230,9 +227,9 @@ impl Printer {
                 format!("NOT {}", self.document_test(expr)),
                 matches!(parent, Parent::Free | Parent::And | Parent::Or),
             ),
-            Expr::Array(array) => {
+            Expr::ArrayExpr(array) => {
                 let items: Vec<_> = array
-                    .elem
+                    .elements
                     .iter()
                     .map(|e| self.print(e, Parent::Free))
                     .collect();
@@ -242,12 +239,7 @@ impl Printer {
                 Some(construct) => self.xml_construct(construct, function),
                 None => self.call(function),
             },
-            Expr::Case {
-                operand,
-                conditions,
-                else_result,
-                ..
-            } => {
+            Expr::CaseExpr(node) => {
                 // On lines of its own, as PostgreSQL lays it out in either form.
                 let line = |indent: i32| {
                     let spaces = usize::try_from(indent).unwrap_or(0);
@@ -260,14 +252,14 @@ impl Printer {
                 };
                 let part = |e: &Expr| inner.print(e, Parent::Free);
                 let mut text = format!("{}CASE", line(self.indent));
-                if let Some(operand) = operand {
+                if let Some(operand) = &node.arg {
                     text.push_str(&format!(" {}", part(operand)));
                 }
-                for when in conditions {
-                    let (condition, result) = (part(&when.condition), part(&when.result));
+                for when in &node.args {
+                    let (condition, result) = (part(&when.expr), part(&when.result));
                     text.push_str(&format!("{arm}WHEN {condition} THEN {result}"));
                 }
-                let otherwise = else_result.as_ref().map(|e| part(e));
+                let otherwise = node.defresult.as_ref().map(part);
                 let otherwise = otherwise.unwrap_or_else(|| "NULL".to_owned());
                 format!("{text}{arm}ELSE {otherwise}{}END", line(self.indent))
             }
@@ -411,7 +403,7 @@ impl Printer {
         }
         let text = self.print(inner, Parent::Tight);
         // A row and an array of nothing are said with their type.
-        let empty = matches!(inner, Expr::Array(array) if array.elem.is_empty());
+        let empty = matches!(inner, Expr::ArrayExpr(array) if array.elements.is_empty());
         if self.pretty
             || empty
             || Self::is_row(inner)

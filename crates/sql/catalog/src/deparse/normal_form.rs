@@ -111,34 +111,30 @@ fn print(expr: &Ast, typed: bool) -> String {
             }
         }
         Ast::Function(function) => call(function),
-        Ast::Case {
-            operand,
-            conditions,
-            else_result,
-            ..
-        } => {
+        Ast::CaseExpr(node) => {
             let mut text = "CASE".to_owned();
-            if let Some(operand) = operand {
+            if let Some(operand) = &node.arg {
                 text.push_str(&format!(" {}", print(operand, true)));
             }
-            for arm in conditions {
+            for arm in &node.args {
                 text.push_str(&format!(
                     " WHEN {} THEN {}",
-                    print(&arm.condition, true),
+                    print(&arm.expr, true),
                     print(&arm.result, true)
                 ));
             }
-            let otherwise = else_result
+            let otherwise = node
+                .defresult
                 .as_ref()
                 .map_or_else(|| "NULL".to_owned(), |e| print(e, true));
             text.push_str(&format!(" ELSE {otherwise} END"));
             text
         }
-        Ast::Array(array) => {
+        Ast::ArrayExpr(array) => {
             format!(
                 "ARRAY[{}]",
                 array
-                    .elem
+                    .elements
                     .iter()
                     .map(|e| print(e, true))
                     .collect::<Vec<_>>()

@@ -128,10 +128,7 @@ pub fn plain(expr: &Expr) -> String {
             }
         }
         Expr::Tuple(items) => format!("({})", list(items)),
-        Expr::Array(array) => {
-            let word = if array.named { "ARRAY" } else { "" };
-            format!("{word}[{}]", list(&array.elem))
-        }
+        Expr::ArrayExpr(array) => format!("ARRAY[{}]", list(&array.elements)),
         Expr::CurrentOf(node) => {
             format!(
                 "CURRENT OF {}",
@@ -143,15 +140,14 @@ pub fn plain(expr: &Expr) -> String {
             let parts = node.indirection.iter().map(access);
             format!("{}{}", plain(&node.arg), parts.collect::<String>())
         }
-        Expr::Case { .. }
+        Expr::CaseExpr(_)
         | Expr::Extract { .. }
         | Expr::Ceil(_)
         | Expr::Floor(_)
         | Expr::Position { .. }
         | Expr::Substring { .. }
         | Expr::Trim { .. }
-        | Expr::Overlay { .. }
-        | Expr::Interval(_) => by_words(expr),
+        | Expr::Overlay { .. } => by_words(expr),
     }
 }
 
@@ -213,18 +209,13 @@ fn access(access: &ast::Indirection) -> String {
 /// A function with words of its own.
 fn by_words(expr: &Expr) -> String {
     match expr {
-        Expr::Case {
-            operand,
-            conditions,
-            else_result,
-            ..
-        } => {
-            let mut text = format!("CASE{}", behind(" ", operand.as_deref()));
-            for arm in conditions {
-                let (condition, result) = (plain(&arm.condition), plain(&arm.result));
+        Expr::CaseExpr(node) => {
+            let mut text = format!("CASE{}", behind(" ", node.arg.as_ref()));
+            for arm in &node.args {
+                let (condition, result) = (plain(&arm.expr), plain(&arm.result));
                 text.push_str(&format!(" WHEN {condition} THEN {result}"));
             }
-            format!("{text}{} END", behind(" ELSE ", else_result.as_deref()))
+            format!("{text}{} END", behind(" ELSE ", node.defresult.as_ref()))
         }
         Expr::Extract { field, expr } => format!("EXTRACT({field} FROM {})", plain(expr)),
         Expr::Ceil(expr) => format!("CEIL({})", plain(expr)),
@@ -278,21 +269,6 @@ fn by_words(expr: &Expr) -> String {
             plain(overlay_from),
             behind(" FOR ", overlay_for.as_deref())
         ),
-        Expr::Interval(interval) => {
-            let digits = |digits: Option<u64>| {
-                digits.map_or_else(String::new, |digits| format!(" ({digits})"))
-            };
-            let mut text = format!("INTERVAL {}", plain(&interval.value));
-            if let Some(field) = interval.leading_field {
-                text.push_str(&format!(" {field}"));
-            }
-            text.push_str(&digits(interval.leading_precision));
-            if let Some(field) = interval.last_field {
-                text.push_str(&format!(" TO {field}"));
-            }
-            text.push_str(&digits(interval.fractional_seconds_precision));
-            text
-        }
         other => plain(other),
     }
 }

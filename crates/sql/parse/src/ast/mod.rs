@@ -253,3 +253,19 @@ pub struct RawStmt {
     /// Levels of its tree, or more: who walks it needs stack for so many.
     pub levels: usize,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::grammar;
+
+    #[test]
+    fn nodes_are_equal_wherever_they_stand() {
+        let stmt = |text| {
+            let mut all = grammar::parse(text).expect("a statement");
+            all.remove(0).stmt
+        };
+        let sum = stmt("SELECT a + 1 FROM t");
+        assert_eq!(sum, stmt(" SELECT  a  +  1  FROM  t"));
+        assert_ne!(sum, stmt("SELECT a - 1 FROM t"));
+    }
+}

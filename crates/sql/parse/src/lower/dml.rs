@@ -1,7 +1,7 @@
 //! Statements that read and change rows.
 
 use super::Lower;
-use super::expr_place::cut;
+use super::name::cut;
 use crate::ast::{
     AnyName, ColumnRef, DeleteStmt, IndexElem, IndexKey, Indirection, InferClause, InsertSource,
     InsertStmt, Location, MergeAction, MergeStmt, MergeWhenClause, OnConflictClause, RangeVar,

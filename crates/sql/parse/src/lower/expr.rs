@@ -5,11 +5,10 @@
 
 use super::Lower;
 use super::expr_operator::compare_op;
-use super::expr_place::{cut, cut_all};
+use super::name::{cut, cut_all};
 use crate::ast::{
     AArrayExpr, AIndirection, CaseExpr, ColumnRef, Const, CurrentOfExpr, Expr, Indirection,
-    Location, RowExpr, SubLink, SubLinkKind, TypeCast, TypeName, TypeRef, Value,
-    interval_fields as fields,
+    Location, RowExpr, SubLink, SubLinkKind, TypeCast,
 };
 use crate::lowered::{self as library, Expr as L};
 use logstead_fiber::with_stack;
@@ -105,9 +104,6 @@ impl Lower<'_> {
     }
 
     fn type_cast(&self, node: &TypeCast) -> Result<L> {
-        if node.location.is_unknown() {
-            return self.typed_literal(node);
-        }
         let is_behind = self
             .token(node.location)
             .is_some_and(|token| self.written(token) == "::");
@@ -120,20 +116,6 @@ impl Lower<'_> {
             type_name: node.type_name.clone(),
             location: node.location,
         })))
-    }
-
-    /// A literal behind the name of its type.
-    fn typed_literal(&self, node: &TypeCast) -> Result<L> {
-        let value = self.expr(&node.arg)?;
-        let (mask, precision) = interval_modifiers(&node.type_name);
-        let is_interval = match &node.type_name.name {
-            TypeRef::Named(names) => names.last().is_some_and(|name| **name == *"interval"),
-            TypeRef::Stored(_) => false,
-        };
-        match is_interval && (mask.is_some() || precision.is_none()) {
-            true => Ok(interval(value, mask, precision)),
-            false => Ok(L::type_cast(value, node.type_name.clone())),
-        }
     }
 
     /// Fields and subscripts. The names in front of them are parts of the chain.
@@ -176,13 +158,10 @@ impl Lower<'_> {
     }
 
     fn array(&self, node: &AArrayExpr) -> Result<L> {
-        let named = self
-            .token(node.location)
-            .is_none_or(|token| self.written(token) != "[");
-        Ok(L::Array(library::Array {
-            elem: self.exprs(&node.elements)?,
-            named,
-        }))
+        Ok(L::ArrayExpr(Box::new(library::AArrayExpr {
+            elements: self.exprs(&node.elements)?,
+            location: node.location,
+        })))
     }
 
     /// A row. With all columns of another one it is a call, which they stand in.
@@ -195,19 +174,21 @@ impl Lower<'_> {
     }
 
     fn case(&self, node: &CaseExpr) -> Result<L> {
-        let mut conditions = Vec::with_capacity(node.args.len());
+        let mut args = Vec::with_capacity(node.args.len());
         for when in &node.args {
-            conditions.push(library::CaseWhen {
-                condition: self.expr(&when.expr)?,
+            args.push(library::CaseWhen {
+                expr: self.expr(&when.expr)?,
                 result: self.expr(&when.result)?,
+                location: when.location,
             });
         }
-        Ok(L::Case {
-            operand: self.boxed_if(node.arg.as_ref())?,
-            conditions,
-            else_result: self.boxed_if(node.defresult.as_ref())?,
+        Ok(L::CaseExpr(Box::new(library::CaseExpr {
+            arg: self.opt_expr(node.arg.as_ref())?,
+            args,
+            defresult: self.opt_expr(node.defresult.as_ref())?,
             location: node.location,
-        })
+            end: node.end,
+        })))
     }
 
     fn sub_link(&self, node: &SubLink) -> Result<L> {
@@ -255,51 +236,6 @@ fn column(node: &ColumnRef) -> L {
         star: false,
         location: node.location,
     }))
-}
-
-/// The fields of an interval and its precision.
-fn interval_modifiers(name: &TypeName) -> (Option<i32>, Option<u64>) {
-    let number = |at: usize| match name.typmods.get(at) {
-        Some(Expr::Const(Const {
-            value: Value::Integer(number),
-            ..
-        })) => Some(*number),
-        _ => None,
-    };
-    let mask = number(0).filter(|mask| *mask != fields::FULL_RANGE);
-    (
-        mask,
-        number(1).and_then(|number| u64::try_from(number).ok()),
-    )
-}
-
-/// `INTERVAL '...' fields`.
-fn interval(value: L, mask: Option<i32>, precision: Option<u64>) -> L {
-    use library::DateTimeField as F;
-    let ordered = [
-        (fields::YEAR, F::Year),
-        (fields::MONTH, F::Month),
-        (fields::DAY, F::Day),
-        (fields::HOUR, F::Hour),
-        (fields::MINUTE, F::Minute),
-        (fields::SECOND, F::Second),
-    ];
-    let said: Vec<F> = { ordered.into_iter() }
-        .filter(|(field, _)| mask.is_some_and(|mask| mask & field != 0))
-        .map(|(_, field)| field)
-        .collect();
-    let last_field = (said.len() > 1).then(|| said.last().copied()).flatten();
-    let (leading_precision, fractional_seconds_precision) = match last_field {
-        Some(_) => (None, precision),
-        None => (precision, None),
-    };
-    L::Interval(library::Interval {
-        value: Box::new(value),
-        leading_field: said.into_iter().next(),
-        leading_precision,
-        last_field,
-        fractional_seconds_precision,
-    })
 }
 
 /// `SELECT * FROM (query) "*VALUES*"`.

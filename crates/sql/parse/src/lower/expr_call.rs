@@ -1,7 +1,7 @@
 //! Calls of functions, their windows and their keys of sorting.
 
 use super::Lower;
-use super::expr_place::cut;
+use super::name::cut;
 use crate::ast::{
     AnyName, Expr, FrameBound, FuncArg, FuncCall, FuncFormat, FuncName, Location, SortBy, WindowDef,
 };

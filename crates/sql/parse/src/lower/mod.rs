@@ -6,8 +6,7 @@
 //!
 //! # Rules
 //!
-//! - A name of the grammar's tree is folded already. It becomes an identifier in quotes where it would be read as
-//!   another one without ([`Lower::ident`]).
+//! - A name of the grammar's tree is folded already. It is cut to the length that names may have.
 //! - What we know and the server does not support is refused here by name (0A000), as far as it cannot be told in the
 //!   lowered tree.
 
@@ -15,11 +14,11 @@ mod dml;
 mod expr;
 mod expr_call;
 mod expr_operator;
-mod expr_place;
 mod expr_special;
 mod expr_xml;
 mod from;
 mod from_function;
+mod name;
 mod query;
 mod statement;
 

@@ -94,19 +94,14 @@ pub enum Expr {
     ParamRef(ParamRef),
     /// A constant.
     Const(Const),
-    Interval(Interval),
     Function(Function),
-    Case {
-        operand: Option<Box<Expr>>,
-        conditions: Vec<CaseWhen>,
-        else_result: Option<Box<Expr>>,
-        /// Where CASE is.
-        location: Location,
-    },
+    /// CASE
+    CaseExpr(Box<CaseExpr>),
     /// A subquery.
     SubLink(Box<SubLink>),
     Tuple(Vec<Expr>),
-    Array(Array),
+    /// ARRAY[...]
+    ArrayExpr(Box<AArrayExpr>),
     /// The row that a cursor is at, which the condition of a change may be.
     CurrentOf(Box<CurrentOfExpr>),
 }
@@ -344,6 +339,14 @@ impl Expr {
         }
     }
 
+    /// ARRAY[...], which stands nowhere.
+    pub fn array(elements: Vec<Expr>) -> Expr {
+        Expr::ArrayExpr(Box::new(AArrayExpr {
+            elements,
+            location: Location::UNKNOWN,
+        }))
+    }
+
     /// A column, which stands nowhere.
     pub fn column_ref(fields: impl IntoIterator<Item = Name>) -> Expr {
         Expr::ColumnRef(Box::new(ColumnRef {
@@ -477,62 +480,39 @@ pub enum TrimWhereField {
     Trailing,
 }
 
-/// INTERVAL, a literal, and what it is measured in.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Interval {
-    /// The literal.
-    pub value: Box<Expr>,
-    /// The first or the one field.
-    pub leading_field: Option<DateTimeField>,
-    /// Digits of a fraction, where there is one field or none.
-    pub leading_precision: Option<u64>,
-    /// The last field.
-    pub last_field: Option<DateTimeField>,
-    /// Digits of a fraction, behind the last field.
-    pub fractional_seconds_precision: Option<u64>,
-}
-
-/// A field of an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum DateTimeField {
-    Year,
-    Month,
-    Day,
-    Hour,
-    Minute,
-    Second,
-}
-
-impl fmt::Display for DateTimeField {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DateTimeField::Year => "YEAR",
-            DateTimeField::Month => "MONTH",
-            DateTimeField::Day => "DAY",
-            DateTimeField::Hour => "HOUR",
-            DateTimeField::Minute => "MINUTE",
-            DateTimeField::Second => "SECOND",
-        })
-    }
-}
-
-/// An arm of CASE.
+/// A branch of CASE.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseWhen {
-    /// WHEN.
-    pub condition: Expr,
-    /// THEN.
+    /// WHEN
+    pub expr: Expr,
+    /// THEN
     pub result: Expr,
+    /// Where WHEN is.
+    pub location: Location,
 }
 
-/// An array by its elements.
+/// CASE.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Array {
-    /// The elements.
-    pub elem: Vec<Expr>,
-    /// ARRAY stands in front of them.
-    pub named: bool,
+pub struct CaseExpr {
+    /// What the branches are compared with.
+    pub arg: Option<Expr>,
+    /// The branches.
+    pub args: Vec<CaseWhen>,
+    /// ELSE
+    pub defresult: Option<Expr>,
+    /// Where CASE is.
+    pub location: Location,
+    /// Where END is.
+    pub end: Location,
+}
+
+/// ARRAY[...].
+#[derive(Clone, Debug, PartialEq)]
+pub struct AArrayExpr {
+    /// Its elements.
+    pub elements: Vec<Expr>,
+    /// Where ARRAY is, or the bracket.
+    pub location: Location,
 }
 
 /// A call.

@@ -59,11 +59,10 @@ impl Expr {
             | Expr::Nested(expr) => (nowhere, Some(expr)),
             Expr::ParamRef(node) => (node.location, None),
             Expr::Const(node) => (node.location, None),
-            Expr::Interval(interval) => (nowhere, Some(&interval.value)),
             Expr::Function(function) => (function.name.location, None),
-            Expr::Case { location, .. } => (*location, None),
+            Expr::CaseExpr(node) => (node.location, None),
             Expr::Tuple(items) => (nowhere, items.first()),
-            Expr::Array(array) => (nowhere, array.elem.first()),
+            Expr::ArrayExpr(node) => (node.location, None),
         }
     }
 }

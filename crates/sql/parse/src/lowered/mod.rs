@@ -25,11 +25,11 @@ pub use change::{
     PlacedExpr, Target, TargetStep, Update,
 };
 pub use expr::{
-    AExpr, AIndirection, Array, BetweenExpr, BoolExpr, BooleanTest, CaseWhen, CollateClause,
-    DateTimeField, Expr, FrameBound, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, InExpr, Indirection, Interval,
-    LikeExpr, NormalizationForm, NullTest, OverlapsExpr, SortBy, SubLink, SubLinkKind,
-    TrimWhereField, TypeCast, WindowDef, WindowFrame,
+    AArrayExpr, AExpr, AIndirection, BetweenExpr, BoolExpr, BooleanTest, CaseExpr, CaseWhen,
+    CollateClause, Expr, FrameBound, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, InExpr, Indirection, LikeExpr,
+    NormalizationForm, NullTest, OverlapsExpr, SortBy, SubLink, SubLinkKind, TrimWhereField,
+    TypeCast, WindowDef, WindowFrame,
 };
 pub use name::Ident;
 pub use query::{

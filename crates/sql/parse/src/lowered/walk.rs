@@ -117,7 +117,6 @@ macro_rules! walks {
                     | Expr::Ceil(expr)
                     | Expr::Floor(expr)
                     | Expr::Nested(expr) => expr.visit(visitor)?,
-                    Expr::Interval(interval) => interval.value.visit(visitor)?,
                     Expr::In(node) => {
                         node.expr.visit(visitor)?;
                         node.list.visit(visitor)?;
@@ -168,16 +167,16 @@ macro_rules! walks {
                         overlay_for.visit(visitor)?;
                     }
                     Expr::Function(function) => function.visit(visitor)?,
-                    Expr::Case { operand, conditions, else_result, .. } => {
-                        operand.visit(visitor)?;
-                        for arm in conditions {
-                            arm.condition.visit(visitor)?;
-                            arm.result.visit(visitor)?;
+                    Expr::CaseExpr(node) => {
+                        node.arg.visit(visitor)?;
+                        for when in &$($mutable)? node.args {
+                            when.expr.visit(visitor)?;
+                            when.result.visit(visitor)?;
                         }
-                        else_result.visit(visitor)?;
+                        node.defresult.visit(visitor)?;
                     }
                     Expr::Tuple(items) => items.visit(visitor)?,
-                    Expr::Array(array) => array.elem.visit(visitor)?,
+                    Expr::ArrayExpr(node) => node.elements.visit(visitor)?,
                 }
                 visitor.post_visit_expr(self)
             }

@@ -8,14 +8,10 @@ use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
 
 impl Binder<'_> {
-    pub(crate) fn case(
-        &mut self,
-        operand: Option<&Ast>,
-        arms: &[ast::CaseWhen],
-        otherwise: Option<&Ast>,
-    ) -> Result<Expr> {
+    pub(crate) fn case(&mut self, node: &ast::CaseExpr) -> Result<Expr> {
+        let (arms, otherwise) = (node.args.as_slice(), node.defresult.as_ref());
         let met = self.sets_met();
-        let Some(operand) = operand else {
+        let Some(operand) = &node.arg else {
             let case = self.case_of(None, arms, otherwise)?;
             self.refuse_sets_since(met, "CASE")?;
             return Ok(case);
@@ -42,18 +38,18 @@ impl Binder<'_> {
         for arm in arms {
             let condition = match &operand {
                 Some((operand, at)) => {
-                    let value = self.expr(&arm.condition)?;
+                    let value = self.expr(&arm.expr)?;
                     self.operator("=", operand.clone(), value, *at)?
                 }
                 None => {
                     let met = self.sets_met();
-                    let condition = self.condition_of(&arm.condition, "CASE/WHEN")?;
+                    let condition = self.condition_of(&arm.expr, "CASE/WHEN")?;
                     if self.sets_met() > met {
                         return Err(SqlError::new(
                             SqlState::DATATYPE_MISMATCH,
                             "argument of CASE/WHEN must not return a set",
                         )
-                        .at(self.at(arm.condition.location())));
+                        .at(self.at(arm.expr.location())));
                     }
                     condition
                 }

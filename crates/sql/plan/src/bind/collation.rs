@@ -109,23 +109,18 @@ pub(super) fn named(expr: &Expr) -> Result<Named> {
             merged(left.clone(), named(&node.low)?)?;
             merged(left, named(&node.high)?).map(|_| None)
         }
-        Expr::Case {
-            operand,
-            conditions,
-            else_result,
-            ..
-        } => {
-            let asked = match operand {
-                Some(operand) => named(operand)?,
+        Expr::CaseExpr(node) => {
+            let asked = match &node.arg {
+                Some(arg) => named(arg)?,
                 None => None,
             };
-            for when in conditions {
-                merged(asked.clone(), named(&when.condition)?)?;
+            for when in &node.args {
+                merged(asked.clone(), named(&when.expr)?)?;
             }
-            let results = conditions.iter().map(|when| &when.result);
-            all(results.chain(else_result.as_deref()))
+            let results = node.args.iter().map(|when| &when.result);
+            all(results.chain(&node.defresult))
         }
-        Expr::Array(array) => all(&array.elem),
+        Expr::ArrayExpr(array) => all(&array.elements),
         Expr::Tuple(items) => {
             for item in items {
                 named(item)?;

@@ -283,11 +283,6 @@ impl Typer<'_> {
                 };
                 (Expr::type_cast(typed, node.type_name.clone()), ty)
             }
-            Expr::Interval(interval) if interval.leading_field.is_none() => {
-                let ty = SqlType::of(oid::INTERVAL);
-                let unknown = Some(SqlType::of(oid::UNKNOWN));
-                (self.to(((*interval.value).clone(), unknown), ty), Some(ty))
-            }
             Expr::BoolExpr(node) => {
                 let args = node.args.iter().map(|arg| *condition(arg));
                 (Expr::bool_expr(node.op, args.collect()), boolean)
@@ -338,7 +333,7 @@ impl Typer<'_> {
                 self.binary(self.expr(&node.expr), &op, pattern)
             }
             Expr::Function(function) => self.call(function),
-            Expr::Case { .. } => self.case(expr),
+            Expr::CaseExpr(node) => self.case(node),
             Expr::Trim {
                 expr: e,
                 trim_where,
@@ -429,37 +424,27 @@ impl Typer<'_> {
         (exprs.collect(), common)
     }
 
-    fn case(&self, expr: &Expr) -> Typed {
-        let mut case = expr.clone();
-        let Expr::Case {
-            operand,
-            conditions,
-            else_result,
-            ..
-        } = &mut case
-        else {
-            return (case, None);
-        };
-        for arm in conditions.iter_mut() {
-            let condition = self.expr(&arm.condition);
-            arm.condition = match operand {
+    fn case(&self, node: &ast::CaseExpr) -> Typed {
+        let mut case = node.clone();
+        for when in &mut case.args {
+            let condition = self.expr(&when.expr);
+            when.expr = match case.arg {
                 Some(_) => condition.0,
                 None => self.to(condition, SqlType::of(oid::BOOL)),
             };
         }
-        if let Some(operand) = operand {
-            **operand = self.expr(operand).0;
+        if let Some(arg) = &mut case.arg {
+            *arg = self.expr(arg).0;
         }
-        if else_result.is_none() {
-            *else_result = Some(Box::new(Expr::value(Value::Null)));
-        }
-        let results = conditions.iter().map(|arm| &arm.result);
-        let results = results.chain(else_result.as_deref());
-        let (results, ty) = self.unify(results.map(|e| self.expr(e)).collect());
-        let places = conditions.iter_mut().map(|arm| &mut arm.result);
-        let places = places.chain(else_result.as_deref_mut());
-        places.zip(results).for_each(|(place, e)| *place = e);
-        (case, ty)
+        let otherwise = case.defresult.get_or_insert(Expr::value(Value::Null));
+        let results = case.args.iter_mut().map(|when| &mut when.result);
+        let results: Vec<&mut Expr> = results.chain([otherwise]).collect();
+        let (typed, ty) = self.unify(results.iter().map(|e| self.expr(e)).collect());
+        results
+            .into_iter()
+            .zip(typed)
+            .for_each(|(place, e)| *place = e);
+        (Expr::CaseExpr(Box::new(case)), ty)
     }
 
     /// An operator of any kind between two operands.
@@ -605,7 +590,7 @@ impl Typer<'_> {
             .into_iter()
             .map(|item| self.to(item, common))
             .collect();
-        let mut right = Expr::Array(ast::Array { elem, named: true });
+        let mut right = Expr::array(elem);
         let operand = func::resolve_operator("=", Some(common), common)
             .ok()
             .and_then(|r| r.args.first().copied());

@@ -41,7 +41,6 @@ impl Binder<'_> {
             Ast::BoolExpr(node) => self.bool_expr(node),
             Ast::Function(function) => self.function(function),
             Ast::TypeCast(node) => self.cast(node),
-            Ast::Interval(interval) => self.interval_literal(interval),
             Ast::NullTest(node) => self.is_null(&node.arg, node.negated),
             Ast::BooleanTest(node) => self.boolean_test(node),
             Ast::IsDocument { expr, negated } => self.xml_document_test(expr, *negated),
@@ -75,13 +74,8 @@ impl Binder<'_> {
                 let zone = self.expr(time_zone)?;
                 self.named_call("timezone", vec![zone, value], at)
             }
-            Ast::Case {
-                operand,
-                conditions,
-                else_result,
-                ..
-            } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
-            Ast::Array(array) => self.array(array, None),
+            Ast::CaseExpr(node) => self.case(node),
+            Ast::ArrayExpr(array) => self.array(array, None),
             Ast::Indirection(node) => self.access(node),
             Ast::CollateClause(node) => {
                 let name = node.collname.join(".");
@@ -144,7 +138,7 @@ impl Binder<'_> {
             // A temporary table's.
             Err(error) => { self.row_type_named(type_name) }.ok_or_else(|| error.at(type_at))?,
         };
-        if let Ast::Array(array) = strip(operand)
+        if let Ast::ArrayExpr(array) = strip(operand)
             && let Some(element) = info::element_of(ty.oid)
         {
             // Of a domain's base type: the domain is asked when the array is whole.
@@ -299,16 +293,20 @@ impl Binder<'_> {
     }
 
     /// ARRAY[...]; `wanted` is the element type of an enclosing cast.
-    pub(crate) fn array(&mut self, array: &ast::Array, wanted: Option<SqlType>) -> Result<Expr> {
-        let mut items = Vec::with_capacity(array.elem.len());
+    pub(crate) fn array(
+        &mut self,
+        array: &ast::AArrayExpr,
+        wanted: Option<SqlType>,
+    ) -> Result<Expr> {
+        let mut items = Vec::with_capacity(array.elements.len());
         let mut nested = false;
-        for item in &array.elem {
+        for item in &array.elements {
             // Brackets within brackets need not say again that they are an array, and are cast as the whole is.
             let bound = match item {
-                Ast::Array(inner) => self.array(inner, wanted)?,
+                Ast::ArrayExpr(inner) => self.array(inner, wanted)?,
                 item => self.expr(item)?,
             };
-            nested |= matches!(item, Ast::Array(_)) || is_array(bound.ty());
+            nested |= matches!(item, Ast::ArrayExpr(_)) || is_array(bound.ty());
             items.push((bound, self.at(item.location())));
         }
         if nested {

@@ -2,11 +2,9 @@
 
 use super::Binder;
 use crate::query::expr::Expr;
-use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{Const, ParamRef, Value};
-use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Bits, Datum, Numeric, SqlType, datetime, oid, user};
+use logstead_sql_types::value::{Bits, Datum, Numeric, SqlType, oid, user};
 use logstead_types::SqlState;
 
 /// Highest parameter number. Bind carries 65,535 values, but a statement with more can be prepared, and who does so is
@@ -59,13 +57,6 @@ impl Binder<'_> {
             None => Ok(Expr::Param(number - 1, ty)),
         }
     }
-
-    /// `INTERVAL '...' [fields]`.
-    pub(crate) fn interval_literal(&mut self, interval: &ast::Interval) -> Result<Expr> {
-        let expr = self.expr(&interval.value)?;
-        let at = self.at(interval.value.location());
-        self.coerce(expr, interval_type(interval)?, CastContext::Explicit, at)
-    }
 }
 
 /// `B'...'`, `X'...'`.
@@ -74,52 +65,6 @@ fn bits(text: String) -> Result<Expr> {
         Datum::Bits(Bits::parse(&text)?),
         SqlType::of(oid::BIT),
     ))
-}
-
-/// The type of `INTERVAL '...' [fields]`.
-pub(super) fn interval_type(interval: &ast::Interval) -> Result<SqlType> {
-    use ast::DateTimeField as F;
-    use datetime::fields;
-    let range = match (&interval.leading_field, &interval.last_field) {
-        (None, _) => fields::ALL,
-        (Some(F::Year), None) => fields::YEAR,
-        (Some(F::Month), None) => fields::MONTH,
-        (Some(F::Day), None) => fields::DAY,
-        (Some(F::Hour), None) => fields::HOUR,
-        (Some(F::Minute), None) => fields::MINUTE,
-        (Some(F::Second), None) => fields::SECOND,
-        (Some(F::Year), Some(F::Month)) => fields::YEAR | fields::MONTH,
-        (Some(F::Day), Some(F::Hour)) => fields::DAY | fields::HOUR,
-        (Some(F::Day), Some(F::Minute)) => fields::DAY | fields::HOUR | fields::MINUTE,
-        (Some(F::Day), Some(F::Second)) => {
-            fields::DAY | fields::HOUR | fields::MINUTE | fields::SECOND
-        }
-        (Some(F::Hour), Some(F::Minute)) => fields::HOUR | fields::MINUTE,
-        (Some(F::Hour), Some(F::Second)) => fields::HOUR | fields::MINUTE | fields::SECOND,
-        (Some(F::Minute), Some(F::Second)) => fields::MINUTE | fields::SECOND,
-        (Some(first), last) => {
-            let near = last.as_ref().unwrap_or(first).to_string().to_lowercase();
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("syntax error at or near \"{near}\""),
-            ));
-        }
-    };
-    let precision = interval
-        .fractional_seconds_precision
-        .or(interval.leading_precision);
-    if range == fields::ALL && precision.is_none() {
-        return Ok(SqlType::of(oid::INTERVAL));
-    }
-    let precision = match precision {
-        Some(precision) => i64::try_from(precision).unwrap_or(i64::MAX),
-        None => i64::from(fields::ANY_PRECISION),
-    };
-    let args = [i64::from(range), precision];
-    Ok(SqlType {
-        oid: oid::INTERVAL,
-        typmod: logstead_sql_types::value::info::typmod_in(oid::INTERVAL, &args)?,
-    })
 }
 
 /// A number: integer, bigint or numeric, the first that holds it.

@@ -45,14 +45,13 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
             Some((name, 2)) => Some((name, 2)),
             _ => Some((type_word(&node.type_name), 1)),
         },
-        Ast::Interval(_) => Some(("interval".to_owned(), 1)),
-        Ast::Case { else_result, .. } => match else_result.as_deref().and_then(figure) {
+        Ast::CaseExpr(node) => match node.defresult.as_ref().and_then(figure) {
             Some((name, 2)) => Some((name, 2)),
             _ => Some(("case".to_owned(), 1)),
         },
         Ast::Nested(inner) => figure(inner),
         Ast::CollateClause(node) => figure(&node.arg),
-        Ast::Array(_) => strong("array"),
+        Ast::ArrayExpr(_) => strong("array"),
         Ast::Tuple(_) => strong("row"),
         Ast::SubLink(node) => match &node.kind {
             ast::SubLinkKind::Exists => strong("exists"),

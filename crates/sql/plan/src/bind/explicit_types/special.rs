@@ -13,7 +13,9 @@ const TEXT: SqlType = SqlType::of(oid::TEXT);
 impl Typer<'_> {
     pub(super) fn special(&self, expr: &Expr) -> Option<Typed> {
         Some(match expr {
-            Expr::Array(array) if !array.elem.iter().any(is_array) => self.array(array, expr),
+            Expr::ArrayExpr(array) if !array.elements.iter().any(is_array) => {
+                self.array(array, expr)
+            }
             Expr::CollateClause(node) => {
                 let (operand, ty) = self.expr(&node.arg);
                 let ty = ty.map(|ty| match ty.oid {
@@ -125,35 +127,28 @@ impl Typer<'_> {
         Some((args.collect(), resolved.result))
     }
 
-    fn array(&self, array: &ast::Array, expr: &Expr) -> Typed {
-        let (elem, common) = self.unify(array.elem.iter().map(|e| self.expr(e)).collect());
+    fn array(&self, array: &ast::AArrayExpr, expr: &Expr) -> Typed {
+        let (elem, common) = self.unify(array.elements.iter().map(|e| self.expr(e)).collect());
         let ty = common
             .and_then(|ty| info::array_of(ty.oid))
             .map(SqlType::of);
-        let array = Expr::Array(ast::Array {
-            elem,
-            named: array.named,
-        });
-        (array, ty.or_else(|| self.names.type_of(expr)))
+        (Expr::array(elem), ty.or_else(|| self.names.type_of(expr)))
     }
 
     /// `ARRAY[...]::type[]`: the elements are brought to the type, and the array is of it. Of none it stays a cast.
     pub(super) fn cast_array(&self, array: &Expr, ty: SqlType) -> Option<Expr> {
         let element = info::element_of(ty.oid).filter(|_| ty.typmod < 0)?;
-        let Expr::Array(array) = strip(array) else {
+        let Expr::ArrayExpr(array) = strip(array) else {
             return None;
         };
-        if array.elem.is_empty() {
+        if array.elements.is_empty() {
             return None;
         }
-        let elem = array.elem.iter().map(|e| match is_array(e) {
+        let elem = array.elements.iter().map(|e| match is_array(e) {
             true => self.cast_array(e, ty),
             false => Some(self.to(self.expr(e), SqlType::of(element))),
         });
-        Some(Expr::Array(ast::Array {
-            elem: elem.collect::<Option<_>>()?,
-            named: array.named,
-        }))
+        Some(Expr::array(elem.collect::<Option<_>>()?))
     }
 
     /// The operands of a comparison with the elements of an array or the rows of a query.
@@ -215,5 +210,5 @@ impl Typer<'_> {
 }
 
 fn is_array(expr: &Expr) -> bool {
-    matches!(strip(expr), Expr::Array(_))
+    matches!(strip(expr), Expr::ArrayExpr(_))
 }
